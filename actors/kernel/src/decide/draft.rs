@@ -1,0 +1,304 @@
+//! The kernel with the changes of one decision laid over it.
+
+use std::collections::BTreeMap;
+
+use crate::decision::Decision;
+use crate::effect::{Advance, Answer, Effect, Refusal};
+use crate::event::Admission;
+use crate::family::Family;
+use crate::id::{Blob, ProcedureId, Seq, Ticket, Timestamp};
+use crate::kernel::Kernel;
+use crate::lifecycle::ProcedureState;
+use crate::record::{Going, Record, Row, UserWrite};
+use crate::wait::{WaitReason, Wake};
+
+/// How many family numbers one reservation covers: a record every so many
+/// submissions, and as many numbers lost at most by a crash.
+const RESERVATION: u64 = 1024;
+
+pub(super) struct Draft<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) now: Timestamp,
+    /// The commit that this decision will be, if it leaves anything for the disk.
+    pub(super) seq: Seq,
+    rows: BTreeMap<ProcedureId, Box<Row>>,
+    history: BTreeMap<u64, u32>,
+    records: Vec<Record>,
+    /// Records that must follow the rows.
+    closing: Vec<Record>,
+    effects: Vec<Effect>,
+    next_family: u64,
+    next_suspect_taken: bool,
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(kernel: &'a Kernel, now: Timestamp) -> Self {
+        Self {
+            kernel,
+            now,
+            seq: kernel.seq.next(),
+            rows: BTreeMap::new(),
+            history: BTreeMap::new(),
+            records: Vec::new(),
+            closing: Vec::new(),
+            effects: Vec::new(),
+            next_family: kernel.next_family,
+            next_suspect_taken: false,
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Decision {
+        if self.next_family > self.kernel.reserved {
+            let below = self.next_family + RESERVATION;
+            self.records.push(Record::FamiliesReserved(below));
+        }
+        let seq = self.seq;
+        self.records.extend(self.rows.into_values().map(|mut row| {
+            row.revision = seq;
+            debug_assert!(
+                self.kernel.row(row.id).is_none_or(|old| old.state.may_become(row.state)),
+                "an illegal transition of {}",
+                row.id
+            );
+            Record::Row(row)
+        }));
+        self.records.append(&mut self.closing);
+        Decision::new(self.records, self.effects)
+    }
+
+    // Reading.
+
+    pub(super) fn family(&self, number: u64) -> Option<&'a Family> {
+        self.kernel.families.get(&number)
+    }
+
+    /// Gives the row as this decision has it so far.
+    pub(super) fn row(&self, id: ProcedureId) -> Option<&Row> {
+        match self.rows.get(&id) {
+            Some(row) => Some(row),
+            None => self.kernel.row(id),
+        }
+    }
+
+    pub(super) fn parent(&self, row: &Row) -> Option<ProcedureId> {
+        row.parent.map(|parent| ProcedureId::new(row.id.family, parent))
+    }
+
+    /// Gives the outermost failing member at or above this one, changes included.
+    pub(super) fn scope_of(&self, id: ProcedureId) -> Option<ProcedureId> {
+        let mut scope = None;
+        let mut at = self.row(id);
+        while let Some(row) = at {
+            if row.is_failing() {
+                scope = Some(row.id);
+            }
+            at = self.parent(row).and_then(|parent| self.row(parent));
+        }
+        scope
+    }
+
+    // Writing.
+
+    /// Takes a row to be changed; what is put back replaces it.
+    pub(super) fn take(&mut self, id: ProcedureId) -> Option<Box<Row>> {
+        match self.rows.remove(&id) {
+            Some(row) => Some(row),
+            None => self.kernel.row(id).cloned().map(Box::new),
+        }
+    }
+
+    pub(super) fn put(&mut self, row: Box<Row>) {
+        self.rows.insert(row.id, row);
+    }
+
+    pub(super) fn change(&mut self, id: ProcedureId, change: impl FnOnce(&mut Row)) {
+        if let Some(mut row) = self.take(id) {
+            change(&mut row);
+            self.put(row);
+        }
+    }
+
+    pub(super) fn record(&mut self, record: Record) {
+        self.records.push(record);
+    }
+
+    /// Gives the scopes whose undo reports in this very decision.
+    pub(super) fn reported_scopes(&self) -> Vec<ProcedureId> {
+        let mut scopes = Vec::new();
+        for record in &self.closing {
+            if let Record::StackPopped(scope) | Record::UndoOut(scope, false) = record {
+                scopes.push(*scope);
+            }
+        }
+        scopes
+    }
+
+    /// Leaves a record that must be applied after the rows.
+    pub(super) fn close_with(&mut self, record: Record) {
+        self.closing.push(record);
+    }
+
+    pub(super) fn effect(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    pub(super) fn reply(&mut self, ticket: Ticket, answer: Answer) {
+        self.effects.push(Effect::Reply(ticket, answer));
+    }
+
+    pub(super) fn refuse(&mut self, ticket: Ticket, refusal: Refusal) {
+        self.reply(ticket, Answer::Refused(refusal));
+    }
+
+    pub(super) fn late(&mut self, id: ProcedureId) {
+        self.records.push(Record::Late(id));
+    }
+
+    pub(super) fn write_user(&mut self, writes: Vec<UserWrite>) {
+        self.records.extend(writes.into_iter().map(Record::User));
+    }
+
+    pub(super) fn next_history(&mut self, family: u64) -> u32 {
+        let base = self.family(family).map_or(0, |family| family.history);
+        let number = self.history.entry(family).or_insert(base);
+        *number += 1;
+        *number
+    }
+
+    pub(super) fn next_family(&mut self) -> u64 {
+        let number = self.next_family;
+        self.next_family += 1;
+        number
+    }
+
+    // Setting going and parking.
+
+    /// Marks a stage as out, and has it run after the commit. While the engine
+    /// drains, it is queued for the next start instead.
+    pub(super) fn set_going(&mut self, row: &mut Row, payload: Option<Blob>) {
+        row.state = match row.state {
+            ProcedureState::Failed => ProcedureState::Failed,
+            ProcedureState::Initializing
+            | ProcedureState::Runnable
+            | ProcedureState::Waiting
+            | ProcedureState::WaitingTimeout
+            | ProcedureState::RolledBack
+            | ProcedureState::Success => ProcedureState::Runnable,
+        };
+        row.since = self.now;
+        if self.kernel.draining {
+            row.wait = Some(WaitReason::Queue);
+            row.going = None;
+            self.effect(Effect::Stop(row.id));
+            return;
+        }
+        row.wait = None;
+        row.going = Some(Going { run: self.seq, deaths: self.kernel.deaths, alone: false });
+        self.advance(row, payload);
+    }
+
+    /// Has the stage that a row says is out run.
+    pub(super) fn advance(&mut self, row: &Row, payload: Option<Blob>) {
+        let Some(going) = row.going else { return };
+        self.effect(Effect::Advance(Box::new(Advance {
+            id: row.id,
+            kind: row.kind.clone(),
+            version: row.version,
+            stage: row.stage.clone(),
+            visit: row.visit,
+            attempt: row.attempt + 1,
+            run: going.run,
+            wake: row.wake.clone(),
+            payload,
+        })));
+    }
+
+    /// Parks a procedure: it gives up its actor and waits for what `reason` names.
+    pub(super) fn park(&mut self, row: &mut Row, state: ProcedureState, reason: WaitReason) {
+        row.state = state;
+        row.since = self.now;
+        row.going = None;
+        if reason.deadline().is_some() {
+            self.effect(Effect::ArmTimer);
+        }
+        row.wait = Some(reason);
+        self.effect(Effect::Stop(row.id));
+    }
+
+    /// Sets the next suspect going, alone, when the one before it has reported.
+    pub(super) fn next_suspect(&mut self, ended: ProcedureId) {
+        if self.kernel.alone != Some(ended) || self.next_suspect_taken {
+            return;
+        }
+        self.next_suspect_taken = true;
+        let next = self.kernel.suspects.iter().copied().find(|id| {
+            *id != ended && self.row(*id).is_some_and(|row| row.wait == Some(WaitReason::Suspect))
+        });
+        if let Some(next) = next {
+            self.set_alone(next);
+        }
+    }
+
+    pub(super) fn set_alone(&mut self, id: ProcedureId) {
+        let Some(mut row) = self.take(id) else { return };
+        self.set_going(&mut row, None);
+        if let Some(going) = &mut row.going {
+            going.alone = true;
+        }
+        self.put(row);
+    }
+
+    /// Makes the row of a procedure that is born now.
+    pub(super) fn born(&mut self, id: ProcedureId, birth: &crate::event::Birth, admission: Admission) -> Box<Row> {
+        let waits = admission.limits.first().filter(|_| !admission.granted).cloned();
+        Box::new(Row {
+            id,
+            revision: self.seq,
+            kind: birth.kind.clone(),
+            version: birth.version,
+            parent: None,
+            on_failure: birth.on_failure,
+            state: ProcedureState::Initializing,
+            wait: waits.map(WaitReason::Permit),
+            since: self.now,
+            stage: birth.stage.clone(),
+            visit: 0,
+            attempt: 0,
+            going: None,
+            history: 0,
+            standing: 0,
+            attempts_kept: Vec::new(),
+            wake: None,
+            rounds: Vec::new(),
+            holds: admission.granted && !admission.limits.is_empty(),
+            limits: admission.limits,
+            priority: birth.priority,
+            cause: None,
+            undo_attempts: 0,
+            not_undone: Vec::new(),
+            signals: 0,
+            key: None,
+            deadline: birth.timeout.map(|timeout| self.now.after(timeout)),
+            submitted: self.now,
+            ended: None,
+            due: None,
+        })
+    }
+
+    /// The signal that a stage saw is consumed by a commit that is not a retry.
+    pub(super) fn consume_wake(&mut self, row: &mut Row) {
+        if let Some(Wake::Signal(name, number)) = row.wake.take() {
+            let entry = self
+                .family(row.id.family)
+                .and_then(|family| family.signals.get(&(row.id.member, number)))
+                .cloned();
+            match entry {
+                Some(mut entry) if entry.key.is_some() => {
+                    entry.consumed = true;
+                    self.record(Record::Signal(row.id, number, entry, Blob::default()));
+                }
+                Some(_) | None => self.record(Record::SignalDropped(row.id, number, name)),
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Success and failure: how one member's end moves its parent, and its family.
+
+use super::draft::Draft;
+use crate::effect::{Ended, Effect};
+use crate::id::{Blob, ProcedureId};
+use crate::lifecycle::ProcedureState;
+use crate::record::{Cause, Record, Row};
+
+impl Draft<'_> {
+    pub(super) fn done(&mut self, mut row: Box<Row>, output: Blob) {
+        let id = row.id;
+        row.state = ProcedureState::Success;
+        row.wait = None;
+        row.since = self.now;
+        self.record(Record::Output(id, output.clone()));
+        self.ended(&mut row, Some(output));
+        self.put(row);
+        if let Some(parent) = self.child_moved(id) {
+            self.fail_upwards(parent, id);
+        }
+        self.end_family_if_over(id.family);
+    }
+
+    /// What every end has in common: time, actor, permits, those who wait for the outcome.
+    pub(super) fn ended(&mut self, row: &mut Row, output: Option<Blob>) {
+        row.ended = Some(self.now);
+        row.going = None;
+        self.effect(Effect::Stop(row.id));
+        if !row.limits.is_empty() {
+            row.holds = false;
+            self.effect(Effect::Release(row.id));
+        }
+        self.effect(Effect::Ended(Box::new(Ended {
+            id: row.id,
+            kind: row.kind.clone(),
+            state: row.state,
+            cause: row.cause.clone(),
+            not_undone: row.not_undone.clone(),
+            output,
+        })));
+    }
+
+    /// A member fails. Its part of the family fails with it, and its parent too
+    /// if its join policy can no longer be met, and so on up.
+    pub(super) fn fail(&mut self, mut row: Box<Row>, cause: Cause) {
+        let id = row.id;
+        row.state = ProcedureState::Failed;
+        row.cause = Some(cause);
+        row.since = self.now;
+        row.wait = None;
+        // A stage that is out keeps its actor: it reports before anything is undone.
+        if row.going.is_none() {
+            self.effect(Effect::Stop(id));
+        }
+        self.put(row);
+        let mut top = id;
+        while let Some(parent) = self.child_moved(top) {
+            self.mark_failed(parent, top);
+            top = parent;
+        }
+        self.begin_rollback_if_quiet(top);
+    }
+
+    fn fail_upwards(&mut self, parent: ProcedureId, child: ProcedureId) {
+        self.mark_failed(parent, child);
+        let mut top = parent;
+        while let Some(above) = self.child_moved(top) {
+            self.mark_failed(above, top);
+            top = above;
+        }
+        self.begin_rollback_if_quiet(top);
+    }
+
+    fn mark_failed(&mut self, parent: ProcedureId, child: ProcedureId) {
+        let cause = self.row(child).and_then(|row| row.cause.clone());
+        let now = self.now;
+        self.change(parent, |row| {
+            row.state = ProcedureState::Failed;
+            row.cause = cause;
+            row.since = now;
+            row.wait = None;
+        });
+    }
+
+    /// A family is over when every member has ended; its result is then kept for a while.
+    pub(super) fn end_family_if_over(&mut self, number: u64) {
+        let over = self
+            .family(number)
+            .is_some_and(|family| family.members.iter().all(|row| self.row(row.id).is_none_or(Row::is_ended)));
+        if !over {
+            return;
+        }
+        let due = self.now.after(self.kernel.rules.keep_after_end);
+        self.change(ProcedureId::root(number), |row| row.due = Some(due));
+        self.close_with(Record::FamilyEnded(number, due));
+    }
+}

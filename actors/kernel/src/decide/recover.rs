@@ -1,0 +1,125 @@
+//! The start: everything has been read, and what was under way goes on.
+//!
+//! Who goes first: families that roll back, then those that had executed a
+//! stage, then the others, each by id.
+
+use super::draft::Draft;
+use crate::effect::Effect;
+use crate::id::ProcedureId;
+use crate::lifecycle::ProcedureState;
+use crate::record::{Going, JoinPolicy, Record, Row};
+use crate::wait::WaitReason;
+
+/// A stage met by this many deaths runs as a suspect: alone among its like.
+const SUSPECT_AFTER: u32 = 2;
+
+/// What the start does with one procedure.
+enum Resumption {
+    /// Run its stage again; nothing of its row changes.
+    Again,
+    /// Set it going anew.
+    Anew,
+    /// It may be what kills the process.
+    Suspect,
+    /// It killed the process while it ran alone.
+    Poison,
+    /// Ask its own join rule.
+    Ask,
+    /// Time, a signal, a child, a grant or an operator will move it.
+    Stay,
+}
+
+impl Draft<'_> {
+    pub(super) fn recovered(&mut self) {
+        self.record(Record::Started(self.kernel.epoch, self.kernel.deaths));
+        let mut executed = Vec::new();
+        let mut fresh = Vec::new();
+        let mut scopes = Vec::new();
+        for row in self.kernel.families.values().flat_map(|family| &family.members).filter(|row| !row.is_ended()) {
+            if row.is_failing() && self.scope_of(row.id) == Some(row.id) {
+                scopes.push(row.id);
+            }
+            if row.visit > 0 || row.history > 0 { executed.push(row.id) } else { fresh.push(row.id) }
+        }
+        for scope in scopes {
+            self.begin_rollback_if_quiet(scope);
+        }
+        let mut suspects = Vec::new();
+        for id in executed.into_iter().chain(fresh) {
+            self.resume(id, &mut suspects);
+        }
+        self.hold_suspects(&suspects);
+        self.effect(Effect::ArmTimer);
+    }
+
+    fn resume(&mut self, id: ProcedureId, suspects: &mut Vec<ProcedureId>) {
+        let Some(row) = self.row(id) else { return };
+        match self.resumption(row) {
+            Resumption::Again => {
+                let row = row.clone();
+                self.advance(&row, None);
+            }
+            Resumption::Anew => {
+                if let Some(mut row) = self.take(id) {
+                    self.set_going(&mut row, None);
+                    self.put(row);
+                }
+            }
+            Resumption::Suspect => suspects.push(id),
+            Resumption::Poison => {
+                if let Some(mut row) = self.take(id) {
+                    self.park(&mut row, ProcedureState::Runnable, WaitReason::Poison);
+                    self.put(row);
+                }
+            }
+            Resumption::Ask => {
+                if let Some(round) = row.rounds.last().cloned() {
+                    self.ask(id, &round);
+                }
+            }
+            Resumption::Stay => {}
+        }
+    }
+
+    fn resumption(&self, row: &Row) -> Resumption {
+        let stopping = self.scope_of(row.id).is_some();
+        if let Some(going) = row.going {
+            let deaths = self.kernel.deaths.saturating_sub(going.deaths);
+            return match (stopping, going.alone && deaths > 0, deaths >= SUSPECT_AFTER) {
+                // What is in doubt in a failing family must run to its commit, so that it can be undone.
+                (true, ..) | (false, false, false) => Resumption::Again,
+                (false, true, _) => Resumption::Poison,
+                (false, false, true) => Resumption::Suspect,
+            };
+        }
+        match (&row.wait, stopping) {
+            (Some(WaitReason::Queue | WaitReason::Suspect), false) => Resumption::Anew,
+            (Some(WaitReason::Children), false)
+                if row.rounds.last().is_some_and(|round| round.join == JoinPolicy::Custom) =>
+            {
+                Resumption::Ask
+            }
+            _ => Resumption::Stay,
+        }
+    }
+
+    /// Suspects run one at a time beside healthy work; those held back lose their mark.
+    fn hold_suspects(&mut self, suspects: &[ProcedureId]) {
+        let Some((first, rest)) = suspects.split_first() else { return };
+        for id in rest {
+            if let Some(mut row) = self.take(*id) {
+                self.park(&mut row, ProcedureState::Runnable, WaitReason::Suspect);
+                self.put(row);
+            }
+        }
+        // The suspect keeps its count: it dies once more, and it is poison.
+        self.change(*first, |row| {
+            if let Some(going) = row.going {
+                row.going = Some(Going { alone: true, ..going });
+            }
+        });
+        if let Some(row) = self.row(*first).cloned() {
+            self.advance(&row, None);
+        }
+    }
+}

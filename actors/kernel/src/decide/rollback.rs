@@ -1,0 +1,374 @@
+//! Rollback: every executed stage of the failing part, undone newest first,
+//! one commit per undo, when nothing of that part runs any more.
+
+use super::draft::Draft;
+use crate::effect::{Effect, Undo};
+use crate::event::{Operator, UndoEnded};
+use crate::family::Scope;
+use crate::id::ProcedureId;
+use crate::lifecycle::ProcedureState;
+use crate::record::{Cause, CauseKind, Ending, HistoryEntry, NotUndone, OnFailure, Record, Row};
+use crate::wait::WaitReason;
+
+impl Draft<'_> {
+    /// Begins the rollback of the part of the family that this member fails
+    /// with, if nothing of it runs.
+    pub(super) fn begin_rollback_if_quiet(&mut self, member: ProcedureId) {
+        let Some(scope) = self.scope_of(member) else { return };
+        if self.is_busy(scope) {
+            return;
+        }
+        let Some(root) = self.row(scope) else { return };
+        if matches!(root.wait, Some(WaitReason::Backoff(..) | WaitReason::RollbackFailed)) {
+            return;
+        }
+        if self.nothing_to_undo(scope) {
+            self.finish_scope(scope, Vec::new());
+            return;
+        }
+        if self.kernel.draining {
+            return;
+        }
+        let loading = self.family(scope.family).and_then(|family| family.scopes.get(&scope.member));
+        if loading != Some(&Scope::Loading) {
+            self.close_with(Record::StackAsked(scope));
+            self.effect(Effect::LoadStack(scope));
+        }
+    }
+
+    fn is_busy(&self, scope: ProcedureId) -> bool {
+        let Some(family) = self.family(scope.family) else { return false };
+        let stage_out = family
+            .members
+            .iter()
+            .filter(|row| family.is_within(scope.member, row.id.member))
+            .any(|row| self.row(row.id).is_some_and(|row| row.going.is_some()));
+        let undo_out = family.scopes.iter().any(|(inner, state)| {
+            matches!(state, Scope::Held { out: true, .. })
+                && family.is_within(scope.member, *inner)
+                && !self.undo_reported(ProcedureId::new(scope.family, *inner))
+        });
+        stage_out || undo_out
+    }
+
+    fn nothing_to_undo(&self, scope: ProcedureId) -> bool {
+        let Some(family) = self.family(scope.family) else { return true };
+        let executed = |row: &Row| {
+            row.standing > 0 && family.is_within(scope.member, row.id.member) && !self.is_kept(scope, row)
+        };
+        let root_can = self.row(scope).is_some_and(|row| self.kernel.can_undo(row));
+        !family
+            .members
+            .iter()
+            .filter_map(|row| self.row(row.id))
+            .any(|row| executed(row) && (root_can || self.kernel.can_undo(row)))
+    }
+
+    fn is_kept(&self, scope: ProcedureId, row: &Row) -> bool {
+        let mut at = Some(row);
+        while let Some(row) = at.filter(|row| row.id != scope) {
+            if row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep {
+                return true;
+            }
+            at = self.parent(row).and_then(|parent| self.row(parent));
+        }
+        false
+    }
+
+    pub(super) fn stack_loaded(&mut self, scope: ProcedureId, entries: Vec<HistoryEntry>) {
+        let asked = self.family(scope.family).and_then(|family| family.scopes.get(&scope.member)) == Some(&Scope::Loading);
+        if !asked || self.kernel.draining || self.scope_of(scope) != Some(scope) {
+            self.late(scope);
+            return;
+        }
+        let within = self.standing_within(scope, entries);
+        if !self.is_complete(scope, &within) {
+            self.park_broken(scope);
+            return;
+        }
+        let (stack, left): (Vec<_>, Vec<_>) = within
+            .into_iter()
+            .partition(|entry| self.row(ProcedureId::new(scope.family, entry.member)).is_some_and(|row| self.kernel.can_undo(row)));
+        let not_undone: Vec<NotUndone> =
+            left.into_iter().map(|entry| NotUndone { member: entry.member, stage: entry.stage }).collect();
+        match stack.last() {
+            None => self.finish_scope(scope, not_undone),
+            Some(top) => {
+                self.undo(scope, top);
+                self.close_with(Record::StackHeld(scope, stack, not_undone));
+            }
+        }
+    }
+
+    /// Picks what stands of the scope, oldest first: of each visit the newest attempt.
+    fn standing_within(&self, scope: ProcedureId, mut entries: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
+        let Some(family) = self.family(scope.family) else { return Vec::new() };
+        let mut newest = std::collections::BTreeMap::new();
+        for entry in &entries {
+            if entry.ending.is_stage() {
+                let number: &mut u32 = newest.entry((entry.member, entry.visit)).or_default();
+                *number = entry.number.max(*number);
+            }
+        }
+        entries.retain(|entry| {
+            entry.stands
+                && newest.get(&(entry.member, entry.visit)) == Some(&entry.number)
+                && family.is_within(scope.member, entry.member)
+                && family.row(entry.member).is_some_and(|row| !self.is_kept(scope, row))
+        });
+        entries.sort_by_key(|entry| entry.number);
+        entries
+    }
+
+    /// A hole in the history is met here: fewer entries than the rows say stand.
+    fn is_complete(&self, scope: ProcedureId, within: &[HistoryEntry]) -> bool {
+        let Some(family) = self.family(scope.family) else { return false };
+        let expected: usize = family
+            .members
+            .iter()
+            .filter(|row| family.is_within(scope.member, row.id.member) && !self.is_kept(scope, row))
+            .map(|row| row.standing as usize)
+            .sum();
+        expected == within.len()
+    }
+
+    fn park_broken(&mut self, scope: ProcedureId) {
+        let now = self.now;
+        self.change(scope, |row| {
+            row.wait = Some(WaitReason::Quarantined);
+            row.since = now;
+        });
+    }
+
+    fn undo(&mut self, scope: ProcedureId, entry: &HistoryEntry) {
+        let id = ProcedureId::new(scope.family, entry.member);
+        let attempt = self.row(scope).map_or(0, |row| row.undo_attempts) + 1;
+        let Some(row) = self.row(id) else { return };
+        let undo = Undo {
+            scope,
+            id,
+            kind: row.kind.clone(),
+            version: row.version,
+            number: entry.number,
+            stage: entry.stage.clone(),
+            visit: entry.visit,
+            attempt,
+        };
+        self.effect(Effect::Undo(Box::new(undo)));
+    }
+
+    fn held(&self, scope: ProcedureId) -> Option<(&[HistoryEntry], &[NotUndone], bool)> {
+        match self.family(scope.family)?.scopes.get(&scope.member)? {
+            Scope::Held { stack, not_undone, out } => Some((stack, not_undone, *out)),
+            Scope::Loading => None,
+        }
+    }
+
+    pub(super) fn undo_ended(&mut self, report: UndoEnded) {
+        let scope = report.scope;
+        let top = self
+            .held(scope)
+            .filter(|(stack, _, out)| *out && stack.last().is_some_and(|top| top.number == report.number))
+            .and_then(|(stack, _, _)| stack.last().cloned());
+        let Some(top) = top else {
+            self.late(scope);
+            return;
+        };
+        let id = ProcedureId::new(scope.family, top.member);
+        let (ending, error) = match &report.outcome {
+            Ok(()) => (Ending::Undone, None),
+            Err(text) => (Ending::UndoFailed, Some(text.clone())),
+        };
+        let number = self.undo_recorded(&top, ending, error, Some((report.begun, report.ended)), scope);
+        self.change(id, |row| row.history = number);
+        match report.outcome {
+            Ok(()) => {
+                if let Some(payload) = report.payload {
+                    self.record(Record::Payload(id, payload));
+                }
+                self.write_user(report.writes);
+                self.undone(scope, top);
+            }
+            Err(text) => self.undo_failed(scope, &top, text),
+        }
+    }
+
+    fn undo_recorded(
+        &mut self,
+        top: &HistoryEntry,
+        ending: Ending,
+        error: Option<String>,
+        times: Option<(crate::id::Timestamp, crate::id::Timestamp)>,
+        scope: ProcedureId,
+    ) -> u32 {
+        let number = self.next_history(top.family);
+        let (begun, ended) = times.unwrap_or((self.now, self.now));
+        let attempt = self.row(scope).map_or(0, |row| row.undo_attempts) + 1;
+        self.record(Record::History(Box::new(HistoryEntry {
+            family: top.family,
+            number,
+            member: top.member,
+            stage: top.stage.clone(),
+            visit: top.visit,
+            attempt,
+            ending,
+            error: error.map(|text| Cause::new(CauseKind::Failed, text, scope).text),
+            stands: false,
+            queued: begun,
+            begun,
+            ended,
+        })));
+        number
+    }
+
+    /// The top of the stack no longer stands: go on with the next, or end.
+    fn undone(&mut self, scope: ProcedureId, mut top: HistoryEntry) {
+        let id = ProcedureId::new(scope.family, top.member);
+        top.stands = false;
+        self.record(Record::History(Box::new(top)));
+        self.change(id, |row| row.standing = row.standing.saturating_sub(1));
+        self.change(scope, |row| {
+            row.undo_attempts = 0;
+            row.wait = None;
+        });
+        self.close_with(Record::StackPopped(scope));
+        if self.scope_of(scope) != Some(scope) {
+            // A larger part of the family has failed meanwhile, and goes on from here.
+            self.begin_rollback_if_quiet(scope);
+            return;
+        }
+        let next = self
+            .held(scope)
+            .map(|(stack, not_undone, _)| (stack.iter().rev().nth(1).cloned(), not_undone.to_vec()));
+        match next {
+            Some((Some(_), _)) if self.kernel.draining => self.effect(Effect::Stop(id)),
+            Some((Some(entry), _)) => {
+                let same_member = entry.member == id.member;
+                if !same_member {
+                    self.effect(Effect::Stop(id));
+                }
+                self.undo(scope, &entry);
+                self.close_with(Record::UndoOut(scope, true));
+            }
+            Some((None, not_undone)) => self.finish_scope(scope, not_undone),
+            None => {}
+        }
+    }
+
+    fn undo_failed(&mut self, scope: ProcedureId, top: &HistoryEntry, text: String) {
+        self.close_with(Record::UndoOut(scope, false));
+        let id = ProcedureId::new(scope.family, top.member);
+        self.effect(Effect::Stop(id));
+        let retry = self
+            .row(id)
+            .and_then(|row| self.kernel.kind(&row.kind))
+            .map(|rules| rules.retry_undo)
+            .unwrap_or_default();
+        let now = self.now;
+        let failed = self.row(scope).map_or(0, |row| row.undo_attempts) + 1;
+        let reason = if retry.allows_another(failed) {
+            self.effect(Effect::ArmTimer);
+            WaitReason::Backoff(failed, now.after(retry.delay(failed)))
+        } else {
+            WaitReason::RollbackFailed
+        };
+        let _ = text;
+        self.change(scope, |row| {
+            row.undo_attempts = failed;
+            row.wait = Some(reason);
+            row.since = now;
+        });
+        if self.scope_of(scope) != Some(scope) {
+            self.begin_rollback_if_quiet(scope);
+        }
+    }
+
+    /// Time, or an operator, lets the undo on top be tried again.
+    pub(super) fn try_undo_again(&mut self, scope: ProcedureId) {
+        let now = self.now;
+        self.change(scope, |row| {
+            row.wait = None;
+            row.since = now;
+        });
+        let top = self.held(scope).and_then(|(stack, _, _)| stack.last().cloned());
+        match top {
+            Some(top) => {
+                self.undo(scope, &top);
+                self.close_with(Record::UndoOut(scope, true));
+            }
+            None => self.begin_rollback_if_quiet(scope),
+        }
+    }
+
+    pub(super) fn skip_undo(&mut self, scope: ProcedureId, top: HistoryEntry, operator: &Operator) {
+        let id = ProcedureId::new(scope.family, top.member);
+        let said = format!("skipped by {}: {}", operator.who, operator.why);
+        let number = self.undo_recorded(&top, Ending::UndoSkipped, Some(said), None, scope);
+        self.change(id, |row| row.history = number);
+        self.undone(scope, top);
+    }
+
+    /// Nothing is left to undo: everyone in this part of the family has ended.
+    fn finish_scope(&mut self, scope: ProcedureId, not_undone: Vec<NotUndone>) {
+        let Some(family) = self.family(scope.family) else { return };
+        let members: Vec<ProcedureId> = family
+            .members
+            .iter()
+            .map(|row| row.id)
+            .filter(|id| family.is_within(scope.member, id.member))
+            .collect();
+        for id in members {
+            self.end_member(scope, id, &not_undone);
+        }
+        if let Some(parent) = self.child_moved(scope) {
+            let cause = self.row(scope).and_then(|row| row.cause.clone());
+            if let Some((row, cause)) = self.take(parent).zip(cause) {
+                self.fail(row, cause);
+            }
+        }
+        self.end_family_if_over(scope.family);
+    }
+
+    fn end_member(&mut self, scope: ProcedureId, id: ProcedureId, not_undone: &[NotUndone]) {
+        let Some(row) = self.row(id) else { return };
+        let ended_before = row.is_ended();
+        let compensated = row.state == ProcedureState::Success && row.on_failure == OnFailure::Compensate;
+        if self.is_kept(scope, row) || (ended_before && !compensated) {
+            return;
+        }
+        let can_undo = self.kernel.can_undo(row);
+        if compensated && !can_undo {
+            return;
+        }
+        let Some(mut row) = self.take(id) else { return };
+        let executed = row.visit > 0 || row.history > 0;
+        row.state = if can_undo || !executed { ProcedureState::RolledBack } else { ProcedureState::Failed };
+        row.since = self.now;
+        row.wait = None;
+        row.wake = None;
+        if id == scope {
+            row.not_undone = not_undone.to_vec();
+        }
+        if ended_before {
+            row.ended = Some(self.now);
+            self.effect(Effect::Stop(id));
+        } else {
+            self.ended(&mut row, None);
+        }
+        self.put(row);
+    }
+
+    fn undo_reported(&self, scope: ProcedureId) -> bool {
+        self.reported_scopes().contains(&scope)
+    }
+}
+
+impl Ending {
+    /// Tells whether it ends a stage, not an undo.
+    pub(super) const fn is_stage(self) -> bool {
+        match self {
+            Self::Next | Self::Done | Self::Spawn | Self::Sleep | Self::Wait | Self::Retry | Self::Fail | Self::Panic => true,
+            Self::Undone | Self::UndoFailed | Self::UndoSkipped => false,
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! Children: born in their parent's commit, counted by its latch, and waited
+//! for until the join policy is met or lost.
+
+use super::draft::Draft;
+use crate::effect::Effect;
+use crate::event::{Admission, Birth, JoinRuling};
+use crate::id::ProcedureId;
+use crate::latch::{Join, Latch, Standing};
+use crate::lifecycle::ProcedureState;
+use crate::record::{Cause, CauseKind, JoinPolicy, Record, Round, Row};
+use crate::wait::{WaitReason, Wake};
+
+impl Draft<'_> {
+    /// Says whether a member may give birth to these, and if not, why.
+    pub(super) fn check_spawn(&self, parent: ProcedureId, births: &[Birth]) -> Result<(), String> {
+        let bounds = &self.kernel.rules.bounds;
+        let children = births.iter().filter(|birth| !birth.detached).count();
+        if births.len() > bounds.children {
+            return Err(format!("{} children are over the limit of {}", births.len(), bounds.children));
+        }
+        let Some(family) = self.family(parent.family) else { return Ok(()) };
+        let depth = family.ancestry(parent.member).count();
+        if children > 0 && depth >= bounds.depth {
+            return Err(format!("a family of depth {} is over the limit of {}", depth + 1, bounds.depth));
+        }
+        let members = family.members.len() + children;
+        if members > bounds.members {
+            return Err(format!("a family of {members} members is over the limit of {}", bounds.members));
+        }
+        births.iter().try_for_each(|birth| self.check_birth(birth))
+    }
+
+    pub(super) fn spawn(
+        &mut self,
+        mut parent: Box<Row>,
+        births: Vec<Birth>,
+        admissions: Vec<Admission>,
+        join: JoinPolicy,
+        width: u32,
+    ) {
+        self.detach(&births, admissions);
+        let children: Vec<Birth> = births.into_iter().filter(|birth| !birth.detached).collect();
+        let Some(first) = self.family(parent.id.family).map(|family| family.next_member()) else { return };
+        let count = u32::try_from(children.len()).unwrap_or(u32::MAX);
+        if count == 0 {
+            self.set_going(&mut parent, None);
+            self.put(parent);
+            return;
+        }
+        let family = self.family(parent.id.family);
+        parent
+            .rounds
+            .retain(|round| family.and_then(|family| family.latches.get(&round.first)).is_some_and(|latch| !latch.is_over()));
+        parent.rounds.push(Round { first, count, join, width });
+        self.park(&mut parent, ProcedureState::Waiting, WaitReason::Children);
+        let parent_id = parent.id;
+        self.put(parent);
+        for (index, birth) in (0..).zip(&children) {
+            let held = width != 0 && index >= width;
+            self.begin_child(parent_id, first + index, birth, held);
+        }
+    }
+
+    fn begin_child(&mut self, parent: ProcedureId, member: u32, birth: &Birth, held: bool) {
+        let id = ProcedureId::new(parent.family, member);
+        self.record(Record::Payload(id, birth.payload.clone()));
+        let mut row = self.born(id, birth, Admission::default());
+        row.parent = Some(parent.member);
+        if held {
+            row.wait = Some(WaitReason::Width);
+        } else {
+            self.set_going(&mut row, Some(birth.payload.clone()));
+        }
+        if row.deadline.is_some() {
+            self.effect(Effect::ArmTimer);
+        }
+        self.put(row);
+    }
+
+    /// A child has ended, or has failed and is being rolled back: count it, let
+    /// the next one within the width start, and see whether its parent goes on.
+    /// Gives the parent if the policy can no longer be met.
+    pub(super) fn child_moved(&mut self, child: ProcedureId) -> Option<ProcedureId> {
+        let row = self.row(child)?;
+        let parent = self.parent(row)?;
+        let family = self.family(child.family)?;
+        let round = self
+            .row(parent)?
+            .rounds
+            .iter()
+            .rev()
+            .find(|round| round.contains(child.member))?
+            .clone();
+        let mut latch = family.latches.get(&round.first).cloned().unwrap_or_else(|| Latch::new(&round));
+        let before = self.kernel.row(child).map(Standing::of);
+        latch.count(&round, child.member, before, Standing::of(row));
+
+        let stopping = self.scope_of(parent).is_some();
+        if !stopping && latch.has_room(&round) {
+            self.start_held(child.family, &round);
+        }
+        let waits = self.row(parent).is_some_and(|row| {
+            row.wait == Some(WaitReason::Children) && row.rounds.last().is_some_and(|last| last.first == round.first)
+        });
+        if !waits || stopping {
+            return None;
+        }
+        match latch.join(&round.join) {
+            Join::Met => self.go_on(parent, &round),
+            Join::Pending => {}
+            Join::Unmeetable => return Some(parent),
+            Join::Ask => self.ask(parent, &round),
+        }
+        None
+    }
+
+    /// Starts the child with the lowest number that the width holds back.
+    fn start_held(&mut self, family: u64, round: &Round) {
+        let Some(members) = self.family(family).map(|family| &family.members) else { return };
+        let first = round.first as usize;
+        let next = members
+            .iter()
+            .skip(first)
+            .take(round.count as usize)
+            .map(|row| row.id)
+            .find(|id| self.row(*id).is_some_and(|row| row.wait == Some(WaitReason::Width)));
+        if let Some(mut row) = next.and_then(|id| self.take(id)) {
+            self.set_going(&mut row, None);
+            self.put(row);
+        }
+    }
+
+    fn go_on(&mut self, parent: ProcedureId, round: &Round) {
+        let Some(mut row) = self.take(parent) else { return };
+        row.wake = Some(Wake::Children(round.first, round.count));
+        self.set_going(&mut row, None);
+        self.put(row);
+    }
+
+    pub(super) fn ask(&mut self, parent: ProcedureId, round: &Round) {
+        if let Some(row) = self.row(parent) {
+            let judge = Effect::Judge(parent, row.kind.clone(), row.version, round.clone(), row.stage.clone());
+            self.effect(judge);
+        }
+    }
+
+    pub(super) fn join_ruled(&mut self, parent: ProcedureId, ruling: JoinRuling) {
+        let waiting = self.row(parent).filter(|row| row.wait == Some(WaitReason::Children));
+        let round = waiting
+            .and_then(|row| row.rounds.last())
+            .filter(|round| round.join == JoinPolicy::Custom)
+            .cloned();
+        let Some(round) = round.filter(|_| self.scope_of(parent).is_none()) else {
+            self.late(parent);
+            return;
+        };
+        match ruling {
+            JoinRuling::Met => self.go_on(parent, &round),
+            JoinRuling::Unmeetable(text) => {
+                let cause = self.first_child_cause(parent, &round).unwrap_or_else(|| Cause::new(CauseKind::JoinUnmet, text, parent));
+                if let Some(row) = self.take(parent) {
+                    self.fail(row, cause);
+                }
+            }
+            JoinRuling::Pending => self.pending_for_good(parent, &round),
+        }
+    }
+
+    /// A rule that is still pending when every child has ended can never be met.
+    fn pending_for_good(&mut self, parent: ProcedureId, round: &Round) {
+        let over = self
+            .family(parent.family)
+            .and_then(|family| family.latches.get(&round.first))
+            .is_some_and(Latch::is_over);
+        if !over {
+            return;
+        }
+        let text = "every child has ended, and the join rule is still pending";
+        let cause = Cause::new(CauseKind::JoinUnmet, text, parent);
+        if let Some(row) = self.take(parent) {
+            self.fail(row, cause);
+        }
+    }
+
+    fn first_child_cause(&self, parent: ProcedureId, round: &Round) -> Option<Cause> {
+        let family = self.family(parent.family)?;
+        family
+            .members
+            .iter()
+            .skip(round.first as usize)
+            .take(round.count as usize)
+            .find_map(|row| row.cause.clone())
+    }
+}

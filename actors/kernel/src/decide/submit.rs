@@ -1,0 +1,105 @@
+//! Submissions: all of a batch or nothing of it.
+
+use super::draft::Draft;
+use crate::effect::{Answer, Refusal};
+use crate::event::{Admission, Birth, Submission};
+use crate::id::{Key, ProcedureId, Ticket};
+use crate::record::{KeyEntry, Record};
+use crate::wait::WaitReason;
+
+impl Draft<'_> {
+    pub(super) fn submitted(&mut self, ticket: Ticket, submissions: Vec<Submission>) {
+        if let Err(refusal) = self.check_all(&submissions) {
+            // Permits that were granted ahead of the decision are given back by
+            // the shell, which knows the tickets that it took them with.
+            self.refuse(ticket, refusal);
+            return;
+        }
+        let mut own: Vec<(Key, KeyEntry)> = Vec::new();
+        let mut ids = Vec::with_capacity(submissions.len());
+        for submission in submissions {
+            match self.known(&submission, &own) {
+                Some(entry) => ids.push(entry.id),
+                None => ids.push(self.submit(submission, &mut own)),
+            }
+        }
+        self.reply(ticket, Answer::Submitted(ids));
+    }
+
+    fn check_all(&self, submissions: &[Submission]) -> Result<(), Refusal> {
+        let limit = self.kernel.rules.bounds.batch;
+        if submissions.len() > limit {
+            return Err(Refusal::BatchTooLarge(submissions.len(), limit));
+        }
+        // A repeated key is answered also while the engine drains: it starts nothing.
+        let mut own: Vec<(&Key, u128)> = Vec::new();
+        for submission in submissions {
+            if let Some((key, digest)) = &submission.key {
+                if let Some(entry) = self.known(submission, &[]) {
+                    if entry.digest != *digest {
+                        return Err(Refusal::KeyConflict(key.clone(), entry.id));
+                    }
+                    continue;
+                }
+                if own.iter().any(|(other, known)| *other == key && *known != *digest) {
+                    return Err(Refusal::KeyConflict(key.clone(), ProcedureId::root(self.kernel.next_family)));
+                }
+                own.push((key, *digest));
+            }
+            self.check(&submission.birth)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn check(&self, birth: &Birth) -> Result<(), Refusal> {
+        if self.kernel.draining {
+            return Err(Refusal::Draining);
+        }
+        if self.kernel.kind(&birth.kind).is_none() {
+            return Err(Refusal::UnknownKind(birth.kind.clone()));
+        }
+        let limit = self.kernel.rules.bounds.payload;
+        if birth.payload.len() > limit {
+            return Err(Refusal::TooLarge(birth.payload.len(), limit));
+        }
+        Ok(())
+    }
+
+    fn known(&self, submission: &Submission, own: &[(Key, KeyEntry)]) -> Option<KeyEntry> {
+        let (key, _) = submission.key.as_ref()?;
+        own.iter()
+            .find(|(other, _)| other == key)
+            .map(|(_, entry)| entry)
+            .or_else(|| self.kernel.keys.get(key))
+            .or(submission.known.as_ref())
+            .cloned()
+    }
+
+    fn submit(&mut self, submission: Submission, own: &mut Vec<(Key, KeyEntry)>) -> ProcedureId {
+        let key = submission.key.as_ref().map(|(key, _)| key.clone());
+        let id = self.begin_family(&submission.birth, submission.admission, key);
+        if let Some((key, digest)) = submission.key {
+            let entry = KeyEntry { id, digest };
+            own.push((key.clone(), entry.clone()));
+            self.record(Record::Key(key, entry));
+        }
+        id
+    }
+
+    /// Gives birth to a root.
+    pub(super) fn begin_family(&mut self, birth: &Birth, admission: Admission, key: Option<Key>) -> ProcedureId {
+        let id = ProcedureId::root(self.next_family());
+        self.record(Record::FamilyBegan(id.family));
+        self.record(Record::Payload(id, birth.payload.clone()));
+        let mut row = self.born(id, birth, admission);
+        row.key = key;
+        if !matches!(row.wait, Some(WaitReason::Permit(_))) {
+            self.set_going(&mut row, Some(birth.payload.clone()));
+        }
+        if row.deadline.is_some() {
+            self.effect(crate::effect::Effect::ArmTimer);
+        }
+        self.put(row);
+        id
+    }
+}

@@ -1,0 +1,131 @@
+//! Decide, then commit, then act, as types.
+//!
+//! A [`Decision`] shows its records and hides its effects. [`Commit`] merges
+//! decisions; once its records are handed to the journal, the effects leave
+//! only against the [`Receipt`] that proves the commit to be on disk.
+
+use crate::effect::Effect;
+use crate::id::{Epoch, Seq};
+use crate::record::Record;
+
+/// What one event leads to: facts to be stored, and actions that wait for them.
+#[derive(Debug, Default)]
+#[must_use = "a decision that is dropped loses its records"]
+pub struct Decision {
+    records: Vec<Record>,
+    effects: Vec<Effect>,
+}
+
+impl Decision {
+    pub(crate) const fn new(records: Vec<Record>, effects: Vec<Effect>) -> Self {
+        Self { records, effects }
+    }
+
+    /// Gives the records, in the order in which they must be applied.
+    #[must_use]
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// Tells whether anything goes to disk; only then is it a commit.
+    #[must_use]
+    pub fn is_commit(&self) -> bool {
+        self.records.iter().any(Record::is_durable)
+    }
+
+    /// Gives the effects for a test or a dry run to look at, not to carry out.
+    #[must_use]
+    pub fn planned(&self) -> &[Effect] {
+        &self.effects
+    }
+
+    pub(crate) fn into_parts(self) -> (Vec<Record>, Vec<Effect>) {
+        (self.records, self.effects)
+    }
+}
+
+/// Proof that every commit of an epoch up to a number is on stable storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    epoch: Epoch,
+    seq: Seq,
+}
+
+impl Receipt {
+    /// Makes a receipt. Only a store does so, and only after its sync.
+    #[must_use]
+    pub const fn new(epoch: Epoch, seq: Seq) -> Self {
+        Self { epoch, seq }
+    }
+
+    /// Gives the epoch of the owner that committed.
+    #[must_use]
+    pub const fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Gives the newest commit that is proved.
+    #[must_use]
+    pub const fn seq(&self) -> Seq {
+        self.seq
+    }
+}
+
+/// Effects of merged decisions that wait until everything up to `seq` is on disk.
+#[derive(Debug, Default)]
+pub struct Commit {
+    seq: Seq,
+    decisions: usize,
+    effects: Vec<Effect>,
+}
+
+impl Commit {
+    /// Starts an empty commit.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the effects of a decision that was applied, and of which `seq` is
+    /// the newest commit that it rests on.
+    pub(crate) fn hold(&mut self, seq: Seq, is_commit: bool, effects: Vec<Effect>) {
+        self.seq = self.seq.max(seq);
+        self.decisions += usize::from(is_commit);
+        if self.effects.is_empty() {
+            self.effects = effects;
+        } else {
+            self.effects.extend(effects);
+        }
+    }
+
+    /// Gives the newest commit that the effects rest on.
+    #[must_use]
+    pub const fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// Gives how many decisions that go to disk it merges.
+    #[must_use]
+    pub const fn decisions(&self) -> usize {
+        self.decisions
+    }
+
+    /// Tells whether it holds nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.decisions == 0 && self.effects.is_empty()
+    }
+
+    /// Lets the effects go.
+    ///
+    /// # Errors
+    ///
+    /// The commit itself, if the receipt does not prove it.
+    pub fn release(self, receipt: &Receipt) -> Result<Vec<Effect>, Self> {
+        if receipt.seq() >= self.seq {
+            Ok(self.effects)
+        } else {
+            Err(self)
+        }
+    }
+}

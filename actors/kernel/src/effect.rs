@@ -1,0 +1,140 @@
+//! What is to be done once the records that cause it are on disk.
+
+use crate::event::Operator;
+use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, Seq, Ticket};
+use crate::record::{Cause, NotUndone, Round};
+use crate::lifecycle::ProcedureState;
+use crate::wait::Wake;
+
+/// One stage to be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Advance {
+    /// Whose stage.
+    pub id: ProcedureId,
+    /// Its type.
+    pub kind: Kind,
+    /// Schema of its stored payload.
+    pub version: u16,
+    /// The stage, encoded.
+    pub stage: Blob,
+    /// The number of the visit.
+    pub visit: u32,
+    /// The number of the attempt, from 1.
+    pub attempt: u32,
+    /// What the report must carry.
+    pub run: Seq,
+    /// What set it going.
+    pub wake: Option<Wake>,
+    /// Its value, if this decision had it at hand; else it is in the store.
+    pub payload: Option<Blob>,
+}
+
+/// One executed stage to be undone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undo {
+    /// Root of the part of the family that rolls back.
+    pub scope: ProcedureId,
+    /// Whose stage.
+    pub id: ProcedureId,
+    /// Its type.
+    pub kind: Kind,
+    /// Schema of its stored payload.
+    pub version: u16,
+    /// Number of the history entry.
+    pub number: u32,
+    /// The stage, encoded.
+    pub stage: Blob,
+    /// The number of the visit.
+    pub visit: u32,
+    /// The number of the attempt, from 1.
+    pub attempt: u32,
+}
+
+/// How a procedure ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ended {
+    /// Who.
+    pub id: ProcedureId,
+    /// Its type.
+    pub kind: Kind,
+    /// Its last state.
+    pub state: ProcedureState,
+    /// Why, if it failed.
+    pub cause: Option<Cause>,
+    /// Executed stages that were not undone.
+    pub not_undone: Vec<NotUndone>,
+    /// Its output, if it succeeded in this decision.
+    pub output: Option<Blob>,
+}
+
+/// What an abort meets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AbortAnswer {
+    /// It will be rolled back once what runs has ended.
+    WillRollBack,
+    /// It was failing already, for another reason.
+    AlreadyRollingBack,
+    /// It can no longer be aborted, because of this.
+    TooLate(String),
+}
+
+/// An answer to who asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The roots, in the order of the submissions.
+    Submitted(Vec<ProcedureId>),
+    /// The signal's number.
+    Signalled(u32),
+    /// What the abort met.
+    Aborted(AbortAnswer),
+    /// It is done.
+    Done,
+    /// It is not done.
+    Refused(Refusal),
+}
+
+/// Why something was refused. Nothing of it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The kind is not registered.
+    UnknownKind(Kind),
+    /// The key stands for another submission.
+    KeyConflict(Key, ProcedureId),
+    /// The payload, or the signal, is too large: size, limit.
+    TooLarge(usize, usize),
+    /// Too many submissions in one batch: size, limit.
+    BatchTooLarge(usize, usize),
+    /// The engine is draining.
+    Draining,
+    /// The procedure is not live.
+    NotLive(ProcedureId),
+    /// It is not in a state in which this makes sense; the sentence says why.
+    NotNow(String),
+}
+
+/// Something to do after the receipt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Answer a request.
+    Reply(Ticket, Answer),
+    /// Run a stage.
+    Advance(Box<Advance>),
+    /// Undo a stage.
+    Undo(Box<Undo>),
+    /// Ask a custom join policy about these children.
+    Judge(ProcedureId, Kind, u16, Round, Blob),
+    /// Read the rollback stack of the family, for this scope.
+    LoadStack(ProcedureId),
+    /// Let the procedure's actor go; it is parked or has ended.
+    Stop(ProcedureId),
+    /// Look at the earliest deadline again.
+    ArmTimer,
+    /// Tell the limiter that this procedure needs its permits no more, or waits no more.
+    Release(ProcedureId),
+    /// Tell the limiter that a capacity has changed.
+    SetLimit(LimitKey, Option<u32>),
+    /// Tell those who wait for the outcome.
+    Ended(Box<Ended>),
+    /// An operator acted; for the log.
+    Operated(ProcedureId, Operator),
+}

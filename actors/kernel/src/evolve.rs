@@ -1,0 +1,202 @@
+//! The only writer of the kernel's state, live and at recovery: it folds one
+//! record into it. It decides nothing, and cannot fail.
+
+use crate::family::{Family, Scope, deadlines};
+use crate::id::ProcedureId;
+use crate::kernel::Kernel;
+use crate::latch::{Latch, Standing};
+use crate::record::{Record, Row};
+use crate::wait::{SignalEntry, WaitReason};
+
+impl Kernel {
+    /// Folds one record into the state.
+    pub fn evolve(&mut self, record: &Record) {
+        match record {
+            Record::Row(row) => self.row_put(row),
+            Record::History(entry) => {
+                if let Some(family) = self.families.get_mut(&entry.family) {
+                    family.history = family.history.max(entry.number);
+                }
+            }
+            Record::Signal(id, number, entry, _) => self.signal_put(*id, *number, entry),
+            Record::SignalDropped(id, number, _) => {
+                if let Some(family) = self.families.get_mut(&id.family) {
+                    family.signals.remove(&(id.member, *number));
+                }
+            }
+            Record::Key(key, entry) => {
+                self.keys.insert(key.clone(), entry.clone());
+            }
+            Record::FamilyBegan(family) => {
+                self.next_family = self.next_family.max(family + 1);
+                self.families.entry(*family).or_default();
+            }
+            Record::FamilyEnded(family, _) => self.family_ended(*family),
+            Record::Evicted(doomed) => {
+                if let Some(key) = &doomed.key {
+                    self.keys.remove(key);
+                }
+            }
+            Record::Limit(key, value) => {
+                self.limits.insert(key.clone(), *value);
+            }
+            Record::FamiliesReserved(below) => self.reserved = self.reserved.max(*below),
+            Record::StackAsked(scope) => self.scope_put(*scope, Scope::Loading),
+            Record::StackHeld(scope, stack, not_undone) => {
+                let (stack, not_undone) = (stack.clone(), not_undone.clone());
+                self.scope_put(*scope, Scope::Held { stack, not_undone, out: true });
+            }
+            Record::StackPopped(scope) => {
+                if let Some(Scope::Held { stack, out, .. }) = self.scope_mut(*scope) {
+                    stack.pop();
+                    *out = false;
+                }
+            }
+            Record::UndoOut(scope, is_out) => {
+                if let Some(Scope::Held { out, .. }) = self.scope_mut(*scope) {
+                    *out = *is_out;
+                }
+            }
+            Record::Late(_) => self.late += 1,
+            Record::Disarmed(id) => {
+                let own = self.row(*id).map_or([None, None], deadlines);
+                for deadline in own.into_iter().flatten() {
+                    self.timers.remove(&(deadline, *id));
+                }
+            }
+            Record::Draining => self.draining = true,
+            Record::Payload(..)
+            | Record::FinishedRow(_)
+            | Record::Output(..)
+            | Record::HistoryDropped(..)
+            | Record::DueChanged(..)
+            | Record::Started(..)
+            | Record::Stopped(_)
+            | Record::User(_) => {}
+        }
+    }
+
+    /// Takes up where an earlier engine left off: family numbers from here on are new.
+    pub fn continue_from(&mut self, reserved: u64) {
+        self.reserved = self.reserved.max(reserved);
+        self.next_family = self.next_family.max(reserved);
+    }
+
+    /// Puts a family that cannot be loaded aside, as if it were not there.
+    pub fn forget(&mut self, family: u64) {
+        self.family_ended(family);
+    }
+
+    fn row_put(&mut self, row: &Row) {
+        let family = self.families.entry(row.id.family).or_default();
+        let old = family.row(row.id.member);
+        let old_deadlines = old.map_or([None, None], deadlines);
+        let was_going = old.is_some_and(|old| old.going.is_some());
+        let was_alone = old.and_then(|old| old.going).is_some_and(|going| going.alone);
+
+        for deadline in old_deadlines.into_iter().flatten() {
+            self.timers.remove(&(deadline, row.id));
+        }
+        for deadline in deadlines(row).into_iter().flatten() {
+            self.timers.insert((deadline, row.id));
+        }
+        match (was_going, row.going.is_some()) {
+            (false, true) => {
+                self.going += 1;
+                family.going += 1;
+            }
+            (true, false) => {
+                self.going -= 1;
+                family.going -= 1;
+            }
+            (true, true) | (false, false) => {}
+        }
+        if row.going.is_some_and(|going| going.alone) {
+            self.alone = Some(row.id);
+        } else if was_alone {
+            self.alone = None;
+        }
+        if row.wait == Some(WaitReason::Suspect) {
+            self.suspects.insert(row.id);
+        } else {
+            self.suspects.remove(&row.id);
+        }
+        family.put(row);
+    }
+
+    fn family_ended(&mut self, number: u64) {
+        let Some(family) = self.families.remove(&number) else { return };
+        for row in &family.members {
+            for deadline in deadlines(row).into_iter().flatten() {
+                self.timers.remove(&(deadline, row.id));
+            }
+            self.suspects.remove(&row.id);
+            self.going -= usize::from(row.going.is_some());
+            if self.alone == Some(row.id) {
+                self.alone = None;
+            }
+        }
+    }
+
+    fn signal_put(&mut self, id: ProcedureId, number: u32, entry: &SignalEntry) {
+        if let Some(family) = self.families.get_mut(&id.family) {
+            family.signals.insert((id.member, number), entry.clone());
+        }
+    }
+
+    fn scope_put(&mut self, scope: ProcedureId, state: Scope) {
+        if let Some(family) = self.families.get_mut(&scope.family) {
+            family.scopes.insert(scope.member, state);
+        }
+    }
+
+    fn scope_mut(&mut self, scope: ProcedureId) -> Option<&mut Scope> {
+        self.families.get_mut(&scope.family)?.scopes.get_mut(&scope.member)
+    }
+}
+
+impl Family {
+    fn put(&mut self, row: &Row) {
+        let old = self.row(row.id.member);
+        let old_standing = old.map(Standing::of);
+        let old_live = old.is_some_and(|old| !old.is_ended());
+        match (old_live, row.is_ended()) {
+            (true, true) => self.live -= 1,
+            (false, false) => self.live += 1,
+            (true, false) | (false, true) => {}
+        }
+        self.history = self.history.max(row.history);
+        self.count_child(row, old_standing);
+        self.latches_follow(row);
+        if row.is_ended() {
+            self.scopes.remove(&row.id.member);
+        }
+        match self.members.get_mut(row.id.member as usize) {
+            Some(place) => **place = row.clone(),
+            None => self.members.push(Box::new(row.clone())),
+        }
+    }
+
+    fn count_child(&mut self, row: &Row, from: Option<Standing>) {
+        let Some(round) = self.round_of(row).cloned() else { return };
+        if let Some(latch) = self.latches.get_mut(&round.first) {
+            latch.count(&round, row.id.member, from, Standing::of(row));
+        }
+    }
+
+    /// A parent's row says which lists of children still count.
+    fn latches_follow(&mut self, row: &Row) {
+        let old = self.row(row.id.member).map(|old| old.rounds.as_slice()).unwrap_or_default();
+        let gone: Vec<u32> = old
+            .iter()
+            .filter(|round| !row.rounds.contains(round))
+            .map(|round| round.first)
+            .collect();
+        for first in gone {
+            self.latches.remove(&first);
+        }
+        for round in &row.rounds {
+            self.latches.entry(round.first).or_insert_with(|| Latch::new(round));
+        }
+    }
+}

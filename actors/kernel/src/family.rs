@@ -1,0 +1,123 @@
+//! A family in memory: the rows of its members, and what follows from them.
+
+use std::collections::BTreeMap;
+
+use crate::id::{ProcedureId, Timestamp};
+use crate::latch::Latch;
+use crate::lifecycle::ProcedureState;
+use crate::record::{HistoryEntry, NotUndone, OnFailure, Round, Row};
+use crate::wait::SignalEntry;
+
+/// Rollback of one scope, as far as it is in memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Its stack is being read.
+    Loading,
+    /// Its stack is here; the last entry is on top. Tells whether the top is being undone.
+    Held {
+        /// What is left to be undone.
+        stack: Vec<HistoryEntry>,
+        /// What cannot be.
+        not_undone: Vec<NotUndone>,
+        /// The undo of the top is out.
+        out: bool,
+    },
+}
+
+/// A root and all that it spawned.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Family {
+    /// Rows by member number; numbers are dense.
+    pub members: Vec<Box<Row>>,
+    /// The newest history number.
+    pub history: u32,
+    /// How many members have not ended.
+    pub live: u32,
+    /// How many stages are out.
+    pub going: u32,
+    /// One latch for each list of children, by the number of the first.
+    pub latches: BTreeMap<u32, Latch>,
+    /// Scopes that roll back, by member.
+    pub scopes: BTreeMap<u32, Scope>,
+    /// Signals by member and number.
+    pub signals: BTreeMap<(u32, u32), SignalEntry>,
+}
+
+impl Family {
+    /// Gives the row of a member.
+    #[must_use]
+    pub fn row(&self, member: u32) -> Option<&Row> {
+        self.members.get(member as usize).map(|row| &**row)
+    }
+
+    /// Gives the number that the next member will have.
+    #[must_use]
+    pub fn next_member(&self) -> u32 {
+        u32::try_from(self.members.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Gives the members from this one up to the root, itself first.
+    pub fn ancestry(&self, member: u32) -> impl Iterator<Item = &Row> {
+        std::iter::successors(self.row(member), |row| row.parent.and_then(|parent| self.row(parent)))
+    }
+
+    /// Gives the outermost failing member at or above this one: the scope that it rolls back with.
+    #[must_use]
+    pub fn scope_of(&self, member: u32) -> Option<ProcedureId> {
+        self.ancestry(member).filter(|row| row.is_failing()).last().map(|row| row.id)
+    }
+
+    /// Tells whether `member` is `scope` or below it.
+    #[must_use]
+    pub fn is_within(&self, scope: u32, member: u32) -> bool {
+        scope == 0 || self.ancestry(member).any(|row| row.id.member == scope)
+    }
+
+    /// Tells whether the result of a member, or of one above it within the scope, is kept.
+    #[must_use]
+    pub fn is_kept(&self, scope: u32, member: u32) -> bool {
+        self.ancestry(member)
+            .take_while(|row| row.id.member != scope)
+            .any(|row| row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep)
+    }
+
+    /// Tells whether user code is out anywhere in the scope, an inner scope's undo included.
+    #[must_use]
+    pub fn is_busy(&self, scope: u32) -> bool {
+        let stage_out = self.going > 0
+            && self
+                .members
+                .iter()
+                .any(|row| row.going.is_some() && self.is_within(scope, row.id.member));
+        stage_out
+            || self.scopes.iter().any(|(inner, state)| {
+                *inner != scope && matches!(state, Scope::Held { out: true, .. }) && self.is_within(scope, *inner)
+            })
+    }
+
+    /// Finds the list of children in which a member was born.
+    #[must_use]
+    pub fn round_of(&self, row: &Row) -> Option<&Round> {
+        let parent = self.row(row.parent?)?;
+        parent.rounds.iter().rev().find(|round| round.contains(row.id.member))
+    }
+
+    /// Finds the oldest signal of this name that a member has not consumed.
+    #[must_use]
+    pub fn pending_signal(&self, member: u32, name: &str) -> Option<u32> {
+        self.signals
+            .range((member, 0)..=(member, u32::MAX))
+            .find(|(_, entry)| !entry.consumed && entry.name.as_str() == name)
+            .map(|((_, number), _)| *number)
+    }
+}
+
+/// What time does to a procedure.
+#[must_use]
+pub(crate) fn deadlines(row: &Row) -> [Option<Timestamp>; 2] {
+    if row.is_ended() {
+        return [None, None];
+    }
+    let own = if row.state == ProcedureState::Failed { None } else { row.deadline };
+    [row.wait.as_ref().and_then(|wait| wait.deadline()), own]
+}

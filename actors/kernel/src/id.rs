@@ -1,0 +1,287 @@
+//! The names of things: procedures, kinds, commits, epochs and instants.
+//! Each is a newtype of its own, so that none can be passed for another.
+
+use std::fmt;
+use std::num::ParseIntError;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Identity of a procedure: the number of its family and its own number in it.
+///
+/// The root of a family is member 0. It reads and parses as `42.3`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ProcedureId {
+    /// Number of the family; grows in the order of commits and never comes back.
+    #[serde(rename = "f")]
+    pub family: u64,
+    /// Number of the member within the family; the root is 0.
+    #[serde(rename = "m")]
+    pub member: u32,
+}
+
+impl ProcedureId {
+    /// Names member `member` of family `family`.
+    #[must_use]
+    pub const fn new(family: u64, member: u32) -> Self {
+        Self { family, member }
+    }
+
+    /// Names the root of family `family`.
+    #[must_use]
+    pub const fn root(family: u64) -> Self {
+        Self::new(family, 0)
+    }
+
+    /// Tells whether this is the root of its family.
+    #[must_use]
+    pub const fn is_root(self) -> bool {
+        self.member == 0
+    }
+}
+
+impl fmt::Display for ProcedureId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.family, self.member)
+    }
+}
+
+impl fmt::Debug for ProcedureId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A text that does not name a procedure.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseProcedureIdError(String);
+
+impl fmt::Display for ParseProcedureIdError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\" is not a procedure id; write it as family.member, for instance 42.0", self.0)
+    }
+}
+
+impl std::error::Error for ParseProcedureIdError {}
+
+impl FromStr for ProcedureId {
+    type Err = ParseProcedureIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let refused = |_: ParseIntError| ParseProcedureIdError(text.to_owned());
+        let (family, member) = text
+            .split_once('.')
+            .ok_or_else(|| ParseProcedureIdError(text.to_owned()))?;
+        Ok(Self::new(
+            family.parse().map_err(refused)?,
+            member.parse().map_err(refused)?,
+        ))
+    }
+}
+
+macro_rules! shared_text {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Makes the name from its text.
+            #[must_use]
+            pub fn new(text: impl Into<Arc<str>>) -> Self {
+                Self(text.into())
+            }
+
+            /// Gives the text of the name.
+            #[must_use]
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(text: &str) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(text: String) -> Self {
+                Self(text.into())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                fmt::Debug::fmt(&*self.0, f)
+            }
+        }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                String::deserialize(deserializer).map(Self::from)
+            }
+        }
+    };
+}
+
+shared_text! {
+    /// Stable name of a type of procedure, as it stands on disk.
+    Kind
+}
+shared_text! {
+    /// Name of an admission limit; a kind's own limit has the kind's name.
+    LimitKey
+}
+shared_text! {
+    /// Name of an event that a procedure waits for.
+    EventName
+}
+shared_text! {
+    /// Idempotency key of a submission or a signal (HBase's nonce).
+    Key
+}
+
+/// Bytes that the engine stores and hands on without looking inside; cheap to clone.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Blob(Arc<[u8]>);
+
+impl Blob {
+    /// Gives the bytes.
+    #[must_use]
+    pub fn as_slice(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Gives the number of bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Tells whether there are no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl Default for Blob {
+    fn default() -> Self {
+        Self(Arc::from(&[][..]))
+    }
+}
+
+impl From<Vec<u8>> for Blob {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl From<&[u8]> for Blob {
+    fn from(bytes: &[u8]) -> Self {
+        Self(bytes.into())
+    }
+}
+
+impl fmt::Debug for Blob {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Blob({} bytes)", self.0.len())
+    }
+}
+
+impl Serialize for Blob {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Blob {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Bytes;
+        impl<'de> serde::de::Visitor<'de> for Bytes {
+            type Value = Blob;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a byte string")
+            }
+            fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Blob, E> {
+                Ok(Blob::from(bytes))
+            }
+            fn visit_byte_buf<E: serde::de::Error>(self, bytes: Vec<u8>) -> Result<Blob, E> {
+                Ok(Blob::from(bytes))
+            }
+        }
+        deserializer.deserialize_bytes(Bytes)
+    }
+}
+
+/// Number of a commit; grows by one with each decision that leaves records.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seq(pub u64);
+
+impl Seq {
+    /// Gives the number after this one.
+    #[must_use]
+    pub const fn next(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+impl fmt::Display for Seq {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// Number of an ownership of the store; each start of an engine takes a higher one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Epoch(pub u64);
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// An instant of the engine's clock, in microseconds since 1970 (UTC).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Timestamp(pub u64);
+
+impl Timestamp {
+    /// Gives the instant `delay` later; the last representable one if that is too far.
+    #[must_use]
+    pub fn after(self, delay: Duration) -> Self {
+        let delay = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_add(delay))
+    }
+
+    /// Gives the time from `earlier` to this instant; zero if `earlier` is not before it.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+/// Number of a request that waits for its answer; means something only to who asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ticket(pub u64);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! What must hold of the state after every decision.
+
+use crate::family::Family;
+use crate::kernel::Kernel;
+use crate::latch::{Latch, Standing};
+use crate::lifecycle::ProcedureState;
+use crate::record::Row;
+use crate::wait::WaitReason;
+
+impl Kernel {
+    /// Checks the state against itself.
+    ///
+    /// # Errors
+    ///
+    /// One sentence for the first rule that is broken.
+    pub fn validate(&self) -> Result<(), String> {
+        for (number, family) in &self.families {
+            family.validate().map_err(|why| format!("family {number}: {why}"))?;
+        }
+        let going: usize = self.families.values().map(|family| family.going as usize).sum();
+        if going != self.going {
+            return Err(format!("{going} stages are out, and {} are counted", self.going));
+        }
+        Ok(())
+    }
+}
+
+impl Family {
+    fn validate(&self) -> Result<(), String> {
+        if self.members.is_empty() {
+            return Err("it has no member".to_owned());
+        }
+        for (number, row) in (0_u32..).zip(&self.members) {
+            self.validate_row(number, row).map_err(|why| format!("member {number}: {why}"))?;
+        }
+        let live = self.members.iter().filter(|row| !row.is_ended()).count();
+        if live != self.live as usize {
+            return Err(format!("{live} members are live, and {} are counted", self.live));
+        }
+        for row in &self.members {
+            for round in &row.rounds {
+                let mut latch = Latch::new(round);
+                let children = self.members.iter().skip(round.first as usize).take(round.count as usize);
+                for child in children {
+                    latch.count(round, child.id.member, None, Standing::of(child));
+                }
+                if self.latches.get(&round.first) != Some(&latch) {
+                    return Err(format!("the latch of member {} differs from its children", row.id.member));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn validate_row(&self, number: u32, row: &Row) -> Result<(), String> {
+        let broken = |why: &str| Err(why.to_owned());
+        if row.id.member != number {
+            return broken("its number is not its place");
+        }
+        if number == 0 && row.parent.is_some() {
+            return broken("the root has a parent");
+        }
+        if number > 0 && row.parent.is_none_or(|parent| parent >= number) {
+            return broken("its parent was not born before it");
+        }
+        let ended_state = matches!(
+            row.state,
+            ProcedureState::Success | ProcedureState::RolledBack | ProcedureState::Failed
+        );
+        if row.is_ended() && (!ended_state || row.holds || row.going.is_some() || row.wait.is_some()) {
+            return broken("it has ended, and still holds or waits for something");
+        }
+        let stopping = self.scope_of(number).is_some();
+        let idle = row.going.is_none() && row.wait.is_none();
+        if !row.is_ended() && idle && !stopping {
+            return broken("nothing will ever move it");
+        }
+        if row.state == ProcedureState::Waiting && !stopping && row.wait != Some(WaitReason::Children) {
+            return broken("it is Waiting, and not for children");
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,212 @@
+//! The state that `decide` reads and `evolve` writes: every live family, the
+//! timers, the keys, and the rules of the engine that it runs in.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use crate::decision::{Commit, Decision};
+use crate::family::Family;
+use crate::id::{Epoch, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
+use crate::record::{KeyEntry, Record, Row};
+use crate::retry::RetryPolicy;
+
+/// What the engine's code says about a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindRules {
+    /// Schema that the code writes.
+    pub version: u16,
+    /// False for a kind whose stages cannot be undone.
+    pub rollback: bool,
+    /// Attempts of a stage.
+    pub retry: RetryPolicy,
+    /// Attempts of an undo.
+    pub retry_undo: RetryPolicy,
+}
+
+/// Bounds that keep one caller from exhausting the engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes of a payload, an output or a signal. Default 1 MiB: a procedure is
+    /// control-plane work, and each of its stages writes its payload again.
+    pub payload: usize,
+    /// Children of one `Spawn`. Default 100,000: they are born in one commit,
+    /// which must fit in memory several times over.
+    pub children: usize,
+    /// Members of one family. Default 1,000,000, which a family's index still covers easily.
+    pub members: usize,
+    /// Levels of a family, the root included. Default 32: each costs a step of
+    /// every walk to the root.
+    pub depth: usize,
+    /// Submissions in one batch, and submissions of one stage. Default 10,000.
+    pub batch: usize,
+    /// Signals kept for one procedure. Default 10,000.
+    pub signals: usize,
+    /// Failed attempts of one stage that keep their history entry. Default 5.
+    pub attempts_kept: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            payload: 1 << 20,
+            children: 100_000,
+            members: 1_000_000,
+            depth: 32,
+            batch: 10_000,
+            signals: 10_000,
+            attempts_kept: 5,
+        }
+    }
+}
+
+/// What does not change while an engine runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// Registered kinds.
+    pub kinds: BTreeMap<Kind, KindRules>,
+    /// Bounds.
+    pub bounds: Bounds,
+    /// How long a result is kept after the end; HBase keeps it 15 minutes.
+    pub keep_after_end: Duration,
+    /// How long a result is kept after it was acknowledged; HBase keeps it 5 minutes.
+    pub keep_after_acknowledgement: Duration,
+}
+
+/// Everything that a decision may depend on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kernel {
+    pub(crate) rules: Rules,
+    pub(crate) epoch: Epoch,
+    pub(crate) deaths: u32,
+    pub(crate) seq: Seq,
+    pub(crate) next_family: u64,
+    pub(crate) reserved: u64,
+    pub(crate) families: BTreeMap<u64, Family>,
+    pub(crate) timers: BTreeSet<(Timestamp, ProcedureId)>,
+    pub(crate) keys: BTreeMap<Key, KeyEntry>,
+    pub(crate) limits: BTreeMap<LimitKey, Option<u32>>,
+    pub(crate) draining: bool,
+    pub(crate) going: usize,
+    pub(crate) late: u64,
+    pub(crate) suspects: BTreeSet<ProcedureId>,
+    pub(crate) alone: Option<ProcedureId>,
+}
+
+impl Kernel {
+    /// Makes the state of an engine before anything was read. `deaths` is how
+    /// often engines of this store have died, this start's finding included.
+    #[must_use]
+    pub fn new(rules: Rules, epoch: Epoch, deaths: u32) -> Self {
+        Self { rules, epoch, deaths, next_family: 1, reserved: 1, ..Self::default() }
+    }
+
+    /// Applies a decision and holds its effects back in `commit`. Gives the
+    /// records that must go to disk, in order.
+    ///
+    /// A decision with nothing for the disk still waits for the newest commit
+    /// that was decided: what it says rests on that.
+    pub fn apply(&mut self, decision: Decision, commit: &mut Commit) -> Vec<Record> {
+        let is_commit = decision.is_commit();
+        let (mut records, effects) = decision.into_parts();
+        if is_commit {
+            self.seq = self.seq.next();
+        }
+        for record in &records {
+            self.evolve(record);
+        }
+        commit.hold(self.seq, is_commit, effects);
+        records.retain(Record::is_durable);
+        records
+    }
+
+    /// Gives the epoch of this engine.
+    #[must_use]
+    pub const fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Gives the newest commit that was decided.
+    #[must_use]
+    pub const fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// Gives the live families.
+    #[must_use]
+    pub const fn families(&self) -> &BTreeMap<u64, Family> {
+        &self.families
+    }
+
+    /// Gives the row of a member of a live family.
+    #[must_use]
+    pub fn row(&self, id: ProcedureId) -> Option<&Row> {
+        self.families.get(&id.family)?.row(id.member)
+    }
+
+    /// Gives what a key stands for, if its family was submitted in this run.
+    #[must_use]
+    pub fn key(&self, key: &Key) -> Option<&KeyEntry> {
+        self.keys.get(key)
+    }
+
+    /// Gives the capacities that were set at run time.
+    #[must_use]
+    pub const fn limits(&self) -> &BTreeMap<LimitKey, Option<u32>> {
+        &self.limits
+    }
+
+    /// Gives the rules that the engine runs by.
+    #[must_use]
+    pub const fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Gives the earliest deadline.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// Gives the procedure whose timer is due first at this time, if one is.
+    #[must_use]
+    pub fn due(&self, now: Timestamp) -> Option<ProcedureId> {
+        self.timers.first().filter(|(at, _)| *at <= now).map(|(_, id)| *id)
+    }
+
+    /// Gives the number of stages that are out.
+    #[must_use]
+    pub const fn going(&self) -> usize {
+        self.going
+    }
+
+    /// Gives how many undos are out.
+    #[must_use]
+    pub fn undoing(&self) -> usize {
+        self.families
+            .values()
+            .flat_map(|family| family.scopes.values())
+            .filter(|scope| matches!(scope, crate::family::Scope::Held { out: true, .. }))
+            .count()
+    }
+
+    /// Gives how many reports and wakes came too late and changed nothing.
+    #[must_use]
+    pub const fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// Tells whether the engine is draining.
+    #[must_use]
+    pub const fn is_draining(&self) -> bool {
+        self.draining
+    }
+
+    pub(crate) fn kind(&self, kind: &Kind) -> Option<&KindRules> {
+        self.rules.kinds.get(kind)
+    }
+
+    pub(crate) fn can_undo(&self, row: &Row) -> bool {
+        self.kind(&row.kind).is_none_or(|rules| rules.rollback)
+    }
+}
+

@@ -1,0 +1,73 @@
+//! The states of a procedure and the one table of legal transitions.
+//!
+//! ```text
+//! Initializing ─▶ Runnable ⇄ Waiting | WaitingTimeout ─▶ Success
+//!       │             │               │                      │ compensated
+//!       └─────────────┴───── Failed ──┴──▶ RolledBack ◀──────┘
+//! ```
+//! `Failed` has its rollback before it; it is an end only for a kind without rollback.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// State of a procedure, after HBase's `ProcedureState`.
+///
+/// Append-only: the short names stand on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum ProcedureState {
+    /// Born, and not yet set going: held back by a width or a permit.
+    #[serde(rename = "I")]
+    Initializing,
+    /// Its next stage runs or is queued.
+    #[serde(rename = "R")]
+    Runnable,
+    /// Waits for its children.
+    #[serde(rename = "W")]
+    Waiting,
+    /// Waits for a time or an event.
+    #[serde(rename = "T")]
+    WaitingTimeout,
+    /// Every executed stage that can be undone has been undone.
+    #[serde(rename = "B")]
+    RolledBack,
+    /// Ended with an output.
+    #[serde(rename = "S")]
+    Success,
+    /// Failed: rollback is before it, or its kind has none.
+    #[serde(rename = "F")]
+    Failed,
+}
+
+impl ProcedureState {
+    /// All states, in the order of the table.
+    pub const ALL: [Self; 7] = [
+        Self::Initializing,
+        Self::Runnable,
+        Self::Waiting,
+        Self::WaitingTimeout,
+        Self::Failed,
+        Self::RolledBack,
+        Self::Success,
+    ];
+
+    /// Tells whether a commit may lead from this state to `next`.
+    #[must_use]
+    pub const fn may_become(self, next: Self) -> bool {
+        use ProcedureState as S;
+        match self {
+            S::Initializing => matches!(next, S::Initializing | S::Runnable | S::Failed | S::RolledBack | S::Success),
+            S::Runnable => true,
+            S::Waiting | S::WaitingTimeout => !matches!(next, S::Initializing),
+            S::Failed => matches!(next, S::Failed | S::RolledBack | S::Success),
+            S::Success => matches!(next, S::Success | S::RolledBack | S::Failed),
+            S::RolledBack => matches!(next, S::RolledBack),
+        }
+    }
+}
+
+impl fmt::Display for ProcedureState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}

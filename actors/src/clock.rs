@@ -1,0 +1,49 @@
+//! The engine's clock: the only reader of time, real or the test's.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use futures::future::BoxFuture;
+use procession_kernel::Timestamp;
+
+/// A source of time for one engine.
+pub trait Clock: Send + Sync + 'static {
+    /// Reads the wall clock.
+    fn now(&self) -> Timestamp;
+
+    /// Waits until this instant; at once if it has passed.
+    fn sleep_until(&self, until: Timestamp) -> BoxFuture<'static, ()>;
+}
+
+/// The system's wall clock.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SystemClock;
+
+/// Longest single wait. A wall clock that was set forward is noticed after this.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+#[expect(clippy::disallowed_methods, reason = "this is the one file that reads time")]
+fn system_now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(u64::try_from(since.as_micros()).unwrap_or(u64::MAX))
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the one file that waits for time")]
+async fn system_sleep_until(until: Timestamp) {
+    loop {
+        let left = until.since(system_now());
+        if left.is_zero() {
+            return;
+        }
+        tokio::time::sleep(left.min(LONGEST_WAIT)).await;
+    }
+}
+
+impl Clock for SystemClock {
+    fn now(&self) -> Timestamp {
+        system_now()
+    }
+
+    fn sleep_until(&self, until: Timestamp) -> BoxFuture<'static, ()> {
+        Box::pin(system_sleep_until(until))
+    }
+}

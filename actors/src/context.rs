@@ -1,0 +1,248 @@
+//! What a stage is given: who it is, what woke it, the host's environment, and
+//! writes that become part of its own commit.
+
+use std::fmt;
+use std::sync::Arc;
+
+use procession_kernel::{Birth, Blob, Epoch, Key, ProcedureId, Timestamp, UserWrite};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::clock::Clock;
+use crate::error::{CodecError, ReadError};
+use crate::journal::{Reader, Space, codec};
+use crate::procedure::Procedure;
+use crate::step::{ChildOutcome, birth_of};
+
+/// Names one stage of one procedure in one store: the same on every run of that
+/// stage, and of no other. Give it to callees that deduplicate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Token {
+    /// The store's own number, drawn when it was made.
+    pub store: u64,
+    /// The procedure.
+    pub procedure: ProcedureId,
+    /// Which visit of the procedure it is, from 0.
+    pub visit: u32,
+}
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}-{}-{}", self.store, self.procedure, self.visit)
+    }
+}
+
+/// Grows from run to run, over restarts too. Give it to callees that refuse the late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Fence {
+    /// The engine's epoch.
+    pub epoch: Epoch,
+    /// Number of the call within the epoch.
+    pub call: u64,
+}
+
+/// A signal that a stage waited for.
+#[derive(Clone, Debug)]
+pub struct Signal {
+    /// Name of the event.
+    pub name: String,
+    /// Number of the signal among those sent to this procedure.
+    pub number: u32,
+    pub(crate) payload: Blob,
+}
+
+impl Signal {
+    /// Gives what the sender sent.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if it is not of this type.
+    pub fn payload<T: DeserializeOwned>(&self) -> Result<T, CodecError> {
+        codec::decode_user(self.payload.as_slice())
+    }
+}
+
+/// What woke the stage, with everything read that it needs.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Woken {
+    /// Nothing in particular.
+    #[default]
+    Plainly,
+    /// Its children.
+    Children(Vec<ChildOutcome>),
+    /// A signal.
+    Signal(Signal),
+    /// Time, in place of an event.
+    Timeout,
+}
+
+/// Facts of one call, the same for every kind.
+#[derive(Clone)]
+pub(crate) struct CallFacts {
+    pub(crate) id: ProcedureId,
+    pub(crate) token: Token,
+    pub(crate) fence: Fence,
+    pub(crate) attempt: u32,
+    pub(crate) woken: Arc<Woken>,
+}
+
+/// What the worker lends to each call.
+#[derive(Clone)]
+pub(crate) struct Host {
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) reader: Reader,
+}
+
+/// What a stage or an undo may use while it runs.
+pub struct StageContext<'a, P: Procedure> {
+    pub(crate) facts: &'a CallFacts,
+    pub(crate) host: &'a Host,
+    pub(crate) env: &'a P::Env,
+    pub(crate) writes: Vec<UserWrite>,
+    pub(crate) births: Vec<Birth>,
+}
+
+impl<'a, P: Procedure> StageContext<'a, P> {
+    pub(crate) fn new(facts: &'a CallFacts, host: &'a Host, env: &'a P::Env) -> Self {
+        Self { facts, host, env, writes: Vec::new(), births: Vec::new() }
+    }
+
+    /// Gives the environment that the host registered the kind with.
+    #[must_use]
+    pub fn env(&self) -> &'a P::Env {
+        self.env
+    }
+
+    /// Gives the procedure's id.
+    #[must_use]
+    pub fn id(&self) -> ProcedureId {
+        self.facts.id
+    }
+
+    /// Gives the number of this attempt, from 1.
+    #[must_use]
+    pub fn attempt(&self) -> u32 {
+        self.facts.attempt
+    }
+
+    /// Gives the token of this stage.
+    #[must_use]
+    pub fn token(&self) -> Token {
+        self.facts.token
+    }
+
+    /// Gives the fence of this call.
+    #[must_use]
+    pub fn fence(&self) -> Fence {
+        self.facts.fence
+    }
+
+    /// Reads the engine's clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.host.clock.now()
+    }
+
+    /// Gives the children's outcomes, in the order in which they were listed, to
+    /// the stage that their end set going.
+    #[must_use]
+    pub fn children(&self) -> &'a [ChildOutcome] {
+        match &*self.facts.woken {
+            Woken::Children(outcomes) => outcomes,
+            Woken::Plainly | Woken::Signal(_) | Woken::Timeout => &[],
+        }
+    }
+
+    /// Gives the signal that set this stage going after a `Wait`.
+    #[must_use]
+    pub fn signal(&self) -> Option<&'a Signal> {
+        match &*self.facts.woken {
+            Woken::Signal(signal) => Some(signal),
+            Woken::Plainly | Woken::Children(_) | Woken::Timeout => None,
+        }
+    }
+
+    /// Tells whether a `Wait` ended because its time was up.
+    #[must_use]
+    pub fn timed_out(&self) -> bool {
+        matches!(*self.facts.woken, Woken::Timeout)
+    }
+
+    /// Puts a value of user data in this stage's own commit. Dropped with the
+    /// stage if it fails, retries, panics or yields.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the value cannot be encoded.
+    pub fn put<T: Serialize>(&mut self, space: &str, key: impl AsRef<[u8]>, value: &T) -> Result<(), CodecError> {
+        let value = codec::encode_user(value)?;
+        self.write(space, key.as_ref(), Some(value.as_slice().to_vec()));
+        Ok(())
+    }
+
+    /// Deletes a value of user data in this stage's own commit.
+    pub fn delete(&mut self, space: &str, key: impl AsRef<[u8]>) {
+        self.write(space, key.as_ref(), None);
+    }
+
+    fn write(&mut self, space: &str, key: &[u8], value: Option<Vec<u8>>) {
+        self.writes.push(UserWrite { space: Key::from(space), key: key.to_vec(), value });
+    }
+
+    /// Reads a value of user data: this stage's own write, or the last committed one.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read, or the value is not of this type.
+    pub async fn get<T: DeserializeOwned>(&self, space: &str, key: impl AsRef<[u8]>) -> Result<Option<T>, ReadError> {
+        let key = key.as_ref();
+        let own = self
+            .writes
+            .iter()
+            .rev()
+            .find(|write| write.space.as_str() == space && write.key == key);
+        let bytes = match own {
+            Some(write) => write.value.clone(),
+            None => self.host.reader.get(Space::User(Key::from(space)), key.to_vec()).await?,
+        };
+        Ok(bytes.map(|bytes| codec::decode_user(&bytes)).transpose()?)
+    }
+
+    /// Reads all committed user data whose key begins with `prefix`, in the order
+    /// of the keys; not what this stage itself wrote.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read, or a value is not of this type.
+    pub async fn scan<T: DeserializeOwned>(&self, space: &str, prefix: impl AsRef<[u8]>) -> Result<Vec<(Vec<u8>, T)>, ReadError> {
+        self.host.reader.scan_user(space, prefix.as_ref()).await
+    }
+
+    /// Submits a family of its own, born in this stage's own commit: exactly once,
+    /// however often the stage runs. Its number is given at the commit.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the value cannot be encoded.
+    pub fn submit<Q: Procedure>(&mut self, procedure: &Q) -> Result<(), CodecError> {
+        let mut birth = birth_of(procedure)?;
+        birth.detached = true;
+        self.births.push(birth);
+        Ok(())
+    }
+
+    /// Runs blocking work on a thread of its own, so that others on this worker go on.
+    ///
+    /// # Errors
+    ///
+    /// [`StageError::Retry`](crate::StageError::Retry) if the work panics.
+    pub async fn blocking<T, F>(&self, work: F) -> Result<T, crate::StageError>
+    where
+        T: Send + 'static,
+        F: FnOnce() -> T + Send + 'static,
+    {
+        actix_rt::task::spawn_blocking(work)
+            .await
+            .map_err(|_| crate::StageError::retry("blocking work panicked"))
+    }
+}

@@ -1,0 +1,154 @@
+//! Puts the actors in their places and starts them: store, recovery, arbiters.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::prelude::*;
+use procession_kernel::{Bounds, Kernel, LimitKey, Permits, Rules};
+
+use crate::clock::{Clock, SystemClock};
+use crate::error::StartError;
+use crate::journal::{Journal, JournalStore, Reader};
+use crate::limiter::Limiter;
+use crate::registry::Registry;
+use crate::supervisor::recovery::{self, Loaded};
+use crate::supervisor::workers::Workers;
+use crate::supervisor::{Open, Parts, Supervisor};
+
+/// Where the actors run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Placement {
+    /// Supervisor and limiter on one thread, the journal on another, and this
+    /// many workers on threads of their own.
+    Threads(usize),
+    /// All on the current thread: for simulation.
+    Inline,
+}
+
+/// How an engine is to run.
+#[derive(Clone)]
+pub struct Settings {
+    /// Where the actors run. Default: one worker for each two processors, at least one.
+    pub placement: Placement,
+    /// Clock. Default: the system's.
+    pub clock: Arc<dyn Clock>,
+    /// Bounds of what one caller may ask.
+    pub bounds: Bounds,
+    /// Capacities of limits; those set at run time outlive them.
+    pub limits: Vec<(LimitKey, u32)>,
+    /// How long a result is kept after the end.
+    pub keep_after_end: Duration,
+    /// How long a result is kept after it was acknowledged.
+    pub keep_after_acknowledgement: Duration,
+    /// Requests that may wait for their commit before more are `Busy`. Default
+    /// 10,000: a second of a slow disk, and a few megabytes.
+    pub queued: usize,
+    /// Batches under way at once. Default 2: one is synced while the next is
+    /// handed over; more only lengthen the queue.
+    pub in_flight: usize,
+    /// Commits merged into one batch at most. Default 4,096.
+    pub merge: usize,
+    /// Refuse to start when a live procedure has no code, instead of setting its family aside.
+    pub strict: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            placement: Placement::Threads(processors.div_ceil(2).max(1)),
+            clock: Arc::new(SystemClock),
+            bounds: Bounds::default(),
+            limits: Vec::new(),
+            keep_after_end: Duration::from_mins(15),
+            keep_after_acknowledgement: Duration::from_mins(5),
+            queued: 10_000,
+            in_flight: 2,
+            merge: 4_096,
+            strict: false,
+        }
+    }
+}
+
+/// A running engine: where to send messages, and how to read.
+#[derive(Clone)]
+pub struct Engine {
+    supervisor: Addr<Supervisor>,
+    reader: Reader,
+}
+
+impl Engine {
+    /// Takes the store, recovers what is in it, and opens for messages. Must be
+    /// called inside an actix system.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] if the store cannot be taken or read, or if its contents
+    /// forbid the start.
+    pub async fn start(store: Arc<dyn JournalStore>, registry: Registry, settings: Settings) -> Result<Self, StartError> {
+        if let Some(kind) = registry.twice() {
+            return Err(StartError::KindTwice { kind: kind.clone() });
+        }
+        let rules = Rules {
+            kinds: registry.rules(),
+            bounds: settings.bounds,
+            keep_after_end: settings.keep_after_end,
+            keep_after_acknowledgement: settings.keep_after_acknowledgement,
+        };
+        let loaded = recovery::load(Arc::clone(&store), rules, Arc::clone(&settings.clock)).await?;
+        if settings.strict && !loaded.report.quarantined.is_empty() {
+            let families = loaded.report.quarantined.iter().map(|(family, why)| format!("{family} ({why})")).collect();
+            return Err(StartError::NoCode { families });
+        }
+        let reader = Reader::new(&store);
+        let supervisor = place(store, loaded, registry, &settings, reader.clone());
+        let opened = supervisor.send(Open).await.map_err(|error| StartError::Thread(error.to_string()))?;
+        opened.map_err(StartError::Journal)?;
+        Ok(Self { supervisor, reader })
+    }
+
+    /// Gives the supervisor, which takes every message.
+    #[must_use]
+    pub fn supervisor(&self) -> &Addr<Supervisor> {
+        &self.supervisor
+    }
+
+    /// Gives the reader of what is committed.
+    #[must_use]
+    pub fn reader(&self) -> &Reader {
+        &self.reader
+    }
+}
+
+fn place(store: Arc<dyn JournalStore>, loaded: Loaded, registry: Registry, settings: &Settings, reader: Reader) -> Addr<Supervisor> {
+    let (home, journal, workers) = match settings.placement {
+        Placement::Threads(workers) => {
+            let arbiters = (0..workers.max(1)).map(|_| Arbiter::new().handle()).collect();
+            (Arbiter::new().handle(), Arbiter::new().handle(), Workers::owned(arbiters))
+        }
+        Placement::Inline => {
+            let here = Arbiter::current();
+            (here.clone(), here.clone(), Workers::borrowed(here))
+        }
+    };
+    let owned = matches!(settings.placement, Placement::Threads(_));
+    let settings = settings.clone();
+    let own_threads = if owned { vec![home.clone(), journal.clone()] } else { Vec::new() };
+    Supervisor::start_in_arbiter(&home, move |ctx| {
+        let me = ctx.address();
+        let permits = permits(&settings, &loaded.kernel);
+        let limited = permits.usage().into_iter().map(|usage| usage.key).collect();
+        let limiter = Limiter::new(permits, me.clone().recipient()).start();
+        let owner = me.recipient();
+        let journal = Journal::start_in_arbiter(&journal, move |_| Journal::new(store, owner));
+        let registry = Arc::new(registry);
+        Supervisor::new(Parts { loaded, limited, limiter, journal, registry, workers, own_threads, settings, reader })
+    })
+}
+
+/// Capacities: the builder's, and over them those that were set at run time.
+fn permits(settings: &Settings, kernel: &Kernel) -> Permits {
+    let built = settings.limits.iter().map(|(key, limit)| (key.clone(), Some(*limit)));
+    let stored = kernel.limits().iter().map(|(key, limit)| (key.clone(), *limit));
+    Permits::new(built.chain(stored))
+}

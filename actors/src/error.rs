@@ -1,0 +1,199 @@
+//! Errors, one enum per moment: start, submit, ask. Each says what to do now.
+
+use std::time::Duration;
+
+use procession_kernel::{Kind, ProcedureId};
+
+/// A value that cannot be encoded, or bytes that are not of the type asked for.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{what}: {why}")]
+pub struct CodecError {
+    pub(crate) what: &'static str,
+    pub(crate) why: String,
+}
+
+/// A store that cannot be opened or read.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// Another engine has it.
+    #[error("the journal in {place} is in use by another engine{holder}; stop that one first, or use another directory")]
+    Held {
+        /// Where the store is.
+        place: String,
+        /// Who holds it, as far as the system tells; empty, or begins with a space.
+        holder: String,
+    },
+    /// Data that was committed cannot be read.
+    #[error("the journal in {place} is damaged: {why}; restore it from a copy, or remove the directory to begin anew")]
+    Damaged {
+        /// Where the store is.
+        place: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// It was written by a newer release.
+    #[error("the journal in {place} has format {found}, and this release reads up to {known}; use the release that wrote it")]
+    Newer {
+        /// Where the store is.
+        place: String,
+        /// The format found.
+        found: u32,
+        /// The newest format known.
+        known: u32,
+    },
+    /// The system refused.
+    #[error("the journal in {place} cannot be used: {why}")]
+    Io {
+        /// Where the store is.
+        place: String,
+        /// What the system said.
+        why: String,
+    },
+}
+
+/// User data or an engine value that cannot be read.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadError {
+    /// The store did not give it.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// It is not of the type asked for.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+}
+
+/// An engine that cannot start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// The store cannot be opened or read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// Two registrations have one name.
+    #[error("two registrations have the kind \"{kind}\"; give one of them another KIND")]
+    KindTwice {
+        /// The name.
+        kind: Kind,
+    },
+    /// Under `strict`, live procedures whose code is missing.
+    #[error("live procedures have no code in this process: {}; register their kinds, or start without strict", .families.join(", "))]
+    NoCode {
+        /// Each family with its reason.
+        families: Vec<String>,
+    },
+    /// The start's own commit failed.
+    #[error("the engine could not write to its journal: {0}; see to the disk, then start again")]
+    Journal(String),
+    /// A thread could not be started, or ended at once.
+    #[error("the engine could not start a thread: {0}")]
+    Thread(String),
+}
+
+/// A submission that was not accepted; nothing of it is stored.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubmitError {
+    /// More requests wait than the engine admits.
+    #[error("too many requests wait; submit again in {} ms", .retry_after.as_millis())]
+    Busy {
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// The kind is not registered.
+    #[error("no procedure of kind \"{kind}\" is registered; register it with the builder")]
+    UnknownKind {
+        /// The kind.
+        kind: Kind,
+    },
+    /// The key stands for another submission.
+    #[error("the key \"{key}\" was used with another payload for {id}; use a new key, or the same payload")]
+    KeyConflict {
+        /// The key.
+        key: String,
+        /// What it stands for.
+        id: ProcedureId,
+    },
+    /// The value is too large.
+    #[error("the payload of {size} bytes is over the limit of {limit}; store it elsewhere and submit its name, or raise the limit")]
+    TooLarge {
+        /// Size in bytes.
+        size: usize,
+        /// Limit in bytes.
+        limit: usize,
+    },
+    /// A batch has too many submissions.
+    #[error("the batch of {size} submissions is over the limit of {limit}; split it")]
+    BatchTooLarge {
+        /// Submissions in the batch.
+        size: usize,
+        /// Limit.
+        limit: usize,
+    },
+    /// The engine is draining.
+    #[error("the engine is draining; submit to its successor")]
+    Draining,
+    /// The value cannot be encoded.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+    /// The journal failed; whether this submission is stored is not known.
+    #[error("the journal failed: {0}; restart the engine, and repeat with the same key")]
+    JournalFailed(String),
+    /// The engine has stopped.
+    #[error("the engine has stopped; start it again, and repeat with the same key")]
+    Stopped,
+}
+
+/// A question or request about a procedure that was not answered.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// No such procedure.
+    #[error("no procedure {0} is known: the id is wrong, or its result has gone")]
+    Unknown(ProcedureId),
+    /// It has ended.
+    #[error("procedure {0} has ended; ask for its outcome")]
+    Finished(ProcedureId),
+    /// What was sent is too large.
+    #[error("{size} bytes are over the limit of {limit}")]
+    TooLarge {
+        /// Size in bytes.
+        size: usize,
+        /// Limit in bytes.
+        limit: usize,
+    },
+    /// It is not in a state in which this makes sense.
+    #[error("{0}")]
+    NotNow(String),
+    /// More requests wait than the engine admits.
+    #[error("too many requests wait; ask again in {} ms", .retry_after.as_millis())]
+    Busy {
+        /// When to try again.
+        retry_after: Duration,
+    },
+    /// It did not happen in the time given.
+    #[error("not yet")]
+    NotYet,
+    /// The store cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The journal failed.
+    #[error("the journal failed: {0}; restart the engine")]
+    JournalFailed(String),
+    /// The engine has stopped.
+    #[error("the engine has stopped; start it again")]
+    Stopped,
+}
+
+impl From<StoreError> for AskError {
+    fn from(error: StoreError) -> Self {
+        Self::Read(error.into())
+    }
+}
+
+impl From<CodecError> for AskError {
+    fn from(error: CodecError) -> Self {
+        Self::Read(error.into())
+    }
+}

@@ -1,0 +1,124 @@
+//! `Journal`: the actor that persists before anything is acknowledged. It lives
+//! on a thread of its own, writes one batch at a time in the order in which
+//! they came, and never interprets what it stores.
+//!
+//! A failed append is final: the journal is poisoned, and tries no later one.
+
+pub mod batch;
+pub mod codec;
+#[cfg(any(test, feature = "testkit"))]
+pub mod conformance;
+pub(crate) mod encode;
+pub mod fjall;
+pub mod keys;
+#[cfg(any(test, feature = "testkit"))]
+pub mod memory;
+pub mod probe;
+pub(crate) mod reader;
+pub mod store;
+
+pub use batch::Batch;
+pub use keys::Space;
+pub use reader::Reader;
+pub use store::{AppendError, JournalStore};
+
+use std::sync::Arc;
+
+use actix::prelude::*;
+use procession_kernel::{Epoch, Receipt};
+
+/// Batches that wait for the journal; the supervisor sends fewer than this.
+const MAILBOX: usize = 64;
+
+/// Asks for one batch to be written and synced.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Append(pub(crate) Batch);
+
+/// Asks for the store to be given up in order; the journal then stops.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Release(pub(crate) Epoch);
+
+/// What became of the oldest batch that was not answered yet.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Appended(pub(crate) Result<Receipt, AppendError>);
+
+/// The journal's actor. It alone keeps the store alive.
+pub(crate) struct Journal {
+    store: Arc<dyn JournalStore>,
+    owner: Recipient<Appended>,
+    poisoned: Option<AppendError>,
+}
+
+impl Journal {
+    pub(crate) fn new(store: Arc<dyn JournalStore>, owner: Recipient<Appended>) -> Self {
+        Self { store, owner, poisoned: None }
+    }
+}
+
+impl Actor for Journal {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX);
+    }
+}
+
+impl Handler<Append> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, Append(batch): Append, ctx: &mut Self::Context) {
+        let store = Arc::clone(&self.store);
+        let owner = self.owner.clone();
+        let poisoned = self.poisoned.clone();
+        let write = async move {
+            let result = match poisoned {
+                Some(cause) => Err(cause),
+                None => store.append(batch).await,
+            };
+            let failed = result.as_ref().err().cloned();
+            deliver(&owner, Appended(result)).await;
+            failed
+        };
+        // `wait` keeps the mailbox shut until the batch is answered: order is by construction.
+        ctx.wait(write.into_actor(self).map(|failed, journal, _| {
+            if let Some(cause) = failed {
+                tracing::error!(%cause, "the journal failed and takes no more commits");
+                journal.poisoned.get_or_insert(cause);
+            }
+        }));
+    }
+}
+
+impl Handler<Release> for Journal {
+    type Result = ();
+
+    fn handle(&mut self, Release(epoch): Release, ctx: &mut Self::Context) {
+        let store = Arc::clone(&self.store);
+        let release = async move { store.release(epoch).await };
+        ctx.wait(release.into_actor(self).map(|released, _, ctx| {
+            if let Err(cause) = released {
+                tracing::warn!(%cause, "the store was not released in order");
+            }
+            ctx.stop();
+        }));
+    }
+}
+
+/// Sends without loss: at once where there is room, else when there is.
+pub(crate) async fn deliver<M>(to: &Recipient<M>, message: M)
+where
+    M: Message + Send + 'static,
+    M::Result: Send,
+{
+    match to.try_send(message) {
+        Ok(()) | Err(SendError::Closed(_)) => {}
+        Err(SendError::Full(message)) => {
+            if to.send(message).await.is_err() {
+                tracing::debug!("the receiver stopped before it took the message");
+            }
+        }
+    }
+}

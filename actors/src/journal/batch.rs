@@ -1,0 +1,132 @@
+//! One atomic batch: writes to any keyspaces, encoded one behind the other in
+//! one buffer, so that a batch of thousands costs a few allocations.
+
+use std::ops::Range;
+
+use procession_kernel::{Epoch, Seq};
+
+use super::keys::Space;
+
+/// One write of a batch.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Write<'a> {
+    /// The keyspace.
+    pub space: &'a Space,
+    /// The key.
+    pub key: &'a [u8],
+    /// The value; none deletes.
+    pub value: Option<&'a [u8]>,
+}
+
+#[derive(Debug, Clone)]
+struct Slot {
+    space: Space,
+    key: Range<usize>,
+    value: Option<Range<usize>>,
+}
+
+/// Writes that take effect together, the epoch of their owner, and their number.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    epoch: Epoch,
+    seq: Seq,
+    bytes: Vec<u8>,
+    slots: Vec<Slot>,
+}
+
+impl Batch {
+    /// Starts an empty batch of this owner.
+    #[must_use]
+    pub fn new(epoch: Epoch) -> Self {
+        Self { epoch, seq: Seq::default(), bytes: Vec::new(), slots: Vec::new() }
+    }
+
+    /// Gives the epoch of the owner.
+    #[must_use]
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Gives the number of the newest commit in it.
+    #[must_use]
+    pub fn seq(&self) -> Seq {
+        self.seq
+    }
+
+    /// Says that it now holds all up to this commit.
+    pub fn advance_to(&mut self, seq: Seq) {
+        self.seq = seq;
+    }
+
+    /// Gives the number of writes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Tells whether nothing is written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Gives the number of bytes of all keys and values.
+    #[must_use]
+    pub fn size_bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Adds a put, encoded straight into the buffer.
+    ///
+    /// # Errors
+    ///
+    /// What `encode` returns; the batch is then as it was before.
+    pub fn put_with<E>(
+        &mut self,
+        space: Space,
+        key: &[u8],
+        encode: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        let middle = self.bytes.len();
+        match encode(&mut self.bytes) {
+            Ok(()) => {
+                let end = self.bytes.len();
+                self.slots.push(Slot { space, key: start..middle, value: Some(middle..end) });
+                Ok(())
+            }
+            Err(error) => {
+                self.bytes.truncate(start);
+                Err(error)
+            }
+        }
+    }
+
+    /// Adds a put of bytes.
+    pub fn put(&mut self, space: Space, key: &[u8], value: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        let middle = self.bytes.len();
+        self.bytes.extend_from_slice(value);
+        let end = self.bytes.len();
+        self.slots.push(Slot { space, key: start..middle, value: Some(middle..end) });
+    }
+
+    /// Adds a delete.
+    pub fn delete(&mut self, space: Space, key: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        let end = self.bytes.len();
+        self.slots.push(Slot { space, key: start..end, value: None });
+    }
+
+    /// Gives the writes in the order in which they were added.
+    pub fn writes(&self) -> impl ExactSizeIterator<Item = Write<'_>> {
+        self.slots.iter().map(|slot| Write {
+            space: &slot.space,
+            key: self.bytes.get(slot.key.clone()).unwrap_or_default(),
+            value: slot.value.clone().map(|range| self.bytes.get(range).unwrap_or_default()),
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! Values as bytes: a version byte and MessagePack with field names. The only
+//! file that names rmp-serde.
+
+use procession_kernel::Blob;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::error::CodecError;
+
+/// Version of the engine's own values. Readers know all versions up to it.
+pub const VALUE_VERSION: u8 = 1;
+
+/// Deepest nesting of a value that is read; deeper ones are refused before they exhaust the stack.
+const MAX_DEPTH: usize = 128;
+
+/// Encodes a user's value: MessagePack with field names, no version byte (the
+/// kind's version stands in the row).
+///
+/// # Errors
+///
+/// [`CodecError`] if the value's own `Serialize` refuses.
+pub fn encode_user<T: Serialize + ?Sized>(value: &T) -> Result<Blob, CodecError> {
+    let mut bytes = Vec::with_capacity(64);
+    write_named(&mut bytes, value).map_err(|why| CodecError { what: "the value cannot be encoded", why })?;
+    Ok(Blob::from(bytes))
+}
+
+/// Decodes a user's value.
+///
+/// # Errors
+///
+/// [`CodecError`] if the bytes are not of this type.
+pub fn decode_user<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
+    read(bytes).map_err(|why| CodecError { what: "the stored value is not of the type asked for", why })
+}
+
+/// Appends an engine value with its version byte.
+///
+/// # Errors
+///
+/// [`CodecError`] if the value cannot be encoded.
+pub fn encode_into<T: Serialize>(bytes: &mut Vec<u8>, value: &T) -> Result<(), CodecError> {
+    bytes.push(VALUE_VERSION);
+    write_named(bytes, value).map_err(|why| CodecError { what: "an engine value cannot be encoded", why })
+}
+
+/// Decodes an engine value.
+///
+/// # Errors
+///
+/// [`CodecError`] if the version is unknown or the bytes are damaged.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
+    let what = "a value of the journal cannot be read";
+    match bytes.split_first() {
+        Some((&VALUE_VERSION, rest)) => read(rest).map_err(|why| CodecError { what, why }),
+        Some((version, _)) => Err(CodecError { what, why: format!("it has version {version}, this release reads {VALUE_VERSION}") }),
+        None => Err(CodecError { what, why: "it is empty".to_owned() }),
+    }
+}
+
+fn write_named<T: Serialize + ?Sized>(bytes: &mut Vec<u8>, value: &T) -> Result<(), String> {
+    let mut serializer = rmp_serde::Serializer::new(bytes).with_struct_map();
+    value.serialize(&mut serializer).map_err(|error| error.to_string())
+}
+
+fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    let mut deserializer = rmp_serde::Deserializer::from_read_ref(bytes);
+    deserializer.set_max_depth(MAX_DEPTH);
+    T::deserialize(&mut deserializer).map_err(|error| error.to_string())
+}
+
+/// Says in a word which stage these bytes are: the variant's name, or `()`.
+#[must_use]
+pub fn describe(bytes: &[u8]) -> String {
+    if bytes == [0xc0] {
+        return "()".to_owned();
+    }
+    if let Ok(name) = read::<String>(bytes) {
+        return name;
+    }
+    match read::<std::collections::BTreeMap<String, serde::de::IgnoredAny>>(bytes) {
+        Ok(variant) => variant.into_keys().next().unwrap_or_default(),
+        Err(_) => format!("{} bytes", bytes.len()),
+    }
+}

@@ -1,0 +1,348 @@
+//! What every journal store must keep, as a suite that a store's author runs.
+//!
+//! Each check gets an *opener*: it opens the same place each time it is called,
+//! after the store before has been dropped, as after a restart.
+
+use futures::executor::block_on;
+use futures::future::join_all;
+use procession_kernel::{Epoch, Key, Receipt, Seq};
+
+use super::batch::Batch;
+use super::keys::Space;
+use super::store::{AppendError, Entries, JournalStore, Scan};
+use crate::error::StoreError;
+
+/// A promise that a store does not keep.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("the store breaks a promise: {0}")]
+pub struct BrokenPromise(String);
+
+impl From<StoreError> for BrokenPromise {
+    fn from(error: StoreError) -> Self {
+        Self(format!("a healthy store can be opened and read, but {error}"))
+    }
+}
+
+impl From<AppendError> for BrokenPromise {
+    fn from(error: AppendError) -> Self {
+        Self(format!("a batch of the owner is committed, but {error}"))
+    }
+}
+
+/// What a check of a promise comes to.
+pub type Kept = Result<(), BrokenPromise>;
+
+/// Checks every promise but the one that needs a fault. `place` makes a new,
+/// empty place each time it is called, and gives its opener.
+///
+/// # Errors
+///
+/// [`BrokenPromise`] with the first promise that is not kept.
+pub fn check<S, O>(mut place: impl FnMut() -> O) -> Kept
+where
+    S: JournalStore,
+    O: Fn() -> Result<S, StoreError>,
+{
+    check_batches_last(&place())?;
+    check_order(&place())?;
+    check_reads(&place())?;
+    check_overwrites(&place())?;
+    check_user_spaces(&place())?;
+    check_epochs(&place())?;
+    check_fencing(&place())?;
+    check_last_seq(&place())
+}
+
+/// A batch over several keyspaces is there as a whole after a restart, and `size_bytes` can be asked.
+///
+/// # Errors
+///
+/// [`BrokenPromise`] if it is not kept.
+pub fn check_batches_last<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+    let store = open()?;
+    let epoch = take(&store)?;
+    for number in 1..=20 {
+        let receipt = commit(&store, epoch, number, |batch| {
+            batch.put(Space::Procedures, &number.to_be_bytes(), &[1; 300]);
+            batch.put(Space::History, &number.to_be_bytes(), &[]);
+            batch.put(user("ledger"), &number.to_be_bytes(), b"paid");
+        })?;
+        hold(receipt == Receipt::new(epoch, Seq(number)), "a receipt names the epoch and the number of its batch")?;
+    }
+    // It may say nothing; it may not fail.
+    store.size_bytes();
+    drop(store);
+    let store = open()?;
+    for space in [Space::Procedures, Space::History, user("ledger")] {
+        hold(all(&store, space)?.len() == 20, "each batch with a receipt is there as a whole after a restart")?;
+    }
+    let value = block_on(store.get(Space::Procedures, 7_u64.to_be_bytes().to_vec()))?;
+    hold(value.as_deref() == Some(&[1; 300][..]), "a value comes back as it was written")?;
+    let empty = block_on(store.get(Space::History, 7_u64.to_be_bytes().to_vec()))?;
+    hold(empty.as_deref() == Some(&[][..]), "an empty value is a value, and no delete")
+}
+
+/// Batches take effect in the order of the calls, in whatever order their answers are polled.
+///
+/// # Errors
+///
+/// [`BrokenPromise`] if it is not kept.
+pub fn check_order<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+    let store = open()?;
+    let epoch = take(&store)?;
+    let mut under_way = Vec::new();
+    for number in 1..=8_u64 {
+        let mut batch = batch(epoch, number);
+        batch.put(Space::Meta, b"last", &number.to_be_bytes());
+        batch.put(Space::Live, &number.to_be_bytes(), &[]);
+        under_way.push(store.append(batch));
+    }
+    under_way.reverse();
+    let answers = block_on(join_all(under_way));
+    for (answer, number) in answers.into_iter().zip((1..=8).rev()) {
+        hold(answer?.seq() == Seq(number), "each of several appends under way gets the receipt of its own batch")?;
+    }
+    let check_last = |store: &S| {
+        let last = block_on(store.get(Space::Meta, b"last".to_vec()))?;
+        hold(last.as_deref() == Some(&8_u64.to_be_bytes()[..]), "batches take effect in the order in which append was called")
+    };
+    check_last(&store)?;
+    drop(store);
+    let store = open()?;
+    hold(all(&store, Space::Live)?.len() == 8, "each of several appends under way lasts")?;
+    check_last(&store)
+}
+
+/// Reads see what was committed, in the order of the keys, within their bounds.
+///
+/// # Errors
+///
+/// [`BrokenPromise`] if it is not kept.
+pub fn check_reads<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+    let store = open()?;
+    let epoch = take(&store)?;
+    let keys: [&[u8]; 6] = [&[255, 255], &[0], &[1, 0], &[1], &[9], &[255]];
+    commit(&store, epoch, 1, |batch| {
+        for key in keys {
+            batch.put(Space::Keys, key, key);
+        }
+        batch.put(Space::Live, &[1], b"elsewhere");
+    })?;
+    let cases: [ScanCase<'_>; 8] = [
+        (&[], None, 100, &[&[0], &[1], &[1, 0], &[9], &[255], &[255, 255]]),
+        (&[1], None, 100, &[&[1], &[1, 0], &[9], &[255], &[255, 255]]),
+        (&[1], Some(&[9]), 100, &[&[1], &[1, 0]]),
+        (&[1, 0, 0], Some(&[255]), 100, &[&[9]]),
+        (&[], None, 2, &[&[0], &[1]]),
+        (&[], None, 0, &[]),
+        (&[9], Some(&[9]), 100, &[]),
+        (&[9], Some(&[1]), 100, &[]),
+    ];
+    for (from, to, limit, expected) in cases {
+        let found = scan(&store, Space::Keys, from, to, limit)?;
+        let is_as_expected = found.iter().map(|(key, _)| key.as_slice()).eq(expected.iter().copied());
+        hold(is_as_expected, &format!("a scan from {from:?} to {to:?} with limit {limit} gives {expected:?} in order"))?;
+        hold(found.iter().all(|(key, value)| key == value), "a scan gives each key its own value")?;
+    }
+    let missing = block_on(store.get(Space::Keys, vec![2]))?;
+    hold(missing.is_none(), "a key that was never written has no value")?;
+    let other = block_on(store.get(Space::History, vec![1]))?;
+    hold(other.is_none(), "keyspaces are apart")
+}
+
+/// The last write of a key counts, between batches and within one; deletes delete.
+///
+/// # Errors
+///
+/// [`BrokenPromise`] if it is not kept.
+pub fn check_overwrites<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+    let store = open()?;
+    let epoch = take(&store)?;
+    commit(&store, epoch, 1, |batch| {
+        batch.put(Space::Keys, b"gone", b"1");
+        batch.put(Space::Keys, b"new", b"1");
+        batch.put(Space::Keys, b"new", b"2");
+        batch.put(Space::Keys, b"short", b"1");
+        batch.delete(Space::Keys, b"short");
+        batch.delete(Space::Keys, b"back");
+        batch.put(Space::Keys, b"back", b"1");
+        batch.delete(Space::Keys, b"never");
+    })?;
+    commit(&store, epoch, 2, |batch| {
+        batch.delete(Space::Keys, b"gone");
+        batch.put(Space::Keys, b"new", b"3");
+    })?;
+    let expected: Entries = vec![(b"back".to_vec(), b"1".to_vec()), (b"new".to_vec(), b"3".to_vec())];
+    hold(all(&store, Space::Keys)? == expected, "the last write of a key counts, in one batch as between two")?;
+    drop(store);
+    hold(all(&open()?, Space::Keys)? == expected, "the last write of a key counts after a restart")
+}
+
+/// User keyspaces come into being with their first write, under any name of up to 100 bytes.
+///
+/// # Errors
+///
+/// [`BrokenPromise`] if it is not kept.
+pub fn check_user_spaces<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+    let long = "n".repeat(100);
+    let names = ["a", "meta", "user.a", "with space/and\\slash", "../up", "żółw", long.as_str()];
+    let store = open()?;
+    let epoch = take(&store)?;
+    for name in names {
+        hold(all(&store, user(name))?.is_empty(), "a user keyspace that was never written is empty")?;
+        let found = block_on(store.get(user(name), b"k".to_vec()))?;
+        hold(found.is_none(), "a user keyspace that was never written has no values")?;
+    }
+    for (name, number) in names.into_iter().zip(1..) {
+        commit(&store, epoch, number, |batch| {
+            batch.put(user(name), b"k", name.as_bytes());
+            batch.put(user(name), &number.to_be_bytes(), &[]);
+        })?;
+    }
+    let check_names = |store: &S| -> Kept {
+        for name in names {
+            let value = block_on(store.get(user(name), b"k".to_vec()))?;
+            hold(value.as_deref() == Some(name.as_bytes()), &format!("the user keyspace \"{name}\" keeps its own values"))?;
+            hold(all(store, user(name))?.len() == 2, &format!("the user keyspace \"{name}\" is apart from all others"))?;
+        }
+        Ok(())
+    };
+    check_names(&store)?;
+    drop(store);
+    check_names(&open()?)
+}
+
+/// Each owner gets a higher epoch than any before, also after a restart; the first batch may be empty.
+///
+/// # Errors
+///
+/// [`BrokenPromise`] if it is not kept.
+pub fn check_epochs<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+    let mut last = Epoch::default();
+    for _ in 0..3 {
+        let store = open()?;
+        let epoch = block_on(store.acquire())?;
+        hold(epoch > last, "each owner gets a higher epoch than those before it")?;
+        commit(&store, epoch, 0, |_| {})?;
+        block_on(store.renew(epoch))?;
+        block_on(store.release(epoch))?;
+        last = epoch;
+    }
+    Ok(())
+}
+
+/// Once a newer epoch has written, an older one is fenced and leaves nothing.
+///
+/// # Errors
+///
+/// [`BrokenPromise`] if it is not kept.
+pub fn check_fencing<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+    let store = open()?;
+    let old = take(&store)?;
+    let new = block_on(store.acquire())?;
+    hold(new > old, "whoever takes the store gets a higher epoch than its owner")?;
+    // Taking takes effect with the first batch only.
+    commit(&store, old, 1, |batch| batch.put(Space::Keys, b"old", b"1"))?;
+    commit(&store, new, 2, |batch| batch.put(Space::Keys, b"new", b"1"))?;
+    let mut late = batch(old, 3);
+    late.put(Space::Keys, b"late", b"1");
+    let answer = block_on(store.append(late));
+    let is_fenced = matches!(answer, Err(AppendError::Fenced { newer }) if newer == new);
+    hold(is_fenced, "a batch of an older epoch is answered Fenced with the newer one")?;
+    let renewed = block_on(store.renew(old));
+    hold(matches!(renewed, Err(AppendError::Fenced { .. })), "an owner that was followed cannot renew")?;
+    commit(&store, new, 3, |batch| batch.put(Space::Keys, b"new", b"2"))?;
+    drop(store);
+    let keys: Vec<Vec<u8>> = all(&open()?, Space::Keys)?.into_iter().map(|(key, _)| key).collect();
+    hold(keys == [b"new".to_vec(), b"old".to_vec()], "a fenced batch leaves nothing")
+}
+
+/// The last number of an epoch is that of its last batch with a receipt.
+///
+/// # Errors
+///
+/// [`BrokenPromise`] if it is not kept.
+pub fn check_last_seq<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+    let store = open()?;
+    let epoch = block_on(store.acquire())?;
+    hold(block_on(store.last_seq(epoch))?.is_none(), "an epoch that never wrote has no last number")?;
+    for number in [3, 4, 9] {
+        commit(&store, epoch, number, |batch| batch.put(Space::Keys, b"k", b"v"))?;
+        let last = block_on(store.last_seq(epoch))?;
+        hold(last == Some(Seq(number)), "the last number of an epoch is that of its last batch")?;
+    }
+    drop(store);
+    let last = block_on(open()?.last_seq(epoch))?;
+    hold(last == Some(Seq(9)), "the last number of an epoch is known after a restart")
+}
+
+/// After one append has failed, none succeeds, and what was acknowledged can
+/// still be read. The store must be one whose second commit fails.
+///
+/// # Errors
+///
+/// [`BrokenPromise`] if it is not kept.
+pub fn check_failure_is_final<S: JournalStore>(store: &S) -> Kept {
+    let epoch = block_on(store.acquire())?;
+    commit(store, epoch, 1, |batch| batch.put(Space::Keys, b"kept", b"1"))?;
+    for number in 2..=4 {
+        let mut batch = batch(epoch, number);
+        batch.put(Space::Keys, b"lost", b"1");
+        let answer = block_on(store.append(batch));
+        let has_failed = matches!(answer, Err(AppendError::Failed(_) | AppendError::Unknown(_)));
+        hold(has_failed, "after a failed append, no later one of the same epoch succeeds")?;
+    }
+    let last = block_on(store.last_seq(epoch));
+    hold(!matches!(last, Ok(Some(seq)) if seq > Seq(1)), "a failed batch is not given as the last one")?;
+    let keys: Vec<Vec<u8>> = all(store, Space::Keys)?.into_iter().map(|(key, _)| key).collect();
+    hold(keys == [b"kept".to_vec()], "reads show what was acknowledged, and nothing of what failed")
+}
+
+/// From, to, limit, and the keys expected.
+type ScanCase<'a> = (&'a [u8], Option<&'a [u8]>, usize, &'a [&'a [u8]]);
+
+fn hold(is_kept: bool, promise: &str) -> Kept {
+    if is_kept { Ok(()) } else { Err(BrokenPromise(promise.to_owned())) }
+}
+
+fn user(name: &str) -> Space {
+    Space::User(Key::from(name))
+}
+
+fn batch(epoch: Epoch, number: u64) -> Batch {
+    let mut batch = Batch::new(epoch);
+    batch.advance_to(Seq(number));
+    batch
+}
+
+fn take<S: JournalStore>(store: &S) -> Result<Epoch, BrokenPromise> {
+    let epoch = block_on(store.acquire())?;
+    commit(store, epoch, 0, |_| {})?;
+    Ok(epoch)
+}
+
+fn commit<S: JournalStore>(
+    store: &S,
+    epoch: Epoch,
+    number: u64,
+    fill: impl FnOnce(&mut Batch),
+) -> Result<Receipt, BrokenPromise> {
+    let mut batch = batch(epoch, number);
+    fill(&mut batch);
+    Ok(block_on(store.append(batch))?)
+}
+
+fn scan<S: JournalStore>(
+    store: &S,
+    space: Space,
+    from: &[u8],
+    to: Option<&[u8]>,
+    limit: usize,
+) -> Result<Entries, BrokenPromise> {
+    let scan = Scan { space, from: from.to_vec(), to: to.map(<[u8]>::to_vec), limit };
+    Ok(block_on(store.scan(scan))?)
+}
+
+fn all<S: JournalStore>(store: &S, space: Space) -> Result<Entries, BrokenPromise> {
+    scan(store, space, &[], None, usize::MAX)
+}

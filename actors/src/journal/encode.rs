@@ -1,0 +1,126 @@
+//! Records as writes: the one place that knows which record goes under which key.
+
+use procession_kernel::{Blob, Doomed, Epoch, ProcedureId, Record, SignalEntry};
+use serde::{Deserialize, Serialize};
+
+use super::batch::Batch;
+use super::codec;
+use super::keys::{self, OUTPUT, PAYLOAD, Space};
+use crate::error::CodecError;
+
+/// Family numbers below this may have been given.
+pub(crate) const META_FAMILIES: &[u8] = b"families";
+/// The epoch of the newest engine that started, and how often engines had died.
+pub(crate) const META_STARTED: &[u8] = b"started";
+/// The epoch of the newest engine that stopped in order.
+pub(crate) const META_STOPPED: &[u8] = b"stopped";
+/// The store's own number.
+pub(crate) const META_STORE: &[u8] = b"store";
+/// Prefix of the capacities that were set at run time.
+pub(crate) const META_LIMIT: &[u8] = b"limit/";
+
+/// Value of `META_STARTED`.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Started {
+    #[serde(rename = "e")]
+    pub(crate) epoch: Epoch,
+    #[serde(rename = "d")]
+    pub(crate) deaths: u32,
+}
+
+/// A signal with its payload.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct StoredSignal {
+    #[serde(rename = "e")]
+    pub(crate) entry: SignalEntry,
+    #[serde(rename = "p")]
+    pub(crate) payload: Blob,
+}
+
+/// Adds what a record means on disk.
+pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError> {
+    match record {
+        Record::Row(row) | Record::FinishedRow(row) => {
+            batch.put_with(Space::Procedures, &keys::procedure(row.id), |bytes| codec::encode_into(bytes, row))?;
+        }
+        Record::Payload(id, bytes) => batch.put(Space::Payloads, &keys::payload(*id, PAYLOAD), bytes.as_slice()),
+        Record::Output(id, bytes) => batch.put(Space::Payloads, &keys::payload(*id, OUTPUT), bytes.as_slice()),
+        Record::History(entry) => {
+            let key = keys::history(entry.family, entry.number);
+            batch.put_with(Space::History, &key, |bytes| codec::encode_into(bytes, entry))?;
+        }
+        Record::HistoryDropped(family, number) => batch.delete(Space::History, &keys::history(*family, *number)),
+        Record::Signal(id, number, entry, payload) => {
+            let key = keys::signal(*id, *number, entry.name.as_str());
+            let stored = StoredSignal { entry: entry.clone(), payload: payload.clone() };
+            batch.put_with(Space::Signals, &key, |bytes| codec::encode_into(bytes, &stored))?;
+        }
+        Record::SignalDropped(id, number, name) => {
+            batch.delete(Space::Signals, &keys::signal(*id, *number, name.as_str()));
+        }
+        Record::Key(key, entry) => {
+            batch.put_with(Space::Keys, key.as_str().as_bytes(), |bytes| codec::encode_into(bytes, entry))?;
+        }
+        Record::FamilyBegan(family) => batch.put(Space::Live, &keys::family(*family), &[]),
+        Record::FamilyEnded(family, due) => {
+            batch.delete(Space::Live, &keys::family(*family));
+            batch.put(Space::Finished, &keys::finished(*due, *family), &[]);
+        }
+        Record::DueChanged(family, old, new) => {
+            batch.delete(Space::Finished, &keys::finished(*old, *family));
+            batch.put(Space::Finished, &keys::finished(*new, *family), &[]);
+        }
+        Record::Evicted(doomed) => evict(batch, doomed),
+        Record::Limit(key, value) => {
+            let key = limit_key(key.as_str());
+            batch.put_with(Space::Meta, &key, |bytes| codec::encode_into(bytes, value))?;
+        }
+        Record::FamiliesReserved(below) => batch.put(Space::Meta, META_FAMILIES, &below.to_be_bytes()),
+        Record::Started(epoch, deaths) => {
+            let started = Started { epoch: *epoch, deaths: *deaths };
+            batch.put_with(Space::Meta, META_STARTED, |bytes| codec::encode_into(bytes, &started))?;
+        }
+        Record::Stopped(epoch) => batch.put(Space::Meta, META_STOPPED, &epoch.0.to_be_bytes()),
+        Record::User(write) => {
+            let space = Space::User(write.space.clone());
+            match &write.value {
+                Some(value) => batch.put(space, &write.key, value),
+                None => batch.delete(space, &write.key),
+            }
+        }
+        Record::StackAsked(_)
+        | Record::StackHeld(..)
+        | Record::StackPopped(_)
+        | Record::UndoOut(..)
+        | Record::Late(_)
+        | Record::Disarmed(_)
+        | Record::Draining => {}
+    }
+    Ok(())
+}
+
+fn limit_key(name: &str) -> Vec<u8> {
+    let mut key = META_LIMIT.to_vec();
+    key.extend_from_slice(name.as_bytes());
+    key
+}
+
+fn evict(batch: &mut Batch, doomed: &Doomed) {
+    for member in 0..doomed.members {
+        let id = ProcedureId::new(doomed.family, member);
+        batch.delete(Space::Procedures, &keys::procedure(id));
+        batch.delete(Space::Payloads, &keys::payload(id, PAYLOAD));
+        batch.delete(Space::Payloads, &keys::payload(id, OUTPUT));
+    }
+    for number in 1..=doomed.history {
+        batch.delete(Space::History, &keys::history(doomed.family, number));
+    }
+    for (member, name, number) in &doomed.signals {
+        let id = ProcedureId::new(doomed.family, *member);
+        batch.delete(Space::Signals, &keys::signal(id, *number, name.as_str()));
+    }
+    if let Some(key) = &doomed.key {
+        batch.delete(Space::Keys, key.as_str().as_bytes());
+    }
+    batch.delete(Space::Finished, &keys::finished(doomed.due, doomed.family));
+}

@@ -1,0 +1,241 @@
+//! A look at the write-ahead log before the LSM store opens it.
+//!
+//! On recovery fjall cuts its log at the first entry that it cannot parse, as
+//! if all behind it were the torn tail of a crash. After a flipped byte in the
+//! middle that would drop committed batches without a word, and for good. Each
+//! batch is synced before the next is written, so the two cases can be told
+//! apart: behind a torn tail there is nothing, behind damage there is a whole
+//! batch. This file only reads, save for [`TornTail::cut`].
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use xxhash_rust::xxh3::xxh3_64;
+
+/// Ends every batch, behind its checksum.
+const TRAILER: &[u8] = b"FJL\x03";
+const START: u8 = 1;
+const ITEM: u8 = 2;
+const END: u8 = 3;
+const CLEAR: u8 = 4;
+
+/// How much of a log is read at once.
+const PIECE_BYTES: usize = 256 * 1024;
+
+/// What stops the store from being opened.
+#[derive(Debug)]
+pub(super) enum Finding {
+    /// The system refused to read.
+    Unreadable(PathBuf, io::Error),
+    /// Committed data is missing or broken.
+    Damaged(String),
+}
+
+/// Bytes at the end of the newest log that are no whole batch.
+#[derive(Debug)]
+pub(super) struct TornTail {
+    path: PathBuf,
+    at: u64,
+}
+
+impl TornTail {
+    /// Cuts the tail off, for the cases in which fjall takes it for damage: all
+    /// of a batch's bytes are there, but some of its pages were not written.
+    pub(super) fn cut(&self) -> io::Result<()> {
+        let file = OpenOptions::new().write(true).open(&self.path)?;
+        file.set_len(self.at)?;
+        file.sync_all()
+    }
+}
+
+/// Checks the files without which fjall would begin anew or panic, and each batch of the log.
+pub(super) fn check(store: &Path) -> Result<Option<TornTail>, Finding> {
+    check_files(store)?;
+    let logs = logs(store)?;
+    let mut tail = None;
+    let mut last_seqno = None;
+    let newest = logs.last().map(|(number, _)| *number);
+    for (number, path) in logs {
+        let bytes = read(&path).map_err(|error| Finding::Unreadable(path.clone(), error))?;
+        let at = whole_batches(&bytes, &mut last_seqno);
+        let rest = bytes.get(at..).unwrap_or_default();
+        if rest.is_empty() {
+            continue;
+        }
+        if newest != Some(number) || holds_batch(rest) {
+            return Err(Finding::Damaged(format!("{} is broken at byte {at}, with committed data behind it", path.display())));
+        }
+        tail = Some(TornTail { path, at: at as u64 });
+    }
+    Ok(tail)
+}
+
+/// Each of these makes fjall start an empty store, delete a keyspace or panic when it is missing.
+fn check_files(store: &Path) -> Result<(), Finding> {
+    for name in ["version", "lock", "keyspaces", "keyspaces/0/current"] {
+        require(&store.join(name))?;
+    }
+    let keyspaces = store.join("keyspaces");
+    for path in list(&keyspaces)? {
+        let is_number = name_of(&path).parse::<u64>().is_ok();
+        if !path.is_dir() || !is_number {
+            return Err(Finding::Damaged(format!("{} is no part of it", path.display())));
+        }
+        // A keyspace whose making was interrupted has no tables yet; fjall removes it.
+        let tables = path.join("tables");
+        if tables.is_dir() && !list(&tables)?.is_empty() {
+            require(&path.join("current"))?;
+        }
+    }
+    Ok(())
+}
+
+fn require(path: &Path) -> Result<(), Finding> {
+    match path.try_exists() {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Finding::Damaged(format!("{} is missing", path.display()))),
+        Err(error) => Err(Finding::Unreadable(path.to_owned(), error)),
+    }
+}
+
+/// Gives the log files in their order. The oldest are removed once their data
+/// is in tables, so a gap is a loss; a missing newest one shows in the watermark.
+fn logs(store: &Path) -> Result<Vec<(u64, PathBuf)>, Finding> {
+    let mut logs = Vec::new();
+    for path in list(store)? {
+        let name = name_of(&path);
+        if let Some(number) = name.strip_suffix(".jnl").and_then(|stem| stem.parse::<u64>().ok()) {
+            logs.push((number, path));
+        }
+    }
+    logs.sort();
+    let Some((first, _)) = logs.first() else {
+        return Err(Finding::Damaged(format!("{} has no log: each file *.jnl is missing", store.display())));
+    };
+    for ((number, _), expected) in logs.iter().zip(*first..) {
+        if *number != expected {
+            return Err(Finding::Damaged(format!("{} is missing", store.join(format!("{expected}.jnl")).display())));
+        }
+    }
+    Ok(logs)
+}
+
+fn list(folder: &Path) -> Result<Vec<PathBuf>, Finding> {
+    let unreadable = |error| Finding::Unreadable(folder.to_owned(), error);
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(unreadable)? {
+        paths.push(entry.map_err(unreadable)?.path());
+    }
+    Ok(paths)
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Reads a log without the zeros at its end: it is made 64 MiB long at once,
+/// and most of that is never in memory this way.
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut piece = vec![0; PIECE_BYTES];
+    let zeros = piece.clone();
+    let mut bytes = Vec::new();
+    let mut end = 0;
+    loop {
+        let length = file.read(&mut piece)?;
+        let read = piece.get(..length).unwrap_or_default();
+        if read.is_empty() {
+            break;
+        }
+        if zeros.get(..length) != Some(read) {
+            bytes.resize(end, 0);
+            bytes.extend_from_slice(read);
+        }
+        end += length;
+    }
+    let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
+    bytes.truncate(bytes.len() - zeros);
+    Ok(bytes)
+}
+
+/// Gives where the whole batches end. The checksum leaves out fjall's own
+/// sequence number, which only grows: one that does not is damage too.
+fn whole_batches(bytes: &[u8], last_seqno: &mut Option<u64>) -> usize {
+    let mut at = 0;
+    while let Some((length, seqno)) = bytes.get(at..).and_then(read_batch) {
+        if last_seqno.is_some_and(|last| seqno <= last) {
+            break;
+        }
+        *last_seqno = Some(seqno);
+        at += length;
+    }
+    at
+}
+
+/// The checksum makes it as good as impossible that chance looks like a batch.
+fn holds_batch(bytes: &[u8]) -> bool {
+    bytes.iter().enumerate().any(|(at, byte)| *byte == START && bytes.get(at..).and_then(read_batch).is_some())
+}
+
+/// Gives length and sequence number of the batch with which the bytes begin, if it is whole.
+fn read_batch(bytes: &[u8]) -> Option<(usize, u64)> {
+    let mut cursor = Cursor { bytes, at: 0 };
+    if cursor.byte()? != START {
+        return None;
+    }
+    let items = cursor.number::<4>()?;
+    let seqno = cursor.number::<8>()?;
+    let from = cursor.at;
+    for _ in 0..items {
+        skip_item(&mut cursor)?;
+    }
+    let sum = xxh3_64(bytes.get(from..cursor.at)?);
+    if cursor.byte()? != END || cursor.number::<8>()? != sum {
+        return None;
+    }
+    (cursor.take(TRAILER.len())? == TRAILER).then_some((cursor.at, seqno))
+}
+
+/// Passes over tag, value type, compression, keyspace, three lengths, key and value.
+fn skip_item(cursor: &mut Cursor<'_>) -> Option<()> {
+    match cursor.byte()? {
+        ITEM => {
+            cursor.skip(10)?;
+            let key = cursor.number::<2>()?;
+            cursor.skip(4)?;
+            let value = cursor.number::<4>()?;
+            cursor.skip(key.checked_add(value)?)
+        }
+        CLEAR => cursor.skip(8),
+        _ => None,
+    }
+}
+
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let end = self.at.checked_add(length)?;
+        let bytes = self.bytes.get(self.at..end)?;
+        self.at = end;
+        Some(bytes)
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1)?.first().copied()
+    }
+
+    fn skip(&mut self, length: u64) -> Option<()> {
+        self.take(usize::try_from(length).ok()?).map(|_| ())
+    }
+
+    /// Reads a little-endian number of so many bytes.
+    fn number<const BYTES: usize>(&mut self) -> Option<u64> {
+        let bytes = self.take(BYTES)?;
+        Some(bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
+    }
+}

@@ -1,0 +1,263 @@
+//! Opening and making the embedded store: keyspace options, the checks that
+//! nothing committed is missing, and fjall's errors as sentences.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::ErrorKind;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::{Mutex, RwLock};
+
+use fjall::{Database, Error, Keyspace, KeyspaceCreateOptions, LsmError, PersistMode};
+use procession_kernel::{Epoch, Key, Seq};
+
+use super::directory::{self, Directory};
+use super::log::{self, Finding};
+use super::{EPOCH_KEY, FORMAT, FORMAT_KEY, FjallStore, SEQ_KEY, SPACE_PREFIX, SyncMode, Writer};
+use crate::error::StoreError;
+use crate::journal::keys::Space;
+
+/// Size at which a keyspace's memory table goes to disk. Rows are overwritten
+/// and deleted soon, so a larger one writes fewer of them out; but a commit that
+/// meets the change of tables waits for it, in proportion. On two cores 16 MiB
+/// was as fast as 32 or 64, with half and a quarter of their longest commit.
+const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
+/// Size of all logs at which the oldest is made superfluous. A restart replays
+/// them, in about a second; fjall takes no less than 64 MiB.
+const LOG_BYTES: u64 = 128 * 1024 * 1024;
+/// Cache of table blocks. Live rows are in memory tables; only woken rows and history come from blocks.
+const CACHE_BYTES: u64 = 32 * 1024 * 1024;
+/// Threads that write out and merge tables: one can always write out while the
+/// other merges, so that commits need not wait; more would only take cores.
+const WORKERS: usize = 2;
+
+/// Opens the journal, and makes it if there is none.
+pub(super) fn open(place: &Path, sync: SyncMode) -> Result<FjallStore, StoreError> {
+    let directory = Directory::take(place)?;
+    let database = if directory.is_vacant()? { create(&directory)? } else { recover(&directory)? };
+    let spaces = open_keyspaces(&database, &directory)?;
+    let writer = read_writer(&spaces, &directory)?;
+    if sync != SyncMode::None {
+        directory.set_mark(writer.epoch, writer.seq);
+    }
+    Ok(FjallStore {
+        spaces: RwLock::new(spaces),
+        database,
+        writer: Mutex::new(writer),
+        queue: Mutex::new(VecDeque::new()),
+        sync,
+        directory,
+    })
+}
+
+/// Gives a keyspace; fjall's lz4 is not compiled in, since values are too small
+/// to be worth it. A new one is made to last first: without its folder, the log's writes to it would be passed over.
+pub(super) fn make_keyspace(database: &Database, directory: &Directory, space: &Space) -> Result<Keyspace, StoreError> {
+    let name = space.name();
+    let is_new = !database.keyspace_exists(&name);
+    let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
+    let keyspace =
+        database.keyspace(&name, options).map_err(|error| translate(directory, &format!("keyspace \"{name}\""), &error))?;
+    if is_new {
+        directory::sync_directory(&directory.store().join("keyspaces"))
+            .map_err(|error| directory.refused("a new keyspace cannot be synced", &error))?;
+    }
+    Ok(keyspace)
+}
+
+pub(super) fn space_key(space: &Space) -> Vec<u8> {
+    [SPACE_PREFIX, space.name().as_bytes()].concat()
+}
+
+pub(super) fn encode_seq(epoch: Epoch, seq: Seq) -> [u8; 16] {
+    ((u128::from(epoch.0) << 64) | u128::from(seq.0)).to_be_bytes()
+}
+
+fn decode_seq(bytes: &[u8]) -> Option<(Epoch, Seq)> {
+    let epoch = u64::from_be_bytes(bytes.get(..8)?.try_into().ok()?);
+    let seq = u64::from_be_bytes(bytes.get(8..)?.try_into().ok()?);
+    Some((Epoch(epoch), Seq(seq)))
+}
+
+fn create(directory: &Directory) -> Result<Database, StoreError> {
+    directory.begin_store()?;
+    let database = start(directory)?;
+    let refused = |error: Error| translate(directory, "the new store", &error);
+    let mut batch = database.batch().durability(Some(PersistMode::SyncAll));
+    let meta = make_keyspace(&database, directory, &Space::Meta)?;
+    batch.insert(&meta, FORMAT_KEY, FORMAT.to_be_bytes());
+    for space in Space::ENGINE {
+        make_keyspace(&database, directory, &space)?;
+        batch.insert(&meta, space_key(&space), []);
+    }
+    batch.commit().map_err(refused)?;
+    directory.finish_store()?;
+    Ok(database)
+}
+
+fn recover(directory: &Directory) -> Result<Database, StoreError> {
+    let tail = log::check(&directory.store()).map_err(|finding| match finding {
+        Finding::Damaged(why) => directory.damaged(why),
+        Finding::Unreadable(path, error) => directory.refused(&format!("{} cannot be read", path.display()), &error),
+    })?;
+    let opened = start(directory);
+    match (opened, tail) {
+        // Nothing whole lies behind the place at which fjall stopped, so it is a torn tail after all.
+        (Err(StoreError::Damaged { .. }), Some(tail)) => {
+            tail.cut().map_err(|error| directory.refused("the torn tail of its log cannot be cut", &error))?;
+            start(directory)
+        }
+        (opened, _) => opened,
+    }
+}
+
+/// Starts fjall. It asserts some of what it reads, and a damaged file must be an error.
+fn start(directory: &Directory) -> Result<Database, StoreError> {
+    let open = || {
+        Database::builder(directory.store())
+            .cache_size(CACHE_BYTES)
+            .max_journaling_size(LOG_BYTES)
+            .worker_threads(WORKERS)
+            .open()
+    };
+    match catch_unwind(AssertUnwindSafe(open)) {
+        Ok(opened) => opened.map_err(|error| translate(directory, &directory.store().display().to_string(), &error)),
+        Err(_) => Err(directory.damaged(format!("a check of {} failed", directory.store().display()))),
+    }
+}
+
+/// Opens the keyspaces that are written down as in use, and makes those that an older release did not have.
+fn open_keyspaces(database: &Database, directory: &Directory) -> Result<BTreeMap<Space, Keyspace>, StoreError> {
+    let refused = |error: Error| translate(directory, "keyspace \"meta\"", &error);
+    require(database, directory, "meta")?;
+    let meta = make_keyspace(database, directory, &Space::Meta)?;
+    check_format(&meta, directory)?;
+    let mut spaces = BTreeMap::new();
+    for row in meta.prefix(SPACE_PREFIX) {
+        let key = row.key().map_err(refused)?;
+        let name = String::from_utf8_lossy(key.get(SPACE_PREFIX.len()..).unwrap_or_default()).into_owned();
+        require(database, directory, &name)?;
+        if let Some(space) = parse_space(&name) {
+            let keyspace = make_keyspace(database, directory, &space)?;
+            spaces.insert(space, keyspace);
+        }
+    }
+    for space in Space::ENGINE.into_iter().filter(|space| !spaces.contains_key(space)).collect::<Vec<_>>() {
+        let keyspace = make_keyspace(database, directory, &space)?;
+        let mut batch = database.batch().durability(Some(PersistMode::SyncAll));
+        batch.insert(&meta, space_key(&space), []);
+        batch.commit().map_err(refused)?;
+        spaces.insert(space, keyspace);
+    }
+    Ok(spaces)
+}
+
+fn require(database: &Database, directory: &Directory, name: &str) -> Result<(), StoreError> {
+    if database.keyspace_exists(name) {
+        return Ok(());
+    }
+    let folder = directory.store().join("keyspaces");
+    Err(directory.damaged(format!("keyspace \"{name}\" is missing from {}", folder.display())))
+}
+
+/// A keyspace of a name that this release does not know is left alone.
+fn parse_space(name: &str) -> Option<Space> {
+    match name.strip_prefix("user.") {
+        Some(name) => Some(Space::User(Key::from(name))),
+        None => Space::ENGINE.into_iter().find(|space| space.name() == name),
+    }
+}
+
+fn check_format(meta: &Keyspace, directory: &Directory) -> Result<(), StoreError> {
+    let bytes = meta.get(FORMAT_KEY).map_err(|error| translate(directory, "keyspace \"meta\"", &error))?;
+    let found = bytes.and_then(|bytes| Some(u32::from_be_bytes(bytes.get(..)?.try_into().ok()?)));
+    match found {
+        None => Err(directory.damaged("its format is not written in keyspace \"meta\"")),
+        Some(found) if found > FORMAT => {
+            Err(StoreError::Newer { place: directory.place().display().to_string(), found, known: FORMAT })
+        }
+        Some(_) => Ok(()),
+    }
+}
+
+/// Reads where the journal stands, and compares it with what was acknowledged.
+fn read_writer(spaces: &BTreeMap<Space, Keyspace>, directory: &Directory) -> Result<Writer, StoreError> {
+    let Some(meta) = spaces.get(&Space::Meta) else { return Err(directory.damaged("keyspace \"meta\" is missing")) };
+    let read = |key: &[u8]| meta.get(key).map_err(|error| translate(directory, "keyspace \"meta\"", &error));
+    let damaged = |key: &[u8]| directory.damaged(format!("\"{}\" in keyspace \"meta\" is no number", String::from_utf8_lossy(key)));
+    let (epoch, seq) = match read(SEQ_KEY)? {
+        None => (Epoch::default(), Seq::default()),
+        Some(bytes) => decode_seq(&bytes).ok_or_else(|| damaged(SEQ_KEY))?,
+    };
+    let newest = match read(EPOCH_KEY)? {
+        None => Epoch::default(),
+        Some(bytes) => Epoch(u64::from_be_bytes(bytes.get(..).unwrap_or_default().try_into().map_err(|_| damaged(EPOCH_KEY))?)),
+    };
+    if newest != epoch {
+        return Err(directory.damaged(format!("keyspace \"meta\" names epoch {newest}, and its last commit is of epoch {epoch}")));
+    }
+    if let Some((marked, last)) = directory.mark().filter(|mark| *mark > (epoch, seq)) {
+        return Err(directory.damaged(format!(
+            "commit {last} of epoch {marked} was acknowledged, and the last one found is {seq} of epoch {epoch}; \
+             the newest file *.jnl in {} was cut, damaged at its end, or removed",
+            directory.store().display()
+        )));
+    }
+    Ok(Writer { epoch, seq, granted: epoch, failure: None })
+}
+
+/// Turns an error of fjall into ours; `what` names what was being read.
+pub(super) fn translate(directory: &Directory, what: &str, error: &Error) -> StoreError {
+    if is_damage(error) {
+        return directory.damaged(format!("{what}: {}", explain(error)));
+    }
+    StoreError::Io { place: directory.place().display().to_string(), why: format!("{what}: {}", explain(error)) }
+}
+
+fn is_damage(error: &Error) -> bool {
+    match error {
+        Error::Io(error) | Error::Storage(LsmError::Io(error)) => {
+            matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::AlreadyExists)
+        }
+        Error::Poisoned | Error::KeyspaceDeleted | Error::Locked => false,
+        Error::Storage(_)
+        | Error::JournalRecovery(_)
+        | Error::InvalidVersion(_)
+        | Error::Decompress(_)
+        | Error::InvalidTrailer
+        | Error::InvalidTag(_)
+        | Error::Unrecoverable => true,
+        _ => false,
+    }
+}
+
+/// Says in a sentence what fjall says in code.
+pub(super) fn explain(error: &Error) -> String {
+    let text = match error {
+        Error::Io(error) => return error.to_string(),
+        Error::Storage(error) => return explain_table(error),
+        Error::JournalRecovery(_) => "a batch of the log does not have its checksum or length",
+        Error::InvalidVersion(_) => "the file \"version\" names no layout that this release knows",
+        Error::Decompress(_) => "a value cannot be decompressed",
+        Error::InvalidTrailer | Error::InvalidTag(_) => "an entry of the log has no known shape",
+        Error::Poisoned => "an earlier write to the disk failed in the background",
+        Error::KeyspaceDeleted => "the keyspace was deleted",
+        Error::Locked => "another process holds its lock",
+        Error::Unrecoverable => "the tables and the log do not fit together",
+        _ => return error.to_string(),
+    };
+    text.to_owned()
+}
+
+fn explain_table(error: &LsmError) -> String {
+    let text = match error {
+        LsmError::Io(error) => return error.to_string(),
+        LsmError::Decompress(_) => "a block cannot be decompressed",
+        LsmError::InvalidVersion(_) => "a table has a layout that this release does not know",
+        LsmError::Unrecoverable => "a table file is missing or broken",
+        LsmError::ChecksumMismatch { .. } => "a block does not have its checksum",
+        LsmError::InvalidTag(_) | LsmError::InvalidTrailer | LsmError::InvalidHeader(_) => "a block has no known shape",
+        LsmError::Utf8(_) => "a name is not text",
+        _ => return error.to_string(),
+    };
+    text.to_owned()
+}

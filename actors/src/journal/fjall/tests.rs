@@ -1,0 +1,254 @@
+//! What the embedded store finds at opening: crashes are borne, losses are named.
+
+use std::fs::{self, OpenOptions};
+use std::path::PathBuf;
+
+use futures::executor::block_on;
+use procession_kernel::Key;
+use tempfile::TempDir;
+
+use super::*;
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn batch(epoch: Epoch, number: u64) -> Batch {
+    let mut batch = Batch::new(epoch);
+    batch.advance_to(Seq(number));
+    batch.put(Space::Keys, &number.to_be_bytes(), &[7; 100]);
+    batch.put(Space::Payloads, &number.to_be_bytes(), &[8; 50]);
+    batch
+}
+
+/// Makes a journal with commits up to `last`; gives its log and where each commit ends in it.
+fn journal(place: &Path, last: u64) -> Result<(PathBuf, Vec<usize>), Box<dyn std::error::Error>> {
+    let store = FjallStore::open(place, SyncMode::None)?;
+    let epoch = block_on(store.acquire())?;
+    let log = place.join("store/0.jnl");
+    let mut ends = Vec::new();
+    for number in 0..=last {
+        block_on(store.append(batch(epoch, number)))?;
+        ends.push(log::read(&log)?.len());
+    }
+    Ok((log, ends))
+}
+
+fn count(place: &Path) -> Result<usize, StoreError> {
+    let store = FjallStore::open(place, SyncMode::Data)?;
+    Ok(block_on(store.scan(Scan { space: Space::Keys, from: vec![], to: None, limit: 1000 }))?.len())
+}
+
+fn damage(place: &Path) -> String {
+    match count(place) {
+        Err(error @ StoreError::Damaged { .. }) => error.to_string(),
+        other => panic!("no damage was found: {other:?}"),
+    }
+}
+
+#[test]
+fn a_torn_tail_is_dropped_wherever_it_is_cut() -> Outcome {
+    let master = TempDir::new()?;
+    let (log, ends) = journal(master.path(), 5)?;
+    let whole = fs::read(&log)?;
+    for cut in (ends[4]..ends[5]).step_by(7) {
+        fs::write(&log, &whole[..cut])?;
+        assert_eq!(count(master.path())?, 5, "cut at {cut} of {ends:?}");
+        // Without a watermark of later opening, each round is as the first.
+        fs::remove_file(master.path().join("watermark"))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_tail_with_pages_missing_in_its_middle_is_dropped() -> Outcome {
+    let place = TempDir::new()?;
+    let (log, ends) = journal(place.path(), 5)?;
+    let store = FjallStore::open(place.path(), SyncMode::None)?;
+    let epoch = block_on(store.acquire())?;
+    let mut large = Batch::new(epoch);
+    large.put(Space::Keys, b"large", &[9; 20_000]);
+    block_on(store.append(large))?;
+    drop(store);
+    let mut bytes = fs::read(&log)?;
+    bytes[ends[5] + 8000..ends[5] + 12_000].fill(0);
+    fs::write(&log, &bytes)?;
+    assert_eq!(count(place.path())?, 6);
+    Ok(())
+}
+
+#[test]
+fn a_flipped_byte_in_committed_data_is_an_error_that_names_the_file() -> Outcome {
+    let place = TempDir::new()?;
+    let (log, ends) = journal(place.path(), 5)?;
+    let whole = fs::read(&log)?[..ends[5]].to_vec();
+    for at in ends[2]..ends[3] {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(&log, &bytes)?;
+        let text = damage(place.path());
+        assert!(text.contains("0.jnl"), "byte {at}: {text}");
+    }
+    fs::write(&log, &whole)?;
+    assert_eq!(count(place.path())?, 6, "the refusals left the file as it was");
+    Ok(())
+}
+
+#[test]
+fn a_log_shorter_than_what_was_acknowledged_is_an_error() -> Outcome {
+    let place = TempDir::new()?;
+    let (log, ends) = journal(place.path(), 5)?;
+    assert_eq!(count(place.path())?, 6, "this opening notes the watermark");
+    let file = OpenOptions::new().write(true).open(&log)?;
+    file.set_len(ends[4] as u64)?;
+    let text = damage(place.path());
+    assert!(text.contains("commit 5") && text.contains(".jnl"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn each_missing_file_is_named() -> Outcome {
+    let names = ["0.jnl", "version", "lock", "keyspaces/0/current", "keyspaces/2/current", "keyspaces/3", "keyspaces/0", "keyspaces"];
+    for name in names {
+        let place = TempDir::new()?;
+        journal(place.path(), 2)?;
+        let path = place.path().join("store").join(name);
+        if path.is_dir() { fs::remove_dir_all(&path)? } else { fs::remove_file(&path)? }
+        let text = damage(place.path());
+        let folder = name.split('/').next().unwrap_or_default();
+        assert!(text.contains(folder) || text.contains("jnl"), "{name}: {text}");
+    }
+    Ok(())
+}
+
+#[test]
+fn a_missing_store_is_an_error_once_it_was_used() -> Outcome {
+    let place = TempDir::new()?;
+    journal(place.path(), 2)?;
+    count(place.path())?;
+    fs::remove_dir_all(place.path().join("store"))?;
+    assert!(damage(place.path()).contains("store"));
+    Ok(())
+}
+
+#[test]
+fn a_making_that_was_interrupted_begins_again() -> Outcome {
+    let place = TempDir::new()?;
+    fs::create_dir_all(place.path().join("store/keyspaces/0"))?;
+    fs::write(place.path().join("store/0.jnl"), [0; 100])?;
+    fs::write(place.path().join("store.unfinished"), [])?;
+    fs::write(place.path().join("owner"), "process 1")?;
+    assert_eq!(count(place.path())?, 0);
+    journal(place.path(), 2)?;
+    assert_eq!(count(place.path())?, 3);
+    Ok(())
+}
+
+#[test]
+fn a_second_opener_is_told_who_holds_it() -> Outcome {
+    let place = TempDir::new()?;
+    assert_eq!(FjallStore::holder(place.path())?, None);
+    assert!(!FjallStore::exists(place.path()));
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    let process = format!("process {}", std::process::id());
+    let refused = FjallStore::open(place.path(), SyncMode::Data);
+    assert!(matches!(&refused, Err(StoreError::Held { holder, .. }) if holder.contains(&process)), "{refused:?}");
+    assert!(FjallStore::holder(place.path())?.is_some_and(|holder| holder.contains(&process)));
+    let epoch = block_on(store.acquire())?;
+    block_on(store.append(batch(epoch, 1)))?;
+    drop(store);
+    assert!(FjallStore::exists(place.path()));
+    assert_eq!(FjallStore::holder(place.path())?, None);
+    assert_eq!(count(place.path())?, 1);
+    Ok(())
+}
+
+#[test]
+fn a_directory_of_something_else_is_left_alone() -> Outcome {
+    let place = TempDir::new()?;
+    fs::write(place.path().join("thesis.txt"), "precious")?;
+    let refused = FjallStore::open(place.path(), SyncMode::Data);
+    assert!(matches!(&refused, Err(StoreError::Io { why, .. }) if why.contains("thesis.txt")), "{refused:?}");
+    assert_eq!(fs::read_dir(place.path())?.count(), 1);
+    let file = place.path().join("thesis.txt");
+    assert!(matches!(FjallStore::open(&file, SyncMode::Data), Err(StoreError::Io { .. })));
+    Ok(())
+}
+
+#[test]
+fn a_newer_format_is_refused_with_both_numbers() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    let epoch = block_on(store.acquire())?;
+    let mut newer = batch(epoch, 1);
+    newer.put(Space::Meta, FORMAT_KEY, &(FORMAT + 1).to_be_bytes());
+    block_on(store.append(newer))?;
+    drop(store);
+    let refused = FjallStore::open(place.path(), SyncMode::Data);
+    assert!(matches!(refused, Err(StoreError::Newer { found: 2, known: 1, .. })), "{refused:?}");
+    Ok(())
+}
+
+#[test]
+fn a_write_that_no_store_takes_is_refused_and_final() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    let epoch = block_on(store.acquire())?;
+    let mut refused = Batch::new(epoch);
+    refused.put(Space::User(Key::from("n".repeat(101))), b"k", b"v");
+    let answer = block_on(store.append(refused));
+    assert!(matches!(&answer, Err(AppendError::Failed(why)) if why.contains("101")), "{answer:?}");
+    assert!(matches!(block_on(store.append(batch(epoch, 1))), Err(AppendError::Failed(_))));
+    assert!(block_on(store.last_seq(epoch)).is_err());
+    Ok(())
+}
+
+#[test]
+fn an_append_that_is_dropped_unpolled_keeps_its_place() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    let epoch = block_on(store.acquire())?;
+    drop(store.append(batch(epoch, 1)));
+    block_on(store.append(batch(epoch, 2)))?;
+    drop(store);
+    assert_eq!(count(place.path())?, 2);
+    Ok(())
+}
+
+/// Makes a journal whose keyspace `keys` lies in a table; gives the table's file.
+fn tables(place: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
+    journal(place, 50)?;
+    let store = FjallStore::open(place, SyncMode::Data)?;
+    let keys = store.keyspace(&Space::Keys).ok_or("no keyspace")?;
+    keys.rotate_memtable_and_wait()?;
+    let folder = keys.path().join("tables");
+    let table = fs::read_dir(folder)?.next().ok_or("no table")??.path();
+    Ok(table)
+}
+
+#[test]
+fn a_missing_table_is_an_error() -> Outcome {
+    let place = TempDir::new()?;
+    fs::remove_file(tables(place.path())?)?;
+    let text = damage(place.path());
+    assert!(text.contains("table") && text.contains("store"), "{text}");
+    Ok(())
+}
+
+#[test]
+fn a_flipped_byte_of_a_table_never_gives_other_rows() -> Outcome {
+    let place = TempDir::new()?;
+    let table = tables(place.path())?;
+    let whole = fs::read(&table)?;
+    let mut found = 0;
+    for at in (0..whole.len()).step_by(whole.len() / 60 + 1) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        fs::write(&table, &bytes)?;
+        match count(place.path()) {
+            Ok(rows) => assert_eq!(rows, 51, "byte {at}"),
+            Err(StoreError::Damaged { .. }) => found += 1,
+            Err(error) => panic!("byte {at}: {error}"),
+        }
+    }
+    assert!(found > 30, "only {found} flips were found");
+    Ok(())
+}

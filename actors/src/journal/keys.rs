@@ -1,0 +1,148 @@
+//! The layout of keys. Numbers are big-endian, so that the order of bytes is
+//! the order of numbers and a family is one contiguous range.
+
+use procession_kernel::{Key, ProcedureId, Timestamp};
+
+/// A keyspace of the journal.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Space {
+    /// root · index → row.
+    Procedures,
+    /// root · index · [`PAYLOAD`] or [`OUTPUT`] → the user's bytes.
+    Payloads,
+    /// root · number → history entry.
+    History,
+    /// root · index · number · name → signal.
+    Signals,
+    /// idempotency key → what it stands for.
+    Keys,
+    /// root → nothing; there while the family is live.
+    Live,
+    /// due time · root → nothing; what eviction goes by.
+    Finished,
+    /// name → engine value.
+    Meta,
+    /// `user.` name: the user's own.
+    User(Key),
+}
+
+impl Space {
+    /// The engine's own keyspaces.
+    pub const ENGINE: [Self; 8] = [
+        Self::Procedures,
+        Self::Payloads,
+        Self::History,
+        Self::Signals,
+        Self::Keys,
+        Self::Live,
+        Self::Finished,
+        Self::Meta,
+    ];
+
+    /// Gives the name on disk.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Procedures => "procedures".to_owned(),
+            Self::Payloads => "payloads".to_owned(),
+            Self::History => "history".to_owned(),
+            Self::Signals => "signals".to_owned(),
+            Self::Keys => "keys".to_owned(),
+            Self::Live => "live".to_owned(),
+            Self::Finished => "finished".to_owned(),
+            Self::Meta => "meta".to_owned(),
+            Self::User(name) => format!("user.{name}"),
+        }
+    }
+}
+
+/// Tag of a payload's key.
+pub const PAYLOAD: u8 = 0;
+/// Tag of an output's key.
+pub const OUTPUT: u8 = 1;
+
+/// Key of a row.
+#[must_use]
+pub fn procedure(id: ProcedureId) -> [u8; 12] {
+    let mut key = [0; 12];
+    key[..8].copy_from_slice(&id.family.to_be_bytes());
+    key[8..].copy_from_slice(&id.member.to_be_bytes());
+    key
+}
+
+/// Key of a payload or an output.
+#[must_use]
+pub fn payload(id: ProcedureId, tag: u8) -> [u8; 13] {
+    let mut key = [tag; 13];
+    key[..12].copy_from_slice(&procedure(id));
+    key
+}
+
+/// Key of a history entry.
+#[must_use]
+pub fn history(family: u64, number: u32) -> [u8; 12] {
+    procedure(ProcedureId::new(family, number))
+}
+
+/// Key of a signal.
+#[must_use]
+pub fn signal(id: ProcedureId, number: u32, name: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(16 + name.len());
+    key.extend_from_slice(&procedure(id));
+    key.extend_from_slice(&number.to_be_bytes());
+    key.extend_from_slice(name.as_bytes());
+    key
+}
+
+/// Key of a family in `live`; also the beginning of every key of that family.
+#[must_use]
+pub fn family(family: u64) -> [u8; 8] {
+    family.to_be_bytes()
+}
+
+/// Key of a family in `finished`.
+#[must_use]
+pub fn finished(due: Timestamp, family: u64) -> [u8; 16] {
+    let mut key = [0; 16];
+    key[..8].copy_from_slice(&due.0.to_be_bytes());
+    key[8..].copy_from_slice(&family.to_be_bytes());
+    key
+}
+
+/// Reads the key of a row or a history entry back.
+#[must_use]
+pub fn parse_procedure(key: &[u8]) -> Option<ProcedureId> {
+    let family = u64::from_be_bytes(key.get(..8)?.try_into().ok()?);
+    let member = u32::from_be_bytes(key.get(8..12)?.try_into().ok()?);
+    Some(ProcedureId::new(family, member))
+}
+
+/// Reads the key of a signal back.
+#[must_use]
+pub fn parse_signal(key: &[u8]) -> Option<(ProcedureId, u32, String)> {
+    let id = parse_procedure(key)?;
+    let number = u32::from_be_bytes(key.get(12..16)?.try_into().ok()?);
+    let name = String::from_utf8(key.get(16..)?.to_vec()).ok()?;
+    Some((id, number, name))
+}
+
+/// Reads the key of a finished family back.
+#[must_use]
+pub fn parse_finished(key: &[u8]) -> Option<(Timestamp, u64)> {
+    let due = u64::from_be_bytes(key.get(..8)?.try_into().ok()?);
+    let family = u64::from_be_bytes(key.get(8..16)?.try_into().ok()?);
+    Some((Timestamp(due), family))
+}
+
+/// Gives the first key behind all that begin with `prefix`; none if there is no such key.
+#[must_use]
+pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if let Some(next) = last.checked_add(1) {
+            end.push(next);
+            return Some(end);
+        }
+    }
+    None
+}

@@ -1,0 +1,353 @@
+//! The in-memory twin of the embedded store, with points at which it fails.
+//!
+//! Its disk is a log of bytes that outlives it, so that a torn write is torn
+//! in truth. After a crash the store is dead: none of its futures resolves and
+//! none of its writes arrives, as if the process were gone; what runs on it is
+//! to be raced against [`MemoryStore::crashed`] and dropped.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use futures::FutureExt;
+use futures::channel::oneshot;
+use futures::future::{BoxFuture, Shared, pending, ready};
+use procession_kernel::{Epoch, Receipt, Seq};
+
+use super::batch::Batch;
+use super::fjall::refusal;
+use super::keys::Space;
+use super::store::{AppendError, Entries, JournalStore, Scan};
+use crate::error::StoreError;
+
+mod disk;
+mod fault;
+mod frame;
+
+pub use disk::MemoryDisk;
+pub use fault::{Fault, FaultPlan};
+
+use disk::{PLACE, World, apply_marks, apply_one};
+
+/// A store on a [`MemoryDisk`].
+#[derive(Debug)]
+pub struct MemoryStore {
+    disk: MemoryDisk,
+    opening: u64,
+    plan: FaultPlan,
+    state: Mutex<State>,
+    crashed: Shared<oneshot::Receiver<()>>,
+    reads: AtomicU64,
+}
+
+#[derive(Debug)]
+struct State {
+    /// What reads see: every batch whose receipt was given.
+    world: World,
+    granted: Epoch,
+    commits: u64,
+    bytes: u64,
+    failure: Option<&'static str>,
+    refused: u64,
+    /// Batches on the disk whose receipts are withheld; none if receipts flow.
+    withheld: Option<VecDeque<Withheld>>,
+    /// Taken when it fires; a store without it is dead.
+    bell: Option<oneshot::Sender<()>>,
+}
+
+type Answer = Result<Receipt, AppendError>;
+
+#[derive(Debug)]
+struct Withheld {
+    batch: Batch,
+    answer: oneshot::Sender<Answer>,
+}
+
+impl MemoryStore {
+    /// Opens the disk as the next process would.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Held`] while another store on it lives, and
+    /// [`StoreError::Damaged`] if a byte of it was changed.
+    pub fn open(disk: &MemoryDisk, plan: FaultPlan) -> Result<Self, StoreError> {
+        let mut state = disk.lock();
+        let (opening, world) = state.open()?;
+        let (bell, crashed) = oneshot::channel();
+        Ok(Self {
+            disk: disk.clone(),
+            opening,
+            plan,
+            state: Mutex::new(State {
+                world,
+                granted: state.epoch,
+                commits: 0,
+                bytes: 0,
+                failure: None,
+                refused: 0,
+                withheld: None,
+                bell: Some(bell),
+            }),
+            crashed: crashed.shared(),
+            reads: AtomicU64::new(0),
+        })
+    }
+
+    /// Resolves when the process is to be taken for dead.
+    #[must_use]
+    pub fn crashed(&self) -> BoxFuture<'static, ()> {
+        // The sender also goes when the store is dropped, which is no crash.
+        let crashed = self.crashed.clone();
+        async move {
+            if crashed.await.is_err() {
+                pending::<()>().await;
+            }
+        }
+        .boxed()
+    }
+
+    /// Tells whether it has crashed.
+    #[must_use]
+    pub fn is_dead(&self) -> bool {
+        self.lock().bell.is_none()
+    }
+
+    /// Crashes it now, between two commits.
+    pub fn crash(&self) {
+        self.die(&mut self.lock());
+    }
+
+    /// Gives the receipts that are withheld, in order, and withholds no more.
+    pub fn release_receipts(&self) {
+        let mut state = self.lock();
+        for Withheld { batch, answer } in state.withheld.take().unwrap_or_default() {
+            state.apply(&batch);
+            answer.send(Ok(Receipt::new(batch.epoch(), batch.seq()))).ok();
+        }
+    }
+
+    /// Tells whether a receipt is withheld.
+    #[must_use]
+    pub fn is_withholding(&self) -> bool {
+        self.lock().withheld.is_some()
+    }
+
+    /// Gives the number of commits that were handed in and admitted, the failed one included.
+    #[must_use]
+    pub fn commits(&self) -> u64 {
+        self.lock().commits
+    }
+
+    /// Gives the number of bytes of all whole frames that it wrote.
+    #[must_use]
+    pub fn appended_bytes(&self) -> u64 {
+        self.lock().bytes
+    }
+
+    /// Gives the number of rows that were read, a miss counted as one.
+    #[must_use]
+    pub fn reads(&self) -> u64 {
+        self.reads.load(Ordering::Relaxed)
+    }
+
+    /// Gives the number of appends that were tried after one had failed.
+    #[must_use]
+    pub fn appends_after_failure(&self) -> u64 {
+        self.lock().refused
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives what is computed from the state, at once if the store lives, and never if it is dead.
+    fn answer<'a, T: Send + 'a>(&self, compute: impl FnOnce(&mut State) -> T) -> BoxFuture<'a, T> {
+        let mut state = self.lock();
+        if state.bell.is_none() {
+            return pending().boxed();
+        }
+        ready(compute(&mut state)).boxed()
+    }
+
+    fn die(&self, state: &mut State) {
+        self.let_go();
+        state.withheld = None;
+        if let Some(bell) = state.bell.take() {
+            bell.send(()).ok();
+        }
+    }
+
+    fn let_go(&self) {
+        let mut disk = self.disk.lock();
+        if disk.holder == Some(self.opening) {
+            disk.holder = None;
+        }
+    }
+
+    fn admit(&self, state: &State, epoch: Epoch) -> Result<(), AppendError> {
+        let newer = self.disk.lock().epoch;
+        if epoch < newer {
+            return Err(AppendError::Fenced { newer });
+        }
+        state.failure.map_or(Ok(()), |cause| Err(AppendError::Failed(cause.to_owned())))
+    }
+
+    fn commit(&self, state: &mut State, batch: Batch) -> Option<BoxFuture<'static, Answer>> {
+        if state.failure.is_some() {
+            state.refused += 1;
+        }
+        if let Err(error) = self.admit(state, batch.epoch()) {
+            return Some(ready(Err(error)).boxed());
+        }
+        if let Some(why) = batch.writes().find_map(|write| refusal(&write)) {
+            state.failure = Some("an earlier commit was refused");
+            return Some(ready(Err(AppendError::Failed(why))).boxed());
+        }
+        let number = state.commits;
+        state.commits += 1;
+        let (frame, ends) = frame::encode(&batch);
+        let fault = self.plan.fault(number);
+        self.write(fault, &batch, &frame, ends);
+        state.bytes += frame.len() as u64;
+        self.finish(state, fault, batch)
+    }
+
+    /// Brings to the disk what the fault lets through.
+    fn write(&self, fault: Option<Fault>, batch: &Batch, frame: &[u8], ends: Vec<usize>) {
+        let mut disk = self.disk.lock();
+        let kept = match fault {
+            Some(Fault::CrashBefore) => 0,
+            Some(Fault::Torn { cut }) => cut.min(frame.len() - 1),
+            Some(Fault::FailWrite | Fault::FailNoSpace) => frame.len() / 2,
+            None | Some(Fault::CrashAfter | Fault::FailSync | Fault::Withhold) => frame.len(),
+        };
+        disk.write(frame.get(..kept).unwrap_or_default());
+        if kept == frame.len() {
+            disk.note(batch.epoch(), batch.seq(), ends);
+        }
+    }
+
+    /// Gives the answer; none if there will never be one.
+    fn finish(&self, state: &mut State, fault: Option<Fault>, batch: Batch) -> Option<BoxFuture<'static, Answer>> {
+        match fault {
+            Some(Fault::CrashBefore | Fault::CrashAfter | Fault::Torn { .. }) => {
+                self.die(state);
+                return None;
+            }
+            Some(fault @ (Fault::FailWrite | Fault::FailNoSpace | Fault::FailSync)) => {
+                state.failure = fault.cause();
+                let cause = fault.cause().unwrap_or_default().to_owned();
+                // After a failed sync nobody can say what the disk has.
+                let error = if fault == Fault::FailSync { AppendError::Unknown(cause) } else { AppendError::Failed(cause) };
+                return Some(ready(Err(error)).boxed());
+            }
+            Some(Fault::Withhold) => {
+                state.withheld.get_or_insert_default();
+            }
+            None => {}
+        }
+        let receipt = Receipt::new(batch.epoch(), batch.seq());
+        let Some(withheld) = &mut state.withheld else {
+            state.apply(&batch);
+            return Some(ready(Ok(receipt)).boxed());
+        };
+        // A receipt proves all before it, so a later one waits as well.
+        let (answer, given) = oneshot::channel();
+        withheld.push_back(Withheld { batch, answer });
+        let answer = async move {
+            match given.await {
+                Ok(answer) => answer,
+                // It crashed, and the dead hear nothing.
+                Err(oneshot::Canceled) => pending().await,
+            }
+        };
+        Some(answer.boxed())
+    }
+}
+
+impl State {
+    fn apply(&mut self, batch: &Batch) {
+        for write in batch.writes() {
+            let rows = self.world.entry(write.space.clone()).or_default();
+            apply_one(rows, write.key.to_vec(), write.value.map(<[u8]>::to_vec));
+        }
+        apply_marks(&mut self.world, batch.epoch(), batch.seq());
+    }
+}
+
+impl Drop for MemoryStore {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}
+
+impl JournalStore for MemoryStore {
+    fn acquire(&self) -> BoxFuture<'_, Result<Epoch, StoreError>> {
+        let newest = self.disk.lock().epoch;
+        self.answer(|state| {
+            state.granted = Epoch(state.granted.max(newest).0 + 1);
+            Ok(state.granted)
+        })
+    }
+
+    fn renew(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
+        self.answer(|state| self.admit(state, epoch))
+    }
+
+    fn release(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
+        self.answer(|state| self.admit(state, epoch))
+    }
+
+    fn append(&self, batch: Batch) -> BoxFuture<'_, Answer> {
+        let mut state = self.lock();
+        if state.bell.is_none() {
+            return pending().boxed();
+        }
+        self.commit(&mut state, batch).unwrap_or_else(|| pending().boxed())
+    }
+
+    fn last_seq(&self, epoch: Epoch) -> BoxFuture<'_, Result<Option<Seq>, StoreError>> {
+        let (newest, seq) = {
+            let disk = self.disk.lock();
+            (disk.epoch, disk.seq)
+        };
+        self.answer(|state| match state.failure {
+            Some(cause) => Err(StoreError::Io {
+                place: PLACE.to_owned(),
+                why: format!("a commit failed ({cause}), and what became of it shows when it is opened again"),
+            }),
+            None => Ok((newest == epoch).then_some(seq)),
+        })
+    }
+
+    fn get(&self, space: Space, key: Vec<u8>) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>> {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        self.answer(|state| Ok(state.world.get(&space).and_then(|rows| rows.get(&key)).cloned()))
+    }
+
+    fn scan(&self, scan: Scan) -> BoxFuture<'_, Result<Entries, StoreError>> {
+        self.answer(|state| {
+            let Some(rows) = state.world.get(&scan.space) else { return Ok(Entries::new()) };
+            let before = |key: &Vec<u8>| scan.to.as_ref().is_none_or(|to| key < to);
+            let entries: Entries = rows
+                .range(scan.from.clone()..)
+                .take_while(|(key, _)| before(key))
+                .take(scan.limit)
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect();
+            self.reads.fetch_add(entries.len() as u64, Ordering::Relaxed);
+            Ok(entries)
+        })
+    }
+
+    fn size_bytes(&self) -> Option<u64> {
+        Some(self.disk.len() as u64)
+    }
+
+    fn reads_block(&self) -> bool {
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests;

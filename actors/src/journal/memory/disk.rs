@@ -1,0 +1,187 @@
+//! The simulated disk: bytes that outlive every store on them. Clones are the
+//! same disk. Nothing but whole or torn frames is ever written.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use procession_kernel::{Epoch, Seq};
+
+use super::frame::{self, Found, Record};
+use crate::error::StoreError;
+use crate::journal::batch::Batch;
+use crate::journal::fjall::{EPOCH_KEY, FORMAT, FORMAT_KEY, SEQ_KEY};
+use crate::journal::keys::Space;
+use crate::journal::store::Entries;
+
+/// Name of the disk in errors.
+pub(super) const PLACE: &str = "memory";
+
+/// Keyspaces as they stand after some frames.
+pub(super) type World = BTreeMap<Space, BTreeMap<Vec<u8>, Vec<u8>>>;
+
+/// The bytes of a memory store; they survive its crashes.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryDisk {
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct State {
+    bytes: Vec<u8>,
+    /// Newest epoch and its newest batch on the disk.
+    pub(super) epoch: Epoch,
+    pub(super) seq: Seq,
+    /// Which opening may write; none after a crash and before the first opening.
+    pub(super) holder: Option<u64>,
+    openings: u64,
+    /// Where the records of each frame since the last opening end, within the frame.
+    frames: Vec<Vec<usize>>,
+}
+
+impl MemoryDisk {
+    /// Makes an empty disk.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives the number of bytes written.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.lock().bytes.len()
+    }
+
+    /// Tells whether nothing was ever written.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Gives the number of the newest commit since the last opening; the one of
+    /// the start is 0. None if there was none.
+    #[must_use]
+    pub fn last_commit(&self) -> Option<u64> {
+        self.lock().frames.len().checked_sub(1).map(|last| last as u64)
+    }
+
+    /// Gives the offsets at which commit `commit` since the last opening may be
+    /// torn, for [`Fault::Torn`](super::Fault::Torn); none if there was no such commit.
+    #[must_use]
+    pub fn torn_points(&self, commit: u64) -> Vec<usize> {
+        let state = self.lock();
+        let ends = usize::try_from(commit).ok().and_then(|commit| state.frames.get(commit));
+        ends.map_or_else(Vec::new, |ends| frame::torn_points(ends))
+    }
+
+    /// Gives a keyspace as the next opening would find it, up to the first damage.
+    #[must_use]
+    pub fn dump(&self, space: &Space) -> Entries {
+        let mut rows = BTreeMap::new();
+        self.lock().replay(|record| {
+            if record.0 == *space {
+                apply_one(&mut rows, record.1, record.2);
+            }
+        });
+        rows.into_iter().collect()
+    }
+
+    /// Flips the lowest bit of a byte; an offset beyond the end does nothing.
+    pub fn flip_byte(&self, offset: usize) {
+        if let Some(byte) = self.lock().bytes.get_mut(offset) {
+            *byte ^= 1;
+        }
+    }
+
+    /// Cuts the disk off behind so many bytes.
+    pub fn truncate(&self, length: usize) {
+        self.lock().bytes.truncate(length);
+    }
+
+    /// Takes the next epoch as another machine would: behind the owner's back,
+    /// and without its leave. The owner's next commit is fenced.
+    pub fn take_epoch(&self) -> Epoch {
+        let mut state = self.lock();
+        let epoch = Epoch(state.epoch.0 + 1);
+        let (bytes, _) = frame::encode(&Batch::new(epoch));
+        state.write(&bytes);
+        state.epoch = epoch;
+        state.seq = Seq::default();
+        epoch
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Takes the disk for a new opening: reads all of it, and drops a torn tail.
+    pub(super) fn open(&mut self) -> Result<(u64, World), StoreError> {
+        if self.holder.is_some() {
+            return Err(StoreError::Held { place: PLACE.to_owned(), holder: " in this process".to_owned() });
+        }
+        let mut world = World::new();
+        let replay = self.replay(|(space, key, value)| apply_one(world.entry(space).or_default(), key, value));
+        if replay.is_damaged {
+            return Err(StoreError::Damaged { place: PLACE.to_owned(), why: format!("byte {} or one behind it was changed", replay.end) });
+        }
+        self.bytes.truncate(replay.end);
+        (self.epoch, self.seq) = (replay.epoch, replay.seq);
+        self.openings += 1;
+        self.holder = Some(self.openings);
+        self.frames.clear();
+        apply_marks(&mut world, self.epoch, self.seq);
+        Ok((self.openings, world))
+    }
+
+    /// Writes a frame as it is, whole or torn.
+    pub(super) fn write(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Notes that a whole frame of the holder was written.
+    pub(super) fn note(&mut self, epoch: Epoch, seq: Seq, ends: Vec<usize>) {
+        (self.epoch, self.seq) = (epoch, seq);
+        self.frames.push(ends);
+    }
+
+    fn replay(&self, mut apply: impl FnMut(Record)) -> Replay {
+        let mut replay = Replay { end: 0, epoch: Epoch::default(), seq: Seq::default(), is_damaged: false };
+        while let Some(rest) = self.bytes.get(replay.end..).filter(|rest| !rest.is_empty()) {
+            match frame::decode(rest) {
+                Found::Whole(frame) => {
+                    replay.end += frame.length;
+                    (replay.epoch, replay.seq) = (frame.epoch, frame.seq);
+                    frame.records.into_iter().for_each(&mut apply);
+                }
+                Found::Torn => return replay,
+                Found::Damaged => return Replay { is_damaged: true, ..replay },
+            }
+        }
+        replay
+    }
+}
+
+struct Replay {
+    end: usize,
+    epoch: Epoch,
+    seq: Seq,
+    is_damaged: bool,
+}
+
+pub(super) fn apply_one(rows: &mut BTreeMap<Vec<u8>, Vec<u8>>, key: Vec<u8>, value: Option<Vec<u8>>) {
+    match value {
+        Some(value) => rows.insert(key, value),
+        None => rows.remove(&key),
+    };
+}
+
+/// Shows what the embedded store keeps in `meta`, so that a reader sees no difference.
+pub(super) fn apply_marks(world: &mut World, epoch: Epoch, seq: Seq) {
+    let meta = world.entry(Space::Meta).or_default();
+    meta.insert(FORMAT_KEY.to_vec(), FORMAT.to_be_bytes().to_vec());
+    if epoch > Epoch::default() {
+        meta.insert(EPOCH_KEY.to_vec(), epoch.0.to_be_bytes().to_vec());
+        meta.insert(SEQ_KEY.to_vec(), [epoch.0.to_be_bytes(), seq.0.to_be_bytes()].concat());
+    }
+}

@@ -1,0 +1,70 @@
+//! What goes wrong at which commit of a memory store.
+
+/// Something that happens to one commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// The process dies before a byte of it is written.
+    CrashBefore,
+    /// The process dies when it is on the disk and nobody was told.
+    CrashAfter,
+    /// The process dies when only so many bytes of its frame are on the disk;
+    /// [`MemoryDisk::torn_points`](super::MemoryDisk::torn_points) gives those worth trying.
+    Torn {
+        /// How many bytes; always fewer than the frame has.
+        cut: usize,
+    },
+    /// The write fails half way.
+    FailWrite,
+    /// All bytes are written, and the sync fails: it may or may not be there
+    /// after a restart, and on this disk it is.
+    FailSync,
+    /// The disk is full half way.
+    FailNoSpace,
+    /// It takes effect on the disk; its receipt, and those of all later
+    /// commits, wait for [`MemoryStore::release_receipts`](super::MemoryStore::release_receipts).
+    Withhold,
+}
+
+impl Fault {
+    /// Gives what the system says of a fault that is answered; none for the others.
+    pub(super) const fn cause(self) -> Option<&'static str> {
+        match self {
+            Self::FailWrite => Some("a write failed: input/output error"),
+            Self::FailSync => Some("a sync failed: input/output error"),
+            Self::FailNoSpace => Some("a write failed: no space left on device"),
+            Self::CrashBefore | Self::CrashAfter | Self::Torn { .. } | Self::Withhold => None,
+        }
+    }
+}
+
+/// Which fault happens at which commit. Commits are counted from 0 at each
+/// opening, and the engine's first, by which it takes the store, is number 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FaultPlan {
+    faults: Vec<(u64, Fault)>,
+}
+
+impl FaultPlan {
+    /// Plans no fault.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Plans one fault.
+    #[must_use]
+    pub fn at(commit: u64, fault: Fault) -> Self {
+        Self::none().and(commit, fault)
+    }
+
+    /// Adds a fault; of two at one commit the first happens.
+    #[must_use]
+    pub fn and(mut self, commit: u64, fault: Fault) -> Self {
+        self.faults.push((commit, fault));
+        self
+    }
+
+    pub(super) fn fault(&self, commit: u64) -> Option<Fault> {
+        self.faults.iter().find(|(number, _)| *number == commit).map(|(_, fault)| *fault)
+    }
+}

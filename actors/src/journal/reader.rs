@@ -1,0 +1,138 @@
+//! Reads beside the journal: bounded, and never on a thread that others wait for.
+
+use std::sync::{Arc, Weak};
+
+use procession_kernel::{HistoryEntry, Key, ProcedureId, Row};
+use serde::de::DeserializeOwned;
+use tokio::sync::Semaphore;
+
+use super::keys::{self, Space};
+use super::store::{Entries, JournalStore, Scan};
+use super::codec;
+use crate::error::{ReadError, StoreError};
+
+/// Reads under way at once: enough to keep a disk busy, few enough that stages keep their processors.
+const READS_AT_ONCE: usize = 8;
+/// Entries read at once in a longer scan.
+pub(crate) const PAGE: usize = 4096;
+
+/// A handle for reading what is committed. It does not keep the store open.
+#[derive(Clone)]
+pub struct Reader {
+    store: Weak<dyn JournalStore>,
+    places: Arc<Semaphore>,
+}
+
+impl Reader {
+    pub(crate) fn new(store: &Arc<dyn JournalStore>) -> Self {
+        Self { store: Arc::downgrade(store), places: Arc::new(Semaphore::new(READS_AT_ONCE)) }
+    }
+
+    async fn run<T, F>(&self, read: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: for<'a> FnOnce(&'a dyn JournalStore) -> futures::future::BoxFuture<'a, Result<T, StoreError>> + Send + 'static,
+    {
+        let closed = || StoreError::Io { place: "this process".to_owned(), why: "the engine has stopped".to_owned() };
+        let store = self.store.upgrade().ok_or_else(closed)?;
+        if !store.reads_block() {
+            return read(&*store).await;
+        }
+        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| closed())?;
+        let work = move || {
+            let _place = place;
+            futures::executor::block_on(read(&*store))
+        };
+        actix_rt::task::spawn_blocking(work).await.map_err(|_| closed())?
+    }
+
+    /// Gives the bytes that the store takes up, if it can tell.
+    #[must_use]
+    pub fn size_bytes(&self) -> Option<u64> {
+        self.store.upgrade()?.size_bytes()
+    }
+
+    /// Reads one value.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read, or the engine has stopped.
+    pub async fn get(&self, space: Space, key: Vec<u8>) -> Result<Option<Vec<u8>>, StoreError> {
+        self.run(move |store| store.get(space, key)).await
+    }
+
+    /// Reads a range.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store cannot be read, or the engine has stopped.
+    pub async fn scan(&self, scan: Scan) -> Result<Entries, StoreError> {
+        self.run(move |store| store.scan(scan)).await
+    }
+
+    /// Reads all keys with this prefix, page by page.
+    pub(crate) async fn scan_prefix(&self, space: Space, prefix: &[u8]) -> Result<Entries, StoreError> {
+        let to = keys::after_prefix(prefix);
+        let mut from = prefix.to_vec();
+        let mut all = Vec::new();
+        loop {
+            let page = self
+                .scan(Scan { space: space.clone(), from: from.clone(), to: to.clone(), limit: PAGE })
+                .await?;
+            let full = page.len() == PAGE;
+            if let Some((last, _)) = page.last() {
+                from.clone_from(last);
+                from.push(0);
+            }
+            all.extend(page);
+            if !full {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// Reads all user data whose key begins with `prefix`.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read, or a value is not of this type.
+    pub async fn scan_user<T: DeserializeOwned>(&self, space: &str, prefix: &[u8]) -> Result<Vec<(Vec<u8>, T)>, ReadError> {
+        let entries = self.scan_prefix(Space::User(Key::from(space)), prefix).await?;
+        let decoded = entries.into_iter().map(|(key, value)| Ok((key, codec::decode_user(&value)?)));
+        decoded.collect()
+    }
+
+    pub(crate) async fn payload(&self, id: ProcedureId, tag: u8) -> Result<Option<Vec<u8>>, StoreError> {
+        self.get(Space::Payloads, keys::payload(id, tag).to_vec()).await
+    }
+
+    pub(crate) async fn row(&self, id: ProcedureId) -> Result<Option<Row>, ReadError> {
+        let bytes = self.get(Space::Procedures, keys::procedure(id).to_vec()).await?;
+        Ok(bytes.map(|bytes| decode_row(id, &bytes)).transpose()?)
+    }
+
+    pub(crate) async fn rows(&self, family: u64) -> Result<Vec<Row>, ReadError> {
+        let entries = self.scan_prefix(Space::Procedures, &keys::family(family)).await?;
+        let rows = entries.iter().filter_map(|(key, value)| Some(decode_row(keys::parse_procedure(key)?, value)));
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    pub(crate) async fn history(&self, family: u64) -> Result<Vec<HistoryEntry>, ReadError> {
+        let entries = self.scan_prefix(Space::History, &keys::family(family)).await?;
+        let decoded = entries.iter().filter_map(|(key, value)| Some((keys::parse_procedure(key)?, value)));
+        decoded
+            .map(|(id, value)| {
+                let mut entry: HistoryEntry = codec::decode(value)?;
+                entry.family = id.family;
+                entry.number = id.member;
+                Ok(entry)
+            })
+            .collect()
+    }
+}
+
+pub(crate) fn decode_row(id: ProcedureId, bytes: &[u8]) -> Result<Row, crate::error::CodecError> {
+    let mut row: Row = codec::decode(bytes)?;
+    row.id = id;
+    Ok(row)
+}

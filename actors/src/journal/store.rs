@@ -1,0 +1,85 @@
+//! What the engine asks of a store: ordered keyspaces, atomic batches, an owner.
+//!
+//! To ensure correctness, a store must keep these promises; the suite in
+//! `conformance` checks them:
+//! - a batch is there as a whole or not at all, after any crash;
+//! - when `append` answers with a receipt, the batch is on stable storage;
+//! - batches take effect in the order in which `append` was called, also when
+//!   several are under way;
+//! - once a batch of a newer epoch has taken effect, every batch of an older
+//!   one is answered `Fenced` and leaves nothing;
+//! - after a failed append, no later one of the same epoch succeeds;
+//! - `get` and `scan` see every batch whose receipt has been given.
+
+use futures::future::BoxFuture;
+use procession_kernel::{Epoch, Receipt, Seq};
+
+use super::batch::Batch;
+use super::keys::Space;
+use crate::error::StoreError;
+
+/// What became of a batch that has no receipt.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum AppendError {
+    /// Another owner has a newer epoch: stop at once.
+    #[error("another engine has taken the store with epoch {newer}; stop this one")]
+    Fenced {
+        /// The epoch of the new owner.
+        newer: Epoch,
+    },
+    /// The store cannot say whether the batch is there. Read the last `Seq` of
+    /// this epoch before anything else.
+    #[error("the store cannot say whether the commit is on disk: {0}; restart the engine")]
+    Unknown(String),
+    /// The batch is not there, and no later one will be.
+    #[error("the commit failed: {0}")]
+    Failed(String),
+}
+
+/// Keys and values in the order of the keys.
+pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
+
+/// A range of keys of one keyspace, read in order.
+#[derive(Debug, Clone)]
+pub struct Scan {
+    /// The keyspace.
+    pub space: Space,
+    /// The first key that may be given.
+    pub from: Vec<u8>,
+    /// The first key that may not be given; none is the end of the keyspace.
+    pub to: Option<Vec<u8>>,
+    /// How many entries at most; go on from the last key.
+    pub limit: usize,
+}
+
+/// A store of ordered keyspaces with atomic batches and one owner at a time.
+pub trait JournalStore: Send + Sync + 'static {
+    /// Takes the store, and gives the epoch that its owner must write with. It
+    /// takes effect with the first batch that carries it.
+    fn acquire(&self) -> BoxFuture<'_, Result<Epoch, StoreError>>;
+
+    /// Says that the owner is alive, for stores on which ownership lapses.
+    fn renew(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>>;
+
+    /// Gives the store up in order.
+    fn release(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>>;
+
+    /// Writes one batch atomically and syncs it.
+    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Receipt, AppendError>>;
+
+    /// Gives the `Seq` of the last batch of this epoch that took effect.
+    fn last_seq(&self, epoch: Epoch) -> BoxFuture<'_, Result<Option<Seq>, StoreError>>;
+
+    /// Reads one value.
+    fn get(&self, space: Space, key: Vec<u8>) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>>;
+
+    /// Reads a range.
+    fn scan(&self, scan: Scan) -> BoxFuture<'_, Result<Entries, StoreError>>;
+
+    /// Gives the bytes that the store takes up, if it can tell.
+    fn size_bytes(&self) -> Option<u64>;
+
+    /// Tells whether reads may block the thread, and so must leave the arbiters.
+    fn reads_block(&self) -> bool;
+}

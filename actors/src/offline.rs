@@ -1,0 +1,39 @@
+//! Reading a closed journal: the store is held while it is read, no epoch is
+//! taken, and nothing is written.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use crate::error::{ReadError, StoreError};
+use crate::journal::fjall::{FjallStore, SyncMode};
+use crate::journal::{JournalStore, Reader};
+
+/// A journal that no engine runs on, opened for reading.
+pub struct Offline {
+    _store: Arc<dyn JournalStore>,
+    reader: Reader,
+}
+
+impl Offline {
+    /// Opens the journal in a directory. Blocks while it is read.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if an engine holds it, or if it is damaged or missing.
+    pub fn open(directory: &Path) -> Result<Self, StoreError> {
+        let store: Arc<dyn JournalStore> = Arc::new(FjallStore::open(directory, SyncMode::Data)?);
+        let reader = Reader::new(&store);
+        Ok(Self { _store: store, reader })
+    }
+
+    /// Reads all user data whose key begins with `prefix`, in the order of the keys.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read, or a value is not of this type.
+    pub async fn scan<T: DeserializeOwned>(&self, space: &str, prefix: impl AsRef<[u8]>) -> Result<Vec<(Vec<u8>, T)>, ReadError> {
+        self.reader.scan_user(space, prefix.as_ref()).await
+    }
+}

@@ -1,0 +1,273 @@
+//! What a stage asks for next, and what it is told of its children.
+
+use std::fmt;
+use std::time::Duration;
+
+use procession_kernel::{Birth, Blob, Cause, JoinPolicy, Kind, OnFailure, ProcedureId, ProcedureState, Timestamp};
+use serde::de::DeserializeOwned;
+
+use crate::error::CodecError;
+use crate::journal::codec;
+use crate::procedure::Procedure;
+
+/// What a stage asks for next. The value, the step and all the stage wrote
+/// through its context are one commit.
+pub enum Step<P: Procedure> {
+    /// Run that stage next, behind everything that already waits for the worker.
+    Next(P::Stage),
+    /// The procedure has succeeded with this output.
+    Done(P::Output),
+    /// Give birth to children; run `then` once their join policy is met. An
+    /// empty list is `Next(then)`.
+    Spawn {
+        /// The children, the join policy, and how many run at once.
+        children: Children,
+        /// The stage that sees their outcomes.
+        then: P::Stage,
+    },
+    /// Run `then` at this instant. It is durable and absolute: time that passes
+    /// while the engine is down counts.
+    Sleep {
+        /// When.
+        until: Timestamp,
+        /// The stage that runs then.
+        then: P::Stage,
+    },
+    /// Run `then` when the named event arrives or the time is up. An event that
+    /// came before is consumed at once.
+    Wait {
+        /// Name of the event.
+        event: String,
+        /// How long at most; none is for ever.
+        timeout: Option<Duration>,
+        /// The stage that runs then; see [`StageContext::signal`](crate::StageContext::signal).
+        then: P::Stage,
+    },
+    /// Run the same stage again, behind all others, with nothing stored and the
+    /// value as it was last committed.
+    Yield,
+}
+
+impl<P: Procedure> fmt::Debug for Step<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Next(stage) => f.debug_tuple("Next").field(stage).finish(),
+            Self::Done(_) => f.write_str("Done"),
+            Self::Spawn { children, then } => f
+                .debug_struct("Spawn")
+                .field("children", &children.births.len())
+                .field("then", then)
+                .finish(),
+            Self::Sleep { until, then } => f
+                .debug_struct("Sleep")
+                .field("until", until)
+                .field("then", then)
+                .finish(),
+            Self::Wait { event, timeout, then } => f
+                .debug_struct("Wait")
+                .field("event", event)
+                .field("timeout", timeout)
+                .field("then", then)
+                .finish(),
+            Self::Yield => f.write_str("Yield"),
+        }
+    }
+}
+
+/// Why a stage or an undo did not succeed.
+///
+/// Any error passed up with `?` is a [`StageError::Retry`]: what fails outside
+/// usually passes, and attempts are bounded. Say `Fail` where it does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StageError {
+    /// Try again after the kind's backoff.
+    Retry(String),
+    /// Fail for good, and roll back.
+    Fail(String),
+}
+
+impl StageError {
+    /// Asks for another attempt.
+    pub fn retry(cause: impl fmt::Display) -> Self {
+        Self::Retry(cause.to_string())
+    }
+
+    /// Fails for good.
+    pub fn fail(cause: impl fmt::Display) -> Self {
+        Self::Fail(cause.to_string())
+    }
+
+    /// Gives what was said.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        match self {
+            Self::Retry(text) | Self::Fail(text) => text,
+        }
+    }
+}
+
+impl<E: std::error::Error> From<E> for StageError {
+    fn from(error: E) -> Self {
+        Self::Retry(error.to_string())
+    }
+}
+
+/// Children to be born in one commit, and how their parent waits for them.
+///
+/// ```
+/// # use procession_actors::{Children, Procedure};
+/// # fn plan<P: Procedure>(loads: Vec<P>) -> Result<Children, procession_actors::CodecError> {
+/// let children = Children::of(&loads)?.width(8);
+/// # Ok(children) }
+/// ```
+#[derive(Default, Clone)]
+pub struct Children {
+    pub(crate) births: Vec<Birth>,
+    pub(crate) join: JoinPolicy,
+    pub(crate) width: u32,
+}
+
+impl Children {
+    /// Starts an empty list: all must succeed, and all run at once.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lists the procedures in this order.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if a value cannot be encoded.
+    pub fn of<'a, P: Procedure>(procedures: impl IntoIterator<Item = &'a P>) -> Result<Self, CodecError> {
+        procedures.into_iter().try_fold(Self::new(), Self::and)
+    }
+
+    /// Adds one child whose result stands even when the family rolls back later.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the value cannot be encoded.
+    pub fn and<P: Procedure>(self, procedure: &P) -> Result<Self, CodecError> {
+        self.push(procedure, OnFailure::Keep, false)
+    }
+
+    /// Adds one child that is undone with the rest, though it succeeded.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the value cannot be encoded.
+    pub fn and_compensated<P: Procedure>(self, procedure: &P) -> Result<Self, CodecError> {
+        self.push(procedure, OnFailure::Compensate, false)
+    }
+
+    /// Adds a family of its own, born in the same commit, neither waited for nor rolled back.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the value cannot be encoded.
+    pub fn and_detached<P: Procedure>(self, procedure: &P) -> Result<Self, CodecError> {
+        self.push(procedure, OnFailure::Keep, true)
+    }
+
+    fn push<P: Procedure>(mut self, procedure: &P, on_failure: OnFailure, detached: bool) -> Result<Self, CodecError> {
+        let mut birth = birth_of(procedure)?;
+        birth.on_failure = on_failure;
+        birth.detached = detached;
+        self.births.push(birth);
+        Ok(self)
+    }
+
+    /// Sets when the parent goes on.
+    #[must_use]
+    pub fn join(mut self, policy: JoinPolicy) -> Self {
+        self.join = policy;
+        self
+    }
+
+    /// Sets how many of them run at once; 0 is no limit.
+    #[must_use]
+    pub fn width(mut self, width: u32) -> Self {
+        self.width = width;
+        self
+    }
+
+    /// Gives the number of children listed.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.births.len()
+    }
+
+    /// Tells whether none is listed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.births.is_empty()
+    }
+}
+
+/// Asks a procedure all that the kernel must know of it, and encodes it.
+pub(crate) fn birth_of<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
+    Ok(Birth {
+        kind: Kind::from(P::KIND),
+        version: P::VERSION,
+        stage: codec::encode_user(&procedure.first())?,
+        payload: codec::encode_user(procedure)?,
+        priority: procedure.priority(),
+        limit: procedure.limit(),
+        timeout: procedure.timeout(),
+        on_failure: OnFailure::Keep,
+        detached: false,
+    })
+}
+
+/// What [`Procedure::join`] says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinVerdict {
+    /// The parent may go on.
+    Met,
+    /// Not yet.
+    Pending,
+    /// It can no longer be met: the parent fails.
+    Unmeetable,
+}
+
+/// How one child stands, as its parent's next stage sees it.
+#[derive(Debug, Clone)]
+pub struct ChildOutcome {
+    /// Who it is.
+    pub id: ProcedureId,
+    /// Its type.
+    pub kind: Kind,
+    /// Its state.
+    pub state: ProcedureState,
+    /// Why it failed.
+    pub cause: Option<Cause>,
+    pub(crate) output: Option<Blob>,
+}
+
+impl ChildOutcome {
+    /// Tells whether it succeeded.
+    #[must_use]
+    pub fn succeeded(&self) -> bool {
+        self.state == ProcedureState::Success
+    }
+
+    /// Tells whether it failed, rolled back or not.
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        matches!(self.state, ProcedureState::Failed | ProcedureState::RolledBack)
+    }
+
+    /// Gives its output, if it succeeded.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the output is not of this type.
+    pub fn output<T: DeserializeOwned>(&self) -> Result<Option<T>, CodecError> {
+        self.output
+            .as_ref()
+            .map(|bytes| codec::decode_user(bytes.as_slice()))
+            .transpose()
+    }
+}
+

@@ -1,0 +1,387 @@
+//! `Supervisor`: the one that holds the kernel. A message becomes an event, the
+//! event a decision, the decision part of the next commit; what follows from it
+//! leaves only with the receipt. It runs no user code and never blocks.
+
+mod admission;
+mod asks;
+mod changes;
+mod commits;
+mod drain;
+mod effects;
+mod loads;
+mod operate;
+pub(crate) mod recovery;
+mod reports;
+mod retention;
+mod submits;
+mod timer;
+pub(crate) mod workers;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use actix::prelude::*;
+use procession_kernel::{
+    Answer, Commit, Decision, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Ticket, Timestamp,
+};
+use tokio::sync::oneshot;
+
+use crate::clock::Clock;
+use crate::context::Host;
+use crate::engine::Settings;
+use crate::journal::encode::{self, META_STORE};
+use crate::journal::{Append, Appended, Journal, Reader, Space};
+use crate::limiter::Limiter;
+use crate::procedure_actor::ProcedureActor;
+use crate::registry::Registry;
+use crate::view::{Outcome, Recovered};
+use admission::Permits;
+use changes::Changes;
+use commits::{Commits, Waiting};
+use loads::Loads;
+use recovery::Loaded;
+use timer::{TimeCame, Timer};
+use workers::Workers;
+
+/// Messages that may wait for the supervisor before senders are held up: room
+/// for a report of every stage of a busy engine.
+const MAILBOX: usize = 16_384;
+
+/// What a request gets in the end: its answer, or why the journal failed.
+pub(crate) type Answered = Result<Answer, String>;
+
+/// Counts of this run.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    commits: u64,
+    batches: u64,
+    writes: u64,
+    bytes: u64,
+}
+
+/// What a supervisor is made of.
+pub(crate) struct Parts {
+    pub(crate) loaded: Loaded,
+    pub(crate) limited: Vec<LimitKey>,
+    pub(crate) limiter: Addr<Limiter>,
+    pub(crate) journal: Addr<Journal>,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) workers: Workers,
+    pub(crate) own_threads: Vec<ArbiterHandle>,
+    pub(crate) settings: Settings,
+    pub(crate) reader: Reader,
+}
+
+/// The engine's supervisor; send it the messages of [`messages`](crate::messages).
+pub struct Supervisor {
+    kernel: Kernel,
+    commits: Commits,
+    counts: Counts,
+    journal: Addr<Journal>,
+    limiter: Addr<Limiter>,
+    registry: Arc<Registry>,
+    host: Host,
+    workers: Workers,
+    own_threads: Vec<ArbiterHandle>,
+    clock: Arc<dyn Clock>,
+    reader: Reader,
+    queued: usize,
+    store: (u64, bool),
+    timer: Option<Timer>,
+    changes: Changes,
+    permits: Permits,
+    loads: Loads,
+    actors: HashMap<ProcedureId, Addr<ProcedureActor>>,
+    tickets: HashMap<Ticket, oneshot::Sender<Answered>>,
+    next_ticket: u64,
+    calls: u64,
+    watchers: HashMap<ProcedureId, Vec<oneshot::Sender<Outcome>>>,
+    stacks: BTreeMap<u64, Vec<HistoryEntry>>,
+    report: Recovered,
+    quarantined: BTreeMap<u64, String>,
+    next_due: Option<Timestamp>,
+    evicting: bool,
+    drain: Option<drain::Draining>,
+    poisoned: Option<String>,
+    stopped: bool,
+}
+
+impl Supervisor {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { loaded, limited, limiter, journal, registry, workers, own_threads, settings, reader } = parts;
+        let host = Host { clock: Arc::clone(&settings.clock), reader: reader.clone() };
+        Self {
+            commits: Commits::new(loaded.epoch, settings.merge, settings.in_flight),
+            kernel: loaded.kernel,
+            counts: Counts::default(),
+            journal,
+            limiter,
+            registry,
+            host,
+            workers,
+            own_threads,
+            clock: settings.clock,
+            reader,
+            queued: settings.queued,
+            store: loaded.store,
+            timer: None,
+            changes: Changes::default(),
+            permits: Permits::new(limited),
+            loads: Loads::default(),
+            actors: HashMap::new(),
+            tickets: HashMap::new(),
+            next_ticket: 0,
+            calls: 0,
+            watchers: HashMap::new(),
+            stacks: loaded.stacks,
+            quarantined: loaded.report.quarantined.iter().cloned().collect(),
+            report: loaded.report,
+            next_due: loaded.next_due,
+            evicting: false,
+            drain: None,
+            poisoned: None,
+            stopped: false,
+        }
+    }
+
+    // From an event to the journal.
+
+    fn decide(&mut self, event: Event, ctx: &mut Context<Self>) {
+        if self.poisoned.is_none() {
+            let decision = self.kernel.decide(self.clock.now(), event);
+            self.commit(decision, ctx);
+        }
+    }
+
+    fn commit(&mut self, decision: Decision, ctx: &mut Context<Self>) {
+        if decision.is_commit() {
+            self.commit_records(decision, ctx);
+        } else {
+            self.commit_nothing(decision, ctx);
+        }
+    }
+
+    fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) {
+        let ready = self.commits.open(true);
+        let records = self.kernel.apply(decision, &mut ready.commit);
+        let seq = self.kernel.seq();
+        let encoded = records.iter().try_for_each(|record| encode::write(&mut ready.batch, record));
+        ready.batch.advance_to(seq);
+        if self.store.1 {
+            // The store's own number goes with the first commit of its life.
+            ready.batch.put(Space::Meta, META_STORE, &self.store.0.to_be_bytes());
+            self.store.1 = false;
+        }
+        if !self.changes.is_empty() {
+            ready.waiting.changes.push(Changes::describe(self.kernel.epoch(), seq, &records));
+        }
+        self.counts.commits += 1;
+        self.note_due(&records);
+        match encoded {
+            Ok(()) => self.flush(ctx),
+            Err(error) => self.poison(error.to_string()),
+        }
+    }
+
+    /// A decision without records still waits for the newest commit it rests on.
+    fn commit_nothing(&mut self, decision: Decision, ctx: &mut Context<Self>) {
+        let mut commit = Commit::new();
+        self.kernel.apply(decision, &mut commit);
+        if let Some(commit) = self.commits.hold(commit) {
+            let receipt = Receipt::new(self.kernel.epoch(), self.commits.durable);
+            self.release(commit, &receipt, ctx);
+        }
+    }
+
+    fn flush(&mut self, ctx: &mut Context<Self>) {
+        while let Some(batch) = self.commits.next_batch() {
+            self.counts.batches += 1;
+            self.counts.writes += batch.len() as u64;
+            self.counts.bytes += batch.size_bytes() as u64;
+            if self.journal.try_send(Append(batch)).is_err() {
+                self.poison("the journal's thread has ended".to_owned());
+                self.fail_all(ctx);
+                return;
+            }
+        }
+    }
+
+    /// The results' dues that a commit sets, so that eviction wakes in time.
+    fn note_due(&mut self, records: &[Record]) {
+        for record in records {
+            if let Record::FamilyEnded(_, due) | Record::DueChanged(_, _, due) = record
+                && self.next_due.is_none_or(|next| *due < next)
+            {
+                self.next_due = Some(*due);
+                self.arm();
+            }
+        }
+    }
+
+    fn arm(&self) {
+        if let Some(timer) = &self.timer {
+            let next = self.kernel.next_deadline().into_iter().chain(self.next_due.filter(|_| !self.evicting)).min();
+            timer.arm(next);
+        }
+    }
+
+    // From the receipt to the effects.
+
+    fn proved(&mut self, receipt: &Receipt, ctx: &mut Context<Self>) {
+        let Some(Waiting { commits, reads, changes, .. }) = self.commits.proved() else { return };
+        self.commits.durable = receipt.seq();
+        // Commit, then publish, then reply.
+        for change in &changes {
+            self.changes.publish(change);
+        }
+        for commit in commits {
+            self.release(commit, receipt, ctx);
+        }
+        for read in reads {
+            // A reader that has gone needs nothing.
+            read.send(()).ok();
+        }
+        self.flush(ctx);
+        if !self.commits.is_backed_up() {
+            self.arm();
+        }
+        self.look_at_drain(ctx);
+    }
+
+    fn release(&mut self, commit: Commit, receipt: &Receipt, ctx: &mut Context<Self>) {
+        match commit.release(receipt) {
+            Ok(effects) => {
+                for effect in effects {
+                    self.act(effect, ctx);
+                }
+            }
+            Err(commit) => {
+                let text = format!("the store gave a receipt for {} where {} was due", receipt.seq(), commit.seq());
+                self.poison(text);
+                self.fail_all(ctx);
+            }
+        }
+    }
+
+    // Failure of the journal.
+
+    fn poison(&mut self, why: String) {
+        if self.poisoned.is_none() {
+            tracing::error!(why, "the engine takes no more commits");
+            self.poisoned = Some(why);
+        }
+    }
+
+    /// Nothing decided from the failed commit on will ever be told to anyone.
+    fn fail_all(&mut self, _: &mut Context<Self>) {
+        let why = self.poisoned.clone().unwrap_or_default();
+        self.commits.clear();
+        self.watchers.clear();
+        for (_, ticket) in self.tickets.drain() {
+            ticket.send(Err(why.clone())).ok();
+        }
+        self.actors.clear();
+        self.loads.clear();
+        if let Some(timer) = &self.timer {
+            timer.arm(None);
+        }
+    }
+
+    fn ticket(&mut self) -> (Ticket, oneshot::Receiver<Answered>) {
+        let (sender, receiver) = oneshot::channel();
+        let ticket = self.new_ticket();
+        self.tickets.insert(ticket, sender);
+        (ticket, receiver)
+    }
+
+    fn new_ticket(&mut self) -> Ticket {
+        self.next_ticket += 1;
+        Ticket(self.next_ticket)
+    }
+}
+
+impl Actor for Supervisor {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX);
+        self.timer = Some(Timer::start(Arc::clone(&self.clock), ctx.address().recipient()));
+    }
+}
+
+/// Opens the engine for messages: the start's own commit.
+#[derive(Message)]
+#[rtype(result = "Result<(), String>")]
+pub(crate) struct Open;
+
+impl Handler<Open> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<(), String>>;
+
+    fn handle(&mut self, _: Open, ctx: &mut Self::Context) -> Self::Result {
+        let (ticket, receiver) = self.ticket();
+        self.restore_permits(ctx);
+        self.decide(Event::Recovered, ctx);
+        // The reply rests on the start's commit as everything else does.
+        match self.commits.barrier() {
+            Some(done) => {
+                let wait = async move { done.await.is_ok() };
+                ctx.spawn(wait.into_actor(self).map(move |done, supervisor, _| {
+                    if done && let Some(ticket) = supervisor.tickets.remove(&ticket) {
+                        ticket.send(Ok(Answer::Done)).ok();
+                    }
+                }));
+            }
+            None => {
+                self.tickets.remove(&ticket);
+            }
+        }
+        let wait = async move {
+            match receiver.await {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(why)) => Err(why),
+                Err(_) => Err("the engine stopped while it started".to_owned()),
+            }
+        };
+        Box::pin(wait.into_actor(self).map(|opened, supervisor, _| {
+            supervisor.arm();
+            // The start's own commit is not counted.
+            supervisor.counts = Counts::default();
+            opened
+        }))
+    }
+}
+
+impl Handler<Appended> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, Appended(result): Appended, ctx: &mut Self::Context) {
+        match result {
+            Ok(receipt) => self.proved(&receipt, ctx),
+            Err(error) => {
+                self.poison(error.to_string());
+                self.fail_all(ctx);
+            }
+        }
+    }
+}
+
+/// Timers served for one message, before others have their turn.
+const TIMERS_AT_ONCE: usize = 1024;
+
+impl Handler<TimeCame> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: TimeCame, ctx: &mut Self::Context) {
+        for _ in 0..TIMERS_AT_ONCE {
+            match self.kernel.due(self.clock.now()) {
+                Some(id) if self.poisoned.is_none() => self.decide(Event::TimerDue(id), ctx),
+                Some(_) | None => break,
+            }
+        }
+        self.evict(ctx);
+        // While the journal lags, the next receipt arms the timer again.
+        if self.poisoned.is_none() && !self.commits.is_backed_up() {
+            self.arm();
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Commits on their way: the one that is open, those that wait, those under way.
+//!
+//! While batches are under way, everything decided meanwhile merges into the
+//! next one. Effects, reads and the feed leave only with their receipt.
+
+use std::collections::VecDeque;
+
+use procession_kernel::{Commit, Epoch, Seq};
+use tokio::sync::oneshot;
+
+use super::changes::Pending;
+use crate::journal::Batch;
+
+/// What waits for one receipt.
+#[derive(Default)]
+pub(super) struct Waiting {
+    pub(super) seq: Seq,
+    pub(super) commits: Vec<Commit>,
+    pub(super) reads: Vec<oneshot::Sender<()>>,
+    pub(super) changes: Vec<Pending>,
+}
+
+/// One batch that is not under way yet, and what waits for it.
+pub(super) struct Ready {
+    pub(super) batch: Batch,
+    pub(super) commit: Commit,
+    pub(super) waiting: Waiting,
+}
+
+impl Ready {
+    fn new(epoch: Epoch) -> Self {
+        Self { batch: Batch::new(epoch), commit: Commit::new(), waiting: Waiting::default() }
+    }
+
+    fn is_full(&self, merge: usize) -> bool {
+        self.commit.decisions() >= merge || self.batch.size_bytes() >= LARGEST_BATCH
+    }
+}
+
+/// A batch is not extended beyond this many bytes: a sync of this much is still
+/// short, and a few of them fit in memory.
+const LARGEST_BATCH: usize = 8 << 20;
+
+pub(super) struct Commits {
+    epoch: Epoch,
+    merge: usize,
+    in_flight_max: usize,
+    ready: VecDeque<Ready>,
+    in_flight: VecDeque<Waiting>,
+    pub(super) durable: Seq,
+}
+
+impl Commits {
+    pub(super) fn new(epoch: Epoch, merge: usize, in_flight_max: usize) -> Self {
+        Self {
+            epoch,
+            merge: merge.max(1),
+            in_flight_max: in_flight_max.max(1),
+            ready: VecDeque::new(),
+            in_flight: VecDeque::new(),
+            durable: Seq::default(),
+        }
+    }
+
+    /// Gives the batch into which the next decision goes.
+    pub(super) fn open(&mut self, is_commit: bool) -> &mut Ready {
+        let full = self.ready.back().is_none_or(|ready| is_commit && ready.is_full(self.merge));
+        if full || self.ready.is_empty() {
+            self.ready.push_back(Ready::new(self.epoch));
+        }
+        let last = self.ready.len() - 1;
+        &mut self.ready[last]
+    }
+
+    /// Holds effects that left no record back until everything decided is on disk.
+    pub(super) fn hold(&mut self, commit: Commit) -> Option<Commit> {
+        match self.last() {
+            Some(waiting) => {
+                waiting.commits.push(commit);
+                None
+            }
+            None => Some(commit),
+        }
+    }
+
+    /// Registers a read that must see everything decided; tells whether it may go at once.
+    pub(super) fn barrier(&mut self) -> Option<oneshot::Receiver<()>> {
+        let waiting = self.last()?;
+        let (sender, receiver) = oneshot::channel();
+        waiting.reads.push(sender);
+        Some(receiver)
+    }
+
+    fn last(&mut self) -> Option<&mut Waiting> {
+        match self.ready.back_mut() {
+            Some(ready) => Some(&mut ready.waiting),
+            None => self.in_flight.back_mut(),
+        }
+    }
+
+    /// Takes the next batch that may go to the journal now.
+    pub(super) fn next_batch(&mut self) -> Option<Batch> {
+        if self.in_flight.len() >= self.in_flight_max {
+            return None;
+        }
+        let ready = self.ready.pop_front()?;
+        let mut waiting = ready.waiting;
+        waiting.seq = ready.batch.seq();
+        waiting.commits.insert(0, ready.commit);
+        self.in_flight.push_back(waiting);
+        Some(ready.batch)
+    }
+
+    /// Takes what waited for the oldest batch under way.
+    pub(super) fn proved(&mut self) -> Option<Waiting> {
+        self.in_flight.pop_front()
+    }
+
+    /// Tells whether decisions come faster than the journal takes them.
+    pub(super) fn is_backed_up(&self) -> bool {
+        self.ready.len() > 1
+    }
+
+    /// Drops everything that waits: none of it will ever be proved.
+    pub(super) fn clear(&mut self) {
+        self.ready.clear();
+        self.in_flight.clear();
+    }
+}

@@ -1,0 +1,89 @@
+//! Stopping in order: no new stages, running ones finish, the rest is left.
+
+use actix::prelude::*;
+use procession_kernel::Event;
+use tokio::sync::oneshot;
+
+use super::Supervisor;
+use crate::error::AskError;
+use crate::journal::Release;
+use crate::messages::Drain;
+use crate::view::DrainReport;
+
+/// A drain that is under way.
+pub(super) struct Draining {
+    out_at_begin: usize,
+    waiters: Vec<oneshot::Sender<DrainReport>>,
+    ending: bool,
+}
+
+impl Handler<Drain> for Supervisor {
+    type Result = ResponseFuture<Result<DrainReport, AskError>>;
+
+    fn handle(&mut self, Drain { deadline }: Drain, ctx: &mut Self::Context) -> Self::Result {
+        if let Some(refusal) = self.refusal() {
+            return Box::pin(async move { Err(refusal) });
+        }
+        let (sender, receiver) = oneshot::channel();
+        match &mut self.drain {
+            Some(draining) => draining.waiters.push(sender),
+            None => {
+                tracing::info!(out = self.kernel.going(), "the engine drains");
+                let out_at_begin = self.kernel.going() + self.kernel.undoing();
+                self.drain = Some(Draining { out_at_begin, waiters: vec![sender], ending: false });
+                self.decide(Event::DrainBegan, ctx);
+                let until = self.clock.now().after(deadline);
+                let late = self.clock.sleep_until(until);
+                ctx.spawn(late.into_actor(self).map(|(), supervisor, ctx| supervisor.end_drain(ctx)));
+                self.look_at_drain(ctx);
+            }
+        }
+        Box::pin(async move { receiver.await.map_err(|_| AskError::JournalFailed("the drain's commit failed".to_owned())) })
+    }
+}
+
+impl Supervisor {
+    /// Ends the drain once nothing is out any more.
+    pub(super) fn look_at_drain(&mut self, ctx: &mut Context<Self>) {
+        let quiet = self.drain.as_ref().is_some_and(|drain| !drain.ending)
+            && self.kernel.going() == 0
+            && self.kernel.undoing() == 0;
+        if quiet {
+            self.end_drain(ctx);
+        }
+    }
+
+    fn end_drain(&mut self, ctx: &mut Context<Self>) {
+        let left = self.kernel.going() + self.kernel.undoing();
+        let Some(drain) = self.drain.as_mut().filter(|drain| !drain.ending) else { return };
+        drain.ending = true;
+        let report = DrainReport { finished: drain.out_at_begin.saturating_sub(left), left };
+        let waiters = std::mem::take(&mut drain.waiters);
+        let stopped = self.request(Event::DrainEnded, ctx);
+        let journal = self.journal.clone();
+        let epoch = self.kernel.epoch();
+        let work = async move {
+            let stopped = match stopped {
+                Ok(answer) => matches!(answer.await, Ok(Ok(_))),
+                Err(_) => false,
+            };
+            journal.send(Release(epoch)).await.ok();
+            stopped
+        };
+        ctx.spawn(work.into_actor(self).map(move |stopped, supervisor, ctx| {
+            supervisor.stopped = true;
+            supervisor.actors.clear();
+            supervisor.timer = None;
+            if stopped {
+                for waiter in waiters {
+                    waiter.send(report).ok();
+                }
+            }
+            supervisor.workers.stop();
+            for arbiter in &supervisor.own_threads {
+                arbiter.stop();
+            }
+            ctx.stop();
+        }));
+    }
+}

@@ -1,0 +1,154 @@
+//! What must be read before user code can be called: the value of a parked
+//! procedure, its children's outcomes, a signal, a rollback stack. In order,
+//! and a bounded number at once.
+
+use std::collections::VecDeque;
+
+use actix::prelude::*;
+use procession_kernel::{Blob, Event, Kind, ProcedureId, Round, Seq, Wake};
+
+use super::Supervisor;
+use crate::context::{Signal, Woken};
+use crate::error::{ReadError, StoreError};
+use crate::journal::encode::StoredSignal;
+use crate::journal::keys::{self, OUTPUT, PAYLOAD};
+use crate::journal::{Reader, Space, codec};
+use crate::procedure_actor::{Call, Stored};
+use crate::step::ChildOutcome;
+
+/// Reads under way for revivals: as many as keep the reader's places busy.
+const AT_ONCE: usize = 32;
+
+/// What a call is for.
+pub(super) enum Purpose {
+    Execute { stage: Blob, visit: u32, attempt: u32, run: Seq },
+    Undo { scope: ProcedureId, number: u32, stage: Blob, visit: u32, attempt: u32 },
+    Join(Round, Blob),
+}
+
+/// One call that needs something read first.
+pub(super) struct Load {
+    pub(super) id: ProcedureId,
+    pub(super) kind: Kind,
+    pub(super) version: u16,
+    pub(super) payload: Option<Blob>,
+    pub(super) wake: Option<Wake>,
+    pub(super) purpose: Purpose,
+}
+
+#[derive(Default)]
+pub(super) struct Loads {
+    queue: VecDeque<Load>,
+    under_way: usize,
+}
+
+impl Loads {
+    pub(super) fn clear(&mut self) {
+        self.queue.clear();
+    }
+}
+
+impl Supervisor {
+    pub(super) fn load(&mut self, load: Load, ctx: &mut Context<Self>) {
+        self.loads.queue.push_back(load);
+        self.load_next(ctx);
+    }
+
+    fn load_next(&mut self, ctx: &mut Context<Self>) {
+        while self.loads.under_way < AT_ONCE {
+            let Some(mut load) = self.loads.queue.pop_front() else { return };
+            self.loads.under_way += 1;
+            let reader = self.reader.clone();
+            let at_hand = self.actors.contains_key(&load.id);
+            let work = async move {
+                let woken = read(&reader, &mut load, at_hand).await;
+                (load, woken)
+            };
+            ctx.spawn(work.into_actor(self).map(|(load, woken), supervisor, ctx| {
+                supervisor.loads.under_way -= 1;
+                match woken {
+                    Ok(woken) => supervisor.loaded(load, woken, ctx),
+                    Err(why) => supervisor.quarantine(load.id.family, format!("{}: {why}", load.id)),
+                }
+                supervisor.load_next(ctx);
+            }));
+        }
+    }
+
+    pub(super) fn loaded(&mut self, load: Load, woken: Woken, ctx: &mut Context<Self>) {
+        let Load { id, kind, version, payload, purpose, .. } = load;
+        if self.quarantined.contains_key(&id.family) || self.poisoned.is_some() {
+            return;
+        }
+        let stored = payload.map(|payload| Stored { id, kind, version, payload });
+        let call = match purpose {
+            Purpose::Execute { stage, visit, attempt, run } => {
+                // It may have been stopped while it was read.
+                let current = self.kernel.row(id).and_then(|row| row.going).map(|going| going.run);
+                if current != Some(run) {
+                    return;
+                }
+                Call::Execute(Box::new(self.facts(id, visit, attempt, woken)), run, stage)
+            }
+            Purpose::Undo { scope, number, stage, visit, attempt } => {
+                Call::Undo(Box::new(self.facts(id, visit, attempt, Woken::Plainly)), scope, number, stage)
+            }
+            Purpose::Join(_, stage) => {
+                let outcomes = match woken {
+                    Woken::Children(outcomes) => outcomes,
+                    Woken::Plainly | Woken::Signal(_) | Woken::Timeout => Vec::new(),
+                };
+                Call::Join(stage, outcomes)
+            }
+        };
+        self.call(id, stored, call, ctx);
+    }
+
+    pub(super) fn load_stack(&mut self, scope: ProcedureId, ctx: &mut Context<Self>) {
+        let reader = self.reader.clone();
+        let work = async move { reader.history(scope.family).await };
+        ctx.spawn(work.into_actor(self).map(move |entries, supervisor, ctx| {
+            let entries = entries.unwrap_or_else(|error| {
+                tracing::warn!(family = scope.family, %error, "its history cannot be read");
+                Vec::new()
+            });
+            supervisor.decide(Event::StackLoaded(scope, entries), ctx);
+        }));
+    }
+}
+
+async fn read(reader: &Reader, load: &mut Load, at_hand: bool) -> Result<Woken, ReadError> {
+    if load.payload.is_none() && !at_hand {
+        let bytes = reader.payload(load.id, PAYLOAD).await?;
+        let missing = || StoreError::Damaged { place: "the store".to_owned(), why: format!("the payload of {} is missing", load.id) };
+        load.payload = Some(Blob::from(bytes.ok_or_else(missing)?));
+    }
+    if let Purpose::Join(round, _) = &load.purpose {
+        return Ok(Woken::Children(outcomes(reader, load.id, round.first, round.count).await?));
+    }
+    Ok(match &load.wake {
+        None => Woken::Plainly,
+        Some(Wake::Timeout(_)) => Woken::Timeout,
+        Some(Wake::Children(first, count)) => Woken::Children(outcomes(reader, load.id, *first, *count).await?),
+        Some(Wake::Signal(name, number)) => {
+            let key = keys::signal(load.id, *number, name.as_str());
+            let bytes = reader.get(Space::Signals, key).await?;
+            let payload = match bytes {
+                Some(bytes) => codec::decode::<StoredSignal>(&bytes)?.payload,
+                None => Blob::default(),
+            };
+            Woken::Signal(Signal { name: name.to_string(), number: *number, payload })
+        }
+    })
+}
+
+async fn outcomes(reader: &Reader, parent: ProcedureId, first: u32, count: u32) -> Result<Vec<ChildOutcome>, ReadError> {
+    let mut outcomes = Vec::with_capacity(count as usize);
+    for member in first..first + count {
+        let id = ProcedureId::new(parent.family, member);
+        let Some(row) = reader.row(id).await? else { continue };
+        let output = reader.payload(id, OUTPUT).await?.map(Blob::from);
+        outcomes.push(ChildOutcome { id, kind: row.kind, state: row.state, cause: row.cause, output });
+    }
+    Ok(outcomes)
+}

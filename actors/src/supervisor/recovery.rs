@@ -1,0 +1,227 @@
+//! The start, in its order: take the store and its epoch, read the numbers that
+//! must not come back, read the live rows, check every tree, put aside what
+//! cannot be loaded. Rows go through the same `evolve` as live ones.
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+use procession_kernel::{Epoch, HistoryEntry, Kernel, LimitKey, Record, Row, Rules, Timestamp};
+
+use crate::clock::Clock;
+use crate::error::{StartError, StoreError};
+use crate::journal::encode::{META_FAMILIES, META_LIMIT, META_STARTED, META_STOPPED, META_STORE, Started, StoredSignal};
+use crate::journal::reader::{PAGE, decode_row};
+use crate::journal::store::Scan;
+use crate::journal::{JournalStore, Space, codec, keys};
+use crate::view::Recovered;
+
+/// What a start has read.
+pub(crate) struct Loaded {
+    pub(crate) kernel: Kernel,
+    pub(crate) epoch: Epoch,
+    /// The store's own number, and whether it was drawn just now.
+    pub(crate) store: (u64, bool),
+    /// History of the families that roll back.
+    pub(crate) stacks: BTreeMap<u64, Vec<HistoryEntry>>,
+    /// When the first result falls due.
+    pub(crate) next_due: Option<Timestamp>,
+    pub(crate) report: Recovered,
+}
+
+/// Reads the store, away from the arbiters if that may block.
+pub(crate) async fn load(store: Arc<dyn JournalStore>, rules: Rules, clock: Arc<dyn Clock>) -> Result<Loaded, StartError> {
+    if !store.reads_block() {
+        return read(&*store, rules, &*clock).await;
+    }
+    let work = move || futures::executor::block_on(read(&*store, rules, &*clock));
+    actix_rt::task::spawn_blocking(work)
+        .await
+        .map_err(|error| StartError::Thread(error.to_string()))?
+}
+
+async fn read(store: &dyn JournalStore, rules: Rules, clock: &dyn Clock) -> Result<Loaded, StartError> {
+    let begun = clock.now();
+    let epoch = store.acquire().await?;
+    let deaths = deaths(store).await?;
+    let mut loaded = Loaded {
+        kernel: Kernel::new(rules, epoch, deaths),
+        epoch,
+        store: store_number(store).await?,
+        stacks: BTreeMap::new(),
+        next_due: None,
+        report: Recovered::default(),
+    };
+    loaded.kernel.continue_from(number(meta(store, META_FAMILIES).await?).unwrap_or(1));
+    read_limits(store, &mut loaded.kernel).await?;
+    read_families(store, &mut loaded).await?;
+    let first = scan(store, Space::Finished, Vec::new(), None, 1).await?;
+    loaded.next_due = first.first().and_then(|(key, _)| keys::parse_finished(key)).map(|(due, _)| due);
+    loaded.report.took = clock.now().since(begun);
+    Ok(loaded)
+}
+
+async fn meta(store: &dyn JournalStore, name: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    store.get(Space::Meta, name.to_vec()).await
+}
+
+fn number(bytes: Option<Vec<u8>>) -> Option<u64> {
+    Some(u64::from_be_bytes(bytes?.try_into().ok()?))
+}
+
+fn damaged(why: impl ToString) -> StoreError {
+    StoreError::Damaged { place: "the store".to_owned(), why: why.to_string() }
+}
+
+/// How often engines of this store have died, the last one included.
+async fn deaths(store: &dyn JournalStore) -> Result<u32, StartError> {
+    let Some(bytes) = meta(store, META_STARTED).await? else { return Ok(0) };
+    let started: Started = codec::decode(&bytes).map_err(damaged)?;
+    let stopped = number(meta(store, META_STOPPED).await?);
+    let in_order = stopped == Some(started.epoch.0);
+    Ok(started.deaths + u32::from(!in_order))
+}
+
+async fn store_number(store: &dyn JournalStore) -> Result<(u64, bool), StartError> {
+    match number(meta(store, META_STORE).await?) {
+        Some(number) => Ok((number, false)),
+        None => Ok((RandomState::new().build_hasher().finish(), true)),
+    }
+}
+
+async fn scan(
+    store: &dyn JournalStore,
+    space: Space,
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
+    limit: usize,
+) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    store.scan(Scan { space, from, to, limit }).await
+}
+
+async fn read_limits(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(), StartError> {
+    let to = keys::after_prefix(META_LIMIT);
+    for (key, value) in scan(store, Space::Meta, META_LIMIT.to_vec(), to, usize::MAX).await? {
+        let name = key.get(META_LIMIT.len()..).unwrap_or_default();
+        let name = String::from_utf8_lossy(name).into_owned();
+        let limit: Option<u32> = codec::decode(&value).map_err(damaged)?;
+        kernel.evolve(&Record::Limit(LimitKey::from(name), limit));
+    }
+    Ok(())
+}
+
+/// Reads the live families in their order, a page at a time. Their rows lie
+/// among those of finished ones: each run of live numbers is one scan.
+async fn read_families(store: &dyn JournalStore, loaded: &mut Loaded) -> Result<(), StartError> {
+    let mut from = Vec::new();
+    loop {
+        let page = scan(store, Space::Live, from, None, PAGE).await?;
+        for (key, _) in &page {
+            let Some(family) = key.get(..8).and_then(|key| key.try_into().ok()).map(u64::from_be_bytes) else {
+                continue;
+            };
+            read_family(store, loaded, family).await?;
+        }
+        match page.last() {
+            Some((last, _)) if page.len() == PAGE => {
+                from = last.clone();
+                from.push(0);
+            }
+            Some(_) | None => return Ok(()),
+        }
+    }
+}
+
+async fn read_family(store: &dyn JournalStore, loaded: &mut Loaded, family: u64) -> Result<(), StartError> {
+    let prefix = keys::family(family).to_vec();
+    let to = keys::after_prefix(&prefix);
+    let rows = scan(store, Space::Procedures, prefix.clone(), to.clone(), usize::MAX).await?;
+    let checked = check_family(&loaded.kernel, family, &rows);
+    let signals = match checked {
+        Ok(_) => scan(store, Space::Signals, prefix.clone(), to.clone(), usize::MAX).await?,
+        Err(_) => Vec::new(),
+    };
+    match checked.and_then(|rows| Ok((rows, check_signals(&signals)?))) {
+        Err(why) => {
+            tracing::warn!(family, why, "the family is quarantined");
+            loaded.report.quarantined.push((family, why));
+            loaded.kernel.evolve(&Record::FamilyBegan(family));
+            loaded.kernel.forget(family);
+        }
+        Ok((rows, signals)) => {
+            loaded.report.families += 1;
+            loaded.report.procedures += rows.iter().filter(|row| !row.is_ended()).count();
+            let rolls_back = rows.iter().any(Row::is_failing);
+            loaded.kernel.evolve(&Record::FamilyBegan(family));
+            for row in rows {
+                loaded.kernel.evolve(&Record::Row(Box::new(row)));
+            }
+            for signal in &signals {
+                loaded.kernel.evolve(signal);
+            }
+            if rolls_back {
+                let history = scan(store, Space::History, prefix, to, usize::MAX).await?;
+                // Entries that cannot be read are missed when the rollback needs them: the family parks there.
+                let stack = decode_history(&history).unwrap_or_else(|error| {
+                    tracing::warn!(family, %error, "its history is damaged");
+                    Vec::new()
+                });
+                loaded.stacks.insert(family, stack);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn check_family(kernel: &Kernel, family: u64, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Row>, String> {
+    if entries.is_empty() {
+        return Err("its rows are missing".to_owned());
+    }
+    let mut rows = Vec::with_capacity(entries.len());
+    for ((key, value), expected) in entries.iter().zip(0_u32..) {
+        let id = keys::parse_procedure(key).ok_or("a row has a key that names no procedure")?;
+        if id.member != expected {
+            return Err(format!("member {expected} is missing"));
+        }
+        let row = decode_row(id, value).map_err(|error| format!("the row of {id}: {error}"))?;
+        check_row(kernel, family, &row)?;
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+fn check_row(kernel: &Kernel, family: u64, row: &Row) -> Result<(), String> {
+    if row.id.family != family || (row.id.member == 0) != row.parent.is_none() || row.parent.is_some_and(|parent| parent >= row.id.member) {
+        return Err(format!("{} does not hang below its parent", row.id));
+    }
+    if row.is_ended() {
+        return Ok(());
+    }
+    let rules = kernel.rules().kinds.get(&row.kind);
+    let rules = rules.ok_or_else(|| format!("no procedure of kind \"{}\" is registered, which {} is", row.kind, row.id))?;
+    if row.version > rules.version {
+        return Err(format!("{} has version {} of \"{}\", and the code reads up to {}", row.id, row.version, row.kind, rules.version));
+    }
+    Ok(())
+}
+
+fn check_signals(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Record>, String> {
+    let decode = |(key, value): &(Vec<u8>, Vec<u8>)| {
+        let (id, number, _) = keys::parse_signal(key).ok_or("a signal has a key that names none")?;
+        let stored: StoredSignal = codec::decode(value).map_err(|error| format!("signal {number} of {id}: {error}"))?;
+        Ok(Record::Signal(id, number, stored.entry, procession_kernel::Blob::default()))
+    };
+    entries.iter().map(decode).collect()
+}
+
+fn decode_history(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<HistoryEntry>, crate::error::CodecError> {
+    let known = entries.iter().filter_map(|(key, value)| Some((keys::parse_procedure(key)?, value)));
+    known
+        .map(|(id, value)| {
+            let mut entry: HistoryEntry = codec::decode(value)?;
+            entry.family = id.family;
+            entry.number = id.member;
+            Ok(entry)
+        })
+        .collect()
+}

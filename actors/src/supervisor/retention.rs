@@ -1,0 +1,85 @@
+//! Results that are due go: a few families at a time, each as a whole.
+
+use actix::prelude::*;
+use procession_kernel::{Doomed, Event, EventName, ProcedureId, Row, Timestamp};
+
+use super::Supervisor;
+use crate::error::ReadError;
+use crate::journal::keys;
+use crate::journal::store::Scan;
+use crate::journal::{Reader, Space};
+
+/// Families that one commit evicts at most.
+const FAMILIES_AT_ONCE: usize = 64;
+/// Keys that one commit deletes, unless a single family has more.
+const KEYS_AT_ONCE: u64 = 10_000;
+
+/// What one look at the results that are due has found.
+struct Found {
+    doomed: Vec<Doomed>,
+    /// When to look again.
+    next: Option<Timestamp>,
+}
+
+impl Supervisor {
+    /// Begins an eviction if a result is due and none is under way.
+    pub(super) fn evict(&mut self, ctx: &mut Context<Self>) {
+        let now = self.clock.now();
+        let idle = !self.evicting && self.poisoned.is_none() && !self.stopped;
+        if !idle || self.next_due.is_none_or(|due| due > now) {
+            return;
+        }
+        self.evicting = true;
+        let (settled, reader) = (self.settled(), self.reader.clone());
+        let work = async move {
+            settled.await.ok()?;
+            find(&reader, now).await.ok()
+        };
+        ctx.spawn(work.into_actor(self).map(|found, supervisor, ctx| {
+            supervisor.evicting = false;
+            // What could not be read is looked at again at the next start.
+            let Some(Found { doomed, next }) = found else { return supervisor.next_due = None };
+            supervisor.next_due = next;
+            if !doomed.is_empty() {
+                supervisor.decide(Event::EvictionDue(doomed), ctx);
+            }
+            supervisor.arm();
+        }));
+    }
+}
+
+async fn find(reader: &Reader, now: Timestamp) -> Result<Found, ReadError> {
+    let scan = Scan { space: Space::Finished, from: Vec::new(), to: None, limit: FAMILIES_AT_ONCE + 1 };
+    let entries = reader.scan(scan).await?;
+    let mut found = Found { doomed: Vec::new(), next: None };
+    let mut size = 0;
+    for (key, _) in entries {
+        let Some((due, family)) = keys::parse_finished(&key) else { continue };
+        if due > now || found.doomed.len() == FAMILIES_AT_ONCE || size > KEYS_AT_ONCE {
+            found.next = Some(due);
+            return Ok(found);
+        }
+        let doomed = describe(reader, family, due).await?;
+        size += u64::from(doomed.members) * 3 + u64::from(doomed.history);
+        found.doomed.push(doomed);
+    }
+    Ok(found)
+}
+
+/// Lists every key of a finished family.
+async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Doomed, ReadError> {
+    let rows: Vec<Row> = reader.rows(family).await?;
+    let signals = reader.scan_prefix(Space::Signals, &keys::family(family)).await?;
+    Ok(Doomed {
+        family,
+        due,
+        members: u32::try_from(rows.len()).unwrap_or(u32::MAX),
+        history: rows.iter().map(|row| row.history).max().unwrap_or_default(),
+        signals: signals
+            .iter()
+            .filter_map(|(key, _)| keys::parse_signal(key))
+            .map(|(id, number, name)| (id.member, EventName::from(name), number))
+            .collect(),
+        key: rows.iter().find(|row| row.id == ProcedureId::root(family)).and_then(|row| row.key.clone()),
+    })
+}

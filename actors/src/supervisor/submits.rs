@@ -1,0 +1,198 @@
+//! Submissions, on their way to a decision: keys looked up, permits asked for.
+
+use std::time::Duration;
+
+use actix::prelude::*;
+use procession_kernel::{Admission, Answer, Birth, Effect, Event, Key, KeyEntry, ProcedureId, Refusal, Submission, Ticket};
+use tokio::sync::oneshot;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::admission::Asked;
+use super::{Answered, Supervisor};
+use crate::error::{CodecError, StoreError, SubmitError};
+use crate::journal::{Reader, Space, codec};
+use crate::messages::{Submit, SubmitBatch};
+
+/// When a request that met a full queue may be repeated: a few commits later.
+pub(super) const RETRY_AFTER: Duration = Duration::from_millis(20);
+
+impl Handler<Submit> for Supervisor {
+    type Result = ResponseFuture<Result<ProcedureId, SubmitError>>;
+
+    fn handle(&mut self, submit: Submit, ctx: &mut Self::Context) -> Self::Result {
+        let answer = self.submit(vec![submit], ctx);
+        Box::pin(async move {
+            let ids = submitted(answer?.await)?;
+            ids.first().copied().ok_or(SubmitError::Stopped)
+        })
+    }
+}
+
+impl Handler<SubmitBatch> for Supervisor {
+    type Result = ResponseFuture<Result<Vec<ProcedureId>, SubmitError>>;
+
+    fn handle(&mut self, SubmitBatch(submits): SubmitBatch, ctx: &mut Self::Context) -> Self::Result {
+        let answer = self.submit(submits, ctx);
+        Box::pin(async move { submitted(answer?.await) })
+    }
+}
+
+fn submitted(answer: Result<Answered, oneshot::error::RecvError>) -> Result<Vec<ProcedureId>, SubmitError> {
+    match answer {
+        Ok(Ok(Answer::Submitted(ids))) => Ok(ids),
+        Ok(Ok(Answer::Refused(refusal))) => Err(refused(refusal)),
+        Ok(Ok(Answer::Signalled(_) | Answer::Aborted(_) | Answer::Done)) | Err(_) => Err(SubmitError::Stopped),
+        Ok(Err(why)) => Err(SubmitError::JournalFailed(why)),
+    }
+}
+
+fn refused(refusal: Refusal) -> SubmitError {
+    match refusal {
+        Refusal::UnknownKind(kind) => SubmitError::UnknownKind { kind },
+        Refusal::KeyConflict(key, id) => SubmitError::KeyConflict { key: key.to_string(), id },
+        Refusal::TooLarge(size, limit) => SubmitError::TooLarge { size, limit },
+        Refusal::BatchTooLarge(size, limit) => SubmitError::BatchTooLarge { size, limit },
+        Refusal::Draining => SubmitError::Draining,
+        Refusal::NotLive(_) | Refusal::NotNow(_) => SubmitError::Stopped,
+    }
+}
+
+/// What a key stands for: kind, version and value. Not how it is to be queued.
+fn digest(birth: &Birth) -> u128 {
+    let mut digest = Xxh3::new();
+    digest.update(birth.kind.as_str().as_bytes());
+    digest.update(&birth.version.to_be_bytes());
+    digest.update(birth.payload.as_slice());
+    digest.digest128()
+}
+
+impl Supervisor {
+    fn submit(&mut self, submits: Vec<Submit>, ctx: &mut Context<Self>) -> Result<oneshot::Receiver<Answered>, SubmitError> {
+        if self.stopped {
+            return Err(SubmitError::Stopped);
+        }
+        if let Some(why) = &self.poisoned {
+            return Err(SubmitError::JournalFailed(why.clone()));
+        }
+        if self.tickets.len() >= self.queued {
+            return Err(SubmitError::Busy { retry_after: RETRY_AFTER });
+        }
+        let (ticket, answer) = self.ticket();
+        let unseen: Vec<Key> = submits.iter().filter_map(|submit| self.unseen(submit.key.as_ref())).collect();
+        let submissions = submits.into_iter().map(submission).collect();
+        if unseen.is_empty() {
+            self.admit(ticket, submissions, ctx);
+        } else {
+            self.look_up(ticket, submissions, unseen, ctx);
+        }
+        Ok(answer)
+    }
+
+    /// Keys of earlier runs are in the store alone.
+    fn look_up(&mut self, ticket: Ticket, mut submissions: Vec<Submission>, unseen: Vec<Key>, ctx: &mut Context<Self>) {
+        let reader = self.reader.clone();
+        let work = async move {
+            let mut known = Vec::with_capacity(unseen.len());
+            for key in unseen {
+                known.push((key_entry(&reader, &key).await?, key));
+            }
+            Ok::<_, LookUpError>(known)
+        };
+        ctx.spawn(work.into_actor(self).map(move |known, supervisor, ctx| match known {
+            Ok(known) => {
+                for submission in &mut submissions {
+                    let found = submission.key.as_ref().and_then(|(key, _)| known.iter().find(|(_, other)| other == key));
+                    submission.known = found.and_then(|(entry, _)| entry.clone());
+                }
+                supervisor.admit(ticket, submissions, ctx);
+            }
+            Err(LookUpError(why)) => supervisor.answer(ticket, Err(why)),
+        }));
+    }
+
+    fn admit(&mut self, ticket: Ticket, submissions: Vec<Submission>, ctx: &mut Context<Self>) {
+        let limited = submissions.iter().any(|submission| self.permits.is_limited(&submission.birth));
+        if !limited || self.kernel.is_draining() {
+            self.decide(Event::Submitted(ticket, submissions), ctx);
+            return;
+        }
+        let births: Vec<&Birth> = submissions.iter().map(|submission| &submission.birth).collect();
+        let mut asked = self.demands(&births);
+        for (asked, submission) in asked.iter_mut().zip(&submissions) {
+            let repeat = submission.known.is_some()
+                || submission.key.as_ref().is_some_and(|(key, _)| self.kernel.key(key).is_some());
+            if repeat {
+                asked.limits.clear();
+            }
+        }
+        let work = self.ask_limiter(&asked);
+        ctx.spawn(work.into_actor(self).map(move |admissions, supervisor, ctx| {
+            supervisor.admitted(ticket, submissions, &asked, admissions, ctx);
+        }));
+    }
+
+    fn admitted(
+        &mut self,
+        ticket: Ticket,
+        mut submissions: Vec<Submission>,
+        asked: &[Asked],
+        admissions: Vec<Admission>,
+        ctx: &mut Context<Self>,
+    ) {
+        if self.poisoned.is_some() {
+            return;
+        }
+        for (submission, admission) in submissions.iter_mut().zip(admissions) {
+            submission.admission = admission;
+        }
+        let decision = self.kernel.decide(self.clock.now(), Event::Submitted(ticket, submissions));
+        let mut born = Vec::new();
+        for effect in decision.planned() {
+            if let Effect::Reply(_, Answer::Submitted(ids)) = effect {
+                born.clone_from(ids);
+            }
+        }
+        // A repeated key names a procedure that was born before: its new ticket goes back.
+        let fresh: Vec<Option<ProcedureId>> = asked
+            .iter()
+            .enumerate()
+            .map(|(index, _)| born.get(index).copied().filter(|id| self.kernel.row(*id).is_none() && first_of(&born, index)))
+            .collect();
+        self.commit(decision, ctx);
+        for (asked, id) in asked.iter().zip(fresh) {
+            if !asked.limits.is_empty() {
+                let id = id.filter(|id| self.kernel.row(*id).is_some());
+                self.bind(asked.ticket, id, ctx);
+            }
+        }
+    }
+}
+
+fn first_of(ids: &[ProcedureId], index: usize) -> bool {
+    let id = ids.get(index);
+    ids.iter().position(|other| Some(other) == id) == Some(index)
+}
+
+fn submission(submit: Submit) -> Submission {
+    let key = submit.key.map(|key| (key, digest(&submit.birth)));
+    Submission { birth: submit.birth, key, known: None, admission: Admission::default() }
+}
+
+struct LookUpError(String);
+
+impl From<StoreError> for LookUpError {
+    fn from(error: StoreError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<CodecError> for LookUpError {
+    fn from(error: CodecError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+async fn key_entry(reader: &Reader, key: &Key) -> Result<Option<KeyEntry>, LookUpError> {
+    let bytes = reader.get(Space::Keys, key.as_str().as_bytes().to_vec()).await?;
+    Ok(bytes.map(|bytes| codec::decode(&bytes)).transpose()?)
+}

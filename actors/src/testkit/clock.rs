@@ -1,0 +1,99 @@
+//! A clock that stands still until it is told to move.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::channel::oneshot;
+use futures::future::BoxFuture;
+use procession_kernel::Timestamp;
+
+use crate::clock::Clock;
+
+#[derive(Default)]
+struct State {
+    now: Timestamp,
+    /// Sleepers by deadline, then by the order in which they began.
+    sleepers: BTreeMap<(Timestamp, u64), oneshot::Sender<()>>,
+    begun: u64,
+}
+
+/// A clock of the test: it moves only by [`advance`](Self::advance) and
+/// [`jump`](Self::jump). Clones show the same time.
+#[derive(Clone, Default)]
+pub struct TestClock(Arc<Mutex<State>>);
+
+impl TestClock {
+    /// Makes a clock that stands at the time zero.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Moves on by this much, and wakes who is due.
+    pub fn advance(&self, delay: Duration) {
+        let to = self.state().now.after(delay);
+        self.advance_to(to);
+    }
+
+    /// Moves on to this instant; never back.
+    pub fn advance_to(&self, to: Timestamp) {
+        let mut state = self.state();
+        state.now = state.now.max(to);
+        let behind = state.now.after(Duration::from_micros(1));
+        let later = state.sleepers.split_off(&(behind, 0));
+        let due = std::mem::replace(&mut state.sleepers, later);
+        drop(state);
+        for (_, sleeper) in due {
+            // One that was dropped meanwhile sleeps no more.
+            sleeper.send(()).ok();
+        }
+    }
+
+    /// Jumps to the earliest deadline that somebody sleeps for; tells whether there was one.
+    pub fn jump(&self) -> bool {
+        let next = {
+            let mut state = self.state();
+            state.sleepers.retain(|_, sleeper| !sleeper.is_canceled());
+            state.sleepers.keys().next().map(|(at, _)| *at)
+        };
+        match next {
+            Some(at) => {
+                self.advance_to(at);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Gives the earliest deadline that somebody sleeps for.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Timestamp> {
+        let mut state = self.state();
+        state.sleepers.retain(|_, sleeper| !sleeper.is_canceled());
+        state.sleepers.keys().next().map(|(at, _)| *at)
+    }
+}
+
+impl Clock for TestClock {
+    fn now(&self) -> Timestamp {
+        self.state().now
+    }
+
+    fn sleep_until(&self, until: Timestamp) -> BoxFuture<'static, ()> {
+        let mut state = self.state();
+        if until <= state.now {
+            return futures::future::ready(()).boxed();
+        }
+        let (sender, receiver) = oneshot::channel();
+        state.begun += 1;
+        let key = (until, state.begun);
+        state.sleepers.insert(key, sender);
+        async move { receiver.await.ok(); }.boxed()
+    }
+}

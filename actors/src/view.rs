@@ -1,0 +1,235 @@
+//! What the engine shows of procedures and of itself: values, read at one moment.
+
+use procession_kernel::{
+    Blob, Cause, Ended, Epoch, Key, Kind, NotUndone, ProcedureId, ProcedureState, Row, Seq, Timestamp, WaitReason,
+};
+use serde::de::DeserializeOwned;
+
+use crate::error::CodecError;
+use crate::journal::codec;
+
+/// One procedure as it stands on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status {
+    /// Who it is.
+    pub id: ProcedureId,
+    /// Its type.
+    pub kind: Kind,
+    /// Schema of its stored payload.
+    pub version: u16,
+    /// Its parent; none for a root.
+    pub parent: Option<ProcedureId>,
+    /// Its state.
+    pub state: ProcedureState,
+    /// Why it does not run.
+    pub wait: Option<WaitReason>,
+    /// Since when state and reason are as they are.
+    pub since: Timestamp,
+    /// The stage that runs, or runs next.
+    pub stage: String,
+    /// Failed attempts of that stage.
+    pub attempt: u32,
+    /// A stage of it is out, or will be at once.
+    pub going: bool,
+    /// Why it failed.
+    pub cause: Option<Cause>,
+    /// Executed stages of its part of the family that were not undone.
+    pub not_undone: Vec<NotUndone>,
+    /// It holds its permits.
+    pub holds: bool,
+    /// Higher goes first where it waits.
+    pub priority: i16,
+    /// Idempotency key of its submission.
+    pub key: Option<Key>,
+    /// When it was born.
+    pub submitted: Timestamp,
+    /// When it ended.
+    pub ended: Option<Timestamp>,
+    /// The commit that wrote its row.
+    pub revision: Seq,
+}
+
+impl Status {
+    pub(crate) fn of(row: &Row) -> Self {
+        Self {
+            id: row.id,
+            kind: row.kind.clone(),
+            version: row.version,
+            parent: row.parent.map(|parent| ProcedureId::new(row.id.family, parent)),
+            state: row.state,
+            wait: row.wait.clone(),
+            since: row.since,
+            stage: codec::describe(row.stage.as_slice()),
+            attempt: row.attempt,
+            going: row.going.is_some(),
+            cause: row.cause.clone(),
+            not_undone: row.not_undone.clone(),
+            holds: row.holds,
+            priority: row.priority,
+            key: row.key.clone(),
+            submitted: row.submitted,
+            ended: row.ended,
+            revision: row.revision,
+        }
+    }
+}
+
+/// How a procedure ended.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Outcome {
+    /// Who it is.
+    pub id: ProcedureId,
+    /// Its type.
+    pub kind: Kind,
+    /// Its last state: `Success`, `RolledBack` or `Failed`.
+    pub state: ProcedureState,
+    /// Why it failed.
+    pub cause: Option<Cause>,
+    /// Executed stages that were not undone.
+    pub not_undone: Vec<NotUndone>,
+    output: Option<Blob>,
+}
+
+impl Outcome {
+    pub(crate) fn of(ended: Ended) -> Self {
+        Self {
+            id: ended.id,
+            kind: ended.kind,
+            state: ended.state,
+            cause: ended.cause,
+            not_undone: ended.not_undone,
+            output: ended.output,
+        }
+    }
+
+    pub(crate) fn stored(row: Row, output: Option<Blob>) -> Self {
+        Self { id: row.id, kind: row.kind, state: row.state, cause: row.cause, not_undone: row.not_undone, output }
+    }
+
+    /// Gives the output, if it succeeded.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the output is not of this type.
+    pub fn output<T: DeserializeOwned>(&self) -> Result<Option<T>, CodecError> {
+        self.output.as_ref().map(|bytes| codec::decode_user(bytes.as_slice())).transpose()
+    }
+}
+
+/// Which procedures to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListFilter {
+    /// Only those that have not ended.
+    pub live_only: bool,
+    /// Only this type.
+    pub kind: Option<Kind>,
+    /// Only this state.
+    pub state: Option<ProcedureState>,
+}
+
+impl ListFilter {
+    pub(crate) fn admits(&self, row: &Row) -> bool {
+        (!self.live_only || row.ended.is_none())
+            && self.kind.as_ref().is_none_or(|kind| *kind == row.kind)
+            && self.state.is_none_or(|state| state == row.state)
+    }
+}
+
+/// One page of a list.
+#[derive(Clone, Debug)]
+pub struct Page {
+    /// The procedures, by id.
+    pub items: Vec<Status>,
+    /// Where the next page begins; none if this is the last.
+    pub next: Option<ProcedureId>,
+    /// How many rows were read.
+    pub scanned: usize,
+    /// It stopped because it had read as many rows as one request may.
+    pub truncated: bool,
+}
+
+/// What the start found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Live families that were taken up.
+    pub families: usize,
+    /// Live procedures in them.
+    pub procedures: usize,
+    /// Families that could not be, each with its reason.
+    pub quarantined: Vec<(u64, String)>,
+    /// How long it took.
+    pub took: std::time::Duration,
+}
+
+/// The engine as it stands.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// Which ownership of the store this is.
+    pub epoch: Epoch,
+    /// The newest commit that was decided.
+    pub decided: Seq,
+    /// The newest commit that is on disk.
+    pub durable: Seq,
+    /// Commits of this run, the start's own not counted.
+    pub commits: u64,
+    /// Batches that they were merged into.
+    pub batches: u64,
+    /// Puts and deletes of those batches.
+    pub appended_writes: u64,
+    /// Bytes of their keys and values.
+    pub appended_bytes: u64,
+    /// Families with an unfinished member.
+    pub live_families: usize,
+    /// Stages that are out.
+    pub going: usize,
+    /// Actors of procedures.
+    pub actors: usize,
+    /// Reports and wakes that came too late and changed nothing.
+    pub late: u64,
+    /// Why the engine takes no more commits.
+    pub poisoned: Option<String>,
+    /// No more stages are set going.
+    pub draining: bool,
+    /// What the start found.
+    pub recovered: Recovered,
+    /// Families that are quarantined now, each with its reason.
+    pub quarantined: Vec<(u64, String)>,
+    /// Bytes that the store takes up, if it can tell.
+    pub size_bytes: Option<u64>,
+}
+
+/// What a drain left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrainReport {
+    /// Stages and undos that were out when it began, and reported.
+    pub finished: usize,
+    /// Those that did not; the next start runs them again.
+    pub left: usize,
+}
+
+/// One committed change, in commit order.
+#[derive(Clone, Debug)]
+pub struct Change {
+    /// The engine's epoch; with `seq` the change's id.
+    pub epoch: Epoch,
+    /// The commit.
+    pub seq: Seq,
+    /// The rows that it wrote.
+    pub rows: Vec<Status>,
+}
+
+/// What a subscriber gets.
+#[derive(Clone, Debug, actix::Message)]
+#[rtype(result = "()")]
+pub enum Feed {
+    /// The first message: everything after this commit follows.
+    From(Seq),
+    /// A committed change.
+    Change(std::sync::Arc<Change>),
+    /// Changes after this commit were left out: read again, and go on from there.
+    Lagged(Seq),
+}
+

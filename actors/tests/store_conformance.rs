@@ -1,0 +1,26 @@
+//! The conformance suite over each store that ships.
+
+use procession_actors::journal::conformance::{BrokenPromise, check};
+use procession_actors::journal::fjall::{FjallStore, SyncMode};
+use procession_actors::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
+
+#[test]
+fn the_memory_store_keeps_every_promise() -> Result<(), BrokenPromise> {
+    check(|| {
+        let disk = MemoryDisk::new();
+        move || MemoryStore::open(&disk, FaultPlan::none())
+    })
+}
+
+#[test]
+fn the_embedded_store_keeps_every_promise() -> Result<(), Box<dyn std::error::Error>> {
+    let directory = tempfile::tempdir()?;
+    let mut places = (0..).map(|number: u32| directory.path().join(number.to_string()));
+    for sync in [SyncMode::Data, SyncMode::All] {
+        check(|| {
+            let place = places.next().unwrap_or_default();
+            move || FjallStore::open(&place, sync)
+        })?;
+    }
+    Ok(())
+}

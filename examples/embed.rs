@@ -1,0 +1,138 @@
+//! An actix-web service that embeds the engine.
+//!
+//! ```text
+//! cargo run --example embed
+//! curl -X POST -H 'content-type: application/json' -d '{"item":"tea","pieces":3}' localhost:8080/orders
+//! curl localhost:8080/orders/1.0
+//! ```
+//! `POST /orders` submits a procedure by message and answers with its id as soon
+//! as the order is on disk; `GET /orders/{id}` tells where it stands, and how it
+//! ended. Ctrl-C stops the server and drains the engine; what is left goes on at
+//! the next start.
+#![expect(clippy::print_stdout, reason = "an example talks")]
+
+use std::error::Error;
+use std::time::Duration;
+
+use actix::Addr;
+use actix_web::{App, HttpResponse, HttpServer, web};
+use procession::messages::{AwaitOutcome, Query, Submit};
+use procession::{AskError, Executor, Procedure, ProcedureId, StageContext, StageError, Step, SubmitError, Supervisor};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// Keyspace of the stock: item → pieces reserved.
+const RESERVED: &str = "reserved";
+/// More than this of one item is never there.
+const STOCK: u32 = 100;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Order {
+    item: String,
+    pieces: u32,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Stage {
+    Reserve,
+    Ship,
+}
+
+impl Procedure for Order {
+    const KIND: &'static str = "order";
+    type Stage = Stage;
+    type Env = ();
+    type Output = String;
+
+    fn first(&self) -> Stage {
+        Stage::Reserve
+    }
+
+    async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        match stage {
+            Stage::Reserve => {
+                cx.put(RESERVED, cx.id().to_string(), self)?;
+                Ok(Step::Next(Stage::Ship))
+            }
+            Stage::Ship if self.pieces > STOCK => Err(StageError::fail("there are not so many pieces")),
+            Stage::Ship => Ok(Step::Done(format!("{} x {} shipped", self.pieces, self.item))),
+        }
+    }
+
+    async fn rollback(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+        match stage {
+            Stage::Reserve => cx.delete(RESERVED, cx.id().to_string()),
+            Stage::Ship => {}
+        }
+        Ok(())
+    }
+}
+
+type Engine = web::Data<Addr<Supervisor>>;
+
+async fn submit(engine: Engine, order: web::Json<Order>) -> HttpResponse {
+    let request = match Submit::new(&order.into_inner()) {
+        Ok(request) => request,
+        Err(error) => return refuse_submission(&error.into()),
+    };
+    match engine.send(request).await {
+        Ok(Ok(id)) => HttpResponse::Accepted().json(json!({ "id": id.to_string() })),
+        Ok(Err(error)) => refuse_submission(&error),
+        Err(_) => refuse_submission(&SubmitError::Stopped),
+    }
+}
+
+async fn show(engine: Engine, id: web::Path<String>) -> HttpResponse {
+    let Ok(id) = id.parse::<ProcedureId>() else {
+        return HttpResponse::BadRequest().json(json!({ "error": "an order's id reads like 1.0" }));
+    };
+    match ask(&engine, id).await {
+        Ok(answer) => HttpResponse::Ok().json(answer),
+        Err(error) => refuse_question(&error),
+    }
+}
+
+async fn ask(engine: &Addr<Supervisor>, id: ProcedureId) -> Result<serde_json::Value, AskError> {
+    let stopped = |_| AskError::Stopped;
+    let status = engine.send(Query(id)).await.map_err(stopped)??;
+    let mut answer = json!({ "id": id.to_string(), "state": status.state.to_string(), "stage": status.stage });
+    if status.ended.is_some() {
+        let outcome = engine.send(AwaitOutcome(id)).await.map_err(stopped)??;
+        answer["outcome"] = json!(outcome.output::<String>()?);
+        answer["cause"] = json!(outcome.cause.map(|cause| cause.text));
+    }
+    Ok(answer)
+}
+
+fn refuse_submission(error: &SubmitError) -> HttpResponse {
+    let body = json!({ "error": error.to_string() });
+    if matches!(error, SubmitError::TooLarge { .. }) {
+        return HttpResponse::PayloadTooLarge().json(body);
+    }
+    HttpResponse::ServiceUnavailable().json(body)
+}
+
+fn refuse_question(error: &AskError) -> HttpResponse {
+    let body = json!({ "error": error.to_string() });
+    if matches!(error, AskError::Unknown(_)) {
+        return HttpResponse::NotFound().json(body);
+    }
+    HttpResponse::ServiceUnavailable().json(body)
+}
+
+#[actix_web::main]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let executor = Executor::builder("data/embed").register::<Order>(()).start().await?;
+    let engine = web::Data::new(executor.supervisor().clone());
+    let server = HttpServer::new(move || {
+        App::new()
+            .app_data(engine.clone())
+            .route("/orders", web::post().to(submit))
+            .route("/orders/{id}", web::get().to(show))
+    });
+    println!("orders are taken at http://localhost:8080/orders; Ctrl-C stops");
+    server.bind(("127.0.0.1", 8080))?.workers(1).run().await?;
+    let report = executor.drain(Duration::from_secs(10)).await?;
+    println!("drained: {} finished, {} go on at the next start", report.finished, report.left);
+    Ok(())
+}

@@ -1,0 +1,35 @@
+//! The twelve procedures of Tera's master, and the sweeper of files that are no longer named.
+//!
+//! They share three rules. What is held is taken in the first stage and let go in
+//! the last. A stage's file work may have been done before by an earlier run of
+//! it. An undo puts back the rows that its procedure read in its first stage.
+
+mod create_table;
+mod delete_table;
+mod disable_table;
+mod enable_table;
+mod load_tablet;
+mod merge_tablet;
+mod move_tablet;
+mod reshape;
+mod set_quota;
+mod split_tablet;
+mod sweep_files;
+mod unload_tablet;
+mod update_auth;
+mod update_table;
+
+pub use super::stage::Target;
+pub use create_table::CreateTable;
+pub use delete_table::DeleteTable;
+pub use disable_table::DisableTable;
+pub use enable_table::EnableTable;
+pub use load_tablet::LoadTablet;
+pub use merge_tablet::MergeTablet;
+pub use move_tablet::MoveTablet;
+pub use set_quota::SetQuota;
+pub use split_tablet::SplitTablet;
+pub use sweep_files::SweepFiles;
+pub use unload_tablet::UnloadTablet;
+pub use update_auth::UpdateAuth;
+pub use update_table::UpdateTable;

@@ -1,0 +1,119 @@
+//! Runs a workload: starts the engine, submits each operation under its own key,
+//! waits for all of them, and verifies. Run again on the same directory it
+//! submits the same operations under the same keys, and so goes on.
+
+mod drive;
+
+pub use drive::Tally;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::console;
+use super::error::DemoError;
+use super::input::Input;
+use super::master::Master;
+use super::pace::Stopwatch;
+use super::report::Report;
+use super::verify;
+use super::workload::{self, Plan, Sizes};
+use crate::{Executor, ListFilter, Snapshot, WaitReason};
+
+/// How long results are kept: a restart asks for those of all earlier operations,
+/// and may come after a long pause.
+const KEPT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+/// How long an interrupted run waits for the stages that are running.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
+/// How many statuses are read at once.
+const PAGE: usize = 1_000;
+
+/// Gives the place of the engine's journal.
+#[must_use]
+pub fn journal_of(root: &Path) -> PathBuf {
+    root.join("journal")
+}
+
+/// Runs the workload in this directory to its end, and verifies what it left.
+///
+/// # Errors
+///
+/// [`DemoError`] if it could not run to its end; what the verification found is
+/// in the report.
+pub async fn run(root: &Path, sizes: &Sizes, input: Input) -> Result<Report, DemoError> {
+    let watch = Stopwatch::start();
+    let plan = workload::generate(sizes, &input);
+    let master = Master::open(root, sizes.servers, input)?;
+    let builder = Executor::builder(journal_of(root)).retention(KEPT, KEPT);
+    let executor = master.register(builder).start().await?;
+    let resumed = begin(root, &executor).await?;
+    tokio::select! {
+        report = to_the_end(&executor, &master, &plan, resumed, watch) => report,
+        () = interrupted() => {
+            console::notice("interrupted: letting the stages that run come to their end");
+            executor.drain(DRAIN_MAX).await?;
+            Err(DemoError::Interrupted(root.to_owned()))
+        }
+    }
+}
+
+/// Says how many procedures go on, and lets go on those that a run of kills made
+/// look like the cause of them.
+async fn begin(root: &Path, executor: &Executor) -> Result<usize, DemoError> {
+    let Snapshot { recovered, .. } = executor.snapshot().await?;
+    console::notice(&format!("resumed {} procedures", recovered.procedures));
+    if let Some((family, why)) = recovered.quarantined.first() {
+        return Err(DemoError::Quarantined {
+            count: recovered.quarantined.len(),
+            first: format!("family {family}: {why}"),
+            path: root.to_owned(),
+        });
+    }
+    let mut cursor = None;
+    loop {
+        let page = executor.list(ListFilter { live_only: true, ..ListFilter::default() }, cursor, PAGE).await?;
+        for status in &page.items {
+            if status.wait == Some(WaitReason::Poison) {
+                executor.resume(status.id, "demo", "kills are part of the demonstration").await?;
+            }
+        }
+        cursor = page.next;
+        if cursor.is_none() {
+            return Ok(recovered.procedures);
+        }
+    }
+}
+
+async fn to_the_end(executor: &Executor, master: &Master, plan: &Plan, resumed: usize, watch: Stopwatch) -> Result<Report, DemoError> {
+    let tally = drive::drive(executor, plan).await?;
+    verify::settle(executor).await?;
+    let verdict = verify::verify(executor, master.files(), master.input(), &plan.expected).await?;
+    let snapshot = executor.snapshot().await?;
+    let (mut procedures, mut rolled_back) = (0, 0);
+    let mut cursor = None;
+    loop {
+        let page = executor.list(ListFilter::default(), cursor, PAGE).await?;
+        procedures += page.items.len();
+        rolled_back += page.items.iter().filter(|status| status.state == crate::ProcedureState::RolledBack).count();
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    executor.drain(DRAIN_MAX).await?;
+    Ok(Report { tally, verdict, procedures, rolled_back, resumed, commits: snapshot.commits, elapsed: watch.elapsed() })
+}
+
+/// Waits for Ctrl-C or a request to end.
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let terminated = async {
+        match signal(SignalKind::terminate()) {
+            Ok(mut requests) => requests.recv().await,
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminated => {}
+    }
+}

@@ -1,0 +1,302 @@
+//! `Executor`: the handle that users hold. Thin sugar over the supervisor's messages.
+
+mod builder;
+
+pub use builder::Builder;
+
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::Duration;
+
+use actix::prelude::*;
+use procession_actors::messages::{
+    Abort, Acknowledge, AwaitOutcome, Drain, History, Limits, List, Query, Resume, RetryUndo, SendSignal, SetLimit, SkipUndo,
+    Submit, Subscribe, TakeSnapshot, Tree,
+};
+use procession_actors::journal::{Space, codec};
+use procession_actors::view::{DrainReport, Feed, ListFilter, Outcome, Page, Snapshot, Status};
+use procession_actors::{AskError, Engine, Procedure, ReadError, SubmitError, Supervisor};
+use procession_kernel::{AbortAnswer, HistoryEntry, Key, LimitUse, ProcedureId};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::handle::Handle;
+
+/// A running engine. Cheap to clone, and usable from any thread.
+///
+/// Dropping it does not stop the engine: [`drain`](Self::drain) does, in order.
+#[derive(Clone)]
+pub struct Executor {
+    engine: Engine,
+}
+
+impl Executor {
+    /// Begins to set up an engine whose journal is in this directory.
+    ///
+    /// ```
+    /// use procession::{Executor, Noop};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("journal");
+    /// actix_rt::System::new().block_on(async {
+    ///     let executor = Executor::builder(path).register::<Noop>(()).start().await?;
+    ///     executor.submit(Noop).await?.await?;
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    pub fn builder(directory: impl Into<PathBuf>) -> Builder {
+        Builder::new(directory.into())
+    }
+
+    pub(crate) fn new(engine: Engine) -> Self {
+        Self { engine }
+    }
+
+    /// Gives the supervisor's address, for the messages of [`messages`](crate::messages).
+    #[must_use]
+    pub fn supervisor(&self) -> &Addr<Supervisor> {
+        self.engine.supervisor()
+    }
+
+    /// Submits a procedure. Await the result: it is there once the procedure is durable.
+    #[must_use = "a submission does nothing until it is awaited"]
+    pub fn submit<P: Procedure>(&self, procedure: P) -> Submission<P> {
+        Submission { executor: self.clone(), procedure, key: None, priority: None }
+    }
+
+    /// Gives the handle of a procedure that was submitted before.
+    #[must_use]
+    pub fn handle<P: Procedure>(&self, id: ProcedureId) -> Handle<P> {
+        Handle { executor: self.clone(), id, procedure: PhantomData }
+    }
+
+    async fn ask<M, T>(&self, message: M) -> Result<T, AskError>
+    where
+        M: Message<Result = Result<T, AskError>> + Send + 'static,
+        T: Send + 'static,
+        Supervisor: Handler<M>,
+        <Supervisor as Actor>::Context: actix::dev::ToEnvelope<Supervisor, M>,
+    {
+        self.supervisor().send(message).await.map_err(|_| AskError::Stopped)?
+    }
+
+    /// Tells how a procedure stands.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Unknown`] if it is not known, or its result has gone.
+    pub async fn status(&self, id: ProcedureId) -> Result<Status, AskError> {
+        self.ask(Query(id)).await
+    }
+
+    /// Waits for the end of a procedure.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Unknown`] if it is not known, or its result has gone.
+    pub async fn outcome(&self, id: ProcedureId) -> Result<Outcome, AskError> {
+        self.ask(AwaitOutcome(id)).await
+    }
+
+    /// Lists procedures by id, `limit` at most (1,000 at once), from `cursor` on.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the store cannot be read.
+    pub async fn list(&self, filter: ListFilter, cursor: Option<ProcedureId>, limit: usize) -> Result<Page, AskError> {
+        self.ask(List { filter, cursor, limit }).await
+    }
+
+    /// Gives a whole family, by member.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Unknown`] if it is not known, or its result has gone.
+    pub async fn tree(&self, id: ProcedureId) -> Result<Vec<Status>, AskError> {
+        self.ask(Tree(id)).await
+    }
+
+    /// Gives the executed stages and undos of a family, in commit order.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Unknown`] if it is not known, or its result has gone.
+    pub async fn history(&self, id: ProcedureId) -> Result<Vec<HistoryEntry>, AskError> {
+        self.ask(History(id)).await
+    }
+
+    /// Aborts a procedure: it stops between stages, and rolls back. The intent
+    /// is durable when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Finished`] if it has ended, [`AskError::Unknown`] if it is not known.
+    pub async fn abort(&self, id: ProcedureId, who: &str, why: &str) -> Result<AbortAnswer, AskError> {
+        self.ask(Abort { id, who: who.to_owned(), why: why.to_owned() }).await
+    }
+
+    /// Sends a signal; gives its number once it is durable. A sender that got no
+    /// answer repeats it with the same key.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Finished`] if the procedure has ended, [`AskError::Unknown`] if it is not known.
+    pub async fn signal<T: Serialize>(&self, id: ProcedureId, name: &str, payload: &T, key: Option<&str>) -> Result<u32, AskError> {
+        let mut signal = SendSignal::new(id, name, payload)?;
+        if let Some(key) = key {
+            signal = signal.key(key);
+        }
+        self.ask(signal).await
+    }
+
+    /// Says that the result of a finished root was taken note of: it may go sooner.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if it has not ended, [`AskError::Unknown`] if it is not known.
+    pub async fn acknowledge(&self, id: ProcedureId) -> Result<(), AskError> {
+        self.ask(Acknowledge(id)).await
+    }
+
+    /// Sets the capacity of a limit, durably; none is unlimited.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the engine has stopped or its journal has failed.
+    pub async fn set_limit(&self, key: &str, limit: Option<u32>) -> Result<(), AskError> {
+        self.ask(SetLimit { key: key.to_owned(), limit }).await
+    }
+
+    /// Tells how every limit stands.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the engine has stopped or its journal has failed.
+    pub async fn limits(&self) -> Result<Vec<LimitUse>, AskError> {
+        self.ask(Limits).await
+    }
+
+    /// Tries an undo again that has used up its attempts.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if the rollback has not failed.
+    pub async fn retry_undo(&self, id: ProcedureId, who: &str, why: &str) -> Result<(), AskError> {
+        self.ask(RetryUndo { id, who: who.to_owned(), why: why.to_owned() }).await
+    }
+
+    /// Skips an undo that has used up its attempts.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if the rollback has not failed.
+    pub async fn skip_undo(&self, id: ProcedureId, who: &str, why: &str) -> Result<(), AskError> {
+        self.ask(SkipUndo { id, who: who.to_owned(), why: why.to_owned() }).await
+    }
+
+    /// Resumes a procedure that was paused as poison.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if it is not paused.
+    pub async fn resume(&self, id: ProcedureId, who: &str, why: &str) -> Result<(), AskError> {
+        self.ask(Resume { id, who: who.to_owned(), why: why.to_owned() }).await
+    }
+
+    /// Follows every committed change, in commit order.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if there are as many subscribers as may be.
+    pub async fn subscribe(&self, to: Recipient<Feed>) -> Result<(), AskError> {
+        self.ask(Subscribe(to)).await
+    }
+
+    /// Tells how the engine stands; also when its journal has failed.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Stopped`] if it has stopped.
+    pub async fn snapshot(&self) -> Result<Snapshot, AskError> {
+        self.ask(TakeSnapshot).await
+    }
+
+    /// Reads a committed value of user data.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read, or the value is not of this type.
+    pub async fn get<T: DeserializeOwned>(&self, space: &str, key: impl AsRef<[u8]>) -> Result<Option<T>, ReadError> {
+        let bytes = self.engine.reader().get(Space::User(Key::from(space)), key.as_ref().to_vec()).await?;
+        Ok(bytes.map(|bytes| codec::decode_user(&bytes)).transpose()?)
+    }
+
+    /// Reads all committed user data whose key begins with `prefix`, in the order of the keys.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read, or a value is not of this type.
+    pub async fn scan<T: DeserializeOwned>(&self, space: &str, prefix: impl AsRef<[u8]>) -> Result<Vec<(Vec<u8>, T)>, ReadError> {
+        self.engine.reader().scan_user(space, prefix.as_ref()).await
+    }
+
+    /// Stops the engine in order: no new stages, running ones finish, what is
+    /// left goes on at the next start with no attempt used up.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the engine has stopped or its journal has failed.
+    pub async fn drain(&self, deadline: Duration) -> Result<DrainReport, AskError> {
+        self.ask(Drain { deadline }).await
+    }
+}
+
+/// A submission that is not sent yet; await it.
+pub struct Submission<P: Procedure> {
+    executor: Executor,
+    procedure: P,
+    key: Option<String>,
+    priority: Option<i16>,
+}
+
+impl<P: Procedure> Submission<P> {
+    /// Sets the idempotency key: the same key and value give the same id, and one run.
+    #[must_use = "a submission does nothing until it is awaited"]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Overrides the procedure's own priority.
+    #[must_use = "a submission does nothing until it is awaited"]
+    pub fn priority(mut self, priority: i16) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    async fn send(self) -> Result<Handle<P>, SubmitError> {
+        let mut submit = Submit::new(&self.procedure)?;
+        if let Some(key) = self.key {
+            submit = submit.key(key);
+        }
+        if let Some(priority) = self.priority {
+            submit = submit.priority(priority);
+        }
+        let sent = self.executor.supervisor().send(submit).await;
+        let id = sent.map_err(|_| SubmitError::Stopped)??;
+        Ok(self.executor.handle(id))
+    }
+}
+
+impl<P: Procedure> IntoFuture for Submission<P> {
+    type Output = Result<Handle<P>, SubmitError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output>>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
+    }
+}

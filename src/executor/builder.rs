@@ -1,0 +1,181 @@
+//! How an engine is set up: a place for the journal, kinds, limits, bounds.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use procession_actors::clock::Clock;
+use procession_actors::journal::JournalStore;
+use procession_actors::journal::fjall::{FjallStore, SyncMode};
+use procession_actors::offline::Offline;
+use procession_actors::{Engine, Placement, Procedure, Registry, Settings, StartError};
+use procession_kernel::LimitKey;
+
+use super::Executor;
+
+/// Settings of an engine that is not started yet.
+pub struct Builder {
+    directory: PathBuf,
+    store: Option<Arc<dyn JournalStore>>,
+    sync: SyncMode,
+    registry: Registry,
+    settings: Settings,
+}
+
+impl Builder {
+    pub(super) fn new(directory: PathBuf) -> Self {
+        Self {
+            directory,
+            store: None,
+            sync: SyncMode::Data,
+            registry: Registry::default(),
+            settings: Settings::default(),
+        }
+    }
+
+    /// Registers a kind, with the environment that its stages get.
+    #[must_use]
+    pub fn register<P: Procedure>(mut self, env: P::Env) -> Self {
+        self.registry.register::<P>(env);
+        self
+    }
+
+    /// Lets at most this many procedures of a kind, or of a limit that
+    /// procedures name themselves, run at once. A capacity that was set at run
+    /// time outlives this one.
+    #[must_use]
+    pub fn limit(mut self, key: &str, limit: u32) -> Self {
+        self.settings.limits.push((LimitKey::from(key), limit));
+        self
+    }
+
+    /// Runs user code on this many threads. Default: half of the processors.
+    #[must_use]
+    pub fn workers(mut self, workers: usize) -> Self {
+        self.settings.placement = Placement::Threads(workers);
+        self
+    }
+
+    /// Keeps results this long after the end, and after they were acknowledged.
+    /// Default 15 and 5 minutes, as HBase does; whichever comes first counts.
+    #[must_use]
+    pub fn retention(mut self, after_end: Duration, after_acknowledgement: Duration) -> Self {
+        self.settings.keep_after_end = after_end;
+        self.settings.keep_after_acknowledgement = after_acknowledgement;
+        self
+    }
+
+    /// Refuses payloads, outputs and signals over this many bytes. Default 1 MiB.
+    #[must_use]
+    pub fn max_payload(mut self, bytes: usize) -> Self {
+        self.settings.bounds.payload = bytes;
+        self
+    }
+
+    /// Refuses more children than this in one `Spawn`. Default 100,000.
+    #[must_use]
+    pub fn max_children(mut self, children: usize) -> Self {
+        self.settings.bounds.children = children;
+        self
+    }
+
+    /// Refuses families with more levels than this, the root included. Default 32.
+    #[must_use]
+    pub fn max_depth(mut self, depth: usize) -> Self {
+        self.settings.bounds.depth = depth;
+        self
+    }
+
+    /// Answers `Busy` when this many requests wait for their commit. Default 10,000.
+    #[must_use]
+    pub fn max_queued(mut self, requests: usize) -> Self {
+        self.settings.queued = requests;
+        self
+    }
+
+    /// Refuses to start when a live procedure has no code, instead of setting
+    /// its family aside. Default false.
+    #[must_use]
+    pub fn strict(mut self, strict: bool) -> Self {
+        self.settings.strict = strict;
+        self
+    }
+
+    /// Chooses when the journal syncs. Default [`SyncMode::Data`]; anything less
+    /// gives up durability, and is for measurements.
+    #[must_use]
+    pub fn sync(mut self, sync: SyncMode) -> Self {
+        self.sync = sync;
+        self
+    }
+
+    /// Uses this store in place of the one in the directory.
+    #[must_use]
+    pub fn store(mut self, store: Arc<dyn JournalStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Uses this clock in place of the system's.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.settings.clock = clock;
+        self
+    }
+
+    /// Runs all actors on the current thread, one commit a batch: for simulation.
+    #[must_use]
+    pub fn inline(mut self) -> Self {
+        self.settings.placement = Placement::Inline;
+        self.settings.merge = 1;
+        self.settings.in_flight = 1;
+        self
+    }
+
+    /// Merges at most this many commits into one batch. Default 4,096.
+    #[must_use]
+    pub fn merge(mut self, commits: usize) -> Self {
+        self.settings.merge = commits;
+        self
+    }
+
+    /// Sends at most this many batches to the journal before one is answered. Default 2.
+    #[must_use]
+    pub fn in_flight(mut self, batches: usize) -> Self {
+        self.settings.in_flight = batches;
+        self
+    }
+
+    /// Takes the journal, recovers what is in it, and starts the engine. Must be
+    /// called inside an actix system.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] if the journal is held by another engine, damaged, or
+    /// written by a newer release; each says what to do.
+    pub async fn start(self) -> Result<Executor, StartError> {
+        let store = match self.store {
+            Some(store) => store,
+            None => open(self.directory, self.sync).await?,
+        };
+        Ok(Executor::new(Engine::start(store, self.registry, self.settings).await?))
+    }
+
+    /// Opens the journal of an engine that does not run, for reading. It is held
+    /// while it is read; no epoch is taken, and nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] if an engine holds it, or if it is damaged or missing.
+    pub async fn offline(self) -> Result<Offline, StartError> {
+        let directory = self.directory;
+        let opened = actix_rt::task::spawn_blocking(move || Offline::open(&directory)).await;
+        Ok(opened.map_err(|error| StartError::Thread(error.to_string()))??)
+    }
+}
+
+async fn open(directory: PathBuf, sync: SyncMode) -> Result<Arc<dyn JournalStore>, StartError> {
+    let opened = actix_rt::task::spawn_blocking(move || FjallStore::open(&directory, sync)).await;
+    let store = opened.map_err(|error| StartError::Thread(error.to_string()))??;
+    Ok(Arc::new(store))
+}

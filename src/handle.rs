@@ -1,0 +1,120 @@
+//! What `submit` returns: a watcher of one procedure. Dropping it cancels nothing.
+
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::time::Duration;
+
+use procession_actors::view::{Outcome, Status};
+use procession_actors::{AskError, CodecError, Procedure};
+use procession_kernel::{Cause, NotUndone, ProcedureId, ProcedureState};
+
+use crate::executor::Executor;
+
+/// Watches one procedure. Await it for the output.
+pub struct Handle<P: Procedure> {
+    pub(crate) executor: Executor,
+    pub(crate) id: ProcedureId,
+    pub(crate) procedure: PhantomData<fn() -> P>,
+}
+
+impl<P: Procedure> Clone for Handle<P> {
+    fn clone(&self) -> Self {
+        Self { executor: self.executor.clone(), id: self.id, procedure: PhantomData }
+    }
+}
+
+/// Why there is no output.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProcedureError {
+    /// It failed, and what could be undone was undone.
+    #[error("the procedure was rolled back: {}", .cause.text)]
+    RolledBack {
+        /// Why it failed.
+        cause: Cause,
+        /// Executed stages that could not be undone.
+        not_undone: Vec<NotUndone>,
+    },
+    /// It failed, and its kind has no rollback.
+    #[error("the procedure failed, and its kind has no rollback: {}", .cause.text)]
+    Failed {
+        /// Why.
+        cause: Cause,
+    },
+    /// It succeeded without an output of this type being kept.
+    #[error("the procedure has no output")]
+    NoOutput,
+    /// The engine did not answer.
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    /// The output is not of this type.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+}
+
+impl<P: Procedure> Handle<P> {
+    /// Gives the procedure's id.
+    #[must_use]
+    pub fn id(&self) -> ProcedureId {
+        self.id
+    }
+
+    /// Tells how it stands.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Unknown`] if its result has gone.
+    pub async fn status(&self) -> Result<Status, AskError> {
+        self.executor.status(self.id).await
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Errors
+    ///
+    /// [`ProcedureError`] says why there is no output.
+    pub async fn outcome(&self) -> Result<P::Output, ProcedureError> {
+        output::<P>(self.executor.outcome(self.id).await?)
+    }
+
+    /// Waits for its end, at most this long in real time. It may be called again.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotYet`] within [`ProcedureError::Ask`] if it has not ended.
+    pub async fn wait_for(&self, longest: Duration) -> Result<P::Output, ProcedureError> {
+        match actix_rt::time::timeout(longest, self.outcome()).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(AskError::NotYet.into()),
+        }
+    }
+}
+
+fn output<P: Procedure>(outcome: Outcome) -> Result<P::Output, ProcedureError> {
+    match (outcome.state, outcome.cause.clone()) {
+        (ProcedureState::RolledBack, Some(cause)) => {
+            Err(ProcedureError::RolledBack { cause, not_undone: outcome.not_undone })
+        }
+        (ProcedureState::Failed, Some(cause)) => Err(ProcedureError::Failed { cause }),
+        (
+            ProcedureState::Success
+            | ProcedureState::RolledBack
+            | ProcedureState::Failed
+            | ProcedureState::Initializing
+            | ProcedureState::Runnable
+            | ProcedureState::Waiting
+            | ProcedureState::WaitingTimeout,
+            _,
+        ) => outcome.output::<P::Output>()?.ok_or(ProcedureError::NoOutput),
+    }
+}
+
+impl<P: Procedure> IntoFuture for Handle<P> {
+    type Output = Result<P::Output, ProcedureError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output>>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move { self.outcome().await })
+    }
+}

@@ -1,0 +1,103 @@
+//! Durable procedures inside an actix system.
+//!
+//! A procedure is a long piece of control-plane work, cut into short stages.
+//! Every stage's result is on disk before anyone is told of it: after a crash
+//! at any instant each procedure goes on from its last committed stage, or is
+//! rolled back in the exact reverse order.
+//!
+//! It is a library in your process, not a server: one node, one directory, one
+//! engine. It runs user code at least once per stage, and stores what a stage
+//! writes through its context exactly once.
+//!
+//! ```
+//! use procession::{Executor, Procedure, StageContext, StageError, Step};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Transfer { from: String, to: String, amount: u32 }
+//!
+//! #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+//! enum Stage { Withdraw, Deposit }
+//!
+//! impl Procedure for Transfer {
+//!     const KIND: &'static str = "transfer";
+//!     type Stage = Stage;
+//!     type Env = ();
+//!     type Output = u32;
+//!
+//!     fn first(&self) -> Stage { Stage::Withdraw }
+//!
+//!     async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+//!         match stage {
+//!             Stage::Withdraw => {
+//!                 let left = cx.get::<u32>("accounts", &self.from).await?.unwrap_or(100);
+//!                 let left = left.checked_sub(self.amount).ok_or(StageError::fail("too little money"))?;
+//!                 cx.put("accounts", &self.from, &left)?;
+//!                 Ok(Step::Next(Stage::Deposit))
+//!             }
+//!             Stage::Deposit => {
+//!                 let before = cx.get::<u32>("accounts", &self.to).await?.unwrap_or(0);
+//!                 cx.put("accounts", &self.to, &(before + self.amount))?;
+//!                 Ok(Step::Done(before + self.amount))
+//!             }
+//!         }
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("journal");
+//! actix_rt::System::new().block_on(async {
+//!     let executor = Executor::builder(path).register::<Transfer>(()).start().await?;
+//!     let transfer = Transfer { from: "a".into(), to: "b".into(), amount: 30 };
+//!     let handle = executor.submit(transfer).key("request-1").await?; // durable from here on
+//!     assert_eq!(handle.await?, 30);
+//!     assert_eq!(executor.get::<u32>("accounts", "a").await?, Some(70));
+//!     Ok(())
+//! })
+//! # }
+//! ```
+
+// Examples, tests and the commands name the package alike.
+extern crate self as procession;
+
+#[cfg(feature = "cli")]
+pub mod cli;
+#[cfg(feature = "cli")]
+pub mod demo;
+mod executor;
+mod handle;
+mod noop;
+#[cfg(feature = "testkit")]
+pub mod testkit;
+
+pub use executor::{Builder, Executor, Submission};
+pub use handle::{Handle, ProcedureError};
+pub use noop::Noop;
+pub use procession_actors::journal::fjall::SyncMode;
+pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_store_rate};
+pub use procession_actors::offline::Offline;
+pub use procession_actors::view::{
+    Change, DrainReport, Feed, ListFilter, Outcome, Page, Recovered, Snapshot, Status,
+};
+pub use procession_actors::{
+    AskError, ChildOutcome, Children, CodecError, Fence, JoinVerdict, Procedure, ReadError, Signal, StageContext, StageError,
+    StartError, Step, StoreError, SubmitError, Supervisor, Token,
+};
+pub use procession_kernel::{
+    AbortAnswer, Cause, CauseKind, Ending, Epoch, HistoryEntry, JoinPolicy, Key, Kind, LimitKey, LimitUse, NotUndone, OnFailure,
+    ProcedureId, ProcedureState, RetryPolicy, Seq, Timestamp, WaitReason,
+};
+
+/// Every message that the supervisor takes.
+pub mod messages {
+    pub use procession_actors::messages::*;
+}
+
+/// Stores and clocks, for who brings their own.
+pub mod provider {
+    pub use procession_actors::clock::{Clock, SystemClock};
+    pub use procession_actors::journal::store::{AppendError, Entries, JournalStore, Scan};
+    pub use procession_actors::journal::{Batch, Space};
+    pub use procession_kernel::Receipt;
+}

@@ -1,0 +1,85 @@
+//! E-121: limits hold, and of two procedures on one tablet the second waits, looks
+//! again, and ends cleanly.
+
+use procession::demo::faults::Lot;
+use procession::demo::master::LIMITS;
+use procession::demo::procedures::{
+    DeleteTable, DisableTable, LoadTablet, MergeTablet, MoveTablet, SplitTablet, Target, UnloadTablet,
+};
+use procession::demo::workload::Action;
+use procession::{AskError, ProcedureState};
+
+use crate::Outcome;
+use crate::world::in_world;
+
+#[test]
+fn e_121_limits_and_conflicts() -> Outcome {
+    in_world(3_000, 4, |mut world| async move {
+        for (share, name) in (0..).zip(["a", "b"]) {
+            world.create(name, share, 40).await?;
+        }
+        world.succeed(DisableTable::new(Lot::fair(0), "b")).await?;
+        world.table("b").state = procession::demo::meta::TableState::Disabled;
+        let tablets = world.tablets("a").await?;
+        let target = |place: usize| Target::Tablet(tablets[place % tablets.len()].id.clone());
+        let mut actions: Vec<Action> = Vec::new();
+        for place in 0..500 {
+            actions.push(LoadTablet::new(Lot::fair(0), "a", target(place)).into());
+            if place < 200 {
+                actions.push(MoveTablet::new(Lot::fair(0), "a", target(place), None).into());
+            }
+            if place < 50 {
+                actions.push(MergeTablet::new(Lot::fair(0), "a", target(place)).into());
+                actions.push(SplitTablet::new(Lot::fair(0), "a", target(place)).into());
+            }
+        }
+        let mut all = std::pin::pin!(world.perform_all(actions));
+        let ends = loop {
+            tokio::select! {
+                ends = &mut all => break ends?,
+                within = within_limits(&world.executor) => within?,
+            }
+        };
+        for ended in &ends {
+            let text = ended.cause.as_ref().map_or("", |cause| cause.text.as_str());
+            let clean = ["is gone", "is loaded already", "only one", "too few rows", "is on ", "one key"];
+            let ok = ended.state == ProcedureState::Success || clean.iter().any(|part| text.contains(part));
+            assert!(ok, "{} {:?}: {text}", ended.kind, ended.state);
+        }
+        let moved = |kind: &str| ends.iter().filter(|ended| ended.kind.as_str() == kind && ended.state == ProcedureState::Success).count();
+        assert!(moved("split_tablet") > 0 && moved("merge_tablet") > 0 && moved("move_tablet") > 0);
+        world.verify().await?;
+        world.stop().await
+    })
+}
+
+async fn within_limits(executor: &procession::Executor) -> Result<(), AskError> {
+    for limit in executor.limits().await? {
+        let allowed = LIMITS.iter().find(|(kind, _)| limit.key.as_str() == *kind).map(|(_, allowed)| *allowed);
+        assert_eq!(limit.limit, allowed);
+        assert!(limit.used <= allowed.unwrap_or(0), "{} of {:?} {}", limit.used, allowed, limit.key);
+    }
+    tokio::task::yield_now().await;
+    Ok(())
+}
+
+#[test]
+fn e_121_of_two_on_one_tablet_the_second_finds_it_gone() -> Outcome {
+    in_world(300, 2, |mut world| async move {
+        world.create("t", 0, 2).await?;
+        let target = Target::Tablet(world.tablets("t").await?[0].id.clone());
+        let actions: Vec<Action> = vec![
+            SplitTablet::new(Lot::fair(0), "t", target.clone()).into(),
+            MergeTablet::new(Lot::fair(0), "t", target.clone()).into(),
+            UnloadTablet::new(Lot::fair(0), "none", target).into(),
+            DeleteTable::new(Lot::fair(0), "none").into(),
+        ];
+        let ends = world.perform_all(actions).await?;
+        let succeeded = ends.iter().filter(|ended| ended.state == ProcedureState::Success).count();
+        assert_eq!(succeeded, 1, "{ends:?}");
+        let gone = ends.iter().take(2).filter_map(|ended| ended.cause.as_ref()).all(|cause| cause.text.contains("is gone"));
+        assert!(gone, "{ends:?}");
+        world.verify().await?;
+        world.stop().await
+    })
+}

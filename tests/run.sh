@@ -1,0 +1,114 @@
+#!/usr/bin/env bash
+# Installs what the tests need, and passes them all: format, clippy, tests, doc
+# tests, rustdoc, examples, and the demo, run once and then killed three times.
+#
+# One command, no input. Root is needed only where a C linker is missing.
+# Every step says its name and how long it took; the first that fails ends the run.
+# One target directory serves all steps: clippy and rustdoc share the checked
+# dependencies, tests and examples the built ones, and only the demo is a release build.
+set -euo pipefail
+
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+exec </dev/null
+export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-auto}"
+# Every build here is whole: incremental state would cost time and space, and serve nobody.
+export CARGO_INCREMENTAL="${CARGO_INCREMENTAL:-0}"
+
+whole_begin=$SECONDS
+
+say() {
+    printf '== %s\n' "$*"
+}
+
+give_up() {
+    printf '== FAILED: %s\n' "$*" >&2
+    exit 1
+}
+
+# step NAME COMMAND...: runs the command, and ends the run with the name if it fails.
+step() {
+    local name=$1 begin=$SECONDS status=0
+    shift
+    say "$name"
+    "$@" || status=$?
+    if ((status != 0)); then
+        give_up "$name (exit status $status, after $((SECONDS - begin)) s)"
+    fi
+    say "$name: passed in $((SECONDS - begin)) s"
+}
+
+find_cargo() {
+    if ! command -v cargo >/dev/null && [[ -f "${CARGO_HOME:-$HOME/.cargo}/env" ]]; then
+        # shellcheck disable=SC1091
+        source "${CARGO_HOME:-$HOME/.cargo}/env"
+    fi
+    if ! command -v cargo >/dev/null && [[ -x "${CARGO_HOME:-$HOME/.cargo}/bin/cargo" ]]; then
+        export PATH="${CARGO_HOME:-$HOME/.cargo}/bin:$PATH"
+    fi
+    command -v cargo >/dev/null || {
+        echo "cargo was not found: install Rust with rustup, then run this again" >&2
+        return 1
+    }
+    local component missing=()
+    for component in fmt clippy; do
+        cargo "$component" --version >/dev/null 2>&1 || missing+=("$component")
+    done
+    if ((${#missing[@]} > 0)); then
+        echo "cargo has no ${missing[*]}: run 'rustup component add rustfmt clippy', then run this again" >&2
+        return 1
+    fi
+    rustc --version
+    cargo --version
+}
+
+# Rust links with the C compiler; all else that the tests need comes with cargo.
+find_linker() {
+    if command -v cc >/dev/null; then
+        cc --version | head -n 1
+        return
+    fi
+    if ! command -v apt-get >/dev/null; then
+        echo "cc was not found: install a C compiler, then run this again" >&2
+        return 1
+    fi
+    local as_root=()
+    if ((EUID != 0)); then
+        command -v sudo >/dev/null && sudo -n true 2>/dev/null || {
+            echo "cc was not found: run 'apt-get install gcc libc6-dev' as root, then run this again" >&2
+            return 1
+        }
+        as_root=(sudo -n)
+    fi
+    "${as_root[@]}" apt-get update -q &&
+        "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+            apt-get install -y -q --no-install-recommends gcc libc6-dev
+}
+
+document() {
+    RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --all-features
+}
+
+target_directory() {
+    cargo metadata --locked --no-deps --format-version 1 |
+        sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'
+}
+
+run_demo() {
+    local data status=0
+    data=$(mktemp -d) || return
+    "$(target_directory)/release/procession" demo --data "$data/demo" || status=$?
+    rm -rf "$data"
+    return "$status"
+}
+
+step "cargo, rustfmt and clippy are there" find_cargo
+step "a linker is there" find_linker
+step "format" cargo fmt --all --check
+step "clippy, warnings as errors" cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+step "tests: unit, integration, documentation" cargo test --locked --workspace --all-features
+step "examples" cargo build --locked --workspace --all-features --examples
+step "rustdoc, warnings as errors" document
+step "release build" cargo build --locked --release --bin procession
+step "demo: run once" run_demo
+step "demo: killed three times, then verified" ./tests/kills.sh 3
+say "everything passed in $((SECONDS - whole_begin)) s"

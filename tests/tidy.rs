@@ -1,0 +1,343 @@
+//! House rules as tests: who may import whom, what each file begins with, and
+//! which words never land. The tables they go by stand in `tidy/tables.rs`.
+//!
+//! Each rule is a function from text to what is wrong with it, so that
+//! `every_rule_can_fail` can show that it bites.
+
+#[path = "tidy/reading.rs"]
+mod reading;
+#[path = "tidy/rules.rs"]
+mod rules;
+#[path = "tidy/tables.rs"]
+mod tables;
+
+use std::fs;
+
+use reading::{
+    Checked, Source, check, code, lines_naming, root, rust_below, rust_block, sources, verdict,
+};
+use rules::*;
+use tables::*;
+
+#[test]
+fn the_kernel_depends_on_serde_alone() -> Checked {
+    let manifest = fs::read_to_string(root().join("actors/kernel/Cargo.toml"))?;
+    verdict(
+        "the kernel's [dependencies] hold serde and nothing else; move what needs more into actors",
+        &wrong_kernel_manifest(&manifest),
+    )
+}
+
+#[test]
+fn the_kernel_is_arithmetic() -> Checked {
+    check(
+        "the kernel has no clock, no hash order, no threads and no I/O; pass what it needs as an argument",
+        &rust_below("actors/kernel/src")?,
+        |source| wrong_names(source, NOT_IN_KERNEL),
+    )
+}
+
+#[test]
+fn only_the_journal_names_its_store_and_its_codec() -> Checked {
+    for (name, folder, allowed) in ONLY_IN {
+        let mut sources = rust_below(folder)?;
+        sources.retain(|source| !allowed.iter().any(|place| source.path.starts_with(place)));
+        check(
+            &format!("below {folder} only {allowed:?} may name {name}; go through the journal"),
+            &sources,
+            |source| {
+                let code = code(&source.text);
+                let used = lines_naming(&code, name).into_iter().filter(|(_, line)| {
+                    line.contains(&format!("{name}::"))
+                        && !line.contains(&format!("::{name}::"))
+                        && !line.starts_with("mod ")
+                });
+                used.map(|(at, _)| format!("{}:{at}", source.path))
+                    .collect()
+            },
+        )?;
+    }
+    Ok(())
+}
+
+#[test]
+fn packages_import_downward() -> Checked {
+    for (folder, allowed) in PACKAGES {
+        let mut sources = rust_below(folder)?;
+        // The binary and what belongs to it alone use the facade as its users do.
+        sources.retain(|source| {
+            !["src/main.rs", "src/cli", "src/demo"]
+                .iter()
+                .any(|part| source.path.starts_with(part))
+        });
+        check(
+            &format!("{folder} may name {allowed:?} only: src → actors → kernel"),
+            &sources,
+            |source| wrong_packages(source, allowed),
+        )?;
+    }
+    Ok(())
+}
+
+#[test]
+fn modules_import_downward() -> Checked {
+    for (folder, layers) in [
+        ("actors/kernel/src", KERNEL),
+        ("actors/src", ACTORS),
+        ("src", FACADE),
+    ] {
+        check(
+            &format!(
+                "{folder}: a module uses its own layer and those before it (tables in tests/tidy/tables.rs); turn the import round"
+            ),
+            &rust_below(folder)?,
+            |source| wrong_order(source, folder, layers),
+        )?;
+    }
+    Ok(())
+}
+
+#[test]
+fn every_file_says_what_it_is() -> Checked {
+    check(
+        "every Rust file begins with `//!`: what it owns, what it must never do",
+        &sources(&["rs"])?,
+        wrong_header,
+    )
+}
+
+#[test]
+fn modules_have_names() -> Checked {
+    let name = concat!("mod", ".rs");
+    let mut files = sources(&["rs"])?;
+    files.retain(|source| source.path.ends_with(&format!("/{name}")));
+    check(
+        &format!("{name} is not used; name the file after its module"),
+        &files,
+        |source| vec![source.path.clone()],
+    )
+}
+
+#[test]
+fn files_stay_short() -> Checked {
+    check(
+        &format!(
+            "files have up to {LONGEST} lines; split at an idea, or give a reason in tests/tidy/tables.rs"
+        ),
+        &sources(&["rs"])?,
+        wrong_length,
+    )
+}
+
+#[test]
+fn excuses_for_long_files_are_needed() -> Checked {
+    let mut wrong = Vec::new();
+    for (path, _) in LONGER {
+        let lines = fs::read_to_string(root().join(path))
+            .unwrap_or_default()
+            .lines()
+            .count();
+        wrong.extend((lines <= LONGEST).then(|| (*path).to_owned()));
+    }
+    verdict(
+        "these files are short, or gone; take them off the list in tests/tidy/tables.rs",
+        &wrong,
+    )
+}
+
+#[test]
+fn no_forbidden_word_lands() -> Checked {
+    check(
+        "no marks for later, no ignored tests, no paths of one machine",
+        &sources(&["rs", "sh", "toml", "md"])?,
+        wrong_words,
+    )
+}
+
+#[test]
+fn no_test_sleeps() -> Checked {
+    check(
+        "a test waits for a condition with a reason, on the test's clock",
+        &sources(&["rs"])?,
+        wrong_sleeps,
+    )
+}
+
+#[test]
+fn nothing_unwraps_outside_tests() -> Checked {
+    check(
+        "return an error that says what to do",
+        &sources(&["rs"])?,
+        wrong_unwraps,
+    )
+}
+
+#[test]
+fn no_code_is_commented_out() -> Checked {
+    check(
+        "delete code that is not used; git remembers it",
+        &sources(&["rs"])?,
+        wrong_comments,
+    )
+}
+
+#[test]
+fn change_log_lines_are_tagged() -> Checked {
+    let text = fs::read_to_string(root().join("CHANGELOG.md"))?;
+    verdict(
+        &format!("begin each entry with one of {TAGS:?}; a format line names its golden file"),
+        &wrong_changes(&text),
+    )
+}
+
+#[test]
+fn decisions_are_numbered_and_complete() -> Checked {
+    let mut decisions = Vec::new();
+    for source in sources(&["md"])? {
+        if let Some(name) = source.path.strip_prefix("docs/decisions/") {
+            decisions.push((name.to_owned(), source.text.clone()));
+        }
+    }
+    verdict(
+        "a decision is NNNN-title.md with context, choice and cost",
+        &wrong_decisions(&decisions),
+    )
+}
+
+#[test]
+fn the_readme_shows_the_example_that_runs() -> Checked {
+    let page = fs::read_to_string(root().join("README.md"))?;
+    let example = fs::read_to_string(root().join("examples/hello.rs"))?;
+    let shown = rust_block(&page)
+        .ok_or("README.md has no block of Rust; copy examples/hello.rs into one")?;
+    if shown != example {
+        return Err(
+            "README.md and examples/hello.rs differ; copy the example into the README".into(),
+        );
+    }
+    let lines = example
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .count();
+    if lines > EXAMPLE_LINES {
+        return Err(format!(
+            "examples/hello.rs has {lines} lines; a newcomer reads {EXAMPLE_LINES}"
+        )
+        .into());
+    }
+    Ok(())
+}
+
+#[test]
+fn the_page_on_the_journal_format_lists_every_field() -> Checked {
+    let page = fs::read_to_string(root().join("docs/journal-format.md"))?;
+    let records = fs::read_to_string(root().join("actors/kernel/src/record.rs"))?;
+    let keys = fs::read_to_string(root().join("actors/src/journal/keys.rs"))?;
+    let mut wrong = wrong_format_page(&page, &records, &["Row", "HistoryEntry", "KeyEntry"]);
+    wrong.extend(wrong_keyspaces(&page, &keys));
+    verdict(
+        "docs/journal-format.md and the code differ; a field that is on disk is in the page, in its order",
+        &wrong,
+    )
+}
+
+#[test]
+fn every_rule_can_fail() {
+    let source = |path: &str, text: &str| Source {
+        path: path.to_owned(),
+        text: text.to_owned(),
+    };
+    let bad = |wrong: Vec<String>| assert!(!wrong.is_empty());
+    let good = |wrong: Vec<String>| assert_eq!(wrong, Vec::<String>::new());
+
+    bad(wrong_order(
+        &source("k/id.rs", "use crate::{id::Seq, kernel};"),
+        "k",
+        KERNEL,
+    ));
+    bad(wrong_order(&source("k/unheard.rs", ""), "k", KERNEL));
+    bad(wrong_order(
+        &source("k/family/tree.rs", "fn f() { crate::decide::now() }"),
+        "k",
+        KERNEL,
+    ));
+    good(wrong_order(
+        &source("k/kernel.rs", "use crate::id::Seq; // crate::decide"),
+        "k",
+        KERNEL,
+    ));
+    bad(wrong_packages(
+        &source("a.rs", "use procession::Executor;"),
+        &["procession_kernel"],
+    ));
+    good(wrong_packages(
+        &source("a.rs", "use procession_kernel::Seq;"),
+        &["procession_kernel"],
+    ));
+    bad(wrong_names(
+        &source("a.rs", "use std::collections::HashMap;"),
+        NOT_IN_KERNEL,
+    ));
+    good(wrong_names(
+        &source("a.rs", "/// Not a HashMap.\nstruct Instantly;"),
+        NOT_IN_KERNEL,
+    ));
+    bad(wrong_header(&source("a.rs", "use std::fmt;")));
+    bad(wrong_length(&source("a.rs", &"\n".repeat(LONGEST + 1))));
+    bad(wrong_words(&source("a.md", concat!("TO", "DO: later"))));
+    bad(wrong_words(&source("a.rs", concat!("#[ig", "nore]"))));
+    bad(wrong_sleeps(&source(
+        "tests/a.rs",
+        concat!("std::thread::", "sleep(day)"),
+    )));
+    good(wrong_sleeps(&source(
+        "src/a.rs",
+        concat!("std::thread::", "sleep(day)"),
+    )));
+    bad(wrong_words(&source("a.sh", concat!("cd /wo", "rk/x"))));
+    bad(wrong_unwraps(&source(
+        "src/a.rs",
+        concat!("a.unw", "rap()"),
+    )));
+    good(wrong_unwraps(&source(
+        "tests/a.rs",
+        concat!("a.unw", "rap()"),
+    )));
+    bad(wrong_comments(&source("a.rs", "// let a = b();")));
+    bad(wrong_kernel_manifest(
+        "[dependencies]\nserde.workspace = true\ntokio = \"1\"\n[lints]\n",
+    ));
+    good(wrong_kernel_manifest(
+        "[dependencies]\nserde.workspace = true\n\n[dev-dependencies]\nproptest = \"1\"\n",
+    ));
+    bad(wrong_changes("- something changed"));
+    bad(wrong_changes("- [format] rows have a field more"));
+    bad(wrong_decisions(&[(
+        "0002-late.md".to_owned(),
+        "## Context\n## Choice\n## Cost".to_owned(),
+    )]));
+    bad(wrong_decisions(&[(
+        "0001-short.md".to_owned(),
+        "## Context".to_owned(),
+    )]));
+    let records = "pub struct Row {\n    #[serde(rename = \"q\")]\n    pub revision: Seq,\n}\n";
+    bad(wrong_format_page("| `q` | `number` | |", records, &["Row"]));
+    bad(wrong_format_page(
+        "| `q` | `revision` | |\n| `r` | `more` | |",
+        records,
+        &["Row"],
+    ));
+    good(wrong_format_page(
+        "| `q` | `revision`: which | |\n| `meta` | name | |",
+        records,
+        &["Row"],
+    ));
+    bad(wrong_keyspaces(
+        "",
+        "pub fn name(&self) {\n  Self::Meta => \"meta\".to_owned(),\n    }",
+    ));
+    assert_eq!(
+        rust_block("text\n```rust\nfn main() {}\n```\n"),
+        Some("fn main() {}\n")
+    );
+}

@@ -1,0 +1,303 @@
+//! The rules: each is a function from a text to what is wrong with it.
+
+use crate::reading::{
+    Source, code, is_word, lines_naming, module_of, own_modules, tests_within, without_tests,
+};
+use crate::tables::{HEADINGS, LONGER, LONGEST, TAGS, TEST_FOLDERS};
+
+pub(crate) fn wrong_order(source: &Source, folder: &str, layers: &[&[&str]]) -> Vec<String> {
+    let layer = |module: &str| layers.iter().position(|layer| layer.contains(&module));
+    let Some(module) = module_of(&source.path, folder) else {
+        return Vec::new();
+    };
+    let Some(own) = layer(module) else {
+        return vec![format!(
+            "{}: module `{module}` is in no layer; add it to the table in tests/tidy/tables.rs",
+            source.path
+        )];
+    };
+    let used = own_modules(&source.text);
+    let backward = used
+        .iter()
+        .filter(|used| layer(used).is_some_and(|used| used > own));
+    backward
+        .map(|used| {
+            format!(
+                "{}: `{module}` must not use `{used}`, which stands above it",
+                source.path
+            )
+        })
+        .collect()
+}
+
+pub(crate) fn wrong_packages(source: &Source, allowed: &[&str]) -> Vec<String> {
+    let code = code(&source.text);
+    let foreign = ["procession", "procession_actors", "procession_kernel"].into_iter();
+    foreign
+        .filter(|package| !allowed.contains(package))
+        .filter(|package| {
+            code.contains(&format!("{package}::")) && !lines_naming(&code, package).is_empty()
+        })
+        .map(|package| format!("{}: must not name `{package}`", source.path))
+        .collect()
+}
+
+pub(crate) fn wrong_names(source: &Source, names: &[&str]) -> Vec<String> {
+    let code = code(without_tests(&source.text));
+    names
+        .iter()
+        .flat_map(|name| {
+            lines_naming(&code, name)
+                .into_iter()
+                .map(move |(at, _)| (name, at))
+        })
+        .map(|(name, at)| format!("{}:{at}: names `{name}`", source.path))
+        .collect()
+}
+
+pub(crate) fn wrong_header(source: &Source) -> Vec<String> {
+    if source.text.starts_with("//! ") {
+        return Vec::new();
+    }
+    vec![source.path.clone()]
+}
+
+pub(crate) fn wrong_length(source: &Source) -> Vec<String> {
+    let lines = source.text.lines().count();
+    let excused = LONGER
+        .iter()
+        .any(|(path, reason)| *path == source.path && !reason.is_empty());
+    if lines <= LONGEST || excused {
+        return Vec::new();
+    }
+    vec![format!("{}: {lines} lines", source.path)]
+}
+
+/// Texts that stand in no file. Written in two parts, so that this file has none either.
+pub(crate) fn wrong_words(source: &Source) -> Vec<String> {
+    let marks = [
+        concat!("TO", "DO"),
+        concat!("FIX", "ME"),
+        concat!("XX", "X"),
+    ];
+    let places = [
+        concat!("/wo", "rk/"),
+        concat!("\"/t", "mp"),
+        concat!(" /t", "mp/"),
+        concat!("/ho", "me/"),
+        concat!("/ro", "ot/"),
+    ];
+    let calls = [
+        concat!("to", "do!("),
+        concat!("unimple", "mented!("),
+        concat!("#[ig", "nore"),
+    ];
+    let mut wrong = places_of(&source.path, &source.text, |line| {
+        marks
+            .iter()
+            .any(|mark| !lines_naming(line, mark).is_empty())
+            || places.iter().any(|place| line.contains(place))
+    });
+    if source.path.ends_with(".rs") {
+        wrong.extend(places_of(&source.path, &source.text, |line| {
+            calls.iter().any(|call| line.contains(call))
+        }));
+    }
+    wrong
+}
+
+/// Sleeps of tests: whatever they wait for may come later, or never.
+pub(crate) fn wrong_sleeps(source: &Source) -> Vec<String> {
+    let calls = [concat!("thread::", "sleep"), concat!("time::", "sleep(")];
+    let tests = if is_test(&source.path) {
+        source.text.as_str()
+    } else {
+        tests_within(&source.text)
+    };
+    places_of(&source.path, tests, |line| {
+        calls.iter().any(|call| line.contains(call))
+    })
+}
+
+/// Every line that is wrong, with its place and its text.
+fn places_of(path: &str, text: &str, is_wrong: impl Fn(&str) -> bool) -> Vec<String> {
+    let lines = text.lines().enumerate().filter(|(_, line)| is_wrong(line));
+    lines
+        .map(|(at, line)| format!("{path}:{}: {}", at + 1, line.trim()))
+        .collect()
+}
+
+fn is_test(path: &str) -> bool {
+    let below = TEST_FOLDERS.iter().any(|folder| path.starts_with(folder));
+    below || path.ends_with("/tests.rs") || path.contains("/tests/")
+}
+
+/// Calls that end the process where an error would do.
+pub(crate) fn wrong_unwraps(source: &Source) -> Vec<String> {
+    if is_test(&source.path) {
+        return Vec::new();
+    }
+    let call = concat!(".unw", "rap()");
+    let code = code(without_tests(&source.text));
+    let lines = code
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.contains(call));
+    lines
+        .map(|(at, _)| format!("{}:{}", source.path, at + 1))
+        .collect()
+}
+
+/// Lines of plain comment that end as a statement does.
+pub(crate) fn wrong_comments(source: &Source) -> Vec<String> {
+    let is_code = |line: &str| {
+        let Some(text) = line.trim_start().strip_prefix("// ") else {
+            return false;
+        };
+        text.ends_with(';')
+            && (text.contains('(') || text.contains(" = ") || text.starts_with("use "))
+    };
+    let lines = source
+        .text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| is_code(line));
+    lines
+        .map(|(at, line)| format!("{}:{}: {}", source.path, at + 1, line.trim()))
+        .collect()
+}
+
+/// Names of the packages in a section of a manifest.
+pub(crate) fn dependencies(manifest: &str, section: &str) -> Vec<String> {
+    let lines = manifest
+        .lines()
+        .map(str::trim)
+        .skip_while(|line| *line != section)
+        .skip(1);
+    let lines = lines
+        .take_while(|line| !line.starts_with('['))
+        .filter(|line| !line.is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            line.chars()
+                .take_while(|character| is_word(*character) || *character == '-')
+                .collect()
+        })
+        .collect()
+}
+
+pub(crate) fn wrong_kernel_manifest(manifest: &str) -> Vec<String> {
+    let mut wrong: Vec<String> = dependencies(manifest, "[dependencies]")
+        .into_iter()
+        .filter(|name| name != "serde")
+        .collect();
+    for section in ["[target.", "[build-dependencies]", "[dependencies."] {
+        wrong.extend(
+            manifest
+                .contains(section)
+                .then(|| format!("a section {section}")),
+        );
+    }
+    wrong
+}
+
+pub(crate) fn wrong_changes(text: &str) -> Vec<String> {
+    let entries = text
+        .lines()
+        .enumerate()
+        .filter(|(_, line)| line.starts_with("- "));
+    entries
+        .filter(|(_, line)| {
+            let entry = line.trim_start_matches("- ");
+            let tagged = TAGS.iter().any(|tag| entry.starts_with(&format!("{tag} ")));
+            !tagged || (entry.starts_with("[format]") && !entry.contains("golden"))
+        })
+        .map(|(at, line)| format!("CHANGELOG.md:{}: {line}", at + 1))
+        .collect()
+}
+
+/// What is wrong with the decisions: names in order, and each one's text.
+pub(crate) fn wrong_decisions(decisions: &[(String, String)]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for (at, (name, text)) in decisions.iter().enumerate() {
+        let number = format!("{:04}-", at + 1);
+        if !name.starts_with(&number) {
+            wrong.push(format!(
+                "{name}: its number should be {number}, as numbers have no gaps"
+            ));
+        }
+        let missing = HEADINGS
+            .iter()
+            .filter(|heading| !text.lines().any(|line| line.trim() == **heading));
+        wrong.extend(missing.map(|heading| format!("{name}: has no heading `{heading}`")));
+    }
+    wrong
+}
+
+/// The fields of a struct that go to disk: short name and name.
+fn stored_fields(text: &str, name: &str) -> Vec<(String, String)> {
+    let begin = format!("pub struct {name} {{");
+    let body = text
+        .split_once(&begin)
+        .and_then(|(_, rest)| rest.split_once("\n}"))
+        .map_or("", |(body, _)| body);
+    let mut short = None;
+    let mut fields = Vec::new();
+    for line in body.lines().map(str::trim) {
+        if let Some(rest) = line.strip_prefix("#[serde(rename = \"") {
+            short = rest.split('"').next().map(str::to_owned);
+        } else if let Some((field, _)) = line
+            .strip_prefix("pub ")
+            .and_then(|rest| rest.split_once(':'))
+        {
+            fields.extend(short.take().map(|short| (short, field.to_owned())));
+        }
+    }
+    fields
+}
+
+/// Fields of these structs that the page does not list in this order, and rows that it has too many.
+pub(crate) fn wrong_format_page(page: &str, records: &str, structs: &[&str]) -> Vec<String> {
+    let rows: Vec<&str> = page
+        .lines()
+        .filter(|line| line.starts_with("| `"))
+        .collect();
+    let wanted: Vec<String> = structs
+        .iter()
+        .flat_map(|name| stored_fields(records, name))
+        .map(|(short, field)| format!("| `{short}` | `{field}`"))
+        .collect();
+    let listed: Vec<&str> = rows
+        .into_iter()
+        .filter(|row| row.get(4..5) == Some("`"))
+        .collect();
+    let mut wrong = Vec::new();
+    for (at, row) in wanted.iter().enumerate() {
+        let shown = listed.get(at).copied().unwrap_or("nothing");
+        if !shown.starts_with(row.as_str()) {
+            wrong.push(format!("wants a row `{row}`, shows `{shown}`"));
+        }
+    }
+    wrong.extend(
+        listed
+            .iter()
+            .skip(wanted.len())
+            .map(|row| format!("has a row too many: {row}")),
+    );
+    wrong
+}
+
+/// Keyspaces that the page does not list.
+pub(crate) fn wrong_keyspaces(page: &str, keys: &str) -> Vec<String> {
+    let body = keys
+        .split_once("pub fn name(")
+        .and_then(|(_, rest)| rest.split_once("\n    }"))
+        .map_or("", |(body, _)| body);
+    let names = body
+        .lines()
+        .filter_map(|line| line.split_once("=> \"")?.1.split('"').next());
+    names
+        .filter(|name| !page.contains(&format!("| `{name}` |")))
+        .map(|name| format!("has no row for the keyspace {name}"))
+        .collect()
+}

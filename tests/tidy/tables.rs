@@ -1,0 +1,114 @@
+//! What the house rules go by: layers, names, limits. Adjust these when the
+//! code grows.
+
+/// Layers of the kernel. A module may use its own layer and those before it.
+pub(crate) const KERNEL: &[&[&str]] = &[
+    &["id"],
+    &["lifecycle", "wait"],
+    &["event", "record", "effect", "decision"],
+    &[
+        "latch",
+        "rollback",
+        "retry",
+        "timer",
+        "queue",
+        "signal",
+        "key",
+        "admission",
+    ],
+    &["family"],
+    &["kernel"],
+    &["decide", "evolve"],
+    &["view", "explain", "verdict", "invariant"],
+];
+
+/// Layers of the actors.
+pub(crate) const ACTORS: &[&[&str]] = &[
+    &[
+        "procedure",
+        "step",
+        "context",
+        "messages",
+        "error",
+        "clock",
+        "telemetry",
+        "journal",
+    ],
+    &["registry"],
+    &["limiter"],
+    &["procedure_actor"],
+    &["supervisor"],
+    &["testkit"],
+];
+
+/// Layers of the facade.
+pub(crate) const FACADE: &[&[&str]] = &[
+    &["handle", "executor"],
+    &["sequence", "definition"],
+    &["dashboard", "testkit"],
+    &["demo", "cli"],
+    &["main"],
+];
+
+/// Names of the three packages that each may write.
+pub(crate) const PACKAGES: &[(&str, &[&str])] = &[
+    ("actors/kernel/src", &[]),
+    ("actors/src", &["procession_kernel"]),
+    ("src", &["procession_actors", "procession_kernel"]),
+];
+
+/// Names that only the files and folders given may write, below the folder given.
+pub(crate) const ONLY_IN: &[(&str, &str, &[&str])] = &[
+    (
+        "fjall",
+        "actors/src",
+        &["actors/src/journal/fjall.rs", "actors/src/journal/fjall/"],
+    ),
+    ("rmp_serde", "actors/src", &["actors/src/journal/codec.rs"]),
+    ("fjall", "src", &[]),
+    ("rmp_serde", "src", &[]),
+];
+
+/// Names that the kernel never writes: it is arithmetic.
+pub(crate) const NOT_IN_KERNEL: &[&str] = &[
+    "actix",
+    "actix_rt",
+    "tokio",
+    "futures",
+    "fjall",
+    "async",
+    "await",
+    "fs",
+    "net",
+    "thread",
+    "env",
+    "Instant",
+    "SystemTime",
+    "HashMap",
+    "HashSet",
+    "Mutex",
+    "RwLock",
+];
+
+/// Longest file that needs no reason.
+pub(crate) const LONGEST: usize = 500;
+
+/// Files that may be longer, each with its reason.
+pub(crate) const LONGER: &[(&str, &str)] = &[];
+
+/// Files without `unwrap`'s ban: where tests live.
+pub(crate) const TEST_FOLDERS: &[&str] = &[
+    "tests/",
+    "benches/",
+    "actors/tests/",
+    "actors/kernel/tests/",
+];
+
+/// Tags of the change log.
+pub(crate) const TAGS: &[&str] = &["[feat]", "[fix]", "[perf]", "[api]", "[format]", "[msrv]"];
+
+/// Headings of a decision.
+pub(crate) const HEADINGS: &[&str] = &["## Context", "## Choice", "## Cost"];
+
+/// Lines of the README's example, at most.
+pub(crate) const EXAMPLE_LINES: usize = 50;
