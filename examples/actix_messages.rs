@@ -23,18 +23,27 @@ impl Procedure for Square {
     fn first(&self) -> Self::Stage {}
 
     async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        let square = self.0.checked_mul(self.0).ok_or_else(|| StageError::fail("too large to square"))?;
+        let square = self
+            .0
+            .checked_mul(self.0)
+            .ok_or_else(|| StageError::fail("too large to square"))?;
         Ok(Step::Done(square))
     }
 }
 
 #[actix_rt::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let executor = Executor::builder("data/actix_messages").register::<Square>(()).start().await?;
+    let executor = Executor::builder("data/actix_messages")
+        .register::<Square>(())
+        .start()
+        .await?;
     let supervisor = executor.supervisor();
 
     // The first `?` is the mailbox's, the second the engine's answer.
-    let two = SetLimit { key: Square::KIND.to_owned(), limit: Some(2) };
+    let two = SetLimit {
+        key: Square::KIND.to_owned(),
+        limit: Some(2),
+    };
     supervisor.send(two).await??;
     let id = supervisor.send(Submit::new(&Square(12))?).await??;
     let outcome = supervisor.send(AwaitOutcome(id)).await??;

@@ -37,16 +37,18 @@ impl Procedure for BookTrip {
         TripStage::BookAll
     }
 
-    async fn execute(
-        &mut self,
-        stage: TripStage,
-        cx: &mut StageContext<'_, Self>,
-    ) -> Result<Step<Self>, StageError> {
+    async fn execute(&mut self, stage: TripStage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         match stage {
             TripStage::BookAll => {
                 // One at a time, so that the order of the undos shows.
-                let children = self.wishes.iter().try_fold(Children::new(), Children::and_compensated)?;
-                Ok(Step::Spawn { children: children.width(1), then: TripStage::Confirm })
+                let children = self
+                    .wishes
+                    .iter()
+                    .try_fold(Children::new(), Children::and_compensated)?;
+                Ok(Step::Spawn {
+                    children: children.width(1),
+                    then: TripStage::Confirm,
+                })
             }
             TripStage::Confirm => {
                 let mut total = 0;
@@ -98,8 +100,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .start()
         .await?;
     let wishes = [("flight", 300), ("hotel", 200), ("car", 100)];
-    let wishes = wishes.map(|(place, price)| Book { place: place.to_owned(), price });
-    let handle = executor.submit(BookTrip { wishes: wishes.to_vec() }).await?;
+    let wishes = wishes.map(|(place, price)| Book {
+        place: place.to_owned(),
+        price,
+    });
+    let handle = executor
+        .submit(BookTrip {
+            wishes: wishes.to_vec(),
+        })
+        .await?;
     match handle.outcome().await {
         Ok(total) => println!("{} is booked for {total}", handle.id()),
         Err(error) => println!("{} was not booked: {error}", handle.id()),

@@ -68,6 +68,16 @@ impl Procedure for Order {
     }
 }
 
+/// Where an order stands.
+#[derive(Serialize)]
+struct Answer {
+    id: String,
+    state: String,
+    stage: String,
+    outcome: Option<String>,
+    cause: Option<String>,
+}
+
 type Engine = web::Data<Addr<Supervisor>>;
 
 async fn submit(engine: Engine, order: web::Json<Order>) -> HttpResponse {
@@ -92,16 +102,24 @@ async fn show(engine: Engine, id: web::Path<String>) -> HttpResponse {
     }
 }
 
-async fn ask(engine: &Addr<Supervisor>, id: ProcedureId) -> Result<serde_json::Value, AskError> {
+async fn ask(engine: &Addr<Supervisor>, id: ProcedureId) -> Result<Answer, AskError> {
     let stopped = |_| AskError::Stopped;
     let status = engine.send(Query(id)).await.map_err(stopped)??;
-    let mut answer = json!({ "id": id.to_string(), "state": status.state.to_string(), "stage": status.stage });
-    if status.ended.is_some() {
-        let outcome = engine.send(AwaitOutcome(id)).await.map_err(stopped)??;
-        answer["outcome"] = json!(outcome.output::<String>()?);
-        answer["cause"] = json!(outcome.cause.map(|cause| cause.text));
-    }
-    Ok(answer)
+    let (outcome, cause) = match status.ended {
+        None => (None, None),
+        Some(_) => {
+            let ended = engine.send(AwaitOutcome(id)).await.map_err(stopped)??;
+            (ended.output()?, ended.cause.map(|cause| cause.text))
+        }
+    };
+    let (state, stage) = (status.state.to_string(), status.stage);
+    Ok(Answer {
+        id: id.to_string(),
+        state,
+        stage,
+        outcome,
+        cause,
+    })
 }
 
 fn refuse_submission(error: &SubmitError) -> HttpResponse {
@@ -130,9 +148,22 @@ async fn main() -> Result<(), Box<dyn Error>> {
             .route("/orders", web::post().to(submit))
             .route("/orders/{id}", web::get().to(show))
     });
+    // On a signal the server would stop the whole actix system, and the engine
+    // with it, before it could drain. So the signal is ours, and the order too.
+    let server = server.disable_signals().bind(("127.0.0.1", 8080))?.workers(1).run();
+    let stop = server.handle();
+    actix_rt::spawn(async move {
+        match actix_rt::signal::ctrl_c().await {
+            Ok(()) => stop.stop(true).await,
+            Err(error) => println!("Ctrl-C will not be noticed: {error}"),
+        }
+    });
     println!("orders are taken at http://localhost:8080/orders; Ctrl-C stops");
-    server.bind(("127.0.0.1", 8080))?.workers(1).run().await?;
+    server.await?;
     let report = executor.drain(Duration::from_secs(10)).await?;
-    println!("drained: {} finished, {} go on at the next start", report.finished, report.left);
+    println!(
+        "drained: {} finished, {} go on at the next start",
+        report.finished, report.left
+    );
     Ok(())
 }

@@ -11,11 +11,11 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_actors::messages::{
-    Abort, Acknowledge, AwaitOutcome, Drain, History, Limits, List, Query, Resume, RetryUndo, SendSignal, SetLimit, SkipUndo,
-    Submit, Subscribe, TakeSnapshot, Tree,
-};
 use procession_actors::journal::{Space, codec};
+use procession_actors::messages::{
+    Abort, Acknowledge, AwaitOutcome, Drain, History, Limits, List, Query, Resume, RetryUndo, SendSignal, SetLimit,
+    SkipUndo, Submit, Subscribe, TakeSnapshot, Tree,
+};
 use procession_actors::view::{DrainReport, Feed, ListFilter, Outcome, Page, Snapshot, Status};
 use procession_actors::{AskError, Engine, Procedure, ReadError, SubmitError, Supervisor};
 use procession_kernel::{AbortAnswer, HistoryEntry, Key, LimitUse, ProcedureId};
@@ -65,13 +65,22 @@ impl Executor {
     /// Submits a procedure. Await the result: it is there once the procedure is durable.
     #[must_use = "a submission does nothing until it is awaited"]
     pub fn submit<P: Procedure>(&self, procedure: P) -> Submission<P> {
-        Submission { executor: self.clone(), procedure, key: None, priority: None }
+        Submission {
+            executor: self.clone(),
+            procedure,
+            key: None,
+            priority: None,
+        }
     }
 
     /// Gives the handle of a procedure that was submitted before.
     #[must_use]
     pub fn handle<P: Procedure>(&self, id: ProcedureId) -> Handle<P> {
-        Handle { executor: self.clone(), id, procedure: PhantomData }
+        Handle {
+            executor: self.clone(),
+            id,
+            procedure: PhantomData,
+        }
     }
 
     async fn ask<M, T>(&self, message: M) -> Result<T, AskError>
@@ -136,7 +145,12 @@ impl Executor {
     ///
     /// [`AskError::Finished`] if it has ended, [`AskError::Unknown`] if it is not known.
     pub async fn abort(&self, id: ProcedureId, who: &str, why: &str) -> Result<AbortAnswer, AskError> {
-        self.ask(Abort { id, who: who.to_owned(), why: why.to_owned() }).await
+        self.ask(Abort {
+            id,
+            who: who.to_owned(),
+            why: why.to_owned(),
+        })
+        .await
     }
 
     /// Sends a signal; gives its number once it is durable. A sender that got no
@@ -145,7 +159,13 @@ impl Executor {
     /// # Errors
     ///
     /// [`AskError::Finished`] if the procedure has ended, [`AskError::Unknown`] if it is not known.
-    pub async fn signal<T: Serialize>(&self, id: ProcedureId, name: &str, payload: &T, key: Option<&str>) -> Result<u32, AskError> {
+    pub async fn signal<T: Serialize>(
+        &self,
+        id: ProcedureId,
+        name: &str,
+        payload: &T,
+        key: Option<&str>,
+    ) -> Result<u32, AskError> {
         let mut signal = SendSignal::new(id, name, payload)?;
         if let Some(key) = key {
             signal = signal.key(key);
@@ -168,7 +188,11 @@ impl Executor {
     ///
     /// [`AskError`] if the engine has stopped or its journal has failed.
     pub async fn set_limit(&self, key: &str, limit: Option<u32>) -> Result<(), AskError> {
-        self.ask(SetLimit { key: key.to_owned(), limit }).await
+        self.ask(SetLimit {
+            key: key.to_owned(),
+            limit,
+        })
+        .await
     }
 
     /// Tells how every limit stands.
@@ -186,7 +210,12 @@ impl Executor {
     ///
     /// [`AskError::NotNow`] if the rollback has not failed.
     pub async fn retry_undo(&self, id: ProcedureId, who: &str, why: &str) -> Result<(), AskError> {
-        self.ask(RetryUndo { id, who: who.to_owned(), why: why.to_owned() }).await
+        self.ask(RetryUndo {
+            id,
+            who: who.to_owned(),
+            why: why.to_owned(),
+        })
+        .await
     }
 
     /// Skips an undo that has used up its attempts.
@@ -195,7 +224,12 @@ impl Executor {
     ///
     /// [`AskError::NotNow`] if the rollback has not failed.
     pub async fn skip_undo(&self, id: ProcedureId, who: &str, why: &str) -> Result<(), AskError> {
-        self.ask(SkipUndo { id, who: who.to_owned(), why: why.to_owned() }).await
+        self.ask(SkipUndo {
+            id,
+            who: who.to_owned(),
+            why: why.to_owned(),
+        })
+        .await
     }
 
     /// Resumes a procedure that was paused as poison.
@@ -204,7 +238,12 @@ impl Executor {
     ///
     /// [`AskError::NotNow`] if it is not paused.
     pub async fn resume(&self, id: ProcedureId, who: &str, why: &str) -> Result<(), AskError> {
-        self.ask(Resume { id, who: who.to_owned(), why: why.to_owned() }).await
+        self.ask(Resume {
+            id,
+            who: who.to_owned(),
+            why: why.to_owned(),
+        })
+        .await
     }
 
     /// Follows every committed change, in commit order.
@@ -231,7 +270,11 @@ impl Executor {
     ///
     /// [`ReadError`] if the store cannot be read, or the value is not of this type.
     pub async fn get<T: DeserializeOwned>(&self, space: &str, key: impl AsRef<[u8]>) -> Result<Option<T>, ReadError> {
-        let bytes = self.engine.reader().get(Space::User(Key::from(space)), key.as_ref().to_vec()).await?;
+        let bytes = self
+            .engine
+            .reader()
+            .get(Space::User(Key::from(space)), key.as_ref().to_vec())
+            .await?;
         Ok(bytes.map(|bytes| codec::decode_user(&bytes)).transpose()?)
     }
 
@@ -240,7 +283,11 @@ impl Executor {
     /// # Errors
     ///
     /// [`ReadError`] if the store cannot be read, or a value is not of this type.
-    pub async fn scan<T: DeserializeOwned>(&self, space: &str, prefix: impl AsRef<[u8]>) -> Result<Vec<(Vec<u8>, T)>, ReadError> {
+    pub async fn scan<T: DeserializeOwned>(
+        &self,
+        space: &str,
+        prefix: impl AsRef<[u8]>,
+    ) -> Result<Vec<(Vec<u8>, T)>, ReadError> {
         self.engine.reader().scan_user(space, prefix.as_ref()).await
     }
 

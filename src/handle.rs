@@ -20,7 +20,11 @@ pub struct Handle<P: Procedure> {
 
 impl<P: Procedure> Clone for Handle<P> {
     fn clone(&self) -> Self {
-        Self { executor: self.executor.clone(), id: self.id, procedure: PhantomData }
+        Self {
+            executor: self.executor.clone(),
+            id: self.id,
+            procedure: PhantomData,
+        }
     }
 }
 
@@ -93,9 +97,10 @@ impl<P: Procedure> Handle<P> {
 
 fn output<P: Procedure>(outcome: Outcome) -> Result<P::Output, ProcedureError> {
     match (outcome.state, outcome.cause.clone()) {
-        (ProcedureState::RolledBack, Some(cause)) => {
-            Err(ProcedureError::RolledBack { cause, not_undone: outcome.not_undone })
-        }
+        (ProcedureState::RolledBack, Some(cause)) => Err(ProcedureError::RolledBack {
+            cause,
+            not_undone: outcome.not_undone,
+        }),
         (ProcedureState::Failed, Some(cause)) => Err(ProcedureError::Failed { cause }),
         (
             ProcedureState::Success

@@ -77,16 +77,14 @@ pub use noop::Noop;
 pub use procession_actors::journal::fjall::SyncMode;
 pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_store_rate};
 pub use procession_actors::offline::Offline;
-pub use procession_actors::view::{
-    Change, DrainReport, Feed, ListFilter, Outcome, Page, Recovered, Snapshot, Status,
-};
+pub use procession_actors::view::{Change, DrainReport, Feed, ListFilter, Outcome, Page, Recovered, Snapshot, Status};
 pub use procession_actors::{
-    AskError, ChildOutcome, Children, CodecError, Fence, JoinVerdict, Procedure, ReadError, Signal, StageContext, StageError,
-    StartError, Step, StoreError, SubmitError, Supervisor, Token,
+    AskError, ChildOutcome, Children, CodecError, Fence, JoinVerdict, Procedure, ReadError, Signal, StageContext,
+    StageError, StartError, Step, StoreError, SubmitError, Supervisor, Token,
 };
 pub use procession_kernel::{
-    AbortAnswer, Cause, CauseKind, Ending, Epoch, HistoryEntry, JoinPolicy, Key, Kind, LimitKey, LimitUse, NotUndone, OnFailure,
-    ProcedureId, ProcedureState, RetryPolicy, Seq, Timestamp, WaitReason,
+    AbortAnswer, Cause, CauseKind, Ending, Epoch, HistoryEntry, JoinPolicy, Key, Kind, LimitKey, LimitUse, NotUndone,
+    OnFailure, ProcedureId, ProcedureState, RetryPolicy, Seq, Timestamp, WaitReason,
 };
 
 /// Every message that the supervisor takes.

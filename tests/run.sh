@@ -2,7 +2,7 @@
 # Installs what the tests need, and passes them all: format, clippy, tests, doc
 # tests, rustdoc, examples, and the demo, run once and then killed three times.
 #
-# One command, no input. Root is needed only where a C linker is missing.
+# One command, no input. Root is needed only where a C linker or Python is missing.
 # Every step says its name and how long it took; the first that fails ends the run.
 # One target directory serves all steps: clippy and rustdoc share the checked
 # dependencies, tests and examples the built ones, and only the demo is a release build.
@@ -61,27 +61,26 @@ find_cargo() {
     cargo --version
 }
 
-# Rust links with the C compiler; all else that the tests need comes with cargo.
-find_linker() {
-    if command -v cc >/dev/null; then
-        cc --version | head -n 1
+# Rust links with the C compiler, and tests/kills.sh compares with Python; all
+# else that the tests need comes with cargo.
+find_tools() {
+    local missing=()
+    command -v cc >/dev/null || missing+=(gcc libc6-dev)
+    command -v python3 >/dev/null || missing+=(python3)
+    if ((${#missing[@]} == 0)); then
         return
-    fi
-    if ! command -v apt-get >/dev/null; then
-        echo "cc was not found: install a C compiler, then run this again" >&2
-        return 1
     fi
     local as_root=()
     if ((EUID != 0)); then
-        command -v sudo >/dev/null && sudo -n true 2>/dev/null || {
-            echo "cc was not found: run 'apt-get install gcc libc6-dev' as root, then run this again" >&2
-            return 1
-        }
         as_root=(sudo -n)
+    fi
+    if ! command -v apt-get >/dev/null || ! "${as_root[@]}" true 2>/dev/null; then
+        echo "missing: ${missing[*]}; install these (on Debian: apt-get install ${missing[*]}), then run this again" >&2
+        return 1
     fi
     "${as_root[@]}" apt-get update -q &&
         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
-            apt-get install -y -q --no-install-recommends gcc libc6-dev
+            apt-get install -y -q --no-install-recommends "${missing[@]}"
 }
 
 document() {
@@ -102,7 +101,7 @@ run_demo() {
 }
 
 step "cargo, rustfmt and clippy are there" find_cargo
-step "a linker is there" find_linker
+step "a linker and Python are there" find_tools
 step "format" cargo fmt --all --check
 step "clippy, warnings as errors" cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 step "tests: unit, integration, documentation" cargo test --locked --workspace --all-features

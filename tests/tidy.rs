@@ -13,9 +13,7 @@ mod tables;
 
 use std::fs;
 
-use reading::{
-    Checked, Source, check, code, lines_naming, root, rust_below, rust_block, sources, verdict,
-};
+use reading::{Checked, Source, check, code, lines_naming, root, rust_below, rust_block, sources, verdict};
 use rules::*;
 use tables::*;
 
@@ -52,8 +50,7 @@ fn only_the_journal_names_its_store_and_its_codec() -> Checked {
                         && !line.contains(&format!("::{name}::"))
                         && !line.starts_with("mod ")
                 });
-                used.map(|(at, _)| format!("{}:{at}", source.path))
-                    .collect()
+                used.map(|(at, _)| format!("{}:{at}", source.path)).collect()
             },
         )?;
     }
@@ -81,11 +78,7 @@ fn packages_import_downward() -> Checked {
 
 #[test]
 fn modules_import_downward() -> Checked {
-    for (folder, layers) in [
-        ("actors/kernel/src", KERNEL),
-        ("actors/src", ACTORS),
-        ("src", FACADE),
-    ] {
+    for (folder, layers) in [("actors/kernel/src", KERNEL), ("actors/src", ACTORS), ("src", FACADE)] {
         check(
             &format!(
                 "{folder}: a module uses its own layer and those before it (tables in tests/tidy/tables.rs); turn the import round"
@@ -121,9 +114,7 @@ fn modules_have_names() -> Checked {
 #[test]
 fn files_stay_short() -> Checked {
     check(
-        &format!(
-            "files have up to {LONGEST} lines; split at an idea, or give a reason in tests/tidy/tables.rs"
-        ),
+        &format!("files have up to {LONGEST} lines; split at an idea, or give a reason in tests/tidy/tables.rs"),
         &sources(&["rs"])?,
         wrong_length,
     )
@@ -208,22 +199,13 @@ fn decisions_are_numbered_and_complete() -> Checked {
 fn the_readme_shows_the_example_that_runs() -> Checked {
     let page = fs::read_to_string(root().join("README.md"))?;
     let example = fs::read_to_string(root().join("examples/hello.rs"))?;
-    let shown = rust_block(&page)
-        .ok_or("README.md has no block of Rust; copy examples/hello.rs into one")?;
+    let shown = rust_block(&page).ok_or("README.md has no block of Rust; copy examples/hello.rs into one")?;
     if shown != example {
-        return Err(
-            "README.md and examples/hello.rs differ; copy the example into the README".into(),
-        );
+        return Err("README.md and examples/hello.rs differ; copy the example into the README".into());
     }
-    let lines = example
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .count();
+    let lines = example.lines().filter(|line| !line.trim().is_empty()).count();
     if lines > EXAMPLE_LINES {
-        return Err(format!(
-            "examples/hello.rs has {lines} lines; a newcomer reads {EXAMPLE_LINES}"
-        )
-        .into());
+        return Err(format!("examples/hello.rs has {lines} lines; a newcomer reads {EXAMPLE_LINES}").into());
     }
     Ok(())
 }
@@ -295,14 +277,8 @@ fn every_rule_can_fail() {
         concat!("std::thread::", "sleep(day)"),
     )));
     bad(wrong_words(&source("a.sh", concat!("cd /wo", "rk/x"))));
-    bad(wrong_unwraps(&source(
-        "src/a.rs",
-        concat!("a.unw", "rap()"),
-    )));
-    good(wrong_unwraps(&source(
-        "tests/a.rs",
-        concat!("a.unw", "rap()"),
-    )));
+    bad(wrong_unwraps(&source("src/a.rs", concat!("a.unw", "rap()"))));
+    good(wrong_unwraps(&source("tests/a.rs", concat!("a.unw", "rap()"))));
     bad(wrong_comments(&source("a.rs", "// let a = b();")));
     bad(wrong_kernel_manifest(
         "[dependencies]\nserde.workspace = true\ntokio = \"1\"\n[lints]\n",
@@ -336,8 +312,5 @@ fn every_rule_can_fail() {
         "",
         "pub fn name(&self) {\n  Self::Meta => \"meta\".to_owned(),\n    }",
     ));
-    assert_eq!(
-        rust_block("text\n```rust\nfn main() {}\n```\n"),
-        Some("fn main() {}\n")
-    );
+    assert_eq!(rust_block("text\n```rust\nfn main() {}\n```\n"), Some("fn main() {}\n"));
 }

@@ -104,7 +104,13 @@ pub struct StageContext<'a, P: Procedure> {
 
 impl<'a, P: Procedure> StageContext<'a, P> {
     pub(crate) fn new(facts: &'a CallFacts, host: &'a Host, env: &'a P::Env) -> Self {
-        Self { facts, host, env, writes: Vec::new(), births: Vec::new() }
+        Self {
+            facts,
+            host,
+            env,
+            writes: Vec::new(),
+            births: Vec::new(),
+        }
     }
 
     /// Gives the environment that the host registered the kind with.
@@ -173,20 +179,37 @@ impl<'a, P: Procedure> StageContext<'a, P> {
     ///
     /// # Errors
     ///
-    /// [`CodecError`] if the value cannot be encoded.
+    /// [`CodecError`] if the value cannot be encoded, if the keyspace's name is
+    /// empty or over 100 bytes, or if the key is empty or over 65,535 bytes.
     pub fn put<T: Serialize>(&mut self, space: &str, key: impl AsRef<[u8]>, value: &T) -> Result<(), CodecError> {
+        let key = key.as_ref();
+        if !can_exist(space, key) {
+            let why = format!(
+                "the name has {} bytes of 1 to {USER_SPACE_MAX}, the key {} of 1 to {USER_KEY_MAX}",
+                space.len(),
+                key.len()
+            );
+            return Err(CodecError { what: "the value cannot be stored under this name and key", why });
+        }
         let value = codec::encode_user(value)?;
-        self.write(space, key.as_ref(), Some(value.as_slice().to_vec()));
+        self.write(space, key, Some(value.as_slice().to_vec()));
         Ok(())
     }
 
     /// Deletes a value of user data in this stage's own commit.
     pub fn delete(&mut self, space: &str, key: impl AsRef<[u8]>) {
-        self.write(space, key.as_ref(), None);
+        // Where nothing can be, there is nothing to delete.
+        if can_exist(space, key.as_ref()) {
+            self.write(space, key.as_ref(), None);
+        }
     }
 
     fn write(&mut self, space: &str, key: &[u8], value: Option<Vec<u8>>) {
-        self.writes.push(UserWrite { space: Key::from(space), key: key.to_vec(), value });
+        self.writes.push(UserWrite {
+            space: Key::from(space),
+            key: key.to_vec(),
+            value,
+        });
     }
 
     /// Reads a value of user data: this stage's own write, or the last committed one.
@@ -203,7 +226,12 @@ impl<'a, P: Procedure> StageContext<'a, P> {
             .find(|write| write.space.as_str() == space && write.key == key);
         let bytes = match own {
             Some(write) => write.value.clone(),
-            None => self.host.reader.get(Space::User(Key::from(space)), key.to_vec()).await?,
+            None => {
+                self.host
+                    .reader
+                    .get(Space::User(Key::from(space)), key.to_vec())
+                    .await?
+            }
         };
         Ok(bytes.map(|bytes| codec::decode_user(&bytes)).transpose()?)
     }
@@ -214,7 +242,11 @@ impl<'a, P: Procedure> StageContext<'a, P> {
     /// # Errors
     ///
     /// [`ReadError`] if the store cannot be read, or a value is not of this type.
-    pub async fn scan<T: DeserializeOwned>(&self, space: &str, prefix: impl AsRef<[u8]>) -> Result<Vec<(Vec<u8>, T)>, ReadError> {
+    pub async fn scan<T: DeserializeOwned>(
+        &self,
+        space: &str,
+        prefix: impl AsRef<[u8]>,
+    ) -> Result<Vec<(Vec<u8>, T)>, ReadError> {
         self.host.reader.scan_user(space, prefix.as_ref()).await
     }
 
@@ -245,4 +277,15 @@ impl<'a, P: Procedure> StageContext<'a, P> {
             .await
             .map_err(|_| crate::StageError::retry("blocking work panicked"))
     }
+}
+
+/// Longest name of a user keyspace, in bytes: it is part of a file's name.
+const USER_SPACE_MAX: usize = 100;
+/// Longest key of user data, in bytes: what the embedded store takes.
+const USER_KEY_MAX: usize = 65_535;
+
+/// Tells whether user data can stand under this name and key. A store that met
+/// another would fail, and take the engine with it.
+fn can_exist(space: &str, key: &[u8]) -> bool {
+    (1..=USER_SPACE_MAX).contains(&space.len()) && (1..=USER_KEY_MAX).contains(&key.len())
 }

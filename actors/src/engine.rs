@@ -85,7 +85,11 @@ impl Engine {
     ///
     /// [`StartError`] if the store cannot be taken or read, or if its contents
     /// forbid the start.
-    pub async fn start(store: Arc<dyn JournalStore>, registry: Registry, settings: Settings) -> Result<Self, StartError> {
+    pub async fn start(
+        store: Arc<dyn JournalStore>,
+        registry: Registry,
+        settings: Settings,
+    ) -> Result<Self, StartError> {
         if let Some(kind) = registry.twice() {
             return Err(StartError::KindTwice { kind: kind.clone() });
         }
@@ -97,12 +101,20 @@ impl Engine {
         };
         let loaded = recovery::load(Arc::clone(&store), rules, Arc::clone(&settings.clock)).await?;
         if settings.strict && !loaded.report.quarantined.is_empty() {
-            let families = loaded.report.quarantined.iter().map(|(family, why)| format!("{family} ({why})")).collect();
+            let families = loaded
+                .report
+                .quarantined
+                .iter()
+                .map(|(family, why)| format!("{family} ({why})"))
+                .collect();
             return Err(StartError::NoCode { families });
         }
         let reader = Reader::new(&store);
         let supervisor = place(store, loaded, registry, &settings, reader.clone());
-        let opened = supervisor.send(Open).await.map_err(|error| StartError::Thread(error.to_string()))?;
+        let opened = supervisor
+            .send(Open)
+            .await
+            .map_err(|error| StartError::Thread(error.to_string()))?;
         opened.map_err(StartError::Journal)?;
         Ok(Self { supervisor, reader })
     }
@@ -120,11 +132,21 @@ impl Engine {
     }
 }
 
-fn place(store: Arc<dyn JournalStore>, loaded: Loaded, registry: Registry, settings: &Settings, reader: Reader) -> Addr<Supervisor> {
+fn place(
+    store: Arc<dyn JournalStore>,
+    loaded: Loaded,
+    registry: Registry,
+    settings: &Settings,
+    reader: Reader,
+) -> Addr<Supervisor> {
     let (home, journal, workers) = match settings.placement {
         Placement::Threads(workers) => {
             let arbiters = (0..workers.max(1)).map(|_| Arbiter::new().handle()).collect();
-            (Arbiter::new().handle(), Arbiter::new().handle(), Workers::owned(arbiters))
+            (
+                Arbiter::new().handle(),
+                Arbiter::new().handle(),
+                Workers::owned(arbiters),
+            )
         }
         Placement::Inline => {
             let here = Arbiter::current();
@@ -133,7 +155,11 @@ fn place(store: Arc<dyn JournalStore>, loaded: Loaded, registry: Registry, setti
     };
     let owned = matches!(settings.placement, Placement::Threads(_));
     let settings = settings.clone();
-    let own_threads = if owned { vec![home.clone(), journal.clone()] } else { Vec::new() };
+    let own_threads = if owned {
+        vec![home.clone(), journal.clone()]
+    } else {
+        Vec::new()
+    };
     Supervisor::start_in_arbiter(&home, move |ctx| {
         let me = ctx.address();
         let permits = permits(&settings, &loaded.kernel);
@@ -142,7 +168,17 @@ fn place(store: Arc<dyn JournalStore>, loaded: Loaded, registry: Registry, setti
         let owner = me.recipient();
         let journal = Journal::start_in_arbiter(&journal, move |_| Journal::new(store, owner));
         let registry = Arc::new(registry);
-        Supervisor::new(Parts { loaded, limited, limiter, journal, registry, workers, own_threads, settings, reader })
+        Supervisor::new(Parts {
+            loaded,
+            limited,
+            limiter,
+            journal,
+            registry,
+            workers,
+            own_threads,
+            settings,
+            reader,
+        })
     })
 }
 

@@ -17,7 +17,9 @@ pub struct CodecError {
 #[non_exhaustive]
 pub enum StoreError {
     /// Another engine has it.
-    #[error("the journal in {place} is in use by another engine{holder}; stop that one first, or use another directory")]
+    #[error(
+        "the journal in {place} is in use by another engine{holder}; stop that one first, or use another directory"
+    )]
     Held {
         /// Where the store is.
         place: String,
@@ -33,7 +35,9 @@ pub enum StoreError {
         why: String,
     },
     /// It was written by a newer release.
-    #[error("the journal in {place} has format {found}, and this release reads up to {known}; use the release that wrote it")]
+    #[error(
+        "the journal in {place} has format {found}, and this release reads up to {known}; use the release that wrote it"
+    )]
     Newer {
         /// Where the store is.
         place: String,
@@ -115,8 +119,18 @@ pub enum SubmitError {
         /// What it stands for.
         id: ProcedureId,
     },
+    /// The key cannot be stored.
+    #[error("an idempotency key has 1 to {limit} bytes, and this one has {size}; use a digest of it")]
+    BadKey {
+        /// Size in bytes.
+        size: usize,
+        /// Limit in bytes.
+        limit: usize,
+    },
     /// The value is too large.
-    #[error("the payload of {size} bytes is over the limit of {limit}; store it elsewhere and submit its name, or raise the limit")]
+    #[error(
+        "the payload of {size} bytes is over the limit of {limit}; store it elsewhere and submit its name, or raise the limit"
+    )]
     TooLarge {
         /// Size in bytes.
         size: usize,

@@ -54,7 +54,11 @@ pub(crate) struct Journal {
 
 impl Journal {
     pub(crate) fn new(store: Arc<dyn JournalStore>, owner: Recipient<Appended>) -> Self {
-        Self { store, owner, poisoned: None }
+        Self {
+            store,
+            owner,
+            poisoned: None,
+        }
     }
 }
 

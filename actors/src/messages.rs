@@ -30,7 +30,10 @@ impl Submit {
     ///
     /// [`CodecError`] if the value cannot be encoded.
     pub fn new<P: Procedure>(procedure: &P) -> Result<Self, CodecError> {
-        Ok(Self { birth: birth_of(procedure)?, key: None })
+        Ok(Self {
+            birth: birth_of(procedure)?,
+            key: None,
+        })
     }
 
     /// Sets the idempotency key: the same key and value give the same id, and one run.
@@ -119,7 +122,12 @@ impl SendSignal {
     ///
     /// [`CodecError`] if the payload cannot be encoded.
     pub fn new<T: Serialize>(id: ProcedureId, name: impl Into<String>, payload: &T) -> Result<Self, CodecError> {
-        Ok(Self { id, name: name.into(), payload: codec::encode_user(payload)?, key: None })
+        Ok(Self {
+            id,
+            name: name.into(),
+            payload: codec::encode_user(payload)?,
+            key: None,
+        })
     }
 
     /// Sets the key by which a repeat is recognised.
@@ -201,4 +209,3 @@ pub struct Drain {
     /// How long running stages may take.
     pub deadline: Duration,
 }
-

@@ -1,5 +1,5 @@
-//! Reading a closed journal: the store is held while it is read, no epoch is
-//! taken, and nothing is written.
+//! Reading a closed journal: the store is held while it is read, and no epoch is
+//! taken. Opening it does what every opening does: a torn tail is cut off.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,6 +23,10 @@ impl Offline {
     ///
     /// [`StoreError`] if an engine holds it, or if it is damaged or missing.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
+        if !FjallStore::exists(directory) {
+            let place = directory.display().to_string();
+            return Err(StoreError::Io { place, why: "there is no journal in it".to_owned() });
+        }
         let store: Arc<dyn JournalStore> = Arc::new(FjallStore::open(directory, SyncMode::Data)?);
         let reader = Reader::new(&store);
         Ok(Self { _store: store, reader })
@@ -33,7 +37,11 @@ impl Offline {
     /// # Errors
     ///
     /// [`ReadError`] if the store cannot be read, or a value is not of this type.
-    pub async fn scan<T: DeserializeOwned>(&self, space: &str, prefix: impl AsRef<[u8]>) -> Result<Vec<(Vec<u8>, T)>, ReadError> {
+    pub async fn scan<T: DeserializeOwned>(
+        &self,
+        space: &str,
+        prefix: impl AsRef<[u8]>,
+    ) -> Result<Vec<(Vec<u8>, T)>, ReadError> {
         self.reader.scan_user(space, prefix.as_ref()).await
     }
 }

@@ -57,13 +57,21 @@ pub(crate) struct ProcedureActor {
 
 impl ProcedureActor {
     pub(crate) fn new(stored: Stored, registry: Arc<Registry>, host: Host, supervisor: Recipient<Report>) -> Self {
-        Self { stored, running: None, registry, host, supervisor }
+        Self {
+            stored,
+            running: None,
+            registry,
+            host,
+            supervisor,
+        }
     }
 
     fn revive(&mut self) -> Result<Box<dyn Running>, String> {
         match self.running.take() {
             Some(running) => Ok(running),
-            None => self.registry.revive(&self.stored.kind, &self.stored.payload, self.stored.version),
+            None => self
+                .registry
+                .revive(&self.stored.kind, &self.stored.payload, self.stored.version),
         }
     }
 }
@@ -100,6 +108,7 @@ async fn perform(id: ProcedureId, call: Call, running: &mut dyn Running, host: &
             let report = StageEnded {
                 id,
                 run,
+                epoch: facts.fence.epoch,
                 begun,
                 ended: host.clock.now(),
                 outcome: did.outcome,

@@ -24,14 +24,29 @@ pub(crate) struct Did<T> {
 
 impl<T> Did<T> {
     const fn nothing(outcome: T) -> Self {
-        Self { outcome, payload: None, writes: Vec::new(), submitted: Vec::new() }
+        Self {
+            outcome,
+            payload: None,
+            writes: Vec::new(),
+            submitted: Vec::new(),
+        }
     }
 }
 
 /// A procedure of any kind, revived on a worker.
 pub(crate) trait Running {
-    fn execute<'a>(&'a mut self, stage: &'a Blob, facts: &'a CallFacts, host: &'a Host) -> LocalBoxFuture<'a, Did<StageOutcome>>;
-    fn rollback<'a>(&'a mut self, stage: &'a Blob, facts: &'a CallFacts, host: &'a Host) -> LocalBoxFuture<'a, Did<Result<(), String>>>;
+    fn execute<'a>(
+        &'a mut self,
+        stage: &'a Blob,
+        facts: &'a CallFacts,
+        host: &'a Host,
+    ) -> LocalBoxFuture<'a, Did<StageOutcome>>;
+    fn rollback<'a>(
+        &'a mut self,
+        stage: &'a Blob,
+        facts: &'a CallFacts,
+        host: &'a Host,
+    ) -> LocalBoxFuture<'a, Did<Result<(), String>>>;
     fn join(&mut self, stage: &Blob, outcomes: &[ChildOutcome]) -> JoinRuling;
 }
 
@@ -70,7 +85,10 @@ impl Registry {
     }
 
     pub(crate) fn rules(&self) -> BTreeMap<Kind, KindRules> {
-        self.kinds.iter().map(|(kind, registered)| (kind.clone(), registered.rules.clone())).collect()
+        self.kinds
+            .iter()
+            .map(|(kind, registered)| (kind.clone(), registered.rules.clone()))
+            .collect()
     }
 
     pub(crate) fn revive(&self, kind: &Kind, payload: &Blob, version: u16) -> Result<Box<dyn Running>, String> {
@@ -83,9 +101,17 @@ impl Registry {
 
 fn revive<P: Procedure>(payload: &Blob, version: u16, env: P::Env) -> Result<Box<dyn Running>, String> {
     if version != P::VERSION {
-        return Err(format!("its payload has version {version}, and the code of \"{}\" reads {}", P::KIND, P::VERSION));
+        return Err(format!(
+            "its payload has version {version}, and the code of \"{}\" reads {}",
+            P::KIND,
+            P::VERSION
+        ));
     }
-    let mut typed = Typed::<P> { value: None, committed: payload.clone(), env };
+    let mut typed = Typed::<P> {
+        value: None,
+        committed: payload.clone(),
+        env,
+    };
     typed.value_mut().map_err(|error| error.to_string())?;
     Ok(Box::new(typed))
 }
@@ -101,8 +127,12 @@ impl<P: Procedure> Typed<P> {
     fn value_mut(&mut self) -> Result<&mut P, CodecError> {
         let value = match self.value.take() {
             Some(value) => value,
-            None => guarded("Deserialize", || codec::decode_user(self.committed.as_slice()))
-                .unwrap_or_else(|why| Err(CodecError { what: "the stored value cannot be read", why }))?,
+            None => guarded("Deserialize", || codec::decode_user(self.committed.as_slice())).unwrap_or_else(|why| {
+                Err(CodecError {
+                    what: "the stored value cannot be read",
+                    why,
+                })
+            })?,
         };
         Ok(self.value.insert(value))
     }
@@ -121,7 +151,11 @@ impl<P: Procedure> Typed<P> {
     async fn run_stage(&mut self, stage: &Blob, facts: &CallFacts, host: &Host) -> Did<StageOutcome> {
         let stage: P::Stage = match codec::decode_user(stage.as_slice()) {
             Ok(stage) => stage,
-            Err(error) => return Did::nothing(StageOutcome::Fail(format!("the stage is not one of this code: {error}"))),
+            Err(error) => {
+                return Did::nothing(StageOutcome::Fail(format!(
+                    "the stage is not one of this code: {error}"
+                )));
+            }
         };
         let env = self.env.clone();
         let mut cx = StageContext::<P>::new(facts, host, &env);
@@ -129,7 +163,9 @@ impl<P: Procedure> Typed<P> {
             Ok(value) => value,
             Err(error) => return Did::nothing(StageOutcome::Panicked(error.to_string())),
         };
-        let result = AssertUnwindSafe(async { value.execute(stage, &mut cx).await }).catch_unwind().await;
+        let result = AssertUnwindSafe(async { value.execute(stage, &mut cx).await })
+            .catch_unwind()
+            .await;
         let (writes, submitted) = (std::mem::take(&mut cx.writes), std::mem::take(&mut cx.births));
         drop(cx);
         let outcome = match result {
@@ -147,7 +183,12 @@ impl<P: Procedure> Typed<P> {
             return Did::nothing(outcome);
         }
         match self.changed() {
-            Ok(payload) => Did { outcome, payload, writes, submitted },
+            Ok(payload) => Did {
+                outcome,
+                payload,
+                writes,
+                submitted,
+            },
             Err(why) => {
                 self.value = None;
                 Did::nothing(StageOutcome::Panicked(why))
@@ -166,12 +207,21 @@ impl<P: Procedure> Typed<P> {
             Ok(value) => value,
             Err(error) => return Did::nothing(Err(error.to_string())),
         };
-        let result = AssertUnwindSafe(async { value.rollback(stage, &mut cx).await }).catch_unwind().await;
+        let result = AssertUnwindSafe(async { value.rollback(stage, &mut cx).await })
+            .catch_unwind()
+            .await;
         let writes = std::mem::take(&mut cx.writes);
         drop(cx);
         let failed = match result {
             Ok(Ok(())) => match self.changed() {
-                Ok(payload) => return Did { outcome: Ok(()), payload, writes, submitted: Vec::new() },
+                Ok(payload) => {
+                    return Did {
+                        outcome: Ok(()),
+                        payload,
+                        writes,
+                        submitted: Vec::new(),
+                    };
+                }
                 Err(why) => why,
             },
             Ok(Err(error)) => error.text().to_owned(),
@@ -183,11 +233,21 @@ impl<P: Procedure> Typed<P> {
 }
 
 impl<P: Procedure> Running for Typed<P> {
-    fn execute<'a>(&'a mut self, stage: &'a Blob, facts: &'a CallFacts, host: &'a Host) -> LocalBoxFuture<'a, Did<StageOutcome>> {
+    fn execute<'a>(
+        &'a mut self,
+        stage: &'a Blob,
+        facts: &'a CallFacts,
+        host: &'a Host,
+    ) -> LocalBoxFuture<'a, Did<StageOutcome>> {
         Box::pin(self.run_stage(stage, facts, host))
     }
 
-    fn rollback<'a>(&'a mut self, stage: &'a Blob, facts: &'a CallFacts, host: &'a Host) -> LocalBoxFuture<'a, Did<Result<(), String>>> {
+    fn rollback<'a>(
+        &'a mut self,
+        stage: &'a Blob,
+        facts: &'a CallFacts,
+        host: &'a Host,
+    ) -> LocalBoxFuture<'a, Did<Result<(), String>>> {
         Box::pin(self.run_undo(stage, facts, host))
     }
 
@@ -199,7 +259,9 @@ impl<P: Procedure> Running for Typed<P> {
         match ruled {
             Ok(Ok(JoinVerdict::Met)) => JoinRuling::Met,
             Ok(Ok(JoinVerdict::Pending)) => JoinRuling::Pending,
-            Ok(Ok(JoinVerdict::Unmeetable)) => JoinRuling::Unmeetable("the join rule says that it can no longer be met".to_owned()),
+            Ok(Ok(JoinVerdict::Unmeetable)) => {
+                JoinRuling::Unmeetable("the join rule says that it can no longer be met".to_owned())
+            }
             Ok(Err(panic)) => JoinRuling::Unmeetable(panic),
             Err(error) => JoinRuling::Unmeetable(error.to_string()),
         }
@@ -227,7 +289,8 @@ fn step_outcome<P: Procedure>(step: Step<P>) -> Result<StageOutcome, CodecError>
 
 /// Runs a piece of user code that may panic.
 fn guarded<T>(what: &str, code: impl FnOnce() -> T) -> Result<T, String> {
-    std::panic::catch_unwind(AssertUnwindSafe(code)).map_err(|panic| format!("{what} panicked: {}", panic_text(&*panic)))
+    std::panic::catch_unwind(AssertUnwindSafe(code))
+        .map_err(|panic| format!("{what} panicked: {}", panic_text(&*panic)))
 }
 
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

@@ -108,8 +108,21 @@ pub struct Supervisor {
 
 impl Supervisor {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { loaded, limited, limiter, journal, registry, workers, own_threads, settings, reader } = parts;
-        let host = Host { clock: Arc::clone(&settings.clock), reader: reader.clone() };
+        let Parts {
+            loaded,
+            limited,
+            limiter,
+            journal,
+            registry,
+            workers,
+            own_threads,
+            settings,
+            reader,
+        } = parts;
+        let host = Host {
+            clock: Arc::clone(&settings.clock),
+            reader: reader.clone(),
+        };
         Self {
             commits: Commits::new(loaded.epoch, settings.merge, settings.in_flight),
             kernel: loaded.kernel,
@@ -162,10 +175,12 @@ impl Supervisor {
     }
 
     fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) {
-        let ready = self.commits.open(true);
+        let ready = self.commits.open();
         let records = self.kernel.apply(decision, &mut ready.commit);
         let seq = self.kernel.seq();
-        let encoded = records.iter().try_for_each(|record| encode::write(&mut ready.batch, record));
+        let encoded = records
+            .iter()
+            .try_for_each(|record| encode::write(&mut ready.batch, record));
         ready.batch.advance_to(seq);
         if self.store.1 {
             // The store's own number goes with the first commit of its life.
@@ -173,13 +188,19 @@ impl Supervisor {
             self.store.1 = false;
         }
         if !self.changes.is_empty() {
-            ready.waiting.changes.push(Changes::describe(self.kernel.epoch(), seq, &records));
+            ready
+                .waiting
+                .changes
+                .push(Changes::describe(self.kernel.epoch(), seq, &records));
         }
         self.counts.commits += 1;
         self.note_due(&records);
         match encoded {
             Ok(()) => self.flush(ctx),
-            Err(error) => self.poison(error.to_string()),
+            Err(error) => {
+                self.poison(error.to_string());
+                self.fail_all(ctx);
+            }
         }
     }
 
@@ -220,7 +241,12 @@ impl Supervisor {
 
     fn arm(&self) {
         if let Some(timer) = &self.timer {
-            let next = self.kernel.next_deadline().into_iter().chain(self.next_due.filter(|_| !self.evicting)).min();
+            let next = self
+                .kernel
+                .next_deadline()
+                .into_iter()
+                .chain(self.next_due.filter(|_| !self.evicting))
+                .min();
             timer.arm(next);
         }
     }
@@ -228,7 +254,15 @@ impl Supervisor {
     // From the receipt to the effects.
 
     fn proved(&mut self, receipt: &Receipt, ctx: &mut Context<Self>) {
-        let Some(Waiting { commits, reads, changes, .. }) = self.commits.proved() else { return };
+        let Some(Waiting {
+            commits,
+            reads,
+            changes,
+            ..
+        }) = self.commits.proved()
+        else {
+            return;
+        };
         self.commits.durable = receipt.seq();
         // Commit, then publish, then reply.
         for change in &changes {
@@ -256,7 +290,11 @@ impl Supervisor {
                 }
             }
             Err(commit) => {
-                let text = format!("the store gave a receipt for {} where {} was due", receipt.seq(), commit.seq());
+                let text = format!(
+                    "the store gave a receipt for {} where {} was due",
+                    receipt.seq(),
+                    commit.seq()
+                );
                 self.poison(text);
                 self.fail_all(ctx);
             }

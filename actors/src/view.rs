@@ -105,7 +105,14 @@ impl Outcome {
     }
 
     pub(crate) fn stored(row: Row, output: Option<Blob>) -> Self {
-        Self { id: row.id, kind: row.kind, state: row.state, cause: row.cause, not_undone: row.not_undone, output }
+        Self {
+            id: row.id,
+            kind: row.kind,
+            state: row.state,
+            cause: row.cause,
+            not_undone: row.not_undone,
+            output,
+        }
     }
 
     /// Gives the output, if it succeeded.
@@ -114,7 +121,10 @@ impl Outcome {
     ///
     /// [`CodecError`] if the output is not of this type.
     pub fn output<T: DeserializeOwned>(&self) -> Result<Option<T>, CodecError> {
-        self.output.as_ref().map(|bytes| codec::decode_user(bytes.as_slice())).transpose()
+        self.output
+            .as_ref()
+            .map(|bytes| codec::decode_user(bytes.as_slice()))
+            .transpose()
     }
 }
 
@@ -232,4 +242,3 @@ pub enum Feed {
     /// Changes after this commit were left out: read again, and go on from there.
     Lagged(Seq),
 }
-

@@ -116,15 +116,24 @@ async fn run_chain(args: ChainArgs) -> Result<(), BenchError> {
     let removed = std::fs::remove_dir_all(&directory);
     let (report, table) = measured?;
     removed.map_err(|why| BenchError::Directory { place: directory, why })?;
-    if args.json { report.print_json() } else { report.print(&table) }
+    if args.json {
+        report.print_json()
+    } else {
+        report.print(&table)
+    }
 }
 
 fn make(directory: &std::path::Path) -> Result<(), BenchError> {
-    std::fs::create_dir_all(directory).map_err(|why| BenchError::Directory { place: directory.to_path_buf(), why })
+    std::fs::create_dir_all(directory).map_err(|why| BenchError::Directory {
+        place: directory.to_path_buf(),
+        why,
+    })
 }
 
 async fn measure_chain(args: &ChainArgs, directory: &std::path::Path) -> Result<(Report, Table), BenchError> {
-    let procedures = args.procedures.unwrap_or_else(|| args.concurrency.saturating_mul(20).max(500));
+    let procedures = args
+        .procedures
+        .unwrap_or_else(|| args.concurrency.saturating_mul(20).max(500));
     let shape = Shape {
         concurrency: args.concurrency,
         procedures,
@@ -148,7 +157,10 @@ async fn measure_chain(args: &ChainArgs, directory: &std::path::Path) -> Result<
         rounds.push(round);
     }
     let bytes_per_write = rounds.first().map_or(1, load::Round::bytes_per_write);
-    let single = RawLoad { batches: SINGLE_COMMITS, ..raw_load(1, bytes_per_write) };
+    let single = RawLoad {
+        batches: SINGLE_COMMITS,
+        ..raw_load(1, bytes_per_write)
+    };
     let single = raw_store_rate(directory.join("single"), single).await?;
     executor.drain(STOP_TIME).await?;
     Ok(report::summarize(rounds, raw, single, &shape, args.seed))
@@ -161,5 +173,11 @@ async fn measure_raw(place: PathBuf, writes: usize, bytes: usize) -> Result<proc
 }
 
 fn raw_load(writes_per_batch: usize, bytes_per_write: usize) -> RawLoad {
-    RawLoad { writes_per_batch, bytes_per_write, longest: RAW_TIME, batches: RAW_BATCHES, ..RawLoad::default() }
+    RawLoad {
+        writes_per_batch,
+        bytes_per_write,
+        longest: RAW_TIME,
+        batches: RAW_BATCHES,
+        ..RawLoad::default()
+    }
 }

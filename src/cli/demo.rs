@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use crate::demo::input::Input;
 use crate::demo::record::{Record, Wishes};
 use crate::demo::workload::Sizes;
 use crate::demo::{DemoError, console, dump, run as runner};
-use crate::demo::input::Input;
 
 /// Most tables: a lane of operations and some hundred bytes each.
 const TABLES_MAX: u32 = 10_000;
@@ -19,38 +19,38 @@ const OPERATIONS_MAX: u64 = 1_000_000;
 /// Runs a tablet master over servers that are directories, kills welcome, and
 /// verifies that no row was lost.
 #[derive(Debug, Clone, Default, Args)]
-pub struct DemoArgs {
+pub(super) struct DemoArgs {
     /// Directory to work in; run again on the same one, it goes on. Without it, a
     /// temporary one that is removed at the end.
     #[arg(long, value_name = "DIR")]
-    pub data: Option<PathBuf>,
+    data: Option<PathBuf>,
     /// File of rows, one a line, keyed by the text before the first `;` or tab.
     /// Without it, the Unicode Character Database.
     #[arg(long, value_name = "FILE")]
-    pub input: Option<PathBuf>,
+    input: Option<PathBuf>,
     /// Seed of the workload: the same seed ends in the same tables and rows [default: 1].
     #[arg(long, value_name = "N")]
-    pub seed: Option<u64>,
+    seed: Option<u64>,
     /// How many tables the rows are dealt out to [default: 16].
     #[arg(long, value_name = "N")]
-    pub tables: Option<u32>,
+    tables: Option<u32>,
     /// How many operations follow the creation of the tables [default: 1000].
     #[arg(long, value_name = "N")]
-    pub operations: Option<u64>,
+    operations: Option<u64>,
     /// Share of the operations in which a stage fails for good, so that they are
     /// rolled back, from 0 to 1 [default: 0.05].
     #[arg(long, value_name = "SHARE")]
-    pub fail_rate: Option<f64>,
+    fail_rate: Option<f64>,
     /// How many tablet servers there are [default: 4].
     #[arg(long, value_name = "N")]
-    pub servers: Option<u32>,
+    servers: Option<u32>,
     /// Print one closing line of JSON in place of the summary.
     #[arg(long)]
-    pub json: bool,
+    json: bool,
     /// Print one line of JSON for each tablet of a directory that nobody works in,
     /// and do nothing else.
     #[arg(long, requires = "data")]
-    pub dump: bool,
+    dump: bool,
 }
 
 /// Carries out the command.
@@ -58,7 +58,7 @@ pub struct DemoArgs {
 /// # Errors
 ///
 /// [`DemoError`], whose text says what to do; also if the verification failed.
-pub async fn run(args: DemoArgs) -> Result<(), DemoError> {
+pub(super) async fn run(args: DemoArgs) -> Result<(), DemoError> {
     if let (true, Some(root)) = (args.dump, &args.data) {
         return dump::dump(root).await;
     }
@@ -79,16 +79,25 @@ fn check(args: &DemoArgs) -> Result<(), DemoError> {
     let refused = |text: String| Err(DemoError::Argument(text));
     let within = |value: u64, most: u64| (1..=most).contains(&value);
     match args {
-        DemoArgs { tables: Some(tables), .. } if !within(u64::from(*tables), u64::from(TABLES_MAX)) => {
-            refused(format!("--tables {tables} makes no sense; give a number from 1 to {TABLES_MAX}"))
-        }
-        DemoArgs { servers: Some(servers), .. } if !within(u64::from(*servers), u64::from(SERVERS_MAX)) => {
-            refused(format!("--servers {servers} makes no sense; give a number from 1 to {SERVERS_MAX}"))
-        }
-        DemoArgs { operations: Some(operations), .. } if *operations > OPERATIONS_MAX => {
-            refused(format!("--operations {operations} is too many; give a number up to {OPERATIONS_MAX}"))
-        }
-        DemoArgs { fail_rate: Some(rate), .. } if !(0.0..=1.0).contains(rate) => {
+        DemoArgs {
+            tables: Some(tables), ..
+        } if !within(u64::from(*tables), u64::from(TABLES_MAX)) => refused(format!(
+            "--tables {tables} makes no sense; give a number from 1 to {TABLES_MAX}"
+        )),
+        DemoArgs {
+            servers: Some(servers), ..
+        } if !within(u64::from(*servers), u64::from(SERVERS_MAX)) => refused(format!(
+            "--servers {servers} makes no sense; give a number from 1 to {SERVERS_MAX}"
+        )),
+        DemoArgs {
+            operations: Some(operations),
+            ..
+        } if *operations > OPERATIONS_MAX => refused(format!(
+            "--operations {operations} is too many; give a number up to {OPERATIONS_MAX}"
+        )),
+        DemoArgs {
+            fail_rate: Some(rate), ..
+        } if !(0.0..=1.0).contains(rate) => {
             refused(format!("--fail-rate {rate} makes no sense; give a share from 0 to 1"))
         }
         _ => Ok(()),
@@ -117,7 +126,10 @@ async fn run_in(root: &Path, args: &DemoArgs) -> Result<(), DemoError> {
     if report.verdict.holds() {
         Ok(())
     } else {
-        Err(DemoError::Unverified { findings: report.verdict.findings.len(), path: root.to_owned() })
+        Err(DemoError::Unverified {
+            findings: report.verdict.findings.len(),
+            path: root.to_owned(),
+        })
     }
 }
 
@@ -131,7 +143,10 @@ fn prepare(root: &Path, args: &DemoArgs) -> Result<(Record, Input), DemoError> {
         servers: args.servers,
     };
     let begun = Record::read(root)?;
-    let named = args.input.clone().or_else(|| begun.as_ref()?.input.as_ref().map(PathBuf::from));
+    let named = args
+        .input
+        .clone()
+        .or_else(|| begun.as_ref()?.input.as_ref().map(PathBuf::from));
     let input = match &named {
         Some(path) => Input::read(path)?,
         None => Input::shipped(),

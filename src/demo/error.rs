@@ -92,6 +92,9 @@ pub enum DemoError {
 impl DemoError {
     /// Names the file or directory in an error of the system.
     pub(crate) fn file(path: &Path, why: &std::io::Error) -> Self {
-        Self::File { path: path.to_owned(), why: why.to_string() }
+        Self::File {
+            path: path.to_owned(),
+            why: why.to_string(),
+        }
     }
 }

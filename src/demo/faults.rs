@@ -49,13 +49,21 @@ impl Lot {
     /// Gives the lot of an operation that meets no fault.
     #[must_use]
     pub fn fair(operation: u64) -> Self {
-        Self { operation, fault: None, chosen: true }
+        Self {
+            operation,
+            fault: None,
+            chosen: true,
+        }
     }
 
     /// Gives the lot of an operation that meets this fault.
     #[must_use]
     pub fn doomed(operation: u64, fault: Fault) -> Self {
-        Self { operation, fault: Some(fault), chosen: true }
+        Self {
+            operation,
+            fault: Some(fault),
+            chosen: true,
+        }
     }
 
     /// Draws the lot of an operation: in this share of all it meets a fault at
@@ -67,12 +75,21 @@ impl Lot {
             return Self::fair(operation);
         }
         let ordinal = u32::try_from(draw.below(64)).unwrap_or(0);
-        let moment = if draw.chance(0.5) { Moment::Before } else { Moment::After };
+        let moment = if draw.chance(0.5) {
+            Moment::Before
+        } else {
+            Moment::After
+        };
         match draw.one(points) {
             None => Self::fair(operation),
             Some((kind, stage)) => Self::doomed(
                 operation,
-                Fault { kind: (*kind).to_owned(), stage: (*stage).to_owned(), ordinal, moment },
+                Fault {
+                    kind: (*kind).to_owned(),
+                    stage: (*stage).to_owned(),
+                    ordinal,
+                    moment,
+                },
             ),
         }
     }
@@ -86,7 +103,10 @@ impl Lot {
                 .and_then(|ordinal| ordinal.checked_rem(siblings))
                 .is_some_and(|ordinal| ordinal == place)
         });
-        Self { chosen: self.chosen && met, ..self.clone() }
+        Self {
+            chosen: self.chosen && met,
+            ..self.clone()
+        }
     }
 
     /// Finds the fault of one stage, which then has two moments to strike.
@@ -115,9 +135,10 @@ impl Strike {
 
     fn strike(&self, moment: Moment) -> Result<(), StageError> {
         match &self.0 {
-            Some(fault) if fault.moment == moment => {
-                Err(StageError::fail(format!("{INJECTED} in {}, stage {}", fault.kind, fault.stage)))
-            }
+            Some(fault) if fault.moment == moment => Err(StageError::fail(format!(
+                "{INJECTED} in {}, stage {}",
+                fault.kind, fault.stage
+            ))),
             Some(_) | None => Ok(()),
         }
     }

@@ -38,7 +38,10 @@ impl Files {
         for directory in directories.chain([shared]) {
             fs::create_dir_all(&directory).map_err(|error| DemoError::file(&directory, &error))?;
         }
-        Ok(Self { root: root.to_owned(), servers })
+        Ok(Self {
+            root: root.to_owned(),
+            servers,
+        })
     }
 
     /// Gives the directory of the world.

@@ -33,13 +33,19 @@ impl Want {
     /// Wants it alone.
     #[must_use]
     pub fn exclusive(resource: impl Into<String>) -> Self {
-        Self { resource: resource.into(), shared: false }
+        Self {
+            resource: resource.into(),
+            shared: false,
+        }
     }
 
     /// Wants that nobody has it alone.
     #[must_use]
     pub fn shared(resource: impl Into<String>) -> Self {
-        Self { resource: resource.into(), shared: true }
+        Self {
+            resource: resource.into(),
+            shared: true,
+        }
     }
 }
 
@@ -82,12 +88,18 @@ impl Guards {
     /// # Errors
     ///
     /// If the store cannot be read.
-    pub(crate) async fn take<P: Procedure>(&self, cx: &StageContext<'_, P>, wants: &[Want]) -> Result<Taken, StageError> {
+    pub(crate) async fn take<P: Procedure>(
+        &self,
+        cx: &StageContext<'_, P>,
+        wants: &[Want],
+    ) -> Result<Taken, StageError> {
         let table = self.table(cx).await?;
         self.forget(cx, table, leaving(table, FORGOTTEN_AT_ONCE)).await?;
         for _ in 0..LOOKS {
             let against = try_take(table, cx.id(), wants);
-            let Some((_, first)) = against.first() else { return Ok(Taken::Held) };
+            let Some((_, first)) = against.first() else {
+                return Ok(Taken::Held);
+            };
             let first = *first;
             if !self.forget(cx, table, against).await? {
                 return Ok(Taken::Busy(first));
@@ -129,7 +141,15 @@ impl Guards {
         self.0
             .get_or_try_init(|| async {
                 let rows: Vec<(Vec<u8>, GuardRow)> = cx.scan(GUARDS, "").await?;
-                let held = |(_, row): (Vec<u8>, GuardRow)| ((row.resource, row.owner), Hold { shared: row.shared, leaving: false });
+                let held = |(_, row): (Vec<u8>, GuardRow)| {
+                    (
+                        (row.resource, row.owner),
+                        Hold {
+                            shared: row.shared,
+                            leaving: false,
+                        },
+                    )
+                };
                 Ok(Mutex::new(rows.into_iter().map(held).collect()))
             })
             .await
@@ -150,7 +170,11 @@ impl Guards {
                 None => true,
                 Some(hold) if !hold.leaving => false,
                 Some(hold) => {
-                    let row = GuardRow { resource: guard.0.clone(), owner: guard.1, shared: hold.shared };
+                    let row = GuardRow {
+                        resource: guard.0.clone(),
+                        owner: guard.1,
+                        shared: hold.shared,
+                    };
                     cx.get::<GuardRow>(GUARDS, row.key()).await?.is_none()
                 }
             };
@@ -173,13 +197,22 @@ fn try_take(table: &Mutex<Table>, owner: ProcedureId, wants: &[Want]) -> Vec<(St
     let against: Vec<_> = table
         .iter()
         .filter(|((resource, holder), hold)| {
-            *holder != owner && wants.iter().any(|want| want.resource == *resource && !(want.shared && hold.shared))
+            *holder != owner
+                && wants
+                    .iter()
+                    .any(|want| want.resource == *resource && !(want.shared && hold.shared))
         })
         .map(|(guard, _)| guard.clone())
         .collect();
     if against.is_empty() {
         for want in wants {
-            table.insert((want.resource.clone(), owner), Hold { shared: want.shared, leaving: false });
+            table.insert(
+                (want.resource.clone(), owner),
+                Hold {
+                    shared: want.shared,
+                    leaving: false,
+                },
+            );
         }
     }
     against
@@ -187,7 +220,12 @@ fn try_take(table: &Mutex<Table>, owner: ProcedureId, wants: &[Want]) -> Vec<(St
 
 fn leaving(table: &Mutex<Table>, most: usize) -> Vec<(String, ProcedureId)> {
     let table = locked(table);
-    table.iter().filter(|(_, hold)| hold.leaving).take(most).map(|(guard, _)| guard.clone()).collect()
+    table
+        .iter()
+        .filter(|(_, hold)| hold.leaving)
+        .take(most)
+        .map(|(guard, _)| guard.clone())
+        .collect()
 }
 
 fn held_by(table: &Mutex<Table>, owner: ProcedureId) -> Vec<GuardRow> {
@@ -195,6 +233,10 @@ fn held_by(table: &Mutex<Table>, owner: ProcedureId) -> Vec<GuardRow> {
     table
         .iter()
         .filter(|((_, holder), _)| *holder == owner)
-        .map(|((resource, owner), hold)| GuardRow { resource: resource.clone(), owner: *owner, shared: hold.shared })
+        .map(|((resource, owner), hold)| GuardRow {
+            resource: resource.clone(),
+            owner: *owner,
+            shared: hold.shared,
+        })
         .collect()
 }

@@ -47,7 +47,10 @@ impl Input {
             .map(str::to_owned)
             .collect();
         lines.sort_unstable();
-        Self { lines, digest: rows::digest(text.as_bytes()) }
+        Self {
+            lines,
+            digest: rows::digest(text.as_bytes()),
+        }
     }
 
     /// Reads the rows of a file.
@@ -56,14 +59,25 @@ impl Input {
     ///
     /// [`DemoError::Input`] if it cannot be read, is too large, is not UTF-8, or has no line.
     pub fn read(path: &Path) -> Result<Self, DemoError> {
-        let refused = |why: String| DemoError::Input { path: PathBuf::from(path), why };
-        let size = std::fs::metadata(path).map_err(|error| refused(error.to_string()))?.len();
+        let refused = |why: String| DemoError::Input {
+            path: PathBuf::from(path),
+            why,
+        };
+        let size = std::fs::metadata(path)
+            .map_err(|error| refused(error.to_string()))?
+            .len();
         if size > INPUT_BYTES_MAX {
-            return Err(refused(format!("it has {size} bytes, and {INPUT_BYTES_MAX} are the most")));
+            return Err(refused(format!(
+                "it has {size} bytes, and {INPUT_BYTES_MAX} are the most"
+            )));
         }
         let bytes = std::fs::read(path).map_err(|error| refused(error.to_string()))?;
-        let text = String::from_utf8(bytes)
-            .map_err(|error| refused(format!("it is not UTF-8 text from byte {} on", error.utf8_error().valid_up_to())))?;
+        let text = String::from_utf8(bytes).map_err(|error| {
+            refused(format!(
+                "it is not UTF-8 text from byte {} on",
+                error.utf8_error().valid_up_to()
+            ))
+        })?;
         let input = Self::of(&text);
         if input.lines.is_empty() {
             return Err(refused("it has no row".to_owned()));

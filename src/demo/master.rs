@@ -41,7 +41,11 @@ impl Master {
     /// [`DemoError::File`] if one cannot be made.
     pub fn open(root: &Path, servers: u32, input: Input) -> Result<Self, DemoError> {
         let files = Files::open(root, servers)?;
-        Ok(Self(Arc::new(Shared { files, input, guards: Guards::default() })))
+        Ok(Self(Arc::new(Shared {
+            files,
+            input,
+            guards: Guards::default(),
+        })))
     }
 
     /// Gives the tablets' files.
@@ -79,6 +83,8 @@ impl Master {
             .register::<SetQuota>(self.clone())
             .register::<UpdateAuth>(self.clone())
             .register::<SweepFiles>(self.clone());
-        LIMITS.into_iter().fold(builder, |builder, (kind, limit)| builder.limit(kind, limit))
+        LIMITS
+            .into_iter()
+            .fold(builder, |builder, (kind, limit)| builder.limit(kind, limit))
     }
 }

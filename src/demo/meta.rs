@@ -132,7 +132,10 @@ impl TabletRow {
     /// Gives the row as it stands when no server serves it.
     #[must_use]
     pub fn offline(&self) -> Self {
-        Self { state: TabletState::Offline, ..self.clone() }
+        Self {
+            state: TabletState::Offline,
+            ..self.clone()
+        }
     }
 }
 

@@ -23,7 +23,10 @@ impl Stopwatch {
 }
 
 /// Waits before the next look at something that sends no notice.
-#[expect(clippy::disallowed_methods, reason = "a client between two requests, outside the engine")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a client between two requests, outside the engine"
+)]
 pub async fn pause(time: Duration) {
     tokio::time::sleep(time).await;
 }

@@ -26,7 +26,11 @@ impl Progress {
             let style = ProgressStyle::with_template("{bar:40} {pos}/{len} operations, {elapsed} {msg}");
             ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        Self { bar, done: AtomicU64::new(0), total }
+        Self {
+            bar,
+            done: AtomicU64::new(0),
+            total,
+        }
     }
 
     /// Counts one more.

@@ -77,12 +77,18 @@ impl Record {
         let path = root.join(FILE);
         match fs::read_to_string(&path) {
             Ok(text) => {
-                let damaged = |why: String| DemoError::File { path: path.clone(), why };
+                let damaged = |why: String| DemoError::File {
+                    path: path.clone(),
+                    why,
+                };
                 let record: Self = serde_json::from_str(&text).map_err(|error| damaged(error.to_string()))?;
                 if record.format == FORMAT {
                     Ok(Some(record))
                 } else {
-                    Err(damaged(format!("its format is {}, and this release reads {FORMAT}", record.format)))
+                    Err(damaged(format!(
+                        "its format is {}, and this release reads {FORMAT}",
+                        record.format
+                    )))
                 }
             }
             Err(error) if error.kind() == ErrorKind::NotFound => Self::must_be_empty(root).map(|()| None),
@@ -98,7 +104,11 @@ impl Record {
         };
         let unfinished = format!("{FILE}{}", files::UNFINISHED);
         let foreign = entries.flatten().any(|entry| entry.file_name() != unfinished.as_str());
-        if foreign { Err(DemoError::Foreign(root.to_owned())) } else { Ok(()) }
+        if foreign {
+            Err(DemoError::Foreign(root.to_owned()))
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes it, before anything else is written.
@@ -124,13 +134,38 @@ impl Record {
     /// [`DemoError::Different`], which names the first difference.
     pub fn must_fit(&self, root: &Path, wishes: &Wishes) -> Result<(), DemoError> {
         let differs = |what, before: String, now: Option<String>| match now {
-            Some(now) if now != before => Err(DemoError::Different { path: root.to_owned(), what, before, now }),
+            Some(now) if now != before => Err(DemoError::Different {
+                path: root.to_owned(),
+                what,
+                before,
+                now,
+            }),
             Some(_) | None => Ok(()),
         };
-        differs("--seed", self.seed.to_string(), wishes.seed.map(|value| value.to_string()))?;
-        differs("--tables", self.tables.to_string(), wishes.tables.map(|value| value.to_string()))?;
-        differs("--operations", self.operations.to_string(), wishes.operations.map(|value| value.to_string()))?;
-        differs("--fail-rate", self.fail_rate.to_string(), wishes.fail_rate.map(|value| value.to_string()))?;
-        differs("--servers", self.servers.to_string(), wishes.servers.map(|value| value.to_string()))
+        differs(
+            "--seed",
+            self.seed.to_string(),
+            wishes.seed.map(|value| value.to_string()),
+        )?;
+        differs(
+            "--tables",
+            self.tables.to_string(),
+            wishes.tables.map(|value| value.to_string()),
+        )?;
+        differs(
+            "--operations",
+            self.operations.to_string(),
+            wishes.operations.map(|value| value.to_string()),
+        )?;
+        differs(
+            "--fail-rate",
+            self.fail_rate.to_string(),
+            wishes.fail_rate.map(|value| value.to_string()),
+        )?;
+        differs(
+            "--servers",
+            self.servers.to_string(),
+            wishes.servers.map(|value| value.to_string()),
+        )
     }
 }

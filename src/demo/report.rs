@@ -72,7 +72,11 @@ impl Report {
     #[must_use]
     pub fn findings(&self) -> Vec<String> {
         let findings = &self.verdict.findings;
-        let mut lines: Vec<String> = findings.iter().take(FINDINGS_NAMED).map(|(_, text)| text.clone()).collect();
+        let mut lines: Vec<String> = findings
+            .iter()
+            .take(FINDINGS_NAMED)
+            .map(|(_, text)| text.clone())
+            .collect();
         if findings.len() > FINDINGS_NAMED {
             lines.push(format!("and {} more", findings.len() - FINDINGS_NAMED));
         }
@@ -93,34 +97,63 @@ impl Report {
         let (verdict, tally) = (&self.verdict, &self.tally);
         let operations: u64 = tally.kinds.values().map(|(succeeded, undone)| succeeded + undone).sum();
         let seconds = self.elapsed.as_secs_f64();
-        writeln!(out, "\nDone: {operations} operations of a tablet master, each a durable procedure")?;
+        writeln!(
+            out,
+            "\nDone: {operations} operations of a tablet master, each a durable procedure"
+        )?;
         for (kind, (succeeded, undone)) in &tally.kinds {
             writeln!(out, "  {kind:<14} {succeeded:>6} succeeded {undone:>6} rolled back")?;
         }
-        writeln!(out, "  With their children: {} procedures; in this run {} commits in {seconds:.1} s", self.procedures, self.commits)?;
+        writeln!(
+            out,
+            "  With their children: {} procedures; in this run {} commits in {seconds:.1} s",
+            self.procedures, self.commits
+        )?;
         if self.resumed > 0 {
-            writeln!(out, "  {} procedures were unfinished when this run started, and went on", self.resumed)?;
+            writeln!(
+                out,
+                "  {} procedures were unfinished when this run started, and went on",
+                self.resumed
+            )?;
         }
         let undone = tally.injected + tally.refused;
         writeln!(out, "\nRolled back: {undone} operations, to the state before them")?;
-        writeln!(out, "  {} met a fault that the demo injects (--fail-rate)", tally.injected)?;
+        writeln!(
+            out,
+            "  {} met a fault that the demo injects (--fail-rate)",
+            tally.injected
+        )?;
         writeln!(out, "  {} were refused, or failed otherwise", tally.refused)?;
         for refusal in &tally.refusals {
             writeln!(out, "    {refusal}")?;
         }
-        writeln!(out, "\nVerified: {} tables of {} tablets, files and meta table read anew", verdict.tables, verdict.tablets)?;
+        writeln!(
+            out,
+            "\nVerified: {} tables of {} tablets, files and meta table read anew",
+            verdict.tables, verdict.tablets
+        )?;
         for rule in Rule::ALL {
             let broken = verdict.findings.iter().any(|(of, _)| *of == rule);
             writeln!(out, "  {} {rule}", if broken { "BROKEN" } else { "ok    " })?;
         }
         let (expected, found) = (verdict.rows_expected, verdict.rows_found);
-        writeln!(out, "  {expected} rows expected, {found} found, {} missing, {} duplicated", verdict.missing, verdict.duplicated)?;
+        writeln!(
+            out,
+            "  {expected} rows expected, {found} found, {} missing, {} duplicated",
+            verdict.missing, verdict.duplicated
+        )?;
         match kept {
             Some(root) => {
                 let root = root.display();
-                write!(out, "\nThe tablets are plain files below {root}: see `procession demo --data {root} --dump`")
+                write!(
+                    out,
+                    "\nThe tablets are plain files below {root}: see `procession demo --data {root} --dump`"
+                )
             }
-            None => write!(out, "\nTo keep the tablets and look at them, give a directory: `procession demo --data DIR`"),
+            None => write!(
+                out,
+                "\nTo keep the tablets and look at them, give a directory: `procession demo --data DIR`"
+            ),
         }
     }
 }

@@ -71,12 +71,22 @@ pub fn divide<'a>(lines: &'a [&'a str], pieces: usize, start: &str, end: Option<
     let mut divided = Vec::new();
     let (mut start, mut rest) = (start.to_owned(), lines);
     for left in (2..=pieces).rev() {
-        let Some(Cut { at, boundary }) = cut(rest, rest.len() / left) else { break };
+        let Some(Cut { at, boundary }) = cut(rest, rest.len() / left) else {
+            break;
+        };
         let (lines, after) = rest.split_at(at);
-        divided.push(Piece { start, end: Some(boundary.clone()), lines });
+        divided.push(Piece {
+            start,
+            end: Some(boundary.clone()),
+            lines,
+        });
         (start, rest) = (boundary, after);
     }
-    divided.push(Piece { start, end: end.map(str::to_owned), lines: rest });
+    divided.push(Piece {
+        start,
+        end: end.map(str::to_owned),
+        lines: rest,
+    });
     divided
 }
 
@@ -93,7 +103,10 @@ fn cut_at(lines: &[&str], at: usize) -> Option<Cut> {
     };
     match lines.iter().skip(at).find(misplaced) {
         Some(_) => None,
-        None => Some(Cut { at, boundary: boundary.to_owned() }),
+        None => Some(Cut {
+            at,
+            boundary: boundary.to_owned(),
+        }),
     }
 }
 

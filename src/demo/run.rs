@@ -70,10 +70,21 @@ async fn begin(root: &Path, executor: &Executor) -> Result<usize, DemoError> {
     }
     let mut cursor = None;
     loop {
-        let page = executor.list(ListFilter { live_only: true, ..ListFilter::default() }, cursor, PAGE).await?;
+        let page = executor
+            .list(
+                ListFilter {
+                    live_only: true,
+                    ..ListFilter::default()
+                },
+                cursor,
+                PAGE,
+            )
+            .await?;
         for status in &page.items {
             if status.wait == Some(WaitReason::Poison) {
-                executor.resume(status.id, "demo", "kills are part of the demonstration").await?;
+                executor
+                    .resume(status.id, "demo", "kills are part of the demonstration")
+                    .await?;
             }
         }
         cursor = page.next;
@@ -83,7 +94,13 @@ async fn begin(root: &Path, executor: &Executor) -> Result<usize, DemoError> {
     }
 }
 
-async fn to_the_end(executor: &Executor, master: &Master, plan: &Plan, resumed: usize, watch: Stopwatch) -> Result<Report, DemoError> {
+async fn to_the_end(
+    executor: &Executor,
+    master: &Master,
+    plan: &Plan,
+    resumed: usize,
+    watch: Stopwatch,
+) -> Result<Report, DemoError> {
     let tally = drive::drive(executor, plan).await?;
     verify::settle(executor).await?;
     let verdict = verify::verify(executor, master.files(), master.input(), &plan.expected).await?;
@@ -93,14 +110,26 @@ async fn to_the_end(executor: &Executor, master: &Master, plan: &Plan, resumed: 
     loop {
         let page = executor.list(ListFilter::default(), cursor, PAGE).await?;
         procedures += page.items.len();
-        rolled_back += page.items.iter().filter(|status| status.state == crate::ProcedureState::RolledBack).count();
+        rolled_back += page
+            .items
+            .iter()
+            .filter(|status| status.state == crate::ProcedureState::RolledBack)
+            .count();
         cursor = page.next;
         if cursor.is_none() {
             break;
         }
     }
     executor.drain(DRAIN_MAX).await?;
-    Ok(Report { tally, verdict, procedures, rolled_back, resumed, commits: snapshot.commits, elapsed: watch.elapsed() })
+    Ok(Report {
+        tally,
+        verdict,
+        procedures,
+        rolled_back,
+        resumed,
+        commits: snapshot.commits,
+        elapsed: watch.elapsed(),
+    })
 }
 
 /// Waits for Ctrl-C or a request to end.

@@ -40,7 +40,12 @@ pub(crate) enum Claim<T> {
 /// How stages of the demo are tried: a few times in quick succession, since only
 /// the file system can refuse them.
 pub(crate) fn quick_retry() -> RetryPolicy {
-    RetryPolicy { attempts: 3, base: Duration::from_millis(20), factor: 2, max: Duration::from_secs(1) }
+    RetryPolicy {
+        attempts: 3,
+        base: Duration::from_millis(20),
+        factor: 2,
+        max: Duration::from_secs(1),
+    }
 }
 
 /// Turns an error of the system into one of the stage: a missing file stays missing.
@@ -84,7 +89,11 @@ pub(crate) fn must_be(table: &TableRow, states: &[TableState]) -> Result<(), Sta
     if states.contains(&table.state) {
         Ok(())
     } else {
-        Err(StageError::fail(format!("table {} is {}", table.name, table.state.word())))
+        Err(StageError::fail(format!(
+            "table {} is {}",
+            table.name,
+            table.state.word()
+        )))
     }
 }
 
@@ -111,7 +120,11 @@ fn gone(id: &str) -> StageError {
 }
 
 /// Holds a table, alone, for the life of a root; a child is inside its parent's hold.
-pub(crate) async fn claim_table<P>(cx: &mut StageContext<'_, P>, looks: &mut u64, name: &str) -> Result<Claim<()>, StageError>
+pub(crate) async fn claim_table<P>(
+    cx: &mut StageContext<'_, P>,
+    looks: &mut u64,
+    name: &str,
+) -> Result<Claim<()>, StageError>
 where
     P: Procedure<Env = Master>,
 {
@@ -119,7 +132,11 @@ where
 }
 
 /// Holds these things for the life of a root; a child is inside its parent's hold.
-pub(crate) async fn claim<P>(cx: &mut StageContext<'_, P>, looks: &mut u64, wants: &[Want]) -> Result<Claim<()>, StageError>
+pub(crate) async fn claim<P>(
+    cx: &mut StageContext<'_, P>,
+    looks: &mut u64,
+    wants: &[Want],
+) -> Result<Claim<()>, StageError>
 where
     P: Procedure<Env = Master>,
 {
@@ -193,7 +210,9 @@ where
 fn later<P: Procedure, T>(cx: &StageContext<'_, P>, looks: &mut u64, why: &str) -> Result<Claim<T>, StageError> {
     *looks += 1;
     if *looks > LOOKS_MAX {
-        return Err(StageError::fail(format!("busy for too long: {why}; submit it again later")));
+        return Err(StageError::fail(format!(
+            "busy for too long: {why}; submit it again later"
+        )));
     }
     let wait = Duration::from_millis(WAIT_MS * (*looks).min(20));
     Ok(Claim::Later(cx.now().after(wait)))

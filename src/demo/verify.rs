@@ -13,9 +13,9 @@ use serde::de::DeserializeOwned;
 use super::input::{Input, Share};
 use super::meta::{self, GuardRow, QuotaRow, TableRow, TableState, TabletRow, TabletState, UserRow};
 use super::workload::Expected;
+use crate::Executor;
 use crate::demo::error::DemoError;
 use crate::demo::files::Files;
-use crate::Executor;
 
 pub use engine::settle;
 
@@ -139,9 +139,18 @@ async fn all<T: DeserializeOwned>(executor: &Executor, space: &str) -> Result<Ve
 ///
 /// [`DemoError`] if the engine does not answer; what is wrong with the world is
 /// in the verdict.
-pub async fn verify(executor: &Executor, files: &Files, input: &Input, expected: &Expected) -> Result<Verdict, DemoError> {
+pub async fn verify(
+    executor: &Executor,
+    files: &Files,
+    input: &Input,
+    expected: &Expected,
+) -> Result<Verdict, DemoError> {
     let world = World::read(executor).await?;
-    let mut verdict = Verdict { tables: world.tables.len(), tablets: world.tablets.len(), ..Verdict::default() };
+    let mut verdict = Verdict {
+        tables: world.tables.len(),
+        tablets: world.tablets.len(),
+        ..Verdict::default()
+    };
     agree(&world, expected, &mut verdict);
     cover::cover(&world, &mut verdict);
     let mut found = disk::read(&world, files, &mut verdict);
@@ -152,7 +161,10 @@ pub async fn verify(executor: &Executor, files: &Files, input: &Input, expected:
     for (name, rows) in found {
         verdict.rows_found += u64::try_from(rows.len()).unwrap_or(u64::MAX);
         if !rows.is_empty() {
-            verdict.find(Rule::Rows, format!("{} rows belong to table {name}, which should not be there", rows.len()));
+            verdict.find(
+                Rule::Rows,
+                format!("{} rows belong to table {name}, which should not be there", rows.len()),
+            );
         }
     }
     engine::idle(executor, &world, &mut verdict).await?;
@@ -175,21 +187,52 @@ fn agree(world: &World, expected: &Expected, verdict: &mut Verdict) {
             let (schema, schema_wanted) = (table.schema, wanted.schema);
             verdict.find(Rule::Meta, format!("table {name} is {is} at schema {schema}, and should be {should} at schema {schema_wanted} with its properties"));
         }
-        let loaded = world.tablets_of(name).filter(|tablet| tablet.state == TabletState::Loaded).count();
+        let loaded = world
+            .tablets_of(name)
+            .filter(|tablet| tablet.state == TabletState::Loaded)
+            .count();
         let offline = world.tablets_of(name).count() - loaded;
-        let fits = if wanted.state == TableState::Enabled { offline == wanted.offline } else { loaded == 0 };
+        let fits = if wanted.state == TableState::Enabled {
+            offline == wanted.offline
+        } else {
+            loaded == 0
+        };
         if !fits {
-            verdict.find(Rule::Meta, format!("table {name} is {}, and has {loaded} tablets loaded and {offline} offline", table.state.word()));
+            verdict.find(
+                Rule::Meta,
+                format!(
+                    "table {name} is {}, and has {loaded} tablets loaded and {offline} offline",
+                    table.state.word()
+                ),
+            );
         }
-        let quota = world.quotas.iter().find(|(table, _)| table == name).map(|(_, quota)| *quota);
+        let quota = world
+            .quotas
+            .iter()
+            .find(|(table, _)| table == name)
+            .map(|(_, quota)| *quota);
         if quota != wanted.quota {
-            verdict.find(Rule::Meta, format!("the quota of table {name} is not the one that was set last"));
+            verdict.find(
+                Rule::Meta,
+                format!("the quota of table {name} is not the one that was set last"),
+            );
         }
     }
-    for (table, _) in world.quotas.iter().filter(|(table, _)| !expected.tables.contains_key(table)) {
-        verdict.find(Rule::Meta, format!("there is a quota of table {table}, which should not be there"));
+    for (table, _) in world
+        .quotas
+        .iter()
+        .filter(|(table, _)| !expected.tables.contains_key(table))
+    {
+        verdict.find(
+            Rule::Meta,
+            format!("there is a quota of table {table}, which should not be there"),
+        );
     }
-    let users: BTreeMap<String, String> = world.users.iter().map(|user| (user.name.clone(), user.role.clone())).collect();
+    let users: BTreeMap<String, String> = world
+        .users
+        .iter()
+        .map(|user| (user.name.clone(), user.role.clone()))
+        .collect();
     if users != expected.users {
         verdict.find(Rule::Meta, "the users and their roles are not those that were set last");
     }
@@ -208,14 +251,26 @@ fn count(name: &str, share: Share, input: &Input, mut found: Vec<String>, verdic
         *balance.entry(line).or_default() += 1;
     }
     let foreign = balance.len() - known;
-    let missing: u64 = balance.values().filter(|left| **left < 0).map(|left| left.unsigned_abs()).sum();
-    let over: u64 = balance.values().filter(|left| **left > 0).map(|left| left.unsigned_abs()).sum();
+    let missing: u64 = balance
+        .values()
+        .filter(|left| **left < 0)
+        .map(|left| left.unsigned_abs())
+        .sum();
+    let over: u64 = balance
+        .values()
+        .filter(|left| **left > 0)
+        .map(|left| left.unsigned_abs())
+        .sum();
     verdict.rows_expected += u64::try_from(expected.len()).unwrap_or(u64::MAX);
     verdict.rows_found += u64::try_from(found.len()).unwrap_or(u64::MAX);
     verdict.missing += missing;
     verdict.duplicated += over.saturating_sub(u64::try_from(foreign).unwrap_or(0));
     for (line, left) in balance.iter().filter(|(_, left)| **left != 0).take(NAMED_MAX) {
-        let what = if *left < 0 { "is missing" } else { "is there too often, or should not be there at all" };
+        let what = if *left < 0 {
+            "is missing"
+        } else {
+            "is there too often, or should not be there at all"
+        };
         verdict.find(Rule::Rows, format!("table {name}: the row {} {what}", shorten(line)));
     }
 }

@@ -162,7 +162,7 @@ impl Builder {
     }
 
     /// Opens the journal of an engine that does not run, for reading. It is held
-    /// while it is read; no epoch is taken, and nothing is written.
+    /// while it is read, and no epoch is taken.
     ///
     /// # Errors
     ///

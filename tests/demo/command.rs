@@ -10,20 +10,27 @@ use serde_json::Value;
 use crate::Outcome;
 
 /// `procession demo` with these arguments, separated by blanks.
-pub fn demo(data: &Path, arguments: &str) -> Command {
+pub(crate) fn demo(data: &Path, arguments: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_procession"));
-    command.arg("demo").arg("--data").arg(data).args(arguments.split_whitespace());
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .arg("demo")
+        .arg("--data")
+        .arg(data)
+        .args(arguments.split_whitespace());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     command
 }
 
 /// Gives what was said on standard error.
-pub fn said(output: &Output) -> String {
+pub(crate) fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 /// Gives the closing line of a run that must have succeeded.
-pub fn closing(output: &Output) -> Outcome<Value> {
+pub(crate) fn closing(output: &Output) -> Outcome<Value> {
     if !output.status.success() {
         return Err(format!("{}: {}", output.status, said(output)).into());
     }
@@ -32,12 +39,12 @@ pub fn closing(output: &Output) -> Outcome<Value> {
 }
 
 /// Runs to the end; gives the closing line.
-pub fn run(data: &Path, arguments: &str) -> Outcome<Value> {
+pub(crate) fn run(data: &Path, arguments: &str) -> Outcome<Value> {
     closing(&demo(data, &format!("{arguments} --json")).output()?)
 }
 
 /// The rows of each table, in order, as found by way of `--dump` and the files alone.
-pub fn content(data: &Path) -> Outcome<BTreeMap<String, Vec<String>>> {
+pub(crate) fn content(data: &Path) -> Outcome<BTreeMap<String, Vec<String>>> {
     let output = demo(data, "--dump").output()?;
     if !output.status.success() {
         return Err(said(&output).into());
@@ -45,8 +52,16 @@ pub fn content(data: &Path) -> Outcome<BTreeMap<String, Vec<String>>> {
     let mut tables: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for line in String::from_utf8(output.stdout)?.lines() {
         let tablet: Value = serde_json::from_str(line)?;
-        let text = |name: &str| tablet[name].as_str().map(str::to_owned).ok_or(format!("no {name} in {line}"));
-        let rows: Vec<String> = std::fs::read_to_string(text("path")?)?.lines().map(str::to_owned).collect();
+        let text = |name: &str| {
+            tablet[name]
+                .as_str()
+                .map(str::to_owned)
+                .ok_or(format!("no {name} in {line}"))
+        };
+        let rows: Vec<String> = std::fs::read_to_string(text("path")?)?
+            .lines()
+            .map(str::to_owned)
+            .collect();
         assert_eq!(Some(rows.len() as u64), tablet["rows"].as_u64(), "{line}");
         assert_eq!(tablet["server"].is_string(), tablet["state"] == "loaded", "{line}");
         tables.entry(text("table")?).or_default().extend(rows);
@@ -55,7 +70,7 @@ pub fn content(data: &Path) -> Outcome<BTreeMap<String, Vec<String>>> {
 }
 
 /// Checks that a verified run lost nothing.
-pub fn must_be_whole(closing: &Value) {
+pub(crate) fn must_be_whole(closing: &Value) {
     assert_eq!(closing["rows_found"], closing["rows_expected"], "{closing}");
     for count in ["missing", "duplicated", "orphan_files"] {
         assert_eq!(closing[count], 0, "{closing}");
@@ -63,20 +78,20 @@ pub fn must_be_whole(closing: &Value) {
 }
 
 /// A run that can be watched and killed.
-pub struct Running {
+pub(crate) struct Running {
     child: Child,
     lines: std::io::Lines<BufReader<std::process::ChildStderr>>,
 }
 
 impl Running {
-    pub fn start(mut command: Command) -> Outcome<Self> {
+    pub(crate) fn start(mut command: Command) -> Outcome<Self> {
         let mut child = command.stdout(Stdio::null()).spawn()?;
         let lines = BufReader::new(child.stderr.take().ok_or("no standard error")?).lines();
         Ok(Self { child, lines })
     }
 
     /// Reads on until a line contains this text; gives the line, or none at the end.
-    pub fn until(&mut self, text: &str) -> Outcome<Option<String>> {
+    pub(crate) fn until(&mut self, text: &str) -> Outcome<Option<String>> {
         for line in self.lines.by_ref() {
             let line = line?;
             if line.contains(text) {
@@ -87,7 +102,7 @@ impl Running {
     }
 
     /// Kills it after looking so many times whether it still runs; tells whether it did.
-    pub fn kill_after(mut self, looks: u64) -> Outcome<bool> {
+    pub(crate) fn kill_after(mut self, looks: u64) -> Outcome<bool> {
         for _ in 0..looks {
             if self.child.try_wait()?.is_some() {
                 return Ok(false);
@@ -99,8 +114,11 @@ impl Running {
     }
 
     /// Asks it to end, as Ctrl-C does, and waits for the end.
-    pub fn interrupt(mut self) -> Outcome<(std::process::ExitStatus, String)> {
-        let sent = Command::new("kill").arg("-INT").arg(self.child.id().to_string()).status()?;
+    pub(crate) fn interrupt(mut self) -> Outcome<(std::process::ExitStatus, String)> {
+        let sent = Command::new("kill")
+            .arg("-INT")
+            .arg(self.child.id().to_string())
+            .status()?;
         assert!(sent.success());
         let said: Vec<String> = self.lines.by_ref().collect::<Result<_, _>>()?;
         Ok((self.child.wait()?, said.join("\n")))

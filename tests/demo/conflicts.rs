@@ -33,20 +33,32 @@ fn e_121_limits_and_conflicts() -> Outcome {
                 actions.push(SplitTablet::new(Lot::fair(0), "a", target(place)).into());
             }
         }
-        let mut all = std::pin::pin!(world.perform_all(actions));
+        let mut all = Box::pin(world.perform_all(actions));
         let ends = loop {
             tokio::select! {
                 ends = &mut all => break ends?,
                 within = within_limits(&world.executor) => within?,
             }
         };
+        drop(all);
         for ended in &ends {
             let text = ended.cause.as_ref().map_or("", |cause| cause.text.as_str());
-            let clean = ["is gone", "is loaded already", "only one", "too few rows", "is on ", "one key"];
+            let clean = [
+                "is gone",
+                "is loaded already",
+                "only one",
+                "too few rows",
+                "is on ",
+                "one key",
+            ];
             let ok = ended.state == ProcedureState::Success || clean.iter().any(|part| text.contains(part));
             assert!(ok, "{} {:?}: {text}", ended.kind, ended.state);
         }
-        let moved = |kind: &str| ends.iter().filter(|ended| ended.kind.as_str() == kind && ended.state == ProcedureState::Success).count();
+        let moved = |kind: &str| {
+            ends.iter()
+                .filter(|ended| ended.kind.as_str() == kind && ended.state == ProcedureState::Success)
+                .count()
+        };
         assert!(moved("split_tablet") > 0 && moved("merge_tablet") > 0 && moved("move_tablet") > 0);
         world.verify().await?;
         world.stop().await
@@ -55,9 +67,18 @@ fn e_121_limits_and_conflicts() -> Outcome {
 
 async fn within_limits(executor: &procession::Executor) -> Result<(), AskError> {
     for limit in executor.limits().await? {
-        let allowed = LIMITS.iter().find(|(kind, _)| limit.key.as_str() == *kind).map(|(_, allowed)| *allowed);
+        let allowed = LIMITS
+            .iter()
+            .find(|(kind, _)| limit.key.as_str() == *kind)
+            .map(|(_, allowed)| *allowed);
         assert_eq!(limit.limit, allowed);
-        assert!(limit.used <= allowed.unwrap_or(0), "{} of {:?} {}", limit.used, allowed, limit.key);
+        assert!(
+            limit.used <= allowed.unwrap_or(0),
+            "{} of {:?} {}",
+            limit.used,
+            allowed,
+            limit.key
+        );
     }
     tokio::task::yield_now().await;
     Ok(())
@@ -75,9 +96,16 @@ fn e_121_of_two_on_one_tablet_the_second_finds_it_gone() -> Outcome {
             DeleteTable::new(Lot::fair(0), "none").into(),
         ];
         let ends = world.perform_all(actions).await?;
-        let succeeded = ends.iter().filter(|ended| ended.state == ProcedureState::Success).count();
+        let succeeded = ends
+            .iter()
+            .filter(|ended| ended.state == ProcedureState::Success)
+            .count();
         assert_eq!(succeeded, 1, "{ends:?}");
-        let gone = ends.iter().take(2).filter_map(|ended| ended.cause.as_ref()).all(|cause| cause.text.contains("is gone"));
+        let gone = ends
+            .iter()
+            .take(2)
+            .filter_map(|ended| ended.cause.as_ref())
+            .all(|cause| cause.text.contains("is gone"));
         assert!(gone, "{ends:?}");
         world.verify().await?;
         world.stop().await

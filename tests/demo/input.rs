@@ -9,7 +9,10 @@ fn own(rows: &[&str], sizes: &str) -> Outcome<Vec<String>> {
     let directory = tempfile::tempdir()?;
     let (data, file) = (directory.path().join("data"), directory.path().join("rows.txt"));
     fs::write(&file, rows.join("\n"))?;
-    must_be_whole(&run(&data, &format!("{sizes} --fail-rate 0 --input {}", file.display()))?);
+    must_be_whole(&run(
+        &data,
+        &format!("{sizes} --fail-rate 0 --input {}", file.display()),
+    )?);
     must_be_whole(&run(&data, "")?);
     let mut found: Vec<String> = content(&data)?.into_values().flatten().collect();
     found.sort_unstable();
@@ -18,7 +21,9 @@ fn own(rows: &[&str], sizes: &str) -> Outcome<Vec<String>> {
 
 #[test]
 fn rows_are_keyed_by_the_text_before_a_semicolon_or_a_tab() -> Outcome {
-    let rows: Vec<String> = (0..200).map(|n| format!("k{n}{}value {n}", if n % 2 == 0 { ";" } else { "\t" })).collect();
+    let rows: Vec<String> = (0..200)
+        .map(|n| format!("k{n}{}value {n}", if n % 2 == 0 { ";" } else { "\t" }))
+        .collect();
     let mut rows: Vec<&str> = rows.iter().map(String::as_str).collect();
     let found = own(&rows, "--tables 1 --operations 0")?;
     rows.sort_unstable();

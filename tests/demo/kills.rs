@@ -5,7 +5,7 @@ use procession::demo::draw::Draw;
 use crate::Outcome;
 use crate::command::{Running, closing, content, demo, must_be_whole, run};
 
-const SIZES: &str = "--tables 6 --operations 600 --seed 11 --fail-rate 0.2";
+const SIZES: &str = "--tables 6 --operations 300 --seed 11 --fail-rate 0.2";
 const KILLS: usize = 20;
 
 #[test]
@@ -34,8 +34,10 @@ fn e_123_killed_and_started_again() -> Outcome {
 #[test]
 fn e_124_an_interrupt_drains_and_the_next_start_goes_on() -> Outcome {
     let directory = tempfile::tempdir()?;
-    let mut running = Running::start(demo(directory.path(), "--tables 4 --operations 2000 --seed 5"))?;
-    running.until("operations have ended")?.ok_or("it ended without a word of progress")?;
+    let mut running = Running::start(demo(directory.path(), "--tables 4 --operations 250 --seed 5"))?;
+    running
+        .until("operations have ended")?
+        .ok_or("it ended without a word of progress")?;
     let (status, text) = running.interrupt()?;
     assert_eq!(status.success(), false, "{text}");
     assert!(status.code().is_some(), "{text}");

@@ -33,8 +33,15 @@ fn share() -> Share {
 }
 
 /// The stages of a kind, with those of its children.
-fn stages(kind: &'static str, own: &[&'static str], children: &[[(&'static str, &'static str); 2]]) -> Vec<(&'static str, &'static str)> {
-    own.iter().map(|stage| (kind, *stage)).chain(children.iter().flatten().copied()).collect()
+fn stages(
+    kind: &'static str,
+    own: &[&'static str],
+    children: &[[(&'static str, &'static str); 2]],
+) -> Vec<(&'static str, &'static str)> {
+    own.iter()
+        .map(|stage| (kind, *stage))
+        .chain(children.iter().flatten().copied())
+        .collect()
 }
 
 fn cases() -> Vec<Case> {
@@ -147,7 +154,12 @@ fn e_117_each_of_the_twelve_fails_at_each_stage_and_leaves_no_trace() -> Outcome
         for case in cases() {
             for (kind, stage) in &case.stages {
                 for (ordinal, moment) in [(0, Moment::Before), (1, Moment::After), (2, Moment::After)] {
-                    let fault = Fault { kind: (*kind).into(), stage: (*stage).into(), ordinal, moment };
+                    let fault = Fault {
+                        kind: (*kind).into(),
+                        stage: (*stage).into(),
+                        ordinal,
+                        moment,
+                    };
                     world.fail((case.make)(Lot::doomed(1, fault)), INJECTED).await?;
                     assert_eq!(world.picture().await?, before, "{kind} at {stage}, {moment:?}");
                 }
@@ -167,26 +179,50 @@ fn e_117_each_of_the_twelve_is_refused_where_it_makes_no_sense() -> Outcome {
         let quota = QuotaRow { reads: 1, writes: 1 };
         let gone = || Target::Tablet("nowhere".into());
         let refusals: Vec<(Action, &str)> = vec![
-            (CreateTable::new(lot(), "on", share(), 3).into(), "there is a table on already"),
-            (CreateTable::new(lot(), "../x", share(), 3).into(), "is no name for a table"),
+            (
+                CreateTable::new(lot(), "on", share(), 3).into(),
+                "there is a table on already",
+            ),
+            (
+                CreateTable::new(lot(), "../x", share(), 3).into(),
+                "is no name for a table",
+            ),
             (DeleteTable::new(lot(), "none").into(), "there is no table none"),
             (DisableTable::new(lot(), "none").into(), "there is no table none"),
             (DisableTable::new(lot(), "off").into(), "table off is disabled"),
             (EnableTable::new(lot(), "none").into(), "there is no table none"),
             (EnableTable::new(lot(), "on").into(), "table on is enabled"),
-            (UpdateTable::new(lot(), "none", "a", "b").into(), "there is no table none"),
+            (
+                UpdateTable::new(lot(), "none", "a", "b").into(),
+                "there is no table none",
+            ),
             (LoadTablet::new(lot(), "on", first()).into(), "is loaded already"),
             (LoadTablet::new(lot(), "off", first()).into(), "table off is disabled"),
             (LoadTablet::new(lot(), "on", gone()).into(), "is gone"),
-            (LoadTablet::new(lot(), "part", first()).on(Some("s9")).into(), "there is no server s9"),
+            (
+                LoadTablet::new(lot(), "part", first()).on(Some("s9")).into(),
+                "there is no server s9",
+            ),
             (UnloadTablet::new(lot(), "part", first()).into(), "is offline already"),
-            (UnloadTablet::new(lot(), "none", first()).into(), "there is no such table"),
+            (
+                UnloadTablet::new(lot(), "none", first()).into(),
+                "there is no such table",
+            ),
             (MoveTablet::new(lot(), "part", first(), None).into(), "is offline"),
-            (MoveTablet::new(lot(), "off", first(), None).into(), "table off is disabled"),
-            (MoveTablet::new(lot(), "on", first(), Some("s9")).into(), "there is no server s9"),
+            (
+                MoveTablet::new(lot(), "off", first(), None).into(),
+                "table off is disabled",
+            ),
+            (
+                MoveTablet::new(lot(), "on", first(), Some("s9")).into(),
+                "there is no server s9",
+            ),
             (MoveTablet::new(lot(), "on", gone(), None).into(), "is gone"),
             (SplitTablet::new(lot(), "part", first()).into(), "is offline"),
-            (SplitTablet::new(lot(), "none", first()).into(), "there is no such table"),
+            (
+                SplitTablet::new(lot(), "none", first()).into(),
+                "there is no such table",
+            ),
             (MergeTablet::new(lot(), "part", first()).into(), "is offline"),
             (MergeTablet::new(lot(), "off", first()).into(), "table off is disabled"),
             (SetQuota::new(lot(), "none", quota).into(), "there is no table none"),

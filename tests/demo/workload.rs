@@ -11,7 +11,11 @@ fn e_122_a_whole_workload() -> Outcome {
             let sizes = format!("--tables 5 --operations 60 --seed {seed} --fail-rate {rate}");
             let closing = run(directory.path(), &sizes)?;
             must_be_whole(&closing);
-            assert_eq!(closing["rolled_back"] == 0, rate == "0", "seed {seed}, rate {rate}: {closing}");
+            assert_eq!(
+                closing["rolled_back"] == 0,
+                rate == "0",
+                "seed {seed}, rate {rate}: {closing}"
+            );
             assert_eq!(closing["resumed"], 0, "{closing}");
             let rows: usize = content(directory.path())?.values().map(Vec::len).sum();
             assert_eq!(Some(rows as u64), closing["rows_expected"].as_u64());
@@ -44,8 +48,16 @@ fn a_summary_is_for_people_and_the_closing_line_for_programs() -> Outcome {
     let again = run(directory.path(), "")?;
     let names: Vec<&String> = again.as_object().ok_or("no object")?.keys().collect();
     let mut wanted = [
-        "rows_expected", "rows_found", "missing", "duplicated", "orphan_files", "procedures", "rolled_back", "resumed",
-        "commits", "seconds",
+        "rows_expected",
+        "rows_found",
+        "missing",
+        "duplicated",
+        "orphan_files",
+        "procedures",
+        "rolled_back",
+        "resumed",
+        "commits",
+        "seconds",
     ];
     wanted.sort_unstable();
     let mut names: Vec<&str> = names.into_iter().map(String::as_str).collect();

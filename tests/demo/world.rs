@@ -19,23 +19,23 @@ use tempfile::TempDir;
 use crate::Outcome;
 
 /// A world: its directory, its engine, and what must be in it.
-pub struct World {
+pub(crate) struct World {
     directory: TempDir,
-    pub master: Master,
-    pub executor: Executor,
-    pub expected: Expected,
+    pub(crate) master: Master,
+    pub(crate) executor: Executor,
+    pub(crate) expected: Expected,
     keys: std::cell::Cell<u64>,
 }
 
 /// Everything that can be seen of a world from outside.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Picture {
-    pub meta: Meta,
-    pub files: BTreeMap<PathBuf, Vec<u8>>,
+pub(crate) struct Picture {
+    pub(crate) meta: Meta,
+    pub(crate) files: BTreeMap<PathBuf, Vec<u8>>,
 }
 
 /// Runs a test in a world of `rows` rows and `servers` servers without any table.
-pub fn in_world<F>(rows: usize, servers: u32, test: impl FnOnce(World) -> F) -> Outcome
+pub(crate) fn in_world<F>(rows: usize, servers: u32, test: impl FnOnce(World) -> F) -> Outcome
 where
     F: Future<Output = Outcome>,
 {
@@ -43,38 +43,53 @@ where
         let directory = tempfile::tempdir()?;
         let text: String = (0..rows).map(|number| format!("{number:06};row {number}\n")).collect();
         let master = Master::open(directory.path(), servers, Input::of(&text))?;
-        let executor = master.register(Executor::builder(journal_of(directory.path()))).start().await?;
-        let world = World { directory, master, executor, expected: Expected::default(), keys: 0.into() };
+        let executor = master
+            .register(Executor::builder(journal_of(directory.path())))
+            .start()
+            .await?;
+        let world = World {
+            directory,
+            master,
+            executor,
+            expected: Expected::default(),
+            keys: 0.into(),
+        };
         test(world).await
     })
 }
 
 impl World {
-    pub fn root(&self) -> &Path {
+    pub(crate) fn root(&self) -> &Path {
         self.directory.path()
     }
 
     /// Carries out an action; gives its end.
-    pub async fn perform(&self, action: impl Into<Action>) -> Outcome<Ended> {
+    pub(crate) async fn perform(&self, action: impl Into<Action>) -> Outcome<Ended> {
         self.keys.set(self.keys.get() + 1);
-        let id = action.into().submit(&self.executor, &format!("test-{}", self.keys.get())).await?;
+        let id = action
+            .into()
+            .submit(&self.executor, &format!("test-{}", self.keys.get()))
+            .await?;
         Ok(self.executor.outcome(id).await?)
     }
 
     /// Carries out actions at once; gives their ends in the same order.
-    pub async fn perform_all(&self, actions: Vec<Action>) -> Outcome<Vec<Ended>> {
-        futures::future::join_all(actions.into_iter().map(|action| self.perform(action))).await.into_iter().collect()
+    pub(crate) async fn perform_all(&self, actions: Vec<Action>) -> Outcome<Vec<Ended>> {
+        futures::future::join_all(actions.into_iter().map(|action| self.perform(action)))
+            .await
+            .into_iter()
+            .collect()
     }
 
     /// Carries out an action that must succeed.
-    pub async fn succeed(&self, action: impl Into<Action>) -> Outcome<Ended> {
+    pub(crate) async fn succeed(&self, action: impl Into<Action>) -> Outcome<Ended> {
         let ended = self.perform(action).await?;
         assert_eq!(ended.state, ProcedureState::Success, "{} {:?}", ended.kind, ended.cause);
         Ok(ended)
     }
 
     /// Carries out an action that must be rolled back for this reason.
-    pub async fn fail(&self, action: impl Into<Action>, why: &str) -> Outcome {
+    pub(crate) async fn fail(&self, action: impl Into<Action>, why: &str) -> Outcome {
         let ended = self.perform(action).await?;
         let text = ended.cause.as_ref().map(|cause| cause.text.clone()).unwrap_or_default();
         assert_eq!(ended.state, ProcedureState::RolledBack, "{} {text}", ended.kind);
@@ -84,37 +99,39 @@ impl World {
     }
 
     /// Creates a table with a third of the rows.
-    pub async fn create(&mut self, name: &str, share: u32, tablets: u32) -> Outcome {
+    pub(crate) async fn create(&mut self, name: &str, share: u32, tablets: u32) -> Outcome {
         let share = Share { index: share, of: 3 };
-        self.succeed(CreateTable::new(Lot::fair(0), name, share, tablets)).await?;
+        self.succeed(CreateTable::new(Lot::fair(0), name, share, tablets))
+            .await?;
         self.expected.tables.insert(name.to_owned(), ExpectedTable::new(share));
         Ok(())
     }
 
     /// Makes three tables: `on` is enabled, `off` is disabled, and of `part` the
     /// first tablet is offline.
-    pub async fn furnish(&mut self) -> Outcome {
+    pub(crate) async fn furnish(&mut self) -> Outcome {
         for (share, name) in (0..).zip(["on", "off", "part"]) {
             self.create(name, share, 3).await?;
         }
         self.succeed(DisableTable::new(Lot::fair(0), "off")).await?;
-        self.succeed(UnloadTablet::new(Lot::fair(0), "part", Target::Holding(String::new()))).await?;
+        self.succeed(UnloadTablet::new(Lot::fair(0), "part", Target::Holding(String::new())))
+            .await?;
         self.table("off").state = TableState::Disabled;
         self.table("part").offline = 1;
         self.verify().await
     }
 
-    pub fn table(&mut self, name: &str) -> &mut ExpectedTable {
+    pub(crate) fn table(&mut self, name: &str) -> &mut ExpectedTable {
         self.expected.tables.get_mut(name).expect("the table was created")
     }
 
     /// The tablets of a table, in order.
-    pub async fn tablets(&self, table: &str) -> Outcome<Vec<TabletRow>> {
+    pub(crate) async fn tablets(&self, table: &str) -> Outcome<Vec<TabletRow>> {
         Ok(Meta::read(&self.executor).await?.tablets_of(table).cloned().collect())
     }
 
     /// Checks the world rule.
-    pub async fn verify(&self) -> Outcome {
+    pub(crate) async fn verify(&self) -> Outcome {
         verify::settle(&self.executor).await?;
         let (files, input) = (self.master.files(), self.master.input());
         let verdict = verify::verify(&self.executor, files, input, &self.expected).await?;
@@ -123,7 +140,7 @@ impl World {
     }
 
     /// Looks at everything, once nothing is left to do.
-    pub async fn picture(&self) -> Outcome<Picture> {
+    pub(crate) async fn picture(&self) -> Outcome<Picture> {
         verify::settle(&self.executor).await?;
         let meta = Meta::read(&self.executor).await?;
         let mut files = BTreeMap::new();
@@ -134,7 +151,7 @@ impl World {
     }
 
     /// Stops the engine.
-    pub async fn stop(self) -> Outcome {
+    pub(crate) async fn stop(self) -> Outcome {
         self.executor.drain(Duration::from_secs(5)).await?;
         Ok(())
     }

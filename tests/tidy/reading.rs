@@ -41,10 +41,7 @@ pub(crate) fn sources(extensions: &[&str]) -> Result<Vec<Source>, Box<dyn Error>
     for path in paths {
         let extension = path.extension().unwrap_or_default().to_string_lossy();
         if extensions.contains(&&*extension) {
-            let shown = path
-                .strip_prefix(root())?
-                .to_string_lossy()
-                .replace('\\', "/");
+            let shown = path.strip_prefix(root())?.to_string_lossy().replace('\\', "/");
             found.push(Source {
                 path: shown,
                 text: fs::read_to_string(&path)?,
@@ -74,11 +71,7 @@ pub(crate) fn verdict(rule: &str, wrong: &[String]) -> Checked {
 }
 
 /// Checks every file with one rule.
-pub(crate) fn check(
-    rule: &str,
-    sources: &[Source],
-    wrong_with: impl Fn(&Source) -> Vec<String>,
-) -> Checked {
+pub(crate) fn check(rule: &str, sources: &[Source], wrong_with: impl Fn(&Source) -> Vec<String>) -> Checked {
     let wrong: Vec<String> = sources.iter().flat_map(wrong_with).collect();
     verdict(rule, &wrong)
 }
@@ -114,9 +107,7 @@ pub(crate) fn lines_naming<'a>(text: &'a str, name: &str) -> Vec<(usize, &'a str
     let names = |line: &str| {
         line.match_indices(name).any(|(at, _)| {
             let before = line.get(..at).and_then(|part| part.chars().next_back());
-            let behind = line
-                .get(at + name.len()..)
-                .and_then(|part| part.chars().next());
+            let behind = line.get(at + name.len()..).and_then(|part| part.chars().next());
             !before.is_some_and(is_word) && !behind.is_some_and(is_word)
         })
     };

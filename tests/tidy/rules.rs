@@ -1,8 +1,6 @@
 //! The rules: each is a function from a text to what is wrong with it.
 
-use crate::reading::{
-    Source, code, is_word, lines_naming, module_of, own_modules, tests_within, without_tests,
-};
+use crate::reading::{Source, code, is_word, lines_naming, module_of, own_modules, tests_within, without_tests};
 use crate::tables::{HEADINGS, LONGER, LONGEST, TAGS, TEST_FOLDERS};
 
 pub(crate) fn wrong_order(source: &Source, folder: &str, layers: &[&[&str]]) -> Vec<String> {
@@ -17,9 +15,7 @@ pub(crate) fn wrong_order(source: &Source, folder: &str, layers: &[&[&str]]) -> 
         )];
     };
     let used = own_modules(&source.text);
-    let backward = used
-        .iter()
-        .filter(|used| layer(used).is_some_and(|used| used > own));
+    let backward = used.iter().filter(|used| layer(used).is_some_and(|used| used > own));
     backward
         .map(|used| {
             format!(
@@ -35,9 +31,7 @@ pub(crate) fn wrong_packages(source: &Source, allowed: &[&str]) -> Vec<String> {
     let foreign = ["procession", "procession_actors", "procession_kernel"].into_iter();
     foreign
         .filter(|package| !allowed.contains(package))
-        .filter(|package| {
-            code.contains(&format!("{package}::")) && !lines_naming(&code, package).is_empty()
-        })
+        .filter(|package| code.contains(&format!("{package}::")) && !lines_naming(&code, package).is_empty())
         .map(|package| format!("{}: must not name `{package}`", source.path))
         .collect()
 }
@@ -46,11 +40,7 @@ pub(crate) fn wrong_names(source: &Source, names: &[&str]) -> Vec<String> {
     let code = code(without_tests(&source.text));
     names
         .iter()
-        .flat_map(|name| {
-            lines_naming(&code, name)
-                .into_iter()
-                .map(move |(at, _)| (name, at))
-        })
+        .flat_map(|name| lines_naming(&code, name).into_iter().map(move |(at, _)| (name, at)))
         .map(|(name, at)| format!("{}:{at}: names `{name}`", source.path))
         .collect()
 }
@@ -75,11 +65,7 @@ pub(crate) fn wrong_length(source: &Source) -> Vec<String> {
 
 /// Texts that stand in no file. Written in two parts, so that this file has none either.
 pub(crate) fn wrong_words(source: &Source) -> Vec<String> {
-    let marks = [
-        concat!("TO", "DO"),
-        concat!("FIX", "ME"),
-        concat!("XX", "X"),
-    ];
+    let marks = [concat!("TO", "DO"), concat!("FIX", "ME"), concat!("XX", "X")];
     let places = [
         concat!("/wo", "rk/"),
         concat!("\"/t", "mp"),
@@ -93,10 +79,7 @@ pub(crate) fn wrong_words(source: &Source) -> Vec<String> {
         concat!("#[ig", "nore"),
     ];
     let mut wrong = places_of(&source.path, &source.text, |line| {
-        marks
-            .iter()
-            .any(|mark| !lines_naming(line, mark).is_empty())
-            || places.iter().any(|place| line.contains(place))
+        marks.iter().any(|mark| !lines_naming(line, mark).is_empty()) || places.iter().any(|place| line.contains(place))
     });
     if source.path.ends_with(".rs") {
         wrong.extend(places_of(&source.path, &source.text, |line| {
@@ -114,9 +97,7 @@ pub(crate) fn wrong_sleeps(source: &Source) -> Vec<String> {
     } else {
         tests_within(&source.text)
     };
-    places_of(&source.path, tests, |line| {
-        calls.iter().any(|call| line.contains(call))
-    })
+    places_of(&source.path, tests, |line| calls.iter().any(|call| line.contains(call)))
 }
 
 /// Every line that is wrong, with its place and its text.
@@ -139,13 +120,8 @@ pub(crate) fn wrong_unwraps(source: &Source) -> Vec<String> {
     }
     let call = concat!(".unw", "rap()");
     let code = code(without_tests(&source.text));
-    let lines = code
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| line.contains(call));
-    lines
-        .map(|(at, _)| format!("{}:{}", source.path, at + 1))
-        .collect()
+    let lines = code.lines().enumerate().filter(|(_, line)| line.contains(call));
+    lines.map(|(at, _)| format!("{}:{}", source.path, at + 1)).collect()
 }
 
 /// Lines of plain comment that end as a statement does.
@@ -154,14 +130,9 @@ pub(crate) fn wrong_comments(source: &Source) -> Vec<String> {
         let Some(text) = line.trim_start().strip_prefix("// ") else {
             return false;
         };
-        text.ends_with(';')
-            && (text.contains('(') || text.contains(" = ") || text.starts_with("use "))
+        text.ends_with(';') && (text.contains('(') || text.contains(" = ") || text.starts_with("use "))
     };
-    let lines = source
-        .text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| is_code(line));
+    let lines = source.text.lines().enumerate().filter(|(_, line)| is_code(line));
     lines
         .map(|(at, line)| format!("{}:{}: {}", source.path, at + 1, line.trim()))
         .collect()
@@ -192,20 +163,13 @@ pub(crate) fn wrong_kernel_manifest(manifest: &str) -> Vec<String> {
         .filter(|name| name != "serde")
         .collect();
     for section in ["[target.", "[build-dependencies]", "[dependencies."] {
-        wrong.extend(
-            manifest
-                .contains(section)
-                .then(|| format!("a section {section}")),
-        );
+        wrong.extend(manifest.contains(section).then(|| format!("a section {section}")));
     }
     wrong
 }
 
 pub(crate) fn wrong_changes(text: &str) -> Vec<String> {
-    let entries = text
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| line.starts_with("- "));
+    let entries = text.lines().enumerate().filter(|(_, line)| line.starts_with("- "));
     entries
         .filter(|(_, line)| {
             let entry = line.trim_start_matches("- ");
@@ -246,10 +210,7 @@ fn stored_fields(text: &str, name: &str) -> Vec<(String, String)> {
     for line in body.lines().map(str::trim) {
         if let Some(rest) = line.strip_prefix("#[serde(rename = \"") {
             short = rest.split('"').next().map(str::to_owned);
-        } else if let Some((field, _)) = line
-            .strip_prefix("pub ")
-            .and_then(|rest| rest.split_once(':'))
-        {
+        } else if let Some((field, _)) = line.strip_prefix("pub ").and_then(|rest| rest.split_once(':')) {
             fields.extend(short.take().map(|short| (short, field.to_owned())));
         }
     }
@@ -258,19 +219,13 @@ fn stored_fields(text: &str, name: &str) -> Vec<(String, String)> {
 
 /// Fields of these structs that the page does not list in this order, and rows that it has too many.
 pub(crate) fn wrong_format_page(page: &str, records: &str, structs: &[&str]) -> Vec<String> {
-    let rows: Vec<&str> = page
-        .lines()
-        .filter(|line| line.starts_with("| `"))
-        .collect();
+    let rows: Vec<&str> = page.lines().filter(|line| line.starts_with("| `")).collect();
     let wanted: Vec<String> = structs
         .iter()
         .flat_map(|name| stored_fields(records, name))
         .map(|(short, field)| format!("| `{short}` | `{field}`"))
         .collect();
-    let listed: Vec<&str> = rows
-        .into_iter()
-        .filter(|row| row.get(4..5) == Some("`"))
-        .collect();
+    let listed: Vec<&str> = rows.into_iter().filter(|row| row.get(4..5) == Some("`")).collect();
     let mut wrong = Vec::new();
     for (at, row) in wanted.iter().enumerate() {
         let shown = listed.get(at).copied().unwrap_or("nothing");

@@ -24,27 +24,20 @@ pub(crate) const KERNEL: &[&[&str]] = &[
 
 /// Layers of the actors.
 pub(crate) const ACTORS: &[&[&str]] = &[
-    &[
-        "procedure",
-        "step",
-        "context",
-        "messages",
-        "error",
-        "clock",
-        "telemetry",
-        "journal",
-    ],
-    &["registry"],
-    &["limiter"],
+    &["error", "clock", "telemetry"],
+    &["journal"],
+    &["procedure", "step", "context", "view"],
+    &["messages", "registry", "limiter"],
     &["procedure_actor"],
-    &["supervisor"],
+    &["supervisor", "engine"],
+    &["offline"],
     &["testkit"],
 ];
 
 /// Layers of the facade.
 pub(crate) const FACADE: &[&[&str]] = &[
     &["handle", "executor"],
-    &["sequence", "definition"],
+    &["noop", "sequence", "definition"],
     &["dashboard", "testkit"],
     &["demo", "cli"],
     &["main"],
@@ -97,12 +90,7 @@ pub(crate) const LONGEST: usize = 500;
 pub(crate) const LONGER: &[(&str, &str)] = &[];
 
 /// Files without `unwrap`'s ban: where tests live.
-pub(crate) const TEST_FOLDERS: &[&str] = &[
-    "tests/",
-    "benches/",
-    "actors/tests/",
-    "actors/kernel/tests/",
-];
+pub(crate) const TEST_FOLDERS: &[&str] = &["tests/", "benches/", "actors/tests/", "actors/kernel/tests/"];
 
 /// Tags of the change log.
 pub(crate) const TAGS: &[&str] = &["[feat]", "[fix]", "[perf]", "[api]", "[format]", "[msrv]"];

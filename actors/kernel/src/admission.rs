@@ -67,9 +67,20 @@ impl Permits {
     pub fn new(limits: impl IntoIterator<Item = (LimitKey, Option<u32>)>) -> Self {
         let pools = limits
             .into_iter()
-            .map(|(key, limit)| (key, Pool { limit, ..Pool::default() }))
+            .map(|(key, limit)| {
+                (
+                    key,
+                    Pool {
+                        limit,
+                        ..Pool::default()
+                    },
+                )
+            })
             .collect();
-        Self { pools, ..Self::default() }
+        Self {
+            pools,
+            ..Self::default()
+        }
     }
 
     /// Asks for one permit of each limit.
@@ -92,7 +103,9 @@ impl Permits {
     /// Gives back what a request holds, or takes it off the queue. Gives those
     /// that are served thereby, in order.
     pub fn release(&mut self, ticket: Ticket) -> Vec<Ticket> {
-        let Some(request) = self.requests.remove(&ticket) else { return Vec::new() };
+        let Some(request) = self.requests.remove(&ticket) else {
+            return Vec::new();
+        };
         self.by_arrival.remove(&request.place.1);
         for key in &request.limits {
             if let Some(pool) = self.pools.get_mut(key) {
@@ -139,13 +152,24 @@ impl Permits {
             self.pools.entry(key.clone()).or_default().waiting.insert(place);
         }
         self.by_arrival.insert(place.1, ticket);
-        self.requests.insert(ticket, Request { limits, place, granted: false });
+        self.requests.insert(
+            ticket,
+            Request {
+                limits,
+                place,
+                granted: false,
+            },
+        );
         place
     }
 
     /// Tells whether every limit of the request has room and nobody before it.
     fn is_served(&self, place: (Reverse<i16>, u64)) -> bool {
-        let Some(request) = self.by_arrival.get(&place.1).and_then(|ticket| self.requests.get(ticket)) else {
+        let Some(request) = self
+            .by_arrival
+            .get(&place.1)
+            .and_then(|ticket| self.requests.get(ticket))
+        else {
             return false;
         };
         request.limits.iter().all(|key| {
@@ -156,7 +180,9 @@ impl Permits {
     }
 
     fn grant(&mut self, ticket: Ticket) {
-        let Some(request) = self.requests.get_mut(&ticket) else { return };
+        let Some(request) = self.requests.get_mut(&ticket) else {
+            return;
+        };
         request.granted = true;
         for key in &request.limits {
             if let Some(pool) = self.pools.get_mut(key) {
@@ -172,8 +198,12 @@ impl Permits {
         let mut look: Vec<LimitKey> = limits.to_vec();
         while let Some(key) = look.pop() {
             let head = self.pools.get(&key).and_then(|pool| pool.waiting.first().copied());
-            let Some(place) = head.filter(|place| self.is_served(*place)) else { continue };
-            let Some(ticket) = self.by_arrival.get(&place.1).copied() else { continue };
+            let Some(place) = head.filter(|place| self.is_served(*place)) else {
+                continue;
+            };
+            let Some(ticket) = self.by_arrival.get(&place.1).copied() else {
+                continue;
+            };
             self.grant(ticket);
             served.push(ticket);
             if let Some(request) = self.requests.get(&ticket) {

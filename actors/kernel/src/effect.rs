@@ -2,8 +2,8 @@
 
 use crate::event::Operator;
 use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, Seq, Ticket};
-use crate::record::{Cause, NotUndone, Round};
 use crate::lifecycle::ProcedureState;
+use crate::record::{Cause, NotUndone, Round};
 use crate::wait::Wake;
 
 /// One stage to be run.

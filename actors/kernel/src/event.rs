@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp};
-use crate::record::{Doomed, HistoryEntry, KeyEntry, JoinPolicy, OnFailure, Row, UserWrite};
+use crate::id::{Blob, Epoch, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp};
+use crate::record::{Doomed, HistoryEntry, JoinPolicy, KeyEntry, OnFailure, Row, UserWrite};
 
 /// A procedure to be born: all the kernel needs to know of user code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,6 +93,8 @@ pub struct StageEnded {
     pub id: ProcedureId,
     /// The commit that had set it going; another number is a late report.
     pub run: Seq,
+    /// The ownership of the store in which it ran; a report of an earlier one is late.
+    pub epoch: Epoch,
     /// When user code began.
     pub begun: Timestamp,
     /// When user code ended.

@@ -44,7 +44,14 @@ impl Kernel {
             Record::StackAsked(scope) => self.scope_put(*scope, Scope::Loading),
             Record::StackHeld(scope, stack, not_undone) => {
                 let (stack, not_undone) = (stack.clone(), not_undone.clone());
-                self.scope_put(*scope, Scope::Held { stack, not_undone, out: true });
+                self.scope_put(
+                    *scope,
+                    Scope::Held {
+                        stack,
+                        not_undone,
+                        out: true,
+                    },
+                );
             }
             Record::StackPopped(scope) => {
                 if let Some(Scope::Held { stack, out, .. }) = self.scope_mut(*scope) {
@@ -125,7 +132,9 @@ impl Kernel {
     }
 
     fn family_ended(&mut self, number: u64) {
-        let Some(family) = self.families.remove(&number) else { return };
+        let Some(family) = self.families.remove(&number) else {
+            return;
+        };
         for row in &family.members {
             for deadline in deadlines(row).into_iter().flatten() {
                 self.timers.remove(&(deadline, row.id));
@@ -171,6 +180,11 @@ impl Family {
         if row.is_ended() {
             self.scopes.remove(&row.id.member);
         }
+        if row.wait == Some(WaitReason::Width) {
+            self.held.insert(row.id.member);
+        } else {
+            self.held.remove(&row.id.member);
+        }
         match self.members.get_mut(row.id.member as usize) {
             Some(place) => **place = row.clone(),
             None => self.members.push(Box::new(row.clone())),
@@ -178,7 +192,9 @@ impl Family {
     }
 
     fn count_child(&mut self, row: &Row, from: Option<Standing>) {
-        let Some(round) = self.round_of(row).cloned() else { return };
+        let Some(round) = self.round_of(row).cloned() else {
+            return;
+        };
         if let Some(latch) = self.latches.get_mut(&round.first) {
             latch.count(&round, row.id.member, from, Standing::of(row));
         }
@@ -186,7 +202,10 @@ impl Family {
 
     /// A parent's row says which lists of children still count.
     fn latches_follow(&mut self, row: &Row) {
-        let old = self.row(row.id.member).map(|old| old.rounds.as_slice()).unwrap_or_default();
+        let old = self
+            .row(row.id.member)
+            .map(|old| old.rounds.as_slice())
+            .unwrap_or_default();
         let gone: Vec<u32> = old
             .iter()
             .filter(|round| !row.rounds.contains(round))

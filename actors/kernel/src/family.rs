@@ -1,6 +1,6 @@
 //! A family in memory: the rows of its members, and what follows from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{ProcedureId, Timestamp};
 use crate::latch::Latch;
@@ -37,6 +37,8 @@ pub struct Family {
     pub going: u32,
     /// One latch for each list of children, by the number of the first.
     pub latches: BTreeMap<u32, Latch>,
+    /// Members that the width of their list holds back.
+    pub held: BTreeSet<u32>,
     /// Scopes that roll back, by member.
     pub scopes: BTreeMap<u32, Scope>,
     /// Signals by member and number.
@@ -64,7 +66,10 @@ impl Family {
     /// Gives the outermost failing member at or above this one: the scope that it rolls back with.
     #[must_use]
     pub fn scope_of(&self, member: u32) -> Option<ProcedureId> {
-        self.ancestry(member).filter(|row| row.is_failing()).last().map(|row| row.id)
+        self.ancestry(member)
+            .filter(|row| row.is_failing())
+            .last()
+            .map(|row| row.id)
     }
 
     /// Tells whether `member` is `scope` or below it.
@@ -118,6 +123,10 @@ pub(crate) fn deadlines(row: &Row) -> [Option<Timestamp>; 2] {
     if row.is_ended() {
         return [None, None];
     }
-    let own = if row.state == ProcedureState::Failed { None } else { row.deadline };
+    let own = if row.state == ProcedureState::Failed {
+        None
+    } else {
+        row.deadline
+    };
     [row.wait.as_ref().and_then(|wait| wait.deadline()), own]
 }

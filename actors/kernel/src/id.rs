@@ -60,7 +60,11 @@ pub struct ParseProcedureIdError(String);
 
 impl fmt::Display for ParseProcedureIdError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "\"{}\" is not a procedure id; write it as family.member, for instance 42.0", self.0)
+        write!(
+            f,
+            "\"{}\" is not a procedure id; write it as family.member, for instance 42.0",
+            self.0
+        )
     }
 }
 

@@ -31,7 +31,8 @@ impl Family {
             return Err("it has no member".to_owned());
         }
         for (number, row) in (0_u32..).zip(&self.members) {
-            self.validate_row(number, row).map_err(|why| format!("member {number}: {why}"))?;
+            self.validate_row(number, row)
+                .map_err(|why| format!("member {number}: {why}"))?;
         }
         let live = self.members.iter().filter(|row| !row.is_ended()).count();
         if live != self.live as usize {
@@ -40,12 +41,19 @@ impl Family {
         for row in &self.members {
             for round in &row.rounds {
                 let mut latch = Latch::new(round);
-                let children = self.members.iter().skip(round.first as usize).take(round.count as usize);
+                let children = self
+                    .members
+                    .iter()
+                    .skip(round.first as usize)
+                    .take(round.count as usize);
                 for child in children {
                     latch.count(round, child.id.member, None, Standing::of(child));
                 }
                 if self.latches.get(&round.first) != Some(&latch) {
-                    return Err(format!("the latch of member {} differs from its children", row.id.member));
+                    return Err(format!(
+                        "the latch of member {} differs from its children",
+                        row.id.member
+                    ));
                 }
             }
         }

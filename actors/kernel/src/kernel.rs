@@ -39,6 +39,9 @@ pub struct Bounds {
     pub depth: usize,
     /// Submissions in one batch, and submissions of one stage. Default 10,000.
     pub batch: usize,
+    /// Bytes of a name that somebody gives: a key, an event, a limit. Default
+    /// 1,024: it is part of a key on disk, and of every message about it.
+    pub name: usize,
     /// Signals kept for one procedure. Default 10,000.
     pub signals: usize,
     /// Failed attempts of one stage that keep their history entry. Default 5.
@@ -53,6 +56,7 @@ impl Default for Bounds {
             members: 1_000_000,
             depth: 32,
             batch: 10_000,
+            name: 1_024,
             signals: 10_000,
             attempts_kept: 5,
         }
@@ -97,7 +101,14 @@ impl Kernel {
     /// often engines of this store have died, this start's finding included.
     #[must_use]
     pub fn new(rules: Rules, epoch: Epoch, deaths: u32) -> Self {
-        Self { rules, epoch, deaths, next_family: 1, reserved: 1, ..Self::default() }
+        Self {
+            rules,
+            epoch,
+            deaths,
+            next_family: 1,
+            reserved: 1,
+            ..Self::default()
+        }
     }
 
     /// Applies a decision and holds its effects back in `commit`. Gives the
@@ -209,4 +220,3 @@ impl Kernel {
         self.kind(&row.kind).is_none_or(|rules| rules.rollback)
     }
 }
-

@@ -86,7 +86,11 @@ impl Latch {
             JoinPolicy::Named(places) => u32::try_from(places.len()).unwrap_or(u32::MAX),
             JoinPolicy::AllSucceeded | JoinPolicy::AllFinished | JoinPolicy::AtLeast(_) | JoinPolicy::Custom => 0,
         };
-        Self { count: round.count, named_left, ..Self::default() }
+        Self {
+            count: round.count,
+            named_left,
+            ..Self::default()
+        }
     }
 
     /// Moves one child from one standing to another; none is not yet counted.

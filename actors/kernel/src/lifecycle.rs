@@ -56,7 +56,10 @@ impl ProcedureState {
     pub const fn may_become(self, next: Self) -> bool {
         use ProcedureState as S;
         match self {
-            S::Initializing => matches!(next, S::Initializing | S::Runnable | S::Failed | S::RolledBack | S::Success),
+            S::Initializing => matches!(
+                next,
+                S::Initializing | S::Runnable | S::Failed | S::RolledBack | S::Success
+            ),
             S::Runnable => true,
             S::Waiting | S::WaitingTimeout => !matches!(next, S::Initializing),
             S::Failed => matches!(next, S::Failed | S::RolledBack | S::Success),

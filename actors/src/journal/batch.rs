@@ -38,7 +38,12 @@ impl Batch {
     /// Starts an empty batch of this owner.
     #[must_use]
     pub fn new(epoch: Epoch) -> Self {
-        Self { epoch, seq: Seq::default(), bytes: Vec::new(), slots: Vec::new() }
+        Self {
+            epoch,
+            seq: Seq::default(),
+            bytes: Vec::new(),
+            slots: Vec::new(),
+        }
     }
 
     /// Gives the epoch of the owner.
@@ -93,7 +98,11 @@ impl Batch {
         match encode(&mut self.bytes) {
             Ok(()) => {
                 let end = self.bytes.len();
-                self.slots.push(Slot { space, key: start..middle, value: Some(middle..end) });
+                self.slots.push(Slot {
+                    space,
+                    key: start..middle,
+                    value: Some(middle..end),
+                });
                 Ok(())
             }
             Err(error) => {
@@ -110,7 +119,11 @@ impl Batch {
         let middle = self.bytes.len();
         self.bytes.extend_from_slice(value);
         let end = self.bytes.len();
-        self.slots.push(Slot { space, key: start..middle, value: Some(middle..end) });
+        self.slots.push(Slot {
+            space,
+            key: start..middle,
+            value: Some(middle..end),
+        });
     }
 
     /// Adds a delete.
@@ -118,7 +131,11 @@ impl Batch {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
         let end = self.bytes.len();
-        self.slots.push(Slot { space, key: start..end, value: None });
+        self.slots.push(Slot {
+            space,
+            key: start..end,
+            value: None,
+        });
     }
 
     /// Gives the writes in the order in which they were added.
@@ -126,7 +143,10 @@ impl Batch {
         self.slots.iter().map(|slot| Write {
             space: &slot.space,
             key: self.bytes.get(slot.key.clone()).unwrap_or_default(),
-            value: slot.value.clone().map(|range| self.bytes.get(range).unwrap_or_default()),
+            value: slot
+                .value
+                .clone()
+                .map(|range| self.bytes.get(range).unwrap_or_default()),
         })
     }
 }

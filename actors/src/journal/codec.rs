@@ -21,7 +21,10 @@ const MAX_DEPTH: usize = 128;
 /// [`CodecError`] if the value's own `Serialize` refuses.
 pub fn encode_user<T: Serialize + ?Sized>(value: &T) -> Result<Blob, CodecError> {
     let mut bytes = Vec::with_capacity(64);
-    write_named(&mut bytes, value).map_err(|why| CodecError { what: "the value cannot be encoded", why })?;
+    write_named(&mut bytes, value).map_err(|why| CodecError {
+        what: "the value cannot be encoded",
+        why,
+    })?;
     Ok(Blob::from(bytes))
 }
 
@@ -31,7 +34,10 @@ pub fn encode_user<T: Serialize + ?Sized>(value: &T) -> Result<Blob, CodecError>
 ///
 /// [`CodecError`] if the bytes are not of this type.
 pub fn decode_user<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
-    read(bytes).map_err(|why| CodecError { what: "the stored value is not of the type asked for", why })
+    read(bytes).map_err(|why| CodecError {
+        what: "the stored value is not of the type asked for",
+        why,
+    })
 }
 
 /// Appends an engine value with its version byte.
@@ -41,7 +47,10 @@ pub fn decode_user<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
 /// [`CodecError`] if the value cannot be encoded.
 pub fn encode_into<T: Serialize>(bytes: &mut Vec<u8>, value: &T) -> Result<(), CodecError> {
     bytes.push(VALUE_VERSION);
-    write_named(bytes, value).map_err(|why| CodecError { what: "an engine value cannot be encoded", why })
+    write_named(bytes, value).map_err(|why| CodecError {
+        what: "an engine value cannot be encoded",
+        why,
+    })
 }
 
 /// Decodes an engine value.
@@ -53,8 +62,14 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, CodecError> {
     let what = "a value of the journal cannot be read";
     match bytes.split_first() {
         Some((&VALUE_VERSION, rest)) => read(rest).map_err(|why| CodecError { what, why }),
-        Some((version, _)) => Err(CodecError { what, why: format!("it has version {version}, this release reads {VALUE_VERSION}") }),
-        None => Err(CodecError { what, why: "it is empty".to_owned() }),
+        Some((version, _)) => Err(CodecError {
+            what,
+            why: format!("it has version {version}, this release reads {VALUE_VERSION}"),
+        }),
+        None => Err(CodecError {
+            what,
+            why: "it is empty".to_owned(),
+        }),
     }
 }
 

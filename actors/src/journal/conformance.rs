@@ -67,19 +67,31 @@ pub fn check_batches_last<S: JournalStore>(open: &impl Fn() -> Result<S, StoreEr
             batch.put(Space::History, &number.to_be_bytes(), &[]);
             batch.put(user("ledger"), &number.to_be_bytes(), b"paid");
         })?;
-        hold(receipt == Receipt::new(epoch, Seq(number)), "a receipt names the epoch and the number of its batch")?;
+        hold(
+            receipt == Receipt::new(epoch, Seq(number)),
+            "a receipt names the epoch and the number of its batch",
+        )?;
     }
     // It may say nothing; it may not fail.
     store.size_bytes();
     drop(store);
     let store = open()?;
     for space in [Space::Procedures, Space::History, user("ledger")] {
-        hold(all(&store, space)?.len() == 20, "each batch with a receipt is there as a whole after a restart")?;
+        hold(
+            all(&store, space)?.len() == 20,
+            "each batch with a receipt is there as a whole after a restart",
+        )?;
     }
     let value = block_on(store.get(Space::Procedures, 7_u64.to_be_bytes().to_vec()))?;
-    hold(value.as_deref() == Some(&[1; 300][..]), "a value comes back as it was written")?;
+    hold(
+        value.as_deref() == Some(&[1; 300][..]),
+        "a value comes back as it was written",
+    )?;
     let empty = block_on(store.get(Space::History, 7_u64.to_be_bytes().to_vec()))?;
-    hold(empty.as_deref() == Some(&[][..]), "an empty value is a value, and no delete")
+    hold(
+        empty.as_deref() == Some(&[][..]),
+        "an empty value is a value, and no delete",
+    )
 }
 
 /// Batches take effect in the order of the calls, in whatever order their answers are polled.
@@ -100,16 +112,25 @@ pub fn check_order<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -
     under_way.reverse();
     let answers = block_on(join_all(under_way));
     for (answer, number) in answers.into_iter().zip((1..=8).rev()) {
-        hold(answer?.seq() == Seq(number), "each of several appends under way gets the receipt of its own batch")?;
+        hold(
+            answer?.seq() == Seq(number),
+            "each of several appends under way gets the receipt of its own batch",
+        )?;
     }
     let check_last = |store: &S| {
         let last = block_on(store.get(Space::Meta, b"last".to_vec()))?;
-        hold(last.as_deref() == Some(&8_u64.to_be_bytes()[..]), "batches take effect in the order in which append was called")
+        hold(
+            last.as_deref() == Some(&8_u64.to_be_bytes()[..]),
+            "batches take effect in the order in which append was called",
+        )
     };
     check_last(&store)?;
     drop(store);
     let store = open()?;
-    hold(all(&store, Space::Live)?.len() == 8, "each of several appends under way lasts")?;
+    hold(
+        all(&store, Space::Live)?.len() == 8,
+        "each of several appends under way lasts",
+    )?;
     check_last(&store)
 }
 
@@ -141,8 +162,14 @@ pub fn check_reads<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -
     for (from, to, limit, expected) in cases {
         let found = scan(&store, Space::Keys, from, to, limit)?;
         let is_as_expected = found.iter().map(|(key, _)| key.as_slice()).eq(expected.iter().copied());
-        hold(is_as_expected, &format!("a scan from {from:?} to {to:?} with limit {limit} gives {expected:?} in order"))?;
-        hold(found.iter().all(|(key, value)| key == value), "a scan gives each key its own value")?;
+        hold(
+            is_as_expected,
+            &format!("a scan from {from:?} to {to:?} with limit {limit} gives {expected:?} in order"),
+        )?;
+        hold(
+            found.iter().all(|(key, value)| key == value),
+            "a scan gives each key its own value",
+        )?;
     }
     let missing = block_on(store.get(Space::Keys, vec![2]))?;
     hold(missing.is_none(), "a key that was never written has no value")?;
@@ -173,9 +200,15 @@ pub fn check_overwrites<S: JournalStore>(open: &impl Fn() -> Result<S, StoreErro
         batch.put(Space::Keys, b"new", b"3");
     })?;
     let expected: Entries = vec![(b"back".to_vec(), b"1".to_vec()), (b"new".to_vec(), b"3".to_vec())];
-    hold(all(&store, Space::Keys)? == expected, "the last write of a key counts, in one batch as between two")?;
+    hold(
+        all(&store, Space::Keys)? == expected,
+        "the last write of a key counts, in one batch as between two",
+    )?;
     drop(store);
-    hold(all(&open()?, Space::Keys)? == expected, "the last write of a key counts after a restart")
+    hold(
+        all(&open()?, Space::Keys)? == expected,
+        "the last write of a key counts after a restart",
+    )
 }
 
 /// User keyspaces come into being with their first write, under any name of up to 100 bytes.
@@ -185,11 +218,22 @@ pub fn check_overwrites<S: JournalStore>(open: &impl Fn() -> Result<S, StoreErro
 /// [`BrokenPromise`] if it is not kept.
 pub fn check_user_spaces<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
     let long = "n".repeat(100);
-    let names = ["a", "meta", "user.a", "with space/and\\slash", "../up", "żółw", long.as_str()];
+    let names = [
+        "a",
+        "meta",
+        "user.a",
+        "with space/and\\slash",
+        "../up",
+        "żółw",
+        long.as_str(),
+    ];
     let store = open()?;
     let epoch = take(&store)?;
     for name in names {
-        hold(all(&store, user(name))?.is_empty(), "a user keyspace that was never written is empty")?;
+        hold(
+            all(&store, user(name))?.is_empty(),
+            "a user keyspace that was never written is empty",
+        )?;
         let found = block_on(store.get(user(name), b"k".to_vec()))?;
         hold(found.is_none(), "a user keyspace that was never written has no values")?;
     }
@@ -202,8 +246,14 @@ pub fn check_user_spaces<S: JournalStore>(open: &impl Fn() -> Result<S, StoreErr
     let check_names = |store: &S| -> Kept {
         for name in names {
             let value = block_on(store.get(user(name), b"k".to_vec()))?;
-            hold(value.as_deref() == Some(name.as_bytes()), &format!("the user keyspace \"{name}\" keeps its own values"))?;
-            hold(all(store, user(name))?.len() == 2, &format!("the user keyspace \"{name}\" is apart from all others"))?;
+            hold(
+                value.as_deref() == Some(name.as_bytes()),
+                &format!("the user keyspace \"{name}\" keeps its own values"),
+            )?;
+            hold(
+                all(store, user(name))?.len() == 2,
+                &format!("the user keyspace \"{name}\" is apart from all others"),
+            )?;
         }
         Ok(())
     };
@@ -248,13 +298,22 @@ pub fn check_fencing<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>)
     late.put(Space::Keys, b"late", b"1");
     let answer = block_on(store.append(late));
     let is_fenced = matches!(answer, Err(AppendError::Fenced { newer }) if newer == new);
-    hold(is_fenced, "a batch of an older epoch is answered Fenced with the newer one")?;
+    hold(
+        is_fenced,
+        "a batch of an older epoch is answered Fenced with the newer one",
+    )?;
     let renewed = block_on(store.renew(old));
-    hold(matches!(renewed, Err(AppendError::Fenced { .. })), "an owner that was followed cannot renew")?;
+    hold(
+        matches!(renewed, Err(AppendError::Fenced { .. })),
+        "an owner that was followed cannot renew",
+    )?;
     commit(&store, new, 3, |batch| batch.put(Space::Keys, b"new", b"2"))?;
     drop(store);
     let keys: Vec<Vec<u8>> = all(&open()?, Space::Keys)?.into_iter().map(|(key, _)| key).collect();
-    hold(keys == [b"new".to_vec(), b"old".to_vec()], "a fenced batch leaves nothing")
+    hold(
+        keys == [b"new".to_vec(), b"old".to_vec()],
+        "a fenced batch leaves nothing",
+    )
 }
 
 /// The last number of an epoch is that of its last batch with a receipt.
@@ -265,15 +324,24 @@ pub fn check_fencing<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>)
 pub fn check_last_seq<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
     let store = open()?;
     let epoch = block_on(store.acquire())?;
-    hold(block_on(store.last_seq(epoch))?.is_none(), "an epoch that never wrote has no last number")?;
+    hold(
+        block_on(store.last_seq(epoch))?.is_none(),
+        "an epoch that never wrote has no last number",
+    )?;
     for number in [3, 4, 9] {
         commit(&store, epoch, number, |batch| batch.put(Space::Keys, b"k", b"v"))?;
         let last = block_on(store.last_seq(epoch))?;
-        hold(last == Some(Seq(number)), "the last number of an epoch is that of its last batch")?;
+        hold(
+            last == Some(Seq(number)),
+            "the last number of an epoch is that of its last batch",
+        )?;
     }
     drop(store);
     let last = block_on(open()?.last_seq(epoch))?;
-    hold(last == Some(Seq(9)), "the last number of an epoch is known after a restart")
+    hold(
+        last == Some(Seq(9)),
+        "the last number of an epoch is known after a restart",
+    )
 }
 
 /// After one append has failed, none succeeds, and what was acknowledged can
@@ -290,19 +358,32 @@ pub fn check_failure_is_final<S: JournalStore>(store: &S) -> Kept {
         batch.put(Space::Keys, b"lost", b"1");
         let answer = block_on(store.append(batch));
         let has_failed = matches!(answer, Err(AppendError::Failed(_) | AppendError::Unknown(_)));
-        hold(has_failed, "after a failed append, no later one of the same epoch succeeds")?;
+        hold(
+            has_failed,
+            "after a failed append, no later one of the same epoch succeeds",
+        )?;
     }
     let last = block_on(store.last_seq(epoch));
-    hold(!matches!(last, Ok(Some(seq)) if seq > Seq(1)), "a failed batch is not given as the last one")?;
+    hold(
+        !matches!(last, Ok(Some(seq)) if seq > Seq(1)),
+        "a failed batch is not given as the last one",
+    )?;
     let keys: Vec<Vec<u8>> = all(store, Space::Keys)?.into_iter().map(|(key, _)| key).collect();
-    hold(keys == [b"kept".to_vec()], "reads show what was acknowledged, and nothing of what failed")
+    hold(
+        keys == [b"kept".to_vec()],
+        "reads show what was acknowledged, and nothing of what failed",
+    )
 }
 
 /// From, to, limit, and the keys expected.
 type ScanCase<'a> = (&'a [u8], Option<&'a [u8]>, usize, &'a [&'a [u8]]);
 
 fn hold(is_kept: bool, promise: &str) -> Kept {
-    if is_kept { Ok(()) } else { Err(BrokenPromise(promise.to_owned())) }
+    if is_kept {
+        Ok(())
+    } else {
+        Err(BrokenPromise(promise.to_owned()))
+    }
 }
 
 fn user(name: &str) -> Space {
@@ -339,7 +420,12 @@ fn scan<S: JournalStore>(
     to: Option<&[u8]>,
     limit: usize,
 ) -> Result<Entries, BrokenPromise> {
-    let scan = Scan { space, from: from.to_vec(), to: to.map(<[u8]>::to_vec), limit };
+    let scan = Scan {
+        space,
+        from: from.to_vec(),
+        to: to.map(<[u8]>::to_vec),
+        limit,
+    };
     Ok(block_on(store.scan(scan))?)
 }
 

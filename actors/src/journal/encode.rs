@@ -41,7 +41,9 @@ pub(crate) struct StoredSignal {
 pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError> {
     match record {
         Record::Row(row) | Record::FinishedRow(row) => {
-            batch.put_with(Space::Procedures, &keys::procedure(row.id), |bytes| codec::encode_into(bytes, row))?;
+            batch.put_with(Space::Procedures, &keys::procedure(row.id), |bytes| {
+                codec::encode_into(bytes, row)
+            })?;
         }
         Record::Payload(id, bytes) => batch.put(Space::Payloads, &keys::payload(*id, PAYLOAD), bytes.as_slice()),
         Record::Output(id, bytes) => batch.put(Space::Payloads, &keys::payload(*id, OUTPUT), bytes.as_slice()),
@@ -52,14 +54,19 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
         Record::HistoryDropped(family, number) => batch.delete(Space::History, &keys::history(*family, *number)),
         Record::Signal(id, number, entry, payload) => {
             let key = keys::signal(*id, *number, entry.name.as_str());
-            let stored = StoredSignal { entry: entry.clone(), payload: payload.clone() };
+            let stored = StoredSignal {
+                entry: entry.clone(),
+                payload: payload.clone(),
+            };
             batch.put_with(Space::Signals, &key, |bytes| codec::encode_into(bytes, &stored))?;
         }
         Record::SignalDropped(id, number, name) => {
             batch.delete(Space::Signals, &keys::signal(*id, *number, name.as_str()));
         }
         Record::Key(key, entry) => {
-            batch.put_with(Space::Keys, key.as_str().as_bytes(), |bytes| codec::encode_into(bytes, entry))?;
+            batch.put_with(Space::Keys, key.as_str().as_bytes(), |bytes| {
+                codec::encode_into(bytes, entry)
+            })?;
         }
         Record::FamilyBegan(family) => batch.put(Space::Live, &keys::family(*family), &[]),
         Record::FamilyEnded(family, due) => {
@@ -77,7 +84,10 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
         }
         Record::FamiliesReserved(below) => batch.put(Space::Meta, META_FAMILIES, &below.to_be_bytes()),
         Record::Started(epoch, deaths) => {
-            let started = Started { epoch: *epoch, deaths: *deaths };
+            let started = Started {
+                epoch: *epoch,
+                deaths: *deaths,
+            };
             batch.put_with(Space::Meta, META_STARTED, |bytes| codec::encode_into(bytes, &started))?;
         }
         Record::Stopped(epoch) => batch.put(Space::Meta, META_STOPPED, &epoch.0.to_be_bytes()),

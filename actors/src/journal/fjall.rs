@@ -107,16 +107,26 @@ pub fn refusal(write: &Write<'_>) -> Option<String> {
     if let Space::User(name) = write.space {
         let size = name.as_str().len();
         if size == 0 || size > USER_SPACE_MAX {
-            return Some(format!("the name of a user keyspace has {size} bytes; give it 1 to {USER_SPACE_MAX}"));
+            return Some(format!(
+                "the name of a user keyspace has {size} bytes; give it 1 to {USER_SPACE_MAX}"
+            ));
         }
     }
     let size = write.key.len();
     if size == 0 || size > KEY_MAX {
-        return Some(format!("a key in \"{}\" has {size} bytes; give it 1 to {KEY_MAX}", write.space.name()));
+        return Some(format!(
+            "a key in \"{}\" has {size} bytes; give it 1 to {KEY_MAX}",
+            write.space.name()
+        ));
     }
     let size = write.value.map_or(0, <[u8]>::len);
-    (u32::try_from(size).is_err())
-        .then(|| format!("a value in \"{}\" has {size} bytes; the limit is {}", write.space.name(), u32::MAX))
+    (u32::try_from(size).is_err()).then(|| {
+        format!(
+            "a value in \"{}\" has {size} bytes; the limit is {}",
+            write.space.name(),
+            u32::MAX
+        )
+    })
 }
 
 impl FjallStore {
@@ -204,7 +214,11 @@ impl FjallStore {
             let why = open::explain(&error);
             // The one error that comes before anything is written.
             let is_refused = matches!(error, fjall::Error::Poisoned);
-            if is_refused { AppendError::Failed(why) } else { AppendError::Unknown(why) }
+            if is_refused {
+                AppendError::Failed(why)
+            } else {
+                AppendError::Unknown(why)
+            }
         })
     }
 
@@ -219,24 +233,37 @@ impl FjallStore {
         if let Some(meta) = self.keyspace(&Space::Meta) {
             writes.insert(&meta, open::space_key(space), []);
         }
-        self.spaces.write().unwrap_or_else(PoisonError::into_inner).insert(space.clone(), keyspace.clone());
+        self.spaces
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(space.clone(), keyspace.clone());
         Ok(keyspace)
     }
 
     fn keyspace(&self, space: &Space) -> Option<Keyspace> {
-        self.spaces.read().unwrap_or_else(PoisonError::into_inner).get(space).cloned()
+        self.spaces
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(space)
+            .cloned()
     }
 
     /// Reads go through a snapshot: only that shows a batch as a whole, and only after its sync.
     fn read(&self, space: &Space, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        let Some(keyspace) = self.keyspace(space) else { return Ok(None) };
+        let Some(keyspace) = self.keyspace(space) else {
+            return Ok(None);
+        };
         let value = self.database.snapshot().get(&keyspace, key);
-        value.map(|value| value.map(|bytes| bytes.to_vec())).map_err(|error| self.unreadable(space, &error))
+        value
+            .map(|value| value.map(|bytes| bytes.to_vec()))
+            .map_err(|error| self.unreadable(space, &error))
     }
 
     fn read_range(&self, scan: &Scan) -> Result<Entries, StoreError> {
         let is_empty = scan.to.as_ref().is_some_and(|to| *to <= scan.from);
-        let Some(keyspace) = self.keyspace(&scan.space).filter(|_| !is_empty) else { return Ok(Entries::new()) };
+        let Some(keyspace) = self.keyspace(&scan.space).filter(|_| !is_empty) else {
+            return Ok(Entries::new());
+        };
         let to = scan.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let range = (Bound::Included(scan.from.as_slice()), to);
         let rows = self.database.snapshot().range::<&[u8], _>(&keyspace, range);
@@ -277,7 +304,9 @@ impl JournalStore for FjallStore {
     fn release(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
         let admitted = guard(&self.writer).admit(epoch);
         let synced = admitted.and_then(|()| {
-            self.directory.sync_mark().map_err(|error| AppendError::Failed(format!("the watermark was not synced: {error}")))
+            self.directory
+                .sync_mark()
+                .map_err(|error| AppendError::Failed(format!("the watermark was not synced: {error}")))
         });
         ready(synced).boxed()
     }
@@ -288,7 +317,9 @@ impl JournalStore for FjallStore {
         guard(&self.queue).push_back(Pending { batch, answer });
         async move {
             self.commit_queued();
-            receipt.await.unwrap_or_else(|_| Err(AppendError::Unknown("a commit panicked".to_owned())))
+            receipt
+                .await
+                .unwrap_or_else(|_| Err(AppendError::Unknown("a commit panicked".to_owned())))
         }
         .boxed()
     }
@@ -326,7 +357,10 @@ impl JournalStore for FjallStore {
 
 impl std::fmt::Debug for FjallStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FjallStore").field("place", &self.directory.place()).field("sync", &self.sync).finish_non_exhaustive()
+        f.debug_struct("FjallStore")
+            .field("place", &self.directory.place())
+            .field("sync", &self.sync)
+            .finish_non_exhaustive()
     }
 }
 

@@ -189,7 +189,9 @@ impl MemoryStore {
         if epoch < newer {
             return Err(AppendError::Fenced { newer });
         }
-        state.failure.map_or(Ok(()), |cause| Err(AppendError::Failed(cause.to_owned())))
+        state
+            .failure
+            .map_or(Ok(()), |cause| Err(AppendError::Failed(cause.to_owned())))
     }
 
     fn commit(&self, state: &mut State, batch: Batch) -> Option<BoxFuture<'static, Answer>> {
@@ -238,7 +240,11 @@ impl MemoryStore {
                 state.failure = fault.cause();
                 let cause = fault.cause().unwrap_or_default().to_owned();
                 // After a failed sync nobody can say what the disk has.
-                let error = if fault == Fault::FailSync { AppendError::Unknown(cause) } else { AppendError::Failed(cause) };
+                let error = if fault == Fault::FailSync {
+                    AppendError::Unknown(cause)
+                } else {
+                    AppendError::Failed(cause)
+                };
                 return Some(ready(Err(error)).boxed());
             }
             Some(Fault::Withhold) => {
@@ -327,7 +333,9 @@ impl JournalStore for MemoryStore {
 
     fn scan(&self, scan: Scan) -> BoxFuture<'_, Result<Entries, StoreError>> {
         self.answer(|state| {
-            let Some(rows) = state.world.get(&scan.space) else { return Ok(Entries::new()) };
+            let Some(rows) = state.world.get(&scan.space) else {
+                return Ok(Entries::new());
+            };
             let before = |key: &Vec<u8>| scan.to.as_ref().is_none_or(|to| key < to);
             let entries: Entries = rows
                 .range(scan.from.clone()..)

@@ -98,7 +98,9 @@ pub async fn raw_store_rate(directory: impl Into<PathBuf>, load: RawLoad) -> Res
             drop(answer.send(measure(&directory, &load)));
         })
         .map_err(|error| ProbeError::Thread(error.to_string()))?;
-    answered.await.map_err(|_| ProbeError::Thread("it gave no answer".to_owned()))?
+    answered
+        .await
+        .map_err(|_| ProbeError::Thread("it gave no answer".to_owned()))?
 }
 
 fn measure(directory: &std::path::Path, load: &RawLoad) -> Result<RawRate, ProbeError> {
@@ -120,7 +122,10 @@ fn measure(directory: &std::path::Path, load: &RawLoad) -> Result<RawRate, Probe
     Ok(rate(&mut times, elapsed, load))
 }
 
-#[expect(clippy::disallowed_methods, reason = "measures durations, and decides nothing from them")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "measures durations, and decides nothing from them"
+)]
 fn now() -> Instant {
     Instant::now()
 }
@@ -217,7 +222,12 @@ mod tests {
     async fn a_probe_appends_what_it_was_told() {
         let directory = tempfile::tempdir().unwrap();
         let longest = Duration::from_secs(60);
-        let load = RawLoad { writes_per_batch: 30, batches: 20, longest, ..RawLoad::default() };
+        let load = RawLoad {
+            writes_per_batch: 30,
+            batches: 20,
+            longest,
+            ..RawLoad::default()
+        };
         let rate = raw_store_rate(directory.path(), load).await.unwrap();
         assert_eq!(rate.batches, 20);
         assert!(rate.commit_us_p50 > 0.0);
@@ -226,7 +236,11 @@ mod tests {
 
     #[test]
     fn a_batch_has_the_mean_size_asked_for() {
-        let load = RawLoad { writes_per_batch: 300, bytes_per_write: 120, ..RawLoad::default() };
+        let load = RawLoad {
+            writes_per_batch: 300,
+            bytes_per_write: 120,
+            ..RawLoad::default()
+        };
         let batch = Writer::new(Epoch(1), &load).next_batch();
         assert_eq!(batch.len(), 300);
         assert_eq!(batch.size_bytes(), 300 * 120);

@@ -6,9 +6,9 @@ use procession_kernel::{HistoryEntry, Key, ProcedureId, Row};
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
+use super::codec;
 use super::keys::{self, Space};
 use super::store::{Entries, JournalStore, Scan};
-use super::codec;
 use crate::error::{ReadError, StoreError};
 
 /// Reads under way at once: enough to keep a disk busy, few enough that stages keep their processors.
@@ -25,15 +25,23 @@ pub struct Reader {
 
 impl Reader {
     pub(crate) fn new(store: &Arc<dyn JournalStore>) -> Self {
-        Self { store: Arc::downgrade(store), places: Arc::new(Semaphore::new(READS_AT_ONCE)) }
+        Self {
+            store: Arc::downgrade(store),
+            places: Arc::new(Semaphore::new(READS_AT_ONCE)),
+        }
     }
 
     async fn run<T, F>(&self, read: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
-        F: for<'a> FnOnce(&'a dyn JournalStore) -> futures::future::BoxFuture<'a, Result<T, StoreError>> + Send + 'static,
+        F: for<'a> FnOnce(&'a dyn JournalStore) -> futures::future::BoxFuture<'a, Result<T, StoreError>>
+            + Send
+            + 'static,
     {
-        let closed = || StoreError::Io { place: "this process".to_owned(), why: "the engine has stopped".to_owned() };
+        let closed = || StoreError::Io {
+            place: "this process".to_owned(),
+            why: "the engine has stopped".to_owned(),
+        };
         let store = self.store.upgrade().ok_or_else(closed)?;
         if !store.reads_block() {
             return read(&*store).await;
@@ -77,7 +85,12 @@ impl Reader {
         let mut all = Vec::new();
         loop {
             let page = self
-                .scan(Scan { space: space.clone(), from: from.clone(), to: to.clone(), limit: PAGE })
+                .scan(Scan {
+                    space: space.clone(),
+                    from: from.clone(),
+                    to: to.clone(),
+                    limit: PAGE,
+                })
                 .await?;
             let full = page.len() == PAGE;
             if let Some((last, _)) = page.last() {
@@ -96,9 +109,15 @@ impl Reader {
     /// # Errors
     ///
     /// [`ReadError`] if the store cannot be read, or a value is not of this type.
-    pub async fn scan_user<T: DeserializeOwned>(&self, space: &str, prefix: &[u8]) -> Result<Vec<(Vec<u8>, T)>, ReadError> {
+    pub async fn scan_user<T: DeserializeOwned>(
+        &self,
+        space: &str,
+        prefix: &[u8],
+    ) -> Result<Vec<(Vec<u8>, T)>, ReadError> {
         let entries = self.scan_prefix(Space::User(Key::from(space)), prefix).await?;
-        let decoded = entries.into_iter().map(|(key, value)| Ok((key, codec::decode_user(&value)?)));
+        let decoded = entries
+            .into_iter()
+            .map(|(key, value)| Ok((key, codec::decode_user(&value)?)));
         decoded.collect()
     }
 
@@ -113,13 +132,17 @@ impl Reader {
 
     pub(crate) async fn rows(&self, family: u64) -> Result<Vec<Row>, ReadError> {
         let entries = self.scan_prefix(Space::Procedures, &keys::family(family)).await?;
-        let rows = entries.iter().filter_map(|(key, value)| Some(decode_row(keys::parse_procedure(key)?, value)));
+        let rows = entries
+            .iter()
+            .filter_map(|(key, value)| Some(decode_row(keys::parse_procedure(key)?, value)));
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
     pub(crate) async fn history(&self, family: u64) -> Result<Vec<HistoryEntry>, ReadError> {
         let entries = self.scan_prefix(Space::History, &keys::family(family)).await?;
-        let decoded = entries.iter().filter_map(|(key, value)| Some((keys::parse_procedure(key)?, value)));
+        let decoded = entries
+            .iter()
+            .filter_map(|(key, value)| Some((keys::parse_procedure(key)?, value)));
         decoded
             .map(|(id, value)| {
                 let mut entry: HistoryEntry = codec::decode(value)?;

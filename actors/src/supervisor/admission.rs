@@ -4,7 +4,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use actix::prelude::*;
-use procession_kernel::{Admission, Birth, Event, Grant, Key, LimitKey, ProcedureId, Record, StageEnded, StageOutcome, Ticket, WaitReason};
+use procession_kernel::{
+    Admission, Birth, Event, Grant, Key, LimitKey, ProcedureId, Record, StageEnded, StageOutcome, Ticket, WaitReason,
+};
 
 use super::Supervisor;
 use crate::limiter::{Acquire, Demand, GiveBack, Restore, Served};
@@ -20,7 +22,12 @@ pub(super) struct Permits {
 
 impl Permits {
     pub(super) fn new(limited: Vec<LimitKey>) -> Self {
-        Self { limited: limited.into_iter().collect(), of: HashMap::new(), by: HashMap::new(), early: HashSet::new() }
+        Self {
+            limited: limited.into_iter().collect(),
+            of: HashMap::new(),
+            by: HashMap::new(),
+            early: HashSet::new(),
+        }
     }
 
     /// Remembers that a limit of this name is set.
@@ -63,15 +70,25 @@ impl Supervisor {
 
     /// Asks the limiter, and gives the admissions in the order of the demands.
     pub(super) fn ask_limiter(&self, asked: &[Asked]) -> impl Future<Output = Vec<Admission>> + 'static {
-        let wanted: Vec<usize> = (0..asked.len()).filter(|index| asked.get(*index).is_some_and(|asked| !asked.limits.is_empty())).collect();
-        let demands = asked.iter().filter(|asked| !asked.limits.is_empty()).map(|asked| Demand {
-            ticket: asked.ticket,
-            limits: asked.limits.clone(),
-            priority: asked.priority,
-        });
+        let wanted: Vec<usize> = (0..asked.len())
+            .filter(|index| asked.get(*index).is_some_and(|asked| !asked.limits.is_empty()))
+            .collect();
+        let demands = asked
+            .iter()
+            .filter(|asked| !asked.limits.is_empty())
+            .map(|asked| Demand {
+                ticket: asked.ticket,
+                limits: asked.limits.clone(),
+                priority: asked.priority,
+            });
         let request = self.limiter.send(Acquire(demands.collect()));
-        let mut admissions: Vec<Admission> =
-            asked.iter().map(|asked| Admission { limits: asked.limits.clone(), granted: false }).collect();
+        let mut admissions: Vec<Admission> = asked
+            .iter()
+            .map(|asked| Admission {
+                limits: asked.limits.clone(),
+                granted: false,
+            })
+            .collect();
         async move {
             let grants = request.await.unwrap_or_default();
             for (index, grant) in wanted.into_iter().zip(grants) {
@@ -84,7 +101,13 @@ impl Supervisor {
     }
 
     /// A stage that gives birth to limited roots: the report waits for the limiter's word.
-    pub(super) fn admit_births(&mut self, asked: Vec<Asked>, report: StageEnded, submitted: Vec<Birth>, ctx: &mut Context<Self>) {
+    pub(super) fn admit_births(
+        &mut self,
+        asked: Vec<Asked>,
+        report: StageEnded,
+        submitted: Vec<Birth>,
+        ctx: &mut Context<Self>,
+    ) {
         let work = self.ask_limiter(&asked);
         ctx.spawn(work.into_actor(self).map(move |admissions, supervisor, ctx| {
             supervisor.births_admitted(&asked, admissions, report, submitted, ctx);
@@ -101,13 +124,19 @@ impl Supervisor {
     ) {
         let mut admissions = admissions.into_iter();
         report.submitted = submitted.into_iter().zip(admissions.by_ref()).collect();
-        if let StageOutcome::Spawn { admissions: of_detached, .. } = &mut report.outcome {
+        if let StageOutcome::Spawn {
+            admissions: of_detached,
+            ..
+        } = &mut report.outcome
+        {
             *of_detached = admissions.collect();
         }
         if self.poisoned.is_some() {
             return;
         }
-        let decision = self.kernel.decide(self.clock.now(), Event::StageEnded(Box::new(report)));
+        let decision = self
+            .kernel
+            .decide(self.clock.now(), Event::StageEnded(Box::new(report)));
         let mut born = Vec::new();
         for record in decision.records() {
             if let Record::Row(row) = record
@@ -158,7 +187,12 @@ impl Supervisor {
             Ok(()) | Err(SendError::Closed(_)) => {}
             Err(SendError::Full(message)) => {
                 let send = self.limiter.send(message);
-                ctx.spawn(async move { send.await.ok(); }.into_actor(self));
+                ctx.spawn(
+                    async move {
+                        send.await.ok();
+                    }
+                    .into_actor(self),
+                );
             }
         }
     }
@@ -178,14 +212,21 @@ impl Supervisor {
             let ticket = self.new_ticket();
             self.permits.of.insert(id, ticket);
             self.permits.by.insert(ticket, id);
-            let demand = Demand { ticket, limits, priority };
+            let demand = Demand {
+                ticket,
+                limits,
+                priority,
+            };
             if holds { held.push(demand) } else { waiting.push(demand) }
         }
         let tickets: Vec<Ticket> = waiting.iter().map(|demand| demand.ticket).collect();
         self.tell_limiter(Restore(held), ctx);
         let queue = self.limiter.send(Acquire(waiting));
         ctx.spawn(queue.into_actor(self).map(move |grants, supervisor, ctx| {
-            let granted = tickets.into_iter().zip(grants.unwrap_or_default()).filter(|(_, grant)| *grant == Grant::Granted);
+            let granted = tickets
+                .into_iter()
+                .zip(grants.unwrap_or_default())
+                .filter(|(_, grant)| *grant == Grant::Granted);
             let served = granted.map(|(ticket, _)| ticket).collect();
             supervisor.served(served, ctx);
         }));

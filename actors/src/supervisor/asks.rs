@@ -26,7 +26,11 @@ impl Supervisor {
     /// Makes the wait that a question begins with.
     pub(super) fn settled(&mut self) -> impl Future<Output = Result<(), AskError>> + 'static {
         let refused = self.refusal();
-        let barrier = if refused.is_none() { self.commits.barrier() } else { None };
+        let barrier = if refused.is_none() {
+            self.commits.barrier()
+        } else {
+            None
+        };
         async move {
             match (refused, barrier) {
                 (Some(refused), _) => Err(refused),
@@ -97,7 +101,10 @@ impl Handler<History> for Supervisor {
         let (settled, reader) = (self.settled(), self.reader.clone());
         Box::pin(async move {
             settled.await?;
-            reader.row(ProcedureId::root(id.family)).await?.ok_or(AskError::Unknown(id))?;
+            reader
+                .row(ProcedureId::root(id.family))
+                .await?
+                .ok_or(AskError::Unknown(id))?;
             Ok(reader.history(id.family).await?)
         })
     }
@@ -118,14 +125,31 @@ impl Handler<List> for Supervisor {
 
 async fn page(reader: &Reader, list: &List, quarantined: &[u64]) -> Result<Page, AskError> {
     let limit = list.limit.clamp(1, PAGE_MAX);
-    let mut from = list.cursor.map(|cursor| keys::procedure(cursor).to_vec()).unwrap_or_default();
-    let mut page = Page { items: Vec::new(), next: None, scanned: 0, truncated: false };
+    let mut from = list
+        .cursor
+        .map(|cursor| keys::procedure(cursor).to_vec())
+        .unwrap_or_default();
+    let mut page = Page {
+        items: Vec::new(),
+        next: None,
+        scanned: 0,
+        truncated: false,
+    };
     loop {
-        let rows = reader.scan(Scan { space: Space::Procedures, from, to: None, limit: PAGE_MAX }).await?;
+        let rows = reader
+            .scan(Scan {
+                space: Space::Procedures,
+                from,
+                to: None,
+                limit: PAGE_MAX,
+            })
+            .await?;
         let full = rows.len() == PAGE_MAX;
         let mut last = Vec::new();
         for (key, value) in rows {
-            let Some(id) = keys::parse_procedure(&key) else { continue };
+            let Some(id) = keys::parse_procedure(&key) else {
+                continue;
+            };
             if page.items.len() == limit || page.scanned == SCAN_MAX {
                 page.truncated = page.scanned == SCAN_MAX;
                 page.next = Some(id);
@@ -143,7 +167,13 @@ async fn page(reader: &Reader, list: &List, quarantined: &[u64]) -> Result<Page,
     }
 }
 
-fn admit(page: &mut Page, filter: &ListFilter, id: ProcedureId, value: &[u8], quarantined: &[u64]) -> Result<(), AskError> {
+fn admit(
+    page: &mut Page,
+    filter: &ListFilter,
+    id: ProcedureId,
+    value: &[u8],
+    quarantined: &[u64],
+) -> Result<(), AskError> {
     let row = decode_row(id, value)?;
     if filter.admits(&row) {
         page.items.push(shown(&row, quarantined.contains(&id.family)));
@@ -172,7 +202,11 @@ impl Handler<AwaitOutcome> for Supervisor {
 }
 
 async fn stored_outcome(reader: &Reader, id: ProcedureId) -> Result<Outcome, AskError> {
-    let row = reader.row(id).await?.filter(Row::is_ended).ok_or(AskError::Unknown(id))?;
+    let row = reader
+        .row(id)
+        .await?
+        .filter(Row::is_ended)
+        .ok_or(AskError::Unknown(id))?;
     let output = reader.payload(id, OUTPUT).await?.map(Blob::from);
     Ok(Outcome::stored(row, output))
 }
@@ -201,7 +235,10 @@ impl Handler<Subscribe> for Supervisor {
         Box::pin(async move {
             settled.await?;
             if full {
-                let text = format!("{} subscribers are the limit; end one first", super::changes::SUBSCRIBERS);
+                let text = format!(
+                    "{} subscribers are the limit; end one first",
+                    super::changes::SUBSCRIBERS
+                );
                 return Err(AskError::NotNow(text));
             }
             Ok(())
@@ -231,7 +268,11 @@ impl Handler<TakeSnapshot> for Supervisor {
             poisoned: self.poisoned.clone(),
             draining: self.kernel.is_draining(),
             recovered: self.report.clone(),
-            quarantined: self.quarantined.iter().map(|(family, why)| (*family, why.clone())).collect(),
+            quarantined: self
+                .quarantined
+                .iter()
+                .map(|(family, why)| (*family, why.clone()))
+                .collect(),
             size_bytes: self.reader.size_bytes(),
         };
         Box::pin(async move {
@@ -242,4 +283,3 @@ impl Handler<TakeSnapshot> for Supervisor {
         })
     }
 }
-

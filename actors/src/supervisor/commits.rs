@@ -29,7 +29,15 @@ pub(super) struct Ready {
 
 impl Ready {
     fn new(epoch: Epoch) -> Self {
-        Self { batch: Batch::new(epoch), commit: Commit::new(), waiting: Waiting::default() }
+        Self {
+            batch: Batch::new(epoch),
+            commit: Commit::new(),
+            waiting: Waiting::default(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.commit.decisions() == 0
     }
 
     fn is_full(&self, merge: usize) -> bool {
@@ -45,7 +53,10 @@ pub(super) struct Commits {
     epoch: Epoch,
     merge: usize,
     in_flight_max: usize,
-    ready: VecDeque<Ready>,
+    /// Takes decisions.
+    open: Ready,
+    /// Takes no more, and waits for its turn.
+    full: VecDeque<Ready>,
     in_flight: VecDeque<Waiting>,
     pub(super) durable: Seq,
 }
@@ -56,23 +67,24 @@ impl Commits {
             epoch,
             merge: merge.max(1),
             in_flight_max: in_flight_max.max(1),
-            ready: VecDeque::new(),
+            open: Ready::new(epoch),
+            full: VecDeque::new(),
             in_flight: VecDeque::new(),
             durable: Seq::default(),
         }
     }
 
-    /// Gives the batch into which the next decision goes.
-    pub(super) fn open(&mut self, is_commit: bool) -> &mut Ready {
-        let full = self.ready.back().is_none_or(|ready| is_commit && ready.is_full(self.merge));
-        if full || self.ready.is_empty() {
-            self.ready.push_back(Ready::new(self.epoch));
+    /// Gives the batch into which the next commit goes.
+    pub(super) fn open(&mut self) -> &mut Ready {
+        if self.open.is_full(self.merge) {
+            let full = std::mem::replace(&mut self.open, Ready::new(self.epoch));
+            self.full.push_back(full);
         }
-        let last = self.ready.len() - 1;
-        &mut self.ready[last]
+        &mut self.open
     }
 
-    /// Holds effects that left no record back until everything decided is on disk.
+    /// Holds effects that left no record back until everything decided is on disk;
+    /// gives them back if it is.
     pub(super) fn hold(&mut self, commit: Commit) -> Option<Commit> {
         match self.last() {
             Some(waiting) => {
@@ -83,7 +95,7 @@ impl Commits {
         }
     }
 
-    /// Registers a read that must see everything decided; tells whether it may go at once.
+    /// Registers a read that must see everything decided; none if it may go at once.
     pub(super) fn barrier(&mut self) -> Option<oneshot::Receiver<()>> {
         let waiting = self.last()?;
         let (sender, receiver) = oneshot::channel();
@@ -92,7 +104,10 @@ impl Commits {
     }
 
     fn last(&mut self) -> Option<&mut Waiting> {
-        match self.ready.back_mut() {
+        if !self.open.is_empty() {
+            return Some(&mut self.open.waiting);
+        }
+        match self.full.back_mut() {
             Some(ready) => Some(&mut ready.waiting),
             None => self.in_flight.back_mut(),
         }
@@ -103,12 +118,16 @@ impl Commits {
         if self.in_flight.len() >= self.in_flight_max {
             return None;
         }
-        let ready = self.ready.pop_front()?;
-        let mut waiting = ready.waiting;
-        waiting.seq = ready.batch.seq();
-        waiting.commits.insert(0, ready.commit);
+        let ready = match self.full.pop_front() {
+            Some(ready) => ready,
+            None if self.open.is_empty() => return None,
+            None => std::mem::replace(&mut self.open, Ready::new(self.epoch)),
+        };
+        let Ready { batch, commit, mut waiting } = ready;
+        waiting.seq = batch.seq();
+        waiting.commits.insert(0, commit);
         self.in_flight.push_back(waiting);
-        Some(ready.batch)
+        Some(batch)
     }
 
     /// Takes what waited for the oldest batch under way.
@@ -118,12 +137,13 @@ impl Commits {
 
     /// Tells whether decisions come faster than the journal takes them.
     pub(super) fn is_backed_up(&self) -> bool {
-        self.ready.len() > 1
+        !self.full.is_empty()
     }
 
     /// Drops everything that waits: none of it will ever be proved.
     pub(super) fn clear(&mut self) {
-        self.ready.clear();
+        self.open = Ready::new(self.epoch);
+        self.full.clear();
         self.in_flight.clear();
     }
 }

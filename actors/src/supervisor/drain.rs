@@ -30,15 +30,26 @@ impl Handler<Drain> for Supervisor {
             None => {
                 tracing::info!(out = self.kernel.going(), "the engine drains");
                 let out_at_begin = self.kernel.going() + self.kernel.undoing();
-                self.drain = Some(Draining { out_at_begin, waiters: vec![sender], ending: false });
+                self.drain = Some(Draining {
+                    out_at_begin,
+                    waiters: vec![sender],
+                    ending: false,
+                });
                 self.decide(Event::DrainBegan, ctx);
                 let until = self.clock.now().after(deadline);
                 let late = self.clock.sleep_until(until);
-                ctx.spawn(late.into_actor(self).map(|(), supervisor, ctx| supervisor.end_drain(ctx)));
+                ctx.spawn(
+                    late.into_actor(self)
+                        .map(|(), supervisor, ctx| supervisor.end_drain(ctx)),
+                );
                 self.look_at_drain(ctx);
             }
         }
-        Box::pin(async move { receiver.await.map_err(|_| AskError::JournalFailed("the drain's commit failed".to_owned())) })
+        Box::pin(async move {
+            receiver
+                .await
+                .map_err(|_| AskError::JournalFailed("the drain's commit failed".to_owned()))
+        })
     }
 }
 
@@ -55,9 +66,14 @@ impl Supervisor {
 
     fn end_drain(&mut self, ctx: &mut Context<Self>) {
         let left = self.kernel.going() + self.kernel.undoing();
-        let Some(drain) = self.drain.as_mut().filter(|drain| !drain.ending) else { return };
+        let Some(drain) = self.drain.as_mut().filter(|drain| !drain.ending) else {
+            return;
+        };
         drain.ending = true;
-        let report = DrainReport { finished: drain.out_at_begin.saturating_sub(left), left };
+        let report = DrainReport {
+            finished: drain.out_at_begin.saturating_sub(left),
+            left,
+        };
         let waiters = std::mem::take(&mut drain.waiters);
         let stopped = self.request(Event::DrainEnded, ctx);
         let journal = self.journal.clone();

@@ -17,7 +17,14 @@ impl Supervisor {
             Effect::Advance(advance) => self.advance(*advance, ctx),
             Effect::Undo(undo) => self.undo(*undo, ctx),
             Effect::Judge(id, kind, version, round, stage) => {
-                let load = Load { id, kind, version, payload: None, wake: None, purpose: Purpose::Join(round, stage) };
+                let load = Load {
+                    id,
+                    kind,
+                    version,
+                    payload: None,
+                    wake: None,
+                    purpose: Purpose::Join(round, stage),
+                };
                 self.load(load, ctx);
             }
             Effect::LoadStack(scope) => match self.stacks.remove(&scope.family) {
@@ -57,8 +64,23 @@ impl Supervisor {
     fn advance(&mut self, advance: Advance, ctx: &mut Context<Self>) {
         let at_hand = self.actors.contains_key(&advance.id);
         if advance.wake.is_none() && (at_hand || advance.payload.is_some()) {
-            let Advance { id, kind, version, stage, visit, attempt, run, payload, .. } = advance;
-            let stored = payload.map(|payload| Stored { id, kind, version, payload });
+            let Advance {
+                id,
+                kind,
+                version,
+                stage,
+                visit,
+                attempt,
+                run,
+                payload,
+                ..
+            } = advance;
+            let stored = payload.map(|payload| Stored {
+                id,
+                kind,
+                version,
+                payload,
+            });
             let facts = self.facts(id, visit, attempt, Woken::Plainly);
             self.call(id, stored, Call::Execute(Box::new(facts), run, stage), ctx);
             return;
@@ -89,7 +111,14 @@ impl Supervisor {
             visit: undo.visit,
             attempt: undo.attempt,
         };
-        let load = Load { id: undo.id, kind: undo.kind, version: undo.version, payload: None, wake: None, purpose };
+        let load = Load {
+            id: undo.id,
+            kind: undo.kind,
+            version: undo.version,
+            payload: None,
+            wake: None,
+            purpose,
+        };
         if self.actors.contains_key(&load.id) {
             self.loaded(load, Woken::Plainly, ctx);
         } else {
@@ -97,19 +126,38 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn facts(&mut self, id: procession_kernel::ProcedureId, visit: u32, attempt: u32, woken: Woken) -> CallFacts {
+    pub(super) fn facts(
+        &mut self,
+        id: procession_kernel::ProcedureId,
+        visit: u32,
+        attempt: u32,
+        woken: Woken,
+    ) -> CallFacts {
         self.calls += 1;
         CallFacts {
             id,
-            token: Token { store: self.store.0, procedure: id, visit },
-            fence: Fence { epoch: self.kernel.epoch(), call: self.calls },
+            token: Token {
+                store: self.store.0,
+                procedure: id,
+                visit,
+            },
+            fence: Fence {
+                epoch: self.kernel.epoch(),
+                call: self.calls,
+            },
             attempt,
             woken: std::sync::Arc::new(woken),
         }
     }
 
     /// Calls a procedure's actor, and starts it first where there is none.
-    pub(super) fn call(&mut self, id: procession_kernel::ProcedureId, stored: Option<Stored>, call: Call, ctx: &mut Context<Self>) {
+    pub(super) fn call(
+        &mut self,
+        id: procession_kernel::ProcedureId,
+        stored: Option<Stored>,
+        call: Call,
+        ctx: &mut Context<Self>,
+    ) {
         if let Some(stored) = stored
             && !self.actors.contains_key(&id)
         {

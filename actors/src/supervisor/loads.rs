@@ -21,8 +21,19 @@ const AT_ONCE: usize = 32;
 
 /// What a call is for.
 pub(super) enum Purpose {
-    Execute { stage: Blob, visit: u32, attempt: u32, run: Seq },
-    Undo { scope: ProcedureId, number: u32, stage: Blob, visit: u32, attempt: u32 },
+    Execute {
+        stage: Blob,
+        visit: u32,
+        attempt: u32,
+        run: Seq,
+    },
+    Undo {
+        scope: ProcedureId,
+        number: u32,
+        stage: Blob,
+        visit: u32,
+        attempt: u32,
+    },
     Join(Round, Blob),
 }
 
@@ -56,7 +67,9 @@ impl Supervisor {
 
     fn load_next(&mut self, ctx: &mut Context<Self>) {
         while self.loads.under_way < AT_ONCE {
-            let Some(mut load) = self.loads.queue.pop_front() else { return };
+            let Some(mut load) = self.loads.queue.pop_front() else {
+                return;
+            };
             self.loads.under_way += 1;
             let reader = self.reader.clone();
             let at_hand = self.actors.contains_key(&load.id);
@@ -76,13 +89,30 @@ impl Supervisor {
     }
 
     pub(super) fn loaded(&mut self, load: Load, woken: Woken, ctx: &mut Context<Self>) {
-        let Load { id, kind, version, payload, purpose, .. } = load;
+        let Load {
+            id,
+            kind,
+            version,
+            payload,
+            purpose,
+            ..
+        } = load;
         if self.quarantined.contains_key(&id.family) || self.poisoned.is_some() {
             return;
         }
-        let stored = payload.map(|payload| Stored { id, kind, version, payload });
+        let stored = payload.map(|payload| Stored {
+            id,
+            kind,
+            version,
+            payload,
+        });
         let call = match purpose {
-            Purpose::Execute { stage, visit, attempt, run } => {
+            Purpose::Execute {
+                stage,
+                visit,
+                attempt,
+                run,
+            } => {
                 // It may have been stopped while it was read.
                 let current = self.kernel.row(id).and_then(|row| row.going).map(|going| going.run);
                 if current != Some(run) {
@@ -90,9 +120,18 @@ impl Supervisor {
                 }
                 Call::Execute(Box::new(self.facts(id, visit, attempt, woken)), run, stage)
             }
-            Purpose::Undo { scope, number, stage, visit, attempt } => {
-                Call::Undo(Box::new(self.facts(id, visit, attempt, Woken::Plainly)), scope, number, stage)
-            }
+            Purpose::Undo {
+                scope,
+                number,
+                stage,
+                visit,
+                attempt,
+            } => Call::Undo(
+                Box::new(self.facts(id, visit, attempt, Woken::Plainly)),
+                scope,
+                number,
+                stage,
+            ),
             Purpose::Join(_, stage) => {
                 let outcomes = match woken {
                     Woken::Children(outcomes) => outcomes,
@@ -120,11 +159,16 @@ impl Supervisor {
 async fn read(reader: &Reader, load: &mut Load, at_hand: bool) -> Result<Woken, ReadError> {
     if load.payload.is_none() && !at_hand {
         let bytes = reader.payload(load.id, PAYLOAD).await?;
-        let missing = || StoreError::Damaged { place: "the store".to_owned(), why: format!("the payload of {} is missing", load.id) };
+        let missing = || StoreError::Damaged {
+            place: "the store".to_owned(),
+            why: format!("the payload of {} is missing", load.id),
+        };
         load.payload = Some(Blob::from(bytes.ok_or_else(missing)?));
     }
     if let Purpose::Join(round, _) = &load.purpose {
-        return Ok(Woken::Children(outcomes(reader, load.id, round.first, round.count).await?));
+        return Ok(Woken::Children(
+            outcomes(reader, load.id, round.first, round.count).await?,
+        ));
     }
     Ok(match &load.wake {
         None => Woken::Plainly,
@@ -137,18 +181,33 @@ async fn read(reader: &Reader, load: &mut Load, at_hand: bool) -> Result<Woken, 
                 Some(bytes) => codec::decode::<StoredSignal>(&bytes)?.payload,
                 None => Blob::default(),
             };
-            Woken::Signal(Signal { name: name.to_string(), number: *number, payload })
+            Woken::Signal(Signal {
+                name: name.to_string(),
+                number: *number,
+                payload,
+            })
         }
     })
 }
 
-async fn outcomes(reader: &Reader, parent: ProcedureId, first: u32, count: u32) -> Result<Vec<ChildOutcome>, ReadError> {
+async fn outcomes(
+    reader: &Reader,
+    parent: ProcedureId,
+    first: u32,
+    count: u32,
+) -> Result<Vec<ChildOutcome>, ReadError> {
     let mut outcomes = Vec::with_capacity(count as usize);
     for member in first..first + count {
         let id = ProcedureId::new(parent.family, member);
         let Some(row) = reader.row(id).await? else { continue };
         let output = reader.payload(id, OUTPUT).await?.map(Blob::from);
-        outcomes.push(ChildOutcome { id, kind: row.kind, state: row.state, cause: row.cause, output });
+        outcomes.push(ChildOutcome {
+            id,
+            kind: row.kind,
+            state: row.state,
+            cause: row.cause,
+            output,
+        });
     }
     Ok(outcomes)
 }

@@ -30,7 +30,9 @@ impl Supervisor {
             return Err(refusal);
         }
         if self.tickets.len() >= self.queued {
-            return Err(AskError::Busy { retry_after: RETRY_AFTER });
+            return Err(AskError::Busy {
+                retry_after: RETRY_AFTER,
+            });
         }
         Ok(())
     }
@@ -75,7 +77,9 @@ impl Handler<Abort> for Supervisor {
         Box::pin(async move {
             match answered(answer, reader).await? {
                 Answer::Aborted(answer) => Ok(answer),
-                Answer::Submitted(_) | Answer::Signalled(_) | Answer::Done | Answer::Refused(_) => Err(AskError::Stopped),
+                Answer::Submitted(_) | Answer::Signalled(_) | Answer::Done | Answer::Refused(_) => {
+                    Err(AskError::Stopped)
+                }
             }
         })
     }
@@ -86,7 +90,13 @@ impl Handler<SendSignal> for Supervisor {
 
     fn handle(&mut self, signal: SendSignal, ctx: &mut Self::Context) -> Self::Result {
         let SendSignal { id, name, payload, key } = signal;
-        let event = |ticket| Event::Signalled { ticket, id, name: EventName::from(name), payload, key };
+        let event = |ticket| Event::Signalled {
+            ticket,
+            id,
+            name: EventName::from(name),
+            payload,
+            key,
+        };
         let answer = self.request(event, ctx);
         let reader = self.reader.clone();
         Box::pin(async move {
@@ -148,12 +158,15 @@ impl Handler<Acknowledge> for Supervisor {
         let read = async move {
             settled.await?;
             if live {
-                return Err(AskError::NotNow(format!("{root} has not ended; there is no result to acknowledge")));
+                return Err(AskError::NotNow(format!(
+                    "{root} has not ended; there is no result to acknowledge"
+                )));
             }
             reader.row(root).await?.ok_or(AskError::Unknown(id))
         };
         Box::pin(read.into_actor(self).then(|row, supervisor, ctx| {
-            let answer = row.and_then(|row| supervisor.request(|ticket| Event::Acknowledged(ticket, Box::new(row)), ctx));
+            let answer =
+                row.and_then(|row| supervisor.request(|ticket| Event::Acknowledged(ticket, Box::new(row)), ctx));
             done(answer, supervisor.reader.clone()).into_actor(supervisor)
         }))
     }

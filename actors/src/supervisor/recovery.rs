@@ -10,7 +10,9 @@ use procession_kernel::{Epoch, HistoryEntry, Kernel, LimitKey, Record, Row, Rule
 
 use crate::clock::Clock;
 use crate::error::{StartError, StoreError};
-use crate::journal::encode::{META_FAMILIES, META_LIMIT, META_STARTED, META_STOPPED, META_STORE, Started, StoredSignal};
+use crate::journal::encode::{
+    META_FAMILIES, META_LIMIT, META_STARTED, META_STOPPED, META_STORE, Started, StoredSignal,
+};
 use crate::journal::reader::{PAGE, decode_row};
 use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Space, codec, keys};
@@ -30,7 +32,11 @@ pub(crate) struct Loaded {
 }
 
 /// Reads the store, away from the arbiters if that may block.
-pub(crate) async fn load(store: Arc<dyn JournalStore>, rules: Rules, clock: Arc<dyn Clock>) -> Result<Loaded, StartError> {
+pub(crate) async fn load(
+    store: Arc<dyn JournalStore>,
+    rules: Rules,
+    clock: Arc<dyn Clock>,
+) -> Result<Loaded, StartError> {
     if !store.reads_block() {
         return read(&*store, rules, &*clock).await;
     }
@@ -52,11 +58,16 @@ async fn read(store: &dyn JournalStore, rules: Rules, clock: &dyn Clock) -> Resu
         next_due: None,
         report: Recovered::default(),
     };
-    loaded.kernel.continue_from(number(meta(store, META_FAMILIES).await?).unwrap_or(1));
+    loaded
+        .kernel
+        .continue_from(number(meta(store, META_FAMILIES).await?).unwrap_or(1));
     read_limits(store, &mut loaded.kernel).await?;
     read_families(store, &mut loaded).await?;
     let first = scan(store, Space::Finished, Vec::new(), None, 1).await?;
-    loaded.next_due = first.first().and_then(|(key, _)| keys::parse_finished(key)).map(|(due, _)| due);
+    loaded.next_due = first
+        .first()
+        .and_then(|(key, _)| keys::parse_finished(key))
+        .map(|(due, _)| due);
     loaded.report.took = clock.now().since(begun);
     Ok(loaded)
 }
@@ -70,12 +81,17 @@ fn number(bytes: Option<Vec<u8>>) -> Option<u64> {
 }
 
 fn damaged(why: impl ToString) -> StoreError {
-    StoreError::Damaged { place: "the store".to_owned(), why: why.to_string() }
+    StoreError::Damaged {
+        place: "the store".to_owned(),
+        why: why.to_string(),
+    }
 }
 
 /// How often engines of this store have died, the last one included.
 async fn deaths(store: &dyn JournalStore) -> Result<u32, StartError> {
-    let Some(bytes) = meta(store, META_STARTED).await? else { return Ok(0) };
+    let Some(bytes) = meta(store, META_STARTED).await? else {
+        return Ok(0);
+    };
     let started: Started = codec::decode(&bytes).map_err(damaged)?;
     let stopped = number(meta(store, META_STOPPED).await?);
     let in_order = stopped == Some(started.epoch.0);
@@ -191,16 +207,27 @@ fn check_family(kernel: &Kernel, family: u64, entries: &[(Vec<u8>, Vec<u8>)]) ->
 }
 
 fn check_row(kernel: &Kernel, family: u64, row: &Row) -> Result<(), String> {
-    if row.id.family != family || (row.id.member == 0) != row.parent.is_none() || row.parent.is_some_and(|parent| parent >= row.id.member) {
+    if row.id.family != family
+        || (row.id.member == 0) != row.parent.is_none()
+        || row.parent.is_some_and(|parent| parent >= row.id.member)
+    {
         return Err(format!("{} does not hang below its parent", row.id));
     }
     if row.is_ended() {
         return Ok(());
     }
     let rules = kernel.rules().kinds.get(&row.kind);
-    let rules = rules.ok_or_else(|| format!("no procedure of kind \"{}\" is registered, which {} is", row.kind, row.id))?;
+    let rules = rules.ok_or_else(|| {
+        format!(
+            "no procedure of kind \"{}\" is registered, which {} is",
+            row.kind, row.id
+        )
+    })?;
     if row.version > rules.version {
-        return Err(format!("{} has version {} of \"{}\", and the code reads up to {}", row.id, row.version, row.kind, rules.version));
+        return Err(format!(
+            "{} has version {} of \"{}\", and the code reads up to {}",
+            row.id, row.version, row.kind, rules.version
+        ));
     }
     Ok(())
 }
@@ -209,13 +236,20 @@ fn check_signals(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Record>, String> 
     let decode = |(key, value): &(Vec<u8>, Vec<u8>)| {
         let (id, number, _) = keys::parse_signal(key).ok_or("a signal has a key that names none")?;
         let stored: StoredSignal = codec::decode(value).map_err(|error| format!("signal {number} of {id}: {error}"))?;
-        Ok(Record::Signal(id, number, stored.entry, procession_kernel::Blob::default()))
+        Ok(Record::Signal(
+            id,
+            number,
+            stored.entry,
+            procession_kernel::Blob::default(),
+        ))
     };
     entries.iter().map(decode).collect()
 }
 
 fn decode_history(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<HistoryEntry>, crate::error::CodecError> {
-    let known = entries.iter().filter_map(|(key, value)| Some((keys::parse_procedure(key)?, value)));
+    let known = entries
+        .iter()
+        .filter_map(|(key, value)| Some((keys::parse_procedure(key)?, value)));
     known
         .map(|(id, value)| {
             let mut entry: HistoryEntry = codec::decode(value)?;

@@ -37,7 +37,10 @@ impl Supervisor {
             | StageOutcome::Panicked(_)
             | StageOutcome::Refused(_) => &[],
         };
-        let roots: Vec<&Birth> = submitted.iter().chain(detached.iter().filter(|birth| birth.detached)).collect();
+        let roots: Vec<&Birth> = submitted
+            .iter()
+            .chain(detached.iter().filter(|birth| birth.detached))
+            .collect();
         if roots.iter().any(|birth| self.permits.is_limited(birth)) {
             let demands = self.demands(&roots);
             self.admit_births(demands, report, submitted, ctx);

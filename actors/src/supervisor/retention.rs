@@ -38,7 +38,9 @@ impl Supervisor {
         ctx.spawn(work.into_actor(self).map(|found, supervisor, ctx| {
             supervisor.evicting = false;
             // What could not be read is looked at again at the next start.
-            let Some(Found { doomed, next }) = found else { return supervisor.next_due = None };
+            let Some(Found { doomed, next }) = found else {
+                return supervisor.next_due = None;
+            };
             supervisor.next_due = next;
             if !doomed.is_empty() {
                 supervisor.decide(Event::EvictionDue(doomed), ctx);
@@ -49,12 +51,22 @@ impl Supervisor {
 }
 
 async fn find(reader: &Reader, now: Timestamp) -> Result<Found, ReadError> {
-    let scan = Scan { space: Space::Finished, from: Vec::new(), to: None, limit: FAMILIES_AT_ONCE + 1 };
+    let scan = Scan {
+        space: Space::Finished,
+        from: Vec::new(),
+        to: None,
+        limit: FAMILIES_AT_ONCE + 1,
+    };
     let entries = reader.scan(scan).await?;
-    let mut found = Found { doomed: Vec::new(), next: None };
+    let mut found = Found {
+        doomed: Vec::new(),
+        next: None,
+    };
     let mut size = 0;
     for (key, _) in entries {
-        let Some((due, family)) = keys::parse_finished(&key) else { continue };
+        let Some((due, family)) = keys::parse_finished(&key) else {
+            continue;
+        };
         if due > now || found.doomed.len() == FAMILIES_AT_ONCE || size > KEYS_AT_ONCE {
             found.next = Some(due);
             return Ok(found);
@@ -80,6 +92,9 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Doomed
             .filter_map(|(key, _)| keys::parse_signal(key))
             .map(|(id, number, name)| (id.member, EventName::from(name), number))
             .collect(),
-        key: rows.iter().find(|row| row.id == ProcedureId::root(family)).and_then(|row| row.key.clone()),
+        key: rows
+            .iter()
+            .find(|row| row.id == ProcedureId::root(family))
+            .and_then(|row| row.key.clone()),
     })
 }

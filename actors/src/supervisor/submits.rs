@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_kernel::{Admission, Answer, Birth, Effect, Event, Key, KeyEntry, ProcedureId, Refusal, Submission, Ticket};
+use procession_kernel::{
+    Admission, Answer, Birth, Effect, Event, Key, KeyEntry, ProcedureId, Refusal, Submission, Ticket,
+};
 use tokio::sync::oneshot;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -49,7 +51,10 @@ fn submitted(answer: Result<Answered, oneshot::error::RecvError>) -> Result<Vec<
 fn refused(refusal: Refusal) -> SubmitError {
     match refusal {
         Refusal::UnknownKind(kind) => SubmitError::UnknownKind { kind },
-        Refusal::KeyConflict(key, id) => SubmitError::KeyConflict { key: key.to_string(), id },
+        Refusal::KeyConflict(key, id) => SubmitError::KeyConflict {
+            key: key.to_string(),
+            id,
+        },
         Refusal::TooLarge(size, limit) => SubmitError::TooLarge { size, limit },
         Refusal::BatchTooLarge(size, limit) => SubmitError::BatchTooLarge { size, limit },
         Refusal::Draining => SubmitError::Draining,
@@ -67,7 +72,11 @@ fn digest(birth: &Birth) -> u128 {
 }
 
 impl Supervisor {
-    fn submit(&mut self, submits: Vec<Submit>, ctx: &mut Context<Self>) -> Result<oneshot::Receiver<Answered>, SubmitError> {
+    fn submit(
+        &mut self,
+        submits: Vec<Submit>,
+        ctx: &mut Context<Self>,
+    ) -> Result<oneshot::Receiver<Answered>, SubmitError> {
         if self.stopped {
             return Err(SubmitError::Stopped);
         }
@@ -75,10 +84,20 @@ impl Supervisor {
             return Err(SubmitError::JournalFailed(why.clone()));
         }
         if self.tickets.len() >= self.queued {
-            return Err(SubmitError::Busy { retry_after: RETRY_AFTER });
+            return Err(SubmitError::Busy {
+                retry_after: RETRY_AFTER,
+            });
+        }
+        let limit = self.kernel.rules().bounds.name;
+        let mut keys = submits.iter().filter_map(|submit| submit.key.as_ref());
+        if let Some(key) = keys.find(|key| key.as_str().is_empty() || key.as_str().len() > limit) {
+            return Err(SubmitError::BadKey { size: key.as_str().len(), limit });
         }
         let (ticket, answer) = self.ticket();
-        let unseen: Vec<Key> = submits.iter().filter_map(|submit| self.unseen(submit.key.as_ref())).collect();
+        let unseen: Vec<Key> = submits
+            .iter()
+            .filter_map(|submit| self.unseen(submit.key.as_ref()))
+            .collect();
         let submissions = submits.into_iter().map(submission).collect();
         if unseen.is_empty() {
             self.admit(ticket, submissions, ctx);
@@ -101,7 +120,10 @@ impl Supervisor {
         ctx.spawn(work.into_actor(self).map(move |known, supervisor, ctx| match known {
             Ok(known) => {
                 for submission in &mut submissions {
-                    let found = submission.key.as_ref().and_then(|(key, _)| known.iter().find(|(_, other)| other == key));
+                    let found = submission
+                        .key
+                        .as_ref()
+                        .and_then(|(key, _)| known.iter().find(|(_, other)| other == key));
                     submission.known = found.and_then(|(entry, _)| entry.clone());
                 }
                 supervisor.admit(ticket, submissions, ctx);
@@ -111,7 +133,9 @@ impl Supervisor {
     }
 
     fn admit(&mut self, ticket: Ticket, submissions: Vec<Submission>, ctx: &mut Context<Self>) {
-        let limited = submissions.iter().any(|submission| self.permits.is_limited(&submission.birth));
+        let limited = submissions
+            .iter()
+            .any(|submission| self.permits.is_limited(&submission.birth));
         if !limited || self.kernel.is_draining() {
             self.decide(Event::Submitted(ticket, submissions), ctx);
             return;
@@ -120,7 +144,10 @@ impl Supervisor {
         let mut asked = self.demands(&births);
         for (asked, submission) in asked.iter_mut().zip(&submissions) {
             let repeat = submission.known.is_some()
-                || submission.key.as_ref().is_some_and(|(key, _)| self.kernel.key(key).is_some());
+                || submission
+                    .key
+                    .as_ref()
+                    .is_some_and(|(key, _)| self.kernel.key(key).is_some());
             if repeat {
                 asked.limits.clear();
             }
@@ -145,7 +172,9 @@ impl Supervisor {
         for (submission, admission) in submissions.iter_mut().zip(admissions) {
             submission.admission = admission;
         }
-        let decision = self.kernel.decide(self.clock.now(), Event::Submitted(ticket, submissions));
+        let decision = self
+            .kernel
+            .decide(self.clock.now(), Event::Submitted(ticket, submissions));
         let mut born = Vec::new();
         for effect in decision.planned() {
             if let Effect::Reply(_, Answer::Submitted(ids)) = effect {
@@ -156,7 +185,11 @@ impl Supervisor {
         let fresh: Vec<Option<ProcedureId>> = asked
             .iter()
             .enumerate()
-            .map(|(index, _)| born.get(index).copied().filter(|id| self.kernel.row(*id).is_none() && first_of(&born, index)))
+            .map(|(index, _)| {
+                born.get(index)
+                    .copied()
+                    .filter(|id| self.kernel.row(*id).is_none() && first_of(&born, index))
+            })
             .collect();
         self.commit(decision, ctx);
         for (asked, id) in asked.iter().zip(fresh) {
@@ -175,7 +208,12 @@ fn first_of(ids: &[ProcedureId], index: usize) -> bool {
 
 fn submission(submit: Submit) -> Submission {
     let key = submit.key.map(|key| (key, digest(&submit.birth)));
-    Submission { birth: submit.birth, key, known: None, admission: Admission::default() }
+    Submission {
+        birth: submit.birth,
+        key,
+        known: None,
+        admission: Admission::default(),
+    }
 }
 
 struct LookUpError(String);

@@ -12,12 +12,20 @@ pub(crate) struct Workers {
 impl Workers {
     /// Takes arbiters that end with the engine.
     pub(crate) fn owned(arbiters: Vec<ArbiterHandle>) -> Self {
-        Self { arbiters, owned: true, next: 0 }
+        Self {
+            arbiters,
+            owned: true,
+            next: 0,
+        }
     }
 
     /// Uses somebody else's arbiter.
     pub(crate) fn borrowed(arbiter: ArbiterHandle) -> Self {
-        Self { arbiters: vec![arbiter], owned: false, next: 0 }
+        Self {
+            arbiters: vec![arbiter],
+            owned: false,
+            next: 0,
+        }
     }
 
     /// Gives the arbiter whose turn it is.

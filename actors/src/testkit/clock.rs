@@ -94,6 +94,9 @@ impl Clock for TestClock {
         state.begun += 1;
         let key = (until, state.begun);
         state.sleepers.insert(key, sender);
-        async move { receiver.await.ok(); }.boxed()
+        async move {
+            receiver.await.ok();
+        }
+        .boxed()
     }
 }

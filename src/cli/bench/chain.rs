@@ -36,7 +36,11 @@ impl Procedure for Chain {
     async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         cx.env().stage_ran(self.slot, self.ran == 0);
         self.ran += 1;
-        if self.ran >= self.stages { Ok(Step::Done(())) } else { Ok(Step::Next(())) }
+        if self.ran >= self.stages {
+            Ok(Step::Done(()))
+        } else {
+            Ok(Step::Next(()))
+        }
     }
 }
 
@@ -49,7 +53,9 @@ pub(super) fn payload(seed: u64, length: u32) -> String {
         state ^= state << 17;
         char::from(b'a' + u8::try_from(state % 26).unwrap_or_default())
     };
-    std::iter::repeat_with(letter).take(usize::try_from(length).unwrap_or_default()).collect()
+    std::iter::repeat_with(letter)
+        .take(usize::try_from(length).unwrap_or_default())
+        .collect()
 }
 
 /// Measures the time from one stage of a procedure to its next, where they run.
@@ -67,12 +73,18 @@ impl Meter {
     /// Makes a meter for so many procedures in a round.
     pub(super) fn new(procedures: u32) -> Self {
         let last = (0..procedures).map(|_| AtomicU64::new(0)).collect();
-        Self(Arc::new(Readings { begun: now(), last, between: Mutex::new(times()) }))
+        Self(Arc::new(Readings {
+            begun: now(),
+            last,
+            between: Mutex::new(times()),
+        }))
     }
 
     fn stage_ran(&self, slot: u32, first: bool) {
         let at = u64::try_from(self.0.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let Some(last) = usize::try_from(slot).ok().and_then(|slot| self.0.last.get(slot)) else { return };
+        let Some(last) = usize::try_from(slot).ok().and_then(|slot| self.0.last.get(slot)) else {
+            return;
+        };
         let before = last.swap(at, Ordering::Relaxed);
         if !first {
             self.between().saturating_record(at.saturating_sub(before));

@@ -27,16 +27,27 @@ pub(super) struct Shape {
 impl Shape {
     /// A tenth of it, so that files, caches and threads are there.
     pub(super) fn warm_up(&self) -> Self {
-        Self { procedures: (self.procedures / 10).max(1), ..self.clone() }
+        Self {
+            procedures: (self.procedures / 10).max(1),
+            ..self.clone()
+        }
     }
 
     /// Submissions that may wait: all that run at once, and some to spare.
     pub(super) fn queue(&self) -> usize {
-        usize::try_from(self.concurrency).unwrap_or(usize::MAX).saturating_mul(2).max(4_096)
+        usize::try_from(self.concurrency)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(2)
+            .max(4_096)
     }
 
     fn chain(&self, slot: u32) -> Chain {
-        Chain { slot, ran: 0, stages: self.stages, payload: self.payload.clone() }
+        Chain {
+            slot,
+            ran: 0,
+            stages: self.stages,
+            payload: self.payload.clone(),
+        }
     }
 
     /// Stages of the whole round.
@@ -100,7 +111,10 @@ pub(super) fn times() -> Histogram<u64> {
     Histogram::new_with_max(LONGEST_NS, DIGITS).unwrap_or_else(|_| unreachable!())
 }
 
-#[expect(clippy::disallowed_methods, reason = "measures durations, and decides nothing from them")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "measures durations, and decides nothing from them"
+)]
 pub(super) fn now() -> Instant {
     Instant::now()
 }
@@ -119,7 +133,9 @@ pub(super) async fn run_round(executor: &Executor, meter: &Meter, shape: &Shape)
         procedure_times.saturating_record(u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
     }
     let elapsed = begun.elapsed();
-    let processor = machine::processor_time().zip(processor_before).map(|(after, before)| after.saturating_sub(before));
+    let processor = machine::processor_time()
+        .zip(processor_before)
+        .map(|(after, before)| after.saturating_sub(before));
     let after = executor.snapshot().await?;
     Ok(Round {
         stages: shape.stages_in_all(),

@@ -74,7 +74,9 @@ pub(super) fn summarize(
         procedure_us_p99: quantile_us(&round.procedure_times, 0.99),
         commits: round.commits,
         bytes_per_stage: tenths(round.bytes_per_stage()),
-        cpu_us_per_stage: round.processor.map(|time| thousandths(time.as_secs_f64() * 1e6 / round.stages)),
+        cpu_us_per_stage: round
+            .processor
+            .map(|time| thousandths(time.as_secs_f64() * 1e6 / round.stages)),
         sync: single.sync,
     };
     let table = Table {
@@ -116,19 +118,70 @@ impl Report {
 
     /// Prints the table.
     pub(super) fn print(&self, table: &Table) -> Result<(), BenchError> {
-        println!("chain: {} procedures of {} stages, {} at once; the median of {} rounds", table.procedures, table.stages, self.concurrency, table.rounds);
-        println!("machine: {}, {} cores; sync: {}; seed: {}", machine::processor_name(), machine::cores(), self.sync, table.seed);
+        println!(
+            "chain: {} procedures of {} stages, {} at once; median of rounds: {}",
+            table.procedures, table.stages, self.concurrency, table.rounds
+        );
+        println!(
+            "machine: {}, {} cores; sync: {}; seed: {}",
+            machine::processor_name(),
+            machine::cores(),
+            self.sync,
+            table.seed
+        );
         println!();
-        row("durable stages per second", &thousands(self.stages_per_second), &format!("rounds from {} to {}", thousands(table.slowest), thousands(table.fastest)));
-        row("the store alone could do", &thousands(self.raw_stages_per_second), "the same writes in batches of the same size, nothing else");
+        row(
+            "durable stages per second",
+            &thousands(self.stages_per_second),
+            &format!(
+                "rounds from {} to {}",
+                thousands(table.slowest),
+                thousands(table.fastest)
+            ),
+        );
+        row(
+            "the store alone could do",
+            &thousands(self.raw_stages_per_second),
+            "the same writes in batches of the same size, nothing else",
+        );
         row("engine against store", &format!("{:.0} %", self.ratio * 100.0), "");
-        row("from stage to stage", &micros(self.stage_us_p50), &format!("median; {} for the slowest of 100", micros(self.stage_us_p99)));
-        row("one commit of the store alone", &micros(self.raw_commit_us_p50), "median of single puts");
-        row("from submission to outcome", &micros(self.procedure_us_p50), &format!("median; {} for the slowest of 100", micros(self.procedure_us_p99)));
-        row("commits", &thousands(count(self.commits)), &format!("in {} syncs, {:.1} each", thousands(count(table.batches)), table.commits_per_batch));
-        row("bytes journalled per stage", &thousands(self.bytes_per_stage), "keys and values, history and rollback on");
-        let processor = self.cpu_us_per_stage.map_or_else(|| "unknown".to_owned(), |micros| format!("{micros:.2} us"));
-        row("processor time per stage", &processor, "all threads, the submitter's too");
+        row(
+            "from stage to stage",
+            &micros(self.stage_us_p50),
+            &format!("median; 1 of 100 takes longer than {}", micros(self.stage_us_p99)),
+        );
+        row(
+            "one commit of the store alone",
+            &micros(self.raw_commit_us_p50),
+            "median of single puts",
+        );
+        row(
+            "from submission to outcome",
+            &micros(self.procedure_us_p50),
+            &format!("median; 1 of 100 takes longer than {}", micros(self.procedure_us_p99)),
+        );
+        row(
+            "commits",
+            &thousands(count(self.commits)),
+            &format!(
+                "in {} syncs, {:.1} each",
+                thousands(count(table.batches)),
+                table.commits_per_batch
+            ),
+        );
+        row(
+            "bytes journalled per stage",
+            &thousands(self.bytes_per_stage),
+            "keys and values, history and rollback on",
+        );
+        let processor = self
+            .cpu_us_per_stage
+            .map_or_else(|| "unknown".to_owned(), |micros| format!("{micros:.2} us"));
+        row(
+            "processor time per stage",
+            &processor,
+            "all threads, the submitter's too",
+        );
         row("time of the round", &format!("{:.2} s", table.seconds), "");
         Ok(())
     }
@@ -139,7 +192,11 @@ fn row(name: &str, value: &str, remark: &str) {
 }
 
 fn micros(micros: f64) -> String {
-    if micros < 10_000.0 { format!("{micros:.0} us") } else { format!("{:.1} ms", micros / 1e3) }
+    if micros < 10_000.0 {
+        format!("{micros:.0} us")
+    } else {
+        format!("{:.1} ms", micros / 1e3)
+    }
 }
 
 /// Writes a whole number with its thousands apart.

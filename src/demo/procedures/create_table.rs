@@ -43,16 +43,29 @@ impl CreateTable {
     /// Creates a table of so many tablets.
     #[must_use]
     pub fn new(lot: Lot, table: &str, share: Share, tablets: u32) -> Self {
-        Self { lot, table: table.to_owned(), share, tablets, looks: 0, shape: Reshape::default() }
+        Self {
+            lot,
+            table: table.to_owned(),
+            share,
+            tablets,
+            looks: 0,
+            shape: Reshape::default(),
+        }
     }
 
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
         if self.table.is_empty() || !self.table.chars().all(plain) {
-            return Err(StageError::fail(format!("\"{}\" is no name for a table: use letters, digits and _", self.table)));
+            return Err(StageError::fail(format!(
+                "\"{}\" is no name for a table: use letters, digits and _",
+                self.table
+            )));
         }
         if let Claim::Later(until) = stage::claim_table(cx, &mut self.looks, &self.table).await? {
-            return Ok(Step::Sleep { until, then: Stage::Prepare });
+            return Ok(Step::Sleep {
+                until,
+                then: Stage::Prepare,
+            });
         }
         if cx.get::<TableRow>(meta::TABLES, &self.table).await?.is_some() {
             return Err(StageError::fail(format!("there is a table {} already", self.table)));
@@ -69,7 +82,10 @@ impl CreateTable {
             let lines = master.input().share(share);
             let pieces = rows::divide(&lines, pieces, "", None);
             let servers = master.files().servers();
-            let turn = usize::try_from(share.index).unwrap_or(0).checked_rem(servers.len()).unwrap_or(0);
+            let turn = usize::try_from(share.index)
+                .unwrap_or(0)
+                .checked_rem(servers.len())
+                .unwrap_or(0);
             shape.write_pieces(master, &pieces, servers.get(turn).map_or("", String::as_str))
         });
         self.shape.written(written.await?);
@@ -77,7 +93,12 @@ impl CreateTable {
     }
 
     fn row(&self, state: TableState) -> TableRow {
-        TableRow { name: self.table.clone(), state, schema: 1, properties: BTreeMap::new() }
+        TableRow {
+            name: self.table.clone(),
+            state,
+            schema: 1,
+            properties: BTreeMap::new(),
+        }
     }
 }
 
@@ -100,7 +121,10 @@ impl Procedure for CreateTable {
             Stage::Commit => {
                 cx.put(meta::TABLES, &self.table, &self.row(TableState::Creating))?;
                 self.shape.commit(cx)?;
-                Step::Spawn { children: self.shape.loads(&self.lot)?, then: Stage::Finish }
+                Step::Spawn {
+                    children: self.shape.loads(&self.lot)?,
+                    then: Stage::Finish,
+                }
             }
             Stage::Finish => {
                 cx.put(meta::TABLES, &self.table, &self.row(TableState::Enabled))?;

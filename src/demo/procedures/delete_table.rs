@@ -34,12 +34,20 @@ impl DeleteTable {
     /// Deletes a table.
     #[must_use]
     pub fn new(lot: Lot, table: &str) -> Self {
-        Self { lot, table: table.to_owned(), looks: 0, before: None }
+        Self {
+            lot,
+            table: table.to_owned(),
+            looks: 0,
+            before: None,
+        }
     }
 
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         match stage::claim_table(cx, &mut self.looks, &self.table).await? {
-            Claim::Later(until) => Ok(Step::Sleep { until, then: Stage::Prepare }),
+            Claim::Later(until) => Ok(Step::Sleep {
+                until,
+                then: Stage::Prepare,
+            }),
             Claim::Held(()) => Ok(Step::Next(Stage::Begin)),
         }
     }
@@ -49,9 +57,19 @@ impl DeleteTable {
         stage::must_be(&table, &[TableState::Enabled, TableState::Disabled])?;
         let mut tablets = stage::tablets(cx, &self.table).await?;
         tablets.retain(|tablet| tablet.state == TabletState::Loaded);
-        cx.put(meta::TABLES, &self.table, &TableRow { state: TableState::Deleting, ..table.clone() })?;
+        cx.put(
+            meta::TABLES,
+            &self.table,
+            &TableRow {
+                state: TableState::Deleting,
+                ..table.clone()
+            },
+        )?;
         self.before = Some(table);
-        Ok(Step::Spawn { children: reshape::unloads(&self.lot, &tablets)?, then: Stage::Finish })
+        Ok(Step::Spawn {
+            children: reshape::unloads(&self.lot, &tablets)?,
+            then: Stage::Finish,
+        })
     }
 
     async fn finish(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {

@@ -34,12 +34,21 @@ impl EnableTable {
     /// Enables a table.
     #[must_use]
     pub fn new(lot: Lot, table: &str) -> Self {
-        Self { lot, table: table.to_owned(), loaded: 0, looks: 0, before: None }
+        Self {
+            lot,
+            table: table.to_owned(),
+            loaded: 0,
+            looks: 0,
+            before: None,
+        }
     }
 
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         match stage::claim_table(cx, &mut self.looks, &self.table).await? {
-            Claim::Later(until) => Ok(Step::Sleep { until, then: Stage::Prepare }),
+            Claim::Later(until) => Ok(Step::Sleep {
+                until,
+                then: Stage::Prepare,
+            }),
             Claim::Held(()) => Ok(Step::Next(Stage::Begin)),
         }
     }
@@ -49,15 +58,32 @@ impl EnableTable {
         stage::must_be(&table, &[TableState::Disabled])?;
         let tablets = stage::tablets(cx, &self.table).await?;
         let children = reshape::loads(&self.lot, &tablets, table.schema)?;
-        cx.put(meta::TABLES, &self.table, &TableRow { state: TableState::Enabling, ..table.clone() })?;
+        cx.put(
+            meta::TABLES,
+            &self.table,
+            &TableRow {
+                state: TableState::Enabling,
+                ..table.clone()
+            },
+        )?;
         self.before = Some(table);
         self.loaded = tablets.len();
-        Ok(Step::Spawn { children, then: Stage::Finish })
+        Ok(Step::Spawn {
+            children,
+            then: Stage::Finish,
+        })
     }
 
     async fn finish(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let table = stage::table(cx, &self.table).await?;
-        cx.put(meta::TABLES, &self.table, &TableRow { state: TableState::Enabled, ..table })?;
+        cx.put(
+            meta::TABLES,
+            &self.table,
+            &TableRow {
+                state: TableState::Enabled,
+                ..table
+            },
+        )?;
         stage::release(cx).await?;
         Ok(Step::Done(self.loaded))
     }

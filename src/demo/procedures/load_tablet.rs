@@ -34,7 +34,15 @@ impl LoadTablet {
     /// Loads a tablet on the server that had it last.
     #[must_use]
     pub fn new(lot: Lot, table: &str, target: Target) -> Self {
-        Self { lot, table: table.to_owned(), target, server: None, schema: None, looks: 0, before: None }
+        Self {
+            lot,
+            table: table.to_owned(),
+            target,
+            server: None,
+            schema: None,
+            looks: 0,
+            before: None,
+        }
     }
 
     /// Names the server.
@@ -53,7 +61,12 @@ impl LoadTablet {
 
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let tablet = match stage::claim_tablet(cx, &mut self.looks, &self.table, &self.target).await? {
-            Claim::Later(until) => return Ok(Step::Sleep { until, then: Stage::Prepare }),
+            Claim::Later(until) => {
+                return Ok(Step::Sleep {
+                    until,
+                    then: Stage::Prepare,
+                });
+            }
             Claim::Held(tablet) => tablet,
         };
         let table = stage::table(cx, &self.table).await?;
@@ -61,7 +74,10 @@ impl LoadTablet {
             stage::must_be(&table, &[TableState::Enabled])?;
         }
         if tablet.state != TabletState::Offline {
-            return Err(StageError::fail(format!("tablet {} is loaded already, on {}", tablet.id, tablet.server)));
+            return Err(StageError::fail(format!(
+                "tablet {} is loaded already, on {}",
+                tablet.id, tablet.server
+            )));
         }
         let server = self.server.get_or_insert_with(|| tablet.server.clone());
         if !cx.env().files().servers().contains(server) {
@@ -77,7 +93,10 @@ impl LoadTablet {
         let (file, server) = (before.file(), loaded.server.clone());
         stage::on_files(cx, move |master| {
             check(master, &before, &server)?;
-            master.files().hand_over(&file, &server).map_err(|error| stage::of_system(&error))
+            master
+                .files()
+                .hand_over(&file, &server)
+                .map_err(|error| stage::of_system(&error))
         })
         .await?;
         cx.put(meta::TABLETS, loaded.key(), &loaded)?;
@@ -86,7 +105,10 @@ impl LoadTablet {
     }
 
     fn before_and_after(&self) -> Result<(TabletRow, TabletRow), StageError> {
-        let before = self.before.clone().ok_or_else(|| StageError::fail("the first stage left no tablet"))?;
+        let before = self
+            .before
+            .clone()
+            .ok_or_else(|| StageError::fail("the first stage left no tablet"))?;
         let loaded = TabletRow {
             state: TabletState::Loaded,
             server: self.server.clone().unwrap_or_else(|| before.server.clone()),
@@ -102,14 +124,18 @@ impl LoadTablet {
 fn check(master: &Master, tablet: &TabletRow, server: &str) -> Result<(), StageError> {
     let files = master.files();
     let places = [files.on_server(server, &tablet.file()), files.in_shared(&tablet.file())];
-    let place = places.iter().find(|place| place.exists()).ok_or_else(|| {
-        StageError::fail(format!("the file {} of tablet {} is missing", tablet.file(), tablet.id))
-    })?;
+    let place = places
+        .iter()
+        .find(|place| place.exists())
+        .ok_or_else(|| StageError::fail(format!("the file {} of tablet {} is missing", tablet.file(), tablet.id)))?;
     let bytes = std::fs::read(place).map_err(|error| stage::of_system(&error))?;
     if rows::digest(&bytes) == tablet.digest {
         Ok(())
     } else {
-        Err(StageError::fail(format!("the file {} has changed since it was written", place.display())))
+        Err(StageError::fail(format!(
+            "the file {} has changed since it was written",
+            place.display()
+        )))
     }
 }
 

@@ -37,23 +37,42 @@ impl MergeTablet {
     /// Merges a tablet with its neighbour.
     #[must_use]
     pub fn new(lot: Lot, table: &str, target: Target) -> Self {
-        Self { lot, table: table.to_owned(), target, looks: 0, shape: Reshape::default() }
+        Self {
+            lot,
+            table: table.to_owned(),
+            target,
+            looks: 0,
+            shape: Reshape::default(),
+        }
     }
 
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let target = &self.target;
-        let claim = stage::claim_tablets(cx, &mut self.looks, &self.table, |tablets| neighbours(tablets, target)).await?;
+        let claim =
+            stage::claim_tablets(cx, &mut self.looks, &self.table, |tablets| neighbours(tablets, target)).await?;
         let both = match claim {
-            Claim::Later(until) => return Ok(Step::Sleep { until, then: Stage::Prepare }),
+            Claim::Later(until) => {
+                return Ok(Step::Sleep {
+                    until,
+                    then: Stage::Prepare,
+                });
+            }
             Claim::Held(both) => both,
         };
         let table = stage::table(cx, &self.table).await?;
         stage::must_be(&table, &[TableState::Enabled])?;
         if let Some(offline) = both.iter().find(|tablet| tablet.state != TabletState::Loaded) {
-            return Err(StageError::fail(format!("tablet {} is offline: load it first", offline.id)));
+            return Err(StageError::fail(format!(
+                "tablet {} is offline: load it first",
+                offline.id
+            )));
         }
         self.shape = Reshape::plan(cx, &self.table, table.schema, both, 1);
-        Ok(Step::Spawn { children: self.shape.unloads(&self.lot)?, then: Stage::Write })
+        self.shape.hold(cx).await?;
+        Ok(Step::Spawn {
+            children: self.shape.unloads(&self.lot)?,
+            then: Stage::Write,
+        })
     }
 }
 
@@ -65,7 +84,10 @@ fn neighbours(tablets: &[TabletRow], target: &Target) -> Result<Vec<TabletRow>, 
     match (before, after) {
         (_, Some(after)) => Ok(vec![meant.clone(), after.clone()]),
         (Some(before), None) => Ok(vec![before.clone(), meant.clone()]),
-        (None, None) => Err(StageError::fail(format!("tablet {} is the only one of its table", meant.id))),
+        (None, None) => Err(StageError::fail(format!(
+            "tablet {} is the only one of its table",
+            meant.id
+        ))),
     }
 }
 
@@ -90,7 +112,10 @@ impl Procedure for MergeTablet {
             }
             Stage::Commit => {
                 self.shape.commit(cx)?;
-                Step::Spawn { children: self.shape.loads(&self.lot)?, then: Stage::Finish }
+                Step::Spawn {
+                    children: self.shape.loads(&self.lot)?,
+                    then: Stage::Finish,
+                }
             }
             Stage::Finish => {
                 self.shape.sweep(cx)?;

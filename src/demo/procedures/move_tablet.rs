@@ -38,31 +38,53 @@ impl MoveTablet {
     /// Moves a tablet to this server, or to one that the master chooses.
     #[must_use]
     pub fn new(lot: Lot, table: &str, target: Target, to: Option<&str>) -> Self {
-        Self { lot, table: table.to_owned(), target, to: to.map(str::to_owned), schema: None, looks: 0, before: None }
+        Self {
+            lot,
+            table: table.to_owned(),
+            target,
+            to: to.map(str::to_owned),
+            schema: None,
+            looks: 0,
+            before: None,
+        }
     }
 
     /// Reloads a tablet where it is, with another schema.
     #[must_use]
     pub(crate) fn reload(lot: Lot, tablet: &TabletRow, schema: u32) -> Self {
         let target = Target::Tablet(tablet.id.clone());
-        Self { schema: Some(schema), ..Self::new(lot, &tablet.table, target, Some(&tablet.server)) }
+        Self {
+            schema: Some(schema),
+            ..Self::new(lot, &tablet.table, target, Some(&tablet.server))
+        }
     }
 
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let tablet = match stage::claim_tablet(cx, &mut self.looks, &self.table, &self.target).await? {
-            Claim::Later(until) => return Ok(Step::Sleep { until, then: Stage::Prepare }),
+            Claim::Later(until) => {
+                return Ok(Step::Sleep {
+                    until,
+                    then: Stage::Prepare,
+                });
+            }
             Claim::Held(tablet) => tablet,
         };
         if cx.id().is_root() {
             stage::must_be(&stage::table(cx, &self.table).await?, &[TableState::Enabled])?;
         }
         if tablet.state != TabletState::Loaded {
-            return Err(StageError::fail(format!("tablet {} is offline: load it instead", tablet.id)));
+            return Err(StageError::fail(format!(
+                "tablet {} is offline: load it instead",
+                tablet.id
+            )));
         }
         self.to = Some(self.destination(&tablet, cx.env().files().servers())?);
         let unload = UnloadTablet::new(self.lot.clone(), &self.table, Target::Tablet(tablet.id.clone()));
         self.before = Some(tablet);
-        Ok(Step::Spawn { children: Children::new().and_compensated(&unload)?, then: Stage::Reload })
+        Ok(Step::Spawn {
+            children: Children::new().and_compensated(&unload)?,
+            then: Stage::Reload,
+        })
     }
 
     fn destination(&self, tablet: &TabletRow, servers: &[String]) -> Result<String, StageError> {
@@ -74,18 +96,27 @@ impl MoveTablet {
             }
             Some(to) => Ok(to.clone()),
             None => {
-                let draw = crate::demo::draw::Draw::new(rows::digest(tablet.id.as_bytes())).one(&others).copied();
-                draw.cloned().ok_or_else(|| StageError::fail("there is no other server"))
+                let draw = crate::demo::draw::Draw::new(rows::digest(tablet.id.as_bytes()))
+                    .one(&others)
+                    .copied();
+                draw.cloned()
+                    .ok_or_else(|| StageError::fail("there is no other server"))
             }
         }
     }
 
     fn reload_on_other(&self) -> Result<Step<Self>, StageError> {
-        let before = self.before.as_ref().ok_or_else(|| StageError::fail("the first stage left no tablet"))?;
+        let before = self
+            .before
+            .as_ref()
+            .ok_or_else(|| StageError::fail("the first stage left no tablet"))?;
         let load = LoadTablet::new(self.lot.clone(), &self.table, Target::Tablet(before.id.clone()))
             .on(self.to.as_deref())
             .with_schema(self.schema.unwrap_or(before.schema));
-        Ok(Step::Spawn { children: Children::new().and_compensated(&load)?, then: Stage::Finish })
+        Ok(Step::Spawn {
+            children: Children::new().and_compensated(&load)?,
+            then: Stage::Finish,
+        })
     }
 }
 

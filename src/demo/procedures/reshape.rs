@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{LoadTablet, SweepFiles, Target, UnloadTablet};
 use crate::demo::faults::Lot;
+use crate::demo::guards::{self, Want};
 use crate::demo::master::Master;
 use crate::demo::meta::{self, TabletRow, TabletState};
 use crate::demo::rows::{self, Piece};
-use crate::demo::stage;
+use crate::demo::stage::{self, Claim};
 use crate::{Children, Procedure, StageContext, StageError};
 
 /// How many tablets of one table are loaded or unloaded at once: enough to keep
@@ -28,11 +29,40 @@ pub(crate) struct Reshape {
 impl Reshape {
     /// Plans so many new tablets, at most, of these. Their names are decided
     /// here, so that an undo knows them though the writing was never committed.
-    pub(crate) fn plan<P: Procedure>(cx: &StageContext<'_, P>, table: &str, schema: u32, sources: Vec<TabletRow>, pieces: usize) -> Self {
+    pub(crate) fn plan<P: Procedure>(
+        cx: &StageContext<'_, P>,
+        table: &str,
+        schema: u32,
+        sources: Vec<TabletRow>,
+        pieces: usize,
+    ) -> Self {
         let token = cx.token();
         let name = |number| format!("{table}-{}-{}-{number}", token.procedure.family, token.visit);
         let names = (0..pieces).map(name).collect();
-        Self { table: table.to_owned(), schema, sources, names, results: Vec::new() }
+        Self {
+            table: table.to_owned(),
+            schema,
+            sources,
+            names,
+            results: Vec::new(),
+        }
+    }
+
+    /// Holds the new tablets before there are any: from the moment at which the
+    /// meta table names them others can see them, and they are not loaded yet.
+    pub(crate) async fn hold<P>(&self, cx: &mut StageContext<'_, P>) -> Result<(), StageError>
+    where
+        P: Procedure<Env = Master>,
+    {
+        let wants: Vec<Want> = self
+            .names
+            .iter()
+            .map(|name| Want::exclusive(guards::tablet(name)))
+            .collect();
+        match stage::claim(cx, &mut 0, &wants).await? {
+            Claim::Held(()) => Ok(()),
+            Claim::Later(_) => Err(StageError::retry("another procedure has a tablet of the same name")),
+        }
     }
 
     /// Gives the names of the new tablets.
@@ -66,13 +96,21 @@ impl Reshape {
         let lines: Vec<&str> = text.lines().collect();
         let pieces = rows::divide(&lines, self.names.len(), &first.start, last.end.as_deref());
         if pieces.len() < self.names.len() {
-            return Err(StageError::fail(format!("tablet {} has one key only: it cannot be split", first.id)));
+            return Err(StageError::fail(format!(
+                "tablet {} has one key only: it cannot be split",
+                first.id
+            )));
         }
         self.write_pieces(master, &pieces, &first.server)
     }
 
     /// Writes these pieces; the first for this server, the others for those after it.
-    pub(crate) fn write_pieces(&self, master: &Master, pieces: &[Piece<'_>], server: &str) -> Result<Vec<TabletRow>, StageError> {
+    pub(crate) fn write_pieces(
+        &self,
+        master: &Master,
+        pieces: &[Piece<'_>],
+        server: &str,
+    ) -> Result<Vec<TabletRow>, StageError> {
         let servers = master.files().servers();
         let from = servers.iter().position(|name| name == server).unwrap_or(0);
         let placed = servers.iter().cycle().skip(from);
@@ -90,7 +128,10 @@ impl Reshape {
                 digest: rows::digest(text.as_bytes()),
                 schema: self.schema,
             };
-            master.files().write_shared(&tablet.file(), &text).map_err(|error| stage::of_system(&error))?;
+            master
+                .files()
+                .write_shared(&tablet.file(), &text)
+                .map_err(|error| stage::of_system(&error))?;
             results.push(tablet);
         }
         Ok(results)
@@ -141,7 +182,9 @@ impl Reshape {
     {
         let files: Vec<String> = self.names.iter().map(|name| format!("{name}.rows")).collect();
         stage::on_files(cx, move |master| {
-            files.iter().try_for_each(|file| stage::undone(master.files().remove_shared(file)))
+            files
+                .iter()
+                .try_for_each(|file| stage::undone(master.files().remove_shared(file)))
         })
         .await
     }
@@ -173,10 +216,16 @@ pub(crate) fn loads(lot: &Lot, tablets: &[TabletRow], schema: u32) -> Result<Chi
 
 /// Reads an offline tablet's file, which must be as it was written.
 fn read_unchanged(master: &Master, tablet: &TabletRow) -> Result<String, StageError> {
-    let text = master.files().read_shared(&tablet.file()).map_err(|error| stage::of_system(&error))?;
+    let text = master
+        .files()
+        .read_shared(&tablet.file())
+        .map_err(|error| stage::of_system(&error))?;
     if rows::digest(text.as_bytes()) == tablet.digest {
         Ok(text)
     } else {
-        Err(StageError::fail(format!("the file {} has changed since it was written", tablet.file())))
+        Err(StageError::fail(format!(
+            "the file {} has changed since it was written",
+            tablet.file()
+        )))
     }
 }

@@ -32,13 +32,25 @@ impl SetQuota {
     /// Sets the quota of a table.
     #[must_use]
     pub fn new(lot: Lot, table: &str, quota: QuotaRow) -> Self {
-        Self { lot, table: table.to_owned(), quota, looks: 0, before: None }
+        Self {
+            lot,
+            table: table.to_owned(),
+            quota,
+            looks: 0,
+            before: None,
+        }
     }
 
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        let wants = [Want::shared(guards::table(&self.table)), Want::exclusive(format!("quota:{}", self.table))];
+        let wants = [
+            Want::shared(guards::table(&self.table)),
+            Want::exclusive(format!("quota:{}", self.table)),
+        ];
         if let Claim::Later(until) = stage::claim(cx, &mut self.looks, &wants).await? {
-            return Ok(Step::Sleep { until, then: Stage::Prepare });
+            return Ok(Step::Sleep {
+                until,
+                then: Stage::Prepare,
+            });
         }
         let table = stage::table(cx, &self.table).await?;
         stage::must_be(&table, &[TableState::Enabled, TableState::Disabled])?;

@@ -36,24 +36,45 @@ impl SplitTablet {
     /// Splits a tablet.
     #[must_use]
     pub fn new(lot: Lot, table: &str, target: Target) -> Self {
-        Self { lot, table: table.to_owned(), target, looks: 0, shape: Reshape::default() }
+        Self {
+            lot,
+            table: table.to_owned(),
+            target,
+            looks: 0,
+            shape: Reshape::default(),
+        }
     }
 
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let tablet = match stage::claim_tablet(cx, &mut self.looks, &self.table, &self.target).await? {
-            Claim::Later(until) => return Ok(Step::Sleep { until, then: Stage::Prepare }),
+            Claim::Later(until) => {
+                return Ok(Step::Sleep {
+                    until,
+                    then: Stage::Prepare,
+                });
+            }
             Claim::Held(tablet) => tablet,
         };
         let table = stage::table(cx, &self.table).await?;
         stage::must_be(&table, &[TableState::Enabled])?;
         if tablet.state != TabletState::Loaded {
-            return Err(StageError::fail(format!("tablet {} is offline: load it first", tablet.id)));
+            return Err(StageError::fail(format!(
+                "tablet {} is offline: load it first",
+                tablet.id
+            )));
         }
         if tablet.rows < 2 {
-            return Err(StageError::fail(format!("tablet {} has too few rows to be split: {}", tablet.id, tablet.rows)));
+            return Err(StageError::fail(format!(
+                "tablet {} has too few rows to be split: {}",
+                tablet.id, tablet.rows
+            )));
         }
         self.shape = Reshape::plan(cx, &self.table, table.schema, vec![tablet], 2);
-        Ok(Step::Spawn { children: self.shape.unloads(&self.lot)?, then: Stage::Write })
+        self.shape.hold(cx).await?;
+        Ok(Step::Spawn {
+            children: self.shape.unloads(&self.lot)?,
+            then: Stage::Write,
+        })
     }
 }
 
@@ -78,7 +99,10 @@ impl Procedure for SplitTablet {
             }
             Stage::Commit => {
                 self.shape.commit(cx)?;
-                Step::Spawn { children: self.shape.loads(&self.lot)?, then: Stage::Finish }
+                Step::Spawn {
+                    children: self.shape.loads(&self.lot)?,
+                    then: Stage::Finish,
+                }
             }
             Stage::Finish => {
                 self.shape.sweep(cx)?;

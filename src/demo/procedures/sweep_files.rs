@@ -44,6 +44,10 @@ impl Procedure for SweepFiles {
     }
 
     fn retry() -> RetryPolicy {
-        RetryPolicy { attempts: 8, base: Duration::from_millis(50), ..RetryPolicy::default() }
+        RetryPolicy {
+            attempts: 8,
+            base: Duration::from_millis(50),
+            ..RetryPolicy::default()
+        }
     }
 }

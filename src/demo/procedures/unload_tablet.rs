@@ -31,12 +31,23 @@ impl UnloadTablet {
     /// Unloads a tablet.
     #[must_use]
     pub fn new(lot: Lot, table: &str, target: Target) -> Self {
-        Self { lot, table: table.to_owned(), target, looks: 0, before: None }
+        Self {
+            lot,
+            table: table.to_owned(),
+            target,
+            looks: 0,
+            before: None,
+        }
     }
 
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let tablet = match stage::claim_tablet(cx, &mut self.looks, &self.table, &self.target).await? {
-            Claim::Later(until) => return Ok(Step::Sleep { until, then: Stage::Prepare }),
+            Claim::Later(until) => {
+                return Ok(Step::Sleep {
+                    until,
+                    then: Stage::Prepare,
+                });
+            }
             Claim::Held(tablet) => tablet,
         };
         if cx.id().is_root() {
@@ -54,7 +65,10 @@ impl UnloadTablet {
         cx.put(meta::TABLETS, before.key(), &before.offline())?;
         let (file, server) = (before.file(), before.server.clone());
         stage::on_files(cx, move |master| {
-            master.files().take_back(&file, &server).map_err(|error| stage::of_system(&error))
+            master
+                .files()
+                .take_back(&file, &server)
+                .map_err(|error| stage::of_system(&error))
         })
         .await?;
         stage::release(cx).await?;
@@ -62,7 +76,9 @@ impl UnloadTablet {
     }
 
     fn before(&self) -> Result<TabletRow, StageError> {
-        self.before.clone().ok_or_else(|| StageError::fail("the first stage left no tablet"))
+        self.before
+            .clone()
+            .ok_or_else(|| StageError::fail("the first stage left no tablet"))
     }
 }
 

@@ -32,13 +32,22 @@ impl UpdateAuth {
     /// Gives a user this role; without one the user is forgotten.
     #[must_use]
     pub fn new(lot: Lot, user: &str, role: Option<&str>) -> Self {
-        Self { lot, user: user.to_owned(), role: role.map(str::to_owned), looks: 0, before: None }
+        Self {
+            lot,
+            user: user.to_owned(),
+            role: role.map(str::to_owned),
+            looks: 0,
+            before: None,
+        }
     }
 
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let wants = [Want::exclusive(format!("user:{}", self.user))];
         if let Claim::Later(until) = stage::claim(cx, &mut self.looks, &wants).await? {
-            return Ok(Step::Sleep { until, then: Stage::Prepare });
+            return Ok(Step::Sleep {
+                until,
+                then: Stage::Prepare,
+            });
         }
         self.before = cx.get(meta::USERS, &self.user).await?;
         Ok(Step::Next(Stage::Apply))
@@ -46,7 +55,14 @@ impl UpdateAuth {
 
     async fn apply(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         match &self.role {
-            Some(role) => cx.put(meta::USERS, &self.user, &UserRow { name: self.user.clone(), role: role.clone() })?,
+            Some(role) => cx.put(
+                meta::USERS,
+                &self.user,
+                &UserRow {
+                    name: self.user.clone(),
+                    role: role.clone(),
+                },
+            )?,
             None if self.before.is_none() => return Err(StageError::fail(format!("there is no user {}", self.user))),
             None => cx.delete(meta::USERS, &self.user),
         }

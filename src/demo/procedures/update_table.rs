@@ -38,12 +38,22 @@ impl UpdateTable {
     #[must_use]
     pub fn new(lot: Lot, table: &str, property: &str, value: &str) -> Self {
         let (property, value) = (property.to_owned(), value.to_owned());
-        Self { lot, table: table.to_owned(), property, value, looks: 0, before: None }
+        Self {
+            lot,
+            table: table.to_owned(),
+            property,
+            value,
+            looks: 0,
+            before: None,
+        }
     }
 
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         match stage::claim_table(cx, &mut self.looks, &self.table).await? {
-            Claim::Later(until) => Ok(Step::Sleep { until, then: Stage::Prepare }),
+            Claim::Later(until) => Ok(Step::Sleep {
+                until,
+                then: Stage::Prepare,
+            }),
             Claim::Held(()) => Ok(Step::Next(Stage::Begin)),
         }
     }
@@ -58,18 +68,38 @@ impl UpdateTable {
             let lot = self.lot.of_child(place, tablets.len());
             children = children.and_compensated(&MoveTablet::reload(lot, tablet, table.schema + 1))?;
         }
-        cx.put(meta::TABLES, &self.table, &TableRow { state: TableState::Updating, ..table.clone() })?;
+        cx.put(
+            meta::TABLES,
+            &self.table,
+            &TableRow {
+                state: TableState::Updating,
+                ..table.clone()
+            },
+        )?;
         self.before = Some(table);
-        Ok(Step::Spawn { children: children.width(reshape::WIDTH), then: Stage::Finish })
+        Ok(Step::Spawn {
+            children: children.width(reshape::WIDTH),
+            then: Stage::Finish,
+        })
     }
 
     async fn finish(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        let mut table = self.before.clone().ok_or_else(|| StageError::fail("the second stage left no table"))?;
+        let mut table = self
+            .before
+            .clone()
+            .ok_or_else(|| StageError::fail("the second stage left no table"))?;
         table.schema += 1;
         table.properties.insert(self.property.clone(), self.value.clone());
         for tablet in stage::tablets(cx, &self.table).await? {
             if tablet.state == TabletState::Offline {
-                cx.put(meta::TABLETS, tablet.key(), &TabletRow { schema: table.schema, ..tablet })?;
+                cx.put(
+                    meta::TABLETS,
+                    tablet.key(),
+                    &TabletRow {
+                        schema: table.schema,
+                        ..tablet
+                    },
+                )?;
             }
         }
         cx.put(meta::TABLES, &self.table, &table)?;

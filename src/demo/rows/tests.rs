@@ -13,7 +13,13 @@ fn a_key_ends_at_the_first_semicolon_or_tab() {
 #[test]
 fn a_cut_is_near_the_middle_and_its_boundary_is_short() {
     let lines = ["0041;A", "0042;B", "0051;Q", "0052;R"];
-    assert_eq!(cut(&lines, 2), Some(Cut { at: 2, boundary: "005".into() }));
+    assert_eq!(
+        cut(&lines, 2),
+        Some(Cut {
+            at: 2,
+            boundary: "005".into()
+        })
+    );
 }
 
 #[test]
@@ -21,10 +27,16 @@ fn a_cut_puts_each_row_on_one_side_by_line_and_by_key() {
     let mut lines = vec!["1F5F;a", "1F60;b", "1F600;c", "1F60F;d", "1F61;e", "1F610;f", "1F7;g"];
     lines.sort_unstable();
     for middle in 0..=lines.len() {
-        let Some(Cut { at, boundary }) = cut(&lines, middle) else { panic!("no cut at {middle}") };
+        let Some(Cut { at, boundary }) = cut(&lines, middle) else {
+            panic!("no cut at {middle}")
+        };
         for (place, line) in lines.iter().enumerate() {
             assert_eq!(place < at, **line < *boundary, "{line} against {boundary}");
-            assert_eq!(place < at, key_of(line) < boundary.as_str(), "{line} against {boundary}");
+            assert_eq!(
+                place < at,
+                key_of(line) < boundary.as_str(),
+                "{line} against {boundary}"
+            );
         }
     }
 }
@@ -38,7 +50,10 @@ fn rows_of_one_key_are_never_parted() {
 
 #[test]
 fn the_digest_tells_texts_apart() {
-    assert_ne!(digest(text_of(["a", "b"]).as_bytes()), digest(text_of(["a", "c"]).as_bytes()));
+    assert_ne!(
+        digest(text_of(["a", "b"]).as_bytes()),
+        digest(text_of(["a", "c"]).as_bytes())
+    );
     assert_eq!(digest(b""), 0xCBF2_9CE4_8422_2325);
 }
 

@@ -49,7 +49,8 @@ impl Tally {
         }
         self.refused += 1;
         if self.refusals.len() < REFUSALS_KEPT {
-            self.refusals.push(format!("{} ({}): {cause}", operation.key(), operation.action.kind()));
+            self.refusals
+                .push(format!("{} ({}): {cause}", operation.key(), operation.action.kind()));
         }
     }
 
@@ -129,7 +130,10 @@ async fn not_stuck(executor: &Executor, operation: &Operation, id: ProcedureId) 
         );
         if let Some(wait) = status.wait.as_ref().filter(|_| stuck) {
             let (key, kind, stage) = (operation.key(), &status.kind, &status.stage);
-            let cause = status.cause.as_ref().map_or("no cause is known", |cause| cause.text.as_str());
+            let cause = status
+                .cause
+                .as_ref()
+                .map_or("no cause is known", |cause| cause.text.as_str());
             return Err(DemoError::Stuck(format!(
                 "{key} waits for an operator: its {kind} {} at stage {stage} is {wait}: {cause}; see to the cause and run the demo again",
                 status.id

@@ -10,13 +10,22 @@ pub(super) fn cover(world: &World, verdict: &mut Verdict) {
         for tablet in tablets.iter().filter(|tablet| tablet.schema != table.schema) {
             verdict.find(
                 Rule::Meta,
-                format!("tablet {} has schema {}, and its table {}", tablet.id, tablet.schema, table.schema),
+                format!(
+                    "tablet {} has schema {}, and its table {}",
+                    tablet.id, tablet.schema, table.schema
+                ),
             );
         }
     }
     for tablet in &world.tablets {
         if !world.tables.iter().any(|table| table.name == tablet.table) {
-            verdict.find(Rule::Meta, format!("tablet {} belongs to table {}, which is not there", tablet.id, tablet.table));
+            verdict.find(
+                Rule::Meta,
+                format!(
+                    "tablet {} belongs to table {}, which is not there",
+                    tablet.id, tablet.table
+                ),
+            );
         }
     }
 }
@@ -28,7 +37,10 @@ fn covers(table: &str, tablets: &[&TabletRow], verdict: &mut Verdict) {
         return;
     };
     if !first.start.is_empty() {
-        verdict.find(Rule::Cover, format!("table {table} has no tablet before \"{}\"", first.start));
+        verdict.find(
+            Rule::Cover,
+            format!("table {table} has no tablet before \"{}\"", first.start),
+        );
     }
     if let Some(end) = &last.end {
         verdict.find(Rule::Cover, format!("table {table} has no tablet from \"{end}\" on"));
@@ -37,10 +49,16 @@ fn covers(table: &str, tablets: &[&TabletRow], verdict: &mut Verdict) {
         match left.end.as_deref() {
             Some(end) if end == right.start => {}
             Some(end) if end < right.start.as_str() => {
-                verdict.find(Rule::Cover, format!("table {table} has no tablet from \"{end}\" to \"{}\"", right.start));
+                verdict.find(
+                    Rule::Cover,
+                    format!("table {table} has no tablet from \"{end}\" to \"{}\"", right.start),
+                );
             }
             Some(_) | None => {
-                verdict.find(Rule::Cover, format!("tablets {} and {} of table {table} overlap", left.id, right.id));
+                verdict.find(
+                    Rule::Cover,
+                    format!("tablets {} and {} of table {table} overlap", left.id, right.id),
+                );
             }
         }
     }

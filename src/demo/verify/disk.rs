@@ -15,12 +15,25 @@ pub(super) fn read(world: &World, files: &Files, verdict: &mut Verdict) -> BTree
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for tablet in &world.tablets {
         let path = files.place_of(tablet);
-        match fs::read(&path).map_err(|error| error.to_string()).and_then(|bytes| String::from_utf8(bytes).map_err(|error| error.to_string())) {
+        match fs::read(&path)
+            .map_err(|error| error.to_string())
+            .and_then(|bytes| String::from_utf8(bytes).map_err(|error| error.to_string()))
+        {
             Ok(text) => {
                 check(tablet, &path, &text, verdict);
-                found.entry(tablet.table.clone()).or_default().extend(text.lines().map(str::to_owned));
+                found
+                    .entry(tablet.table.clone())
+                    .or_default()
+                    .extend(text.lines().map(str::to_owned));
             }
-            Err(why) => verdict.find(Rule::Meta, format!("the file {} of tablet {} cannot be read: {why}", path.display(), tablet.id)),
+            Err(why) => verdict.find(
+                Rule::Meta,
+                format!(
+                    "the file {} of tablet {} cannot be read: {why}",
+                    path.display(),
+                    tablet.id
+                ),
+            ),
         }
         named.insert(path);
     }
@@ -39,16 +52,35 @@ pub(super) fn read(world: &World, files: &Files, verdict: &mut Verdict) -> BTree
 fn check(tablet: &TabletRow, path: &Path, text: &str, verdict: &mut Verdict) {
     let path = path.display();
     let lines: Vec<&str> = text.lines().collect();
-    let after_last = |line: &&&str| tablet.end.as_deref().is_some_and(|end| end <= **line || end <= rows::key_of(line));
+    let after_last = |line: &&&str| {
+        tablet
+            .end
+            .as_deref()
+            .is_some_and(|end| end <= **line || end <= rows::key_of(line))
+    };
     let before_first = |line: &&&str| **line < tablet.start.as_str() || rows::key_of(line) < tablet.start.as_str();
     if !lines.iter().zip(lines.iter().skip(1)).all(|(a, b)| a <= b) {
         verdict.find(Rule::Meta, format!("the file {path} is not sorted"));
     }
     if let Some(line) = lines.iter().find(|line| before_first(line) || after_last(line)) {
-        verdict.find(Rule::Cover, format!("the file {path} has the row \"{}\", which is outside tablet {}", rows::key_of(line), tablet.id));
+        verdict.find(
+            Rule::Cover,
+            format!(
+                "the file {path} has the row \"{}\", which is outside tablet {}",
+                rows::key_of(line),
+                tablet.id
+            ),
+        );
     }
     if u64::try_from(lines.len()) != Ok(tablet.rows) {
-        verdict.find(Rule::Meta, format!("the file {path} has {} rows, and the meta table says {}", lines.len(), tablet.rows));
+        verdict.find(
+            Rule::Meta,
+            format!(
+                "the file {path} has {} rows, and the meta table says {}",
+                lines.len(),
+                tablet.rows
+            ),
+        );
     } else if rows::digest(text.as_bytes()) != tablet.digest {
         verdict.find(Rule::Meta, format!("the file {path} has changed since it was written"));
     }

@@ -29,16 +29,28 @@ pub async fn settle(executor: &Executor) -> Result<(), DemoError> {
 pub(super) async fn idle(executor: &Executor, world: &World, verdict: &mut Verdict) -> Result<(), DemoError> {
     let live = executor.snapshot().await?.live_families;
     if live > 0 {
-        verdict.find(Rule::Unfinished, format!("{live} procedures with their families are unfinished"));
+        verdict.find(
+            Rule::Unfinished,
+            format!("{live} procedures with their families are unfinished"),
+        );
     }
     for limit in executor.limits().await? {
         if limit.used > 0 || limit.waiting > 0 {
             let (used, waiting) = (limit.used, limit.waiting);
-            verdict.find(Rule::Unfinished, format!("{used} permits of {} are held, and {waiting} procedures wait for one", limit.key));
+            verdict.find(
+                Rule::Unfinished,
+                format!(
+                    "{used} permits of {} are held, and {waiting} procedures wait for one",
+                    limit.key
+                ),
+            );
         }
     }
     for guard in &world.guards {
-        verdict.find(Rule::Unfinished, format!("procedure {} still guards {}", guard.owner, guard.resource));
+        verdict.find(
+            Rule::Unfinished,
+            format!("procedure {} still guards {}", guard.owner, guard.resource),
+        );
     }
     Ok(())
 }

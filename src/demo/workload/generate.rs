@@ -77,11 +77,19 @@ struct Generator {
 #[must_use]
 pub fn generate(sizes: &Sizes, input: &Input) -> Plan {
     let draw = Draw::of(sizes.seed, u64::MAX);
-    let mut generator = Generator { sizes: *sizes, draw, next: 0, users: BTreeMap::new() };
+    let mut generator = Generator {
+        sizes: *sizes,
+        draw,
+        next: 0,
+        users: BTreeMap::new(),
+    };
     let width = sizes.tables.saturating_sub(1).to_string().len().max(2);
     let mut tables: Vec<Table> = (0..sizes.tables)
         .map(|index| {
-            let share = Share { index, of: sizes.tables };
+            let share = Share {
+                index,
+                of: sizes.tables,
+            };
             let lines = input.share(share);
             Table {
                 name: format!("t{index:0width$}"),
@@ -107,12 +115,19 @@ pub fn generate(sizes: &Sizes, input: &Input) -> Plan {
         }
     }
     let mut lanes = vec![users];
-    let mut expected = Expected { tables: BTreeMap::new(), users: generator.users };
+    let mut expected = Expected {
+        tables: BTreeMap::new(),
+        users: generator.users,
+    };
     for table in tables {
         lanes.push(table.lane);
         expected.tables.extend(table.now.map(|now| (table.name, now)));
     }
-    Plan { lanes, expected, operations: generator.next }
+    Plan {
+        lanes,
+        expected,
+        operations: generator.next,
+    }
 }
 
 impl Generator {
@@ -125,17 +140,29 @@ impl Generator {
 
     /// Appends an operation that nothing else of the lane may overlap.
     fn alone(&mut self, lane: &mut Lane, action: impl Into<Action>) {
-        let operation = Operation { number: self.next, action: action.into() };
-        lane.groups.push(Group { operations: vec![operation], open: false });
+        let operation = Operation {
+            number: self.next,
+            action: action.into(),
+        };
+        lane.groups.push(Group {
+            operations: vec![operation],
+            open: false,
+        });
         self.next += 1;
     }
 
     /// Appends an operation that may run beside others that leave the rows as they are.
     fn beside(&mut self, lane: &mut Lane, action: impl Into<Action>) {
-        let operation = Operation { number: self.next, action: action.into() };
+        let operation = Operation {
+            number: self.next,
+            action: action.into(),
+        };
         match lane.groups.last_mut() {
             Some(group) if group.open && group.operations.len() < GROUP_MAX => group.operations.push(operation),
-            Some(_) | None => lane.groups.push(Group { operations: vec![operation], open: true }),
+            Some(_) | None => lane.groups.push(Group {
+                operations: vec![operation],
+                open: true,
+            }),
         }
         self.next += 1;
     }
@@ -182,9 +209,17 @@ impl Generator {
     }
 
     fn create(&mut self, table: &mut Table) {
-        let own = [("create_table", "Prepare"), ("create_table", "Write"), ("create_table", "Commit"), ("create_table", "Finish")];
+        let own = [
+            ("create_table", "Prepare"),
+            ("create_table", "Write"),
+            ("create_table", "Commit"),
+            ("create_table", "Finish"),
+        ];
         let (lot, succeeds) = self.lot(&[&own[..], &LOAD].concat());
-        self.alone(&mut table.lane, CreateTable::new(lot, &table.name, table.share, table.born_with));
+        self.alone(
+            &mut table.lane,
+            CreateTable::new(lot, &table.name, table.share, table.born_with),
+        );
         if succeeds {
             table.now = Some(ExpectedTable::new(table.share));
             table.tablets = table.born_with;
@@ -219,10 +254,18 @@ impl Generator {
         let mut points = self.with_unloads(table, &fan_out("update_table"));
         if points.len() > 3 {
             points.extend(LOAD);
-            points.extend([("move_tablet", "Prepare"), ("move_tablet", "Reload"), ("move_tablet", "Finish")]);
+            points.extend([
+                ("move_tablet", "Prepare"),
+                ("move_tablet", "Reload"),
+                ("move_tablet", "Finish"),
+            ]);
         }
         let (lot, succeeds) = self.lot(&points);
-        let property = self.draw.one(&["compression", "replicas", "comment"]).copied().unwrap_or("comment");
+        let property = self
+            .draw
+            .one(&["compression", "replicas", "comment"])
+            .copied()
+            .unwrap_or("comment");
         let value = self.draw.below(1000).to_string();
         self.alone(&mut table.lane, UpdateTable::new(lot, &table.name, property, &value));
         if let Some(now) = table.now.as_mut().filter(|_| succeeds) {
@@ -234,7 +277,10 @@ impl Generator {
     fn quota(&mut self, table: &mut Table) {
         let (lot, succeeds) = self.lot(&[("set_quota", "Prepare"), ("set_quota", "Apply")]);
         let mut amount = || u32::try_from(self.draw.below(10_000)).unwrap_or(0);
-        let quota = QuotaRow { reads: amount(), writes: amount() };
+        let quota = QuotaRow {
+            reads: amount(),
+            writes: amount(),
+        };
         self.alone(&mut table.lane, SetQuota::new(lot, &table.name, quota));
         if let Some(now) = table.now.as_mut().filter(|_| succeeds) {
             now.quota = Some(quota);
@@ -244,7 +290,10 @@ impl Generator {
     fn unload(&mut self, table: &mut Table) {
         let key = self.key(table);
         let (lot, succeeds) = self.lot(&UNLOAD);
-        self.alone(&mut table.lane, UnloadTablet::new(lot, &table.name, Target::Holding(key.clone())));
+        self.alone(
+            &mut table.lane,
+            UnloadTablet::new(lot, &table.name, Target::Holding(key.clone())),
+        );
         if let Some(now) = table.now.as_mut().filter(|_| succeeds) {
             now.offline = 1;
             table.unloaded = Some(key);
@@ -253,7 +302,10 @@ impl Generator {
 
     fn load(&mut self, table: &mut Table, key: &str) {
         let (lot, succeeds) = self.lot(&LOAD);
-        self.alone(&mut table.lane, LoadTablet::new(lot, &table.name, Target::Holding(key.to_owned())));
+        self.alone(
+            &mut table.lane,
+            LoadTablet::new(lot, &table.name, Target::Holding(key.to_owned())),
+        );
         if let Some(now) = table.now.as_mut().filter(|_| succeeds) {
             now.offline = 0;
             table.unloaded = None;
@@ -266,22 +318,35 @@ impl Generator {
             return self.quota(table);
         }
         let key = self.key(table);
-        let own = [("move_tablet", "Prepare"), ("move_tablet", "Reload"), ("move_tablet", "Finish")];
+        let own = [
+            ("move_tablet", "Prepare"),
+            ("move_tablet", "Reload"),
+            ("move_tablet", "Finish"),
+        ];
         let (lot, _) = self.lot(&[&own[..], &UNLOAD, &LOAD].concat());
-        self.beside(&mut table.lane, MoveTablet::new(lot, &table.name, Target::Holding(key), None));
+        self.beside(
+            &mut table.lane,
+            MoveTablet::new(lot, &table.name, Target::Holding(key), None),
+        );
     }
 
     fn split(&mut self, table: &mut Table) {
         let key = self.key(table);
         let (lot, succeeds) = self.lot(&reshape("split_tablet"));
-        self.beside(&mut table.lane, SplitTablet::new(lot, &table.name, Target::Holding(key)));
+        self.beside(
+            &mut table.lane,
+            SplitTablet::new(lot, &table.name, Target::Holding(key)),
+        );
         table.tablets += u32::from(succeeds);
     }
 
     fn merge(&mut self, table: &mut Table) {
         let key = self.key(table);
         let (lot, succeeds) = self.lot(&reshape("merge_tablet"));
-        self.beside(&mut table.lane, MergeTablet::new(lot, &table.name, Target::Holding(key)));
+        self.beside(
+            &mut table.lane,
+            MergeTablet::new(lot, &table.name, Target::Holding(key)),
+        );
         table.tablets -= u32::from(succeeds);
     }
 

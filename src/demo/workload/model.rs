@@ -36,6 +36,13 @@ impl ExpectedTable {
     /// A table that was just created.
     #[must_use]
     pub fn new(share: Share) -> Self {
-        Self { share, state: TableState::Enabled, schema: 1, properties: BTreeMap::new(), quota: None, offline: 0 }
+        Self {
+            share,
+            state: TableState::Enabled,
+            schema: 1,
+            properties: BTreeMap::new(),
+            quota: None,
+            offline: 0,
+        }
     }
 }

@@ -29,7 +29,10 @@ fn higher_priority_first_then_first_come() {
     for (ticket, priority) in [(2, 0), (3, 0), (4, 5)] {
         assert_eq!(ask(&mut permits, ticket, priority), Grant::Queued);
     }
-    let order: Vec<Ticket> = [1, 4, 2].into_iter().flat_map(|ticket| permits.release(Ticket(ticket))).collect();
+    let order: Vec<Ticket> = [1, 4, 2]
+        .into_iter()
+        .flat_map(|ticket| permits.release(Ticket(ticket)))
+        .collect();
     assert_eq!(order, [Ticket(4), Ticket(2), Ticket(3)]);
 }
 

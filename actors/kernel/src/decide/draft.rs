@@ -56,7 +56,9 @@ impl<'a> Draft<'a> {
         self.records.extend(self.rows.into_values().map(|mut row| {
             row.revision = seq;
             debug_assert!(
-                self.kernel.row(row.id).is_none_or(|old| old.state.may_become(row.state)),
+                self.kernel
+                    .row(row.id)
+                    .is_none_or(|old| old.state.may_become(row.state)),
                 "an illegal transition of {}",
                 row.id
             );
@@ -78,6 +80,22 @@ impl<'a> Draft<'a> {
             Some(row) => Some(row),
             None => self.kernel.row(id),
         }
+    }
+
+    /// Counts the members that have not ended, as this decision leaves them:
+    /// from what it changed, so that a wide family costs no more than a small one.
+    pub(super) fn live_members(&self, family: u64) -> u32 {
+        let mut live = self.family(family).map_or(0, |family| family.live);
+        let of_family = ProcedureId::root(family)..=ProcedureId::new(family, u32::MAX);
+        for (id, row) in self.rows.range(of_family) {
+            let before = self.kernel.row(*id).is_some_and(|old| !old.is_ended());
+            match (before, row.is_ended()) {
+                (true, true) => live = live.saturating_sub(1),
+                (false, false) => live += 1,
+                (true, false) | (false, true) => {}
+            }
+        }
+        live
     }
 
     pub(super) fn parent(&self, row: &Row) -> Option<ProcedureId> {
@@ -193,7 +211,11 @@ impl<'a> Draft<'a> {
             return;
         }
         row.wait = None;
-        row.going = Some(Going { run: self.seq, deaths: self.kernel.deaths, alone: false });
+        row.going = Some(Going {
+            run: self.seq,
+            deaths: self.kernel.deaths,
+            alone: false,
+        });
         self.advance(row, payload);
     }
 
@@ -231,9 +253,12 @@ impl<'a> Draft<'a> {
             return;
         }
         self.next_suspect_taken = true;
-        let next = self.kernel.suspects.iter().copied().find(|id| {
-            *id != ended && self.row(*id).is_some_and(|row| row.wait == Some(WaitReason::Suspect))
-        });
+        let next = self
+            .kernel
+            .suspects
+            .iter()
+            .copied()
+            .find(|id| *id != ended && self.row(*id).is_some_and(|row| row.wait == Some(WaitReason::Suspect)));
         if let Some(next) = next {
             self.set_alone(next);
         }

@@ -1,7 +1,7 @@
 //! Success and failure: how one member's end moves its parent, and its family.
 
 use super::draft::Draft;
-use crate::effect::{Ended, Effect};
+use crate::effect::{Effect, Ended};
 use crate::id::{Blob, ProcedureId};
 use crate::lifecycle::ProcedureState;
 use crate::record::{Cause, Record, Row};
@@ -84,10 +84,7 @@ impl Draft<'_> {
 
     /// A family is over when every member has ended; its result is then kept for a while.
     pub(super) fn end_family_if_over(&mut self, number: u64) {
-        let over = self
-            .family(number)
-            .is_some_and(|family| family.members.iter().all(|row| self.row(row.id).is_none_or(Row::is_ended)));
-        if !over {
+        if self.live_members(number) > 0 {
             return;
         }
         let due = self.now.after(self.kernel.rules.keep_after_end);

@@ -16,12 +16,24 @@ impl Draft<'_> {
             return;
         };
         if let Some(scope) = self.scope_of(id) {
-            let by_abort = self.row(scope).and_then(|row| row.cause.as_ref()).map(|cause| cause.kind) == Some(CauseKind::Aborted);
-            let answer = if by_abort { AbortAnswer::WillRollBack } else { AbortAnswer::AlreadyRollingBack };
+            let by_abort = self
+                .row(scope)
+                .and_then(|row| row.cause.as_ref())
+                .map(|cause| cause.kind)
+                == Some(CauseKind::Aborted);
+            let answer = if by_abort {
+                AbortAnswer::WillRollBack
+            } else {
+                AbortAnswer::AlreadyRollingBack
+            };
             self.reply(ticket, Answer::Aborted(answer));
             return;
         }
-        let cause = Cause::new(CauseKind::Aborted, format!("aborted by {}: {}", operator.who, operator.why), id);
+        let cause = Cause::new(
+            CauseKind::Aborted,
+            format!("aborted by {}: {}", operator.who, operator.why),
+            id,
+        );
         let _ = row;
         self.effect(Effect::Operated(id, operator));
         self.fail_in_place(id, cause);
@@ -37,6 +49,11 @@ impl Draft<'_> {
     }
 
     pub(super) fn limit_set(&mut self, ticket: Ticket, key: LimitKey, value: Option<u32>) {
+        let longest = self.kernel.rules.bounds.name;
+        if key.as_str().len() > longest {
+            self.refuse(ticket, Refusal::TooLarge(key.as_str().len(), longest));
+            return;
+        }
         self.record(Record::Limit(key.clone(), value));
         self.effect(Effect::SetLimit(key, value));
         self.reply(ticket, Answer::Done);
@@ -98,12 +115,21 @@ impl Draft<'_> {
             return Err(Refusal::NotLive(id));
         }
         self.scope_of(id)
-            .filter(|scope| self.row(*scope).is_some_and(|row| row.wait == Some(WaitReason::RollbackFailed)))
-            .ok_or_else(|| Refusal::NotNow(format!("the rollback of {id} has not failed; there is no undo to retry or skip")))
+            .filter(|scope| {
+                self.row(*scope)
+                    .is_some_and(|row| row.wait == Some(WaitReason::RollbackFailed))
+            })
+            .ok_or_else(|| {
+                Refusal::NotNow(format!(
+                    "the rollback of {id} has not failed; there is no undo to retry or skip"
+                ))
+            })
     }
 
     pub(super) fn resume_requested(&mut self, ticket: Ticket, id: ProcedureId, operator: Operator) {
-        let Some(row) = self.row(id) else { return self.refuse(ticket, Refusal::NotLive(id)) };
+        let Some(row) = self.row(id) else {
+            return self.refuse(ticket, Refusal::NotLive(id));
+        };
         if row.wait != Some(WaitReason::Poison) {
             let text = format!("{id} is not paused; there is nothing to resume");
             return self.refuse(ticket, Refusal::NotNow(text));

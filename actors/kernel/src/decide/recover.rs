@@ -35,11 +35,21 @@ impl Draft<'_> {
         let mut executed = Vec::new();
         let mut fresh = Vec::new();
         let mut scopes = Vec::new();
-        for row in self.kernel.families.values().flat_map(|family| &family.members).filter(|row| !row.is_ended()) {
+        for row in self
+            .kernel
+            .families
+            .values()
+            .flat_map(|family| &family.members)
+            .filter(|row| !row.is_ended())
+        {
             if row.is_failing() && self.scope_of(row.id) == Some(row.id) {
                 scopes.push(row.id);
             }
-            if row.visit > 0 || row.history > 0 { executed.push(row.id) } else { fresh.push(row.id) }
+            if row.visit > 0 || row.history > 0 {
+                executed.push(row.id)
+            } else {
+                fresh.push(row.id)
+            }
         }
         for scope in scopes {
             self.begin_rollback_if_quiet(scope);
@@ -105,7 +115,9 @@ impl Draft<'_> {
 
     /// Suspects run one at a time beside healthy work; those held back lose their mark.
     fn hold_suspects(&mut self, suspects: &[ProcedureId]) {
-        let Some((first, rest)) = suspects.split_first() else { return };
+        let Some((first, rest)) = suspects.split_first() else {
+            return;
+        };
         for id in rest {
             if let Some(mut row) = self.take(*id) {
                 self.park(&mut row, ProcedureState::Runnable, WaitReason::Suspect);

@@ -29,7 +29,9 @@ impl Draft<'_> {
         if self.kernel.draining {
             return;
         }
-        let loading = self.family(scope.family).and_then(|family| family.scopes.get(&scope.member));
+        let loading = self
+            .family(scope.family)
+            .and_then(|family| family.scopes.get(&scope.member));
         if loading != Some(&Scope::Loading) {
             self.close_with(Record::StackAsked(scope));
             self.effect(Effect::LoadStack(scope));
@@ -37,7 +39,9 @@ impl Draft<'_> {
     }
 
     fn is_busy(&self, scope: ProcedureId) -> bool {
-        let Some(family) = self.family(scope.family) else { return false };
+        let Some(family) = self.family(scope.family) else {
+            return false;
+        };
         let stage_out = family
             .members
             .iter()
@@ -52,10 +56,11 @@ impl Draft<'_> {
     }
 
     fn nothing_to_undo(&self, scope: ProcedureId) -> bool {
-        let Some(family) = self.family(scope.family) else { return true };
-        let executed = |row: &Row| {
-            row.standing > 0 && family.is_within(scope.member, row.id.member) && !self.is_kept(scope, row)
+        let Some(family) = self.family(scope.family) else {
+            return true;
         };
+        let executed =
+            |row: &Row| row.standing > 0 && family.is_within(scope.member, row.id.member) && !self.is_kept(scope, row);
         let root_can = self.row(scope).is_some_and(|row| self.kernel.can_undo(row));
         !family
             .members
@@ -76,7 +81,10 @@ impl Draft<'_> {
     }
 
     pub(super) fn stack_loaded(&mut self, scope: ProcedureId, entries: Vec<HistoryEntry>) {
-        let asked = self.family(scope.family).and_then(|family| family.scopes.get(&scope.member)) == Some(&Scope::Loading);
+        let asked = self
+            .family(scope.family)
+            .and_then(|family| family.scopes.get(&scope.member))
+            == Some(&Scope::Loading);
         if !asked || self.kernel.draining || self.scope_of(scope) != Some(scope) {
             self.late(scope);
             return;
@@ -86,11 +94,17 @@ impl Draft<'_> {
             self.park_broken(scope);
             return;
         }
-        let (stack, left): (Vec<_>, Vec<_>) = within
+        let (stack, left): (Vec<_>, Vec<_>) = within.into_iter().partition(|entry| {
+            self.row(ProcedureId::new(scope.family, entry.member))
+                .is_some_and(|row| self.kernel.can_undo(row))
+        });
+        let not_undone: Vec<NotUndone> = left
             .into_iter()
-            .partition(|entry| self.row(ProcedureId::new(scope.family, entry.member)).is_some_and(|row| self.kernel.can_undo(row)));
-        let not_undone: Vec<NotUndone> =
-            left.into_iter().map(|entry| NotUndone { member: entry.member, stage: entry.stage }).collect();
+            .map(|entry| NotUndone {
+                member: entry.member,
+                stage: entry.stage,
+            })
+            .collect();
         match stack.last() {
             None => self.finish_scope(scope, not_undone),
             Some(top) => {
@@ -102,7 +116,9 @@ impl Draft<'_> {
 
     /// Picks what stands of the scope, oldest first: of each visit the newest attempt.
     fn standing_within(&self, scope: ProcedureId, mut entries: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
-        let Some(family) = self.family(scope.family) else { return Vec::new() };
+        let Some(family) = self.family(scope.family) else {
+            return Vec::new();
+        };
         let mut newest = std::collections::BTreeMap::new();
         for entry in &entries {
             if entry.ending.is_stage() {
@@ -122,7 +138,9 @@ impl Draft<'_> {
 
     /// A hole in the history is met here: fewer entries than the rows say stand.
     fn is_complete(&self, scope: ProcedureId, within: &[HistoryEntry]) -> bool {
-        let Some(family) = self.family(scope.family) else { return false };
+        let Some(family) = self.family(scope.family) else {
+            return false;
+        };
         let expected: usize = family
             .members
             .iter()
@@ -310,7 +328,9 @@ impl Draft<'_> {
 
     /// Nothing is left to undo: everyone in this part of the family has ended.
     fn finish_scope(&mut self, scope: ProcedureId, not_undone: Vec<NotUndone>) {
-        let Some(family) = self.family(scope.family) else { return };
+        let Some(family) = self.family(scope.family) else {
+            return;
+        };
         let members: Vec<ProcedureId> = family
             .members
             .iter()
@@ -342,7 +362,11 @@ impl Draft<'_> {
         }
         let Some(mut row) = self.take(id) else { return };
         let executed = row.visit > 0 || row.history > 0;
-        row.state = if can_undo || !executed { ProcedureState::RolledBack } else { ProcedureState::Failed };
+        row.state = if can_undo || !executed {
+            ProcedureState::RolledBack
+        } else {
+            ProcedureState::Failed
+        };
         row.since = self.now;
         row.wait = None;
         row.wake = None;
@@ -367,7 +391,14 @@ impl Ending {
     /// Tells whether it ends a stage, not an undo.
     pub(super) const fn is_stage(self) -> bool {
         match self {
-            Self::Next | Self::Done | Self::Spawn | Self::Sleep | Self::Wait | Self::Retry | Self::Fail | Self::Panic => true,
+            Self::Next
+            | Self::Done
+            | Self::Spawn
+            | Self::Sleep
+            | Self::Wait
+            | Self::Retry
+            | Self::Fail
+            | Self::Panic => true,
             Self::Undone | Self::UndoFailed | Self::UndoSkipped => false,
         }
     }

@@ -16,16 +16,29 @@ impl Draft<'_> {
         let bounds = &self.kernel.rules.bounds;
         let children = births.iter().filter(|birth| !birth.detached).count();
         if births.len() > bounds.children {
-            return Err(format!("{} children are over the limit of {}", births.len(), bounds.children));
+            return Err(format!(
+                "{} children are over the limit of {}",
+                births.len(),
+                bounds.children
+            ));
         }
-        let Some(family) = self.family(parent.family) else { return Ok(()) };
+        let Some(family) = self.family(parent.family) else {
+            return Ok(());
+        };
         let depth = family.ancestry(parent.member).count();
         if children > 0 && depth >= bounds.depth {
-            return Err(format!("a family of depth {} is over the limit of {}", depth + 1, bounds.depth));
+            return Err(format!(
+                "a family of depth {} is over the limit of {}",
+                depth + 1,
+                bounds.depth
+            ));
         }
         let members = family.members.len() + children;
         if members > bounds.members {
-            return Err(format!("a family of {members} members is over the limit of {}", bounds.members));
+            return Err(format!(
+                "a family of {members} members is over the limit of {}",
+                bounds.members
+            ));
         }
         births.iter().try_for_each(|birth| self.check_birth(birth))
     }
@@ -40,7 +53,9 @@ impl Draft<'_> {
     ) {
         self.detach(&births, admissions);
         let children: Vec<Birth> = births.into_iter().filter(|birth| !birth.detached).collect();
-        let Some(first) = self.family(parent.id.family).map(|family| family.next_member()) else { return };
+        let Some(first) = self.family(parent.id.family).map(|family| family.next_member()) else {
+            return;
+        };
         let count = u32::try_from(children.len()).unwrap_or(u32::MAX);
         if count == 0 {
             self.set_going(&mut parent, None);
@@ -48,10 +63,17 @@ impl Draft<'_> {
             return;
         }
         let family = self.family(parent.id.family);
-        parent
-            .rounds
-            .retain(|round| family.and_then(|family| family.latches.get(&round.first)).is_some_and(|latch| !latch.is_over()));
-        parent.rounds.push(Round { first, count, join, width });
+        parent.rounds.retain(|round| {
+            family
+                .and_then(|family| family.latches.get(&round.first))
+                .is_some_and(|latch| !latch.is_over())
+        });
+        parent.rounds.push(Round {
+            first,
+            count,
+            join,
+            width,
+        });
         self.park(&mut parent, ProcedureState::Waiting, WaitReason::Children);
         let parent_id = parent.id;
         self.put(parent);
@@ -91,7 +113,11 @@ impl Draft<'_> {
             .rev()
             .find(|round| round.contains(child.member))?
             .clone();
-        let mut latch = family.latches.get(&round.first).cloned().unwrap_or_else(|| Latch::new(&round));
+        let mut latch = family
+            .latches
+            .get(&round.first)
+            .cloned()
+            .unwrap_or_else(|| Latch::new(&round));
         let before = self.kernel.row(child).map(Standing::of);
         latch.count(&round, child.member, before, Standing::of(row));
 
@@ -116,13 +142,12 @@ impl Draft<'_> {
 
     /// Starts the child with the lowest number that the width holds back.
     fn start_held(&mut self, family: u64, round: &Round) {
-        let Some(members) = self.family(family).map(|family| &family.members) else { return };
-        let first = round.first as usize;
-        let next = members
-            .iter()
-            .skip(first)
-            .take(round.count as usize)
-            .map(|row| row.id)
+        let Some(held) = self.family(family).map(|family| &family.held) else {
+            return;
+        };
+        let next = held
+            .range(round.first..round.first.saturating_add(round.count))
+            .map(|member| ProcedureId::new(family, *member))
             .find(|id| self.row(*id).is_some_and(|row| row.wait == Some(WaitReason::Width)));
         if let Some(mut row) = next.and_then(|id| self.take(id)) {
             self.set_going(&mut row, None);
@@ -157,7 +182,9 @@ impl Draft<'_> {
         match ruling {
             JoinRuling::Met => self.go_on(parent, &round),
             JoinRuling::Unmeetable(text) => {
-                let cause = self.first_child_cause(parent, &round).unwrap_or_else(|| Cause::new(CauseKind::JoinUnmet, text, parent));
+                let cause = self
+                    .first_child_cause(parent, &round)
+                    .unwrap_or_else(|| Cause::new(CauseKind::JoinUnmet, text, parent));
                 if let Some(row) = self.take(parent) {
                     self.fail(row, cause);
                 }

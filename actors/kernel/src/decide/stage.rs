@@ -13,7 +13,7 @@ use crate::wait::{WaitReason, Wake};
 impl Draft<'_> {
     pub(super) fn stage_ended(&mut self, report: StageEnded) {
         let current = self.row(report.id).and_then(|row| row.going).map(|going| going.run);
-        if current != Some(report.run) {
+        if current != Some(report.run) || report.epoch != self.kernel.epoch {
             self.late(report.id);
             return;
         }
@@ -66,10 +66,23 @@ impl Draft<'_> {
             | StageOutcome::Refused(_) => 0,
         };
         if payload.max(output) > bounds.payload {
-            return Err(format!("a value of {} bytes is over the limit of {}", payload.max(output), bounds.payload));
+            return Err(format!(
+                "a value of {} bytes is over the limit of {}",
+                payload.max(output),
+                bounds.payload
+            ));
         }
         if report.submitted.len() > bounds.batch {
-            return Err(format!("{} submissions are over the limit of {}", report.submitted.len(), bounds.batch));
+            return Err(format!(
+                "{} submissions are over the limit of {}",
+                report.submitted.len(),
+                bounds.batch
+            ));
+        }
+        if let StageOutcome::Wait(event, ..) = &report.outcome
+            && event.as_str().len() > bounds.name
+        {
+            return Err(format!("an event's name of {} bytes is over the limit of {}", event.as_str().len(), bounds.name));
         }
         if let StageOutcome::Spawn { births, .. } = &report.outcome {
             self.check_spawn(report.id, births)?;
@@ -87,13 +100,18 @@ impl Draft<'_> {
         }
         let limit = self.kernel.rules.bounds.payload;
         if birth.payload.len() > limit {
-            return Err(format!("a payload of {} bytes is over the limit of {limit}", birth.payload.len()));
+            return Err(format!(
+                "a payload of {} bytes is over the limit of {limit}",
+                birth.payload.len()
+            ));
         }
         Ok(())
     }
 
     fn stage_yielded(&mut self, report: &StageEnded) {
-        let Some(row) = self.row(report.id).cloned() else { return };
+        let Some(row) = self.row(report.id).cloned() else {
+            return;
+        };
         if self.is_stopping(&row) || self.kernel.draining {
             // A yielded call has not executed: nothing is left standing.
             let mut row = Box::new(row);
@@ -162,7 +180,13 @@ impl Draft<'_> {
                 self.put(row);
             }
             StageOutcome::Done(output) => self.done(row, output),
-            StageOutcome::Spawn { births, admissions, join, width, then } => {
+            StageOutcome::Spawn {
+                births,
+                admissions,
+                join,
+                width,
+                then,
+            } => {
                 row.stage = then;
                 self.spawn(row, births, admissions, join, width);
             }
@@ -194,7 +218,10 @@ impl Draft<'_> {
         self.effect(Effect::Stop(id));
         match report.outcome {
             StageOutcome::Done(output) if !row.is_failing() => self.done(row, output),
-            StageOutcome::Fail(text) | StageOutcome::Retry(text) | StageOutcome::Panicked(text) | StageOutcome::Refused(text) => {
+            StageOutcome::Fail(text)
+            | StageOutcome::Retry(text)
+            | StageOutcome::Panicked(text)
+            | StageOutcome::Refused(text) => {
                 row.cause.get_or_insert_with(|| Cause::new(CauseKind::Failed, text, id));
                 row.state = ProcedureState::Failed;
                 self.put(row);
@@ -223,7 +250,11 @@ impl Draft<'_> {
             }
             None => {
                 let until = timeout.map(|timeout| self.now.after(timeout));
-                self.park(&mut row, ProcedureState::WaitingTimeout, WaitReason::Event(event, until));
+                self.park(
+                    &mut row,
+                    ProcedureState::WaitingTimeout,
+                    WaitReason::Event(event, until),
+                );
             }
         }
         self.put(row);

@@ -42,7 +42,10 @@ impl Draft<'_> {
                     continue;
                 }
                 if own.iter().any(|(other, known)| *other == key && *known != *digest) {
-                    return Err(Refusal::KeyConflict(key.clone(), ProcedureId::root(self.kernel.next_family)));
+                    return Err(Refusal::KeyConflict(
+                        key.clone(),
+                        ProcedureId::root(self.kernel.next_family),
+                    ));
                 }
                 own.push((key, *digest));
             }

@@ -16,7 +16,10 @@ impl Draft<'_> {
             self.out_of_time(id);
             return;
         }
-        let due = row.wait.clone().filter(|wait| wait.deadline().is_some_and(|at| at <= self.now));
+        let due = row
+            .wait
+            .clone()
+            .filter(|wait| wait.deadline().is_some_and(|at| at <= self.now));
         if row.is_failing() {
             self.undo_backoff_over(id, due.is_some());
             return;
@@ -79,7 +82,9 @@ impl Draft<'_> {
     }
 
     pub(super) fn granted(&mut self, id: ProcedureId) {
-        let waits = self.row(id).is_some_and(|row| matches!(row.wait, Some(WaitReason::Permit(_))));
+        let waits = self
+            .row(id)
+            .is_some_and(|row| matches!(row.wait, Some(WaitReason::Permit(_))));
         if !waits || self.scope_of(id).is_some() {
             self.late(id);
             self.effect(Effect::Release(id));

@@ -2,7 +2,10 @@ use super::*;
 
 #[test]
 fn delays_double_up_to_the_longest() {
-    let policy = RetryPolicy { max: Duration::from_secs(5), ..RetryPolicy::default() };
+    let policy = RetryPolicy {
+        max: Duration::from_secs(5),
+        ..RetryPolicy::default()
+    };
     let delays: Vec<u64> = (1..6).map(|failed| policy.delay(failed).as_secs()).collect();
     assert_eq!(delays, [1, 2, 4, 5, 5]);
 }

@@ -38,7 +38,11 @@ impl Directory {
         let mut owner = open_file(place, OWNER)?;
         lock(place, &mut owner)?;
         let watermark = open_file(place, WATERMARK)?;
-        let directory = Self { place: place.to_owned(), owner, watermark };
+        let directory = Self {
+            place: place.to_owned(),
+            owner,
+            watermark,
+        };
         // The text is for people only: not worth a refusal.
         directory.write_owner().ok();
         Ok(directory)
@@ -70,7 +74,11 @@ impl Directory {
     pub(super) fn begin_store(&self) -> Result<(), StoreError> {
         let made = File::create(self.place.join(UNFINISHED)).and_then(|file| file.sync_all());
         // The directory may be new itself; that its name lasts matters as much.
-        let parent = self.place.parent().filter(|path| !path.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let parent = self
+            .place
+            .parent()
+            .filter(|path| !path.as_os_str().is_empty())
+            .unwrap_or(Path::new("."));
         made.and_then(|()| sync_directory(&self.place))
             .and_then(|()| sync_directory(parent))
             .map_err(|error| refused(&self.place, "it cannot be written", &error))
@@ -94,7 +102,9 @@ impl Directory {
         file.seek(SeekFrom::Start(0)).ok()?;
         file.read_exact(&mut bytes).ok()?;
         let number = |index: usize| -> Option<u64> {
-            Some(u64::from_be_bytes(bytes.get(index * 8..index * 8 + 8)?.try_into().ok()?))
+            Some(u64::from_be_bytes(
+                bytes.get(index * 8..index * 8 + 8)?.try_into().ok()?,
+            ))
         };
         (xxh3_64(bytes.get(..16)?) == number(2)?).then_some((Epoch(number(0)?), Seq(number(1)?)))
     }
@@ -122,7 +132,10 @@ impl Directory {
     }
 
     pub(super) fn damaged(&self, why: impl Into<String>) -> StoreError {
-        StoreError::Damaged { place: self.place.display().to_string(), why: why.into() }
+        StoreError::Damaged {
+            place: self.place.display().to_string(),
+            why: why.into(),
+        }
     }
 
     pub(super) fn refused(&self, what: &str, error: &io::Error) -> StoreError {
@@ -141,7 +154,11 @@ impl Directory {
         let mut file = &self.owner;
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;
-        file.write_all(format!("process {} {program}", std::process::id()).trim_end().as_bytes())
+        file.write_all(
+            format!("process {} {program}", std::process::id())
+                .trim_end()
+                .as_bytes(),
+        )
     }
 }
 
@@ -175,11 +192,18 @@ pub(super) fn holder(place: &Path) -> Result<Option<String>, StoreError> {
 /// Puts the names in a directory on stable storage.
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     // Other systems cannot open a directory, and write its names through.
-    if cfg!(unix) { File::open(path)?.sync_all() } else { Ok(()) }
+    if cfg!(unix) {
+        File::open(path)?.sync_all()
+    } else {
+        Ok(())
+    }
 }
 
 pub(super) fn refused(place: &Path, what: &str, error: &io::Error) -> StoreError {
-    StoreError::Io { place: place.display().to_string(), why: format!("{what}: {error}") }
+    StoreError::Io {
+        place: place.display().to_string(),
+        why: format!("{what}: {error}"),
+    }
 }
 
 fn open_file(place: &Path, name: &str) -> Result<File, StoreError> {
@@ -201,7 +225,10 @@ fn lock(place: &Path, owner: &mut File) -> Result<(), StoreError> {
             // Where the lock also keeps readers out, the name stays unknown.
             owner.read_to_string(&mut text).ok();
             let holder = if text.is_empty() { text } else { format!(" ({text})") };
-            Err(StoreError::Held { place: place.display().to_string(), holder })
+            Err(StoreError::Held {
+                place: place.display().to_string(),
+                holder,
+            })
         }
     }
 }
@@ -222,7 +249,10 @@ fn refuse_foreign(place: &Path) -> Result<(), StoreError> {
     foreign.map_or(Ok(()), |name| {
         Err(StoreError::Io {
             place: place.display().to_string(),
-            why: format!("it holds other files, {} among them, and no journal; choose an empty directory", name.display()),
+            why: format!(
+                "it holds other files, {} among them, and no journal; choose an empty directory",
+                name.display()
+            ),
         })
     })
 }

@@ -64,7 +64,10 @@ pub(super) fn check(store: &Path) -> Result<Option<TornTail>, Finding> {
             continue;
         }
         if newest != Some(number) || holds_batch(rest) {
-            return Err(Finding::Damaged(format!("{} is broken at byte {at}, with committed data behind it", path.display())));
+            return Err(Finding::Damaged(format!(
+                "{} is broken at byte {at}, with committed data behind it",
+                path.display()
+            )));
         }
         tail = Some(TornTail { path, at: at as u64 });
     }
@@ -111,11 +114,17 @@ fn logs(store: &Path) -> Result<Vec<(u64, PathBuf)>, Finding> {
     }
     logs.sort();
     let Some((first, _)) = logs.first() else {
-        return Err(Finding::Damaged(format!("{} has no log: each file *.jnl is missing", store.display())));
+        return Err(Finding::Damaged(format!(
+            "{} has no log: each file *.jnl is missing",
+            store.display()
+        )));
     };
     for ((number, _), expected) in logs.iter().zip(*first..) {
         if *number != expected {
-            return Err(Finding::Damaged(format!("{} is missing", store.join(format!("{expected}.jnl")).display())));
+            return Err(Finding::Damaged(format!(
+                "{} is missing",
+                store.join(format!("{expected}.jnl")).display()
+            )));
         }
     }
     Ok(logs)
@@ -175,7 +184,10 @@ fn whole_batches(bytes: &[u8], last_seqno: &mut Option<u64>) -> usize {
 
 /// The checksum makes it as good as impossible that chance looks like a batch.
 fn holds_batch(bytes: &[u8]) -> bool {
-    bytes.iter().enumerate().any(|(at, byte)| *byte == START && bytes.get(at..).and_then(read_batch).is_some())
+    bytes
+        .iter()
+        .enumerate()
+        .any(|(at, byte)| *byte == START && bytes.get(at..).and_then(read_batch).is_some())
 }
 
 /// Gives length and sequence number of the batch with which the bytes begin, if it is whole.
@@ -236,6 +248,11 @@ impl<'a> Cursor<'a> {
     /// Reads a little-endian number of so many bytes.
     fn number<const BYTES: usize>(&mut self) -> Option<u64> {
         let bytes = self.take(BYTES)?;
-        Some(bytes.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
+        Some(
+            bytes
+                .iter()
+                .rev()
+                .fold(0, |number, byte| (number << 8) | u64::from(*byte)),
+        )
     }
 }

@@ -33,7 +33,11 @@ const WORKERS: usize = 2;
 /// Opens the journal, and makes it if there is none.
 pub(super) fn open(place: &Path, sync: SyncMode) -> Result<FjallStore, StoreError> {
     let directory = Directory::take(place)?;
-    let database = if directory.is_vacant()? { create(&directory)? } else { recover(&directory)? };
+    let database = if directory.is_vacant()? {
+        create(&directory)?
+    } else {
+        recover(&directory)?
+    };
     let spaces = open_keyspaces(&database, &directory)?;
     let writer = read_writer(&spaces, &directory)?;
     if sync != SyncMode::None {
@@ -55,8 +59,9 @@ pub(super) fn make_keyspace(database: &Database, directory: &Directory, space: &
     let name = space.name();
     let is_new = !database.keyspace_exists(&name);
     let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
-    let keyspace =
-        database.keyspace(&name, options).map_err(|error| translate(directory, &format!("keyspace \"{name}\""), &error))?;
+    let keyspace = database
+        .keyspace(&name, options)
+        .map_err(|error| translate(directory, &format!("keyspace \"{name}\""), &error))?;
     if is_new {
         directory::sync_directory(&directory.store().join("keyspaces"))
             .map_err(|error| directory.refused("a new keyspace cannot be synced", &error))?;
@@ -103,7 +108,8 @@ fn recover(directory: &Directory) -> Result<Database, StoreError> {
     match (opened, tail) {
         // Nothing whole lies behind the place at which fjall stopped, so it is a torn tail after all.
         (Err(StoreError::Damaged { .. }), Some(tail)) => {
-            tail.cut().map_err(|error| directory.refused("the torn tail of its log cannot be cut", &error))?;
+            tail.cut()
+                .map_err(|error| directory.refused("the torn tail of its log cannot be cut", &error))?;
             start(directory)
         }
         (opened, _) => opened,
@@ -141,7 +147,11 @@ fn open_keyspaces(database: &Database, directory: &Directory) -> Result<BTreeMap
             spaces.insert(space, keyspace);
         }
     }
-    for space in Space::ENGINE.into_iter().filter(|space| !spaces.contains_key(space)).collect::<Vec<_>>() {
+    for space in Space::ENGINE
+        .into_iter()
+        .filter(|space| !spaces.contains_key(space))
+        .collect::<Vec<_>>()
+    {
         let keyspace = make_keyspace(database, directory, &space)?;
         let mut batch = database.batch().durability(Some(PersistMode::SyncAll));
         batch.insert(&meta, space_key(&space), []);
@@ -168,32 +178,54 @@ fn parse_space(name: &str) -> Option<Space> {
 }
 
 fn check_format(meta: &Keyspace, directory: &Directory) -> Result<(), StoreError> {
-    let bytes = meta.get(FORMAT_KEY).map_err(|error| translate(directory, "keyspace \"meta\"", &error))?;
+    let bytes = meta
+        .get(FORMAT_KEY)
+        .map_err(|error| translate(directory, "keyspace \"meta\"", &error))?;
     let found = bytes.and_then(|bytes| Some(u32::from_be_bytes(bytes.get(..)?.try_into().ok()?)));
     match found {
         None => Err(directory.damaged("its format is not written in keyspace \"meta\"")),
-        Some(found) if found > FORMAT => {
-            Err(StoreError::Newer { place: directory.place().display().to_string(), found, known: FORMAT })
-        }
+        Some(found) if found > FORMAT => Err(StoreError::Newer {
+            place: directory.place().display().to_string(),
+            found,
+            known: FORMAT,
+        }),
         Some(_) => Ok(()),
     }
 }
 
 /// Reads where the journal stands, and compares it with what was acknowledged.
 fn read_writer(spaces: &BTreeMap<Space, Keyspace>, directory: &Directory) -> Result<Writer, StoreError> {
-    let Some(meta) = spaces.get(&Space::Meta) else { return Err(directory.damaged("keyspace \"meta\" is missing")) };
-    let read = |key: &[u8]| meta.get(key).map_err(|error| translate(directory, "keyspace \"meta\"", &error));
-    let damaged = |key: &[u8]| directory.damaged(format!("\"{}\" in keyspace \"meta\" is no number", String::from_utf8_lossy(key)));
+    let Some(meta) = spaces.get(&Space::Meta) else {
+        return Err(directory.damaged("keyspace \"meta\" is missing"));
+    };
+    let read = |key: &[u8]| {
+        meta.get(key)
+            .map_err(|error| translate(directory, "keyspace \"meta\"", &error))
+    };
+    let damaged = |key: &[u8]| {
+        directory.damaged(format!(
+            "\"{}\" in keyspace \"meta\" is no number",
+            String::from_utf8_lossy(key)
+        ))
+    };
     let (epoch, seq) = match read(SEQ_KEY)? {
         None => (Epoch::default(), Seq::default()),
         Some(bytes) => decode_seq(&bytes).ok_or_else(|| damaged(SEQ_KEY))?,
     };
     let newest = match read(EPOCH_KEY)? {
         None => Epoch::default(),
-        Some(bytes) => Epoch(u64::from_be_bytes(bytes.get(..).unwrap_or_default().try_into().map_err(|_| damaged(EPOCH_KEY))?)),
+        Some(bytes) => Epoch(u64::from_be_bytes(
+            bytes
+                .get(..)
+                .unwrap_or_default()
+                .try_into()
+                .map_err(|_| damaged(EPOCH_KEY))?,
+        )),
     };
     if newest != epoch {
-        return Err(directory.damaged(format!("keyspace \"meta\" names epoch {newest}, and its last commit is of epoch {epoch}")));
+        return Err(directory.damaged(format!(
+            "keyspace \"meta\" names epoch {newest}, and its last commit is of epoch {epoch}"
+        )));
     }
     if let Some((marked, last)) = directory.mark().filter(|mark| *mark > (epoch, seq)) {
         return Err(directory.damaged(format!(
@@ -202,7 +234,12 @@ fn read_writer(spaces: &BTreeMap<Space, Keyspace>, directory: &Directory) -> Res
             directory.store().display()
         )));
     }
-    Ok(Writer { epoch, seq, granted: epoch, failure: None })
+    Ok(Writer {
+        epoch,
+        seq,
+        granted: epoch,
+        failure: None,
+    })
 }
 
 /// Turns an error of fjall into ours; `what` names what was being read.
@@ -210,13 +247,19 @@ pub(super) fn translate(directory: &Directory, what: &str, error: &Error) -> Sto
     if is_damage(error) {
         return directory.damaged(format!("{what}: {}", explain(error)));
     }
-    StoreError::Io { place: directory.place().display().to_string(), why: format!("{what}: {}", explain(error)) }
+    StoreError::Io {
+        place: directory.place().display().to_string(),
+        why: format!("{what}: {}", explain(error)),
+    }
 }
 
 fn is_damage(error: &Error) -> bool {
     match error {
         Error::Io(error) | Error::Storage(LsmError::Io(error)) => {
-            matches!(error.kind(), ErrorKind::NotFound | ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::AlreadyExists)
+            matches!(
+                error.kind(),
+                ErrorKind::NotFound | ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::AlreadyExists
+            )
         }
         Error::Poisoned | Error::KeyspaceDeleted | Error::Locked => false,
         Error::Storage(_)

@@ -34,7 +34,13 @@ fn journal(place: &Path, last: u64) -> Result<(PathBuf, Vec<usize>), Box<dyn std
 
 fn count(place: &Path) -> Result<usize, StoreError> {
     let store = FjallStore::open(place, SyncMode::Data)?;
-    Ok(block_on(store.scan(Scan { space: Space::Keys, from: vec![], to: None, limit: 1000 }))?.len())
+    Ok(block_on(store.scan(Scan {
+        space: Space::Keys,
+        from: vec![],
+        to: None,
+        limit: 1000,
+    }))?
+    .len())
 }
 
 fn damage(place: &Path) -> String {
@@ -106,12 +112,25 @@ fn a_log_shorter_than_what_was_acknowledged_is_an_error() -> Outcome {
 
 #[test]
 fn each_missing_file_is_named() -> Outcome {
-    let names = ["0.jnl", "version", "lock", "keyspaces/0/current", "keyspaces/2/current", "keyspaces/3", "keyspaces/0", "keyspaces"];
+    let names = [
+        "0.jnl",
+        "version",
+        "lock",
+        "keyspaces/0/current",
+        "keyspaces/2/current",
+        "keyspaces/3",
+        "keyspaces/0",
+        "keyspaces",
+    ];
     for name in names {
         let place = TempDir::new()?;
         journal(place.path(), 2)?;
         let path = place.path().join("store").join(name);
-        if path.is_dir() { fs::remove_dir_all(&path)? } else { fs::remove_file(&path)? }
+        if path.is_dir() {
+            fs::remove_dir_all(&path)?
+        } else {
+            fs::remove_file(&path)?
+        }
         let text = damage(place.path());
         let folder = name.split('/').next().unwrap_or_default();
         assert!(text.contains(folder) || text.contains("jnl"), "{name}: {text}");
@@ -150,7 +169,10 @@ fn a_second_opener_is_told_who_holds_it() -> Outcome {
     let store = FjallStore::open(place.path(), SyncMode::Data)?;
     let process = format!("process {}", std::process::id());
     let refused = FjallStore::open(place.path(), SyncMode::Data);
-    assert!(matches!(&refused, Err(StoreError::Held { holder, .. }) if holder.contains(&process)), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(StoreError::Held { holder, .. }) if holder.contains(&process)),
+        "{refused:?}"
+    );
     assert!(FjallStore::holder(place.path())?.is_some_and(|holder| holder.contains(&process)));
     let epoch = block_on(store.acquire())?;
     block_on(store.append(batch(epoch, 1)))?;
@@ -166,10 +188,16 @@ fn a_directory_of_something_else_is_left_alone() -> Outcome {
     let place = TempDir::new()?;
     fs::write(place.path().join("thesis.txt"), "precious")?;
     let refused = FjallStore::open(place.path(), SyncMode::Data);
-    assert!(matches!(&refused, Err(StoreError::Io { why, .. }) if why.contains("thesis.txt")), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(StoreError::Io { why, .. }) if why.contains("thesis.txt")),
+        "{refused:?}"
+    );
     assert_eq!(fs::read_dir(place.path())?.count(), 1);
     let file = place.path().join("thesis.txt");
-    assert!(matches!(FjallStore::open(&file, SyncMode::Data), Err(StoreError::Io { .. })));
+    assert!(matches!(
+        FjallStore::open(&file, SyncMode::Data),
+        Err(StoreError::Io { .. })
+    ));
     Ok(())
 }
 
@@ -183,7 +211,10 @@ fn a_newer_format_is_refused_with_both_numbers() -> Outcome {
     block_on(store.append(newer))?;
     drop(store);
     let refused = FjallStore::open(place.path(), SyncMode::Data);
-    assert!(matches!(refused, Err(StoreError::Newer { found: 2, known: 1, .. })), "{refused:?}");
+    assert!(
+        matches!(refused, Err(StoreError::Newer { found: 2, known: 1, .. })),
+        "{refused:?}"
+    );
     Ok(())
 }
 
@@ -195,8 +226,14 @@ fn a_write_that_no_store_takes_is_refused_and_final() -> Outcome {
     let mut refused = Batch::new(epoch);
     refused.put(Space::User(Key::from("n".repeat(101))), b"k", b"v");
     let answer = block_on(store.append(refused));
-    assert!(matches!(&answer, Err(AppendError::Failed(why)) if why.contains("101")), "{answer:?}");
-    assert!(matches!(block_on(store.append(batch(epoch, 1))), Err(AppendError::Failed(_))));
+    assert!(
+        matches!(&answer, Err(AppendError::Failed(why)) if why.contains("101")),
+        "{answer:?}"
+    );
+    assert!(matches!(
+        block_on(store.append(batch(epoch, 1))),
+        Err(AppendError::Failed(_))
+    ));
     assert!(block_on(store.last_seq(epoch)).is_err());
     Ok(())
 }

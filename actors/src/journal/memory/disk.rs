@@ -118,12 +118,18 @@ impl State {
     /// Takes the disk for a new opening: reads all of it, and drops a torn tail.
     pub(super) fn open(&mut self) -> Result<(u64, World), StoreError> {
         if self.holder.is_some() {
-            return Err(StoreError::Held { place: PLACE.to_owned(), holder: " in this process".to_owned() });
+            return Err(StoreError::Held {
+                place: PLACE.to_owned(),
+                holder: " in this process".to_owned(),
+            });
         }
         let mut world = World::new();
         let replay = self.replay(|(space, key, value)| apply_one(world.entry(space).or_default(), key, value));
         if replay.is_damaged {
-            return Err(StoreError::Damaged { place: PLACE.to_owned(), why: format!("byte {} or one behind it was changed", replay.end) });
+            return Err(StoreError::Damaged {
+                place: PLACE.to_owned(),
+                why: format!("byte {} or one behind it was changed", replay.end),
+            });
         }
         self.bytes.truncate(replay.end);
         (self.epoch, self.seq) = (replay.epoch, replay.seq);
@@ -146,7 +152,12 @@ impl State {
     }
 
     fn replay(&self, mut apply: impl FnMut(Record)) -> Replay {
-        let mut replay = Replay { end: 0, epoch: Epoch::default(), seq: Seq::default(), is_damaged: false };
+        let mut replay = Replay {
+            end: 0,
+            epoch: Epoch::default(),
+            seq: Seq::default(),
+            is_damaged: false,
+        };
         while let Some(rest) = self.bytes.get(replay.end..).filter(|rest| !rest.is_empty()) {
             match frame::decode(rest) {
                 Found::Whole(frame) => {
@@ -155,7 +166,12 @@ impl State {
                     frame.records.into_iter().for_each(&mut apply);
                 }
                 Found::Torn => return replay,
-                Found::Damaged => return Replay { is_damaged: true, ..replay },
+                Found::Damaged => {
+                    return Replay {
+                        is_damaged: true,
+                        ..replay
+                    };
+                }
             }
         }
         replay

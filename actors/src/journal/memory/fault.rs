@@ -65,6 +65,9 @@ impl FaultPlan {
     }
 
     pub(super) fn fault(&self, commit: u64) -> Option<Fault> {
-        self.faults.iter().find(|(number, _)| *number == commit).map(|(_, fault)| *fault)
+        self.faults
+            .iter()
+            .find(|(number, _)| *number == commit)
+            .map(|(_, fault)| *fault)
     }
 }

@@ -85,7 +85,9 @@ fn check_of(length: [u8; 4]) -> [u8; 4] {
 pub(super) fn torn_points(ends: &[usize]) -> Vec<usize> {
     let starts = std::iter::once(PREAMBLE).chain(ends.iter().copied());
     let records: Vec<(usize, usize)> = starts.zip(ends.iter().copied()).collect();
-    let Some((&first, &last)) = records.first().zip(records.last()) else { return vec![HEADER / 2] };
+    let Some((&first, &last)) = records.first().zip(records.last()) else {
+        return vec![HEADER / 2];
+    };
     let mut points: Vec<usize> = records.iter().map(|(start, _)| *start).collect();
     points.extend([first, last].map(|(start, end)| start + (end - start) / 2));
     points.sort_unstable();
@@ -95,12 +97,19 @@ pub(super) fn torn_points(ends: &[usize]) -> Vec<usize> {
 
 /// Reads what stands at the beginning of the bytes.
 pub(super) fn decode(bytes: &[u8]) -> Found {
-    let Some((header, rest)) = bytes.split_at_checked(HEADER) else { return Found::Torn };
-    let Some((length, check, sum)) = split_header(header) else { return Found::Torn };
+    let Some((header, rest)) = bytes.split_at_checked(HEADER) else {
+        return Found::Torn;
+    };
+    let Some((length, check, sum)) = split_header(header) else {
+        return Found::Torn;
+    };
     if check_of(length) != check {
         return Found::Damaged;
     }
-    let Some(body) = usize::try_from(u32::from_le_bytes(length)).ok().and_then(|length| rest.get(..length)) else {
+    let Some(body) = usize::try_from(u32::from_le_bytes(length))
+        .ok()
+        .and_then(|length| rest.get(..length))
+    else {
         return Found::Torn;
     };
     if xxh3_64(body) != sum {
@@ -124,7 +133,12 @@ fn decode_body(body: &[u8]) -> Option<Frame> {
     while !rest.is_empty() {
         records.push(decode_record(&mut rest)?);
     }
-    Some(Frame { epoch, seq, records, length: HEADER + body.len() })
+    Some(Frame {
+        epoch,
+        seq,
+        records,
+        length: HEADER + body.len(),
+    })
 }
 
 fn decode_record(rest: &mut &[u8]) -> Option<Record> {

@@ -21,7 +21,11 @@ fn batch(epoch: Epoch, number: u64, keys: &[&str]) -> Batch {
 fn run(disk: &MemoryDisk, plan: FaultPlan) -> Result<MemoryStore, StoreError> {
     let store = MemoryStore::open(disk, plan)?;
     let epoch = block_on(store.acquire())?;
-    let batches = [batch(epoch, 0, &[]), batch(epoch, 1, &["a", "b"]), batch(epoch, 2, &["c", "d"])];
+    let batches = [
+        batch(epoch, 0, &[]),
+        batch(epoch, 1, &["a", "b"]),
+        batch(epoch, 2, &["c", "d"]),
+    ];
     for batch in batches {
         if store.append(batch).now_or_never().is_none() {
             break;
@@ -31,7 +35,10 @@ fn run(disk: &MemoryDisk, plan: FaultPlan) -> Result<MemoryStore, StoreError> {
 }
 
 fn keys(disk: &MemoryDisk) -> String {
-    disk.dump(&Space::Keys).into_iter().map(|(key, _)| String::from_utf8_lossy(&key).into_owned()).collect()
+    disk.dump(&Space::Keys)
+        .into_iter()
+        .map(|(key, _)| String::from_utf8_lossy(&key).into_owned())
+        .collect()
 }
 
 #[test]
@@ -51,15 +58,28 @@ fn a_torn_batch_is_dropped_whole_wherever_it_is_cut() -> Outcome {
     let whole = MemoryDisk::new();
     drop(run(&whole, FaultPlan::none())?);
     let points = whole.torn_points(2);
-    assert_eq!(points.len(), 4, "before and between the two records, and inside each: {points:?}");
-    assert_eq!(whole.torn_points(0).len(), 1, "an empty batch can be torn in its header");
+    assert_eq!(
+        points.len(),
+        4,
+        "before and between the two records, and inside each: {points:?}"
+    );
+    assert_eq!(
+        whole.torn_points(0).len(),
+        1,
+        "an empty batch can be torn in its header"
+    );
     assert_eq!(whole.torn_points(3), Vec::<usize>::new());
     assert_eq!(whole.last_commit(), Some(2));
     for cut in 0..200 {
         let disk = MemoryDisk::new();
         run(&disk, FaultPlan::at(2, Fault::Torn { cut }))?;
         let store = MemoryStore::open(&disk, FaultPlan::none())?;
-        let left = block_on(store.scan(Scan { space: Space::Keys, from: vec![], to: None, limit: 10 }))?;
+        let left = block_on(store.scan(Scan {
+            space: Space::Keys,
+            from: vec![],
+            to: None,
+            limit: 10,
+        }))?;
         assert_eq!(left.len(), 2, "cut at {cut}");
         let epoch = block_on(store.acquire())?;
         block_on(store.append(batch(epoch, 3, &["e"])))?;
@@ -100,7 +120,10 @@ fn a_dead_store_answers_nothing_and_writes_nothing() -> Outcome {
     assert_eq!(disk.len(), written);
     let next = MemoryStore::open(&disk, FaultPlan::none())?;
     drop(store);
-    assert!(MemoryStore::open(&disk, FaultPlan::none()).is_err(), "the dead one's end does not let go for the living");
+    assert!(
+        MemoryStore::open(&disk, FaultPlan::none()).is_err(),
+        "the dead one's end does not let go for the living"
+    );
     assert_eq!(keys(&disk), "ab");
     drop(next);
     Ok(())
@@ -170,7 +193,10 @@ fn an_epoch_taken_behind_the_owners_back_fences_it() -> Outcome {
     let before = keys(&disk);
     let taken = disk.take_epoch();
     let answer = block_on(store.append(batch(Epoch(taken.0 - 1), 3, &["e"])));
-    assert!(matches!(answer, Err(AppendError::Fenced { newer }) if newer == taken), "{answer:?}");
+    assert!(
+        matches!(answer, Err(AppendError::Fenced { newer }) if newer == taken),
+        "{answer:?}"
+    );
     assert_eq!(keys(&disk), before);
     drop(store);
     let store = MemoryStore::open(&disk, FaultPlan::none())?;
@@ -182,7 +208,10 @@ fn an_epoch_taken_behind_the_owners_back_fences_it() -> Outcome {
 fn one_store_at_a_time() -> Outcome {
     let disk = MemoryDisk::new();
     let store = MemoryStore::open(&disk, FaultPlan::none())?;
-    assert!(matches!(MemoryStore::open(&disk, FaultPlan::none()), Err(StoreError::Held { .. })));
+    assert!(matches!(
+        MemoryStore::open(&disk, FaultPlan::none()),
+        Err(StoreError::Held { .. })
+    ));
     drop(store);
     MemoryStore::open(&disk, FaultPlan::none())?;
     Ok(())
@@ -191,7 +220,12 @@ fn one_store_at_a_time() -> Outcome {
 #[test]
 fn reads_count_rows() -> Outcome {
     let store = run(&MemoryDisk::new(), FaultPlan::none())?;
-    block_on(store.scan(Scan { space: Space::Keys, from: vec![], to: None, limit: 3 }))?;
+    block_on(store.scan(Scan {
+        space: Space::Keys,
+        from: vec![],
+        to: None,
+        limit: 3,
+    }))?;
     block_on(store.get(Space::Keys, b"a".to_vec()))?;
     assert_eq!(store.reads(), 4);
     assert!(store.appended_bytes() > 0);

@@ -1,0 +1,204 @@
+//! What survives a crash, and one engine's life in it.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use procession_actors::clock::Clock;
+use procession_actors::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
+use procession_actors::testkit::TestClock;
+use procession_kernel::Timestamp;
+
+use crate::executor::{Builder, Executor};
+
+/// Anything that goes wrong in a scenario.
+pub type Trouble = Box<dyn std::error::Error>;
+
+/// Turns without any progress after which nothing is under way any more: several
+/// times as many as a message needs through all actors.
+const QUIET_TURNS: usize = 64;
+
+/// Turns after which something that always makes progress is taken for a loop.
+const TURNS_MAX: usize = 20_000_000;
+
+/// What survives a crash: disk and clock.
+#[derive(Clone, Default)]
+pub struct World {
+    /// The bytes of the journal.
+    pub disk: MemoryDisk,
+    /// The engine's clock, which begins at zero.
+    pub clock: TestClock,
+}
+
+/// How one engine's life ended.
+#[derive(Debug)]
+pub enum Ended<T> {
+    /// The scenario came to its end.
+    Done(T),
+    /// The store crashed; nothing in memory is left.
+    Crashed,
+}
+
+impl<T> Ended<T> {
+    /// Gives what the scenario gave.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, if the store crashed.
+    pub fn done(self) -> Result<T, Trouble> {
+        match self {
+            Self::Done(value) => Ok(value),
+            Self::Crashed => Err("the engine crashed where the scenario was to end".into()),
+        }
+    }
+}
+
+/// One engine's life.
+pub struct Run {
+    /// The engine.
+    pub executor: Executor,
+    /// Its store, for counting and for withheld receipts.
+    pub store: Arc<MemoryStore>,
+    /// What survives it.
+    pub world: World,
+}
+
+impl World {
+    /// Makes an empty world at the time zero.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Lives one engine's life: starts it with these faults, and drives it until
+    /// the scenario ends or the store crashes. All on the current thread, one
+    /// commit a batch, so that every decision is a commit of its own. Whatever
+    /// is in memory at the end is dropped at once, and writes no more.
+    ///
+    /// # Errors
+    ///
+    /// What the start or the scenario says.
+    pub fn run<T>(
+        &self,
+        plan: FaultPlan,
+        set_up: impl FnOnce(Builder) -> Builder,
+        drive: impl AsyncFnOnce(&Run) -> Result<T, Trouble>,
+    ) -> Result<Ended<T>, Trouble> {
+        let store = Arc::new(MemoryStore::open(&self.disk, plan)?);
+        let crashed = store.crashed();
+        let builder = Executor::builder("in memory")
+            .inline()
+            .store(store.clone())
+            .clock(Arc::new(self.clock.clone()));
+        let builder = set_up(builder);
+        let world = self.clone();
+        let living = Arc::clone(&store);
+        let life = async move {
+            let executor = builder.start().await?;
+            drive(&Run {
+                executor,
+                store: living,
+                world,
+            })
+            .await
+        };
+        let ended = actix_rt::System::new().block_on(async move {
+            match select(pin!(life), crashed).await {
+                Either::Left((outcome, _)) => outcome.map(Ended::Done),
+                Either::Right(((), _)) => Ok(Ended::Crashed),
+            }
+        });
+        // From here on nothing of this life may reach the disk, whoever still holds the store.
+        store.crash();
+        ended
+    }
+}
+
+impl Run {
+    /// Reads the world's clock.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.world.clock.now()
+    }
+
+    fn progress(&self) -> (u64, u64, u64) {
+        (self.store.commits(), self.store.reads(), self.store.appended_bytes())
+    }
+
+    /// Lets everything run that can run without time passing.
+    pub async fn settle(&self) {
+        let mut before = self.progress();
+        let mut quiet = 0;
+        while quiet < QUIET_TURNS {
+            turn().await;
+            let now = self.progress();
+            quiet = if now == before { quiet + 1 } else { 0 };
+            before = now;
+        }
+    }
+
+    /// Waits for a future; whenever nothing else can run, the clock jumps to
+    /// the next deadline.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, if nothing is left that could ever end the wait.
+    pub async fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, Trouble> {
+        let mut future = pin!(future);
+        for _ in 0..TURNS_MAX {
+            if let Poll::Ready(value) = futures::poll!(&mut future) {
+                return Ok(value);
+            }
+            self.settle().await;
+            if let Poll::Ready(value) = futures::poll!(&mut future) {
+                return Ok(value);
+            }
+            if !self.world.clock.jump() {
+                return Err("nothing is left to wait for: no timer is armed and nothing runs".into());
+            }
+        }
+        Err("the wait does not end: timers fire on and on".into())
+    }
+
+    /// Waits for a condition without letting time pass.
+    ///
+    /// # Errors
+    ///
+    /// The reason given, if everything is at rest and the condition does not hold.
+    pub async fn until(&self, reason: &str, condition: impl Fn() -> bool) -> Result<(), Trouble> {
+        let mut quiet = 0;
+        let mut before = self.progress();
+        while !condition() {
+            turn().await;
+            let now = self.progress();
+            quiet = if now == before { quiet + 1 } else { 0 };
+            before = now;
+            if quiet > QUIET_TURNS {
+                return Err(format!("everything is at rest, and it is not so that {reason}").into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets time pass, deadline by deadline, and everything run that it sets going.
+    pub async fn pass(&self, time: Duration) {
+        let until = self.now().after(time);
+        loop {
+            self.settle().await;
+            match self.world.clock.next_deadline().filter(|at| *at <= until) {
+                Some(at) => self.world.clock.advance_to(at),
+                None => break,
+            }
+        }
+        self.world.clock.advance_to(until);
+        self.settle().await;
+    }
+}
+
+/// Lets every other task that is ready have its turn.
+async fn turn() {
+    tokio::task::yield_now().await;
+}
