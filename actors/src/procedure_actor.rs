@@ -21,7 +21,8 @@ pub(crate) enum Call {
     /// Undo this stage: scope, history number, stage.
     Undo(Box<CallFacts>, ProcedureId, u32, Blob),
     /// Ask the join rule of the stage that waits.
-    Join(Blob, Vec<ChildOutcome>),
+    /// The list by the number of its first child, the stage, the outcomes.
+    Join(u32, Blob, Vec<ChildOutcome>),
 }
 
 /// What a procedure's actor says.
@@ -33,7 +34,8 @@ pub(crate) enum Report {
     /// An undo has ended.
     Undo(Box<UndoEnded>),
     /// A join rule has ruled.
-    Join(ProcedureId, JoinRuling),
+    /// Parent, first child of the list, how many of them it saw ended.
+    Join(ProcedureId, u32, u32, JoinRuling),
     /// The stored value cannot be made to run.
     Unloadable(ProcedureId, String),
 }
@@ -130,6 +132,10 @@ async fn perform(id: ProcedureId, call: Call, running: &mut dyn Running, host: &
                 writes: did.writes,
             }))
         }
-        Call::Join(stage, outcomes) => Report::Join(id, running.join(&stage, &outcomes)),
+        Call::Join(first, stage, outcomes) => {
+            let seen = outcomes.iter().filter(|child| child.ended).count();
+            let seen = u32::try_from(seen).unwrap_or(u32::MAX);
+            Report::Join(id, first, seen, running.join(&stage, &outcomes))
+        }
     }
 }

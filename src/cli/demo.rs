@@ -34,7 +34,7 @@ pub(super) struct DemoArgs {
     /// How many tables the rows are dealt out to [default: 16].
     #[arg(long, value_name = "N")]
     tables: Option<u32>,
-    /// How many operations follow the creation of the tables [default: 1000].
+    /// How many operations follow the creation of the tables [default: 3000].
     #[arg(long, value_name = "N")]
     operations: Option<u64>,
     /// Share of the operations in which a stage fails for good, so that they are

@@ -60,7 +60,7 @@ impl Record {
             format: FORMAT,
             seed: wishes.seed.unwrap_or(1),
             tables: wishes.tables.unwrap_or(16),
-            operations: wishes.operations.unwrap_or(1_000),
+            operations: wishes.operations.unwrap_or(3_000),
             fail_rate: wishes.fail_rate.unwrap_or(0.05),
             servers: wishes.servers.unwrap_or(4),
             input,

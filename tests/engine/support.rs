@@ -391,6 +391,10 @@ kind_of_plan! {
     /// A plan of a kind that tests give a limit.
     Limited, "limited", rollback: true, attempts: 3, undo_attempts: 3
 }
+kind_of_plan! {
+    /// A plan with one attempt, of a kind that tests give a limit.
+    Once, "once", rollback: true, attempts: 1, undo_attempts: 1
+}
 
 impl Plan {
     fn call(&self, stage: u32, attempt: u32, undo: bool) -> Call {
@@ -505,6 +509,7 @@ pub fn kinds(lab: &Lab, builder: Builder) -> Builder {
         .register::<Patient>(lab.clone())
         .register::<Final>(lab.clone())
         .register::<Limited>(lab.clone())
+        .register::<Once>(lab.clone())
 }
 
 /// Runs one life without faults in a new world.

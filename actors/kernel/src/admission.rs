@@ -145,7 +145,10 @@ impl Permits {
             .collect()
     }
 
-    fn enter(&mut self, ticket: Ticket, limits: Vec<LimitKey>, priority: i16) -> (Reverse<i16>, u64) {
+    fn enter(&mut self, ticket: Ticket, mut limits: Vec<LimitKey>, priority: i16) -> (Reverse<i16>, u64) {
+        // A procedure that names its kind's own limit needs one permit of it, not two.
+        limits.sort_unstable();
+        limits.dedup();
         self.arrivals += 1;
         let place = (Reverse(priority), self.arrivals);
         for key in &limits {

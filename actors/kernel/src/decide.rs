@@ -29,7 +29,12 @@ impl Kernel {
             Event::StageEnded(report) => draft.stage_ended(*report),
             Event::UndoEnded(report) => draft.undo_ended(*report),
             Event::StackLoaded(scope, entries) => draft.stack_loaded(scope, entries),
-            Event::JoinRuled(parent, ruling) => draft.join_ruled(parent, ruling),
+            Event::JoinRuled {
+                parent,
+                first,
+                seen,
+                ruling,
+            } => draft.join_ruled(parent, first, seen, ruling),
             Event::TimerDue(id) => draft.timer_due(id),
             Event::Granted(id) => draft.granted(id),
             Event::Signalled {

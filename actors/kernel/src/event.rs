@@ -159,8 +159,17 @@ pub enum Event {
     UndoEnded(Box<UndoEnded>),
     /// The rollback stack of this scope was read: every standing entry of the family.
     StackLoaded(ProcedureId, Vec<HistoryEntry>),
-    /// The custom join policy of this parent has ruled; the number is its set's of ended children.
-    JoinRuled(ProcedureId, JoinRuling),
+    /// The custom join policy of this parent has ruled.
+    JoinRuled {
+        /// Whose rule.
+        parent: ProcedureId,
+        /// Number of the first child of the list that it ruled on.
+        first: u32,
+        /// How many of those children it saw ended: what it said may be older than what is known.
+        seen: u32,
+        /// What it said.
+        ruling: JoinRuling,
+    },
     /// Time has come to this timer.
     TimerDue(ProcedureId),
     /// The limiter has granted all that this procedure waits for.

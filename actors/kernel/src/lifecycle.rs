@@ -51,21 +51,38 @@ impl ProcedureState {
         Self::Success,
     ];
 
-    /// Tells whether a commit may lead from this state to `next`.
+    /// Tells whether one commit may lead from this state to `next`.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         use ProcedureState as S;
         match self {
-            S::Initializing => matches!(
-                next,
-                S::Initializing | S::Runnable | S::Failed | S::RolledBack | S::Success
-            ),
-            S::Runnable => true,
-            S::Waiting | S::WaitingTimeout => !matches!(next, S::Initializing),
-            S::Failed => matches!(next, S::Failed | S::RolledBack | S::Success),
-            S::Success => matches!(next, S::Success | S::RolledBack | S::Failed),
+            S::Initializing => matches!(next, S::Initializing | S::Runnable | S::Failed | S::RolledBack),
+            S::Runnable => !matches!(next, S::Initializing),
+            S::Waiting => matches!(next, S::Waiting | S::Runnable | S::Failed | S::RolledBack),
+            S::WaitingTimeout => matches!(next, S::WaitingTimeout | S::Runnable | S::Failed | S::RolledBack),
+            S::Failed => matches!(next, S::Failed | S::RolledBack),
+            S::Success => matches!(next, S::Success | S::RolledBack),
             S::RolledBack => matches!(next, S::RolledBack),
         }
+    }
+
+    /// Prints the table of legal transitions as `docs/lifecycle.md` shows it.
+    #[must_use]
+    pub fn table() -> String {
+        let mut table = String::from("| from \\ to |");
+        for to in Self::ALL {
+            table.push_str(&format!(" {to} |"));
+        }
+        table.push_str("\n|---|");
+        table.push_str(&"---|".repeat(Self::ALL.len()));
+        for from in Self::ALL {
+            table.push_str(&format!("\n| {from} |"));
+            for to in Self::ALL {
+                let legal = if from.may_become(to) { " yes |" } else { " – |" };
+                table.push_str(legal);
+            }
+        }
+        table
     }
 }
 

@@ -1,6 +1,7 @@
 //! Permits of roots: asked of the limiter before the decision, so that a grant
 //! rides in the commit that gives birth; given back after the commit that ends.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use actix::prelude::*;
@@ -197,7 +198,7 @@ impl Supervisor {
         }
     }
 
-    /// Recorded holders get theirs back, then those who wait queue up again, by id.
+    /// Recorded holders get theirs back, then those who wait queue up again, by priority and id.
     pub(super) fn restore_permits(&mut self, ctx: &mut Context<Self>) {
         let (mut held, mut waiting) = (Vec::new(), Vec::new());
         let rows: Vec<(ProcedureId, Vec<LimitKey>, i16, bool)> = self
@@ -219,6 +220,8 @@ impl Supervisor {
             };
             if holds { held.push(demand) } else { waiting.push(demand) }
         }
+        // Asked one after the other: who goes first must ask first.
+        waiting.sort_by_key(|demand| Reverse(demand.priority));
         let tickets: Vec<Ticket> = waiting.iter().map(|demand| demand.ticket).collect();
         self.tell_limiter(Restore(held), ctx);
         let queue = self.limiter.send(Acquire(waiting));

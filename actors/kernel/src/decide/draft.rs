@@ -55,7 +55,8 @@ impl<'a> Draft<'a> {
         let seq = self.seq;
         self.records.extend(self.rows.into_values().map(|mut row| {
             row.revision = seq;
-            debug_assert!(
+            // Ours to keep: nothing may be committed from a broken state.
+            assert!(
                 self.kernel
                     .row(row.id)
                     .is_none_or(|old| old.state.may_become(row.state)),

@@ -169,11 +169,11 @@ impl Draft<'_> {
         }
     }
 
-    pub(super) fn join_ruled(&mut self, parent: ProcedureId, ruling: JoinRuling) {
+    pub(super) fn join_ruled(&mut self, parent: ProcedureId, first: u32, seen: u32, ruling: JoinRuling) {
         let waiting = self.row(parent).filter(|row| row.wait == Some(WaitReason::Children));
         let round = waiting
             .and_then(|row| row.rounds.last())
-            .filter(|round| round.join == JoinPolicy::Custom)
+            .filter(|round| round.first == first && round.join == JoinPolicy::Custom)
             .cloned();
         let Some(round) = round.filter(|_| self.scope_of(parent).is_none()) else {
             self.late(parent);
@@ -189,19 +189,14 @@ impl Draft<'_> {
                     self.fail(row, cause);
                 }
             }
-            JoinRuling::Pending => self.pending_for_good(parent, &round),
+            // One that saw fewer ends is asked again, or will be: each end asks.
+            JoinRuling::Pending if seen < round.count => {}
+            JoinRuling::Pending => self.pending_for_good(parent),
         }
     }
 
-    /// A rule that is still pending when every child has ended can never be met.
-    fn pending_for_good(&mut self, parent: ProcedureId, round: &Round) {
-        let over = self
-            .family(parent.family)
-            .and_then(|family| family.latches.get(&round.first))
-            .is_some_and(Latch::is_over);
-        if !over {
-            return;
-        }
+    /// A rule that is still pending when it has seen every child's end can never be met.
+    fn pending_for_good(&mut self, parent: ProcedureId) {
         let text = "every child has ended, and the join rule is still pending";
         let cause = Cause::new(CauseKind::JoinUnmet, text, parent);
         if let Some(row) = self.take(parent) {

@@ -1,0 +1,56 @@
+//! The kernel alone, under random histories: submissions, every outcome of a
+//! stage and of an undo, timers, signals, aborts, permits, operators, crashes.
+//! After each decision the state is checked against itself, against the disk,
+//! and against what rollback may do; in the calm at the end everything settles.
+//!
+//! A failing seed prints the command that replays it.
+
+#[path = "simulation/check.rs"]
+mod check;
+#[path = "simulation/disk.rs"]
+mod disk;
+#[path = "simulation/draw.rs"]
+mod draw;
+#[path = "simulation/play.rs"]
+mod play;
+#[path = "simulation/shell.rs"]
+mod shell;
+
+use play::Play;
+
+/// Seeds of a plain run.
+const SEEDS: u64 = 300;
+/// Things that happen before the calm.
+const STEPS: usize = 400;
+/// Events of a failing history that are shown.
+const SHOWN: usize = 25;
+
+#[expect(clippy::disallowed_methods, reason = "the test is told which seeds to run; the kernel is not")]
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+fn run(seed: u64) -> Result<(), String> {
+    let mut play = Play::new(seed)?;
+    let mut story = || {
+        for _ in 0..STEPS {
+            play.step()?;
+        }
+        play.settle()
+    };
+    let told = story();
+    told.map_err(|why| {
+        let log = &play.shell.log;
+        let shown = log.get(log.len().saturating_sub(SHOWN)..).unwrap_or_default().join("\n  ");
+        let replay = "cargo test -p procession-kernel --test simulation";
+        format!("seed {seed} after {} events:\n  {shown}\n{why}\nreplay it with: SEED={seed} {replay}", log.len())
+    })
+}
+
+#[test]
+fn a_kernel_survives_random_histories() -> Result<(), String> {
+    if let Some(seed) = number("SEED") {
+        return run(seed);
+    }
+    (1..=number("SEEDS").unwrap_or(SEEDS)).try_for_each(run)
+}

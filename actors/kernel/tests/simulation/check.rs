@@ -1,0 +1,155 @@
+//! What must hold of every decision, worked out anew from the rows and the history.
+
+use std::collections::BTreeMap;
+
+use procession_kernel::{Family, Kernel, Kind, OnFailure, ProcedureId, ProcedureState, Record, Row, Rules, Undo};
+
+use super::disk::Disk;
+
+/// Looks at a decision before it is applied.
+pub fn before(kernel: &Kernel, records: &[Record]) -> Result<(), String> {
+    for record in records {
+        let Record::Row(row) = record else { continue };
+        let Some(old) = kernel.row(row.id) else { continue };
+        if !old.state.may_become(row.state) {
+            return Err(format!("{} goes from {} to {}", row.id, old.state, row.state));
+        }
+        if old.is_ended() && (row.going.is_some() || row.ended.is_none()) {
+            return Err(format!("{} had ended, and goes on", row.id));
+        }
+        if old.cause.is_some() && old.cause != row.cause {
+            return Err(format!("{} changes its cause from {:?} to {:?}", row.id, old.cause, row.cause));
+        }
+    }
+    Ok(())
+}
+
+/// Looks at the state after a decision, and at the disk as it will be.
+pub fn after(kernel: &Kernel, ahead: &Disk, records: &[Record]) -> Result<(), String> {
+    kernel.validate()?;
+    ahead.compare(kernel)?;
+    for record in records {
+        match record {
+            Record::Row(row) if row.going.is_some_and(|going| going.run == row.revision) => started(kernel, row)?,
+            Record::FamilyEnded(family, _) => ended(kernel.rules(), ahead, *family)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// No stage begins where something above it fails.
+fn started(kernel: &Kernel, row: &Row) -> Result<(), String> {
+    let scope = kernel.families().get(&row.id.family).and_then(|family| family.scope_of(row.id.member));
+    match scope {
+        Some(scope) => Err(format!("a stage of {} is set going while {scope} fails", row.id)),
+        None => Ok(()),
+    }
+}
+
+fn can_undo(rules: &Rules, kind: &Kind) -> bool {
+    rules.kinds.get(kind).is_none_or(|rules| rules.rollback)
+}
+
+/// A family has ended: what was to be undone is, and what was to be kept stands.
+fn ended(rules: &Rules, disk: &Disk, number: u64) -> Result<(), String> {
+    for row in disk.members(number) {
+        if !row.is_ended() || row.holds {
+            return Err(format!("the family of {} has ended, and it has not", row.id));
+        }
+        let standing = newest(disk, number).filter(|(_, member)| *member == row.id.member).count();
+        if standing != row.standing as usize {
+            return Err(format!("{standing} stages of {} stand, and {} are counted", row.id, row.standing));
+        }
+        match row.state {
+            ProcedureState::RolledBack if standing > 0 && can_undo(rules, &row.kind) => {
+                return Err(format!("{} is rolled back, and {standing} of its stages stand", row.id));
+            }
+            ProcedureState::RolledBack | ProcedureState::Success => {}
+            ProcedureState::Failed if can_undo(rules, &row.kind) => {
+                return Err(format!("{} ends Failed, though its kind can be undone", row.id));
+            }
+            ProcedureState::Failed if standing > 0 && !is_listed(disk, row) => {
+                return Err(format!("{} cannot be undone, and nobody lists it", row.id));
+            }
+            ProcedureState::Failed => {}
+            ProcedureState::Initializing
+            | ProcedureState::Runnable
+            | ProcedureState::Waiting
+            | ProcedureState::WaitingTimeout => return Err(format!("{} ends {}", row.id, row.state)),
+        }
+    }
+    Ok(())
+}
+
+/// A kind without rollback that fails alone lists nothing: its own outcome says it.
+fn is_listed(disk: &Disk, row: &Row) -> bool {
+    let mut above = disk.members(row.id.family);
+    let lists = |other: &Row| other.not_undone.iter().any(|left| left.member == row.id.member);
+    row.cause.is_some() || above.any(lists)
+}
+
+/// Gives what stands of a family: of each visit the newest attempt, by number.
+fn newest(disk: &Disk, family: u64) -> impl Iterator<Item = (u32, u32)> {
+    let mut newest: BTreeMap<(u32, u32), (u32, bool)> = BTreeMap::new();
+    for entry in disk.of_family(family) {
+        use procession_kernel::Ending as E;
+        match entry.ending {
+            E::Next | E::Done | E::Spawn | E::Sleep | E::Wait | E::Retry | E::Fail | E::Panic => {
+                newest.insert((entry.member, entry.visit), (entry.number, entry.stands));
+            }
+            E::Undone | E::UndoFailed | E::UndoSkipped => {}
+        }
+    }
+    newest.into_iter().filter(|(_, (_, stands))| *stands).map(|((member, _), (number, _))| (number, member))
+}
+
+/// A member keeps what it did if it succeeded and is kept, or lies below one
+/// such; but whoever has not ended keeps nothing.
+fn is_kept(family: &Family, scope: u32, member: u32) -> bool {
+    for row in family.ancestry(member).take_while(|row| row.id.member != scope) {
+        if !row.is_ended() {
+            return false;
+        }
+        if row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep {
+            return true;
+        }
+    }
+    false
+}
+
+/// An undo is the newest of all that is left to undo, and nothing of its scope runs.
+pub fn undo(kernel: &Kernel, disk: &Disk, undo: &Undo) -> Result<(), String> {
+    let scope = undo.scope;
+    let family = kernel.families().get(&scope.family).ok_or_else(|| format!("{scope} is undone, and has ended"))?;
+    let left = newest(disk, scope.family).filter(|(_, member)| {
+        let row = family.row(*member);
+        family.is_within(scope.member, *member)
+            && !is_kept(family, scope.member, *member)
+            && row.is_some_and(|row| can_undo(kernel.rules(), &row.kind))
+    });
+    let due = left.map(|(number, _)| number).max();
+    if due != Some(undo.number) {
+        return Err(format!("entry {} is undone in {scope} where {due:?} was due", undo.number));
+    }
+    if family.scope_of(undo.id.member) != Some(scope) {
+        return Err(format!("{} is undone with {scope}, which is not its scope", undo.id));
+    }
+    let running = family.members.iter().find(|row| row.going.is_some() && family.is_within(scope.member, row.id.member));
+    match running {
+        Some(row) => Err(format!("{} runs while {scope} is undone", row.id)),
+        None => Ok(()),
+    }
+}
+
+/// Says where a kernel that should have come to rest has not.
+pub fn at_rest(kernel: &Kernel) -> Result<(), String> {
+    let stuck: Vec<(ProcedureId, &Row)> = kernel
+        .families()
+        .values()
+        .flat_map(|family| &family.members)
+        .filter(|row| !row.is_ended())
+        .map(|row| (row.id, &**row))
+        .collect();
+    if stuck.is_empty() { Ok(()) } else { Err(format!("nothing moves these any more: {stuck:#?}")) }
+}

@@ -1,0 +1,176 @@
+//! The store as maps: durable records folded in, and a kernel built from them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use procession_kernel::{
+    Blob, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, LimitKey, ProcedureId, Record, Row, Rules,
+    SignalEntry,
+};
+
+/// Everything that is on disk.
+#[derive(Clone, Default)]
+pub struct Disk {
+    pub rows: BTreeMap<ProcedureId, Row>,
+    pub history: BTreeMap<(u64, u32), HistoryEntry>,
+    signals: BTreeMap<(ProcedureId, u32), SignalEntry>,
+    payloads: BTreeSet<ProcedureId>,
+    live: BTreeSet<u64>,
+    ended: BTreeSet<u64>,
+    pub keys: BTreeMap<Key, KeyEntry>,
+    limits: BTreeMap<LimitKey, Option<u32>>,
+    reserved: u64,
+    pub epoch: u64,
+    deaths: u32,
+    stopped: u64,
+}
+
+impl Disk {
+    /// Folds a durable record in, and refuses what no store may ever be told.
+    pub fn fold(&mut self, record: &Record) -> Result<(), String> {
+        match record {
+            Record::Row(row) => {
+                if self.ended.contains(&row.id.family) {
+                    return Err(format!("{} is written after its family has ended", row.id));
+                }
+                if !self.payloads.contains(&row.id) {
+                    return Err(format!("{} has a row and no payload", row.id));
+                }
+                self.rows.insert(row.id, (**row).clone());
+            }
+            Record::FinishedRow(row) => {
+                self.rows.insert(row.id, (**row).clone());
+            }
+            Record::Payload(id, _) => {
+                self.payloads.insert(*id);
+            }
+            Record::History(entry) => self.history_put(entry)?,
+            Record::HistoryDropped(family, number) => {
+                let dropped = self.history.remove(&(*family, *number));
+                dropped.ok_or_else(|| format!("entry {number} of family {family} is dropped, and is not there"))?;
+            }
+            Record::Signal(id, number, entry, _) => {
+                self.signals.insert((*id, *number), entry.clone());
+            }
+            Record::SignalDropped(id, number, _) => {
+                let dropped = self.signals.remove(&(*id, *number));
+                dropped.ok_or_else(|| format!("signal {number} of {id} is dropped, and is not there"))?;
+            }
+            Record::Key(key, entry) => {
+                if self.keys.insert(key.clone(), entry.clone()).is_some() {
+                    return Err(format!("the key {key} is given twice"));
+                }
+            }
+            Record::FamilyBegan(family) => {
+                if !self.live.insert(*family) || self.ended.contains(family) {
+                    return Err(format!("family {family} begins twice"));
+                }
+            }
+            Record::FamilyEnded(family, _) => {
+                if !self.live.remove(family) || !self.ended.insert(*family) {
+                    return Err(format!("family {family} ends twice"));
+                }
+            }
+            Record::Limit(key, value) => {
+                self.limits.insert(key.clone(), *value);
+            }
+            Record::FamiliesReserved(below) => self.reserved = self.reserved.max(*below),
+            Record::Started(epoch, deaths) => (self.epoch, self.deaths) = (epoch.0, *deaths),
+            Record::Stopped(epoch) => self.stopped = epoch.0,
+            Record::Output(..) | Record::DueChanged(..) | Record::Evicted(_) | Record::User(_) => {}
+            Record::StackAsked(_)
+            | Record::StackHeld(..)
+            | Record::StackPopped(_)
+            | Record::UndoOut(..)
+            | Record::Late(_)
+            | Record::Disarmed(_)
+            | Record::Draining => return Err(format!("{record:?} is not for the disk")),
+        }
+        Ok(())
+    }
+
+    /// Numbers are dense, an entry is overwritten only to stand no more, and
+    /// nothing is undone twice.
+    fn history_put(&mut self, entry: &HistoryEntry) -> Result<(), String> {
+        let key = (entry.family, entry.number);
+        match self.history.get(&key) {
+            Some(old) => {
+                let fallen = HistoryEntry { stands: false, ..old.clone() };
+                if !old.stands || *entry != fallen {
+                    return Err(format!("entry {key:?} is overwritten by {entry:?}"));
+                }
+            }
+            None => {
+                let newest = self.of_family(entry.family).map(|entry| entry.number).max().unwrap_or(0);
+                if entry.number <= newest {
+                    return Err(format!("entry {key:?} comes after entry {newest}"));
+                }
+            }
+        }
+        let undone = |ending| matches!(ending, Ending::Undone | Ending::UndoSkipped);
+        if undone(entry.ending) {
+            let twice = self
+                .of_family(entry.family)
+                .any(|old| undone(old.ending) && (old.member, old.visit) == (entry.member, entry.visit));
+            if twice {
+                return Err(format!("visit {} of member {} is undone twice", entry.visit, entry.member));
+            }
+        }
+        self.history.insert(key, entry.clone());
+        Ok(())
+    }
+
+    /// Gives the history of a family, oldest first.
+    pub fn of_family(&self, family: u64) -> impl Iterator<Item = &HistoryEntry> {
+        self.history.range((family, 0)..=(family, u32::MAX)).map(|(_, entry)| entry)
+    }
+
+    /// Gives the rows of a family.
+    pub fn members(&self, family: u64) -> impl Iterator<Item = &Row> {
+        let (first, last) = (ProcedureId::new(family, 0), ProcedureId::new(family, u32::MAX));
+        self.rows.range(first..=last).map(|(_, row)| row)
+    }
+
+    /// Builds the kernel of the next epoch; it has not decided its start yet.
+    pub fn load(&self, rules: Rules) -> Kernel {
+        let died = self.epoch > 0 && self.stopped != self.epoch;
+        let mut kernel = Kernel::new(rules, Epoch(self.epoch + 1), self.deaths + u32::from(died));
+        kernel.continue_from(self.reserved.max(1));
+        for (key, value) in &self.limits {
+            kernel.evolve(&Record::Limit(key.clone(), *value));
+        }
+        for family in &self.live {
+            kernel.evolve(&Record::FamilyBegan(*family));
+            for row in self.members(*family) {
+                kernel.evolve(&Record::Row(Box::new(row.clone())));
+            }
+            let (first, last) = ((ProcedureId::root(*family), 0), (ProcedureId::new(*family, u32::MAX), u32::MAX));
+            for ((id, number), entry) in self.signals.range(first..=last) {
+                kernel.evolve(&Record::Signal(*id, *number, entry.clone(), Blob::default()));
+            }
+        }
+        kernel
+    }
+
+    /// Tells how a living kernel differs from one built from here.
+    pub fn compare(&self, living: &Kernel) -> Result<(), String> {
+        let loaded = self.load(living.rules().clone());
+        if self.live.last().is_some_and(|newest| *newest >= self.reserved) {
+            return Err("a family has a number that was not reserved".to_owned());
+        }
+        let numbers = |kernel: &Kernel| kernel.families().keys().copied().collect::<Vec<_>>();
+        if numbers(&loaded) != numbers(living) {
+            return Err(format!("memory has families {:?}, the disk {:?}", numbers(living), numbers(&loaded)));
+        }
+        if loaded.going() != living.going() || loaded.limits() != living.limits() {
+            return Err("memory and disk differ in stages that are out, or in limits".to_owned());
+        }
+        let durable = |family: &Family| Family { scopes: BTreeMap::new(), ..family.clone() };
+        for (number, family) in living.families() {
+            let (memory, disk) = (durable(family), loaded.families().get(number).map(durable));
+            if disk.as_ref() != Some(&memory) {
+                return Err(format!("family {number} differs.\n memory {memory:#?}\n   disk {disk:#?}"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,285 @@
+//! Everything around the kernel that may be late, lost or doubled: the store,
+//! the stages and undos that are out, the limiter, the clock.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use procession_kernel::{
+    Admission, Advance, Birth, Commit, Effect, Epoch, Event, Grant, HistoryEntry, Kernel, LimitKey, Permits,
+    ProcedureId, Receipt, Record, Round, Seq, Ticket, Timestamp, Undo, WaitReason,
+};
+
+use super::check;
+use super::disk::Disk;
+use super::draw::{LIMITED, limits_of, rules};
+
+/// A commit on its way to the disk, and what waits for it.
+struct Pending {
+    records: Vec<Record>,
+    commit: Commit,
+    seq: Seq,
+}
+
+/// One engine, and what survives it.
+pub struct Shell {
+    pub kernel: Kernel,
+    pub now: Timestamp,
+    /// What is on disk.
+    disk: Disk,
+    /// What will be, once everything decided is.
+    pub ahead: Disk,
+    pending: VecDeque<Pending>,
+    durable: Seq,
+    pub running: BTreeMap<(ProcedureId, Seq), Advance>,
+    pub undos: Vec<Undo>,
+    pub judges: Vec<(ProcedureId, Round)>,
+    pub loads: Vec<ProcedureId>,
+    permits: Permits,
+    tickets: BTreeMap<ProcedureId, Ticket>,
+    /// Served before anybody knew whom the ticket stands for.
+    early: BTreeSet<Ticket>,
+    pub grants: VecDeque<ProcedureId>,
+    next_ticket: u64,
+    answered: BTreeSet<Ticket>,
+    /// What happened, for whoever looks for the fault.
+    pub log: Vec<String>,
+}
+
+impl Shell {
+    /// Starts an engine on an empty disk.
+    pub fn new() -> Result<Self, String> {
+        let mut shell = Self {
+            kernel: Kernel::new(rules(), Epoch(1), 0),
+            now: Timestamp(0),
+            disk: Disk::default(),
+            ahead: Disk::default(),
+            pending: VecDeque::new(),
+            durable: Seq(0),
+            running: BTreeMap::new(),
+            undos: Vec::new(),
+            judges: Vec::new(),
+            loads: Vec::new(),
+            permits: Permits::default(),
+            tickets: BTreeMap::new(),
+            early: BTreeSet::new(),
+            grants: VecDeque::new(),
+            next_ticket: 0,
+            answered: BTreeSet::new(),
+            log: Vec::new(),
+        };
+        shell.start()?;
+        Ok(shell)
+    }
+
+    /// Begins the next life from what is on disk.
+    fn start(&mut self) -> Result<(), String> {
+        self.ahead = self.disk.clone();
+        self.kernel = self.disk.load(rules());
+        self.pending.clear();
+        self.durable = self.kernel.seq();
+        self.running.clear();
+        self.undos.clear();
+        self.judges.clear();
+        self.loads.clear();
+        self.tickets.clear();
+        self.early.clear();
+        self.grants.clear();
+        self.restore_permits();
+        self.decide(Event::Recovered)?;
+        Ok(())
+    }
+
+    /// Everything in memory is gone; this many of the pending commits had reached the disk.
+    pub fn crash(&mut self, reached: usize) -> Result<(), String> {
+        self.log.push(format!("--- crash, {reached} of {} pending had reached the disk", self.pending.len()));
+        for pending in self.pending.drain(..).take(reached) {
+            pending.records.iter().try_for_each(|record| self.disk.fold(record))?;
+        }
+        self.start()
+    }
+
+    /// Gives how many commits are on their way.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Decides, checks and applies an event. Tells whether it left anything for the disk.
+    pub fn decide(&mut self, event: Event) -> Result<bool, String> {
+        self.log.push(format!("{event:?}"));
+        let decision = self.kernel.decide(self.now, event);
+        let is_commit = decision.is_commit();
+        let records = decision.records().to_vec();
+        check::before(&self.kernel, &records)?;
+        let mut commit = Commit::new();
+        let durable = self.kernel.apply(decision, &mut commit);
+        for record in &durable {
+            self.ahead.fold(record)?;
+        }
+        check::after(&self.kernel, &self.ahead, &records)?;
+        let seq = commit.seq();
+        if seq > self.durable {
+            // Nothing leaves a commit that the store has not proved.
+            commit = match commit.release(&Receipt::new(self.kernel.epoch(), self.durable)) {
+                Err(commit) => commit,
+                Ok(effects) => return Err(format!("{effects:?} left without a receipt")),
+            };
+        }
+        self.pending.push_back(Pending { records: durable, commit, seq });
+        if seq <= self.durable && self.pending.len() == 1 {
+            self.sync(1)?;
+        }
+        Ok(is_commit)
+    }
+
+    /// Brings this many of the pending commits to the disk, and lets their effects go.
+    pub fn sync(&mut self, commits: usize) -> Result<(), String> {
+        for _ in 0..commits {
+            let Some(pending) = self.pending.pop_front() else { return Ok(()) };
+            pending.records.iter().try_for_each(|record| self.disk.fold(record))?;
+            self.durable = pending.seq;
+            let receipt = Receipt::new(self.kernel.epoch(), pending.seq);
+            let effects = pending.commit.release(&receipt).map_err(|_| "a proved commit is not released".to_owned())?;
+            effects.into_iter().try_for_each(|effect| self.act(effect))?;
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, effect: Effect) -> Result<(), String> {
+        match effect {
+            Effect::Reply(ticket, answer) => {
+                if !self.answered.insert(ticket) {
+                    return Err(format!("{ticket:?} is answered twice, now with {answer:?}"));
+                }
+            }
+            Effect::Advance(advance) => {
+                let going = self.kernel.row(advance.id).and_then(|row| row.going);
+                if going.map(|going| going.run) != Some(advance.run) {
+                    return Err(format!("{advance:?} is not what the row says: {going:?}"));
+                }
+                if let Some(twice) = self.running.insert((advance.id, advance.run), *advance) {
+                    return Err(format!("{twice:?} is out twice"));
+                }
+            }
+            Effect::Undo(undo) => {
+                check::undo(&self.kernel, &self.ahead, &undo)?;
+                self.undos.push(*undo);
+            }
+            Effect::Judge(parent, _, _, round, _) => self.judges.push((parent, round)),
+            Effect::LoadStack(scope) => self.loads.push(scope),
+            Effect::Release(id) => self.give_back(id),
+            Effect::SetLimit(key, limit) => {
+                let served = self.permits.set_limit(key, limit);
+                self.served(&served);
+            }
+            Effect::Ended(ended) => {
+                let row = self.ahead.rows.get(&ended.id);
+                if !row.is_some_and(|row| row.is_ended()) {
+                    return Err(format!("{ended:?} is told, and its row says otherwise"));
+                }
+            }
+            Effect::Stop(_) | Effect::ArmTimer | Effect::Operated(..) => {}
+        }
+        Ok(())
+    }
+
+    /// Gives the history of a family as the store has it now.
+    pub fn stack(&self, family: u64) -> Vec<HistoryEntry> {
+        self.disk.of_family(family).cloned().collect()
+    }
+
+    // Requests and permits.
+
+    pub fn ticket(&mut self) -> Ticket {
+        self.next_ticket += 1;
+        Ticket(self.next_ticket)
+    }
+
+    /// Asks the limiter for those that are born as roots.
+    pub fn admit(&mut self, births: &[&Birth]) -> (Vec<Ticket>, Vec<Admission>) {
+        let mut tickets = Vec::new();
+        let mut admissions = Vec::new();
+        for birth in births {
+            let limits = limits_of(birth);
+            let mut granted = false;
+            if !limits.is_empty() {
+                let ticket = self.ticket();
+                granted = self.permits.request(ticket, limits.clone(), birth.priority) == Grant::Granted;
+                tickets.push(ticket);
+            }
+            admissions.push(Admission { limits, granted });
+        }
+        (tickets, admissions)
+    }
+
+    /// Decides an event that gives birth to roots, and binds their permits to them.
+    pub fn decide_births(&mut self, tickets: Vec<Ticket>, event: Event) -> Result<(), String> {
+        let before: BTreeSet<u64> = self.kernel.families().keys().copied().collect();
+        self.decide(event)?;
+        let born = self.kernel.families().iter().filter(|(number, _)| !before.contains(number));
+        let roots = born.filter_map(|(number, family)| Some((*number, family.row(0)?)));
+        let limited: Vec<ProcedureId> =
+            roots.filter(|(_, root)| !root.limits.is_empty()).map(|(number, _)| ProcedureId::root(number)).collect();
+        let mut limited = limited.into_iter();
+        for ticket in tickets {
+            match limited.next() {
+                Some(id) => {
+                    self.tickets.insert(id, ticket);
+                    if self.early.remove(&ticket) {
+                        self.grants.push_back(id);
+                    }
+                }
+                None => {
+                    self.early.remove(&ticket);
+                    let served = self.permits.release(ticket);
+                    self.served(&served);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn give_back(&mut self, id: ProcedureId) {
+        if let Some(ticket) = self.tickets.remove(&id) {
+            let served = self.permits.release(ticket);
+            self.served(&served);
+        }
+    }
+
+    fn served(&mut self, served: &[Ticket]) {
+        for ticket in served {
+            let id = self.tickets.iter().find(|(_, own)| *own == ticket).map(|(id, _)| *id);
+            match id {
+                Some(id) => self.grants.push_back(id),
+                None => {
+                    self.early.insert(*ticket);
+                }
+            }
+        }
+    }
+
+    /// Recorded holders get theirs back, then those who wait queue up again.
+    fn restore_permits(&mut self) {
+        let limits = self.kernel.limits().clone();
+        let set = limits.get(&LimitKey::from(LIMITED)).copied().unwrap_or(Some(2));
+        self.permits = Permits::new([(LimitKey::from(LIMITED), set)]);
+        let rows: Vec<_> = self.kernel.families().values().filter_map(|family| family.row(0)).cloned().collect();
+        let live = rows.iter().filter(|row| !row.is_ended() && !row.limits.is_empty());
+        let (held, waiting): (Vec<_>, Vec<_>) = live.partition(|row| row.holds);
+        for row in held {
+            let ticket = self.ticket();
+            self.tickets.insert(row.id, ticket);
+            self.permits.restore(ticket, row.limits.clone(), row.priority);
+        }
+        for row in waiting.into_iter().filter(|row| matches!(row.wait, Some(WaitReason::Permit(_)))) {
+            let ticket = self.ticket();
+            self.tickets.insert(row.id, ticket);
+            if self.permits.request(ticket, row.limits.clone(), row.priority) == Grant::Granted {
+                self.grants.push_back(row.id);
+            }
+        }
+    }
+
+    /// Tells whether a permit is out, or somebody waits for one.
+    pub fn permits_left(&self) -> bool {
+        self.permits.usage().iter().any(|limit| limit.used > 0 || limit.waiting > 0)
+    }
+}
