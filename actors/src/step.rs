@@ -242,6 +242,8 @@ pub struct ChildOutcome {
     pub state: ProcedureState,
     /// Why it failed.
     pub cause: Option<Cause>,
+    /// It has ended for good.
+    pub(crate) ended: bool,
     pub(crate) output: Option<Blob>,
 }
 

@@ -359,6 +359,8 @@ impl Handler<Open> for Supervisor {
         let (ticket, receiver) = self.ticket();
         self.restore_permits(ctx);
         self.decide(Event::Recovered, ctx);
+        // The start's own commit is not counted.
+        self.counts = Counts::default();
         // The reply rests on the start's commit as everything else does.
         match self.commits.barrier() {
             Some(done) => {
@@ -382,8 +384,6 @@ impl Handler<Open> for Supervisor {
         };
         Box::pin(wait.into_actor(self).map(|opened, supervisor, _| {
             supervisor.arm();
-            // The start's own commit is not counted.
-            supervisor.counts = Counts::default();
             opened
         }))
     }

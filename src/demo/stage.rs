@@ -164,29 +164,34 @@ pub(crate) async fn claim_tablets<P>(
 where
     P: Procedure<Env = Master>,
 {
-    let mut chosen = choose(&tablets(cx, table).await?)?;
-    if !cx.id().is_root() {
-        return Ok(Claim::Held(chosen));
-    }
     let guards = cx.env().guards().clone();
     for _ in 0..CHOICES {
+        let chosen = choose(&tablets(cx, table).await?)?;
         let mut wants = vec![Want::shared(guards::table(table))];
         wants.extend(chosen.iter().map(|tablet| Want::exclusive(guards::tablet(&tablet.id))));
         if let Taken::Busy(holder) = guards.take(cx, &wants).await? {
             return later(cx, looks, &format!("procedure {holder} holds it"));
         }
-        let again = choose(&tablets(cx, table).await?)?;
-        if again == chosen {
+        if unchanged(cx, &chosen).await? {
             guards.persist(cx).await?;
             return Ok(Claim::Held(chosen));
         }
         guards.put_back(cx).await?;
-        chosen = again;
     }
     later(cx, looks, "its tablets keep changing")
 }
 
-/// Holds the tablet that is meant.
+/// Tells whether all of these stand in the meta table as they are here.
+async fn unchanged<P: Procedure>(cx: &StageContext<'_, P>, chosen: &[TabletRow]) -> Result<bool, StageError> {
+    for tablet in chosen {
+        if cx.get::<TabletRow>(meta::TABLETS, tablet.key()).await?.as_ref() != Some(tablet) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Holds the tablet that is meant; a child is inside its parent's hold.
 pub(crate) async fn claim_tablet<P>(
     cx: &mut StageContext<'_, P>,
     looks: &mut u64,
@@ -196,6 +201,10 @@ pub(crate) async fn claim_tablet<P>(
 where
     P: Procedure<Env = Master>,
 {
+    if let (Target::Tablet(id), false) = (target, cx.id().is_root()) {
+        let tablet = cx.get(meta::TABLETS, meta::tablet_key(table, id)).await?;
+        return Ok(Claim::Held(tablet.ok_or_else(|| gone(id))?));
+    }
     let claim = claim_tablets(cx, looks, table, |tablets| Ok(vec![aim(tablets, target)?.clone()])).await?;
     match claim {
         Claim::Later(until) => Ok(Claim::Later(until)),

@@ -48,6 +48,8 @@ pub enum Act {
     Add(String, i64, Box<Act>),
     /// Notes what woke the stage, as `a2 saw 7`, `a2 saw no signal` or `a2 saw nothing`; then does the other.
     Seen(Box<Act>),
+    /// Notes how the children stand that this stage sees; then does the other.
+    See(Box<Act>),
     /// Submits this family through the context; then does the other.
     Submit(Box<Plan>, Box<Act>),
 }
@@ -285,20 +287,23 @@ impl Lab {
         Ok(())
     }
 
-    async fn gate(&self, gate: &str) {
+    /// Waits until a gate is open.
+    pub async fn gate(&self, gate: &str) {
         while !self.is_open(gate) {
             tokio::task::yield_now().await;
         }
     }
 
-    fn yields(&self, name: &str, times: u32) -> bool {
+    /// Tells whether a body of this name is still to yield, of so many times.
+    pub fn yields(&self, name: &str, times: u32) -> bool {
         let mut notes = self.notes();
         let yielded = notes.yielded.entry(name.to_owned()).or_default();
         *yielded += 1;
         *yielded <= times
     }
 
-    fn called(&self, id: ProcedureId, call: Call) {
+    /// Logs that a body has begun.
+    pub fn called(&self, id: ProcedureId, call: Call) {
         let mut notes = self.notes();
         notes.id.insert(call.name.clone(), id);
         notes.calls.push(call);
@@ -445,6 +450,14 @@ where
                 lab.note(format!("{name}{stage} saw {seen}"));
                 *then
             }
+            Act::See(then) => {
+                for child in cx.children() {
+                    let output = child.output::<i64>()?;
+                    let cause = child.cause.as_ref().map(|cause| cause.text.clone());
+                    lab.note(format!("{name}{stage} saw {} {} {output:?} {cause:?}", child.id.member, child.state));
+                }
+                *then
+            }
             Act::Submit(plan, then) => {
                 cx.submit(&Planned(*plan))?;
                 *then
@@ -498,6 +511,7 @@ where
         | Act::Yield(..)
         | Act::Add(..)
         | Act::Seen(..)
+        | Act::See(..)
         | Act::Submit(..) => Step::Next(then),
     })
 }

@@ -82,9 +82,12 @@ async fn one_waits(lab: &Lab, run: &Run, limit: usize, others: usize) -> Tested 
     }
     lab.open("k0");
     assert_eq!(run.wait(handles[0].outcome()).await??, 7);
-    run.until("the last begins when one has ended", || lab.has(&last)).await?;
-    for name in begun(lab) {
-        lab.open(&name);
+    if is_first_life(run).await? {
+        run.until("the last begins when one has ended", || lab.has(&last)).await?;
+    }
+    for number in 0..=limit.max(others) {
+        lab.open(&format!("k{number}"));
+        lab.open(&format!("l{number}"));
     }
     for handle in &handles {
         assert_eq!(run.wait(handle.outcome()).await??, 7);
@@ -143,7 +146,8 @@ async fn raise_and_lower(lab: &Lab, run: &Run, all: usize, high: usize) -> Teste
     for (number, handle) in handles.iter().enumerate() {
         run.settle().await;
         let gate = format!("r{number}");
-        assert!(begun(lab).len() <= high.max(number + 1));
+        let ending = (0..all).filter(|number| lab.is_open(&format!("r{number}"))).count();
+        assert!(begun(lab).len() <= high.max(ending + 1));
         if first_life {
             // Nobody starts until those that run over the lowered limit have ended; then one by one.
             assert_eq!(begun(lab).len(), high.max(number + 1));
@@ -203,6 +207,10 @@ fn e_062_kinds_do_not_delay_each_other_and_priority_goes_first_within_one() -> T
         let b = submit(run, Limited(chain("b", 1)), "b").await?;
         let c = submit(run, Limited(chain("c", 1).priority(5)), "c").await?;
         let other = submit(run, Planned(chain("l", 1)), "l").await?;
+        if run.executor.snapshot().await?.epoch > Epoch(2) {
+            // Met by two crashes, the two that run are suspects, and go one after the other.
+            lab.open("h");
+        }
         // It does not wait for those before it.
         assert_eq!(run.wait(other.outcome()).await??, 7);
         lab.open("h");

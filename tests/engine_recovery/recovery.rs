@@ -5,9 +5,10 @@ use std::future::IntoFuture;
 
 use procession::messages::{Submit, SubmitBatch};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
+use procession::provider::Clock;
 use procession::{HistoryEntry, Noop, Status};
 
-use crate::support::{Act, Lab, Planned, Tested, chain, end, failing, kinds, live_in, plan};
+use crate::support::{Act, Lab, Planned, Tested, chain, end, kinds, live_in, plan};
 
 fn one_stage() -> Planned {
     Planned(chain("a", 1))

@@ -95,11 +95,13 @@ impl Kernel {
     }
 
     fn row_put(&mut self, row: &Row) {
+        // Commits go on above every number that a row was written with, so that no
+        // stage ever gets the number under which an earlier engine set it going.
+        self.seq = self.seq.max(row.revision);
         let family = self.families.entry(row.id.family).or_default();
         let old = family.row(row.id.member);
         let old_deadlines = old.map_or([None, None], deadlines);
         let was_going = old.is_some_and(|old| old.going.is_some());
-        let was_alone = old.and_then(|old| old.going).is_some_and(|going| going.alone);
 
         for deadline in old_deadlines.into_iter().flatten() {
             self.timers.remove(&(deadline, row.id));
@@ -120,7 +122,7 @@ impl Kernel {
         }
         if row.going.is_some_and(|going| going.alone) {
             self.alone = Some(row.id);
-        } else if was_alone {
+        } else if self.alone == Some(row.id) {
             self.alone = None;
         }
         if row.wait == Some(WaitReason::Suspect) {

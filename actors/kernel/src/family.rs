@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::id::{ProcedureId, Timestamp};
 use crate::latch::Latch;
 use crate::lifecycle::ProcedureState;
-use crate::record::{HistoryEntry, NotUndone, OnFailure, Round, Row};
+use crate::record::{HistoryEntry, NotUndone, Round, Row};
 use crate::wait::SignalEntry;
 
 /// Rollback of one scope, as far as it is in memory.
@@ -78,28 +78,6 @@ impl Family {
         scope == 0 || self.ancestry(member).any(|row| row.id.member == scope)
     }
 
-    /// Tells whether the result of a member, or of one above it within the scope, is kept.
-    #[must_use]
-    pub fn is_kept(&self, scope: u32, member: u32) -> bool {
-        self.ancestry(member)
-            .take_while(|row| row.id.member != scope)
-            .any(|row| row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep)
-    }
-
-    /// Tells whether user code is out anywhere in the scope, an inner scope's undo included.
-    #[must_use]
-    pub fn is_busy(&self, scope: u32) -> bool {
-        let stage_out = self.going > 0
-            && self
-                .members
-                .iter()
-                .any(|row| row.going.is_some() && self.is_within(scope, row.id.member));
-        stage_out
-            || self.scopes.iter().any(|(inner, state)| {
-                *inner != scope && matches!(state, Scope::Held { out: true, .. }) && self.is_within(scope, *inner)
-            })
-    }
-
     /// Finds the list of children in which a member was born.
     #[must_use]
     pub fn round_of(&self, row: &Row) -> Option<&Round> {
@@ -107,12 +85,12 @@ impl Family {
         parent.rounds.iter().rev().find(|round| round.contains(row.id.member))
     }
 
-    /// Finds the oldest signal of this name that a member has not consumed.
+    /// Finds the oldest signal of this name that a member has not consumed, nor consumes just now.
     #[must_use]
-    pub fn pending_signal(&self, member: u32, name: &str) -> Option<u32> {
+    pub fn pending_signal(&self, member: u32, name: &str, consuming: Option<u32>) -> Option<u32> {
         self.signals
             .range((member, 0)..=(member, u32::MAX))
-            .find(|(_, entry)| !entry.consumed && entry.name.as_str() == name)
+            .find(|((_, number), entry)| !entry.consumed && consuming != Some(*number) && entry.name.as_str() == name)
             .map(|((_, number), _)| *number)
     }
 }

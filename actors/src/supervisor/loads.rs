@@ -89,6 +89,11 @@ impl Supervisor {
     }
 
     pub(super) fn loaded(&mut self, load: Load, woken: Woken, ctx: &mut Context<Self>) {
+        if load.payload.is_none() && !self.actors.contains_key(&load.id) {
+            // Its actor was there when the read began, and has gone since: read the value, too.
+            self.load(load, ctx);
+            return;
+        }
         let Load {
             id,
             kind,
@@ -132,12 +137,12 @@ impl Supervisor {
                 number,
                 stage,
             ),
-            Purpose::Join(_, stage) => {
+            Purpose::Join(round, stage) => {
                 let outcomes = match woken {
                     Woken::Children(outcomes) => outcomes,
                     Woken::Plainly | Woken::Signal(_) | Woken::Timeout => Vec::new(),
                 };
-                Call::Join(stage, outcomes)
+                Call::Join(round.first, stage, outcomes)
             }
         };
         self.call(id, stored, call, ctx);
@@ -203,6 +208,7 @@ async fn outcomes(
         let output = reader.payload(id, OUTPUT).await?.map(Blob::from);
         outcomes.push(ChildOutcome {
             id,
+            ended: row.is_ended(),
             kind: row.kind,
             state: row.state,
             cause: row.cause,

@@ -13,9 +13,15 @@ impl Handler<Report> for Supervisor {
         match report {
             Report::Stage(report, submitted) => self.stage_ended(*report, submitted, ctx),
             Report::Undo(report) => self.decide(Event::UndoEnded(report), ctx),
-            Report::Join(parent, ruling) => {
+            Report::Join(parent, first, seen, ruling) => {
                 self.actors.remove(&parent);
-                self.decide(Event::JoinRuled(parent, ruling), ctx);
+                let ruled = Event::JoinRuled {
+                    parent,
+                    first,
+                    seen,
+                    ruling,
+                };
+                self.decide(ruled, ctx);
             }
             Report::Unloadable(id, why) => self.quarantine(id.family, format!("{id}: {why}")),
         }

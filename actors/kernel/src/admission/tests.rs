@@ -1,3 +1,5 @@
+//! Rules of `admission`, one by one.
+
 use super::*;
 
 fn key(name: &str) -> LimitKey {

@@ -29,6 +29,8 @@ pub(super) struct Draft<'a> {
     effects: Vec<Effect>,
     next_family: u64,
     next_suspect_taken: bool,
+    /// The signal that the stage which reports has consumed.
+    consumed: Option<u32>,
 }
 
 impl<'a> Draft<'a> {
@@ -44,6 +46,7 @@ impl<'a> Draft<'a> {
             effects: Vec::new(),
             next_family: kernel.next_family,
             next_suspect_taken: false,
+            consumed: None,
         }
     }
 
@@ -254,12 +257,10 @@ impl<'a> Draft<'a> {
             return;
         }
         self.next_suspect_taken = true;
-        let next = self
-            .kernel
-            .suspects
-            .iter()
-            .copied()
-            .find(|id| *id != ended && self.row(*id).is_some_and(|row| row.wait == Some(WaitReason::Suspect)));
+        let next = self.kernel.suspects.iter().copied().find(|id| {
+            let waits = self.row(*id).is_some_and(|row| row.wait == Some(WaitReason::Suspect));
+            *id != ended && waits && self.scope_of(*id).is_none()
+        });
         if let Some(next) = next {
             self.set_alone(next);
         }
@@ -311,9 +312,15 @@ impl<'a> Draft<'a> {
         })
     }
 
+    /// Gives the oldest signal of this name that is kept for a member, and that its stage has not just consumed.
+    pub(super) fn pending_signal(&self, id: ProcedureId, name: &str) -> Option<u32> {
+        self.family(id.family)?.pending_signal(id.member, name, self.consumed)
+    }
+
     /// The signal that a stage saw is consumed by a commit that is not a retry.
     pub(super) fn consume_wake(&mut self, row: &mut Row) {
         if let Some(Wake::Signal(name, number)) = row.wake.take() {
+            self.consumed = Some(number);
             let entry = self
                 .family(row.id.family)
                 .and_then(|family| family.signals.get(&(row.id.member, number)))

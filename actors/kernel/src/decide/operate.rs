@@ -134,6 +134,10 @@ impl Draft<'_> {
             let text = format!("{id} is not paused; there is nothing to resume");
             return self.refuse(ticket, Refusal::NotNow(text));
         }
+        if let Some(scope) = self.scope_of(id) {
+            let text = format!("{id} fails with {scope}; it is rolled back, and does not run again");
+            return self.refuse(ticket, Refusal::NotNow(text));
+        }
         if let Some(mut row) = self.take(id) {
             self.set_going(&mut row, None);
             self.put(row);

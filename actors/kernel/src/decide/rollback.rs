@@ -69,9 +69,11 @@ impl Draft<'_> {
             .any(|row| executed(row) && (root_can || self.kernel.can_undo(row)))
     }
 
+    /// A success that is kept covers what lies below it, as far as that has ended:
+    /// who still lives there fails with the scope, and is undone like the rest.
     fn is_kept(&self, scope: ProcedureId, row: &Row) -> bool {
         let mut at = Some(row);
-        while let Some(row) = at.filter(|row| row.id != scope) {
+        while let Some(row) = at.filter(|row| row.id != scope && row.is_ended()) {
             if row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep {
                 return true;
             }

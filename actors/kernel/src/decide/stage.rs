@@ -22,13 +22,16 @@ impl Draft<'_> {
             return;
         }
         let report = self.within_bounds(report);
-        let Some(mut row) = self.take(report.id) else { return };
+        let id = report.id;
+        let Some(mut row) = self.take(id) else { return };
         self.stage_recorded(&mut row, &report);
         if self.is_stopping(&row) {
             self.stage_settled(row, report);
         } else {
             self.stage_obeyed(row, report);
         }
+        // Last, so that whoever fails with this stage is not set going.
+        self.next_suspect(id);
     }
 
     /// Tells whether the family, or the part with this member, is failing.
@@ -164,7 +167,6 @@ impl Draft<'_> {
         for (birth, admission) in &report.submitted {
             self.begin_family(birth, admission.clone(), None);
         }
-        self.next_suspect(row.id);
     }
 
     fn stage_obeyed(&mut self, mut row: Box<Row>, report: StageEnded) {
@@ -240,10 +242,7 @@ impl Draft<'_> {
     }
 
     fn wait(&mut self, mut row: Box<Row>, event: EventName, timeout: Option<Duration>) {
-        let pending = self
-            .family(row.id.family)
-            .and_then(|family| family.pending_signal(row.id.member, event.as_str()));
-        match pending {
+        match self.pending_signal(row.id, event.as_str()) {
             Some(number) => {
                 row.wake = Some(Wake::Signal(event, number));
                 self.set_going(&mut row, None);

@@ -1,3 +1,5 @@
+//! Rules of `id`, one by one.
+
 use super::*;
 
 #[test]

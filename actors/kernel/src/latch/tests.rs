@@ -1,3 +1,5 @@
+//! Rules of `latch`, one by one.
+
 use super::*;
 
 fn round(join: JoinPolicy, width: u32) -> Round {

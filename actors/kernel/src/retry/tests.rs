@@ -1,3 +1,5 @@
+//! Rules of `retry`, one by one.
+
 use super::*;
 
 #[test]

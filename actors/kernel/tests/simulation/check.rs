@@ -7,7 +7,7 @@ use procession_kernel::{Family, Kernel, Kind, OnFailure, ProcedureId, ProcedureS
 use super::disk::Disk;
 
 /// Looks at a decision before it is applied.
-pub fn before(kernel: &Kernel, records: &[Record]) -> Result<(), String> {
+pub(crate) fn before(kernel: &Kernel, records: &[Record]) -> Result<(), String> {
     for record in records {
         let Record::Row(row) = record else { continue };
         let Some(old) = kernel.row(row.id) else { continue };
@@ -25,12 +25,11 @@ pub fn before(kernel: &Kernel, records: &[Record]) -> Result<(), String> {
 }
 
 /// Looks at the state after a decision, and at the disk as it will be.
-pub fn after(kernel: &Kernel, ahead: &Disk, records: &[Record]) -> Result<(), String> {
+pub(crate) fn after(kernel: &Kernel, ahead: &Disk, records: &[Record]) -> Result<(), String> {
     kernel.validate()?;
     ahead.compare(kernel)?;
     for record in records {
         match record {
-            Record::Row(row) if row.going.is_some_and(|going| going.run == row.revision) => started(kernel, row)?,
             Record::FamilyEnded(family, _) => ended(kernel.rules(), ahead, *family)?,
             _ => {}
         }
@@ -38,13 +37,23 @@ pub fn after(kernel: &Kernel, ahead: &Disk, records: &[Record]) -> Result<(), St
     Ok(())
 }
 
+/// Gives those whose stage a decision sets going.
+pub(crate) fn started(kernel: &Kernel, records: &[Record]) -> Vec<ProcedureId> {
+    let run = |row: &Row| row.going.map(|going| going.run);
+    let rows = records.iter().filter_map(|record| if let Record::Row(row) = record { Some(row) } else { None });
+    let started = rows.filter(|row| run(row).is_some() && kernel.row(row.id).and_then(run) != run(row));
+    started.map(|row| row.id).collect()
+}
+
 /// No stage begins where something above it fails.
-fn started(kernel: &Kernel, row: &Row) -> Result<(), String> {
-    let scope = kernel.families().get(&row.id.family).and_then(|family| family.scope_of(row.id.member));
-    match scope {
-        Some(scope) => Err(format!("a stage of {} is set going while {scope} fails", row.id)),
-        None => Ok(()),
+pub(crate) fn may_start(kernel: &Kernel, started: &[ProcedureId]) -> Result<(), String> {
+    for id in started {
+        let family = kernel.families().get(&id.family);
+        if let Some(scope) = family.and_then(|family| family.scope_of(id.member)) {
+            return Err(format!("a stage of {id} is set going while {scope} fails"));
+        }
     }
+    Ok(())
 }
 
 fn can_undo(rules: &Rules, kind: &Kind) -> bool {
@@ -82,11 +91,12 @@ fn ended(rules: &Rules, disk: &Disk, number: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// A kind without rollback that fails alone lists nothing: its own outcome says it.
+/// Where a kind without rollback fails and nothing below it can be undone, it
+/// lists nothing: its state says it.
 fn is_listed(disk: &Disk, row: &Row) -> bool {
-    let mut above = disk.members(row.id.family);
-    let lists = |other: &Row| other.not_undone.iter().any(|left| left.member == row.id.member);
-    row.cause.is_some() || above.any(lists)
+    let names = |other: &Row| other.not_undone.iter().any(|left| left.member == row.id.member);
+    let of_scope = |other: &Row| other.cause.is_some() && other.state == ProcedureState::Failed;
+    disk.members(row.id.family).any(|other| names(other) || of_scope(other))
 }
 
 /// Gives what stands of a family: of each visit the newest attempt, by number.
@@ -119,7 +129,7 @@ fn is_kept(family: &Family, scope: u32, member: u32) -> bool {
 }
 
 /// An undo is the newest of all that is left to undo, and nothing of its scope runs.
-pub fn undo(kernel: &Kernel, disk: &Disk, undo: &Undo) -> Result<(), String> {
+pub(crate) fn undo(kernel: &Kernel, disk: &Disk, undo: &Undo) -> Result<(), String> {
     let scope = undo.scope;
     let family = kernel.families().get(&scope.family).ok_or_else(|| format!("{scope} is undone, and has ended"))?;
     let left = newest(disk, scope.family).filter(|(_, member)| {
@@ -143,7 +153,7 @@ pub fn undo(kernel: &Kernel, disk: &Disk, undo: &Undo) -> Result<(), String> {
 }
 
 /// Says where a kernel that should have come to rest has not.
-pub fn at_rest(kernel: &Kernel) -> Result<(), String> {
+pub(crate) fn at_rest(kernel: &Kernel) -> Result<(), String> {
     let stuck: Vec<(ProcedureId, &Row)> = kernel
         .families()
         .values()

@@ -9,24 +9,24 @@ use procession_kernel::{
 
 /// Everything that is on disk.
 #[derive(Clone, Default)]
-pub struct Disk {
-    pub rows: BTreeMap<ProcedureId, Row>,
-    pub history: BTreeMap<(u64, u32), HistoryEntry>,
+pub(crate) struct Disk {
+    pub(crate) rows: BTreeMap<ProcedureId, Row>,
+    pub(crate) history: BTreeMap<(u64, u32), HistoryEntry>,
     signals: BTreeMap<(ProcedureId, u32), SignalEntry>,
     payloads: BTreeSet<ProcedureId>,
     live: BTreeSet<u64>,
     ended: BTreeSet<u64>,
-    pub keys: BTreeMap<Key, KeyEntry>,
+    pub(crate) keys: BTreeMap<Key, KeyEntry>,
     limits: BTreeMap<LimitKey, Option<u32>>,
     reserved: u64,
-    pub epoch: u64,
+    pub(crate) epoch: u64,
     deaths: u32,
     stopped: u64,
 }
 
 impl Disk {
     /// Folds a durable record in, and refuses what no store may ever be told.
-    pub fn fold(&mut self, record: &Record) -> Result<(), String> {
+    pub(crate) fn fold(&mut self, record: &Record) -> Result<(), String> {
         match record {
             Record::Row(row) => {
                 if self.ended.contains(&row.id.family) {
@@ -120,18 +120,18 @@ impl Disk {
     }
 
     /// Gives the history of a family, oldest first.
-    pub fn of_family(&self, family: u64) -> impl Iterator<Item = &HistoryEntry> {
+    pub(crate) fn of_family(&self, family: u64) -> impl Iterator<Item = &HistoryEntry> {
         self.history.range((family, 0)..=(family, u32::MAX)).map(|(_, entry)| entry)
     }
 
     /// Gives the rows of a family.
-    pub fn members(&self, family: u64) -> impl Iterator<Item = &Row> {
+    pub(crate) fn members(&self, family: u64) -> impl Iterator<Item = &Row> {
         let (first, last) = (ProcedureId::new(family, 0), ProcedureId::new(family, u32::MAX));
         self.rows.range(first..=last).map(|(_, row)| row)
     }
 
     /// Builds the kernel of the next epoch; it has not decided its start yet.
-    pub fn load(&self, rules: Rules) -> Kernel {
+    pub(crate) fn load(&self, rules: Rules) -> Kernel {
         let died = self.epoch > 0 && self.stopped != self.epoch;
         let mut kernel = Kernel::new(rules, Epoch(self.epoch + 1), self.deaths + u32::from(died));
         kernel.continue_from(self.reserved.max(1));
@@ -152,7 +152,7 @@ impl Disk {
     }
 
     /// Tells how a living kernel differs from one built from here.
-    pub fn compare(&self, living: &Kernel) -> Result<(), String> {
+    pub(crate) fn compare(&self, living: &Kernel) -> Result<(), String> {
         let loaded = self.load(living.rules().clone());
         if self.live.last().is_some_and(|newest| *newest >= self.reserved) {
             return Err("a family has a number that was not reserved".to_owned());

@@ -12,16 +12,16 @@ const UNDOABLE: &str = "undoable";
 /// A kind without rollback.
 const FINAL: &str = "final";
 /// An undoable kind with a limit; also the limit's name.
-pub const LIMITED: &str = "limited";
+pub(crate) const LIMITED: &str = "limited";
 /// Names of events that are waited for and sent.
 const EVENTS: [&str; 2] = ["go", "stop"];
 
 /// A xorshift generator: the same seed gives the same numbers everywhere.
-pub struct Draw(u64);
+pub(crate) struct Draw(u64);
 
 impl Draw {
     /// Begins with a seed.
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
     }
 
@@ -33,32 +33,32 @@ impl Draw {
     }
 
     /// Gives a number below `below`.
-    pub fn below(&mut self, below: u64) -> u64 {
+    pub(crate) fn below(&mut self, below: u64) -> u64 {
         self.next() % below.max(1)
     }
 
     /// Gives a place in a list of this length.
-    pub fn place(&mut self, len: usize) -> usize {
+    pub(crate) fn place(&mut self, len: usize) -> usize {
         usize::try_from(self.below(len as u64)).unwrap_or(0)
     }
 
     /// Is true this often in a hundred.
-    pub fn percent(&mut self, percent: u64) -> bool {
+    pub(crate) fn percent(&mut self, percent: u64) -> bool {
         self.below(100) < percent
     }
 
     /// Picks one of a list.
-    pub fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
+    pub(crate) fn pick<T: Clone>(&mut self, from: &[T]) -> Option<T> {
         from.get(self.place(from.len())).cloned()
     }
 
     /// Draws the name of an event.
-    pub fn event(&mut self) -> EventName {
+    pub(crate) fn event(&mut self) -> EventName {
         EventName::from(EVENTS[self.place(EVENTS.len())])
     }
 
     /// Draws a procedure.
-    pub fn birth(&mut self) -> Birth {
+    pub(crate) fn birth(&mut self) -> Birth {
         let kind = match self.below(10) {
             0..6 => UNDOABLE,
             6..8 => FINAL,
@@ -89,7 +89,7 @@ impl Draw {
     }
 
     /// Draws what a stage says.
-    pub fn outcome(&mut self, now: Timestamp) -> StageOutcome {
+    pub(crate) fn outcome(&mut self, now: Timestamp) -> StageOutcome {
         let next = stage(1 + self.below(200));
         match self.below(100) {
             0..25 => StageOutcome::Next(next),
@@ -117,12 +117,12 @@ impl Draw {
 }
 
 /// Encodes a stage.
-pub fn stage(number: u64) -> Blob {
+pub(crate) fn stage(number: u64) -> Blob {
     Blob::from(vec![u8::try_from(number).unwrap_or(u8::MAX)])
 }
 
 /// Gives the rules of every simulation: small bounds, so that they are met.
-pub fn rules() -> Rules {
+pub(crate) fn rules() -> Rules {
     let kind = |rollback| KindRules {
         version: 1,
         rollback,
@@ -143,6 +143,6 @@ pub fn rules() -> Rules {
 }
 
 /// Gives the limits of which a root of this kind needs permits.
-pub fn limits_of(birth: &Birth) -> Vec<LimitKey> {
+pub(crate) fn limits_of(birth: &Birth) -> Vec<LimitKey> {
     if birth.kind.as_str() == LIMITED { vec![LimitKey::from(LIMITED)] } else { Vec::new() }
 }

@@ -16,8 +16,8 @@ use super::shell::Shell;
 const CALM_MAX: usize = 20_000;
 
 /// One simulated history of an engine and its crashes.
-pub struct Play {
-    pub shell: Shell,
+pub(crate) struct Play {
+    pub(crate) shell: Shell,
     draw: Draw,
     /// Reports that were given already, and may come once more.
     old: Vec<Event>,
@@ -31,12 +31,12 @@ fn operator() -> Operator {
 
 impl Play {
     /// Begins with a seed.
-    pub fn new(seed: u64) -> Result<Self, String> {
+    pub(crate) fn new(seed: u64) -> Result<Self, String> {
         Ok(Self { shell: Shell::new()?, draw: Draw::new(seed), old: Vec::new(), digests: BTreeMap::new() })
     }
 
     /// Lets one thing happen.
-    pub fn step(&mut self) -> Result<(), String> {
+    pub(crate) fn step(&mut self) -> Result<(), String> {
         match self.draw.below(100) {
             0..8 if self.shell.kernel.families().len() < 6 => self.submit(),
             8..38 => self.report_one(),
@@ -148,6 +148,7 @@ impl Play {
         let report = Event::StageEnded(Box::new(StageEnded {
             id: advance.id,
             run: advance.run,
+            epoch: self.shell.kernel.epoch(),
             begun: self.shell.now,
             ended: self.shell.now,
             outcome,
@@ -191,16 +192,16 @@ impl Play {
         if self.shell.judges.is_empty() {
             return Ok(());
         }
-        let (parent, round, ended) = self.shell.judges.remove(self.draw.place(self.shell.judges.len()));
+        let (parent, first, seen) = self.shell.judges.remove(self.draw.place(self.shell.judges.len()));
         let ruling = match self.draw.below(4) {
             0 => JoinRuling::Unmeetable("no".to_owned()),
             1 => JoinRuling::Met,
             _ => JoinRuling::Pending,
         };
-        self.shell.decide(Event::JoinRuled(parent, round.first, ended, ruling)).map(drop)
+        self.shell.decide(Event::JoinRuled { parent, first, seen, ruling }).map(drop)
     }
 
-    /// A report that was given before comes again, and must change nothing.
+    /// A report that was given before, in this life or an earlier one, comes again, and must change nothing.
     fn old_again(&mut self) -> Result<(), String> {
         let Some(event) = self.draw.pick(&self.old) else { return Ok(()) };
         let late = self.shell.kernel.late();
@@ -238,7 +239,6 @@ impl Play {
     // Ends of engines.
 
     fn crash(&mut self) -> Result<(), String> {
-        self.old.clear();
         let reached = self.draw.place(self.shell.pending() + 1);
         self.shell.crash(reached)
     }
@@ -258,13 +258,12 @@ impl Play {
         let ticket = self.shell.ticket();
         self.shell.decide(Event::DrainEnded(ticket))?;
         self.shell.sync(usize::MAX)?;
-        self.old.clear();
         self.shell.crash(0)
     }
 
     /// No more faults, no more requests but those of a helpful operator:
     /// every family must come to its end.
-    pub fn settle(&mut self) -> Result<(), String> {
+    pub(crate) fn settle(&mut self) -> Result<(), String> {
         self.shell.log.push("--- calm".to_owned());
         for _ in 0..CALM_MAX {
             self.shell.sync(usize::MAX)?;
@@ -287,8 +286,8 @@ impl Play {
             self.undone(&undo, Ok(()))?;
         } else if !self.shell.loads.is_empty() {
             self.load_one()?;
-        } else if let Some((parent, round, ended)) = self.shell.judges.pop() {
-            self.shell.decide(Event::JoinRuled(parent, round.first, ended, JoinRuling::Met))?;
+        } else if let Some((parent, first, seen)) = self.shell.judges.pop() {
+            self.shell.decide(Event::JoinRuled { parent, first, seen, ruling: JoinRuling::Met })?;
         } else if !self.shell.grants.is_empty() {
             self.grant()?;
         } else if self.shell.kernel.next_deadline().is_some() {

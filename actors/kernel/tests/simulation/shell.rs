@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use procession_kernel::{
     Admission, Advance, Birth, Commit, Effect, Epoch, Event, Grant, HistoryEntry, Kernel, LimitKey, Permits,
-    ProcedureId, Receipt, Record, Round, Seq, Ticket, Timestamp, Undo, WaitReason,
+    ProcedureId, Receipt, Record, Seq, Ticket, Timestamp, Undo, WaitReason,
 };
 
 use super::check;
@@ -20,33 +20,34 @@ struct Pending {
 }
 
 /// One engine, and what survives it.
-pub struct Shell {
-    pub kernel: Kernel,
-    pub now: Timestamp,
+pub(crate) struct Shell {
+    pub(crate) kernel: Kernel,
+    pub(crate) now: Timestamp,
     /// What is on disk.
     disk: Disk,
     /// What will be, once everything decided is.
-    pub ahead: Disk,
+    pub(crate) ahead: Disk,
     pending: VecDeque<Pending>,
     durable: Seq,
-    pub running: BTreeMap<(ProcedureId, Seq), Advance>,
-    pub undos: Vec<Undo>,
-    pub judges: Vec<(ProcedureId, Round)>,
-    pub loads: Vec<ProcedureId>,
+    pub(crate) running: BTreeMap<(ProcedureId, Seq), Advance>,
+    pub(crate) undos: Vec<Undo>,
+    /// Parent, first child of the list, and how many ended ones its rule saw.
+    pub(crate) judges: Vec<(ProcedureId, u32, u32)>,
+    pub(crate) loads: Vec<ProcedureId>,
     permits: Permits,
     tickets: BTreeMap<ProcedureId, Ticket>,
     /// Served before anybody knew whom the ticket stands for.
     early: BTreeSet<Ticket>,
-    pub grants: VecDeque<ProcedureId>,
+    pub(crate) grants: VecDeque<ProcedureId>,
     next_ticket: u64,
     answered: BTreeSet<Ticket>,
     /// What happened, for whoever looks for the fault.
-    pub log: Vec<String>,
+    pub(crate) log: Vec<String>,
 }
 
 impl Shell {
     /// Starts an engine on an empty disk.
-    pub fn new() -> Result<Self, String> {
+    pub(crate) fn new() -> Result<Self, String> {
         let mut shell = Self {
             kernel: Kernel::new(rules(), Epoch(1), 0),
             now: Timestamp(0),
@@ -89,7 +90,7 @@ impl Shell {
     }
 
     /// Everything in memory is gone; this many of the pending commits had reached the disk.
-    pub fn crash(&mut self, reached: usize) -> Result<(), String> {
+    pub(crate) fn crash(&mut self, reached: usize) -> Result<(), String> {
         self.log.push(format!("--- crash, {reached} of {} pending had reached the disk", self.pending.len()));
         for pending in self.pending.drain(..).take(reached) {
             pending.records.iter().try_for_each(|record| self.disk.fold(record))?;
@@ -98,23 +99,31 @@ impl Shell {
     }
 
     /// Gives how many commits are on their way.
-    pub fn pending(&self) -> usize {
+    pub(crate) fn pending(&self) -> usize {
         self.pending.len()
     }
 
     /// Decides, checks and applies an event. Tells whether it left anything for the disk.
-    pub fn decide(&mut self, event: Event) -> Result<bool, String> {
+    pub(crate) fn decide(&mut self, event: Event) -> Result<bool, String> {
         self.log.push(format!("{event:?}"));
         let decision = self.kernel.decide(self.now, event);
         let is_commit = decision.is_commit();
         let records = decision.records().to_vec();
+        let planned = decision.planned().to_vec();
         check::before(&self.kernel, &records)?;
+        let started = check::started(&self.kernel, &records);
         let mut commit = Commit::new();
         let durable = self.kernel.apply(decision, &mut commit);
         for record in &durable {
             self.ahead.fold(record)?;
         }
         check::after(&self.kernel, &self.ahead, &records)?;
+        check::may_start(&self.kernel, &started)?;
+        for effect in &planned {
+            if let Effect::Undo(undo) = effect {
+                check::undo(&self.kernel, &self.ahead, undo)?;
+            }
+        }
         let seq = commit.seq();
         if seq > self.durable {
             // Nothing leaves a commit that the store has not proved.
@@ -131,7 +140,7 @@ impl Shell {
     }
 
     /// Brings this many of the pending commits to the disk, and lets their effects go.
-    pub fn sync(&mut self, commits: usize) -> Result<(), String> {
+    pub(crate) fn sync(&mut self, commits: usize) -> Result<(), String> {
         for _ in 0..commits {
             let Some(pending) = self.pending.pop_front() else { return Ok(()) };
             pending.records.iter().try_for_each(|record| self.disk.fold(record))?;
@@ -159,11 +168,12 @@ impl Shell {
                     return Err(format!("{twice:?} is out twice"));
                 }
             }
-            Effect::Undo(undo) => {
-                check::undo(&self.kernel, &self.ahead, &undo)?;
-                self.undos.push(*undo);
+            Effect::Undo(undo) => self.undos.push(*undo),
+            Effect::Judge(parent, _, _, round, _) => {
+                let rows = self.disk.members(parent.family);
+                let seen = rows.filter(|row| round.contains(row.id.member) && row.is_ended()).count();
+                self.judges.push((parent, round.first, u32::try_from(seen).unwrap_or(0)));
             }
-            Effect::Judge(parent, _, _, round, _) => self.judges.push((parent, round)),
             Effect::LoadStack(scope) => self.loads.push(scope),
             Effect::Release(id) => self.give_back(id),
             Effect::SetLimit(key, limit) => {
@@ -182,19 +192,19 @@ impl Shell {
     }
 
     /// Gives the history of a family as the store has it now.
-    pub fn stack(&self, family: u64) -> Vec<HistoryEntry> {
+    pub(crate) fn stack(&self, family: u64) -> Vec<HistoryEntry> {
         self.disk.of_family(family).cloned().collect()
     }
 
     // Requests and permits.
 
-    pub fn ticket(&mut self) -> Ticket {
+    pub(crate) fn ticket(&mut self) -> Ticket {
         self.next_ticket += 1;
         Ticket(self.next_ticket)
     }
 
     /// Asks the limiter for those that are born as roots.
-    pub fn admit(&mut self, births: &[&Birth]) -> (Vec<Ticket>, Vec<Admission>) {
+    pub(crate) fn admit(&mut self, births: &[&Birth]) -> (Vec<Ticket>, Vec<Admission>) {
         let mut tickets = Vec::new();
         let mut admissions = Vec::new();
         for birth in births {
@@ -211,7 +221,7 @@ impl Shell {
     }
 
     /// Decides an event that gives birth to roots, and binds their permits to them.
-    pub fn decide_births(&mut self, tickets: Vec<Ticket>, event: Event) -> Result<(), String> {
+    pub(crate) fn decide_births(&mut self, tickets: Vec<Ticket>, event: Event) -> Result<(), String> {
         let before: BTreeSet<u64> = self.kernel.families().keys().copied().collect();
         self.decide(event)?;
         let born = self.kernel.families().iter().filter(|(number, _)| !before.contains(number));
@@ -279,7 +289,7 @@ impl Shell {
     }
 
     /// Tells whether a permit is out, or somebody waits for one.
-    pub fn permits_left(&self) -> bool {
+    pub(crate) fn permits_left(&self) -> bool {
         self.permits.usage().iter().any(|limit| limit.used > 0 || limit.waiting > 0)
     }
 }

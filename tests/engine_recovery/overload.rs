@@ -1,0 +1,104 @@
+//! More than the engine takes: refused with a number that says what to do, and
+//! what was taken is not lost.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use procession::messages::Submit;
+use procession::testkit::{Fault, FaultPlan, World};
+use procession::{AskError, ListFilter, Noop, ProcedureId, ProcedureState, SubmitError};
+
+use crate::support::{Act, Lab, Planned, Tested, chain, kinds, live, plan};
+
+/// Requests that may wait.
+const BOUND: usize = 10_000;
+/// Submissions at once.
+const FLOOD: usize = 100_000;
+
+#[test]
+fn e_107_a_flood_is_answered_with_ids_or_busy() -> Tested {
+    let world = World::new();
+    // With its receipt withheld the first commit holds up all, so the bound is met for certain.
+    let plan = FaultPlan::at(1, Fault::Withhold);
+    let set_up = |builder: procession::Builder| builder.register::<Noop>(()).max_queued(BOUND).merge(4_096);
+    let ids = world
+        .run(plan, set_up, async |run| {
+            let submit = Submit::new(&Noop)?;
+            let flood = (0..FLOOD).map(|_| run.executor.supervisor().send(submit.clone()));
+            let answers = actix_rt::spawn(join_all(flood));
+            run.settle().await;
+            assert!(run.store.commits() <= 2, "no commit follows one that is not proved");
+            run.store.release_receipts();
+            let mut ids: Vec<ProcedureId> = Vec::new();
+            let mut busy = 0;
+            for answer in answers.await? {
+                match answer? {
+                    Ok(id) => ids.push(id),
+                    Err(SubmitError::Busy { retry_after }) if retry_after > Duration::ZERO => busy += 1,
+                    Err(other) => return Err(other.into()),
+                }
+            }
+            assert_eq!((ids.len(), busy), (BOUND, FLOOD - BOUND));
+            run.settle().await;
+            Ok(ids)
+        })?
+        .done()?;
+    // Every id is durable and has ended.
+    let found = world
+        .run(FaultPlan::none(), |builder| builder.register::<Noop>(()), async |run| {
+            let (mut found, mut cursor) = (Vec::new(), None);
+            loop {
+                let filter = ListFilter { state: Some(ProcedureState::Success), ..ListFilter::default() };
+                let page = run.executor.list(filter, cursor, 1_000).await?;
+                found.extend(page.items.iter().map(|status| status.id));
+                cursor = page.next;
+                if cursor.is_none() {
+                    return Ok(found);
+                }
+            }
+        })?
+        .done()?;
+    let mut ids = ids;
+    ids.sort_unstable();
+    assert_eq!(found, ids);
+    Ok(())
+}
+
+#[test]
+fn e_107_what_is_too_large_is_refused_with_limit_and_size() -> Tested {
+    let lab = Lab::default();
+    let world = World::new();
+    world
+        .run(FaultPlan::none(), |builder| kinds(&lab, builder).max_payload(1_000), async |run| {
+            let handle = run.executor.submit(Planned(plan("a", [Act::Wait("go".to_owned(), None), Act::Done(1)]))).await?;
+            run.settle().await;
+            let before = run.store.commits();
+            let large = run.executor.submit(Planned(chain(&"x".repeat(2_000), 1))).await.err();
+            assert!(matches!(large, Some(SubmitError::TooLarge { size: 2_000.., limit: 1_000 })), "{large:?}");
+            let signal = run.executor.signal(handle.id(), "go", &"x".repeat(2_000), None).await;
+            assert!(matches!(signal, Err(AskError::TooLarge { size: 2_000.., limit: 1_000 })), "{signal:?}");
+            assert_eq!(run.store.commits(), before, "without a commit");
+            Ok(())
+        })?
+        .done()?;
+    Ok(())
+}
+
+#[test]
+fn e_107_requests_are_bounded_as_submissions_are() -> Tested {
+    let lab = Lab::default();
+    live(&lab, async |run| {
+        let handle = run.executor.submit(Planned(plan("a", [Act::Wait("go".to_owned(), None), Act::Done(1)]))).await?;
+        run.settle().await;
+        let signals = (0..20_000).map(|_| run.executor.signal(handle.id(), "go", &1_i64, None));
+        let mut answered = 0;
+        for answer in join_all(signals).await {
+            match answer {
+                Ok(_) | Err(AskError::Busy { .. } | AskError::Finished(_) | AskError::NotNow(_)) => answered += 1,
+                Err(other) => return Err(other.into()),
+            }
+        }
+        assert_eq!(answered, 20_000);
+        Ok(())
+    })
+}
