@@ -103,10 +103,7 @@ fn e_124_damaged_files_are_named_by_a_run_that_has_still_to_use_them() -> Outcom
     for file in loaded_files(directory.path())? {
         edit(&file, |lines| lines.reverse())?;
     }
-    refused(
-        demo(directory.path(), ""),
-        &["is not sorted"],
-    )
+    refused(demo(directory.path(), ""), &["is not sorted"])
 }
 
 /// Changes a row of the meta table behind the master's back.

@@ -52,6 +52,10 @@ pub enum Act {
     See(Box<Act>),
     /// Submits this family through the context; then does the other.
     Submit(Box<Plan>, Box<Act>),
+    /// Lets others have this many turns first; then does the other.
+    Turns(u32, Box<Act>),
+    /// Does the first on the first visit of this stage, and so on; the last on all others.
+    Visits(Vec<Act>),
 }
 
 /// What an undo does; without a word it succeeds.
@@ -65,6 +69,8 @@ pub enum UndoAct {
     FailUntil(String),
     /// Takes from the row of this name.
     Add(String, i64),
+    /// Takes from the row of this name, if the stage is the last that the value holds.
+    AddIfOwn(String, i64),
 }
 
 /// A procedure as data: stage `n`, counted from 1, does `acts[n - 1]`.
@@ -95,6 +101,9 @@ pub struct Plan {
     /// The whole time that it may take, in ms.
     #[serde(default)]
     pub timeout: Option<u64>,
+    /// Spawned as a child, it is of the kind without rollback.
+    #[serde(default)]
+    pub without_rollback: bool,
 }
 
 /// Makes a plan.
@@ -109,6 +118,7 @@ pub fn plan(name: &str, acts: impl Into<Vec<Act>>) -> Plan {
         priority: 0,
         limit: None,
         timeout: None,
+        without_rollback: false,
     }
 }
 
@@ -141,6 +151,12 @@ impl Plan {
     /// Is undone though it succeeded.
     pub fn compensated(mut self) -> Self {
         self.compensated = true;
+        self
+    }
+
+    /// Cannot be undone.
+    pub fn without_rollback(mut self) -> Self {
+        self.without_rollback = true;
         self
     }
 
@@ -331,24 +347,26 @@ macro_rules! kind_of_plan {
             async fn execute(&mut self, stage: u32, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
                 let (id, attempt, lab) = (cx.id(), cx.attempt(), cx.env().clone());
                 lab.called(id, self.0.call(stage, attempt, false));
-                let act = self.0.acts.get(stage as usize - 1).cloned();
+                let act = self.0.act(stage);
                 let act = act.ok_or_else(|| StageError::fail(format!("there is no stage {stage}")))?;
-                let step = perform(act, &self.0.name, stage, cx, &lab).await?;
+                // What fails or yields after this leaves no trace of it.
                 self.0.value.push(stage);
-                Ok(step)
+                perform(act, &self.0.name, stage, cx, &lab).await
             }
 
             async fn rollback(&mut self, stage: u32, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
                 let (id, attempt, lab) = (cx.id(), cx.attempt(), cx.env().clone());
                 lab.called(id, self.0.call(stage, attempt, true));
-                if self.0.value.last() == Some(&stage) {
+                let is_own = self.0.value.last() == Some(&stage);
+                if is_own {
                     self.0.value.pop();
                 }
                 match self.0.undos.get(&stage) {
                     Some(UndoAct::Fail(times)) if attempt <= *times => Err(StageError::retry("the undo fails")),
                     Some(UndoAct::Panic(times)) if attempt <= *times => panic!("the undo panics"),
                     Some(UndoAct::FailUntil(gate)) if !lab.is_open(gate) => Err(StageError::retry("the fault is there")),
-                    Some(UndoAct::Add(row, amount)) => {
+                    Some(UndoAct::AddIfOwn(..)) if !is_own => Ok(()),
+                    Some(UndoAct::Add(row, amount) | UndoAct::AddIfOwn(row, amount)) => {
                         let before = cx.get::<i64>("rows", row).await?.unwrap_or(0);
                         cx.put("rows", row, &(before + amount))?;
                         Ok(())
@@ -402,6 +420,14 @@ kind_of_plan! {
 }
 
 impl Plan {
+    /// Gives what a stage does on this visit of it.
+    fn act(&self, stage: u32) -> Option<Act> {
+        let act = self.acts.get(stage as usize - 1)?.clone();
+        let Act::Visits(acts) = act else { return Some(act) };
+        let visits = self.value.iter().filter(|visited| **visited == stage).count();
+        acts.get(visits.min(acts.len() - 1)).cloned()
+    }
+
     fn call(&self, stage: u32, attempt: u32, undo: bool) -> Call {
         Call {
             name: self.name.clone(),
@@ -462,6 +488,12 @@ where
                 cx.submit(&Planned(*plan))?;
                 *then
             }
+            Act::Turns(turns, then) => {
+                for _ in 0..turns {
+                    tokio::task::yield_now().await;
+                }
+                *then
+            }
             last => return finish(last, stage, cx),
         };
     }
@@ -495,6 +527,10 @@ where
             let mut children = Children::new().join(join).width(width);
             for plan in plans {
                 let (compensated, detached) = (plan.compensated, plan.detached);
+                if plan.without_rollback {
+                    children = children.and(&Final(plan))?;
+                    continue;
+                }
                 let child = Planned(plan);
                 children = match (compensated, detached) {
                     (_, true) => children.and_detached(&child)?,
@@ -512,7 +548,9 @@ where
         | Act::Add(..)
         | Act::Seen(..)
         | Act::See(..)
-        | Act::Submit(..) => Step::Next(then),
+        | Act::Submit(..)
+        | Act::Turns(..)
+        | Act::Visits(_) => Step::Next(then),
     })
 }
 

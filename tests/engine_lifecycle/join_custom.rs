@@ -114,7 +114,11 @@ fn e_019_the_users_own_rule_with_a_restart_before_every_end() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
     for restart in 0.. {
         let plan = FaultPlan::at(2, Fault::CrashBefore);
-        let life = world.run(plan, |builder| set_up(&lab, builder), async |run| ended(run, 0, 1).await)?;
+        let life = world.run(
+            plan,
+            |builder| set_up(&lab, builder),
+            async |run| ended(run, 0, 1).await,
+        )?;
         if matches!(life, Ended::Done(())) {
             break;
         }

@@ -118,7 +118,7 @@ fn e_019_join_on_a_named_set() -> Tested {
     // A restart before every end, the children's among them.
     let (_, lab) = stepped(&root, Fault::CrashBefore, 2, 2)?;
     assert_eq!((lab.count("r2"), lab.count("a1'"), lab.count("c1'")), (2, 0, 0));
-    assert!(lab.has("b1'"));
+    assert!(lab.has("b1'"), "{}", lab.line());
     Ok(())
 }
 

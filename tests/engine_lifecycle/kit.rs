@@ -60,7 +60,10 @@ pub(crate) fn stepped(plan: &Plan, fault: Fault, first: u64, later: u64) -> Resu
             |builder| kinds(&lab, builder),
             async |run| {
                 let handle = submit(run, Planned(plan.clone()), "k").await?;
-                Ok(run.wait(handle.outcome()).await??)
+                let output = run.wait(handle.outcome()).await??;
+                // The family may end after its root.
+                run.settle().await;
+                Ok(output)
             },
         )?;
         if let Ended::Done(_) = ended {

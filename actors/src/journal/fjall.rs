@@ -195,14 +195,19 @@ impl FjallStore {
     fn write(&self, newest: Epoch, batch: &Batch) -> Result<(), AppendError> {
         let mut writes = OwnedWriteBatch::with_capacity(self.database.clone(), batch.len() + 3)
             .durability(Some(self.sync.persist()));
-        for write in batch.writes() {
-            if let Some(why) = refusal(&write) {
-                return Err(AppendError::Failed(why));
-            }
-            let keyspace = self.keyspace_for_write(write.space, &mut writes)?;
-            match write.value {
-                Some(value) => writes.insert(&keyspace, write.key, value),
-                None => writes.remove(&keyspace, write.key),
+        for group in in_order(batch).chunk_by(|one, next| one.space == next.space) {
+            let Some(keyspace) = group.first().map(|write| self.keyspace_for_write(write.space, &mut writes)) else {
+                continue;
+            };
+            let keyspace = keyspace?;
+            for write in group {
+                if let Some(why) = refusal(write) {
+                    return Err(AppendError::Failed(why));
+                }
+                match write.value {
+                    Some(value) => writes.insert(&keyspace, write.key, value),
+                    None => writes.remove(&keyspace, write.key),
+                }
             }
         }
         let meta = self.keyspace_for_write(&Space::Meta, &mut writes)?;
@@ -276,6 +281,14 @@ impl FjallStore {
     fn unreadable(&self, space: &Space, error: &fjall::Error) -> StoreError {
         open::translate(&self.directory, &format!("keyspace \"{}\"", space.name()), error)
     }
+}
+
+/// Neighbours in the keyspace are neighbours in its memtable: in this order each
+/// insert finds its place near the last one. Writes of one key keep their order.
+fn in_order(batch: &Batch) -> Vec<Write<'_>> {
+    let mut writes: Vec<Write<'_>> = batch.writes().collect();
+    writes.sort_by(|one, other| (one.space, one.key).cmp(&(other.space, other.key)));
+    writes
 }
 
 impl Writer {

@@ -1,7 +1,7 @@
 //! What a receipt sets free: calls of user code, answers, permits, the timer.
 
 use actix::prelude::*;
-use procession_kernel::{Advance, Effect, Event, Ticket, Undo};
+use procession_kernel::{Advance, Effect, Event, HistoryEntry, Ticket, Undo};
 
 use super::loads::{Load, Purpose};
 use super::{Answered, Supervisor};
@@ -27,7 +27,7 @@ impl Supervisor {
                 };
                 self.load(load, ctx);
             }
-            Effect::LoadStack(scope) => match self.stacks.remove(&scope.family) {
+            Effect::LoadStack(scope) => match self.recovered_stack(scope.family) {
                 Some(entries) => self.decide(Event::StackLoaded(scope, entries), ctx),
                 None => self.load_stack(scope, ctx),
             },
@@ -52,6 +52,15 @@ impl Supervisor {
                 tracing::info!(procedure = %id, who = operator.who, why = operator.why, "an operator acted");
             }
         }
+    }
+
+    /// Takes the stack that the start read, unless the family has gone on since:
+    /// stages that were in doubt run to their commit before anything is undone.
+    fn recovered_stack(&mut self, family: u64) -> Option<Vec<HistoryEntry>> {
+        let entries = self.stacks.remove(&family)?;
+        let newest = entries.last().map_or(0, |entry| entry.number);
+        let current = self.kernel.families().get(&family).map(|family| family.history);
+        (current == Some(newest)).then_some(entries)
     }
 
     pub(super) fn answer(&mut self, ticket: Ticket, answer: Answered) {

@@ -5,6 +5,7 @@ use crate::effect::{Effect, Ended};
 use crate::id::{Blob, ProcedureId};
 use crate::lifecycle::ProcedureState;
 use crate::record::{Cause, Record, Row};
+use crate::wait::WaitReason;
 
 impl Draft<'_> {
     pub(super) fn done(&mut self, mut row: Box<Row>, output: Blob) {
@@ -47,7 +48,8 @@ impl Draft<'_> {
         row.state = ProcedureState::Failed;
         row.cause = Some(cause);
         row.since = self.now;
-        row.wait = None;
+        // What waits as a suspect is in doubt: it runs before anything is undone.
+        row.wait = row.wait.take().filter(|wait| *wait == WaitReason::Suspect);
         // A stage that is out keeps its actor: it reports before anything is undone.
         if row.going.is_none() {
             self.effect(Effect::Stop(id));

@@ -95,9 +95,9 @@ impl Draft<'_> {
                 self.effect(Effect::Operated(scope, operator));
                 self.reply(ticket, Answer::Done);
             }
-            // After a restart the stack is not in memory: one more attempt brings it there.
+            // After a restart it is read first.
             None => {
-                let text = "its rollback stack is not in memory yet; retry the undo first".to_owned();
+                let text = "its rollback stack is being read; skip the undo again in a moment".to_owned();
                 self.refuse(ticket, Refusal::NotNow(text));
             }
         }

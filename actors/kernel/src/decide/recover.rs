@@ -52,7 +52,11 @@ impl Draft<'_> {
             }
         }
         for scope in scopes {
-            self.begin_rollback_if_quiet(scope);
+            if self.waits_for_operator(scope) {
+                self.ask_stack(scope);
+            } else {
+                self.begin_rollback_if_quiet(scope);
+            }
         }
         let mut suspects = Vec::new();
         for id in executed.into_iter().chain(fresh) {
@@ -103,7 +107,7 @@ impl Draft<'_> {
             };
         }
         match (&row.wait, stopping) {
-            (Some(WaitReason::Queue | WaitReason::Suspect), false) => Resumption::Anew,
+            (Some(WaitReason::Suspect), _) | (Some(WaitReason::Queue), false) => Resumption::Anew,
             (Some(WaitReason::Children), false)
                 if row.rounds.last().is_some_and(|round| round.join == JoinPolicy::Custom) =>
             {

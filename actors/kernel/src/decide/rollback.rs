@@ -29,6 +29,10 @@ impl Draft<'_> {
         if self.kernel.draining {
             return;
         }
+        self.ask_stack(scope);
+    }
+
+    pub(super) fn ask_stack(&mut self, scope: ProcedureId) {
         let loading = self
             .family(scope.family)
             .and_then(|family| family.scopes.get(&scope.member));
@@ -36,6 +40,10 @@ impl Draft<'_> {
             self.close_with(Record::StackAsked(scope));
             self.effect(Effect::LoadStack(scope));
         }
+    }
+
+    pub(super) fn waits_for_operator(&self, scope: ProcedureId) -> bool {
+        self.row(scope).is_some_and(|row| row.wait == Some(WaitReason::RollbackFailed))
     }
 
     fn is_busy(&self, scope: ProcedureId) -> bool {
@@ -46,7 +54,8 @@ impl Draft<'_> {
             .members
             .iter()
             .filter(|row| family.is_within(scope.member, row.id.member))
-            .any(|row| self.row(row.id).is_some_and(|row| row.going.is_some()));
+            // A suspect held back lost its mark, not the doubt: it runs to its commit first, too.
+            .any(|row| self.row(row.id).is_some_and(|row| row.going.is_some() || row.wait == Some(WaitReason::Suspect)));
         let undo_out = family.scopes.iter().any(|(inner, state)| {
             matches!(state, Scope::Held { out: true, .. })
                 && family.is_within(scope.member, *inner)
@@ -109,6 +118,11 @@ impl Draft<'_> {
             .collect();
         match stack.last() {
             None => self.finish_scope(scope, not_undone),
+            // Read again after a restart, for the operator to retry or skip its top.
+            Some(_) if self.waits_for_operator(scope) => {
+                self.close_with(Record::StackHeld(scope, stack, not_undone));
+                self.close_with(Record::UndoOut(scope, false));
+            }
             Some(top) => {
                 self.undo(scope, top);
                 self.close_with(Record::StackHeld(scope, stack, not_undone));

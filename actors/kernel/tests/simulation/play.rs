@@ -306,6 +306,7 @@ impl Play {
             let ticket = self.shell.ticket();
             let event = match wait {
                 WaitReason::Event(name, _) => Event::Signalled { ticket, id, name, payload: Blob::default(), key: None },
+                WaitReason::RollbackFailed if id.family % 2 == 0 => Event::UndoSkipRequested(ticket, id, operator()),
                 WaitReason::RollbackFailed => Event::UndoRetryRequested(ticket, id, operator()),
                 WaitReason::Poison => Event::ResumeRequested(ticket, id, operator()),
                 WaitReason::Width

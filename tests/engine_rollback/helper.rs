@@ -1,0 +1,149 @@
+//! Ways to drive a rollback that several files share: clients that repeat
+//! themselves after a crash, lives that crash at a given commit, seeded orders.
+
+use std::future::IntoFuture;
+use std::sync::{Mutex, PoisonError};
+
+use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Run, Trouble, World, enumerate};
+use procession::{
+    Cause, Ending, Handle, NotUndone, Procedure, ProcedureError, ProcedureId, ProcedureState, Status, WaitReason,
+};
+
+use crate::support::{Act, Lab, Plan, Planned, Tested, kinds};
+
+/// Seeds of a scenario that asks for every order.
+pub(crate) const SEEDS: u64 = 200;
+
+/// Enumerates the crashes of a client; gives the log of the crash-free run.
+pub(crate) fn enumerate_client(drive: impl AsyncFn(&Lab, &Run) -> Tested) -> Result<(Enumeration, Lab), Trouble> {
+    enumerate_checked(drive, |plain, crashed, crashes| plain.compare(crashed, crashes))
+}
+
+/// Enumerates the crashes of a client, and compares the logs in its own way.
+pub(crate) fn enumerate_checked(
+    drive: impl AsyncFn(&Lab, &Run) -> Tested,
+    check: impl Fn(&Lab, &Lab, usize) -> Tested,
+) -> Result<(Enumeration, Lab), Trouble> {
+    let first: Mutex<Option<Lab>> = Mutex::new(None);
+    let done = enumerate(Lab::default, kinds, drive, &["rows"], |plain, crashed, crashes| {
+        let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
+        first.get_or_insert_with(|| plain.clone());
+        check(plain, crashed, crashes)
+    })?;
+    let lab = first.into_inner().unwrap_or_else(PoisonError::into_inner);
+    Ok((done, lab.unwrap_or_default()))
+}
+
+/// Submits with a key: the same handle after every restart.
+pub(crate) async fn submit<P: Procedure>(run: &Run, procedure: P, key: &str) -> Result<Handle<P>, Trouble> {
+    Ok(run
+        .wait(run.executor.submit(procedure).key(key).into_future())
+        .await??)
+}
+
+/// Tells how a procedure stands when everything is at rest.
+pub(crate) async fn at_rest(run: &Run, id: ProcedureId) -> Result<Status, Trouble> {
+    run.settle().await;
+    Ok(run.executor.status(id).await?)
+}
+
+/// Gives the states of a family by member.
+pub(crate) async fn states(run: &Run, id: ProcedureId) -> Result<Vec<ProcedureState>, Trouble> {
+    let tree = run.executor.tree(id).await?;
+    Ok(tree.iter().map(|status| status.state).collect())
+}
+
+/// Gives what the engine counted: commits of this run.
+pub(crate) async fn commits(run: &Run) -> Result<u64, Trouble> {
+    run.settle().await;
+    Ok(run.executor.snapshot().await?.commits)
+}
+
+/// Gives why a procedure was rolled back.
+pub(crate) fn rolled_back<T>(outcome: Result<T, ProcedureError>) -> Result<(Cause, Vec<NotUndone>), Trouble> {
+    match outcome {
+        Err(ProcedureError::RolledBack { cause, not_undone }) => Ok((cause, not_undone)),
+        Err(other) => Err(format!("it was not rolled back, but {other}").into()),
+        Ok(_) => Err("it succeeded".into()),
+    }
+}
+
+/// Tells whether it waits for an operator, with its rollback failed.
+pub(crate) fn is_parked(status: &Status) -> bool {
+    status.state == ProcedureState::Failed && status.wait == Some(WaitReason::RollbackFailed)
+}
+
+/// Lives one life after the other, each crashing at the commit given for it,
+/// and then one to the end. Gives how many crashed, and what was called.
+pub(crate) fn lives<T>(
+    faults: &[(u64, Fault)],
+    lab: &Lab,
+    drive: impl AsyncFn(&Run) -> Result<T, Trouble>,
+) -> Result<(usize, T), Trouble> {
+    let world = World::new();
+    let mut crashes = 0;
+    for (commit, fault) in faults {
+        let plan = FaultPlan::at(*commit, *fault);
+        match world.run(plan, |builder| kinds(lab, builder), &drive)? {
+            Ended::Crashed => crashes += 1,
+            Ended::Done(given) => return Ok((crashes, given)),
+        }
+    }
+    let given = world.run(FaultPlan::none(), |builder| kinds(lab, builder), &drive)?.done()?;
+    Ok((crashes, given))
+}
+
+/// Submits a plan and gives why it was rolled back.
+pub(crate) async fn fails(run: &Run, plan: &Plan) -> Result<Cause, Trouble> {
+    let handle = submit(run, Planned(plan.clone()), "k").await?;
+    Ok(rolled_back(run.wait(handle.outcome()).await?)?.0)
+}
+
+/// Gives what of a family was executed and undone, in commit order: `3` then `-3`.
+pub(crate) async fn committed(run: &Run, id: ProcedureId) -> Result<Vec<(u32, u32, bool)>, Trouble> {
+    let history = run.executor.history(id).await?;
+    let mut done = Vec::new();
+    for entry in history {
+        match entry.ending {
+            Ending::Undone => done.push((entry.member, entry.visit, true)),
+            Ending::UndoFailed | Ending::UndoSkipped => {}
+            _ => done.push((entry.member, entry.visit, false)),
+        }
+    }
+    Ok(done)
+}
+
+/// Numbers from a seed: the same for the same seed.
+pub(crate) struct Order(u64);
+
+impl Order {
+    /// Begins with a seed.
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// Draws a number below this one.
+    pub(crate) fn below(&mut self, below: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % below
+    }
+
+    /// Lets a body take a drawn number of turns before it does what it does.
+    pub(crate) fn late(&mut self, act: Act) -> Act {
+        let turns = u32::try_from(self.below(12)).unwrap_or(0);
+        Act::Turns(turns, Box::new(act))
+    }
+}
+
+/// Runs a scenario under every seed; the first that fails is named.
+pub(crate) fn under_seeds(scenario: impl Fn(u64) -> Tested) -> Tested {
+    if let Some(seed) = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()) {
+        return scenario(seed);
+    }
+    for seed in 1..=SEEDS {
+        scenario(seed).map_err(|why| format!("seed {seed}: {why}; replay it with SEED={seed} and this test's name"))?;
+    }
+    Ok(())
+}
