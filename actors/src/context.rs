@@ -189,7 +189,10 @@ impl<'a, P: Procedure> StageContext<'a, P> {
                 space.len(),
                 key.len()
             );
-            return Err(CodecError { what: "the value cannot be stored under this name and key", why });
+            return Err(CodecError {
+                what: "the value cannot be stored under this name and key",
+                why,
+            });
         }
         let value = codec::encode_user(value)?;
         self.write(space, key, Some(value.as_slice().to_vec()));

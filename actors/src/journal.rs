@@ -47,7 +47,8 @@ pub(crate) struct Appended(pub(crate) Result<Receipt, AppendError>);
 
 /// The journal's actor. It alone keeps the store alive.
 pub(crate) struct Journal {
-    store: Arc<dyn JournalStore>,
+    /// None once it was given up.
+    store: Option<Arc<dyn JournalStore>>,
     owner: Recipient<Appended>,
     poisoned: Option<AppendError>,
 }
@@ -55,7 +56,7 @@ pub(crate) struct Journal {
 impl Journal {
     pub(crate) fn new(store: Arc<dyn JournalStore>, owner: Recipient<Appended>) -> Self {
         Self {
-            store,
+            store: Some(store),
             owner,
             poisoned: None,
         }
@@ -74,13 +75,14 @@ impl Handler<Append> for Journal {
     type Result = ();
 
     fn handle(&mut self, Append(batch): Append, ctx: &mut Self::Context) {
-        let store = Arc::clone(&self.store);
+        let store = self.store.clone();
         let owner = self.owner.clone();
         let poisoned = self.poisoned.clone();
         let write = async move {
-            let result = match poisoned {
-                Some(cause) => Err(cause),
-                None => store.append(batch).await,
+            let result = match (poisoned, store) {
+                (Some(cause), _) => Err(cause),
+                (None, Some(store)) => store.append(batch).await,
+                (None, None) => Err(AppendError::Failed("the journal was closed".to_owned())),
             };
             let failed = result.as_ref().err().cloned();
             deliver(&owner, Appended(result)).await;
@@ -97,17 +99,19 @@ impl Handler<Append> for Journal {
 }
 
 impl Handler<Release> for Journal {
-    type Result = ();
+    type Result = ResponseActFuture<Self, ()>;
 
-    fn handle(&mut self, Release(epoch): Release, ctx: &mut Self::Context) {
-        let store = Arc::clone(&self.store);
-        let release = async move { store.release(epoch).await };
-        ctx.wait(release.into_actor(self).map(|released, _, ctx| {
-            if let Err(cause) = released {
+    fn handle(&mut self, Release(epoch): Release, _: &mut Self::Context) -> Self::Result {
+        let store = self.store.take();
+        let release = async move {
+            let Some(store) = store else { return };
+            if let Err(cause) = store.release(epoch).await {
                 tracing::warn!(%cause, "the store was not released in order");
             }
-            ctx.stop();
-        }));
+            // The last owner closes it here, before anybody is told.
+            drop(store);
+        };
+        Box::pin(release.into_actor(self).map(|(), _, ctx| ctx.stop()))
     }
 }
 

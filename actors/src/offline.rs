@@ -25,7 +25,10 @@ impl Offline {
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         if !FjallStore::exists(directory) {
             let place = directory.display().to_string();
-            return Err(StoreError::Io { place, why: "there is no journal in it".to_owned() });
+            return Err(StoreError::Io {
+                place,
+                why: "there is no journal in it".to_owned(),
+            });
         }
         let store: Arc<dyn JournalStore> = Arc::new(FjallStore::open(directory, SyncMode::Data)?);
         let reader = Reader::new(&store);

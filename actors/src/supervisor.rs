@@ -18,7 +18,7 @@ mod timer;
 pub(crate) mod workers;
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use actix::prelude::*;
 use procession_kernel::{
@@ -103,6 +103,8 @@ pub struct Supervisor {
     evicting: bool,
     drain: Option<drain::Draining>,
     poisoned: Option<String>,
+    /// The same, for those who find out that they will get no answer.
+    failure: Arc<OnceLock<String>>,
     stopped: bool,
 }
 
@@ -153,6 +155,7 @@ impl Supervisor {
             evicting: false,
             drain: None,
             poisoned: None,
+            failure: Arc::default(),
             stopped: false,
         }
     }
@@ -265,6 +268,7 @@ impl Supervisor {
         };
         self.commits.durable = receipt.seq();
         // Commit, then publish, then reply.
+        self.changes.reached(receipt.seq());
         for change in &changes {
             self.changes.publish(change);
         }
@@ -306,6 +310,7 @@ impl Supervisor {
     fn poison(&mut self, why: String) {
         if self.poisoned.is_none() {
             tracing::error!(why, "the engine takes no more commits");
+            self.failure.set(why.clone()).ok();
             self.poisoned = Some(why);
         }
     }

@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use procession_actors::journal::Space;
-use procession_actors::journal::store::Entries;
 use procession_actors::journal::memory::{Fault, FaultPlan};
+use procession_actors::journal::store::Entries;
 use procession_actors::view::ListFilter;
 use procession_kernel::{Key, ProcedureState};
 

@@ -3,10 +3,12 @@
 
 mod command;
 mod conflicts;
+mod crashes;
 mod errors;
 mod fan_out;
 mod input;
 mod kills;
+mod lab;
 mod moves;
 mod reshaping;
 mod twelve;

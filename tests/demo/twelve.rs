@@ -17,11 +17,11 @@ const ROWS: usize = 90;
 const LOAD: [(&str, &str); 2] = [("load_tablet", "Prepare"), ("load_tablet", "Open")];
 const UNLOAD: [(&str, &str); 2] = [("unload_tablet", "Prepare"), ("unload_tablet", "Close")];
 
-/// A procedure in the furnished world: how it is made, and where it may fail.
-struct Case {
-    make: fn(Lot) -> Action,
-    stages: Vec<(&'static str, &'static str)>,
-    then: fn(&mut World),
+/// A procedure in the furnished world: how it is made, where it may fail, and what it changes.
+pub(crate) struct Case {
+    pub(crate) make: fn(Lot) -> Action,
+    pub(crate) stages: Vec<(&'static str, &'static str)>,
+    pub(crate) then: fn(&mut World),
 }
 
 fn first() -> Target {
@@ -44,7 +44,7 @@ fn stages(
         .collect()
 }
 
-fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<Case> {
     let fan = ["Prepare", "Begin", "Finish"];
     let shape = ["Prepare", "Write", "Commit", "Finish"];
     let mut update = stages("update_table", &fan, &[UNLOAD, LOAD]);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use procession::demo::faults::Lot;
@@ -20,7 +21,7 @@ use crate::Outcome;
 
 /// A world: its directory, its engine, and what must be in it.
 pub(crate) struct World {
-    directory: TempDir,
+    directory: Rc<TempDir>,
     pub(crate) master: Master,
     pub(crate) executor: Executor,
     pub(crate) expected: Expected,
@@ -40,25 +41,34 @@ where
     F: Future<Output = Outcome>,
 {
     actix_rt::System::new().block_on(async {
-        let directory = tempfile::tempdir()?;
-        let text: String = (0..rows).map(|number| format!("{number:06};row {number}\n")).collect();
-        let master = Master::open(directory.path(), servers, Input::of(&text))?;
+        let directory = Rc::new(tempfile::tempdir()?);
+        let master = Master::open(directory.path(), servers, numbered(rows))?;
         let executor = master
             .register(Executor::builder(journal_of(directory.path())))
             .start()
             .await?;
-        let world = World {
+        test(World::of(directory, master, executor)).await
+    })
+}
+
+/// Makes so many rows.
+pub(crate) fn numbered(rows: usize) -> Input {
+    let text: String = (0..rows).map(|number| format!("{number:06};row {number}\n")).collect();
+    Input::of(&text)
+}
+
+impl World {
+    /// Looks at a world whose engine runs.
+    pub(crate) fn of(directory: Rc<TempDir>, master: Master, executor: Executor) -> Self {
+        World {
             directory,
             master,
             executor,
             expected: Expected::default(),
             keys: 0.into(),
-        };
-        test(world).await
-    })
-}
+        }
+    }
 
-impl World {
     pub(crate) fn root(&self) -> &Path {
         self.directory.path()
     }

@@ -69,6 +69,8 @@ pub enum UndoAct {
     FailUntil(String),
     /// Takes from the row of this name.
     Add(String, i64),
+    /// Waits, in its body, until the lab opens this gate.
+    Held(String),
     /// Takes from the row of this name, if the stage is the last that the value holds.
     AddIfOwn(String, i64),
 }
@@ -365,6 +367,10 @@ macro_rules! kind_of_plan {
                     Some(UndoAct::Fail(times)) if attempt <= *times => Err(StageError::retry("the undo fails")),
                     Some(UndoAct::Panic(times)) if attempt <= *times => panic!("the undo panics"),
                     Some(UndoAct::FailUntil(gate)) if !lab.is_open(gate) => Err(StageError::retry("the fault is there")),
+                    Some(UndoAct::Held(gate)) => {
+                        lab.gate(gate).await;
+                        Ok(())
+                    }
                     Some(UndoAct::AddIfOwn(..)) if !is_own => Ok(()),
                     Some(UndoAct::Add(row, amount) | UndoAct::AddIfOwn(row, amount)) => {
                         let before = cx.get::<i64>("rows", row).await?.unwrap_or(0);
@@ -480,7 +486,10 @@ where
                 for child in cx.children() {
                     let output = child.output::<i64>()?;
                     let cause = child.cause.as_ref().map(|cause| cause.text.clone());
-                    lab.note(format!("{name}{stage} saw {} {} {output:?} {cause:?}", child.id.member, child.state));
+                    lab.note(format!(
+                        "{name}{stage} saw {} {} {output:?} {cause:?}",
+                        child.id.member, child.state
+                    ));
                 }
                 *then
             }

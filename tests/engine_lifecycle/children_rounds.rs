@@ -47,9 +47,20 @@ fn two_rounds() -> Plan {
         }
     };
     let first = vec![child("a", 10, Some("b ended")), child("b", 20, None)];
-    let second = vec![child("c", 30, Some("d ended")), child("d", 40, Some("e ended")), child("e", 50, None)];
+    let second = vec![
+        child("c", 30, Some("d ended")),
+        child("d", 40, Some("e ended")),
+        child("e", 50, None),
+    ];
     let round = |children| Act::Spawn(children, JoinPolicy::AllSucceeded, 0);
-    plan("r", [round(first), Act::See(Box::new(round(second))), Act::See(Box::new(Act::Done(1)))])
+    plan(
+        "r",
+        [
+            round(first),
+            Act::See(Box::new(round(second))),
+            Act::See(Box::new(Act::Done(1))),
+        ],
+    )
 }
 
 #[test]
@@ -91,11 +102,15 @@ fn e_022_a_parent_does_not_run_early() -> Tested {
     let child = ProcedureId::new(1, 1);
     let (world, lab) = (World::new(), Lab::default());
     for _ in 0..3 {
-        world.run(FaultPlan::none(), |builder| kinds(&lab, builder), async |run| {
-            submit(run, Planned(root.clone()), "k").await?;
-            at_rest(run, child).await?;
-            crash::<Tested>(run).await
-        })?;
+        world.run(
+            FaultPlan::none(),
+            |builder| kinds(&lab, builder),
+            async |run| {
+                submit(run, Planned(root.clone()), "k").await?;
+                at_rest(run, child).await?;
+                crash::<Tested>(run).await
+            },
+        )?;
         assert_eq!(lab.line(), "r1 c1");
     }
     live_in(&world, &lab, async |run| {

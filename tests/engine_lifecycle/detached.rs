@@ -26,8 +26,16 @@ fn e_020_a_detached_child_is_left_alone() -> Tested {
         assert_eq!(history.iter().map(|entry| entry.stands).collect::<Vec<_>>(), [true]);
         Ok(())
     })?;
-    let of_root: Vec<String> = lab.calls().iter().map(|call| call.short()).filter(|call| call.starts_with('r')).collect();
-    assert_eq!((of_root.join(" ").as_str(), lab.count("D1"), lab.count("D1'")), ("r1 r2 r2' r1'", 1, 0));
+    let of_root: Vec<String> = lab
+        .calls()
+        .iter()
+        .map(|call| call.short())
+        .filter(|call| call.starts_with('r'))
+        .collect();
+    assert_eq!(
+        (of_root.join(" ").as_str(), lab.count("D1"), lab.count("D1'")),
+        ("r1 r2 r2' r1'", 1, 0)
+    );
     let (done, _) = enumerate_plan(&root())?;
     assert_eq!(done.commits, 6);
     Ok(())

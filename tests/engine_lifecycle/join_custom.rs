@@ -27,6 +27,7 @@ fn ran(is_rule: bool) {
 struct Ruled {
     fails: usize,
     rounds: u32,
+    width: u32,
 }
 
 impl Procedure for Ruled {
@@ -52,9 +53,13 @@ impl Procedure for Ruled {
         if stage > self.rounds {
             return Ok(Step::Done(stage));
         }
-        let mut children = Children::new().join(JoinPolicy::Custom);
+        let mut children = Children::new().join(JoinPolicy::Custom).width(self.width);
         for (place, name) in ["a", "b", "c"].into_iter().enumerate() {
-            let child = if place == self.fails { failing(name, 1) } else { chain(name, 1) };
+            let child = if place == self.fails {
+                failing(name, 1)
+            } else {
+                chain(name, 1)
+            };
             children = children.and(&Planned(child))?;
         }
         Ok(Step::Spawn {
@@ -77,14 +82,18 @@ impl Procedure for Ruled {
     }
 }
 
+fn ruled(fails: usize, rounds: u32, width: u32) -> Ruled {
+    Ruled { fails, rounds, width }
+}
+
 fn set_up(lab: &Lab, builder: Builder) -> Builder {
     kinds(lab, builder).register::<Ruled>(lab.clone())
 }
 
-async fn ended(run: &Run, fails: usize, rounds: u32) -> Tested {
-    let handle = submit(run, Ruled { fails, rounds }, "k").await?;
-    assert_eq!(run.wait(handle.outcome()).await??, rounds + 1);
-    for member in 1..=3 * rounds {
+async fn ended(run: &Run, ruled: Ruled) -> Tested {
+    let handle = submit(run, ruled.clone(), "k").await?;
+    assert_eq!(run.wait(handle.outcome()).await??, ruled.rounds + 1);
+    for member in 1..=3 * ruled.rounds {
         let child = procession::ProcedureId::new(handle.id().family, member);
         run.wait(run.executor.outcome(child)).await??;
     }
@@ -93,7 +102,7 @@ async fn ended(run: &Run, fails: usize, rounds: u32) -> Tested {
 
 #[test]
 fn e_019_the_users_own_rule() -> Tested {
-    let drive = async |_: &Lab, run: &Run| ended(run, 0, 1).await;
+    let drive = async |_: &Lab, run: &Run| ended(run, ruled(0, 1, 0)).await;
     let (_, lab) = enumerate_in(Lab::default, set_up, drive)?;
     let undone: Vec<String> = lab.calls().iter().filter(|call| call.undo).map(Call::short).collect();
     assert_eq!((undone, lab.count("r2")), (vec!["a1'".to_owned()], 1));
@@ -103,7 +112,7 @@ fn e_019_the_users_own_rule() -> Tested {
 /// A ruling on one round is none on the next.
 #[test]
 fn e_019_the_users_own_rule_round_after_round() -> Tested {
-    let drive = async |_: &Lab, run: &Run| ended(run, 9, 2).await;
+    let drive = async |_: &Lab, run: &Run| ended(run, ruled(9, 2, 0)).await;
     let (_, lab) = enumerate_in(Lab::default, set_up, drive)?;
     assert_eq!((lab.count("a1"), lab.count("r2"), lab.count("r3")), (2, 1, 1));
     Ok(())
@@ -117,7 +126,7 @@ fn e_019_the_users_own_rule_with_a_restart_before_every_end() -> Tested {
         let life = world.run(
             plan,
             |builder| set_up(&lab, builder),
-            async |run| ended(run, 0, 1).await,
+            async |run| ended(run, ruled(0, 1, 1)).await,
         )?;
         if matches!(life, Ended::Done(())) {
             break;
@@ -140,13 +149,16 @@ fn e_019_the_users_own_rule_never_runs_on_the_supervisors_thread() -> Tested {
         .run(FaultPlan::none(), threads, async |run| {
             // The next to read the clock is the supervisor, for its decision on this.
             *supervisor.lock().map_err(|_| "the clock panicked")? = None;
-            let handle = run.executor.submit(Ruled { fails: 0, rounds: 1 }).await?;
+            let handle = run.executor.submit(ruled(0, 1, 0)).await?;
             let supervisor = *supervisor.lock().map_err(|_| "the clock panicked")?;
             assert_eq!(handle.await?, 2);
             run.executor.drain(Duration::from_secs(60)).await?;
             let ran = RAN_ON.lock().unwrap_or_else(PoisonError::into_inner).clone();
             // The other tests' engines live on their own threads, the supervisor with the rest.
-            let here: Vec<_> = ran.iter().filter(|(thread, _)| *thread != home && Some(*thread) != supervisor).collect();
+            let here: Vec<_> = ran
+                .iter()
+                .filter(|(thread, _)| *thread != home && Some(*thread) != supervisor)
+                .collect();
             assert!(here.iter().any(|(_, is_rule)| *is_rule));
             assert!(supervisor.is_some_and(|thread| thread != home));
             assert!(ran.iter().all(|(thread, _)| Some(*thread) != supervisor));

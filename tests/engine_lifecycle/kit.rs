@@ -34,7 +34,9 @@ pub(crate) fn enumerate_client(drive: impl AsyncFn(&Lab, &Run) -> Tested) -> Res
 
 /// Submits with a key: the same handle after every restart.
 pub(crate) async fn submit<P: Procedure>(run: &Run, procedure: P, key: &str) -> Result<Handle<P>, Trouble> {
-    Ok(run.wait(run.executor.submit(procedure).key(key).into_future()).await??)
+    Ok(run
+        .wait(run.executor.submit(procedure).key(key).into_future())
+        .await??)
 }
 
 /// Tells how a procedure stands when everything is at rest; none once its result has gone.
@@ -115,7 +117,8 @@ impl Changes {
             watcher
         })
         .recipient();
-        run.wait(run.executor.supervisor().send(Subscribe(recipient))).await???;
+        run.wait(run.executor.supervisor().send(Subscribe(recipient)))
+            .await???;
         Ok(changes)
     }
 

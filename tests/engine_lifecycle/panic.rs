@@ -51,7 +51,9 @@ fn e_006_a_failed_attempt_leaves_no_trace_in_the_value() -> Tested {
         let handle = submit(run, Faulty { n: 0 }, "k").await?;
         assert_eq!(run.wait(handle.outcome()).await??, 0);
         let history = run.executor.history(handle.id()).await?;
-        let attempts = history.iter().map(|entry| (entry.visit, entry.attempt, entry.ending, entry.error.clone()));
+        let attempts = history
+            .iter()
+            .map(|entry| (entry.visit, entry.attempt, entry.ending, entry.error.clone()));
         let attempts: Vec<_> = attempts.collect();
         let expected = [
             (0, 1, Ending::Retry, Some("not yet".to_owned())),
@@ -61,7 +63,11 @@ fn e_006_a_failed_attempt_leaves_no_trace_in_the_value() -> Tested {
         assert_eq!(attempts, expected);
         Ok(())
     };
-    let (done, lab) = enumerate_in(Lab::default, |lab, builder| builder.register::<Faulty>(lab.clone()), drive)?;
+    let (done, lab) = enumerate_in(
+        Lab::default,
+        |lab, builder| builder.register::<Faulty>(lab.clone()),
+        drive,
+    )?;
     assert_eq!(done.commits, 6);
     let calls: Vec<_> = lab.calls().into_iter().map(|call| (call.attempt, call.value)).collect();
     assert_eq!(calls, [(1, vec![0]), (2, vec![0]), (3, vec![0])]);

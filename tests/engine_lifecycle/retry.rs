@@ -13,25 +13,38 @@ fn restless() -> Plan {
 }
 
 fn twice_each() -> Plan {
-    plan("q", [Act::Retry(2, Box::new(Act::Next)), Act::Retry(2, Box::new(Act::Done(7)))])
+    plan(
+        "q",
+        [
+            Act::Retry(2, Box::new(Act::Next)),
+            Act::Retry(2, Box::new(Act::Done(7))),
+        ],
+    )
 }
 
 #[test]
 fn e_010_the_retry_budget_survives_restarts() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
-    world.run(FaultPlan::none(), |builder| kinds(&lab, builder), async |run| {
-        submit(run, Patient(restless()), "p").await?;
-        submit(run, Planned(twice_each()), "q").await?;
-        run.pass(Duration::from_secs(2)).await;
-        crash::<Tested>(run).await
-    })?;
+    world.run(
+        FaultPlan::none(),
+        |builder| kinds(&lab, builder),
+        async |run| {
+            submit(run, Patient(restless()), "p").await?;
+            submit(run, Planned(twice_each()), "q").await?;
+            run.pass(Duration::from_secs(2)).await;
+            crash::<Tested>(run).await
+        },
+    )?;
     live_in(&world, &lab, async |run| {
         let second = submit(run, Planned(twice_each()), "q").await?;
         assert_eq!(run.wait(second.outcome()).await??, 7);
         let first = submit(run, Patient(restless()), "p").await?;
         match run.wait(first.outcome()).await? {
             Err(ProcedureError::RolledBack { cause, .. }) => {
-                assert_eq!((cause.kind, cause.text.as_str()), (CauseKind::AttemptsExhausted, "attempt 5"));
+                assert_eq!(
+                    (cause.kind, cause.text.as_str()),
+                    (CauseKind::AttemptsExhausted, "attempt 5")
+                );
             }
             other => return Err(format!("{other:?}").into()),
         }
@@ -53,7 +66,10 @@ fn e_010_each_attempt_and_each_backoff_is_a_commit() -> Tested {
     assert_eq!((done.commits, lab.line().as_str()), (11, "q1 q1 q1 q2 q2 q2"));
     let (done, lab) = enumerate_client(async |_, run| {
         // How it ends is compared by the final world.
-        end(run, Patient(restless()), "p").await?.err().ok_or("it did not fail")?;
+        end(run, Patient(restless()), "p")
+            .await?
+            .err()
+            .ok_or("it did not fail")?;
         Ok(())
     })?;
     assert_eq!((done.commits, lab.line().as_str()), (11, "p1 p1 p1 p1 p1 p1'"));

@@ -22,7 +22,8 @@ async fn drive(lab: &Lab, run: &Run, early: bool) -> Tested {
         assert!(status.ended.is_some() || status.state == ProcedureState::WaitingTimeout);
     }
     if at_rest(run, handle.id()).await?.ended.is_none() {
-        run.wait(run.executor.signal(handle.id(), "go", &5_i64, Some("s"))).await??;
+        run.wait(run.executor.signal(handle.id(), "go", &5_i64, Some("s")))
+            .await??;
     }
     lab.open("gate");
     assert_eq!(run.wait(handle.outcome()).await??, 5);
@@ -47,7 +48,10 @@ fn e_009_a_signal_before_its_wait() -> Tested {
     })?;
     // Submit, signal, stage 1, the Wait that consumes at once, Done.
     let runnable = ProcedureState::Runnable;
-    assert_eq!(states, [runnable, runnable, runnable, runnable, ProcedureState::Success]);
+    assert_eq!(
+        states,
+        [runnable, runnable, runnable, runnable, ProcedureState::Success]
+    );
     let (done, lab) = enumerate_client(async |lab, run| drive(lab, run, true).await)?;
     assert_eq!((done.commits, lab.line().as_str()), (5, "a1 a2 a3"));
     Ok(())

@@ -25,7 +25,11 @@ fn e_021_too_many_children_are_refused() -> Tested {
     let drive = async |_: &Lab, run: &Run| {
         let (cause, family) = failed(run, &root).await?;
         assert_eq!(cause.kind, CauseKind::OverBound);
-        assert!(cause.text.contains("101") && cause.text.contains("100"), "{}", cause.text);
+        assert!(
+            cause.text.contains("101") && cause.text.contains("100"),
+            "{}",
+            cause.text
+        );
         assert_eq!(family.len(), 1);
         Ok(())
     };

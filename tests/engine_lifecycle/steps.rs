@@ -60,7 +60,11 @@ fn counted(lab: &Lab) -> Vec<(u32, Vec<u32>)> {
 
 #[test]
 fn e_005_yield_persists_nothing() -> Tested {
-    let (done, lab) = enumerate_in(Lab::default, |lab, builder| builder.register::<Counting>(lab.clone()), ended)?;
+    let (done, lab) = enumerate_in(
+        Lab::default,
+        |lab, builder| builder.register::<Counting>(lab.clone()),
+        ended,
+    )?;
     assert_eq!(done.commits, 2);
     assert_eq!(counted(&lab), vec![(1, vec![1]); 4]);
     Ok(())
@@ -83,5 +87,7 @@ fn e_005_a_crash_between_yields_changes_nothing() -> Tested {
     assert_eq!(second.done()?, 1);
     assert_eq!(counted(&lab), vec![(1, vec![1]); 4]);
     // The world is the same one, so that the result is still there.
-    live_in(&world, &lab, async |run| Ok(assert_eq!(run.executor.snapshot().await?.live_families, 0)))
+    live_in(&world, &lab, async |run| {
+        Ok(assert_eq!(run.executor.snapshot().await?.live_families, 0))
+    })
 }

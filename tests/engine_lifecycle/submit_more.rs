@@ -12,7 +12,9 @@ async fn batch(run: &Run) -> Result<Vec<ProcedureId>, Trouble> {
     for name in ["A", "B", "C"] {
         submits.push(Submit::new(&Planned(chain(name, 3)))?.key(name));
     }
-    let ids = run.wait(run.executor.supervisor().send(SubmitBatch(submits))).await???;
+    let ids = run
+        .wait(run.executor.supervisor().send(SubmitBatch(submits)))
+        .await???;
     for id in &ids {
         run.wait(run.executor.outcome(*id)).await??;
     }

@@ -15,13 +15,17 @@ const MINUTE: Duration = Duration::from_secs(60);
 fn slept(down: Duration) -> Result<(Timestamp, u64), Trouble> {
     let (world, lab) = (World::new(), Lab::default());
     let sleeper = plan("a", [Act::SleepUntil(3_600_000), Act::Done(7)]);
-    world.run(FaultPlan::none(), |builder| kinds(&lab, builder), async |run| {
-        let handle = submit(run, Planned(sleeper.clone()), "k").await?;
-        assert_eq!(at_rest(run, handle.id()).await?.state, ProcedureState::WaitingTimeout);
-        run.pass(MINUTE * 30).await;
-        assert_eq!(run.executor.snapshot().await?.commits, 2);
-        crash::<Tested>(run).await
-    })?;
+    world.run(
+        FaultPlan::none(),
+        |builder| kinds(&lab, builder),
+        async |run| {
+            let handle = submit(run, Planned(sleeper.clone()), "k").await?;
+            assert_eq!(at_rest(run, handle.id()).await?.state, ProcedureState::WaitingTimeout);
+            run.pass(MINUTE * 30).await;
+            assert_eq!(run.executor.snapshot().await?.commits, 2);
+            crash::<Tested>(run).await
+        },
+    )?;
     world.clock.advance(down);
     live_in(&world, &lab, async |run| {
         let handle = submit(run, Planned(sleeper.clone()), "k").await?;
@@ -44,14 +48,24 @@ fn e_008_sleep_is_durable_and_absolute() -> Tested {
 }
 
 fn parked(name: &str) -> Plan {
-    plan(name, [Act::Wait("go".into(), None), Act::Held("gate".into(), Box::new(Act::DoneSignal))])
+    plan(
+        name,
+        [
+            Act::Wait("go".into(), None),
+            Act::Held("gate".into(), Box::new(Act::DoneSignal)),
+        ],
+    )
 }
 
 async fn park(run: &Run, count: usize) -> Result<Vec<ProcedureId>, Trouble> {
     let names: Vec<String> = (0..count).map(|number| format!("w{number}")).collect();
-    let submits = names.iter().map(|name| Ok(Submit::new(&Planned(parked(name)))?.key(name.as_str())));
+    let submits = names
+        .iter()
+        .map(|name| Ok(Submit::new(&Planned(parked(name)))?.key(name.as_str())));
     let submits = submits.collect::<Result<Vec<_>, Trouble>>()?;
-    Ok(run.wait(run.executor.supervisor().send(SubmitBatch(submits))).await???)
+    Ok(run
+        .wait(run.executor.supervisor().send(SubmitBatch(submits)))
+        .await???)
 }
 
 #[test]

@@ -23,7 +23,12 @@ impl Seen {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
         all.extend(lab.calls().iter().map(|call| format!("call {}", call.short())));
         // The start's own commit has the number 1 and is not counted.
-        all.extend(changes.all().iter().map(|change| format!("change {}", change.seq.0 - 1)));
+        all.extend(
+            changes
+                .all()
+                .iter()
+                .map(|change| format!("change {}", change.seq.0 - 1)),
+        );
         all.sort();
         all
     }
@@ -97,7 +102,10 @@ fn clients(executor: &Executor, seen: &Seen, changes: &Changes) -> Vec<tokio::ta
         }
         executor.status(child).await.map_err(|error| error.to_string())?;
         seen.note("read c");
-        executor.signal(child, "go", &1_i64, None).await.map_err(|error| error.to_string())?;
+        executor
+            .signal(child, "go", &1_i64, None)
+            .await
+            .map_err(|error| error.to_string())?;
         seen.note("answer go");
         Ok(())
     });
@@ -125,7 +133,11 @@ fn questions(executor: &Executor, answered: &Seen) -> Vec<tokio::task::JoinHandl
         ask!("limits", |executor| executor.limits()),
         ask!("snapshot", |executor| executor.snapshot()),
         ask!("unknown", |executor| executor.status(ProcedureId::root(99))),
-        ask!("abort", |executor| executor.abort(ProcedureId::root(99), "me", "a test")),
+        ask!("abort", |executor| executor.abort(
+            ProcedureId::root(99),
+            "me",
+            "a test"
+        )),
     ]
 }
 
@@ -138,7 +150,11 @@ async fn withheld(run: &Run, lab: &Lab, commit: u64) -> Tested {
     assert_eq!(seen.all(lab, &changes), expected_before(commit), "commit {commit}");
     let questions = questions(&run.executor, &answered);
     run.settle().await;
-    assert_eq!(answered.all(&Lab::default(), &Changes::default()), Vec::<String>::new(), "commit {commit}");
+    assert_eq!(
+        answered.all(&Lab::default(), &Changes::default()),
+        Vec::<String>::new(),
+        "commit {commit}"
+    );
     assert_eq!(seen.all(lab, &changes), expected_before(commit), "commit {commit}");
     run.store.release_receipts();
     for client in clients {
@@ -160,7 +176,11 @@ fn e_003_nothing_is_seen_before_its_receipt() -> Tested {
         let lab = Lab::default();
         let plan = FaultPlan::at(commit, Fault::Withhold);
         World::new()
-            .run(plan, |builder| set_up(&lab, builder), async |run| withheld(run, &lab, commit).await)?
+            .run(
+                plan,
+                |builder| set_up(&lab, builder),
+                async |run| withheld(run, &lab, commit).await,
+            )?
             .done()?;
     }
     Ok(())

@@ -9,7 +9,9 @@ use procession::{AskError, Handle, Procedure, ProcedureId, ProcedureState, WaitR
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, kinds, live, live_in, plan};
 
 async fn submit<P: Procedure>(run: &Run, procedure: P, key: &str) -> Result<Handle<P>, Trouble> {
-    Ok(run.wait(run.executor.submit(procedure).key(key).into_future()).await??)
+    Ok(run
+        .wait(run.executor.submit(procedure).key(key).into_future())
+        .await??)
 }
 
 fn seen(act: Act) -> Act {
@@ -32,7 +34,14 @@ async fn send(run: &Run, id: ProcedureId, name: &str, payload: i64, key: &str) -
 /// Waits at most 10 s for `go`; whoever was too late sees it with the next wait.
 fn race() -> Plan {
     let once_more = Act::Held("in flight".to_owned(), Box::new(wait("go")));
-    plan("r", [Act::Wait("go".to_owned(), Some(10_000)), seen(once_more), seen(Act::Done(1))])
+    plan(
+        "r",
+        [
+            Act::Wait("go".to_owned(), Some(10_000)),
+            seen(once_more),
+            seen(Act::Done(1)),
+        ],
+    )
 }
 
 /// What moves first, the clock or the sender, and how many turns lie between.
@@ -84,7 +93,10 @@ fn e_078_event_against_time() -> Tested {
                 assert_eq!(lab.noted()[1], cause, "{first:?}, {turns}");
                 if cause == "r2 saw 7" {
                     // Time lost: nothing is left of it, and the next wait goes on.
-                    assert_eq!(run.executor.status(id).await?.wait, Some(WaitReason::Event("go".into(), None)));
+                    assert_eq!(
+                        run.executor.status(id).await?.wait,
+                        Some(WaitReason::Event("go".into(), None))
+                    );
                     assert_eq!(lab.noted().len(), 2);
                 } else {
                     // The signal lost: the next wait takes it.
@@ -97,7 +109,10 @@ fn e_078_event_against_time() -> Tested {
         }
     }
     for expected in ["r2 saw 7", "r2 saw no signal"] {
-        assert!(causes.iter().any(|cause| cause == expected), "the seeds never let the other win");
+        assert!(
+            causes.iter().any(|cause| cause == expected),
+            "the seeds never let the other win"
+        );
     }
     assert_eq!(causes.len(), 200);
     Ok(())
@@ -105,7 +120,14 @@ fn e_078_event_against_time() -> Tested {
 
 /// Sleeps while signals come, waits for a, a, b, a, a, and notes what each wait brought.
 fn listener() -> Plan {
-    let waits = [wait("a"), seen(wait("a")), seen(wait("b")), seen(wait("a")), seen(wait("a")), seen(Act::Done(1))];
+    let waits = [
+        wait("a"),
+        seen(wait("a")),
+        seen(wait("b")),
+        seen(wait("a")),
+        seen(wait("a")),
+        seen(Act::Done(1)),
+    ];
     plan("p", [vec![Act::Sleep(1_000)], waits.to_vec()].concat())
 }
 
@@ -145,7 +167,11 @@ fn e_079_order_name_and_number_with_a_restart_after_each_commit() -> Tested {
     for lives in 1.. {
         // Each life commits once besides its start, and dies.
         let plan = FaultPlan::at(1, Fault::CrashAfter);
-        if let Ended::Done(()) = world.run(plan, |builder| kinds(&lab, builder), async |run| listen(&lab, run).await)? {
+        if let Ended::Done(()) = world.run(
+            plan,
+            |builder| kinds(&lab, builder),
+            async |run| listen(&lab, run).await,
+        )? {
             assert_eq!(lives, 13);
             break;
         }
@@ -159,7 +185,14 @@ fn e_079_order_name_and_number_with_a_restart_after_each_commit() -> Tested {
 #[test]
 fn e_080_a_signal_is_durable_before_its_answer() -> Tested {
     let drive = async |lab: &Lab, run: &Run| {
-        let waiter = plan("w", [wait("go"), seen(Act::Held("kept".to_owned(), Box::new(wait("go")))), seen(Act::Done(1))]);
+        let waiter = plan(
+            "w",
+            [
+                wait("go"),
+                seen(Act::Held("kept".to_owned(), Box::new(wait("go")))),
+                seen(Act::Done(1)),
+            ],
+        );
         let handle = submit(run, Planned(waiter), "w").await?;
         let first = send(run, handle.id(), "go", 7, "s").await?;
         if !lab.is_open("kept") {
@@ -195,10 +228,16 @@ fn e_080_unknown_and_finished_receivers_are_refused_by_name() -> Tested {
         run.wait(handle.outcome()).await??;
         let commits = run.executor.snapshot().await?.commits;
         let finished = run.executor.signal(handle.id(), "go", &1_i64, None).await;
-        assert!(matches!(&finished, Err(AskError::Finished(id)) if *id == handle.id()), "{finished:?}");
+        assert!(
+            matches!(&finished, Err(AskError::Finished(id)) if *id == handle.id()),
+            "{finished:?}"
+        );
         let nobody = ProcedureId::new(handle.id().family + 1, 0);
         let unknown = run.executor.signal(nobody, "go", &1_i64, None).await;
-        assert!(matches!(&unknown, Err(AskError::Unknown(id)) if *id == nobody), "{unknown:?}");
+        assert!(
+            matches!(&unknown, Err(AskError::Unknown(id)) if *id == nobody),
+            "{unknown:?}"
+        );
         for (refused, id) in [(finished, handle.id()), (unknown, nobody)] {
             let text = refused.err().map(|error| error.to_string()).unwrap_or_default();
             assert!(text.contains(&id.to_string()), "{text}");

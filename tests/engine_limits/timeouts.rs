@@ -23,7 +23,9 @@ async fn times_out(run: &Run, handle: &Handle<Planned>) -> Tested {
 }
 
 async fn submit(run: &Run, procedure: &Plan) -> Result<Handle<Planned>, Trouble> {
-    Ok(run.wait(run.executor.submit(Planned(procedure.clone())).key("p").into_future()).await??)
+    Ok(run
+        .wait(run.executor.submit(Planned(procedure.clone())).key("p").into_future())
+        .await??)
 }
 
 fn waiting() -> Plan {

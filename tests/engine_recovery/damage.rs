@@ -34,7 +34,11 @@ fn log(place: &Path) -> std::path::PathBuf {
 /// Writes the log with this many bytes of its beginning once more at its end: a write that was cut short.
 fn tear(place: &Path, bytes: usize) -> Tested {
     let mut log_bytes = fs::read(log(place))?;
-    let end = log_bytes.iter().rposition(|byte| *byte != 0).ok_or("the log is empty")? + 1;
+    let end = log_bytes
+        .iter()
+        .rposition(|byte| *byte != 0)
+        .ok_or("the log is empty")?
+        + 1;
     let torn: Vec<u8> = log_bytes.iter().take(bytes).copied().collect();
     for (to, from) in log_bytes.iter_mut().skip(end).zip(torn) {
         *to = from;
@@ -48,7 +52,11 @@ fn whole(place: &Path, known: &[(u64, ProcedureId)]) -> Tested {
     actix_rt::System::new().block_on(async {
         let executor = kinds(&Lab::default(), Executor::builder(place)).start().await?;
         for (number, id) in known {
-            let handle = executor.submit(work(*number)).key(number.to_string()).into_future().await?;
+            let handle = executor
+                .submit(work(*number))
+                .key(number.to_string())
+                .into_future()
+                .await?;
             assert_eq!(handle.id(), *id, "the submission {number} was acknowledged");
             assert_eq!(handle.outcome().await?, 7);
         }
@@ -110,18 +118,34 @@ fn spoil(world: &World, change: impl FnOnce(&mut Batch)) -> Tested {
 #[test]
 fn e_101_families_that_can_be_read_run() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
-    let waits = |name: &str| plan(name, [spawn([plan("c", [Act::Wait("go".to_owned(), None), Act::Done(1)])]), Act::Done(2)]);
+    let waits = |name: &str| {
+        plan(
+            name,
+            [
+                spawn([plan("c", [Act::Wait("go".to_owned(), None), Act::Done(1)])]),
+                Act::Done(2),
+            ],
+        )
+    };
     let ids = live_in(&world, &lab, async |run| {
         let mut ids = Vec::new();
         for name in ["row", "member", "value", "signal", "sound"] {
-            ids.push(run.wait(run.executor.submit(Planned(waits(name))).into_future()).await??.id());
+            ids.push(
+                run.wait(run.executor.submit(Planned(waits(name))).into_future())
+                    .await??
+                    .id(),
+            );
             run.settle().await;
         }
         let signalled = ids.get(3).copied().ok_or("there are five")?;
-        run.executor.signal(ProcedureId::new(signalled.family, 1), "later", &1_i64, None).await?;
+        run.executor
+            .signal(ProcedureId::new(signalled.family, 1), "later", &1_i64, None)
+            .await?;
         Ok(ids)
     })?;
-    let [row, member, value, signal, sound] = ids[..] else { return Err("there are five".into()) };
+    let [row, member, value, signal, sound] = ids[..] else {
+        return Err("there are five".into());
+    };
     let child = |root: ProcedureId| ProcedureId::new(root.family, 1);
     spoil(&world, |batch| {
         batch.put(Space::Procedures, &keys::procedure(child(row)), b"no row");
@@ -130,7 +154,14 @@ fn e_101_families_that_can_be_read_run() -> Tested {
         batch.put(Space::Signals, &keys::signal(child(signal), 1, "later"), &[1, 0xc1]);
     })?;
     live_in(&world, &lab, async |run| {
-        let at_start: Vec<u64> = run.executor.snapshot().await?.quarantined.iter().map(|(family, _)| *family).collect();
+        let at_start: Vec<u64> = run
+            .executor
+            .snapshot()
+            .await?
+            .quarantined
+            .iter()
+            .map(|(family, _)| *family)
+            .collect();
         assert_eq!(at_start, [row.family, member.family, signal.family]);
         // A value is only read when its stage runs.
         for root in [value, sound] {
@@ -139,7 +170,12 @@ fn e_101_families_that_can_be_read_run() -> Tested {
         let outcome = run.wait(run.executor.outcome(sound)).await??;
         assert_eq!(outcome.state, ProcedureState::Success);
         let quarantined = run.executor.snapshot().await?.quarantined;
-        for (root, why) in [(row, "the row of"), (member, "is missing"), (value, "the payload of"), (signal, "signal 1 of")] {
+        for (root, why) in [
+            (row, "the row of"),
+            (member, "is missing"),
+            (value, "the payload of"),
+            (signal, "signal 1 of"),
+        ] {
             let found = quarantined.iter().find(|(family, _)| *family == root.family);
             let said = found.map(|(_, why)| why.as_str()).unwrap_or_default();
             assert!(said.contains(why), "{root}: {said}");
@@ -153,18 +189,27 @@ fn e_101_a_hole_in_the_history_parks_the_rollback_that_needs_it() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
     let fails = failing("f", 3).undo(3, UndoAct::Fail(1));
     let (broken, sound) = live_in(&world, &lab, async |run| {
-        let broken = run.wait(run.executor.submit(Planned(fails.clone())).into_future()).await??;
+        let broken = run
+            .wait(run.executor.submit(Planned(fails.clone())).into_future())
+            .await??;
         let sound = run.wait(run.executor.submit(Planned(fails)).into_future()).await??;
         run.settle().await;
         Ok((broken.id(), sound.id()))
     })?;
-    spoil(&world, |batch| batch.delete(Space::History, &keys::history(broken.family, 2)))?;
+    spoil(&world, |batch| {
+        batch.delete(Space::History, &keys::history(broken.family, 2))
+    })?;
     live_in(&world, &lab, async |run| {
         let outcome = run.wait(run.executor.outcome(sound)).await??;
         assert_eq!(outcome.state, ProcedureState::RolledBack);
         let status = run.executor.status(broken).await?;
-        assert_eq!((status.state, status.wait), (ProcedureState::Failed, Some(WaitReason::Quarantined)));
-        let other = run.wait(run.executor.submit(Planned(chain("o", 1))).into_future()).await??;
+        assert_eq!(
+            (status.state, status.wait),
+            (ProcedureState::Failed, Some(WaitReason::Quarantined))
+        );
+        let other = run
+            .wait(run.executor.submit(Planned(chain("o", 1))).into_future())
+            .await??;
         assert_eq!(run.wait(other.outcome()).await??, 7);
         Ok(())
     })

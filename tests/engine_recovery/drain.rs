@@ -16,56 +16,74 @@ fn set_up(lab: &Lab, builder: Builder) -> Builder {
 
 fn plan_of(number: usize) -> Plan {
     let gate = if number == 9 { "late" } else { "in time" };
-    plan(&format!("p{number}-"), [Act::Held(gate.to_owned(), Box::new(Act::Next)), Act::Done(3)])
+    plan(
+        &format!("p{number}-"),
+        [Act::Held(gate.to_owned(), Box::new(Act::Next)), Act::Done(3)],
+    )
 }
 
 #[test]
 fn e_059_drain() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
     let ids = world
-        .run(FaultPlan::none(), |builder| set_up(&lab, builder), async |run| {
-            let mut ids = Vec::new();
-            for number in 0..30 {
-                ids.push(run.wait(run.executor.submit(Once(plan_of(number))).into_future()).await??.id());
-            }
-            run.until("ten stages run", || lab.calls().len() == 10).await?;
+        .run(
+            FaultPlan::none(),
+            |builder| set_up(&lab, builder),
+            async |run| {
+                let mut ids = Vec::new();
+                for number in 0..30 {
+                    ids.push(
+                        run.wait(run.executor.submit(Once(plan_of(number))).into_future())
+                            .await??
+                            .id(),
+                    );
+                }
+                run.until("ten stages run", || lab.calls().len() == 10).await?;
 
-            let executor = run.executor.clone();
-            let drain = actix_rt::spawn(async move { executor.drain(Duration::from_secs(30)).await });
-            run.settle().await;
-            let refused = run.executor.submit(Once(chain("new", 1))).await.err();
-            assert!(matches!(refused, Some(SubmitError::Draining)), "{refused:?}");
-            assert!(run.executor.snapshot().await?.draining);
-            lab.open("in time");
-            run.settle().await;
-            assert!(!drain.is_finished(), "one of ten is still out");
-            let mut entries = 0;
-            for id in &ids {
-                entries += run.executor.history(*id).await?.len();
-            }
-            assert_eq!(entries, 9, "nine results are committed");
+                let executor = run.executor.clone();
+                let drain = actix_rt::spawn(async move { executor.drain(Duration::from_secs(30)).await });
+                run.settle().await;
+                let refused = run.executor.submit(Once(chain("new", 1))).await.err();
+                assert!(matches!(refused, Some(SubmitError::Draining)), "{refused:?}");
+                assert!(run.executor.snapshot().await?.draining);
+                lab.open("in time");
+                run.settle().await;
+                assert!(!drain.is_finished(), "one of ten is still out");
+                let mut entries = 0;
+                for id in &ids {
+                    entries += run.executor.history(*id).await?.len();
+                }
+                assert_eq!(entries, 9, "nine results are committed");
 
-            let report = run.wait(drain).await???;
-            assert_eq!((report.finished, report.left), (9, 1));
-            assert_eq!(run.now().0, 30_000_000, "at the deadline");
-            let stopped = run.executor.status(*ids.first().ok_or("nobody was submitted")?).await;
-            assert!(matches!(stopped, Err(AskError::Stopped)), "{stopped:?}");
-            Ok(ids)
-        })?
+                let report = run.wait(drain).await???;
+                assert_eq!((report.finished, report.left), (9, 1));
+                assert_eq!(run.now().0, 30_000_000, "at the deadline");
+                let stopped = run.executor.status(*ids.first().ok_or("nobody was submitted")?).await;
+                assert!(matches!(stopped, Err(AskError::Stopped)), "{stopped:?}");
+                Ok(ids)
+            },
+        )?
         .done()?;
     assert_eq!(lab.calls().len(), 10, "no new stage began: {}", lab.line());
 
     lab.open("late");
     world
-        .run(FaultPlan::none(), |builder| set_up(&lab, builder), async |run| {
-            for id in &ids {
-                let outcome = run.wait(run.executor.outcome(*id)).await??;
-                assert_eq!(outcome.state, ProcedureState::Success, "{id}: {:?}", outcome.cause);
-            }
-            Ok(())
-        })?
+        .run(
+            FaultPlan::none(),
+            |builder| set_up(&lab, builder),
+            async |run| {
+                for id in &ids {
+                    let outcome = run.wait(run.executor.outcome(*id)).await??;
+                    assert_eq!(outcome.state, ProcedureState::Success, "{id}: {:?}", outcome.cause);
+                }
+                Ok(())
+            },
+        )?
         .done()?;
-    assert!(lab.calls().iter().all(|call| call.attempt == 1), "nobody lost an attempt");
+    assert!(
+        lab.calls().iter().all(|call| call.attempt == 1),
+        "nobody lost an attempt"
+    );
     // Thirty chains of two, and the stage that was cut short once more.
     assert_eq!(lab.calls().len(), 61);
     Ok(())

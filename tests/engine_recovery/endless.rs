@@ -19,10 +19,15 @@ fn e_105_a_stage_that_never_returns_holds_up_no_stranger() -> Tested {
     let lab = Lab::default();
     // All run on one thread, so it is the worker of every stage.
     live(&lab, async |run| {
-        let handle = run.wait(run.executor.submit(Planned(never("n"))).into_future()).await??;
+        let handle = run
+            .wait(run.executor.submit(Planned(never("n"))).into_future())
+            .await??;
         run.until("it runs", || lab.has("n1")).await?;
         for number in 0..20 {
-            assert_eq!(end(run, Planned(chain(&format!("s{number}-"), 3)), &format!("s{number}")).await??, 7);
+            assert_eq!(
+                end(run, Planned(chain(&format!("s{number}-"), 3)), &format!("s{number}")).await??,
+                7
+            );
         }
         assert!(handle.status().await?.going);
         Ok(())
@@ -76,7 +81,10 @@ fn e_105_blocking_work_holds_up_no_stranger() -> Tested {
         .run(FaultPlan::none(), set_up, async |run| {
             let handle = run.wait(run.executor.submit(Blocking).into_future()).await??;
             for number in 0..20 {
-                assert_eq!(end(run, Planned(chain(&format!("s{number}-"), 3)), &format!("s{number}")).await??, 7);
+                assert_eq!(
+                    end(run, Planned(chain(&format!("s{number}-"), 3)), &format!("s{number}")).await??,
+                    7
+                );
             }
             assert!(handle.status().await?.going);
             open.send(11)?;

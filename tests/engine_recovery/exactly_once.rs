@@ -84,11 +84,16 @@ impl Procedure for Submitter {
 
 fn set_up(outside: &Outside, builder: Builder) -> Builder {
     // One at a time, so that few stages are in flight at each crash.
-    kinds(&outside.lab, builder).register::<Submitter>(outside.clone()).limit("limited", 1)
+    kinds(&outside.lab, builder)
+        .register::<Submitter>(outside.clone())
+        .limit("limited", 1)
 }
 
 fn submitter(retries: u32) -> Submitter {
-    Submitter { name: format!("s{retries}-"), retries }
+    Submitter {
+        name: format!("s{retries}-"),
+        retries,
+    }
 }
 
 async fn drive(run: &Run, retries: u32) -> Tested {
@@ -137,7 +142,11 @@ fn crash_pass(outside: &Outside, retries: u32) -> Result<usize, Trouble> {
     let mut at = 1;
     loop {
         let plan = FaultPlan::at(at, Fault::CrashBefore);
-        match world.run(plan, |builder| set_up(outside, builder), async |run| drive(run, retries).await)? {
+        match world.run(
+            plan,
+            |builder| set_up(outside, builder),
+            async |run| drive(run, retries).await,
+        )? {
             Ended::Done(()) => return Ok(crashes),
             Ended::Crashed if crashes < 100 => crashes += 1,
             Ended::Crashed => return Err("it does not come to an end".into()),

@@ -15,7 +15,9 @@ fn e_102_a_second_opener_is_refused_and_the_first_not_disturbed() -> Tested {
     let lab = Lab::default();
     actix_rt::System::new().block_on(async {
         let first = kinds(&lab, Executor::builder(place.path())).start().await?;
-        let handle = first.submit(Planned(plan("a", [Act::Held("go".to_owned(), Box::new(Act::Done(4)))]))).await?;
+        let handle = first
+            .submit(Planned(plan("a", [Act::Held("go".to_owned(), Box::new(Act::Done(4)))])))
+            .await?;
 
         let me = format!("process {}", std::process::id());
         let second = kinds(&lab, Executor::builder(place.path())).start().await;
@@ -29,7 +31,10 @@ fn e_102_a_second_opener_is_refused_and_the_first_not_disturbed() -> Tested {
             other.next("said: ").map_err(|error| error.to_string())
         })
         .await??;
-        assert!(said.contains("in use by another engine") && said.contains(&me), "{said}");
+        assert!(
+            said.contains("in use by another engine") && said.contains(&me),
+            "{said}"
+        );
 
         lab.open("go");
         assert_eq!(handle.outcome().await?, 4);
@@ -45,7 +50,10 @@ fn e_102_who_holds_it_elsewhere_is_named() -> Tested {
     let mut other = Other::start(place.path(), "write")?;
     other.next("acknowledged: ")?;
     actix_rt::System::new().block_on(async {
-        let refused = kinds(&Lab::default(), Executor::builder(place.path())).start().await.err();
+        let refused = kinds(&Lab::default(), Executor::builder(place.path()))
+            .start()
+            .await
+            .err();
         let text = refused.ok_or("the store of another process was opened")?.to_string();
         assert!(text.contains(&format!("process {}", other.id())), "{text}");
         Ok::<_, procession::testkit::Trouble>(())
@@ -59,26 +67,47 @@ fn e_102_who_holds_it_elsewhere_is_named() -> Tested {
 fn e_102_overtaken_it_stops_acknowledging_and_says_why() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
     world
-        .run(FaultPlan::none(), |builder| kinds(&lab, builder), async |run| {
-            let held = plan("a", [Act::Held("go".to_owned(), Box::new(Act::Next)), Act::Done(1)]);
-            let handle = run.wait(run.executor.submit(Planned(held)).into_future()).await??;
-            run.until("its stage runs", || lab.has("a1")).await?;
-            let epoch = world.disk.take_epoch();
-            let before = world.disk.len();
+        .run(
+            FaultPlan::none(),
+            |builder| kinds(&lab, builder),
+            async |run| {
+                let held = plan("a", [Act::Held("go".to_owned(), Box::new(Act::Next)), Act::Done(1)]);
+                let handle = run.wait(run.executor.submit(Planned(held)).into_future()).await??;
+                run.until("its stage runs", || lab.has("a1")).await?;
+                let epoch = world.disk.take_epoch();
+                let before = world.disk.len();
 
-            lab.open("go");
-            let outcome = run.wait(handle.outcome()).await?.err().ok_or("it came to an end")?.to_string();
-            let why = format!("another engine has taken the store with epoch {epoch}");
-            assert!(outcome.contains(&why), "{outcome}");
-            let refused = run.executor.submit(work(0)).await.err();
-            assert!(matches!(&refused, Some(SubmitError::JournalFailed(text)) if text.contains(&why)), "{refused:?}");
-            let asked = run.executor.status(handle.id()).await.err();
-            assert!(matches!(&asked, Some(AskError::JournalFailed(text)) if text.contains(&why)), "{asked:?}");
-            assert!(run.executor.snapshot().await?.poisoned.is_some_and(|text| text.contains(&why)));
-            assert_eq!(world.disk.len(), before, "nothing of the refused commit is there");
-            assert_eq!(lab.line(), "a1", "nothing that rests on it happened");
-            Ok(())
-        })?
+                lab.open("go");
+                let outcome = run
+                    .wait(handle.outcome())
+                    .await?
+                    .err()
+                    .ok_or("it came to an end")?
+                    .to_string();
+                let why = format!("another engine has taken the store with epoch {epoch}");
+                assert!(outcome.contains(&why), "{outcome}");
+                let refused = run.executor.submit(work(0)).await.err();
+                assert!(
+                    matches!(&refused, Some(SubmitError::JournalFailed(text)) if text.contains(&why)),
+                    "{refused:?}"
+                );
+                let asked = run.executor.status(handle.id()).await.err();
+                assert!(
+                    matches!(&asked, Some(AskError::JournalFailed(text)) if text.contains(&why)),
+                    "{asked:?}"
+                );
+                assert!(
+                    run.executor
+                        .snapshot()
+                        .await?
+                        .poisoned
+                        .is_some_and(|text| text.contains(&why))
+                );
+                assert_eq!(world.disk.len(), before, "nothing of the refused commit is there");
+                assert_eq!(lab.line(), "a1", "nothing that rests on it happened");
+                Ok(())
+            },
+        )?
         .done()?;
     // The new owner finds the last state that the first had committed.
     crate::support::live_in(&world, &lab, async |run| {

@@ -32,7 +32,10 @@ impl Other {
             .stderr(Stdio::null())
             .spawn()?;
         let stdout = child.stdout.take().ok_or("its output is not there")?;
-        Ok(Self { child, lines: BufReader::new(stdout).lines() })
+        Ok(Self {
+            child,
+            lines: BufReader::new(stdout).lines(),
+        })
     }
 
     pub(crate) fn id(&self) -> u32 {
@@ -86,7 +89,11 @@ async fn write(place: &Path) -> Tested {
     let executor = kinds(&Lab::default(), Executor::builder(place)).start().await?;
     let mut out = std::io::stdout();
     for number in 0.. {
-        let handle = executor.submit(work(number)).key(number.to_string()).into_future().await?;
+        let handle = executor
+            .submit(work(number))
+            .key(number.to_string())
+            .into_future()
+            .await?;
         writeln!(out, "acknowledged: {number} {}", handle.id())?;
         out.flush()?;
     }
@@ -95,7 +102,9 @@ async fn write(place: &Path) -> Tested {
 
 #[test]
 fn works_in_another_process() -> Tested {
-    let Some(place) = std::env::var_os(PLACE) else { return Ok(()) };
+    let Some(place) = std::env::var_os(PLACE) else {
+        return Ok(());
+    };
     let place = Path::new(&place);
     let role = std::env::var(ROLE)?;
     actix_rt::System::new().block_on(async {
@@ -103,7 +112,9 @@ fn works_in_another_process() -> Tested {
             return write(place).await;
         }
         let opened = kinds(&Lab::default(), Executor::builder(place)).start().await;
-        let said = opened.err().map_or_else(|| "opened".to_owned(), |error| error.to_string());
+        let said = opened
+            .err()
+            .map_or_else(|| "opened".to_owned(), |error| error.to_string());
         let mut out = std::io::stdout();
         writeln!(out, "said: {said}")?;
         out.flush()?;

@@ -61,7 +61,9 @@ async fn client<P: Procedure>(run: &Run, told: &Told, procedure: P, key: &str) {
     };
     told.with(|notes| notes.acknowledged.insert(key.to_owned(), handle.id()));
     match handle.outcome().await {
-        Ok(_) => told.with(|notes| drop(notes.ended.insert(key.to_owned()))),
+        Ok(_) => told.with(|notes| {
+            notes.ended.insert(key.to_owned());
+        }),
         Err(ProcedureError::Ask(AskError::JournalFailed(why))) => told.with(|notes| notes.failed.push(why)),
         Err(other) => told.with(|notes| notes.failed.push(format!("another error: {other}"))),
     }
@@ -116,15 +118,19 @@ async fn clients(run: &Run, lab: &Lab, told: &Told) -> Result<bool, Trouble> {
 fn unproved(commit: u64, fault: Fault) -> Result<(World, Lab, Told), Trouble> {
     let (world, lab, told) = (World::new(), Lab::default(), Told::default());
     world
-        .run(FaultPlan::at(commit, fault), |builder| set_up(&lab, builder), async |run| {
-            let answered = clients(run, &lab, &told).await?;
-            if fault == Fault::Withhold {
-                assert!(run.store.is_withholding() && !answered);
-                return Ok(());
-            }
-            assert!(answered, "every sender has its answer");
-            refuses(run, &told, fault).await
-        })?
+        .run(
+            FaultPlan::at(commit, fault),
+            |builder| set_up(&lab, builder),
+            async |run| {
+                let answered = clients(run, &lab, &told).await?;
+                if fault == Fault::Withhold {
+                    assert!(run.store.is_withholding() && !answered);
+                    return Ok(());
+                }
+                assert!(answered, "every sender has its answer");
+                refuses(run, &told, fault).await
+            },
+        )?
         .done()?;
     Ok((world, lab, told))
 }
@@ -137,11 +143,22 @@ async fn refuses(run: &Run, told: &Told, fault: Fault) -> Tested {
         _ => "a write failed: input/output error",
     };
     let failed = told.with(|notes| notes.failed.clone());
-    assert!(!failed.is_empty() && failed.iter().all(|text| text.contains(why)), "{failed:?}");
-    let poisoned = run.executor.snapshot().await?.poisoned.ok_or("the snapshot does not say why")?;
+    assert!(
+        !failed.is_empty() && failed.iter().all(|text| text.contains(why)),
+        "{failed:?}"
+    );
+    let poisoned = run
+        .executor
+        .snapshot()
+        .await?
+        .poisoned
+        .ok_or("the snapshot does not say why")?;
     assert!(poisoned.contains(why), "{poisoned}");
     let refused = run.executor.submit(Planned(chain("late", 1))).await.err();
-    assert!(matches!(&refused, Some(SubmitError::JournalFailed(text)) if text.contains(why)), "{refused:?}");
+    assert!(
+        matches!(&refused, Some(SubmitError::JournalFailed(text)) if text.contains(why)),
+        "{refused:?}"
+    );
     assert_eq!(run.store.appends_after_failure(), 0);
     Ok(())
 }
@@ -149,10 +166,14 @@ async fn refuses(run: &Run, told: &Told, fault: Fault) -> Tested {
 /// The next start: who was acknowledged is there under its id, and all end.
 fn goes_on(world: &World, lab: &Lab, before: &Told) -> Tested {
     let told = Told::default();
-    let ended = world.run(FaultPlan::none(), |builder| set_up(lab, builder), async |run| {
-        assert!(clients(run, lab, &told).await?);
-        Ok(())
-    })?;
+    let ended = world.run(
+        FaultPlan::none(),
+        |builder| set_up(lab, builder),
+        async |run| {
+            assert!(clients(run, lab, &told).await?);
+            Ok(())
+        },
+    )?;
     assert!(matches!(ended, Ended::Done(())));
     let (now, ended, failed) = told.with(|notes| (notes.acknowledged.clone(), notes.ended.len(), notes.failed.clone()));
     assert_eq!((ended, failed), (12, Vec::new()));
@@ -172,10 +193,14 @@ fn e_100_a_commit_fails() -> Tested {
     let count = {
         let (world, lab, told) = (World::new(), Lab::default(), Told::default());
         world
-            .run(FaultPlan::none(), |builder| set_up(&lab, builder), async |run| {
-                assert!(clients(run, &lab, &told).await?);
-                Ok(run.store.commits() - 1)
-            })?
+            .run(
+                FaultPlan::none(),
+                |builder| set_up(&lab, builder),
+                async |run| {
+                    assert!(clients(run, &lab, &told).await?);
+                    Ok(run.store.commits() - 1)
+                },
+            )?
             .done()?
     };
     assert_eq!(count, COMMITS);
@@ -183,14 +208,19 @@ fn e_100_a_commit_fails() -> Tested {
         // At rest with its receipt withheld, all has happened that does not rest on it.
         let (_, seen, withheld) = unproved(commit, Fault::Withhold)?;
         for fault in [Fault::FailWrite, Fault::FailSync, Fault::FailNoSpace] {
-            let (world, lab, told) = unproved(commit, fault).map_err(|why| format!("commit {commit}, {fault:?}: {why}"))?;
+            let (world, lab, told) =
+                unproved(commit, fault).map_err(|why| format!("commit {commit}, {fault:?}: {why}"))?;
             for call in lab.calls() {
                 assert!(seen.has(&call.short()), "{} rests on commit {commit}", call.short());
             }
             told.with(|told| {
                 withheld.with(|withheld| {
                     assert!(told.ended.is_subset(&withheld.ended));
-                    assert!(told.acknowledged.keys().all(|key| withheld.acknowledged.contains_key(key)));
+                    assert!(
+                        told.acknowledged
+                            .keys()
+                            .all(|key| withheld.acknowledged.contains_key(key))
+                    );
                     assert!(told.changes.iter().all(|seq| withheld.changes.contains(seq)));
                     assert!(told.changes.is_sorted());
                 });

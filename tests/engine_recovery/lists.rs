@@ -21,17 +21,34 @@ fn short(entry: &HistoryEntry) -> (Ending, u32, bool) {
 fn e_114_history_of_a_failing_undo() -> Tested {
     let lab = Lab::default();
     live(&lab, async |run| {
-        let handle = run.wait(run.executor.submit(Patient(failing_undo())).key("k").into_future()).await??;
+        let handle = run
+            .wait(run.executor.submit(Patient(failing_undo())).key("k").into_future())
+            .await??;
         run.until("stage 3 has failed", || lab.has("a3'")).await?;
         run.settle().await;
         let standing = run.executor.history(handle.id()).await?;
-        assert!(standing.iter().take(3).all(|entry| entry.stands), "all three are to be undone");
+        assert!(
+            standing.iter().take(3).all(|entry| entry.stands),
+            "all three are to be undone"
+        );
         run.wait(handle.outcome()).await?.ok();
 
         let history = run.executor.history(handle.id()).await?;
-        let stages = [(Ending::Next, 1, false), (Ending::Next, 1, false), (Ending::Fail, 1, false)];
-        let failed = [(Ending::UndoFailed, 1, false), (Ending::UndoFailed, 2, false), (Ending::UndoFailed, 3, false)];
-        let undone = [(Ending::Undone, 4, false), (Ending::Undone, 1, false), (Ending::Undone, 1, false)];
+        let stages = [
+            (Ending::Next, 1, false),
+            (Ending::Next, 1, false),
+            (Ending::Fail, 1, false),
+        ];
+        let failed = [
+            (Ending::UndoFailed, 1, false),
+            (Ending::UndoFailed, 2, false),
+            (Ending::UndoFailed, 3, false),
+        ];
+        let undone = [
+            (Ending::Undone, 4, false),
+            (Ending::Undone, 1, false),
+            (Ending::Undone, 1, false),
+        ];
         let expected: Vec<_> = stages.into_iter().chain(failed).chain(undone).collect();
         assert_eq!(history.iter().map(short).collect::<Vec<_>>(), expected);
         let numbers: Vec<u32> = history.iter().map(|entry| entry.number).collect();
@@ -55,14 +72,25 @@ fn e_114_history_keeps_the_last_few_attempts_and_their_count() -> Tested {
         let tried = plan("a", [Act::Retry(4, Box::new(Act::Done(1)))]);
         let handle = run.wait(run.executor.submit(Patient(tried)).into_future()).await??;
         run.wait(handle.outcome()).await??;
-        let attempts: Vec<u32> = run.executor.history(handle.id()).await?.iter().map(|entry| entry.attempt).collect();
+        let attempts: Vec<u32> = run
+            .executor
+            .history(handle.id())
+            .await?
+            .iter()
+            .map(|entry| entry.attempt)
+            .collect();
         assert_eq!(attempts, [1, 2, 3, 4, 5]);
         Ok(())
     })
 }
 
 /// Lists all, this many at once; `between` runs after each page.
-async fn walk(run: &Run, filter: &ListFilter, limit: usize, between: impl AsyncFn(usize) -> Tested) -> Result<Vec<Status>, Trouble> {
+async fn walk(
+    run: &Run,
+    filter: &ListFilter,
+    limit: usize,
+    between: impl AsyncFn(usize) -> Tested,
+) -> Result<Vec<Status>, Trouble> {
     let (mut all, mut cursor, mut page_number) = (Vec::new(), None, 0);
     loop {
         let page = run.executor.list(filter.clone(), cursor, limit).await?;
@@ -103,7 +131,10 @@ fn e_114_a_list_neither_repeats_nor_forgets_while_others_run() -> Tested {
             };
             let all = walk(run, &ListFilter::default(), 97, others).await?;
             let ids: Vec<ProcedureId> = all.iter().map(|status| status.id).collect();
-            assert!(ids.is_sorted() && ids.iter().collect::<BTreeSet<_>>().len() == ids.len(), "no row twice");
+            assert!(
+                ids.is_sorted() && ids.iter().collect::<BTreeSet<_>>().len() == ids.len(),
+                "no row twice"
+            );
             assert!(there.iter().all(|id| ids.contains(id)), "no row left out");
             run.settle().await;
             filters(run).await?;
@@ -115,11 +146,20 @@ fn e_114_a_list_neither_repeats_nor_forgets_while_others_run() -> Tested {
 
 async fn filters(run: &Run) -> Tested {
     let quiet = async |_: usize| Ok(());
-    let live_only = ListFilter { live_only: true, ..ListFilter::default() };
+    let live_only = ListFilter {
+        live_only: true,
+        ..ListFilter::default()
+    };
     assert_eq!(walk(run, &live_only, 50, quiet).await?.len(), 200);
-    let rolled_back = ListFilter { state: Some(ProcedureState::RolledBack), ..ListFilter::default() };
+    let rolled_back = ListFilter {
+        state: Some(ProcedureState::RolledBack),
+        ..ListFilter::default()
+    };
     assert_eq!(walk(run, &rolled_back, 50, quiet).await?.len(), 1);
-    let kind = ListFilter { kind: Some(Kind::from("patient")), ..ListFilter::default() };
+    let kind = ListFilter {
+        kind: Some(Kind::from("patient")),
+        ..ListFilter::default()
+    };
     let patient = walk(run, &kind, 50, quiet).await?;
     assert_eq!(patient.len(), 1);
     let tree = run.executor.tree(patient.first().ok_or("it is listed")?.id).await?;
@@ -131,9 +171,14 @@ async fn filters(run: &Run) -> Tested {
 async fn explained(run: &Run) -> Tested {
     for status in walk(run, &ListFilter::default(), 1_000, async |_| Ok(())).await? {
         assert!(status.since >= status.submitted);
-        assert_eq!(status.ended.is_some(), matches!(status.state, ProcedureState::Success | ProcedureState::RolledBack));
+        assert_eq!(
+            status.ended.is_some(),
+            matches!(status.state, ProcedureState::Success | ProcedureState::RolledBack)
+        );
         match (&status.state, &status.wait) {
-            (ProcedureState::WaitingTimeout, Some(WaitReason::Event(..) | WaitReason::Timer(_))) => assert_eq!(status.stage, "2"),
+            (ProcedureState::WaitingTimeout, Some(WaitReason::Event(..) | WaitReason::Timer(_))) => {
+                assert_eq!(status.stage, "2")
+            }
             (ProcedureState::Success | ProcedureState::RolledBack, None) => {}
             other => return Err(format!("{} is in {other:?}", status.id).into()),
         }
@@ -146,13 +191,23 @@ fn e_114_a_list_over_its_scan_budget_says_so() -> Tested {
     /// Rows that one request reads.
     const BUDGET: u64 = 100_000;
     let (world, lab) = (World::new(), Lab::default());
-    crate::support::live_in(&world, &lab, async |run| Ok(end(run, Planned(chain("a", 1)), "k").await??))?;
+    crate::support::live_in(&world, &lab, async |run| {
+        Ok(end(run, Planned(chain("a", 1)), "k").await??)
+    })?;
     // As many finished families as that, made of the one that there is.
     {
         let store = MemoryStore::open(&world.disk, FaultPlan::none())?;
         let epoch = block_on(store.acquire())?;
-        let scan = Scan { space: Space::Procedures, from: Vec::new(), to: None, limit: 1 };
-        let (_, row) = block_on(store.scan(scan))?.into_iter().next().ok_or("the row is there")?;
+        let scan = Scan {
+            space: Space::Procedures,
+            from: Vec::new(),
+            to: None,
+            limit: 1,
+        };
+        let (_, row) = block_on(store.scan(scan))?
+            .into_iter()
+            .next()
+            .ok_or("the row is there")?;
         let mut batch = Batch::new(epoch);
         for family in 1_000..1_000 + BUDGET {
             let key = [&family.to_be_bytes()[..], &[0; 4]].concat();
@@ -161,11 +216,20 @@ fn e_114_a_list_over_its_scan_budget_says_so() -> Tested {
         block_on(store.append(batch))?;
     }
     crate::support::live_in(&world, &lab, async |run| {
-        let none = ListFilter { live_only: true, ..ListFilter::default() };
+        let none = ListFilter {
+            live_only: true,
+            ..ListFilter::default()
+        };
         let page = run.executor.list(none.clone(), None, 10).await?;
-        assert_eq!((page.items.len(), page.scanned as u64, page.truncated), (0, BUDGET, true));
+        assert_eq!(
+            (page.items.len(), page.scanned as u64, page.truncated),
+            (0, BUDGET, true)
+        );
         let rest = run.executor.list(none, page.next, 10).await?;
-        assert_eq!((rest.items.len(), rest.scanned, rest.truncated, rest.next), (0, 1, false, None));
+        assert_eq!(
+            (rest.items.len(), rest.scanned, rest.truncated, rest.next),
+            (0, 1, false, None)
+        );
         Ok(())
     })
 }

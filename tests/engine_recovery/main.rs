@@ -19,5 +19,9 @@ mod damage;
 mod helper;
 
 #[path = "../engine/support.rs"]
-#[expect(dead_code, unreachable_pub, reason = "shared by all tests of the engine, each of which uses a part")]
+#[expect(
+    dead_code,
+    unreachable_pub,
+    reason = "shared by all tests of the engine, each of which uses a part"
+)]
 mod support;

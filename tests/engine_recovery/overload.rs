@@ -24,14 +24,18 @@ fn e_107_a_flood_is_answered_with_ids_or_busy() -> Tested {
     let ids = world
         .run(plan, set_up, async |run| {
             let submit = Submit::new(&Noop)?;
-            let flood = (0..FLOOD).map(|_| run.executor.supervisor().send(submit.clone()));
-            let answers = actix_rt::spawn(join_all(flood));
+            let send = |_| run.executor.supervisor().send(submit.clone());
+            let senders: Vec<_> = (0..FLOOD / 1_000).map(|_| actix_rt::spawn(join_all((0..1_000).map(send)))).collect();
             run.settle().await;
             assert!(run.store.commits() <= 2, "no commit follows one that is not proved");
             run.store.release_receipts();
             let mut ids: Vec<ProcedureId> = Vec::new();
             let mut busy = 0;
-            for answer in answers.await? {
+            let mut answers = Vec::with_capacity(FLOOD);
+            for sender in senders {
+                answers.extend(sender.await?);
+            }
+            for answer in answers {
                 match answer? {
                     Ok(id) => ids.push(id),
                     Err(SubmitError::Busy { retry_after }) if retry_after > Duration::ZERO => busy += 1,
@@ -45,18 +49,25 @@ fn e_107_a_flood_is_answered_with_ids_or_busy() -> Tested {
         .done()?;
     // Every id is durable and has ended.
     let found = world
-        .run(FaultPlan::none(), |builder| builder.register::<Noop>(()), async |run| {
-            let (mut found, mut cursor) = (Vec::new(), None);
-            loop {
-                let filter = ListFilter { state: Some(ProcedureState::Success), ..ListFilter::default() };
-                let page = run.executor.list(filter, cursor, 1_000).await?;
-                found.extend(page.items.iter().map(|status| status.id));
-                cursor = page.next;
-                if cursor.is_none() {
-                    return Ok(found);
+        .run(
+            FaultPlan::none(),
+            |builder| builder.register::<Noop>(()),
+            async |run| {
+                let (mut found, mut cursor) = (Vec::new(), None);
+                loop {
+                    let filter = ListFilter {
+                        state: Some(ProcedureState::Success),
+                        ..ListFilter::default()
+                    };
+                    let page = run.executor.list(filter, cursor, 1_000).await?;
+                    found.extend(page.items.iter().map(|status| status.id));
+                    cursor = page.next;
+                    if cursor.is_none() {
+                        return Ok(found);
+                    }
                 }
-            }
-        })?
+            },
+        )?
         .done()?;
     let mut ids = ids;
     ids.sort_unstable();
@@ -69,17 +80,42 @@ fn e_107_what_is_too_large_is_refused_with_limit_and_size() -> Tested {
     let lab = Lab::default();
     let world = World::new();
     world
-        .run(FaultPlan::none(), |builder| kinds(&lab, builder).max_payload(1_000), async |run| {
-            let handle = run.executor.submit(Planned(plan("a", [Act::Wait("go".to_owned(), None), Act::Done(1)]))).await?;
-            run.settle().await;
-            let before = run.store.commits();
-            let large = run.executor.submit(Planned(chain(&"x".repeat(2_000), 1))).await.err();
-            assert!(matches!(large, Some(SubmitError::TooLarge { size: 2_000.., limit: 1_000 })), "{large:?}");
-            let signal = run.executor.signal(handle.id(), "go", &"x".repeat(2_000), None).await;
-            assert!(matches!(signal, Err(AskError::TooLarge { size: 2_000.., limit: 1_000 })), "{signal:?}");
-            assert_eq!(run.store.commits(), before, "without a commit");
-            Ok(())
-        })?
+        .run(
+            FaultPlan::none(),
+            |builder| kinds(&lab, builder).max_payload(1_000),
+            async |run| {
+                let handle = run
+                    .executor
+                    .submit(Planned(plan("a", [Act::Wait("go".to_owned(), None), Act::Done(1)])))
+                    .await?;
+                run.settle().await;
+                let before = run.store.commits();
+                let large = run.executor.submit(Planned(chain(&"x".repeat(2_000), 1))).await.err();
+                assert!(
+                    matches!(
+                        large,
+                        Some(SubmitError::TooLarge {
+                            size: 2_000..,
+                            limit: 1_000
+                        })
+                    ),
+                    "{large:?}"
+                );
+                let signal = run.executor.signal(handle.id(), "go", &"x".repeat(2_000), None).await;
+                assert!(
+                    matches!(
+                        signal,
+                        Err(AskError::TooLarge {
+                            size: 2_000..,
+                            limit: 1_000
+                        })
+                    ),
+                    "{signal:?}"
+                );
+                assert_eq!(run.store.commits(), before, "without a commit");
+                Ok(())
+            },
+        )?
         .done()?;
     Ok(())
 }
@@ -88,7 +124,10 @@ fn e_107_what_is_too_large_is_refused_with_limit_and_size() -> Tested {
 fn e_107_requests_are_bounded_as_submissions_are() -> Tested {
     let lab = Lab::default();
     live(&lab, async |run| {
-        let handle = run.executor.submit(Planned(plan("a", [Act::Wait("go".to_owned(), None), Act::Done(1)]))).await?;
+        let handle = run
+            .executor
+            .submit(Planned(plan("a", [Act::Wait("go".to_owned(), None), Act::Done(1)])))
+            .await?;
         run.settle().await;
         let signals = (0..20_000).map(|_| run.executor.signal(handle.id(), "go", &1_i64, None));
         let mut answered = 0;

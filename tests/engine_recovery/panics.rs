@@ -5,8 +5,8 @@ use std::future::IntoFuture;
 use procession::messages::{Submit, SubmitBatch};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{
-    CauseKind, ChildOutcome, Children, JoinPolicy, JoinVerdict, Procedure, ProcedureId, ProcedureState, StageContext, StageError,
-    Step, WaitReason,
+    CauseKind, ChildOutcome, Children, JoinPolicy, JoinVerdict, Procedure, ProcedureId, ProcedureState, StageContext,
+    StageError, Step, WaitReason,
 };
 use serde::de::Deserializer;
 use serde::ser::Serializer;
@@ -74,10 +74,16 @@ impl Procedure for Shaky {
             Place::Serialize if first => self.mine = Mine(WRITTEN),
             Place::Deserialize => {
                 self.mine = Mine(READ);
-                return Ok(Step::Wait { event: "go".to_owned(), timeout: None, then: 2 });
+                return Ok(Step::Wait {
+                    event: "go".to_owned(),
+                    timeout: None,
+                    then: 2,
+                });
             }
             Place::Join => {
-                let children = Children::new().and(&Planned(chain("child", 1)))?.join(JoinPolicy::Custom);
+                let children = Children::new()
+                    .and(&Planned(chain("child", 1)))?
+                    .join(JoinPolicy::Custom);
                 return Ok(Step::Spawn { children, then: 2 });
             }
             Place::Execute | Place::Serialize => {}
@@ -102,7 +108,9 @@ async fn submit(run: &Run, place: Place) -> Result<(ProcedureId, Vec<ProcedureId
         submits.push(Submit::new(&Planned(chain(&format!("h{number}-"), 2)))?);
     }
     submits.insert(50, Submit::new(&Shaky { place, mine: Mine(0) })?);
-    let mut ids = run.wait(run.executor.supervisor().send(SubmitBatch(submits))).await???;
+    let mut ids = run
+        .wait(run.executor.supervisor().send(SubmitBatch(submits)))
+        .await???;
     Ok((ids.remove(50), ids))
 }
 
@@ -111,7 +119,12 @@ async fn healthy(run: &Run, lab: &Lab, ids: &[ProcedureId]) -> Tested {
     for id in ids {
         assert_eq!(run.wait(run.executor.outcome(*id)).await??.output::<i64>()?, Some(7));
     }
-    let calls: Vec<String> = lab.calls().iter().map(crate::support::Call::short).filter(|call| call.starts_with('h')).collect();
+    let calls: Vec<String> = lab
+        .calls()
+        .iter()
+        .map(crate::support::Call::short)
+        .filter(|call| call.starts_with('h'))
+        .collect();
     let round = |stage: u32| (0..100).map(move |number| format!("h{number}-{stage}"));
     assert_eq!(calls, round(1).chain(round(2)).collect::<Vec<_>>());
     Ok(())
@@ -120,11 +133,15 @@ async fn healthy(run: &Run, lab: &Lab, ids: &[ProcedureId]) -> Tested {
 fn beside_healthy(place: Place, check: impl AsyncFnOnce(&Run, ProcedureId) -> Tested) -> Tested {
     let (world, lab) = (World::new(), Lab::default());
     world
-        .run(FaultPlan::none(), |builder| kinds(&lab, builder).register::<Shaky>(lab.clone()), async |run| {
-            let (shaky, ids) = submit(run, place).await?;
-            healthy(run, &lab, &ids).await?;
-            check(run, shaky).await
-        })?
+        .run(
+            FaultPlan::none(),
+            |builder| kinds(&lab, builder).register::<Shaky>(lab.clone()),
+            async |run| {
+                let (shaky, ids) = submit(run, place).await?;
+                healthy(run, &lab, &ids).await?;
+                check(run, shaky).await
+            },
+        )?
         .done()?;
     Ok(())
 }
@@ -132,8 +149,18 @@ fn beside_healthy(place: Place, check: impl AsyncFnOnce(&Run, ProcedureId) -> Te
 #[test]
 fn e_103_a_panic_in_execute_is_one_attempt() -> Tested {
     beside_healthy(Place::Execute, async |run, id| {
-        assert_eq!(run.wait(run.executor.outcome(id)).await??.output::<u32>()?, Some(2), "in its second attempt");
-        let errors: Vec<_> = run.executor.history(id).await?.into_iter().map(|entry| entry.error).collect();
+        assert_eq!(
+            run.wait(run.executor.outcome(id)).await??.output::<u32>()?,
+            Some(2),
+            "in its second attempt"
+        );
+        let errors: Vec<_> = run
+            .executor
+            .history(id)
+            .await?
+            .into_iter()
+            .map(|entry| entry.error)
+            .collect();
         assert_eq!(errors, [Some("execute".to_owned()), None]);
         Ok(())
     })
@@ -144,9 +171,25 @@ fn e_103_a_panic_in_rollback_is_one_attempt() -> Tested {
     beside_healthy(Place::Rollback, async |run, id| {
         let outcome = run.wait(run.executor.outcome(id)).await??;
         assert_eq!(outcome.state, ProcedureState::RolledBack);
-        assert_eq!(outcome.cause.map(|cause| cause.text), Some("so that it is undone".to_owned()));
-        let errors: Vec<_> = run.executor.history(id).await?.into_iter().map(|entry| entry.error).collect();
-        assert_eq!(errors, [Some("so that it is undone".to_owned()), Some("rollback".to_owned()), None]);
+        assert_eq!(
+            outcome.cause.map(|cause| cause.text),
+            Some("so that it is undone".to_owned())
+        );
+        let errors: Vec<_> = run
+            .executor
+            .history(id)
+            .await?
+            .into_iter()
+            .map(|entry| entry.error)
+            .collect();
+        assert_eq!(
+            errors,
+            [
+                Some("so that it is undone".to_owned()),
+                Some("rollback".to_owned()),
+                None
+            ]
+        );
         Ok(())
     })
 }
@@ -155,8 +198,19 @@ fn e_103_a_panic_in_rollback_is_one_attempt() -> Tested {
 fn e_103_a_panic_in_serialize_is_one_attempt() -> Tested {
     beside_healthy(Place::Serialize, async |run, id| {
         assert_eq!(run.wait(run.executor.outcome(id)).await??.output::<u32>()?, Some(2));
-        let errors: Vec<_> = run.executor.history(id).await?.into_iter().map(|entry| entry.error).collect();
-        assert!(errors.first().is_some_and(|error| error.as_deref().is_some_and(|text| text.contains("a mine is written"))), "{errors:?}");
+        let errors: Vec<_> = run
+            .executor
+            .history(id)
+            .await?
+            .into_iter()
+            .map(|entry| entry.error)
+            .collect();
+        assert!(
+            errors
+                .first()
+                .is_some_and(|error| error.as_deref().is_some_and(|text| text.contains("a mine is written"))),
+            "{errors:?}"
+        );
         Ok(())
     })
 }
@@ -165,16 +219,23 @@ fn e_103_a_panic_in_serialize_is_one_attempt() -> Tested {
 fn e_103_a_panic_in_deserialize_at_revival_quarantines() -> Tested {
     beside_healthy(Place::Deserialize, async |run, id| {
         run.settle().await;
-        assert!(matches!(run.executor.status(id).await?.wait, Some(WaitReason::Event(..))));
+        assert!(matches!(
+            run.executor.status(id).await?.wait,
+            Some(WaitReason::Event(..))
+        ));
         run.executor.signal(id, "go", &(), None).await?;
         run.settle().await;
         assert_eq!(run.executor.status(id).await?.wait, Some(WaitReason::Quarantined));
         let quarantined = run.executor.snapshot().await?.quarantined;
-        let [(family, why)] = &quarantined[..] else { return Err(format!("{quarantined:?}").into()) };
+        let [(family, why)] = &quarantined[..] else {
+            return Err(format!("{quarantined:?}").into());
+        };
         assert_eq!(*family, id.family);
         assert!(why.contains("a mine is read"), "{why}");
         // The worker lives.
-        let after = run.wait(run.executor.submit(Planned(chain("after", 1))).into_future()).await??;
+        let after = run
+            .wait(run.executor.submit(Planned(chain("after", 1))).into_future())
+            .await??;
         assert_eq!(run.wait(after.outcome()).await??, 7);
         Ok(())
     })
@@ -186,7 +247,10 @@ fn e_103_a_panic_in_the_join_rule_fails_the_parent_with_its_text() -> Tested {
         let outcome = run.wait(run.executor.outcome(id)).await??;
         assert_eq!(outcome.state, ProcedureState::RolledBack);
         let cause = outcome.cause.ok_or("it failed without a cause")?;
-        assert_eq!((cause.kind, cause.text.as_str()), (CauseKind::JoinUnmet, "join panicked: the join rule"));
+        assert_eq!(
+            (cause.kind, cause.text.as_str()),
+            (CauseKind::JoinUnmet, "join panicked: the join rule")
+        );
         Ok(())
     })
 }

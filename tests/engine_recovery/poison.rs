@@ -80,19 +80,26 @@ fn batch(place: usize) -> Result<SubmitBatch, Trouble> {
 
 /// One life that is to end in a crash.
 fn dies(world: &World, process: &Process, first: Option<usize>) -> Tested {
-    let ended = world.run(FaultPlan::none(), |builder| set_up(process, builder), async |run| {
-        process.begin(run);
-        if let Some(place) = first {
-            run.wait(run.executor.supervisor().send(batch(place)?)).await???;
-        }
-        run.until("the process has died", || false).await
-    })?;
+    let ended = world.run(
+        FaultPlan::none(),
+        |builder| set_up(process, builder),
+        async |run| {
+            process.begin(run);
+            if let Some(place) = first {
+                run.wait(run.executor.supervisor().send(batch(place)?)).await???;
+            }
+            run.until("the process has died", || false).await
+        },
+    )?;
     assert!(matches!(ended, Ended::Crashed));
     Ok(())
 }
 
 async fn deadly(run: &Run) -> Result<ProcedureId, Trouble> {
-    Ok(run.wait(run.executor.submit(Deadly).key("deadly").into_future()).await??.id())
+    Ok(run
+        .wait(run.executor.submit(Deadly).key("deadly").into_future())
+        .await??
+        .id())
 }
 
 fn poison_at(place: usize) -> Tested {
@@ -104,18 +111,32 @@ fn poison_at(place: usize) -> Tested {
     assert_eq!(process.deaths(), 3);
 
     world
-        .run(FaultPlan::none(), |builder| set_up(&process, builder), async |run| {
-            process.begin(run);
-            let id = deadly(run).await?;
-            run.settle().await;
-            let status = run.executor.status(id).await?;
-            assert_eq!((status.state, status.wait), (ProcedureState::Runnable, Some(WaitReason::Poison)));
-            assert_eq!((status.stage.as_str(), status.attempt), ("Explode", 0));
-            let all = run.executor.list(procession::ListFilter::default(), None, 100).await?.items;
-            let ended = all.iter().filter(|status| status.state == ProcedureState::Success).count();
-            assert_eq!(ended, 10, "the chains all end: {all:#?}");
-            Ok(())
-        })?
+        .run(
+            FaultPlan::none(),
+            |builder| set_up(&process, builder),
+            async |run| {
+                process.begin(run);
+                let id = deadly(run).await?;
+                run.settle().await;
+                let status = run.executor.status(id).await?;
+                assert_eq!(
+                    (status.state, status.wait),
+                    (ProcedureState::Runnable, Some(WaitReason::Poison))
+                );
+                assert_eq!((status.stage.as_str(), status.attempt), ("Explode", 0));
+                let all = run
+                    .executor
+                    .list(procession::ListFilter::default(), None, 100)
+                    .await?
+                    .items;
+                let ended = all
+                    .iter()
+                    .filter(|status| status.state == ProcedureState::Success)
+                    .count();
+                assert_eq!(ended, 10, "the chains all end: {all:#?}");
+                Ok(())
+            },
+        )?
         .done()?;
     assert_eq!(process.deaths(), 3, "paused, it does not run");
     for name in names() {
@@ -124,21 +145,33 @@ fn poison_at(place: usize) -> Tested {
     }
 
     // Another try that kills again, and one when its fault is gone.
-    let ended = world.run(FaultPlan::none(), |builder| set_up(&process, builder), async |run| {
-        process.begin(run);
-        let id = deadly(run).await?;
-        run.executor.resume(id, "somebody", "another try").await?;
-        run.until("the process has died", || false).await
-    })?;
+    let ended = world.run(
+        FaultPlan::none(),
+        |builder| set_up(&process, builder),
+        async |run| {
+            process.begin(run);
+            let id = deadly(run).await?;
+            run.executor.resume(id, "somebody", "another try").await?;
+            run.until("the process has died", || false).await
+        },
+    )?;
     assert!(matches!(ended, Ended::Crashed));
     assert_eq!(process.deaths(), 4);
     process.lab.open("cured");
     world
-        .run(FaultPlan::none(), |builder| set_up(&process, builder), async |run| {
-            let id = deadly(run).await?;
-            assert_eq!(run.wait(run.executor.outcome(id)).await??.output::<u32>()?, Some(1), "no attempt was used");
-            Ok(())
-        })?
+        .run(
+            FaultPlan::none(),
+            |builder| set_up(&process, builder),
+            async |run| {
+                let id = deadly(run).await?;
+                assert_eq!(
+                    run.wait(run.executor.outcome(id)).await??.output::<u32>()?,
+                    Some(1),
+                    "no attempt was used"
+                );
+                Ok(())
+            },
+        )?
         .done()?;
     Ok(())
 }

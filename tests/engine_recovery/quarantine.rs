@@ -30,7 +30,11 @@ macro_rules! version {
             async fn execute(&mut self, stage: u32, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
                 self.calls += 1;
                 Ok(match stage {
-                    1 => Step::Wait { event: "go".to_owned(), timeout: None, then: 2 },
+                    1 => Step::Wait {
+                        event: "go".to_owned(),
+                        timeout: None,
+                        then: 2,
+                    },
                     _ => Step::Done(self.calls),
                 })
             }
@@ -43,12 +47,18 @@ version!(Newer, 2);
 
 /// All code is there.
 fn whole(lab: &Lab, builder: Builder) -> Builder {
-    builder.register::<Planned>(lab.clone()).register::<Patient>(lab.clone()).register::<Newer>(())
+    builder
+        .register::<Planned>(lab.clone())
+        .register::<Patient>(lab.clone())
+        .register::<Newer>(())
 }
 
 /// One kind is gone, another is an older version.
 fn partial(lab: &Lab, builder: Builder) -> Builder {
-    builder.register::<Planned>(lab.clone()).register::<Final>(lab.clone()).register::<Older>(())
+    builder
+        .register::<Planned>(lab.clone())
+        .register::<Final>(lab.clone())
+        .register::<Older>(())
 }
 
 /// The families: of the kind that goes, of the version that goes, and a healthy one.
@@ -60,45 +70,71 @@ struct Families {
 
 async fn submit(run: &Run) -> Result<Families, Trouble> {
     let waits = |name: &str| plan(name, [Act::Next, Act::Wait("go".to_owned(), None), Act::Done(9)]);
-    let unknown = run.wait(run.executor.submit(Patient(waits("u"))).key("u").into_future()).await??;
-    let newer = run.wait(run.executor.submit(Newer { calls: 0 }).into_future()).await??;
-    let healthy = run.wait(run.executor.submit(Planned(waits("h"))).into_future()).await??;
+    let unknown = run
+        .wait(run.executor.submit(Patient(waits("u"))).key("u").into_future())
+        .await??;
+    let newer = run
+        .wait(run.executor.submit(Newer { calls: 0 }).into_future())
+        .await??;
+    let healthy = run
+        .wait(run.executor.submit(Planned(waits("h"))).into_future())
+        .await??;
     run.settle().await;
-    Ok(Families { unknown: unknown.id(), newer: newer.id(), healthy: healthy.id() })
+    Ok(Families {
+        unknown: unknown.id(),
+        newer: newer.id(),
+        healthy: healthy.id(),
+    })
 }
 
 #[test]
 fn e_097_an_unknown_kind_and_a_newer_version_are_quarantined_alone() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
-    let families = world.run(FaultPlan::none(), |builder| whole(&lab, builder), submit)?.done()?;
+    let families = world
+        .run(FaultPlan::none(), |builder| whole(&lab, builder), submit)?
+        .done()?;
     let before = lab.line();
 
     world
-        .run(FaultPlan::none(), |builder| partial(&lab, builder), async |run| {
-            set_aside(run, &families).await?;
-            // Others run meanwhile.
-            run.wait(run.executor.signal(families.healthy, "go", &(), None)).await??;
-            let outcome = run.wait(run.executor.outcome(families.healthy)).await??;
-            assert_eq!(outcome.output::<i64>()?, Some(9));
-            Ok(())
-        })?
+        .run(
+            FaultPlan::none(),
+            |builder| partial(&lab, builder),
+            async |run| {
+                set_aside(run, &families).await?;
+                // Others run meanwhile.
+                run.wait(run.executor.signal(families.healthy, "go", &(), None))
+                    .await??;
+                let outcome = run.wait(run.executor.outcome(families.healthy)).await??;
+                assert_eq!(outcome.output::<i64>()?, Some(9));
+                Ok(())
+            },
+        )?
         .done()?;
-    assert_eq!(lab.line(), format!("{before} h3"), "no body of a quarantined family ran");
+    assert_eq!(
+        lab.line(),
+        format!("{before} h3"),
+        "no body of a quarantined family ran"
+    );
 
     strict_refuses(&world, &lab, &families)?;
 
     // With its code back each family goes on where it was.
     world
-        .run(FaultPlan::none(), |builder| whole(&lab, builder).strict(true), async |run| {
-            assert!(run.executor.snapshot().await?.quarantined.is_empty());
-            run.wait(run.executor.signal(families.unknown, "go", &(), None)).await??;
-            run.wait(run.executor.signal(families.newer, "go", &(), None)).await??;
-            let unknown = run.wait(run.executor.outcome(families.unknown)).await??;
-            assert_eq!(unknown.output::<i64>()?, Some(9));
-            let newer = run.wait(run.executor.outcome(families.newer)).await??;
-            assert_eq!(newer.output::<u32>()?, Some(2), "the value as it was committed");
-            Ok(())
-        })?
+        .run(
+            FaultPlan::none(),
+            |builder| whole(&lab, builder).strict(true),
+            async |run| {
+                assert!(run.executor.snapshot().await?.quarantined.is_empty());
+                run.wait(run.executor.signal(families.unknown, "go", &(), None))
+                    .await??;
+                run.wait(run.executor.signal(families.newer, "go", &(), None)).await??;
+                let unknown = run.wait(run.executor.outcome(families.unknown)).await??;
+                assert_eq!(unknown.output::<i64>()?, Some(9));
+                let newer = run.wait(run.executor.outcome(families.newer)).await??;
+                assert_eq!(newer.output::<u32>()?, Some(2), "the value as it was committed");
+                Ok(())
+            },
+        )?
         .done()?;
     assert_eq!(lab.line(), format!("{before} h3 u3"));
     Ok(())
@@ -108,26 +144,50 @@ async fn set_aside(run: &Run, families: &Families) -> Tested {
     let snapshot = run.executor.snapshot().await?;
     let numbers: Vec<u64> = snapshot.quarantined.iter().map(|(family, _)| *family).collect();
     assert_eq!(numbers, [families.unknown.family, families.newer.family]);
-    let reason = |at: usize| snapshot.quarantined.get(at).map(|(_, why)| why.clone()).unwrap_or_default();
-    assert!(reason(0).contains("no procedure of kind \"patient\" is registered"), "{}", reason(0));
-    assert!(reason(1).contains("has version 2 of \"versioned\", and the code reads up to 1"), "{}", reason(1));
+    let reason = |at: usize| {
+        snapshot
+            .quarantined
+            .get(at)
+            .map(|(_, why)| why.clone())
+            .unwrap_or_default()
+    };
+    assert!(
+        reason(0).contains("no procedure of kind \"patient\" is registered"),
+        "{}",
+        reason(0)
+    );
+    assert!(
+        reason(1).contains("has version 2 of \"versioned\", and the code reads up to 1"),
+        "{}",
+        reason(1)
+    );
     assert_eq!(snapshot.recovered.quarantined, snapshot.quarantined);
     assert_eq!(run.store.commits(), 1, "the start's own commit only");
     for id in [families.unknown, families.newer] {
         assert_eq!(run.executor.status(id).await?.wait, Some(WaitReason::Quarantined));
         let refused = run.executor.signal(id, "go", &(), None).await;
-        assert!(matches!(&refused, Err(AskError::NotNow(why)) if why.contains("quarantined")), "{refused:?}");
+        assert!(
+            matches!(&refused, Err(AskError::NotNow(why)) if why.contains("quarantined")),
+            "{refused:?}"
+        );
     }
     // Its key still stands for it.
     let waits = plan("u", [Act::Next, Act::Wait("go".to_owned(), None), Act::Done(9)]);
     let again = run.executor.submit(Patient(waits)).key("u").await;
-    assert_eq!(again.map(|handle| handle.id()).map_err(|error| error.to_string()), Ok(families.unknown));
+    assert_eq!(
+        again.map(|handle| handle.id()).map_err(|error| error.to_string()),
+        Ok(families.unknown)
+    );
     Ok(())
 }
 
 fn strict_refuses(world: &World, lab: &Lab, families: &Families) -> Tested {
     let before = world.disk.len();
-    let strict = world.run(FaultPlan::none(), |builder| partial(lab, builder).strict(true), async |_| Ok(()));
+    let strict = world.run(
+        FaultPlan::none(),
+        |builder| partial(lab, builder).strict(true),
+        async |_| Ok(()),
+    );
     let error = strict.err().ok_or("strict started without the code")?;
     let Some(StartError::NoCode { families: listed }) = error.downcast_ref::<StartError>() else {
         return Err(format!("another error: {error}").into());

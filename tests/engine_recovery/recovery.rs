@@ -4,8 +4,8 @@
 use std::future::IntoFuture;
 
 use procession::messages::{Submit, SubmitBatch};
-use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
 use procession::provider::Clock;
+use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
 use procession::{HistoryEntry, Noop, Status};
 
 use crate::support::{Act, Lab, Planned, Tested, chain, end, kinds, live_in, plan};
@@ -16,7 +16,9 @@ fn one_stage() -> Planned {
 
 /// All that is shown of the one finished root.
 async fn shown(run: &Run) -> Result<(i64, Status, Vec<HistoryEntry>), Trouble> {
-    let handle = run.wait(run.executor.submit(one_stage()).key("k").into_future()).await??;
+    let handle = run
+        .wait(run.executor.submit(one_stage()).key("k").into_future())
+        .await??;
     let output = run.wait(handle.outcome()).await??;
     Ok((output, handle.status().await?, run.executor.history(handle.id()).await?))
 }
@@ -25,7 +27,11 @@ async fn shown(run: &Run) -> Result<(i64, Status, Vec<HistoryEntry>), Trouble> {
 fn e_094_a_restart_changes_nothing_that_is_finished() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
     let crash = FaultPlan::at(2, Fault::CrashBefore);
-    let ended = world.run(crash, |builder| kinds(&lab, builder), async |run| Ok(end(run, one_stage(), "k").await??))?;
+    let ended = world.run(
+        crash,
+        |builder| kinds(&lab, builder),
+        async |run| Ok(end(run, one_stage(), "k").await??),
+    )?;
     assert!(matches!(ended, Ended::Crashed));
 
     world.clock.advance(std::time::Duration::from_secs(10));
@@ -59,22 +65,36 @@ fn e_095_who_goes_first() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
     // Commits: the batch, the first stages of F2 and F4, the failure of F3.
     let crash = FaultPlan::at(4, Fault::CrashAfter);
-    let ended = world.run(crash, |builder| kinds(&lab, builder), async |run| {
-        let mut submits = Vec::new();
-        for family in &families {
-            submits.push(Submit::new(&Planned(family.clone()))?);
-        }
-        run.wait(run.executor.supervisor().send(SubmitBatch(submits))).await???;
-        run.until("F2 and F4 are in their second stage", || lab.has("f2-2") && lab.has("f4-2")).await?;
-        lab.open("now");
-        run.until("F3 has failed", || false).await
-    })?;
+    let ended = world.run(
+        crash,
+        |builder| kinds(&lab, builder),
+        async |run| {
+            let mut submits = Vec::new();
+            for family in &families {
+                submits.push(Submit::new(&Planned(family.clone()))?);
+            }
+            run.wait(run.executor.supervisor().send(SubmitBatch(submits)))
+                .await???;
+            run.until("F2 and F4 are in their second stage", || {
+                lab.has("f2-2") && lab.has("f4-2")
+            })
+            .await?;
+            lab.open("now");
+            run.until("F3 has failed", || false).await
+        },
+    )?;
     assert!(matches!(ended, Ended::Crashed));
     let before = lab.calls().len();
     live_in(&world, &lab, async |run| {
         run.until("four bodies ran", || lab.calls().len() >= before + 4).await
     })?;
-    let calls: Vec<String> = lab.calls().iter().skip(before).take(4).map(crate::support::Call::short).collect();
+    let calls: Vec<String> = lab
+        .calls()
+        .iter()
+        .skip(before)
+        .take(4)
+        .map(crate::support::Call::short)
+        .collect();
     assert_eq!(calls, ["f3-1'", "f2-2", "f4-2", "f1-1"]);
     Ok(())
 }
@@ -82,21 +102,32 @@ fn e_095_who_goes_first() -> Tested {
 /// Engine spaces that hold a family's data.
 fn rows(world: &World) -> usize {
     use procession::provider::Space;
-    [Space::Procedures, Space::Payloads, Space::History, Space::Signals, Space::Keys, Space::Finished]
-        .iter()
-        .map(|space| world.disk.dump(space).len())
-        .sum()
+    [
+        Space::Procedures,
+        Space::Payloads,
+        Space::History,
+        Space::Signals,
+        Space::Keys,
+        Space::Finished,
+    ]
+    .iter()
+    .map(|space| world.disk.dump(space).len())
+    .sum()
 }
 
 /// Reads of a start, until everything is at rest.
 fn reads_at_start(world: &World, lab: &Lab) -> Result<u64, Trouble> {
     world
-        .run(FaultPlan::none(), |builder| kinds(lab, builder).register::<Noop>(()), async |run| {
-            let reads = run.store.reads();
-            assert_eq!(run.executor.snapshot().await?.recovered.procedures, 100);
-            run.settle().await;
-            Ok(reads)
-        })?
+        .run(
+            FaultPlan::none(),
+            |builder| kinds(lab, builder).register::<Noop>(()),
+            async |run| {
+                let reads = run.store.reads();
+                assert_eq!(run.executor.snapshot().await?.recovered.procedures, 100);
+                run.settle().await;
+                Ok(reads)
+            },
+        )?
         .done()
 }
 
@@ -112,15 +143,22 @@ fn e_099_recovery_reads_the_living() -> Tested {
     for round in 0..3 {
         world
             .run(FaultPlan::none(), set_up, async |run| {
-                let parked = if round == 0 { vec![Submit::new(&Planned(parked()))?; 100] } else { Vec::new() };
-                run.wait(run.executor.supervisor().send(SubmitBatch(parked))).await???;
+                let parked = if round == 0 {
+                    vec![Submit::new(&Planned(parked()))?; 100]
+                } else {
+                    Vec::new()
+                };
+                run.wait(run.executor.supervisor().send(SubmitBatch(parked)))
+                    .await???;
                 run.settle().await;
                 if round == 0 {
                     alone = rows(&world);
                     return Ok(());
                 }
                 let finished = vec![Submit::new(&Noop)?; FINISHED];
-                let ids = run.wait(run.executor.supervisor().send(SubmitBatch(finished))).await???;
+                let ids = run
+                    .wait(run.executor.supervisor().send(SubmitBatch(finished)))
+                    .await???;
                 for id in ids {
                     run.wait(run.executor.outcome(id)).await??;
                 }
@@ -136,7 +174,9 @@ fn e_099_recovery_reads_the_living() -> Tested {
         })?
         .done()?;
     looks.push(reads_at_start(&world, &lab)?);
-    let [none, some, more, evicted] = looks[..] else { return Err("there are four looks".into()) };
+    let [none, some, more, evicted] = looks[..] else {
+        return Err("there are four looks".into());
+    };
     // One entry more: when the first of the finished falls due.
     assert_eq!((some, more, evicted), (none + 1, none + 1, none));
     assert_eq!(rows(&world), alone, "nothing but the rows of the living is left");

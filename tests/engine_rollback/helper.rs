@@ -3,8 +3,9 @@
 
 use std::future::IntoFuture;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Run, Trouble, World, enumerate};
+use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Final, Run, Trouble, World, enumerate};
 use procession::{
     Cause, Ending, Handle, NotUndone, Procedure, ProcedureError, ProcedureId, ProcedureState, Status, WaitReason,
 };
@@ -13,6 +14,8 @@ use crate::support::{Act, Lab, Plan, Planned, Tested, kinds};
 
 /// Seeds of a scenario that asks for every order.
 pub(crate) const SEEDS: u64 = 200;
+
+const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Enumerates the crashes of a client; gives the log of the crash-free run.
 pub(crate) fn enumerate_client(drive: impl AsyncFn(&Lab, &Run) -> Tested) -> Result<(Enumeration, Lab), Trouble> {
@@ -25,13 +28,43 @@ pub(crate) fn enumerate_checked(
     check: impl Fn(&Lab, &Lab, usize) -> Tested,
 ) -> Result<(Enumeration, Lab), Trouble> {
     let first: Mutex<Option<Lab>> = Mutex::new(None);
-    let done = enumerate(Lab::default, kinds, drive, &["rows"], |plain, crashed, crashes| {
+    // Results outlive the times that scenarios let pass.
+    let set_up = |lab: &Lab, builder| kinds(lab, builder).retention(DAY, DAY);
+    let done = enumerate(Lab::default, set_up, drive, &["rows"], |plain, crashed, crashes| {
         let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
         first.get_or_insert_with(|| plain.clone());
         check(plain, crashed, crashes)
     })?;
     let lab = first.into_inner().unwrap_or_else(PoisonError::into_inner);
     Ok((done, lab.unwrap_or_default()))
+}
+
+/// Enumerates single crashes, before and after every commit. For stages that the
+/// client holds open side by side: two crashes would make suspects of them, which
+/// run one at a time, and the client's order could not come about.
+pub(crate) fn enumerate_single(drive: impl AsyncFn(&Lab, &Run) -> Tested) -> Result<(u64, Lab), Trouble> {
+    let live = |world: &World, lab: &Lab, plan: FaultPlan| {
+        let set_up = |builder| kinds(lab, builder).retention(DAY, DAY);
+        world.run(plan, set_up, async |run| {
+            drive(lab, run).await?;
+            Ok((Final::of(run, &["rows"]).await?, run.store.commits().saturating_sub(1)))
+        })
+    };
+    let plain = Lab::default();
+    let (expected, commits) = live(&World::new(), &plain, FaultPlan::none())?.done()?;
+    for commit in 1..=commits {
+        for fault in [Fault::CrashBefore, Fault::CrashAfter] {
+            let (world, lab) = (World::new(), Lab::default());
+            let ended = live(&world, &lab, FaultPlan::at(commit, fault))?;
+            assert!(matches!(ended, Ended::Crashed), "commit {commit} of {commits} crashes");
+            let (found, _) = live(&world, &lab, FaultPlan::none())?.done()?;
+            if found != expected {
+                return Err(format!("commit {commit}, {fault:?}: expected {expected:#?}, found {found:#?}").into());
+            }
+            plain.compare(&lab, 1).map_err(|why| format!("commit {commit}, {fault:?}: {why}"))?;
+        }
+    }
+    Ok((commits, plain))
 }
 
 /// Submits with a key: the same handle after every restart.

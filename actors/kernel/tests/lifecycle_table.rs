@@ -8,10 +8,18 @@ use procession_kernel::ProcedureState;
 fn the_printed_table_equals_the_documented_one() -> Result<(), Box<dyn std::error::Error>> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lifecycle.md");
     let page = std::fs::read_to_string(page)?;
-    let (_, behind) = page.split_once("<!-- table -->").ok_or("the page has no table marker")?;
-    let (shown, _) = behind.split_once("<!-- /table -->").ok_or("the table has no end marker")?;
+    let (_, behind) = page
+        .split_once("<!-- table -->")
+        .ok_or("the page has no table marker")?;
+    let (shown, _) = behind
+        .split_once("<!-- /table -->")
+        .ok_or("the table has no end marker")?;
     let printed = ProcedureState::table();
-    assert_eq!(shown.trim(), printed, "put this between the markers of docs/lifecycle.md:\n{printed}");
+    assert_eq!(
+        shown.trim(),
+        printed,
+        "put this between the markers of docs/lifecycle.md:\n{printed}"
+    );
     Ok(())
 }
 

@@ -3,9 +3,12 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-#[expect(clippy::disallowed_types, reason = "the cost of a grant is measured here, outside the kernel")]
-use std::time::Instant;
 use std::time::Duration;
+#[expect(
+    clippy::disallowed_types,
+    reason = "the cost of a grant is measured here, outside the kernel"
+)]
+use std::time::Instant;
 
 use procession_kernel::{Grant, LimitKey, Permits, Ticket};
 
@@ -25,7 +28,11 @@ impl Dice {
 
     fn pick<T: Copy>(&mut self, from: &[T]) -> Option<T> {
         let sides = from.len() as u64;
-        if sides == 0 { None } else { from.get(self.roll(sides) as usize).copied() }
+        if sides == 0 {
+            None
+        } else {
+            from.get(self.roll(sides) as usize).copied()
+        }
     }
 }
 
@@ -46,23 +53,40 @@ struct Model {
 
 impl Model {
     fn used(&self, key: &LimitKey) -> u32 {
-        let holders = self.asked.values().filter(|asked| asked.granted && asked.limits.contains(key));
+        let holders = self
+            .asked
+            .values()
+            .filter(|asked| asked.granted && asked.limits.contains(key));
         u32::try_from(holders.count()).unwrap_or(u32::MAX)
     }
 
     fn is_full(&self, key: &LimitKey) -> bool {
-        self.limits.get(key).copied().flatten().is_some_and(|limit| self.used(key) >= limit)
+        self.limits
+            .get(key)
+            .copied()
+            .flatten()
+            .is_some_and(|limit| self.used(key) >= limit)
     }
 
     /// Gives one who waits for this limit and goes before the place.
     fn before(&self, key: &LimitKey, place: (Reverse<i16>, u64)) -> Option<Ticket> {
         let waits = |asked: &&Asked| !asked.granted && asked.place < place && asked.limits.contains(key);
-        self.asked.iter().find(|(_, asked)| waits(asked)).map(|(ticket, _)| *ticket)
+        self.asked
+            .iter()
+            .find(|(_, asked)| waits(asked))
+            .map(|(ticket, _)| *ticket)
     }
 
     fn enter(&mut self, ticket: Ticket, limits: Vec<LimitKey>, priority: i16) {
         self.arrivals += 1;
-        self.asked.insert(ticket, Asked { limits, place: (Reverse(priority), self.arrivals), granted: false });
+        self.asked.insert(
+            ticket,
+            Asked {
+                limits,
+                place: (Reverse(priority), self.arrivals),
+                granted: false,
+            },
+        );
     }
 
     /// Somebody was served: it must have waited, have room everywhere, and nobody before it.
@@ -72,20 +96,33 @@ impl Model {
             panic!("seed {seed}: {ticket:?} was served, and did not wait");
         };
         for key in &asked.limits {
-            assert!(!self.is_full(key), "seed {seed}: {ticket:?} was granted {key:?} above its limit");
+            assert!(
+                !self.is_full(key),
+                "seed {seed}: {ticket:?} was granted {key:?} above its limit"
+            );
             let before = self.before(key, asked.place);
-            assert_eq!(before, None, "seed {seed}: {ticket:?} overtook one who waits for {key:?}");
+            assert_eq!(
+                before, None,
+                "seed {seed}: {ticket:?} overtook one who waits for {key:?}"
+            );
         }
         self.asked.entry(ticket).and_modify(|asked| asked.granted = true);
     }
 
     fn check(&self, permits: &Permits, seed: u64) {
         for (ticket, asked) in self.asked.iter().filter(|(_, asked)| !asked.granted) {
-            let could = asked.limits.iter().all(|key| !self.is_full(key) && self.before(key, asked.place).is_none());
+            let could = asked
+                .limits
+                .iter()
+                .all(|key| !self.is_full(key) && self.before(key, asked.place).is_none());
             assert!(!could, "seed {seed}: {ticket:?} waits for nothing and nobody");
         }
         for usage in permits.usage() {
-            let waiting = self.asked.values().filter(|asked| !asked.granted && asked.limits.contains(&usage.key)).count();
+            let waiting = self
+                .asked
+                .values()
+                .filter(|asked| !asked.granted && asked.limits.contains(&usage.key))
+                .count();
             assert_eq!(
                 (usage.used, usage.waiting),
                 (self.used(&usage.key), waiting),
@@ -117,11 +154,21 @@ fn run(seed: u64) {
         give_back(&mut model, &mut permits, ticket, seed);
         model.check(&permits, seed);
     }
-    assert!(permits.usage().iter().all(|usage| usage.used == 0 && usage.waiting == 0), "seed {seed}");
+    assert!(
+        permits
+            .usage()
+            .iter()
+            .all(|usage| usage.used == 0 && usage.waiting == 0),
+        "seed {seed}"
+    );
 }
 
 fn request(dice: &mut Dice, model: &mut Model, permits: &mut Permits, ticket: Ticket, seed: u64) {
-    let mut limits: Vec<LimitKey> = NAMES.iter().filter(|_| dice.roll(2) == 0).map(|name| LimitKey::from(*name)).collect();
+    let mut limits: Vec<LimitKey> = NAMES
+        .iter()
+        .filter(|_| dice.roll(2) == 0)
+        .map(|name| LimitKey::from(*name))
+        .collect();
     if dice.roll(2) == 0 {
         limits.reverse();
     }
@@ -147,7 +194,11 @@ fn give_back(model: &mut Model, permits: &mut Permits, ticket: Ticket, seed: u64
     }
     // Whoever gives back twice gives nothing back.
     let usage = permits.usage();
-    assert_eq!(permits.release(ticket), [], "seed {seed}: {ticket:?} was given back twice");
+    assert_eq!(
+        permits.release(ticket),
+        [],
+        "seed {seed}: {ticket:?} was given back twice"
+    );
     assert_eq!(permits.usage(), usage, "seed {seed}");
 }
 
@@ -175,9 +226,15 @@ fn a_limit_named_twice_is_taken_once() {
     assert_eq!(permits.request(Ticket(1), twice(), 0), Grant::Granted);
     assert_eq!(permits.request(Ticket(2), twice(), 0), Grant::Granted);
     assert_eq!(permits.request(Ticket(3), twice(), 0), Grant::Queued);
-    assert_eq!(permits.usage().first().map(|usage| (usage.used, usage.waiting)), Some((2, 1)));
+    assert_eq!(
+        permits.usage().first().map(|usage| (usage.used, usage.waiting)),
+        Some((2, 1))
+    );
     assert_eq!(permits.release(Ticket(1)), [Ticket(3)]);
-    assert_eq!(permits.usage().first().map(|usage| (usage.used, usage.waiting)), Some((2, 0)));
+    assert_eq!(
+        permits.usage().first().map(|usage| (usage.used, usage.waiting)),
+        Some((2, 0))
+    );
 }
 
 #[expect(clippy::disallowed_types, reason = "as above")]

@@ -84,7 +84,7 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     T::deserialize(&mut deserializer).map_err(|error| error.to_string())
 }
 
-/// Says in a word which stage these bytes are: the variant's name, or `()`.
+/// Says in a word which stage these bytes are: the variant's name, a number, or `()`.
 #[must_use]
 pub fn describe(bytes: &[u8]) -> String {
     if bytes == [0xc0] {
@@ -92,6 +92,9 @@ pub fn describe(bytes: &[u8]) -> String {
     }
     if let Ok(name) = read::<String>(bytes) {
         return name;
+    }
+    if let Ok(number) = read::<i64>(bytes) {
+        return number.to_string();
     }
     match read::<std::collections::BTreeMap<String, serde::de::IgnoredAny>>(bytes) {
         Ok(variant) => variant.into_keys().next().unwrap_or_default(),

@@ -196,7 +196,10 @@ impl FjallStore {
         let mut writes = OwnedWriteBatch::with_capacity(self.database.clone(), batch.len() + 3)
             .durability(Some(self.sync.persist()));
         for group in in_order(batch).chunk_by(|one, next| one.space == next.space) {
-            let Some(keyspace) = group.first().map(|write| self.keyspace_for_write(write.space, &mut writes)) else {
+            let Some(keyspace) = group
+                .first()
+                .map(|write| self.keyspace_for_write(write.space, &mut writes))
+            else {
                 continue;
             };
             let keyspace = keyspace?;

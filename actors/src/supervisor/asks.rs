@@ -1,6 +1,8 @@
 //! Questions. Each waits for the newest commit decided when it came, and is
 //! then answered from the store: nothing is shown that is not on disk.
 
+use std::sync::{Arc, OnceLock};
+
 use actix::prelude::*;
 use procession_kernel::{Blob, HistoryEntry, LimitUse, ProcedureId, Row, WaitReason};
 use tokio::sync::oneshot;
@@ -31,10 +33,11 @@ impl Supervisor {
         } else {
             None
         };
+        let failure = Arc::clone(&self.failure);
         async move {
             match (refused, barrier) {
                 (Some(refused), _) => Err(refused),
-                (None, Some(done)) => done.await.map_err(|_| journal_failed()),
+                (None, Some(done)) => done.await.map_err(|_| unanswered(&failure)),
                 (None, None) => Ok(()),
             }
         }
@@ -52,8 +55,9 @@ impl Supervisor {
     }
 }
 
-fn journal_failed() -> AskError {
-    AskError::JournalFailed("the commit that the answer rests on failed".to_owned())
+/// What one is told whose answer will never be on disk.
+pub(super) fn unanswered(failure: &OnceLock<String>) -> AskError {
+    failure.get().cloned().map_or(AskError::Stopped, AskError::JournalFailed)
 }
 
 fn shown(row: &Row, quarantined: bool) -> Status {
@@ -191,7 +195,8 @@ impl Handler<AwaitOutcome> for Supervisor {
             let watchers = self.watchers.entry(id).or_default();
             watchers.retain(|watcher| !watcher.is_closed());
             watchers.push(sender);
-            return Box::pin(async move { receiver.await.map_err(|_| journal_failed()) });
+            let failure = Arc::clone(&self.failure);
+            return Box::pin(async move { receiver.await.map_err(|_| unanswered(&failure)) });
         }
         let (settled, reader) = (self.settled(), self.reader.clone());
         Box::pin(async move {
@@ -230,7 +235,7 @@ impl Handler<Subscribe> for Supervisor {
         let settled = self.settled();
         let full = self.changes.is_full();
         if self.refusal().is_none() && !full {
-            self.changes.subscribe(to, self.kernel.seq());
+            self.changes.subscribe(to, self.kernel.seq(), self.commits.durable);
         }
         Box::pin(async move {
             settled.await?;

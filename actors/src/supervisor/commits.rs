@@ -123,7 +123,11 @@ impl Commits {
             None if self.open.is_empty() => return None,
             None => std::mem::replace(&mut self.open, Ready::new(self.epoch)),
         };
-        let Ready { batch, commit, mut waiting } = ready;
+        let Ready {
+            batch,
+            commit,
+            mut waiting,
+        } = ready;
         waiting.seq = batch.seq();
         waiting.commits.insert(0, commit);
         self.in_flight.push_back(waiting);

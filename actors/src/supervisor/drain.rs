@@ -1,14 +1,20 @@
 //! Stopping in order: no new stages, running ones finish, the rest is left.
 
+use std::sync::Arc;
+
 use actix::prelude::*;
 use procession_kernel::Event;
 use tokio::sync::oneshot;
 
 use super::Supervisor;
+use super::asks::unanswered;
 use crate::error::AskError;
 use crate::journal::Release;
 use crate::messages::Drain;
 use crate::view::DrainReport;
+
+/// Turns that the last answers need to leave the supervisor's thread.
+const TURNS_FOR_ANSWERS: usize = 16;
 
 /// A drain that is under way.
 pub(super) struct Draining {
@@ -45,11 +51,8 @@ impl Handler<Drain> for Supervisor {
                 self.look_at_drain(ctx);
             }
         }
-        Box::pin(async move {
-            receiver
-                .await
-                .map_err(|_| AskError::JournalFailed("the drain's commit failed".to_owned()))
-        })
+        let failure = Arc::clone(&self.failure);
+        Box::pin(async move { receiver.await.map_err(|_| unanswered(&failure)) })
     }
 }
 
@@ -75,14 +78,14 @@ impl Supervisor {
             left,
         };
         let waiters = std::mem::take(&mut drain.waiters);
-        let stopped = self.request(Event::DrainEnded, ctx);
+        // Whatever else waits: a drain is never turned away.
+        let (ticket, stopped) = self.ticket();
+        self.decide(Event::DrainEnded(ticket), ctx);
         let journal = self.journal.clone();
         let epoch = self.kernel.epoch();
         let work = async move {
-            let stopped = match stopped {
-                Ok(answer) => matches!(answer.await, Ok(Ok(_))),
-                Err(_) => false,
-            };
+            let stopped = matches!(stopped.await, Ok(Ok(_)));
+            // Answered when the store is closed: who waited for the drain may open it again.
             journal.send(Release(epoch)).await.ok();
             stopped
         };
@@ -95,11 +98,22 @@ impl Supervisor {
                     waiter.send(report).ok();
                 }
             }
-            supervisor.workers.stop();
-            for arbiter in &supervisor.own_threads {
-                arbiter.stop();
-            }
+            supervisor.end_threads();
             ctx.stop();
         }));
+    }
+
+    /// Ends the engine's threads, this one last, when the answers have left it.
+    fn end_threads(&mut self) {
+        self.workers.stop();
+        let own = std::mem::take(&mut self.own_threads);
+        actix_rt::spawn(async move {
+            for _ in 0..TURNS_FOR_ANSWERS {
+                tokio::task::yield_now().await;
+            }
+            for arbiter in own {
+                arbiter.stop();
+            }
+        });
     }
 }

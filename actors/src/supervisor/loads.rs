@@ -47,15 +47,35 @@ pub(super) struct Load {
     pub(super) purpose: Purpose,
 }
 
+/// A load that was read, or could not be.
+type Read = (Load, Result<Woken, ReadError>);
+
 #[derive(Default)]
 pub(super) struct Loads {
     queue: VecDeque<Load>,
-    under_way: usize,
+    /// Those that are being read, and those that are ready and wait for an earlier one.
+    under_way: VecDeque<Option<Read>>,
+    /// How many have left the front of `under_way`.
+    gone: u64,
 }
 
 impl Loads {
     pub(super) fn clear(&mut self) {
         self.queue.clear();
+    }
+
+    fn ready(&mut self, number: u64, read: Read) {
+        let place = usize::try_from(number - self.gone).ok();
+        if let Some(place) = place.and_then(|place| self.under_way.get_mut(place)) {
+            *place = Some(read);
+        }
+    }
+
+    /// Takes the oldest, if it is ready.
+    fn next_ready(&mut self) -> Option<Read> {
+        self.under_way.front()?.as_ref()?;
+        self.gone += 1;
+        self.under_way.pop_front()?
     }
 }
 
@@ -66,25 +86,33 @@ impl Supervisor {
     }
 
     fn load_next(&mut self, ctx: &mut Context<Self>) {
-        while self.loads.under_way < AT_ONCE {
+        while self.loads.under_way.len() < AT_ONCE {
             let Some(mut load) = self.loads.queue.pop_front() else {
                 return;
             };
-            self.loads.under_way += 1;
+            let number = self.loads.gone + self.loads.under_way.len() as u64;
+            self.loads.under_way.push_back(None);
             let reader = self.reader.clone();
             let at_hand = self.actors.contains_key(&load.id);
             let work = async move {
                 let woken = read(&reader, &mut load, at_hand).await;
                 (load, woken)
             };
-            ctx.spawn(work.into_actor(self).map(|(load, woken), supervisor, ctx| {
-                supervisor.loads.under_way -= 1;
-                match woken {
-                    Ok(woken) => supervisor.loaded(load, woken, ctx),
-                    Err(why) => supervisor.quarantine(load.id.family, format!("{}: {why}", load.id)),
-                }
+            ctx.spawn(work.into_actor(self).map(move |read, supervisor, ctx| {
+                supervisor.loads.ready(number, read);
+                supervisor.hand_over(ctx);
                 supervisor.load_next(ctx);
             }));
+        }
+    }
+
+    /// Reads end in any order; calls are made in the order in which they were decided.
+    fn hand_over(&mut self, ctx: &mut Context<Self>) {
+        while let Some((load, woken)) = self.loads.next_ready() {
+            match woken {
+                Ok(woken) => self.loaded(load, woken, ctx),
+                Err(why) => self.quarantine(load.id.family, format!("{}: {why}", load.id)),
+            }
         }
     }
 

@@ -30,6 +30,8 @@ impl Supervisor {
             return;
         }
         self.evicting = true;
+        // What is noted from here on, the look may have missed.
+        self.next_due = None;
         let (settled, reader) = (self.settled(), self.reader.clone());
         let work = async move {
             settled.await.ok()?;
@@ -37,11 +39,9 @@ impl Supervisor {
         };
         ctx.spawn(work.into_actor(self).map(|found, supervisor, ctx| {
             supervisor.evicting = false;
-            // What could not be read is looked at again at the next start.
-            let Some(Found { doomed, next }) = found else {
-                return supervisor.next_due = None;
-            };
-            supervisor.next_due = next;
+            // What could not be read is looked at again with the next result, or at the next start.
+            let Some(Found { doomed, next }) = found else { return };
+            supervisor.next_due = next.into_iter().chain(supervisor.next_due).min();
             if !doomed.is_empty() {
                 supervisor.decide(Event::EvictionDue(doomed), ctx);
             }

@@ -91,7 +91,10 @@ impl Supervisor {
         let limit = self.kernel.rules().bounds.name;
         let mut keys = submits.iter().filter_map(|submit| submit.key.as_ref());
         if let Some(key) = keys.find(|key| key.as_str().is_empty() || key.as_str().len() > limit) {
-            return Err(SubmitError::BadKey { size: key.as_str().len(), limit });
+            return Err(SubmitError::BadKey {
+                size: key.as_str().len(),
+                limit,
+            });
         }
         let (ticket, answer) = self.ticket();
         let unseen: Vec<Key> = submits

@@ -253,13 +253,14 @@ impl<'a> Draft<'a> {
 
     /// Sets the next suspect going, alone, when the one before it has reported.
     pub(super) fn next_suspect(&mut self, ended: ProcedureId) {
-        if self.kernel.alone != Some(ended) || self.next_suspect_taken {
+        if self.kernel.alone != Some(ended) || self.next_suspect_taken || self.kernel.draining {
             return;
         }
         self.next_suspect_taken = true;
         let next = self.kernel.suspects.iter().copied().find(|id| {
             let waits = self.row(*id).is_some_and(|row| row.wait == Some(WaitReason::Suspect));
-            *id != ended && waits && self.scope_of(*id).is_none()
+            // Also one whose family fails: it is in doubt, and what may have begun is undone.
+            *id != ended && waits
         });
         if let Some(next) = next {
             self.set_alone(next);

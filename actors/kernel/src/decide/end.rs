@@ -48,8 +48,10 @@ impl Draft<'_> {
         row.state = ProcedureState::Failed;
         row.cause = Some(cause);
         row.since = self.now;
-        // What waits as a suspect is in doubt: it runs before anything is undone.
-        row.wait = row.wait.take().filter(|wait| *wait == WaitReason::Suspect);
+        // What waits as a suspect is in doubt: it runs before anything is undone. What is
+        // paused as poison is in doubt as well, and undone without being run.
+        let in_doubt = |wait: &WaitReason| matches!(wait, WaitReason::Suspect | WaitReason::Poison);
+        row.wait = row.wait.take().filter(in_doubt);
         // A stage that is out keeps its actor: it reports before anything is undone.
         if row.going.is_none() {
             self.effect(Effect::Stop(id));

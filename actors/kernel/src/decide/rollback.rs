@@ -22,6 +22,7 @@ impl Draft<'_> {
         if matches!(root.wait, Some(WaitReason::Backoff(..) | WaitReason::RollbackFailed)) {
             return;
         }
+        self.count_poison(scope);
         if self.nothing_to_undo(scope) {
             self.finish_scope(scope, Vec::new());
             return;
@@ -30,6 +31,43 @@ impl Draft<'_> {
             return;
         }
         self.ask_stack(scope);
+    }
+
+    /// A stage paused as poison may have done its work before the process died. It
+    /// must not run again, so it counts as executed: its undo sets right what it did.
+    fn count_poison(&mut self, scope: ProcedureId) {
+        let Some(family) = self.family(scope.family) else { return };
+        let members = family.members.iter().map(|row| row.id);
+        let within: Vec<ProcedureId> = members.filter(|id| family.is_within(scope.member, id.member)).collect();
+        for id in within {
+            if self.row(id).is_none_or(|row| row.wait != Some(WaitReason::Poison)) {
+                continue;
+            }
+            let Some(mut row) = self.take(id) else { continue };
+            row.wait = None;
+            self.stage_in_doubt(&mut row);
+            self.put(row);
+        }
+    }
+
+    fn stage_in_doubt(&mut self, row: &mut Row) {
+        let number = self.next_history(row.id.family);
+        self.record(Record::History(Box::new(HistoryEntry {
+            family: row.id.family,
+            number,
+            member: row.id.member,
+            stage: row.stage.clone(),
+            visit: row.visit,
+            attempt: row.attempt + 1,
+            ending: Ending::Panic,
+            error: Some("the process died while it ran".to_owned()),
+            stands: true,
+            queued: row.since,
+            begun: row.since,
+            ended: self.now,
+        })));
+        row.standing += u32::from(row.attempt == 0);
+        row.history = number;
     }
 
     pub(super) fn ask_stack(&mut self, scope: ProcedureId) {
@@ -43,7 +81,8 @@ impl Draft<'_> {
     }
 
     pub(super) fn waits_for_operator(&self, scope: ProcedureId) -> bool {
-        self.row(scope).is_some_and(|row| row.wait == Some(WaitReason::RollbackFailed))
+        self.row(scope)
+            .is_some_and(|row| row.wait == Some(WaitReason::RollbackFailed))
     }
 
     fn is_busy(&self, scope: ProcedureId) -> bool {
@@ -55,7 +94,10 @@ impl Draft<'_> {
             .iter()
             .filter(|row| family.is_within(scope.member, row.id.member))
             // A suspect held back lost its mark, not the doubt: it runs to its commit first, too.
-            .any(|row| self.row(row.id).is_some_and(|row| row.going.is_some() || row.wait == Some(WaitReason::Suspect)));
+            .any(|row| {
+                self.row(row.id)
+                    .is_some_and(|row| row.going.is_some() || row.wait == Some(WaitReason::Suspect))
+            });
         let undo_out = family.scopes.iter().any(|(inner, state)| {
             matches!(state, Scope::Held { out: true, .. })
                 && family.is_within(scope.member, *inner)

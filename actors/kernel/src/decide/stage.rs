@@ -30,7 +30,7 @@ impl Draft<'_> {
         } else {
             self.stage_obeyed(row, report);
         }
-        // Last, so that whoever fails with this stage is not set going.
+        // Last, when it is known what this stage has moved.
         self.next_suspect(id);
     }
 
@@ -85,7 +85,11 @@ impl Draft<'_> {
         if let StageOutcome::Wait(event, ..) = &report.outcome
             && event.as_str().len() > bounds.name
         {
-            return Err(format!("an event's name of {} bytes is over the limit of {}", event.as_str().len(), bounds.name));
+            return Err(format!(
+                "an event's name of {} bytes is over the limit of {}",
+                event.as_str().len(),
+                bounds.name
+            ));
         }
         if let StageOutcome::Spawn { births, .. } = &report.outcome {
             self.check_spawn(report.id, births)?;

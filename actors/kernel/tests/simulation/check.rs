@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use procession_kernel::{Family, Kernel, Kind, OnFailure, ProcedureId, ProcedureState, Record, Row, Rules, Undo};
+use procession_kernel::{
+    Family, Kernel, Kind, OnFailure, ProcedureId, ProcedureState, Record, Row, Rules, Undo, WaitReason,
+};
 
 use super::disk::Disk;
 
@@ -18,7 +20,10 @@ pub(crate) fn before(kernel: &Kernel, records: &[Record]) -> Result<(), String> 
             return Err(format!("{} had ended, and goes on", row.id));
         }
         if old.cause.is_some() && old.cause != row.cause {
-            return Err(format!("{} changes its cause from {:?} to {:?}", row.id, old.cause, row.cause));
+            return Err(format!(
+                "{} changes its cause from {:?} to {:?}",
+                row.id, old.cause, row.cause
+            ));
         }
     }
     Ok(())
@@ -37,12 +42,18 @@ pub(crate) fn after(kernel: &Kernel, ahead: &Disk, records: &[Record]) -> Result
     Ok(())
 }
 
-/// Gives those whose stage a decision sets going.
+/// Gives those whose stage a decision sets going, save suspects that were held
+/// back: they are in doubt, and run to their commit also while their family fails.
 pub(crate) fn started(kernel: &Kernel, records: &[Record]) -> Vec<ProcedureId> {
     let run = |row: &Row| row.going.map(|going| going.run);
-    let rows = records.iter().filter_map(|record| if let Record::Row(row) = record { Some(row) } else { None });
-    let started = rows.filter(|row| run(row).is_some() && kernel.row(row.id).and_then(run) != run(row));
-    started.map(|row| row.id).collect()
+    let rows = records
+        .iter()
+        .filter_map(|record| if let Record::Row(row) = record { Some(row) } else { None });
+    let suspect = |old: &Row| old.wait == Some(WaitReason::Suspect);
+    let anew = |row: &&Box<Row>| kernel.row(row.id).is_none_or(|old| run(old) != run(row) && !suspect(old));
+    let started = rows.filter(|row| run(row).is_some()).filter(anew);
+    let held = |id| kernel.row(id).is_some_and(|old| old.wait == Some(WaitReason::Suspect));
+    started.map(|row| row.id).filter(|id| !held(*id)).collect()
 }
 
 /// No stage begins where something above it fails.
@@ -66,9 +77,14 @@ fn ended(rules: &Rules, disk: &Disk, number: u64) -> Result<(), String> {
         if !row.is_ended() || row.holds {
             return Err(format!("the family of {} has ended, and it has not", row.id));
         }
-        let standing = newest(disk, number).filter(|(_, member)| *member == row.id.member).count();
+        let standing = newest(disk, number)
+            .filter(|(_, member)| *member == row.id.member)
+            .count();
         if standing != row.standing as usize {
-            return Err(format!("{standing} stages of {} stand, and {} are counted", row.id, row.standing));
+            return Err(format!(
+                "{standing} stages of {} stand, and {} are counted",
+                row.id, row.standing
+            ));
         }
         match row.state {
             ProcedureState::RolledBack if standing > 0 && can_undo(rules, &row.kind) => {
@@ -111,7 +127,10 @@ fn newest(disk: &Disk, family: u64) -> impl Iterator<Item = (u32, u32)> {
             E::Undone | E::UndoFailed | E::UndoSkipped => {}
         }
     }
-    newest.into_iter().filter(|(_, (_, stands))| *stands).map(|((member, _), (number, _))| (number, member))
+    newest
+        .into_iter()
+        .filter(|(_, (_, stands))| *stands)
+        .map(|((member, _), (number, _))| (number, member))
 }
 
 /// A member keeps what it did if it succeeded and is kept, or lies below one
@@ -131,7 +150,10 @@ fn is_kept(family: &Family, scope: u32, member: u32) -> bool {
 /// An undo is the newest of all that is left to undo, and nothing of its scope runs.
 pub(crate) fn undo(kernel: &Kernel, disk: &Disk, undo: &Undo) -> Result<(), String> {
     let scope = undo.scope;
-    let family = kernel.families().get(&scope.family).ok_or_else(|| format!("{scope} is undone, and has ended"))?;
+    let family = kernel
+        .families()
+        .get(&scope.family)
+        .ok_or_else(|| format!("{scope} is undone, and has ended"))?;
     let left = newest(disk, scope.family).filter(|(_, member)| {
         let row = family.row(*member);
         family.is_within(scope.member, *member)
@@ -140,12 +162,18 @@ pub(crate) fn undo(kernel: &Kernel, disk: &Disk, undo: &Undo) -> Result<(), Stri
     });
     let due = left.map(|(number, _)| number).max();
     if due != Some(undo.number) {
-        return Err(format!("entry {} is undone in {scope} where {due:?} was due", undo.number));
+        return Err(format!(
+            "entry {} is undone in {scope} where {due:?} was due",
+            undo.number
+        ));
     }
     if family.scope_of(undo.id.member) != Some(scope) {
         return Err(format!("{} is undone with {scope}, which is not its scope", undo.id));
     }
-    let running = family.members.iter().find(|row| row.going.is_some() && family.is_within(scope.member, row.id.member));
+    let running = family
+        .members
+        .iter()
+        .find(|row| row.going.is_some() && family.is_within(scope.member, row.id.member));
     match running {
         Some(row) => Err(format!("{} runs while {scope} is undone", row.id)),
         None => Ok(()),
@@ -161,5 +189,9 @@ pub(crate) fn at_rest(kernel: &Kernel) -> Result<(), String> {
         .filter(|row| !row.is_ended())
         .map(|row| (row.id, &**row))
         .collect();
-    if stuck.is_empty() { Ok(()) } else { Err(format!("nothing moves these any more: {stuck:#?}")) }
+    if stuck.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("nothing moves these any more: {stuck:#?}"))
+    }
 }

@@ -94,13 +94,20 @@ impl Disk {
         let key = (entry.family, entry.number);
         match self.history.get(&key) {
             Some(old) => {
-                let fallen = HistoryEntry { stands: false, ..old.clone() };
+                let fallen = HistoryEntry {
+                    stands: false,
+                    ..old.clone()
+                };
                 if !old.stands || *entry != fallen {
                     return Err(format!("entry {key:?} is overwritten by {entry:?}"));
                 }
             }
             None => {
-                let newest = self.of_family(entry.family).map(|entry| entry.number).max().unwrap_or(0);
+                let newest = self
+                    .of_family(entry.family)
+                    .map(|entry| entry.number)
+                    .max()
+                    .unwrap_or(0);
                 if entry.number <= newest {
                     return Err(format!("entry {key:?} comes after entry {newest}"));
                 }
@@ -112,7 +119,10 @@ impl Disk {
                 .of_family(entry.family)
                 .any(|old| undone(old.ending) && (old.member, old.visit) == (entry.member, entry.visit));
             if twice {
-                return Err(format!("visit {} of member {} is undone twice", entry.visit, entry.member));
+                return Err(format!(
+                    "visit {} of member {} is undone twice",
+                    entry.visit, entry.member
+                ));
             }
         }
         self.history.insert(key, entry.clone());
@@ -121,7 +131,9 @@ impl Disk {
 
     /// Gives the history of a family, oldest first.
     pub(crate) fn of_family(&self, family: u64) -> impl Iterator<Item = &HistoryEntry> {
-        self.history.range((family, 0)..=(family, u32::MAX)).map(|(_, entry)| entry)
+        self.history
+            .range((family, 0)..=(family, u32::MAX))
+            .map(|(_, entry)| entry)
     }
 
     /// Gives the rows of a family.
@@ -143,7 +155,10 @@ impl Disk {
             for row in self.members(*family) {
                 kernel.evolve(&Record::Row(Box::new(row.clone())));
             }
-            let (first, last) = ((ProcedureId::root(*family), 0), (ProcedureId::new(*family, u32::MAX), u32::MAX));
+            let (first, last) = (
+                (ProcedureId::root(*family), 0),
+                (ProcedureId::new(*family, u32::MAX), u32::MAX),
+            );
             for ((id, number), entry) in self.signals.range(first..=last) {
                 kernel.evolve(&Record::Signal(*id, *number, entry.clone(), Blob::default()));
             }
@@ -159,16 +174,25 @@ impl Disk {
         }
         let numbers = |kernel: &Kernel| kernel.families().keys().copied().collect::<Vec<_>>();
         if numbers(&loaded) != numbers(living) {
-            return Err(format!("memory has families {:?}, the disk {:?}", numbers(living), numbers(&loaded)));
+            return Err(format!(
+                "memory has families {:?}, the disk {:?}",
+                numbers(living),
+                numbers(&loaded)
+            ));
         }
         if loaded.going() != living.going() || loaded.limits() != living.limits() {
             return Err("memory and disk differ in stages that are out, or in limits".to_owned());
         }
-        let durable = |family: &Family| Family { scopes: BTreeMap::new(), ..family.clone() };
+        let durable = |family: &Family| Family {
+            scopes: BTreeMap::new(),
+            ..family.clone()
+        };
         for (number, family) in living.families() {
             let (memory, disk) = (durable(family), loaded.families().get(number).map(durable));
             if disk.as_ref() != Some(&memory) {
-                return Err(format!("family {number} differs.\n memory {memory:#?}\n   disk {disk:#?}"));
+                return Err(format!(
+                    "family {number} differs.\n memory {memory:#?}\n   disk {disk:#?}"
+                ));
             }
         }
         Ok(())

@@ -72,7 +72,11 @@ impl Draw {
             priority: i16::try_from(self.below(3)).unwrap_or(0),
             limit: None,
             timeout: self.percent(10).then(|| Duration::from_secs(1 + self.below(20))),
-            on_failure: if self.percent(40) { OnFailure::Compensate } else { OnFailure::Keep },
+            on_failure: if self.percent(40) {
+                OnFailure::Compensate
+            } else {
+                OnFailure::Keep
+            },
             detached: false,
         }
     }
@@ -100,7 +104,13 @@ impl Draw {
                 let children = births.iter().filter(|birth| !birth.detached).count();
                 let join = self.join(u32::try_from(children).unwrap_or(0));
                 let width = u32::try_from(self.below(3)).unwrap_or(0);
-                StageOutcome::Spawn { births, admissions: Vec::new(), join, width, then: next }
+                StageOutcome::Spawn {
+                    births,
+                    admissions: Vec::new(),
+                    join,
+                    width,
+                    then: next,
+                }
             }
             62..68 => StageOutcome::Sleep(now.after(Duration::from_secs(self.below(10))), next),
             68..76 => {
@@ -131,7 +141,10 @@ pub(crate) fn rules() -> Rules {
     };
     let kinds = [(UNDOABLE, true), (FINAL, false), (LIMITED, true)];
     let mut rules = Rules {
-        kinds: kinds.into_iter().map(|(name, rollback)| (Kind::from(name), kind(rollback))).collect(),
+        kinds: kinds
+            .into_iter()
+            .map(|(name, rollback)| (Kind::from(name), kind(rollback)))
+            .collect(),
         keep_after_end: Duration::from_secs(900),
         keep_after_acknowledgement: Duration::from_secs(300),
         ..Rules::default()
@@ -144,5 +157,9 @@ pub(crate) fn rules() -> Rules {
 
 /// Gives the limits of which a root of this kind needs permits.
 pub(crate) fn limits_of(birth: &Birth) -> Vec<LimitKey> {
-    if birth.kind.as_str() == LIMITED { vec![LimitKey::from(LIMITED)] } else { Vec::new() }
+    if birth.kind.as_str() == LIMITED {
+        vec![LimitKey::from(LIMITED)]
+    } else {
+        Vec::new()
+    }
 }

@@ -1,8 +1,6 @@
 //! What may happen next, drawn at random; and the calm after it, in which
 //! everything must come to its end.
 
-use std::collections::BTreeMap;
-
 use procession_kernel::{
     Admission, Advance, Birth, Blob, Event, JoinRuling, Key, KeyEntry, LimitKey, Operator, ProcedureId, StageEnded,
     StageOutcome, Submission, Undo, UndoEnded, UserWrite, WaitReason,
@@ -19,24 +17,35 @@ const CALM_MAX: usize = 20_000;
 pub(crate) struct Play {
     pub(crate) shell: Shell,
     draw: Draw,
+    /// Crashes come often, and meet the same stages again.
+    stormy: bool,
     /// Reports that were given already, and may come once more.
     old: Vec<Event>,
-    /// Which key stands for what, by submission.
-    digests: BTreeMap<Key, u128>,
 }
 
 fn operator() -> Operator {
-    Operator { who: "sim".to_owned(), why: "because".to_owned() }
+    Operator {
+        who: "sim".to_owned(),
+        why: "because".to_owned(),
+    }
 }
 
 impl Play {
     /// Begins with a seed.
     pub(crate) fn new(seed: u64) -> Result<Self, String> {
-        Ok(Self { shell: Shell::new()?, draw: Draw::new(seed), old: Vec::new(), digests: BTreeMap::new() })
+        Ok(Self {
+            shell: Shell::new()?,
+            draw: Draw::new(seed),
+            stormy: seed.is_multiple_of(4),
+            old: Vec::new(),
+        })
     }
 
     /// Lets one thing happen.
     pub(crate) fn step(&mut self) -> Result<(), String> {
+        if self.stormy && self.draw.percent(12) {
+            return self.crash();
+        }
         match self.draw.below(100) {
             0..8 if self.shell.kernel.families().len() < 6 => self.submit(),
             8..38 => self.report_one(),
@@ -65,46 +74,83 @@ impl Play {
         let births: Vec<Birth> = (0..=self.draw.below(2)).map(|_| self.draw.birth()).collect();
         let ticket = self.shell.ticket();
         let (tickets, admissions) = self.shell.admit(&births.iter().collect::<Vec<_>>());
-        let submissions = births.into_iter().zip(admissions).map(|(birth, admission)| self.submission(birth, admission));
+        let submissions = births
+            .into_iter()
+            .zip(admissions)
+            .map(|(birth, admission)| self.submission(birth, admission));
         let submissions = submissions.collect();
         self.shell.decide_births(tickets, Event::Submitted(ticket, submissions))
     }
 
     fn submission(&mut self, birth: Birth, admission: Admission) -> Submission {
         if !self.draw.percent(30) {
-            return Submission { birth, key: None, known: None, admission };
+            return Submission {
+                birth,
+                key: None,
+                known: None,
+                admission,
+            };
         }
         let key = Key::from(format!("key {}", self.draw.below(20)));
         let digest = u128::from(self.draw.below(2));
-        self.digests.entry(key.clone()).or_insert(digest);
         let known: Option<KeyEntry> = self.shell.ahead.keys.get(&key).cloned();
-        Submission { birth, key: Some((key, digest)), known, admission }
+        Submission {
+            birth,
+            key: Some((key, digest)),
+            known,
+            admission,
+        }
     }
 
     fn signal(&mut self) -> Result<(), String> {
         let Some(id) = self.member(|_| true) else { return Ok(()) };
         let ticket = self.shell.ticket();
-        let key = self.draw.percent(30).then(|| Key::from(format!("signal {}", self.draw.below(3))));
+        let key = self
+            .draw
+            .percent(30)
+            .then(|| Key::from(format!("signal {}", self.draw.below(3))));
         let name = self.draw.event();
-        self.shell.decide(Event::Signalled { ticket, id, name, payload: Blob::default(), key }).map(drop)
+        self.shell
+            .decide(Event::Signalled {
+                ticket,
+                id,
+                name,
+                payload: Blob::default(),
+                key,
+            })
+            .map(drop)
     }
 
     fn abort(&mut self) -> Result<(), String> {
         let Some(id) = self.member(|_| true) else { return Ok(()) };
-        let id = if self.draw.percent(50) { ProcedureId::root(id.family) } else { id };
+        let id = if self.draw.percent(50) {
+            ProcedureId::root(id.family)
+        } else {
+            id
+        };
         let ticket = self.shell.ticket();
-        self.shell.decide(Event::AbortRequested(ticket, id, operator())).map(drop)
+        self.shell
+            .decide(Event::AbortRequested(ticket, id, operator()))
+            .map(drop)
     }
 
     fn set_limit(&mut self) -> Result<(), String> {
-        let limit = self.draw.percent(80).then(|| 1 + u32::try_from(self.draw.below(3)).unwrap_or(0));
+        let limit = self
+            .draw
+            .percent(80)
+            .then(|| 1 + u32::try_from(self.draw.below(3)).unwrap_or(0));
         let ticket = self.shell.ticket();
-        self.shell.decide(Event::LimitSet(ticket, LimitKey::from(LIMITED), limit)).map(drop)
+        self.shell
+            .decide(Event::LimitSet(ticket, LimitKey::from(LIMITED), limit))
+            .map(drop)
     }
 
     fn operate(&mut self) -> Result<(), String> {
-        let waits = |row: &procession_kernel::Row| matches!(row.wait, Some(WaitReason::RollbackFailed | WaitReason::Poison));
-        let Some(id) = self.member(waits).or_else(|| self.member(|_| true)) else { return Ok(()) };
+        let waits =
+            |row: &procession_kernel::Row| matches!(row.wait, Some(WaitReason::RollbackFailed | WaitReason::Poison));
+        let Some(id) = self.member(waits).or_else(|| self.member(|_| true)) else {
+            return Ok(());
+        };
         let ticket = self.shell.ticket();
         let event = match self.draw.below(3) {
             0 => Event::UndoRetryRequested(ticket, id, operator()),
@@ -117,7 +163,10 @@ impl Play {
     /// Draws a live member of which this holds.
     fn member(&mut self, holds: impl Fn(&procession_kernel::Row) -> bool) -> Option<ProcedureId> {
         let rows = self.shell.kernel.families().values().flat_map(|family| &family.members);
-        let ids: Vec<ProcedureId> = rows.filter(|row| !row.is_ended() && holds(row)).map(|row| row.id).collect();
+        let ids: Vec<ProcedureId> = rows
+            .filter(|row| !row.is_ended() && holds(row))
+            .map(|row| row.id)
+            .collect();
         self.draw.pick(&ids)
     }
 
@@ -125,8 +174,12 @@ impl Play {
 
     fn report_one(&mut self) -> Result<(), String> {
         let outs: Vec<_> = self.shell.running.keys().copied().collect();
-        let Some(out) = self.draw.pick(&outs) else { return Ok(()) };
-        let Some(advance) = self.shell.running.remove(&out) else { return Ok(()) };
+        let Some(out) = self.draw.pick(&outs) else {
+            return Ok(());
+        };
+        let Some(advance) = self.shell.running.remove(&out) else {
+            return Ok(());
+        };
         let outcome = self.draw.outcome(self.shell.now);
         self.report(&advance, outcome)
     }
@@ -141,10 +194,18 @@ impl Play {
         let (tickets, admissions) = self.shell.admit(&roots);
         let mut admissions = admissions.into_iter();
         let submitted = submits.iter().cloned().zip(admissions.by_ref()).collect();
-        if let StageOutcome::Spawn { admissions: of_detached, .. } = &mut outcome {
+        if let StageOutcome::Spawn {
+            admissions: of_detached,
+            ..
+        } = &mut outcome
+        {
             *of_detached = admissions.collect();
         }
-        let write = UserWrite { space: Key::from("rows"), key: vec![1], value: None };
+        let write = UserWrite {
+            space: Key::from("rows"),
+            key: vec![1],
+            value: None,
+        };
         let report = Event::StageEnded(Box::new(StageEnded {
             id: advance.id,
             run: advance.run,
@@ -165,7 +226,11 @@ impl Play {
             return Ok(());
         }
         let undo = self.shell.undos.remove(self.draw.place(self.shell.undos.len()));
-        let outcome = if self.draw.percent(70) { Ok(()) } else { Err("stuck".to_owned()) };
+        let outcome = if self.draw.percent(70) {
+            Ok(())
+        } else {
+            Err("stuck".to_owned())
+        };
         self.undone(&undo, outcome)
     }
 
@@ -183,7 +248,9 @@ impl Play {
     }
 
     fn load_one(&mut self) -> Result<(), String> {
-        let Some(scope) = self.shell.loads.pop() else { return Ok(()) };
+        let Some(scope) = self.shell.loads.pop() else {
+            return Ok(());
+        };
         let entries = self.shell.stack(scope.family);
         self.shell.decide(Event::StackLoaded(scope, entries)).map(drop)
     }
@@ -198,12 +265,21 @@ impl Play {
             1 => JoinRuling::Met,
             _ => JoinRuling::Pending,
         };
-        self.shell.decide(Event::JoinRuled { parent, first, seen, ruling }).map(drop)
+        self.shell
+            .decide(Event::JoinRuled {
+                parent,
+                first,
+                seen,
+                ruling,
+            })
+            .map(drop)
     }
 
     /// A report that was given before, in this life or an earlier one, comes again, and must change nothing.
     fn old_again(&mut self) -> Result<(), String> {
-        let Some(event) = self.draw.pick(&self.old) else { return Ok(()) };
+        let Some(event) = self.draw.pick(&self.old) else {
+            return Ok(());
+        };
         let late = self.shell.kernel.late();
         if self.shell.decide(event)? || self.shell.kernel.late() != late + 1 {
             return Err("a report that came twice changed something, or was not counted".to_owned());
@@ -221,7 +297,9 @@ impl Play {
     }
 
     fn grant(&mut self) -> Result<(), String> {
-        let Some(id) = self.shell.grants.pop_front() else { return Ok(()) };
+        let Some(id) = self.shell.grants.pop_front() else {
+            return Ok(());
+        };
         self.shell.decide(Event::Granted(id)).map(drop)
     }
 
@@ -230,7 +308,9 @@ impl Play {
             self.shell.now = self.shell.now.max(next);
         }
         for _ in 0..64 {
-            let Some(id) = self.shell.kernel.due(self.shell.now) else { return Ok(()) };
+            let Some(id) = self.shell.kernel.due(self.shell.now) else {
+                return Ok(());
+            };
             self.shell.decide(Event::TimerDue(id))?;
         }
         Err("64 timers are due at one instant: one fires on and on".to_owned())
@@ -275,19 +355,31 @@ impl Play {
                 return Ok(());
             }
         }
-        Err(format!("it does not come to rest: {:?}", check::at_rest(&self.shell.kernel)))
+        Err(format!(
+            "it does not come to rest: {:?}",
+            check::at_rest(&self.shell.kernel)
+        ))
     }
 
     fn calm_step(&mut self) -> Result<bool, String> {
         if let Some((out, advance)) = self.shell.running.pop_first() {
-            let outcome = if out.1.0 % 3 == 0 { StageOutcome::Next(stage(9)) } else { StageOutcome::Done(Blob::default()) };
+            let outcome = if out.1.0 % 3 == 0 {
+                StageOutcome::Next(stage(9))
+            } else {
+                StageOutcome::Done(Blob::default())
+            };
             self.report(&advance, outcome)?;
         } else if let Some(undo) = self.shell.undos.pop() {
             self.undone(&undo, Ok(()))?;
         } else if !self.shell.loads.is_empty() {
             self.load_one()?;
         } else if let Some((parent, first, seen)) = self.shell.judges.pop() {
-            self.shell.decide(Event::JoinRuled { parent, first, seen, ruling: JoinRuling::Met })?;
+            self.shell.decide(Event::JoinRuled {
+                parent,
+                first,
+                seen,
+                ruling: JoinRuling::Met,
+            })?;
         } else if !self.shell.grants.is_empty() {
             self.grant()?;
         } else if self.shell.kernel.next_deadline().is_some() {
@@ -305,7 +397,13 @@ impl Play {
         for (id, wait) in waits {
             let ticket = self.shell.ticket();
             let event = match wait {
-                WaitReason::Event(name, _) => Event::Signalled { ticket, id, name, payload: Blob::default(), key: None },
+                WaitReason::Event(name, _) => Event::Signalled {
+                    ticket,
+                    id,
+                    name,
+                    payload: Blob::default(),
+                    key: None,
+                },
                 WaitReason::RollbackFailed if id.family % 2 == 0 => Event::UndoSkipRequested(ticket, id, operator()),
                 WaitReason::RollbackFailed => Event::UndoRetryRequested(ticket, id, operator()),
                 WaitReason::Poison => Event::ResumeRequested(ticket, id, operator()),

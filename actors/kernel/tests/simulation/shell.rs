@@ -41,6 +41,8 @@ pub(crate) struct Shell {
     pub(crate) grants: VecDeque<ProcedureId>,
     next_ticket: u64,
     answered: BTreeSet<Ticket>,
+    /// Why procedures waited, in short: what the histories have covered.
+    pub(crate) waits: BTreeSet<String>,
     /// What happened, for whoever looks for the fault.
     pub(crate) log: Vec<String>,
 }
@@ -65,6 +67,7 @@ impl Shell {
             grants: VecDeque::new(),
             next_ticket: 0,
             answered: BTreeSet::new(),
+            waits: BTreeSet::new(),
             log: Vec::new(),
         };
         shell.start()?;
@@ -91,7 +94,10 @@ impl Shell {
 
     /// Everything in memory is gone; this many of the pending commits had reached the disk.
     pub(crate) fn crash(&mut self, reached: usize) -> Result<(), String> {
-        self.log.push(format!("--- crash, {reached} of {} pending had reached the disk", self.pending.len()));
+        self.log.push(format!(
+            "--- crash, {reached} of {} pending had reached the disk",
+            self.pending.len()
+        ));
         for pending in self.pending.drain(..).take(reached) {
             pending.records.iter().try_for_each(|record| self.disk.fold(record))?;
         }
@@ -111,6 +117,14 @@ impl Shell {
         let records = decision.records().to_vec();
         let planned = decision.planned().to_vec();
         check::before(&self.kernel, &records)?;
+        for record in &records {
+            if let Record::Row(row) = record
+                && let Some(wait) = &row.wait
+            {
+                let name = format!("{wait:?}");
+                self.waits.insert(name.split('(').next().unwrap_or_default().to_owned());
+            }
+        }
         let started = check::started(&self.kernel, &records);
         let mut commit = Commit::new();
         let durable = self.kernel.apply(decision, &mut commit);
@@ -132,7 +146,11 @@ impl Shell {
                 Ok(effects) => return Err(format!("{effects:?} left without a receipt")),
             };
         }
-        self.pending.push_back(Pending { records: durable, commit, seq });
+        self.pending.push_back(Pending {
+            records: durable,
+            commit,
+            seq,
+        });
         if seq <= self.durable && self.pending.len() == 1 {
             self.sync(1)?;
         }
@@ -142,11 +160,16 @@ impl Shell {
     /// Brings this many of the pending commits to the disk, and lets their effects go.
     pub(crate) fn sync(&mut self, commits: usize) -> Result<(), String> {
         for _ in 0..commits {
-            let Some(pending) = self.pending.pop_front() else { return Ok(()) };
+            let Some(pending) = self.pending.pop_front() else {
+                return Ok(());
+            };
             pending.records.iter().try_for_each(|record| self.disk.fold(record))?;
             self.durable = pending.seq;
             let receipt = Receipt::new(self.kernel.epoch(), pending.seq);
-            let effects = pending.commit.release(&receipt).map_err(|_| "a proved commit is not released".to_owned())?;
+            let effects = pending
+                .commit
+                .release(&receipt)
+                .map_err(|_| "a proved commit is not released".to_owned())?;
             effects.into_iter().try_for_each(|effect| self.act(effect))?;
         }
         Ok(())
@@ -171,8 +194,11 @@ impl Shell {
             Effect::Undo(undo) => self.undos.push(*undo),
             Effect::Judge(parent, _, _, round, _) => {
                 let rows = self.disk.members(parent.family);
-                let seen = rows.filter(|row| round.contains(row.id.member) && row.is_ended()).count();
-                self.judges.push((parent, round.first, u32::try_from(seen).unwrap_or(0)));
+                let seen = rows
+                    .filter(|row| round.contains(row.id.member) && row.is_ended())
+                    .count();
+                self.judges
+                    .push((parent, round.first, u32::try_from(seen).unwrap_or(0)));
             }
             Effect::LoadStack(scope) => self.loads.push(scope),
             Effect::Release(id) => self.give_back(id),
@@ -224,10 +250,16 @@ impl Shell {
     pub(crate) fn decide_births(&mut self, tickets: Vec<Ticket>, event: Event) -> Result<(), String> {
         let before: BTreeSet<u64> = self.kernel.families().keys().copied().collect();
         self.decide(event)?;
-        let born = self.kernel.families().iter().filter(|(number, _)| !before.contains(number));
+        let born = self
+            .kernel
+            .families()
+            .iter()
+            .filter(|(number, _)| !before.contains(number));
         let roots = born.filter_map(|(number, family)| Some((*number, family.row(0)?)));
-        let limited: Vec<ProcedureId> =
-            roots.filter(|(_, root)| !root.limits.is_empty()).map(|(number, _)| ProcedureId::root(number)).collect();
+        let limited: Vec<ProcedureId> = roots
+            .filter(|(_, root)| !root.limits.is_empty())
+            .map(|(number, _)| ProcedureId::root(number))
+            .collect();
         let mut limited = limited.into_iter();
         for ticket in tickets {
             match limited.next() {
@@ -271,7 +303,13 @@ impl Shell {
         let limits = self.kernel.limits().clone();
         let set = limits.get(&LimitKey::from(LIMITED)).copied().unwrap_or(Some(2));
         self.permits = Permits::new([(LimitKey::from(LIMITED), set)]);
-        let rows: Vec<_> = self.kernel.families().values().filter_map(|family| family.row(0)).cloned().collect();
+        let rows: Vec<_> = self
+            .kernel
+            .families()
+            .values()
+            .filter_map(|family| family.row(0))
+            .cloned()
+            .collect();
         let live = rows.iter().filter(|row| !row.is_ended() && !row.limits.is_empty());
         let (held, waiting): (Vec<_>, Vec<_>) = live.partition(|row| row.holds);
         for row in held {
@@ -279,7 +317,10 @@ impl Shell {
             self.tickets.insert(row.id, ticket);
             self.permits.restore(ticket, row.limits.clone(), row.priority);
         }
-        for row in waiting.into_iter().filter(|row| matches!(row.wait, Some(WaitReason::Permit(_)))) {
+        for row in waiting
+            .into_iter()
+            .filter(|row| matches!(row.wait, Some(WaitReason::Permit(_))))
+        {
             let ticket = self.ticket();
             self.tickets.insert(row.id, ticket);
             if self.permits.request(ticket, row.limits.clone(), row.priority) == Grant::Granted {
@@ -290,6 +331,9 @@ impl Shell {
 
     /// Tells whether a permit is out, or somebody waits for one.
     pub(crate) fn permits_left(&self) -> bool {
-        self.permits.usage().iter().any(|limit| limit.used > 0 || limit.waiting > 0)
+        self.permits
+            .usage()
+            .iter()
+            .any(|limit| limit.used > 0 || limit.waiting > 0)
     }
 }

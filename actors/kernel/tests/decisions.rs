@@ -1,0 +1,210 @@
+//! Events in, literal lists of records and effects out.
+
+use procession_kernel::{
+    Admission, Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, Kernel, Kind, KindRules, OnFailure,
+    ProcedureId, ProcedureState, Receipt, Record, RetryPolicy, Rules, Seq, StageEnded, StageOutcome, Submission,
+    Ticket, Timestamp, WaitReason,
+};
+
+const NOW: Timestamp = Timestamp(1_000_000);
+
+fn kernel() -> Kernel {
+    let rules = KindRules {
+        version: 1,
+        rollback: true,
+        retry: RetryPolicy::default(),
+        retry_undo: RetryPolicy::default(),
+    };
+    let rules = Rules {
+        kinds: [(Kind::from("k"), rules)].into(),
+        ..Rules::default()
+    };
+    Kernel::new(rules, Epoch(1), 0)
+}
+
+fn birth() -> Birth {
+    Birth {
+        kind: Kind::from("k"),
+        version: 1,
+        stage: Blob::from(&b"first"[..]),
+        payload: Blob::from(&b"value"[..]),
+        priority: 0,
+        limit: None,
+        timeout: None,
+        on_failure: OnFailure::Keep,
+        detached: false,
+    }
+}
+
+fn submit(births: usize) -> Event {
+    let submission = Submission {
+        birth: birth(),
+        key: None,
+        known: None,
+        admission: Admission::default(),
+    };
+    Event::Submitted(Ticket(1), vec![submission; births])
+}
+
+/// Applies a decision as if its commit were on disk at once.
+fn settle(kernel: &mut Kernel, decision: Decision) -> Vec<Effect> {
+    let mut commit = Commit::new();
+    kernel.apply(decision, &mut commit);
+    commit
+        .release(&Receipt::new(Epoch(1), kernel.seq()))
+        .unwrap_or_default()
+}
+
+fn ended(kernel: &Kernel, id: ProcedureId, outcome: StageOutcome) -> Event {
+    let run = kernel
+        .row(id)
+        .and_then(|row| row.going)
+        .map_or(Seq(0), |going| going.run);
+    Event::StageEnded(Box::new(StageEnded {
+        id,
+        epoch: Epoch(1),
+        run,
+        begun: NOW,
+        ended: NOW,
+        outcome,
+        payload: None,
+        writes: Vec::new(),
+        submitted: Vec::new(),
+    }))
+}
+
+/// Names records and effects, so that a list of them can be written down.
+fn names(decision: &Decision) -> (Vec<String>, Vec<&'static str>) {
+    let record = |record: &Record| match record {
+        Record::Row(row) => format!("row {} {}", row.id, row.state),
+        Record::Payload(id, _) => format!("payload {id}"),
+        Record::Output(id, _) => format!("output {id}"),
+        Record::History(entry) => format!("history {} {:?}", entry.number, entry.ending),
+        Record::FamilyBegan(family) => format!("began {family}"),
+        Record::FamilyEnded(family, _) => format!("ended {family}"),
+        Record::FamiliesReserved(_) => "reserved".to_owned(),
+        Record::StackAsked(id) => format!("asked {id}"),
+        Record::Late(id) => format!("late {id}"),
+        other => format!("{other:?}"),
+    };
+    let effect = |effect: &Effect| match effect {
+        Effect::Reply(..) => "reply",
+        Effect::Advance(_) => "advance",
+        Effect::Undo(_) => "undo",
+        Effect::LoadStack(_) => "load stack",
+        Effect::Stop(_) => "stop",
+        Effect::ArmTimer => "arm",
+        Effect::Ended(_) => "ended",
+        _ => "other",
+    };
+    (
+        decision.records().iter().map(record).collect(),
+        decision.planned().iter().map(effect).collect(),
+    )
+}
+
+#[test]
+fn a_submission_is_one_commit_that_sets_the_first_stage_going() {
+    let decision = kernel().decide(NOW, submit(1));
+    let (records, effects) = names(&decision);
+    assert_eq!(records, ["began 1", "payload 1.0", "reserved", "row 1.0 Runnable"]);
+    assert_eq!(effects, ["advance", "reply"]);
+}
+
+#[test]
+fn next_writes_the_entry_and_the_row_and_nothing_else() {
+    let mut kernel = kernel();
+    let decision = kernel.decide(NOW, submit(1));
+    settle(&mut kernel, decision);
+    let next = ended(&kernel, ProcedureId::root(1), StageOutcome::Next(Blob::default()));
+    let (records, effects) = names(&kernel.decide(NOW, next));
+    assert_eq!(records, ["history 1 Next", "row 1.0 Runnable"]);
+    assert_eq!(effects, ["advance"]);
+}
+
+#[test]
+fn done_ends_the_family_in_the_same_commit() {
+    let mut kernel = kernel();
+    let decision = kernel.decide(NOW, submit(1));
+    settle(&mut kernel, decision);
+    let done = ended(&kernel, ProcedureId::root(1), StageOutcome::Done(Blob::default()));
+    let decision = kernel.decide(NOW, done);
+    let (records, effects) = names(&decision);
+    assert_eq!(records, ["history 1 Done", "output 1.0", "row 1.0 Success", "ended 1"]);
+    assert_eq!(effects, ["stop", "ended"]);
+    settle(&mut kernel, decision);
+    assert!(kernel.families().is_empty());
+}
+
+#[test]
+fn a_failure_asks_for_the_stack_and_undoes_nothing_yet() {
+    let mut kernel = kernel();
+    let decision = kernel.decide(NOW, submit(1));
+    settle(&mut kernel, decision);
+    let fail = ended(&kernel, ProcedureId::root(1), StageOutcome::Fail("boom".to_owned()));
+    let decision = kernel.decide(NOW, fail);
+    let (records, effects) = names(&decision);
+    assert_eq!(records, ["history 1 Fail", "row 1.0 Failed", "asked 1.0"]);
+    assert_eq!(effects, ["stop", "load stack"]);
+    settle(&mut kernel, decision);
+    let cause = kernel.row(ProcedureId::root(1)).and_then(|row| row.cause.clone());
+    assert_eq!(cause.map(|cause| cause.text).as_deref(), Some("boom"));
+}
+
+#[test]
+fn a_retry_parks_until_its_backoff_is_over() {
+    let mut kernel = kernel();
+    let decision = kernel.decide(NOW, submit(1));
+    settle(&mut kernel, decision);
+    let retry = ended(&kernel, ProcedureId::root(1), StageOutcome::Retry("not yet".to_owned()));
+    let decision = kernel.decide(NOW, retry);
+    settle(&mut kernel, decision);
+    let until = Timestamp(2_000_000);
+    let row = kernel.row(ProcedureId::root(1));
+    assert_eq!(
+        row.map(|row| (row.state, row.wait.clone())),
+        Some((ProcedureState::WaitingTimeout, Some(WaitReason::Backoff(1, until))))
+    );
+    assert_eq!(kernel.next_deadline(), Some(until));
+    assert_eq!(kernel.due(Timestamp(1_999_999)), None);
+    assert_eq!(kernel.due(until), Some(ProcedureId::root(1)));
+}
+
+#[test]
+fn effects_do_not_leave_without_their_receipt() {
+    let mut kernel = kernel();
+    let decision = kernel.decide(NOW, submit(1));
+    let mut commit = Commit::new();
+    kernel.apply(decision, &mut commit);
+    let kept = commit.release(&Receipt::new(Epoch(1), Seq(0)));
+    assert!(kept.is_err(), "a receipt for an older commit released effects");
+    let released = kept
+        .err()
+        .and_then(|commit| commit.release(&Receipt::new(Epoch(1), Seq(1))).ok());
+    assert_eq!(released.map(|effects| effects.len()), Some(2));
+}
+
+#[test]
+fn a_refusal_leaves_nothing_and_waits_for_what_it_rests_on() {
+    let mut kernel = kernel();
+    let mut unknown = birth();
+    unknown.kind = Kind::from("stranger");
+    let submission = Submission {
+        birth: unknown,
+        key: None,
+        known: None,
+        admission: Admission::default(),
+    };
+    let decision = kernel.decide(NOW, submit(1));
+    let mut held = Commit::new();
+    kernel.apply(decision, &mut held);
+    let decision = kernel.decide(NOW, Event::Submitted(Ticket(2), vec![submission]));
+    assert!(!decision.is_commit());
+    assert!(matches!(
+        decision.planned(),
+        [Effect::Reply(Ticket(2), Answer::Refused(_))]
+    ));
+    let mut refusal = Commit::new();
+    kernel.apply(decision, &mut refusal);
+    assert_eq!(refusal.seq(), Seq(1), "the refusal rests on the submission before it");
+}
