@@ -56,8 +56,7 @@ pub async fn run(root: &Path, sizes: &Sizes, input: Input) -> Result<Report, Dem
     }
 }
 
-/// Says how many procedures go on, and lets go on those that a run of kills made
-/// look like the cause of them.
+/// Says how many procedures go on, and sees to it that they do.
 async fn begin(root: &Path, executor: &Executor) -> Result<usize, DemoError> {
     let Snapshot { recovered, .. } = executor.snapshot().await?;
     console::notice(&format!("resumed {} procedures", recovered.procedures));
@@ -68,28 +67,34 @@ async fn begin(root: &Path, executor: &Executor) -> Result<usize, DemoError> {
             path: root.to_owned(),
         });
     }
+    resume_poisoned(executor).await?;
+    Ok(recovered.procedures)
+}
+
+/// Lets those procedures go on that a run of kills made look like its cause.
+///
+/// # Errors
+///
+/// [`DemoError::Ask`] if the engine does not answer.
+pub async fn resume_poisoned(executor: &Executor) -> Result<(), DemoError> {
     let mut cursor = None;
     loop {
-        let page = executor
-            .list(
-                ListFilter {
-                    live_only: true,
-                    ..ListFilter::default()
-                },
-                cursor,
-                PAGE,
-            )
-            .await?;
-        for status in &page.items {
-            if status.wait == Some(WaitReason::Poison) {
-                executor
-                    .resume(status.id, "demo", "kills are part of the demonstration")
-                    .await?;
-            }
+        let live = ListFilter {
+            live_only: true,
+            ..ListFilter::default()
+        };
+        let page = executor.list(live, cursor, PAGE).await?;
+        let poisoned = page
+            .items
+            .iter()
+            .filter(|status| status.wait == Some(WaitReason::Poison));
+        for status in poisoned {
+            let why = "kills are part of the demonstration";
+            executor.resume(status.id, "demo", why).await?;
         }
         cursor = page.next;
         if cursor.is_none() {
-            return Ok(recovered.procedures);
+            return Ok(());
         }
     }
 }

@@ -8,6 +8,7 @@
 mod generate;
 mod model;
 mod operation;
+mod points;
 
 pub use generate::{Plan, Sizes, generate};
 pub use model::{Expected, ExpectedTable};

@@ -19,7 +19,6 @@ pub type Trouble = Box<dyn std::error::Error>;
 
 /// Turns without any progress after which nothing is under way any more: several
 /// times as many as a message needs through all actors.
-static MAXQ: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
 const QUIET_TURNS: usize = 64;
 
 /// Turns after which something that always makes progress is taken for a loop.
@@ -136,7 +135,6 @@ impl Run {
         while quiet < QUIET_TURNS {
             turn().await;
             let now = self.progress();
-            if now != before && quiet > MAXQ.fetch_max(quiet, std::sync::atomic::Ordering::Relaxed) { eprintln!("QUIETGAP {quiet}"); }
             quiet = if now == before { quiet + 1 } else { 0 };
             before = now;
         }

@@ -52,18 +52,19 @@ pub(crate) fn content(data: &Path) -> Outcome<BTreeMap<String, Vec<String>>> {
     let mut tables: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for line in String::from_utf8(output.stdout)?.lines() {
         let tablet: Value = serde_json::from_str(line)?;
+        let field = |name: &str| tablet.get(name).ok_or(format!("no {name} in {line}"));
         let text = |name: &str| {
-            tablet[name]
+            field(name)?
                 .as_str()
                 .map(str::to_owned)
-                .ok_or(format!("no {name} in {line}"))
+                .ok_or(format!("{name} is no text in {line}"))
         };
         let rows: Vec<String> = std::fs::read_to_string(text("path")?)?
             .lines()
             .map(str::to_owned)
             .collect();
-        assert_eq!(Some(rows.len() as u64), tablet["rows"].as_u64(), "{line}");
-        assert_eq!(tablet["server"].is_string(), tablet["state"] == "loaded", "{line}");
+        assert_eq!(Some(rows.len() as u64), field("rows")?.as_u64(), "{line}");
+        assert_eq!(field("server")?.is_string(), text("state")? == "loaded", "{line}");
         tables.entry(text("table")?).or_default().extend(rows);
     }
     Ok(tables)

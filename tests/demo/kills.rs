@@ -39,7 +39,7 @@ fn e_124_an_interrupt_drains_and_the_next_start_goes_on() -> Outcome {
         .until("operations have ended")?
         .ok_or("it ended without a word of progress")?;
     let (status, text) = running.interrupt()?;
-    assert_eq!(status.success(), false, "{text}");
+    assert!(!status.success(), "{text}");
     assert!(status.code().is_some(), "{text}");
     assert!(text.contains("go on with"), "{text}");
     let output = demo(directory.path(), "--json").output()?;

@@ -87,6 +87,7 @@ impl Lab {
         for life in 0..LIVES_MAX {
             look(&self.files()?)?;
             let ended = self.live(faults(life), async |world: &mut World| {
+                procession::demo::run::resume_poisoned(&world.executor).await?;
                 let id = action.submit(&world.executor, KEY).await?;
                 let end = world.executor.outcome(id).await?;
                 procession::demo::verify::settle(&world.executor).await?;

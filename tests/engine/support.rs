@@ -503,7 +503,16 @@ where
                 }
                 *then
             }
-            last => return finish(last, stage, cx),
+            last @ (Act::Next
+            | Act::Goto(_)
+            | Act::Done(_)
+            | Act::DoneSignal
+            | Act::Fail(_)
+            | Act::SleepUntil(_)
+            | Act::Sleep(_)
+            | Act::Wait(..)
+            | Act::Spawn(..)
+            | Act::Visits(_)) => return finish(last, stage, cx),
         };
     }
 }

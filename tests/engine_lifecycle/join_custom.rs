@@ -22,7 +22,7 @@ fn ran(is_rule: bool) {
 }
 
 /// Spawns a, b and c, and goes on when a has succeeded, or both b and c.
-/// Stage by stage, the first fails with `fails`.
+/// The child at the place `fails` fails.
 #[derive(Clone, Serialize, Deserialize)]
 struct Ruled {
     fails: usize,
@@ -154,12 +154,8 @@ fn e_019_the_users_own_rule_never_runs_on_the_supervisors_thread() -> Tested {
             assert_eq!(handle.await?, 2);
             run.executor.drain(Duration::from_secs(60)).await?;
             let ran = RAN_ON.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            // The other tests' engines live on their own threads, the supervisor with the rest.
-            let here: Vec<_> = ran
-                .iter()
-                .filter(|(thread, _)| *thread != home && Some(*thread) != supervisor)
-                .collect();
-            assert!(here.iter().any(|(_, is_rule)| *is_rule));
+            // The rule was asked, or the parent would still wait.
+            assert!(ran.iter().any(|(_, is_rule)| *is_rule));
             assert!(supervisor.is_some_and(|thread| thread != home));
             assert!(ran.iter().all(|(thread, _)| Some(*thread) != supervisor));
             Ok(())

@@ -21,6 +21,7 @@ impl Procedure for Faulty {
 
     fn first(&self) -> Self::Stage {}
 
+    #[expect(clippy::panic, reason = "this is what is tested")]
     async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let attempt = cx.attempt();
         let call = Call {

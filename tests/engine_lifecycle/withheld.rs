@@ -119,7 +119,7 @@ fn questions(executor: &Executor, answered: &Seen) -> Vec<tokio::task::JoinHandl
             let ($executor, answered) = (executor.clone(), answered.clone());
             actix_rt::spawn(async move {
                 // Whether it is an answer or a refusal, it rests on what was decided.
-                let _ = $question.await.is_ok();
+                $question.await.ok();
                 answered.note($name);
             })
         }};

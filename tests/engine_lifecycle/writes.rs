@@ -40,6 +40,7 @@ impl Procedure for Adding {
         1
     }
 
+    #[expect(clippy::panic, reason = "this is what is tested")]
     async fn execute(&mut self, stage: u32, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let (lab, attempt) = (cx.env().clone(), cx.attempt());
         let call = Call {

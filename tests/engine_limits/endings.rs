@@ -46,7 +46,9 @@ async fn end(lab: &Lab, run: &Run, name: &str, id: ProcedureId) -> Tested {
     let status = run.executor.status(id).await?;
     match name {
         "aborted parked" => {
-            assert!(status.ended.is_some() || matches!(status.wait, Some(WaitReason::Event(..))) || status.cause.is_some());
+            assert!(
+                status.ended.is_some() || matches!(status.wait, Some(WaitReason::Event(..))) || status.cause.is_some()
+            );
             abort(run, id).await?;
         }
         "aborted running" => {
@@ -56,12 +58,19 @@ async fn end(lab: &Lab, run: &Run, name: &str, id: ProcedureId) -> Tested {
         _ => {}
     }
     let outcome = run.wait(run.executor.outcome(id)).await??;
-    let expected = ENDINGS.iter().find(|(other, _)| *other == name).map(|(_, state)| *state);
+    let expected = ENDINGS
+        .iter()
+        .find(|(other, _)| *other == name)
+        .map(|(_, state)| *state);
     assert_eq!(Some(outcome.state), expected, "{name}");
     Ok(())
 }
 
-async fn follow<P: Procedure>(run: &Run, follower: impl Fn(Plan) -> P, count: usize) -> Result<Vec<Handle<P>>, Trouble> {
+async fn follow<P: Procedure>(
+    run: &Run,
+    follower: impl Fn(Plan) -> P,
+    count: usize,
+) -> Result<Vec<Handle<P>>, Trouble> {
     let mut handles = Vec::new();
     for number in 0..count {
         let name = format!("next{number}");
@@ -81,7 +90,10 @@ async fn next_ones(lab: &Lab, run: &Run, limit: u32, count: u32) -> Tested {
     if is_first_life(run).await? {
         let used = usage(run, "shared").await?;
         assert_eq!((used.used, used.waiting), (limit, (count - limit) as usize));
-        assert_eq!(begun(lab).iter().filter(|name| name.starts_with("next")).count(), limit as usize);
+        assert_eq!(
+            begun(lab).iter().filter(|name| name.starts_with("next")).count(),
+            limit as usize
+        );
     }
     for (number, handle) in handles.iter().enumerate() {
         let used = usage(run, "shared").await?;
@@ -114,7 +126,11 @@ fn e_065_a_permit_is_given_back_exactly_once() -> Tested {
 fn e_065_a_permit_is_given_back_exactly_once_through_crashes() -> Tested {
     for (name, _) in ENDINGS {
         // One is enough to see the permit back; two also see that it is one.
-        let count = if name == "success" || name == "aborted running" { 2 } else { 1 };
+        let count = if name == "success" || name == "aborted running" {
+            2
+        } else {
+            1
+        };
         let drive = async |lab: &Lab, run: &Run| {
             let id = begin(run, name).await?;
             end(lab, run, name, id).await?;

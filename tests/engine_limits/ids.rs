@@ -9,7 +9,13 @@ use crate::support::{Act, Lab, Plan, Planned, Tested, chain, failing, kinds, liv
 fn family(number: usize) -> Plan {
     let name = format!("f{number}");
     match number % 3 {
-        0 => plan(&name, [spawn([chain(&format!("{name}-a"), 1), chain(&format!("{name}-b"), 1)]), Act::Done(7)]),
+        0 => plan(
+            &name,
+            [
+                spawn([chain(&format!("{name}-a"), 1), chain(&format!("{name}-b"), 1)]),
+                Act::Done(7),
+            ],
+        ),
         1 => failing(&name, 1),
         _ => chain(&name, 1),
     }
@@ -25,11 +31,18 @@ async fn submit_all(lab: &Lab, run: &Run, numbers: std::ops::Range<usize>) -> Re
         run.wait(handle.outcome()).await?.ok();
         let tree = run.executor.tree(handle.id()).await?;
         for (index, status) in (0..).zip(&tree) {
-            assert_eq!(status.id, ProcedureId::new(handle.id().family, index), "members are dense");
+            assert_eq!(
+                status.id,
+                ProcedureId::new(handle.id().family, index),
+                "members are dense"
+            );
         }
         if number % 3 == 0 {
             let children = [lab.id(&format!("f{number}-a")), lab.id(&format!("f{number}-b"))];
-            assert_eq!(children, [1, 2].map(|index| Some(ProcedureId::new(handle.id().family, index))));
+            assert_eq!(
+                children,
+                [1, 2].map(|index| Some(ProcedureId::new(handle.id().family, index)))
+            );
         }
         ids.push(handle.id());
     }

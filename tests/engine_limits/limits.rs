@@ -88,13 +88,17 @@ async fn one_waits(lab: &Lab, run: &Run, limit: usize, others: usize) -> Tested 
         assert!(!lab.has(&last));
         let used = usage(run, "limited").await?;
         assert_eq!((used.used as usize, used.waiting), (limit, 1));
-        let status = handles[limit].status().await?;
+        let status = handles.last().ok_or("one was submitted")?.status().await?;
         assert_eq!(status.state, ProcedureState::Initializing);
         assert_eq!(status.wait, Some(WaitReason::Permit("limited".into())));
         assert_eq!(status.since, status.submitted);
     }
     lab.open("k0");
-    assert_eq!(run.wait(handles[0].outcome()).await??, 7);
+    assert_eq!(
+        run.wait(handles.first().ok_or("one was submitted")?.outcome())
+            .await??,
+        7
+    );
     if is_first_life(run).await? {
         run.until("the last begins when one has ended", || lab.has(&last))
             .await?;

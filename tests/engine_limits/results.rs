@@ -29,10 +29,19 @@ async fn is_there(run: &Run, id: ProcedureId) -> Tested {
 /// Handle and query say the same, and at once.
 async fn is_gone(run: &Run, id: ProcedureId) -> Tested {
     let outcome = run.executor.handle::<Planned>(id).outcome().await;
-    assert!(matches!(&outcome, Err(ProcedureError::Ask(AskError::Unknown(gone))) if *gone == id), "{outcome:?}");
+    assert!(
+        matches!(&outcome, Err(ProcedureError::Ask(AskError::Unknown(gone))) if *gone == id),
+        "{outcome:?}"
+    );
     let status = run.executor.status(id).await.map(|status| status.state);
-    assert!(matches!(&status, Err(AskError::Unknown(gone)) if *gone == id), "{status:?}");
-    assert_eq!(outcome.err().map(|why| why.to_string()), status.err().map(|why| why.to_string()));
+    assert!(
+        matches!(&status, Err(AskError::Unknown(gone)) if *gone == id),
+        "{status:?}"
+    );
+    assert_eq!(
+        outcome.err().map(|why| why.to_string()),
+        status.err().map(|why| why.to_string())
+    );
     Ok(())
 }
 
@@ -109,7 +118,9 @@ fn e_089_how_long_results_live_through_crashes() -> Tested {
         until(run, minutes(15)).await;
         is_gone(run, never).await
     };
-    let done = enumerate(Lab::default, kinds, drive, &[], |plain, crashed, crashes| plain.compare(crashed, crashes))?;
+    let done = enumerate(Lab::default, kinds, drive, &[], |plain, crashed, crashes| {
+        plain.compare(crashed, crashes)
+    })?;
     assert_eq!(done.commits, 4 + 1 + 2);
     Ok(())
 }
@@ -150,7 +161,9 @@ fn e_091_handles_are_only_watchers_through_crashes() -> Tested {
         assert_eq!(run.wait(run.executor.outcome(id)).await??.output::<i64>()?, Some(7));
         Ok(())
     };
-    let done = enumerate(Lab::default, kinds, drive, &[], |plain, crashed, crashes| plain.compare(crashed, crashes))?;
+    let done = enumerate(Lab::default, kinds, drive, &[], |plain, crashed, crashes| {
+        plain.compare(crashed, crashes)
+    })?;
     assert_eq!(done.commits, 4);
     Ok(())
 }

@@ -53,8 +53,17 @@ async fn make(run: &Run) -> Result<Vec<ProcedureId>, Trouble> {
 
 /// Which families have rows, history, signals; and how many keys there are.
 fn families(world: &World, space: &Space) -> BTreeSet<u64> {
-    let number = |key: &[u8]| key.get(..8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
-    world.disk.dump(space).iter().filter_map(|(key, _)| number(key)).collect()
+    let number = |key: &[u8]| {
+        key.get(..8)
+            .and_then(|bytes| bytes.try_into().ok())
+            .map(u64::from_be_bytes)
+    };
+    world
+        .disk
+        .dump(space)
+        .iter()
+        .filter_map(|(key, _)| number(key))
+        .collect()
 }
 
 /// Every family is wholly there or wholly gone; gives how many finished ones are there.
@@ -76,12 +85,17 @@ fn e_110_eviction_is_whole_and_gradual() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
     // Merged, since only the evictions are counted, and each later life reads all that was written.
     let set_up = |builder: Builder| kinds(&lab, builder).merge(4_096);
-    let live = world.run(FaultPlan::none(), set_up, async |run: &Run| make(run).await)?.done()?;
+    let live = world
+        .run(FaultPlan::none(), set_up, async |run: &Run| make(run).await)?
+        .done()?;
     assert_eq!(whole(&world, &live), FINISHED);
     world.clock.advance_to(DUE);
     for eviction in 0..CRASHED {
         // Torn in its first record or far behind it, a commit is dropped alike: twice is enough.
-        let torn = [7, 5_000].map(|cut| Fault::Torn { cut }).into_iter().filter(|_| eviction < 2);
+        let torn = [7, 5_000]
+            .map(|cut| Fault::Torn { cut })
+            .into_iter()
+            .filter(|_| eviction < 2);
         for fault in [Fault::CrashBefore].into_iter().chain(torn).chain([Fault::CrashAfter]) {
             let idle = async |run: &Run| {
                 run.settle().await;

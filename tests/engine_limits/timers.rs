@@ -53,7 +53,11 @@ fn counting(lab: &Lab, builder: Builder) -> Builder {
 }
 
 async fn begin(executor: &Executor, last: u32) -> Result<Handle<Counting>, Trouble> {
-    Ok(executor.submit(Counting { timeouts: 0, last }).key("c").into_future().await?)
+    Ok(executor
+        .submit(Counting { timeouts: 0, last })
+        .key("c")
+        .into_future()
+        .await?)
 }
 
 /// Waits for the failure, and checks when and how it came.
@@ -61,7 +65,10 @@ async fn count(run: &Run, last: u32) -> Tested {
     let handle = run.wait(begin(&run.executor, last)).await??;
     match run.wait(handle.outcome()).await? {
         Err(ProcedureError::RolledBack { cause, not_undone }) => {
-            assert_eq!((cause.kind, cause.text.as_str()), (CauseKind::Failed, "so many time-outs"));
+            assert_eq!(
+                (cause.kind, cause.text.as_str()),
+                (CauseKind::Failed, "so many time-outs")
+            );
             assert!(not_undone.is_empty());
         }
         other => return Err(format!("it ended with {other:?}").into()),
@@ -75,7 +82,10 @@ async fn count(run: &Run, last: u32) -> Tested {
 /// Each run of the stage in order, then the undo of all. The run that failed left no trace in the value.
 fn counted(last: u32) -> Vec<String> {
     let undo = format!("undo {}", last - 1);
-    (0..=last).map(|timeouts| format!("run {timeouts}")).chain(vec![undo; last as usize + 1]).collect()
+    (0..=last)
+        .map(|timeouts| format!("run {timeouts}"))
+        .chain(vec![undo; last as usize + 1])
+        .collect()
 }
 
 #[test]
@@ -85,7 +95,9 @@ fn e_077_six_timeouts() -> Tested {
         count(run, 6).await?;
         Ok(run.executor.snapshot().await?.commits)
     };
-    let commits = world.run(FaultPlan::none(), |builder| counting(&lab, builder), life)?.done()?;
+    let commits = world
+        .run(FaultPlan::none(), |builder| counting(&lab, builder), life)?
+        .done()?;
     assert_eq!((commits, lab.noted()), (21, counted(6)));
     Ok(())
 }
@@ -105,7 +117,10 @@ fn e_077_timeouts_through_crashes() -> Tested {
     let done = enumerate(
         Lab::default,
         counting,
-        async |_: &Lab, run: &Run| count(run, 2).await, &[], check)?;
+        async |_: &Lab, run: &Run| count(run, 2).await,
+        &[],
+        check,
+    )?;
     assert_eq!(done.commits, 9);
     Ok(())
 }

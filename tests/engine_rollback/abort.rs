@@ -26,7 +26,10 @@ async fn abort_once(run: &Run, id: ProcedureId) -> Tested {
 }
 
 fn is_by_ann(cause: &Cause) {
-    assert_eq!((cause.kind, cause.text.as_str()), (CauseKind::Aborted, "aborted by ann: wrong table"));
+    assert_eq!(
+        (cause.kind, cause.text.as_str()),
+        (CauseKind::Aborted, "aborted by ann: wrong table")
+    );
 }
 
 #[test]
@@ -41,7 +44,12 @@ fn e_047_abort_says_what_happens() -> Tested {
         assert!(matches!(abort(run, finished.id()).await?, Err(AskError::Finished(id)) if id == finished.id()));
         assert_eq!(run.executor.outcome(finished.id()).await?.state, State::Success);
 
-        let running = submit(run, Planned(plan("a", [held("gate", Act::Next), Act::Done(1)])), "running").await?;
+        let running = submit(
+            run,
+            Planned(plan("a", [held("gate", Act::Next), Act::Done(1)])),
+            "running",
+        )
+        .await?;
         run.settle().await;
         let before = commits(run).await?;
         assert_eq!(abort(run, running.id()).await??, AbortAnswer::WillRollBack);
@@ -91,15 +99,19 @@ fn e_049_a_whole_family_is_aborted() -> Tested {
 #[test]
 fn e_050_the_intent_is_durable() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
-    let ended = world.run(FaultPlan::none(), |builder| kinds(&lab, builder), async |run| {
-        let handle = submit(run, Planned(four()), "k").await?;
-        run.settle().await;
-        assert_eq!(abort(run, handle.id()).await??, AbortAnswer::WillRollBack);
-        // The effect of stage 2 is in the lab's log; its commit never comes.
-        assert_eq!(lab.line(), "a1 a2");
-        run.store.crash();
-        std::future::pending::<Result<(), Trouble>>().await
-    })?;
+    let ended = world.run(
+        FaultPlan::none(),
+        |builder| kinds(&lab, builder),
+        async |run| {
+            let handle = submit(run, Planned(four()), "k").await?;
+            run.settle().await;
+            assert_eq!(abort(run, handle.id()).await??, AbortAnswer::WillRollBack);
+            // The effect of stage 2 is in the lab's log; its commit never comes.
+            assert_eq!(lab.line(), "a1 a2");
+            run.store.crash();
+            std::future::pending::<Result<(), Trouble>>().await
+        },
+    )?;
     assert!(ended.done().is_err(), "it crashed");
     lab.open("gate");
     live_in(&world, &lab, async |run| {
@@ -120,7 +132,9 @@ fn e_052_abort_against_done() -> Tested {
         let (root, turns) = (plan("a", [order.late(Act::Done(7))]), order.below(30));
         let set_up = |builder| {
             let merge = usize::try_from(merge).unwrap_or(1);
-            kinds(&lab, builder).merge(merge).in_flight(usize::try_from(flights).unwrap_or(1))
+            kinds(&lab, builder)
+                .merge(merge)
+                .in_flight(usize::try_from(flights).unwrap_or(1))
         };
         let ended = World::new().run(FaultPlan::none(), set_up, async |run| {
             let (executor, root) = (run.executor.clone(), root.clone());
@@ -148,7 +162,11 @@ fn e_052_abort_against_done() -> Tested {
         })?;
         ended.done()
     })?;
-    assert!(seen.borrow().len() == 2 || std::env::var("SEED").is_ok(), "both happen: {:?}", seen.borrow());
+    assert!(
+        seen.borrow().len() == 2 || std::env::var("SEED").is_ok(),
+        "both happen: {:?}",
+        seen.borrow()
+    );
     Ok(())
 }
 

@@ -29,7 +29,10 @@ where
     let snapshot = run.executor.snapshot().await?;
     assert_eq!((snapshot.live_families, snapshot.going, snapshot.actors), (0, 0, 0));
     let limits = run.executor.limits().await?;
-    assert!(limits.iter().all(|limit| limit.used == 0 && limit.waiting == 0), "{limits:?}");
+    assert!(
+        limits.iter().all(|limit| limit.used == 0 && limit.waiting == 0),
+        "{limits:?}"
+    );
     Ok(())
 }
 
@@ -63,7 +66,13 @@ fn e_051_abort_wherever_it_is_parked() -> Tested {
     let cases = [
         ("a permit", chain("a", 2), true, 2, ""),
         ("a backoff", plan("a", [again]), false, 4, "a1 a1'"),
-        ("a sleep", plan("a", [Act::Sleep(300_000), Act::Done(1)]), false, 4, "a1 a1'"),
+        (
+            "a sleep",
+            plan("a", [Act::Sleep(300_000), Act::Done(1)]),
+            false,
+            4,
+            "a1 a1'",
+        ),
         ("an event", plan("a", [waiting(), Act::Done(1)]), false, 4, "a1 a1'"),
         ("a child", parent, false, 6, "r1 c1 c1' r1'"),
     ];

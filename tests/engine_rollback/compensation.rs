@@ -25,7 +25,10 @@ fn e_029_a_child_that_succeeded_is_kept() -> Tested {
 /// K is kept, C is compensated and spawns G.
 fn compensating(g: Plan) -> Plan {
     let c = plan("c", [spawn([g]), Act::Done(1)]).compensated();
-    plan("r", [Act::Spawn(vec![chain("k", 1), c], JoinPolicy::AllSucceeded, 1), boom()])
+    plan(
+        "r",
+        [Act::Spawn(vec![chain("k", 1), c], JoinPolicy::AllSucceeded, 1), boom()],
+    )
 }
 
 #[test]
@@ -33,7 +36,12 @@ fn e_030_or_compensated_at_any_depth() -> Tested {
     let kept = [State::RolledBack, State::Success, State::RolledBack, State::Success];
     let all = [State::RolledBack, State::Success, State::RolledBack, State::RolledBack];
     let cases = [
-        (chain("g", 1).compensated(), 12, "r1 k1 c1 g1 c2 r2 r2' c2' g1' c1' r1'", all),
+        (
+            chain("g", 1).compensated(),
+            12,
+            "r1 k1 c1 g1 c2 r2 r2' c2' g1' c1' r1'",
+            all,
+        ),
         (chain("g", 1), 11, "r1 k1 c1 g1 c2 r2 r2' c2' c1' r1'", kept),
     ];
     for (g, commits, calls, ends) in cases {
@@ -65,10 +73,17 @@ fn e_037_a_kind_without_rollback_as_a_root() -> Tested {
         run.settle().await;
         let status = run.executor.status(handle.id()).await?;
         assert!(status.state == State::Failed && status.ended.is_some() && !status.holds);
-        assert_eq!(run.executor.limits().await?.iter().map(|limit| limit.used).sum::<u32>(), 0);
+        assert_eq!(
+            run.executor.limits().await?.iter().map(|limit| limit.used).sum::<u32>(),
+            0
+        );
         Ok(())
     })?;
-    assert_eq!((done.commits, lab.line().as_str()), (1 + 3, "a1 a2"), "the limit was set in one commit more");
+    assert_eq!(
+        (done.commits, lab.line().as_str()),
+        (1 + 3, "a1 a2"),
+        "the limit was set in one commit more"
+    );
     Ok(())
 }
 
@@ -94,7 +109,13 @@ fn e_037_a_kind_without_rollback_as_a_child() -> Tested {
 #[test]
 fn a_live_grandchild_under_a_kept_success_stops_with_the_family() -> Tested {
     let g = plan("g", [Act::Wait("never".to_owned(), None), Act::Done(1)]);
-    let k = plan("k", [Act::Spawn(vec![chain("h", 1), g], JoinPolicy::AtLeast(1), 0), Act::Done(1)]);
+    let k = plan(
+        "k",
+        [
+            Act::Spawn(vec![chain("h", 1), g], JoinPolicy::AtLeast(1), 0),
+            Act::Done(1),
+        ],
+    );
     let z = plan("z", [Act::Held("z".to_owned(), Box::new(boom()))]);
     let root = plan("r", [spawn([k, z]), Act::Done(1)]);
     let (_, lab) = enumerate_single(async |lab, run| {
@@ -103,7 +124,16 @@ fn a_live_grandchild_under_a_kept_success_stops_with_the_family() -> Tested {
         lab.open("z");
         rolled_back(run.wait(handle.outcome()).await?)?;
         let ends = states(run, handle.id()).await?;
-        assert_eq!(ends, [State::RolledBack, State::Success, State::RolledBack, State::Success, State::RolledBack]);
+        assert_eq!(
+            ends,
+            [
+                State::RolledBack,
+                State::Success,
+                State::RolledBack,
+                State::Success,
+                State::RolledBack
+            ]
+        );
         Ok(())
     })?;
     assert_eq!(lab.count("g1'"), 1);

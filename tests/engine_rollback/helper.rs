@@ -61,7 +61,9 @@ pub(crate) fn enumerate_single(drive: impl AsyncFn(&Lab, &Run) -> Tested) -> Res
             if found != expected {
                 return Err(format!("commit {commit}, {fault:?}: expected {expected:#?}, found {found:#?}").into());
             }
-            plain.compare(&lab, 1).map_err(|why| format!("commit {commit}, {fault:?}: {why}"))?;
+            plain
+                .compare(&lab, 1)
+                .map_err(|why| format!("commit {commit}, {fault:?}: {why}"))?;
         }
     }
     Ok((commits, plain))
@@ -122,7 +124,9 @@ pub(crate) fn lives<T>(
             Ended::Done(given) => return Ok((crashes, given)),
         }
     }
-    let given = world.run(FaultPlan::none(), |builder| kinds(lab, builder), &drive)?.done()?;
+    let given = world
+        .run(FaultPlan::none(), |builder| kinds(lab, builder), &drive)?
+        .done()?;
     Ok((crashes, given))
 }
 
@@ -132,7 +136,7 @@ pub(crate) async fn fails(run: &Run, plan: &Plan) -> Result<Cause, Trouble> {
     Ok(rolled_back(run.wait(handle.outcome()).await?)?.0)
 }
 
-/// Gives what of a family was executed and undone, in commit order: `3` then `-3`.
+/// Gives what of a family was executed and undone, in commit order: member, visit, and whether it is an undo.
 pub(crate) async fn committed(run: &Run, id: ProcedureId) -> Result<Vec<(u32, u32, bool)>, Trouble> {
     let history = run.executor.history(id).await?;
     let mut done = Vec::new();
@@ -140,7 +144,14 @@ pub(crate) async fn committed(run: &Run, id: ProcedureId) -> Result<Vec<(u32, u3
         match entry.ending {
             Ending::Undone => done.push((entry.member, entry.visit, true)),
             Ending::UndoFailed | Ending::UndoSkipped => {}
-            _ => done.push((entry.member, entry.visit, false)),
+            Ending::Next
+            | Ending::Done
+            | Ending::Spawn
+            | Ending::Sleep
+            | Ending::Wait
+            | Ending::Retry
+            | Ending::Fail
+            | Ending::Panic => done.push((entry.member, entry.visit, false)),
         }
     }
     Ok(done)

@@ -10,5 +10,9 @@ mod rollback_failed;
 mod siblings;
 mod stages;
 #[path = "../engine/support.rs"]
-#[expect(dead_code, unreachable_pub, reason = "shared with the other tests of the engine, which use the rest")]
+#[expect(
+    dead_code,
+    unreachable_pub,
+    reason = "shared with the other tests of the engine, which use the rest"
+)]
 mod support;

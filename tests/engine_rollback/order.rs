@@ -7,7 +7,13 @@ use crate::helper::{Order, committed, enumerate_client, fails, lives, rolled_bac
 use crate::support::{Act, Lab, Plan, Planned, Tested, enumerate_plan, failing, kinds, live, plan, spawn};
 
 fn nested() -> Plan {
-    plan("r", [spawn([plan("s", [spawn([failing("t", 1)]), Act::Done(1)])]), Act::Done(1)])
+    plan(
+        "r",
+        [
+            spawn([plan("s", [spawn([failing("t", 1)]), Act::Done(1)])]),
+            Act::Done(1),
+        ],
+    )
 }
 
 #[test]
@@ -38,7 +44,15 @@ fn e_025_order_in_a_chain() -> Tested {
 #[test]
 fn e_026_the_cause_is_there_before_the_first_undo() -> Tested {
     // Commit 4 is that of t's failure; a life that begins behind it undoes from its commit 1 on.
-    for faults in [vec![4], vec![5], vec![6], vec![7], vec![4, 1], vec![4, 2], vec![4, 1, 1]] {
+    for faults in [
+        vec![4],
+        vec![5],
+        vec![6],
+        vec![7],
+        vec![4, 1],
+        vec![4, 2],
+        vec![4, 1, 1],
+    ] {
         let faults: Vec<_> = faults.into_iter().map(|commit| (commit, Fault::CrashAfter)).collect();
         let lab = Lab::default();
         let (crashes, ()) = lives(&faults, &lab, async |run| {
@@ -53,7 +67,10 @@ fn e_026_the_cause_is_there_before_the_first_undo() -> Tested {
             let (cause, _) = rolled_back(run.wait(handle.outcome()).await?)?;
             let outcome = run.executor.outcome(handle.id()).await?;
             let status = run.executor.status(handle.id()).await?;
-            assert_eq!((outcome.cause.as_ref(), status.cause.as_ref()), (Some(&cause), Some(&cause)));
+            assert_eq!(
+                (outcome.cause.as_ref(), status.cause.as_ref()),
+                (Some(&cause), Some(&cause))
+            );
             assert!(seen.cause.is_none_or(|seen| seen == cause));
             Ok(())
         })?;
@@ -66,7 +83,10 @@ fn e_026_the_cause_is_there_before_the_first_undo() -> Tested {
 fn race(order: &mut Order) -> Plan {
     let mut late = |act| order.late(act);
     let a = plan("a", [late(Act::Next), late(Act::Next), late(Act::Done(1))]).compensated();
-    let b = plan("b", [late(Act::Next), late(Act::Next), late(Act::Fail("boom".to_owned()))]);
+    let b = plan(
+        "b",
+        [late(Act::Next), late(Act::Next), late(Act::Fail("boom".to_owned()))],
+    );
     plan("r", [spawn([a, b]), Act::Done(1)])
 }
 
@@ -79,15 +99,30 @@ fn e_027_undo_is_the_exact_reverse_for_every_order() -> Tested {
         let (merge, flights) = (1 + order.below(8), 1 + order.below(2));
         let set_up = |builder| {
             let merge = usize::try_from(merge).unwrap_or(1);
-            kinds(&lab, builder).merge(merge).in_flight(usize::try_from(flights).unwrap_or(1))
+            kinds(&lab, builder)
+                .merge(merge)
+                .in_flight(usize::try_from(flights).unwrap_or(1))
         };
         let ended = World::new().run(FaultPlan::none(), set_up, async |run| {
             let handle = submit(run, Planned(race.clone()), "k").await?;
             rolled_back(run.wait(handle.outcome()).await?)?;
             let all = committed(run, handle.id()).await?;
-            let stages: Vec<_> = all.iter().filter(|(.., undo)| !undo).map(|(member, visit, _)| (*member, *visit)).collect();
-            let mut undos: Vec<_> = all.iter().filter(|(.., undo)| *undo).map(|(member, visit, _)| (*member, *visit)).collect();
-            let calls: Vec<_> = lab.calls().iter().filter(|call| call.undo).map(|call| call.short()).collect();
+            let stages: Vec<_> = all
+                .iter()
+                .filter(|(.., undo)| !undo)
+                .map(|(member, visit, _)| (*member, *visit))
+                .collect();
+            let mut undos: Vec<_> = all
+                .iter()
+                .filter(|(.., undo)| *undo)
+                .map(|(member, visit, _)| (*member, *visit))
+                .collect();
+            let calls: Vec<_> = lab
+                .calls()
+                .iter()
+                .filter(|call| call.undo)
+                .map(|call| call.short())
+                .collect();
             undos.reverse();
             if undos != stages || calls.len() != stages.len() {
                 return Err(format!("committed {stages:?}, and undone, from the last, {undos:?}").into());
@@ -97,7 +132,10 @@ fn e_027_undo_is_the_exact_reverse_for_every_order() -> Tested {
         })?;
         ended.done()
     })?;
-    assert!(orders.borrow().len() > 10 || std::env::var("SEED").is_ok(), "the seeds give many orders");
+    assert!(
+        orders.borrow().len() > 10 || std::env::var("SEED").is_ok(),
+        "the seeds give many orders"
+    );
     Ok(())
 }
 
@@ -106,7 +144,14 @@ fn e_027_undo_is_the_exact_reverse_of_this_order() -> Tested {
     let held = |gate: &str, act| Act::Held(gate.to_owned(), Box::new(act));
     let boom = Act::Fail("boom".to_owned());
     // a waits after its second stage, so that the third is not in flight when b fails.
-    let a = plan("a", [held("a1", Act::Next), held("a2", Act::Wait("go".to_owned(), None)), Act::Done(1)]);
+    let a = plan(
+        "a",
+        [
+            held("a1", Act::Next),
+            held("a2", Act::Wait("go".to_owned(), None)),
+            Act::Done(1),
+        ],
+    );
     let b = plan("b", [held("b1", Act::Next), held("b2", Act::Next), held("b3", boom)]);
     let root = plan("r", [spawn([a, b]), Act::Done(1)]);
     let (done, lab) = enumerate_client(async |lab, run| {
@@ -127,8 +172,14 @@ fn e_027_undo_is_the_exact_reverse_of_this_order() -> Tested {
 fn e_036_a_crash_in_the_middle_of_rollback() -> Tested {
     let before = Fault::CrashBefore;
     let cases = [
-        ([(5, before), (2, before), (2, before)], "a1 a2 a3 a3' a3' a2' a2' a1' a1'"),
-        ([(5, Fault::CrashAfter), (1, Fault::CrashAfter), (1, Fault::CrashAfter)], "a1 a2 a3 a3' a2' a1'"),
+        (
+            [(5, before), (2, before), (2, before)],
+            "a1 a2 a3 a3' a3' a2' a2' a1' a1'",
+        ),
+        (
+            [(5, Fault::CrashAfter), (1, Fault::CrashAfter), (1, Fault::CrashAfter)],
+            "a1 a2 a3 a3' a2' a1'",
+        ),
     ];
     for (faults, calls) in cases {
         let lab = Lab::default();

@@ -15,7 +15,11 @@ fn counting() -> Plan {
 
 fn seen_by_undos(lab: &Lab) -> Vec<(u32, Vec<u32>)> {
     let calls = lab.calls();
-    calls.into_iter().filter(|call| call.undo).map(|call| (call.stage, call.value)).collect()
+    calls
+        .into_iter()
+        .filter(|call| call.undo)
+        .map(|call| (call.stage, call.value))
+        .collect()
 }
 
 #[test]

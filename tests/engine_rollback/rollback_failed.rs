@@ -21,8 +21,16 @@ fn e_034_a_failing_undo_is_tried_again_for_the_same_stage() -> Tested {
         assert_eq!(seconds(run), 1 + 2 + 4, "the backoffs, however often it crashed");
         Ok(())
     })?;
-    assert_eq!((done.commits, lab.line().as_str()), (13, "a1 a2 a3 a3' a3' a3' a3' a2' a1'"));
-    let attempts: Vec<u32> = lab.calls().iter().filter(|call| call.undo).map(|call| call.attempt).collect();
+    assert_eq!(
+        (done.commits, lab.line().as_str()),
+        (13, "a1 a2 a3 a3' a3' a3' a3' a2' a1'")
+    );
+    let attempts: Vec<u32> = lab
+        .calls()
+        .iter()
+        .filter(|call| call.undo)
+        .map(|call| call.attempt)
+        .collect();
     assert_eq!(attempts, [1, 2, 3, 4, 1, 1]);
     Ok(())
 }
@@ -38,7 +46,10 @@ fn e_034_a_crash_in_every_backoff_adds_no_attempt() -> Tested {
         rolled_back(run.wait(handle.outcome()).await?)?;
         Ok(seconds(run))
     })?;
-    assert_eq!((crashes, time, lab.line().as_str()), (3, 7, "a1 a2 a3 a3' a3' a3' a3' a2' a1'"));
+    assert_eq!(
+        (crashes, time, lab.line().as_str()),
+        (3, 7, "a1 a2 a3 a3' a3' a3' a3' a2' a1'")
+    );
     Ok(())
 }
 
@@ -62,7 +73,11 @@ fn parked_and_ended(plan: &Plan, retry: bool) -> Result<Lab, Trouble> {
             let handle = parked(run, plan).await?;
             assert!(is_parked(&at_rest(run, handle.id()).await?), "in life {life}");
             assert_eq!(commits(run).await?, if life == 0 { 10 } else { 0 });
-            assert_eq!((lab.count("a2'"), lab.count("a1'")), (3, 0), "no attempt after the restart");
+            assert_eq!(
+                (lab.count("a2'"), lab.count("a1'")),
+                (3, 0),
+                "no attempt after the restart"
+            );
             Ok(())
         })?;
     }
@@ -78,9 +93,19 @@ fn parked_and_ended(plan: &Plan, retry: bool) -> Result<Lab, Trouble> {
         let (cause, _) = rolled_back(run.wait(handle.outcome()).await?)?;
         assert_eq!(cause.text, "boom");
         let history = run.executor.history(id).await?;
-        let skipped: Vec<_> = history.iter().filter(|entry| entry.ending == Ending::UndoSkipped).collect();
+        let skipped: Vec<_> = history
+            .iter()
+            .filter(|entry| entry.ending == Ending::UndoSkipped)
+            .collect();
         let said: Vec<_> = skipped.iter().filter_map(|entry| entry.error.as_deref()).collect();
-        assert_eq!(said, if retry { vec![] } else { vec!["skipped by ann: done by hand"] });
+        assert_eq!(
+            said,
+            if retry {
+                vec![]
+            } else {
+                vec!["skipped by ann: done by hand"]
+            }
+        );
         let again = run.wait(run.executor.retry_undo(id, "ann", "once more")).await?;
         assert!(matches!(again, Err(AskError::Finished(_))), "{again:?}");
         Ok(())
@@ -90,8 +115,14 @@ fn parked_and_ended(plan: &Plan, retry: bool) -> Result<Lab, Trouble> {
 
 #[test]
 fn e_035_undo_attempts_used_up_are_parked_never_skipped() -> Tested {
-    assert_eq!(parked_and_ended(&stuck(), true)?.line(), "a1 a2 a3 a3' a2' a2' a2' a2' a1'");
-    assert_eq!(parked_and_ended(&stuck(), false)?.line(), "a1 a2 a3 a3' a2' a2' a2' a1'");
+    assert_eq!(
+        parked_and_ended(&stuck(), true)?.line(),
+        "a1 a2 a3 a3' a2' a2' a2' a2' a1'"
+    );
+    assert_eq!(
+        parked_and_ended(&stuck(), false)?.line(),
+        "a1 a2 a3 a3' a2' a2' a2' a1'"
+    );
     Ok(())
 }
 
@@ -124,7 +155,8 @@ fn e_035_a_parked_rollback_keeps_its_permit() -> Tested {
     let ended = world.run(FaultPlan::none(), set_up, async |run| {
         let handle = submit(run, crate::support::Limited(stuck()), "k").await?;
         run.settle().await;
-        run.wait(run.executor.skip_undo(handle.id(), "ann", "done by hand")).await??;
+        run.wait(run.executor.skip_undo(handle.id(), "ann", "done by hand"))
+            .await??;
         rolled_back(run.wait(handle.outcome()).await?)?;
         assert_eq!(used(run).await?, 0);
         Ok(())
@@ -136,14 +168,17 @@ fn e_035_a_parked_rollback_keeps_its_permit() -> Tested {
 fn e_035_crashes_around_the_operator() -> Tested {
     for retry in [true, false] {
         enumerate_client(async |lab, run| {
-            let handle = parked(run, &stuck()).await?;
+            let short = failing("a", 1).undo(1, UndoAct::FailUntil("repaired".to_owned()));
+            let handle = parked(run, &short).await?;
             let status = at_rest(run, handle.id()).await?;
             if is_parked(&status) {
                 lab.open("repaired");
                 if retry {
-                    run.wait(run.executor.retry_undo(handle.id(), "ann", "repaired")).await??;
+                    run.wait(run.executor.retry_undo(handle.id(), "ann", "repaired"))
+                        .await??;
                 } else {
-                    run.wait(run.executor.skip_undo(handle.id(), "ann", "by hand")).await??;
+                    run.wait(run.executor.skip_undo(handle.id(), "ann", "by hand"))
+                        .await??;
                 }
             }
             rolled_back(run.wait(handle.outcome()).await?)?;
@@ -160,7 +195,10 @@ fn e_039_undo_per_stage_none_skipped() -> Tested {
         .undo(2, UndoAct::Fail(1))
         .undo(3, UndoAct::Fail(1));
     let (done, lab) = enumerate_plan(&root)?;
-    assert_eq!((done.commits, lab.line().as_str()), (13, "a1 a2 a3 a3' a3' a2' a2' a1' a1'"));
+    assert_eq!(
+        (done.commits, lab.line().as_str()),
+        (13, "a1 a2 a3 a3' a3' a2' a2' a1' a1'")
+    );
     live(&Lab::default(), async |run| {
         let handle = submit(run, Planned(root), "k").await?;
         rolled_back(run.wait(handle.outcome()).await?)?;

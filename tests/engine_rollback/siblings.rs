@@ -60,11 +60,18 @@ fn e_031_a_running_sibling_reports_first() -> Tested {
             run.until("b has failed", || lab.has("b1")).await?;
             run.pass(HOUR).await;
             if !lab.is_open("a") {
-                assert!(!lab.calls().iter().any(|call| call.undo), "an undo in that hour: {}", lab.line());
+                assert!(
+                    !lab.calls().iter().any(|call| call.undo),
+                    "an undo in that hour: {}",
+                    lab.line()
+                );
             }
             lab.open("a");
             rolled_back(run.wait(handle.outcome()).await?)?;
-            assert_eq!(states(run, handle.id()).await?, [State::RolledBack, end, State::RolledBack]);
+            assert_eq!(
+                states(run, handle.id()).await?,
+                [State::RolledBack, end, State::RolledBack]
+            );
             Ok(())
         })?;
         assert_eq!(commits, count);
@@ -79,7 +86,13 @@ fn parked() -> Plan {
     let w = plan("w", [Act::Wait("go".to_owned(), Some(3_600_000)), Act::Done(1)]);
     let a = plan("a", [held("a", Act::Next), Act::Done(1)]);
     let b = plan("b", [held("b", boom())]);
-    plan("r", [Act::Spawn(vec![s, w, a, b, chain("n", 1)], JoinPolicy::AllSucceeded, 4), Act::Done(1)])
+    plan(
+        "r",
+        [
+            Act::Spawn(vec![s, w, a, b, chain("n", 1)], JoinPolicy::AllSucceeded, 4),
+            Act::Done(1),
+        ],
+    )
 }
 
 #[test]
@@ -119,7 +132,11 @@ fn e_032_a_late_wake_is_counted_and_commits_nothing() -> Tested {
         // A still runs, so the family has not begun to roll back when both times come.
         run.pass(2 * HOUR).await;
         let snapshot = run.executor.snapshot().await?;
-        assert_eq!((snapshot.late, snapshot.commits), (2, before), "the sleep's time and the wait's");
+        assert_eq!(
+            (snapshot.late, snapshot.commits),
+            (2, before),
+            "the sleep's time and the wait's"
+        );
         assert!(!lab.has("s2") && !lab.has("w2"));
         lab.open("a");
         rolled_back(run.wait(handle.outcome()).await?)?;
@@ -132,7 +149,16 @@ fn e_032_a_late_wake_is_counted_and_commits_nothing() -> Tested {
 fn both_fail(first: &str, second: &str) -> Tested {
     let lab = Lab::default();
     let fail = |text: &str| Act::Fail(text.to_owned());
-    let root = plan("r", [spawn([plan("a", [held("a", fail("of a"))]), plan("b", [held("b", fail("of b"))])]), Act::Done(1)]);
+    let root = plan(
+        "r",
+        [
+            spawn([
+                plan("a", [held("a", fail("of a"))]),
+                plan("b", [held("b", fail("of b"))]),
+            ]),
+            Act::Done(1),
+        ],
+    );
     let set_up = |builder| kinds(&lab, builder).merge(8).in_flight(1);
     // The stranger is the third commit, behind the submission and the spawn.
     let ended = World::new().run(FaultPlan::at(3, Fault::Withhold), set_up, async |run| {
@@ -140,7 +166,8 @@ fn both_fail(first: &str, second: &str) -> Tested {
         run.settle().await;
         let stranger = run.executor.clone();
         let stranger = actix_rt::spawn(async move { stranger.submit(Planned(chain("x", 1))).await.is_ok() });
-        run.until("the receipt is withheld", || run.store.is_withholding()).await?;
+        run.until("the receipt is withheld", || run.store.is_withholding())
+            .await?;
         for gate in [first, second] {
             lab.open(gate);
             run.settle().await;
@@ -152,12 +179,22 @@ fn both_fail(first: &str, second: &str) -> Tested {
         let (cause, _) = rolled_back(run.wait(handle.outcome()).await?)?;
         assert_eq!(cause.text, format!("of {first}"));
         let tree = run.executor.tree(handle.id()).await?;
-        let causes: Vec<_> = tree.iter().map(|status| status.cause.as_ref().map(|cause| cause.text.as_str())).collect();
-        assert_eq!(causes, [Some(format!("of {first}").as_str()), Some("of a"), Some("of b")]);
+        let causes: Vec<_> = tree
+            .iter()
+            .map(|status| status.cause.as_ref().map(|cause| cause.text.as_str()))
+            .collect();
+        assert_eq!(
+            causes,
+            [Some(format!("of {first}").as_str()), Some("of a"), Some("of b")]
+        );
         for once in ["a1'", "b1'", "r1'"] {
             assert_eq!(lab.count(once), 1);
         }
-        assert!(lab.line().ends_with(&format!("{second}1' {first}1' r1'")), "{}", lab.line());
+        assert!(
+            lab.line().ends_with(&format!("{second}1' {first}1' r1'")),
+            "{}",
+            lab.line()
+        );
         let snapshot = run.executor.snapshot().await?;
         assert!(snapshot.commits > snapshot.batches, "the two reports were one commit");
         Ok(())

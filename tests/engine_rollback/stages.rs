@@ -25,11 +25,21 @@ impl Procedure for Adder {
 
     async fn execute(&mut self, stage: u32, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let value = vec![u32::try_from(self.sum).unwrap_or(u32::MAX)];
-        let call = Call { name: "a".to_owned(), stage, undo: false, attempt: cx.attempt(), value };
+        let call = Call {
+            name: "a".to_owned(),
+            stage,
+            undo: false,
+            attempt: cx.attempt(),
+            value,
+        };
         cx.env().called(cx.id(), call);
         let terms = [3, 5, 7, 11];
         self.sum += terms.get(stage as usize - 1).copied().unwrap_or(0);
-        Ok(if stage == 4 { Step::Done(self.sum) } else { Step::Next(stage + 1) })
+        Ok(if stage == 4 {
+            Step::Done(self.sum)
+        } else {
+            Step::Next(stage + 1)
+        })
     }
 }
 
@@ -47,7 +57,11 @@ fn e_040_each_stage_counts_once() -> Tested {
         if let Ended::Done(sum) = ended {
             assert_eq!((sum, restarts, lab.line().as_str()), (26, 4, "a1 a1 a2 a2 a3 a3 a4 a4"));
             let seen: Vec<_> = lab.calls().into_iter().flat_map(|call| call.value).collect();
-            assert_eq!(seen, [0, 0, 3, 3, 8, 8, 15, 15], "the second call sees what the first saw");
+            assert_eq!(
+                seen,
+                [0, 0, 3, 3, 8, 8, 15, 15],
+                "the second call sees what the first saw"
+            );
             return Ok(());
         }
     }
@@ -71,13 +85,17 @@ fn doubled(root: &Plan) -> Result<(usize, Lab), procession::testkit::Trouble> {
     let (world, lab) = (World::new(), Lab::default());
     for restarts in 0..20 {
         let fault = FaultPlan::at(2, Fault::CrashBefore);
-        let ended = world.run(fault, |builder| kinds(&lab, builder), async |run| {
-            let handle = submit(run, Planned(root.clone()), "k").await?;
-            match run.wait(handle.outcome()).await? {
-                Ok(_) => Ok(None),
-                failed => Ok(Some(rolled_back(failed)?.0.text)),
-            }
-        })?;
+        let ended = world.run(
+            fault,
+            |builder| kinds(&lab, builder),
+            async |run| {
+                let handle = submit(run, Planned(root.clone()), "k").await?;
+                match run.wait(handle.outcome()).await? {
+                    Ok(_) => Ok(None),
+                    failed => Ok(Some(rolled_back(failed)?.0.text)),
+                }
+            },
+        )?;
         if let Ended::Done(cause) = ended {
             lab.note(cause.unwrap_or_default());
             return Ok((restarts, lab));
@@ -124,12 +142,16 @@ fn e_045_the_visits_are_the_undo_list() -> Tested {
     let mut visited = Vec::new();
     for restarts in 0..12 {
         let fault = FaultPlan::at(1, Fault::CrashAfter);
-        let ended = world.run(fault, |builder| kinds(&lab, builder), async |run| {
-            let handle = submit(run, Planned(visits()), "k").await?;
-            let now = committed(run, handle.id()).await?;
-            let cause = rolled_back(run.wait(handle.outcome()).await?)?.0;
-            Ok((now, cause.text))
-        })?;
+        let ended = world.run(
+            fault,
+            |builder| kinds(&lab, builder),
+            async |run| {
+                let handle = submit(run, Planned(visits()), "k").await?;
+                let now = committed(run, handle.id()).await?;
+                let cause = rolled_back(run.wait(handle.outcome()).await?)?.0;
+                Ok((now, cause.text))
+            },
+        )?;
         if let Ended::Done((now, cause)) = ended {
             let (stages, undone): (Vec<_>, Vec<_>) = now.into_iter().partition(|(.., undo)| !undo);
             visited.extend(stages.iter().map(|(_, visit, _)| *visit));

@@ -31,7 +31,9 @@ impl Dice {
         if sides == 0 {
             None
         } else {
-            from.get(self.roll(sides) as usize).copied()
+            usize::try_from(self.roll(sides))
+                .ok()
+                .and_then(|index| from.get(index).copied())
         }
     }
 }
@@ -91,10 +93,9 @@ impl Model {
 
     /// Somebody was served: it must have waited, have room everywhere, and nobody before it.
     fn grant(&mut self, ticket: Ticket, seed: u64) {
-        let asked = self.asked.get(&ticket).cloned();
-        let Some(asked) = asked.filter(|asked| !asked.granted) else {
-            panic!("seed {seed}: {ticket:?} was served, and did not wait");
-        };
+        let asked = self.asked.get(&ticket).cloned().filter(|asked| !asked.granted);
+        assert!(asked.is_some(), "seed {seed}: {ticket:?} was served, and did not wait");
+        let Some(asked) = asked else { return };
         for key in &asked.limits {
             assert!(
                 !self.is_full(key),

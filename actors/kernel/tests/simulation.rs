@@ -5,14 +5,20 @@
 //!
 //! A failing seed prints the command that replays it.
 
+#[path = "simulation/calm.rs"]
+mod calm;
 #[path = "simulation/check.rs"]
 mod check;
 #[path = "simulation/disk.rs"]
 mod disk;
 #[path = "simulation/draw.rs"]
 mod draw;
+#[path = "simulation/limiter.rs"]
+mod limiter;
 #[path = "simulation/play.rs"]
 mod play;
+#[path = "simulation/reports.rs"]
+mod reports;
 #[path = "simulation/shell.rs"]
 mod shell;
 
@@ -36,8 +42,18 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Every reason to wait but quarantine, which damage alone brings.
-const WAITS: [&str; 10] =
-    ["Backoff", "Children", "Event", "Permit", "Poison", "Queue", "RollbackFailed", "Suspect", "Timer", "Width"];
+const WAITS: [&str; 10] = [
+    "Backoff",
+    "Children",
+    "Event",
+    "Permit",
+    "Poison",
+    "Queue",
+    "RollbackFailed",
+    "Suspect",
+    "Timer",
+    "Width",
+];
 
 fn run(seed: u64) -> Result<BTreeSet<String>, String> {
     let mut play = Play::new(seed)?;
@@ -76,5 +92,8 @@ fn a_kernel_survives_random_histories() {
             Err(why) => panic!("{why}"),
         }
     }
-    assert!(!many || waits.iter().map(String::as_str).eq(WAITS), "the histories cover only {waits:?}");
+    assert!(
+        !many || waits.iter().map(String::as_str).eq(WAITS),
+        "the histories cover only {waits:?}"
+    );
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::model::{Expected, ExpectedTable};
 use super::operation::{Action, Operation};
+use super::points::{self, Point};
 use super::{Group, Lane};
+use crate::Procedure;
 use crate::demo::draw::Draw;
 use crate::demo::faults::Lot;
 use crate::demo::input::{Input, Share};
@@ -64,6 +66,12 @@ struct Table {
     now: Option<ExpectedTable>,
     tablets: u32,
     unloaded: Option<String>,
+}
+
+impl Table {
+    fn is_enabled(&self) -> bool {
+        self.now.as_ref().is_some_and(|now| now.state == TableState::Enabled)
+    }
 }
 
 struct Generator {
@@ -132,7 +140,7 @@ pub fn generate(sizes: &Sizes, input: &Input) -> Plan {
 
 impl Generator {
     /// Draws the fate of the next operation; tells whether it will succeed.
-    fn lot(&self, points: &[(&str, &str)]) -> (Lot, bool) {
+    fn lot(&self, points: &[Point]) -> (Lot, bool) {
         let lot = Lot::draw(self.sizes.seed, self.next, self.sizes.fail_rate, points);
         let succeeds = lot.fault.is_none();
         (lot, succeeds)
@@ -173,7 +181,7 @@ impl Generator {
 
     fn on_user(&mut self, lane: &mut Lane) {
         let user = format!("user{:02}", self.draw.below(USERS));
-        let (lot, succeeds) = self.lot(&[("update_auth", "Prepare"), ("update_auth", "Apply")]);
+        let (lot, succeeds) = self.lot(&points::auth());
         let role = if self.users.contains_key(&user) && self.draw.chance(0.25) {
             None
         } else {
@@ -209,13 +217,7 @@ impl Generator {
     }
 
     fn create(&mut self, table: &mut Table) {
-        let own = [
-            ("create_table", "Prepare"),
-            ("create_table", "Write"),
-            ("create_table", "Commit"),
-            ("create_table", "Finish"),
-        ];
-        let (lot, succeeds) = self.lot(&[&own[..], &LOAD].concat());
+        let (lot, succeeds) = self.lot(&points::create());
         self.alone(
             &mut table.lane,
             CreateTable::new(lot, &table.name, table.share, table.born_with),
@@ -227,7 +229,7 @@ impl Generator {
     }
 
     fn delete(&mut self, table: &mut Table) {
-        let (lot, succeeds) = self.lot(&self.with_unloads(table, &fan_out("delete_table")));
+        let (lot, succeeds) = self.lot(&points::unload_all(DeleteTable::KIND, table.is_enabled()));
         self.alone(&mut table.lane, DeleteTable::new(lot, &table.name));
         if succeeds {
             table.now = None;
@@ -235,7 +237,7 @@ impl Generator {
     }
 
     fn disable(&mut self, table: &mut Table) {
-        let (lot, succeeds) = self.lot(&self.with_unloads(table, &fan_out("disable_table")));
+        let (lot, succeeds) = self.lot(&points::unload_all(DisableTable::KIND, table.is_enabled()));
         self.alone(&mut table.lane, DisableTable::new(lot, &table.name));
         if let Some(now) = table.now.as_mut().filter(|_| succeeds) {
             now.state = TableState::Disabled;
@@ -243,7 +245,7 @@ impl Generator {
     }
 
     fn enable(&mut self, table: &mut Table) {
-        let (lot, succeeds) = self.lot(&[&fan_out("enable_table")[..], &LOAD].concat());
+        let (lot, succeeds) = self.lot(&points::enable());
         self.alone(&mut table.lane, EnableTable::new(lot, &table.name));
         if let Some(now) = table.now.as_mut().filter(|_| succeeds) {
             now.state = TableState::Enabled;
@@ -251,16 +253,7 @@ impl Generator {
     }
 
     fn update(&mut self, table: &mut Table) {
-        let mut points = self.with_unloads(table, &fan_out("update_table"));
-        if points.len() > 3 {
-            points.extend(LOAD);
-            points.extend([
-                ("move_tablet", "Prepare"),
-                ("move_tablet", "Reload"),
-                ("move_tablet", "Finish"),
-            ]);
-        }
-        let (lot, succeeds) = self.lot(&points);
+        let (lot, succeeds) = self.lot(&points::update(table.is_enabled()));
         let property = self
             .draw
             .one(&["compression", "replicas", "comment"])
@@ -275,7 +268,7 @@ impl Generator {
     }
 
     fn quota(&mut self, table: &mut Table) {
-        let (lot, succeeds) = self.lot(&[("set_quota", "Prepare"), ("set_quota", "Apply")]);
+        let (lot, succeeds) = self.lot(&points::quota());
         let mut amount = || u32::try_from(self.draw.below(10_000)).unwrap_or(0);
         let quota = QuotaRow {
             reads: amount(),
@@ -289,7 +282,7 @@ impl Generator {
 
     fn unload(&mut self, table: &mut Table) {
         let key = self.key(table);
-        let (lot, succeeds) = self.lot(&UNLOAD);
+        let (lot, succeeds) = self.lot(&points::unload());
         self.alone(
             &mut table.lane,
             UnloadTablet::new(lot, &table.name, Target::Holding(key.clone())),
@@ -301,7 +294,7 @@ impl Generator {
     }
 
     fn load(&mut self, table: &mut Table, key: &str) {
-        let (lot, succeeds) = self.lot(&LOAD);
+        let (lot, succeeds) = self.lot(&points::load());
         self.alone(
             &mut table.lane,
             LoadTablet::new(lot, &table.name, Target::Holding(key.to_owned())),
@@ -318,12 +311,7 @@ impl Generator {
             return self.quota(table);
         }
         let key = self.key(table);
-        let own = [
-            ("move_tablet", "Prepare"),
-            ("move_tablet", "Reload"),
-            ("move_tablet", "Finish"),
-        ];
-        let (lot, _) = self.lot(&[&own[..], &UNLOAD, &LOAD].concat());
+        let (lot, _) = self.lot(&points::relocate());
         self.beside(
             &mut table.lane,
             MoveTablet::new(lot, &table.name, Target::Holding(key), None),
@@ -332,7 +320,7 @@ impl Generator {
 
     fn split(&mut self, table: &mut Table) {
         let key = self.key(table);
-        let (lot, succeeds) = self.lot(&reshape("split_tablet"));
+        let (lot, succeeds) = self.lot(&points::reshape(SplitTablet::KIND));
         self.beside(
             &mut table.lane,
             SplitTablet::new(lot, &table.name, Target::Holding(key)),
@@ -342,35 +330,11 @@ impl Generator {
 
     fn merge(&mut self, table: &mut Table) {
         let key = self.key(table);
-        let (lot, succeeds) = self.lot(&reshape("merge_tablet"));
+        let (lot, succeeds) = self.lot(&points::reshape(MergeTablet::KIND));
         self.beside(
             &mut table.lane,
             MergeTablet::new(lot, &table.name, Target::Holding(key)),
         );
         table.tablets -= u32::from(succeeds);
     }
-
-    /// Adds the stages of the children that unload, where there are any.
-    fn with_unloads(&self, table: &Table, own: &[(&'static str, &'static str)]) -> Vec<(&'static str, &'static str)> {
-        match &table.now {
-            Some(now) if now.state == TableState::Enabled => [own, &UNLOAD].concat(),
-            Some(_) | None => own.to_vec(),
-        }
-    }
-}
-
-/// Where a load may meet its fault.
-const LOAD: [(&str, &str); 2] = [("load_tablet", "Prepare"), ("load_tablet", "Open")];
-/// Where an unload may meet its fault.
-const UNLOAD: [(&str, &str); 2] = [("unload_tablet", "Prepare"), ("unload_tablet", "Close")];
-
-/// Where a procedure with children for all tablets may meet its own fault.
-fn fan_out(kind: &'static str) -> [(&'static str, &'static str); 3] {
-    [(kind, "Prepare"), (kind, "Begin"), (kind, "Finish")]
-}
-
-/// Where a split or merge may meet its fault.
-fn reshape(kind: &'static str) -> Vec<(&'static str, &'static str)> {
-    let own = [(kind, "Prepare"), (kind, "Write"), (kind, "Commit"), (kind, "Finish")];
-    [&own[..], &UNLOAD, &LOAD].concat()
 }

@@ -36,7 +36,9 @@ impl Draft<'_> {
     /// A stage paused as poison may have done its work before the process died. It
     /// must not run again, so it counts as executed: its undo sets right what it did.
     fn count_poison(&mut self, scope: ProcedureId) {
-        let Some(family) = self.family(scope.family) else { return };
+        let Some(family) = self.family(scope.family) else {
+            return;
+        };
         let members = family.members.iter().map(|row| row.id);
         let within: Vec<ProcedureId> = members.filter(|id| family.is_within(scope.member, id.member)).collect();
         for id in within {

@@ -34,9 +34,8 @@ pub(crate) fn after(kernel: &Kernel, ahead: &Disk, records: &[Record]) -> Result
     kernel.validate()?;
     ahead.compare(kernel)?;
     for record in records {
-        match record {
-            Record::FamilyEnded(family, _) => ended(kernel.rules(), ahead, *family)?,
-            _ => {}
+        if let Record::FamilyEnded(family, _) = record {
+            ended(kernel.rules(), ahead, *family)?;
         }
     }
     Ok(())
@@ -50,8 +49,12 @@ pub(crate) fn started(kernel: &Kernel, records: &[Record]) -> Vec<ProcedureId> {
         .iter()
         .filter_map(|record| if let Record::Row(row) = record { Some(row) } else { None });
     let suspect = |old: &Row| old.wait == Some(WaitReason::Suspect);
-    let anew = |row: &&Box<Row>| kernel.row(row.id).is_none_or(|old| run(old) != run(row) && !suspect(old));
-    let started = rows.filter(|row| run(row).is_some()).filter(anew);
+    let anew = |row: &Row| {
+        kernel
+            .row(row.id)
+            .is_none_or(|old| run(old) != run(row) && !suspect(old))
+    };
+    let started = rows.filter(|row| run(row).is_some() && anew(row));
     let held = |id| kernel.row(id).is_some_and(|old| old.wait == Some(WaitReason::Suspect));
     started.map(|row| row.id).filter(|id| !held(*id)).collect()
 }

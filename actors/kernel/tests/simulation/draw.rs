@@ -54,7 +54,7 @@ impl Draw {
 
     /// Draws the name of an event.
     pub(crate) fn event(&mut self) -> EventName {
-        EventName::from(EVENTS[self.place(EVENTS.len())])
+        EventName::from(self.pick(&EVENTS).unwrap_or("go"))
     }
 
     /// Draws a procedure.

@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use procession_kernel::{
-    Admission, Advance, Birth, Commit, Effect, Epoch, Event, Grant, HistoryEntry, Kernel, LimitKey, Permits,
-    ProcedureId, Receipt, Record, Seq, Ticket, Timestamp, Undo, WaitReason,
+    Advance, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, Permits, ProcedureId, Receipt, Record, Seq, Ticket,
+    Timestamp, Undo,
 };
 
 use super::check;
 use super::disk::Disk;
-use super::draw::{LIMITED, limits_of, rules};
+use super::draw::rules;
 
 /// A commit on its way to the disk, and what waits for it.
 struct Pending {
@@ -34,12 +34,12 @@ pub(crate) struct Shell {
     /// Parent, first child of the list, and how many ended ones its rule saw.
     pub(crate) judges: Vec<(ProcedureId, u32, u32)>,
     pub(crate) loads: Vec<ProcedureId>,
-    permits: Permits,
-    tickets: BTreeMap<ProcedureId, Ticket>,
+    pub(crate) permits: Permits,
+    pub(crate) tickets: BTreeMap<ProcedureId, Ticket>,
     /// Served before anybody knew whom the ticket stands for.
-    early: BTreeSet<Ticket>,
+    pub(crate) early: BTreeSet<Ticket>,
     pub(crate) grants: VecDeque<ProcedureId>,
-    next_ticket: u64,
+    pub(crate) next_ticket: u64,
     answered: BTreeSet<Ticket>,
     /// Why procedures waited, in short: what the histories have covered.
     pub(crate) waits: BTreeSet<String>,
@@ -220,120 +220,5 @@ impl Shell {
     /// Gives the history of a family as the store has it now.
     pub(crate) fn stack(&self, family: u64) -> Vec<HistoryEntry> {
         self.disk.of_family(family).cloned().collect()
-    }
-
-    // Requests and permits.
-
-    pub(crate) fn ticket(&mut self) -> Ticket {
-        self.next_ticket += 1;
-        Ticket(self.next_ticket)
-    }
-
-    /// Asks the limiter for those that are born as roots.
-    pub(crate) fn admit(&mut self, births: &[&Birth]) -> (Vec<Ticket>, Vec<Admission>) {
-        let mut tickets = Vec::new();
-        let mut admissions = Vec::new();
-        for birth in births {
-            let limits = limits_of(birth);
-            let mut granted = false;
-            if !limits.is_empty() {
-                let ticket = self.ticket();
-                granted = self.permits.request(ticket, limits.clone(), birth.priority) == Grant::Granted;
-                tickets.push(ticket);
-            }
-            admissions.push(Admission { limits, granted });
-        }
-        (tickets, admissions)
-    }
-
-    /// Decides an event that gives birth to roots, and binds their permits to them.
-    pub(crate) fn decide_births(&mut self, tickets: Vec<Ticket>, event: Event) -> Result<(), String> {
-        let before: BTreeSet<u64> = self.kernel.families().keys().copied().collect();
-        self.decide(event)?;
-        let born = self
-            .kernel
-            .families()
-            .iter()
-            .filter(|(number, _)| !before.contains(number));
-        let roots = born.filter_map(|(number, family)| Some((*number, family.row(0)?)));
-        let limited: Vec<ProcedureId> = roots
-            .filter(|(_, root)| !root.limits.is_empty())
-            .map(|(number, _)| ProcedureId::root(number))
-            .collect();
-        let mut limited = limited.into_iter();
-        for ticket in tickets {
-            match limited.next() {
-                Some(id) => {
-                    self.tickets.insert(id, ticket);
-                    if self.early.remove(&ticket) {
-                        self.grants.push_back(id);
-                    }
-                }
-                None => {
-                    self.early.remove(&ticket);
-                    let served = self.permits.release(ticket);
-                    self.served(&served);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn give_back(&mut self, id: ProcedureId) {
-        if let Some(ticket) = self.tickets.remove(&id) {
-            let served = self.permits.release(ticket);
-            self.served(&served);
-        }
-    }
-
-    fn served(&mut self, served: &[Ticket]) {
-        for ticket in served {
-            let id = self.tickets.iter().find(|(_, own)| *own == ticket).map(|(id, _)| *id);
-            match id {
-                Some(id) => self.grants.push_back(id),
-                None => {
-                    self.early.insert(*ticket);
-                }
-            }
-        }
-    }
-
-    /// Recorded holders get theirs back, then those who wait queue up again.
-    fn restore_permits(&mut self) {
-        let limits = self.kernel.limits().clone();
-        let set = limits.get(&LimitKey::from(LIMITED)).copied().unwrap_or(Some(2));
-        self.permits = Permits::new([(LimitKey::from(LIMITED), set)]);
-        let rows: Vec<_> = self
-            .kernel
-            .families()
-            .values()
-            .filter_map(|family| family.row(0))
-            .cloned()
-            .collect();
-        let live = rows.iter().filter(|row| !row.is_ended() && !row.limits.is_empty());
-        let (held, waiting): (Vec<_>, Vec<_>) = live.partition(|row| row.holds);
-        for row in held {
-            let ticket = self.ticket();
-            self.tickets.insert(row.id, ticket);
-            self.permits.restore(ticket, row.limits.clone(), row.priority);
-        }
-        for row in waiting
-            .into_iter()
-            .filter(|row| matches!(row.wait, Some(WaitReason::Permit(_))))
-        {
-            let ticket = self.ticket();
-            self.tickets.insert(row.id, ticket);
-            if self.permits.request(ticket, row.limits.clone(), row.priority) == Grant::Granted {
-                self.grants.push_back(row.id);
-            }
-        }
-    }
-
-    /// Tells whether a permit is out, or somebody waits for one.
-    pub(crate) fn permits_left(&self) -> bool {
-        self.permits
-            .usage()
-            .iter()
-            .any(|limit| limit.used > 0 || limit.waiting > 0)
     }
 }
