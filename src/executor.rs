@@ -83,6 +83,10 @@ impl Executor {
         }
     }
 
+    pub(crate) async fn sleep(&self, time: Duration) {
+        self.engine.sleep(time).await;
+    }
+
     async fn ask<M, T>(&self, message: M) -> Result<T, AskError>
     where
         M: Message<Result = Result<T, AskError>> + Send + 'static,

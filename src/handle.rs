@@ -2,9 +2,10 @@
 
 use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::time::Duration;
 
+use futures::future::{Either, select};
 use procession_actors::view::{Outcome, Status};
 use procession_actors::{AskError, CodecError, Procedure};
 use procession_kernel::{Cause, NotUndone, ProcedureId, ProcedureState};
@@ -82,15 +83,15 @@ impl<P: Procedure> Handle<P> {
         output::<P>(self.executor.outcome(self.id).await?)
     }
 
-    /// Waits for its end, at most this long in real time. It may be called again.
+    /// Waits for its end, at most this long on the engine's clock. It may be called again.
     ///
     /// # Errors
     ///
     /// [`AskError::NotYet`] within [`ProcedureError::Ask`] if it has not ended.
     pub async fn wait_for(&self, longest: Duration) -> Result<P::Output, ProcedureError> {
-        match actix_rt::time::timeout(longest, self.outcome()).await {
-            Ok(outcome) => outcome,
-            Err(_) => Err(AskError::NotYet.into()),
+        match select(pin!(self.outcome()), pin!(self.executor.sleep(longest))).await {
+            Either::Left((outcome, _)) => outcome,
+            Either::Right(_) => Err(AskError::NotYet.into()),
         }
     }
 }

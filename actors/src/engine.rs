@@ -75,6 +75,7 @@ impl Default for Settings {
 pub struct Engine {
     supervisor: Addr<Supervisor>,
     reader: Reader,
+    clock: Arc<dyn Clock>,
 }
 
 impl Engine {
@@ -110,19 +111,29 @@ impl Engine {
             return Err(StartError::NoCode { families });
         }
         let reader = Reader::new(&store);
+        let clock = Arc::clone(&settings.clock);
         let supervisor = place(store, loaded, registry, &settings, reader.clone());
         let opened = supervisor
             .send(Open)
             .await
             .map_err(|error| StartError::Thread(error.to_string()))?;
         opened.map_err(StartError::Journal)?;
-        Ok(Self { supervisor, reader })
+        Ok(Self {
+            supervisor,
+            reader,
+            clock,
+        })
     }
 
     /// Gives the supervisor, which takes every message.
     #[must_use]
     pub fn supervisor(&self) -> &Addr<Supervisor> {
         &self.supervisor
+    }
+
+    /// Waits this long on the engine's clock.
+    pub async fn sleep(&self, time: Duration) {
+        self.clock.sleep_until(self.clock.now().after(time)).await;
     }
 
     /// Gives the reader of what is committed.

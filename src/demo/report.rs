@@ -68,7 +68,7 @@ impl Report {
         })
     }
 
-    /// Gives what is wrong, a line each.
+    /// Gives what is wrong, a line each, and what may have been the cause.
     #[must_use]
     pub fn findings(&self) -> Vec<String> {
         let findings = &self.verdict.findings;
@@ -79,6 +79,10 @@ impl Report {
             .collect();
         if findings.len() > FINDINGS_NAMED {
             lines.push(format!("and {} more", findings.len() - FINDINGS_NAMED));
+        }
+        if !lines.is_empty() {
+            let refusals = self.tally.refusals.iter();
+            lines.extend(refusals.map(|refusal| format!("rolled back without a fault on purpose: {refusal}")));
         }
         lines
     }
@@ -117,7 +121,10 @@ impl Report {
             )?;
         }
         let undone = tally.injected + tally.refused;
-        writeln!(out, "\nRolled back: {undone} operations, to the state before them")?;
+        writeln!(
+            out,
+            "\nRolled back: {undone} of {operations} operations, each to the state before it"
+        )?;
         writeln!(
             out,
             "  {} met a fault that the demo injects (--fail-rate)",

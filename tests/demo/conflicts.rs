@@ -79,6 +79,8 @@ async fn within_limits(executor: &procession::Executor) -> Result<(), AskError> 
             allowed,
             limit.key
         );
+        // All unloads here are children of moves, splits and merges.
+        assert!(limit.key.as_str() != "unload_tablet" || limit.used == 0);
     }
     tokio::task::yield_now().await;
     Ok(())

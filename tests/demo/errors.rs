@@ -34,11 +34,14 @@ fn refused(mut command: std::process::Command, named: &[&str]) -> Outcome {
     Ok(())
 }
 
-/// Finds the files with several rows, loaded on some server.
-fn loaded_files(data: &Path) -> Outcome<Vec<PathBuf>> {
+/// Finds the files with several rows, loaded or not.
+fn files_with_rows(data: &Path) -> Outcome<Vec<PathBuf>> {
+    let servers: Vec<PathBuf> = fs::read_dir(data.join("servers"))?
+        .map(|server| server.map(|server| server.path()))
+        .collect::<Result<_, _>>()?;
     let mut files = Vec::new();
-    for server in fs::read_dir(data.join("servers"))? {
-        for file in fs::read_dir(server?.path())? {
+    for directory in servers.into_iter().chain([data.join("shared")]) {
+        for file in fs::read_dir(directory)? {
             let path = file?.path();
             if fs::read_to_string(&path)?.lines().count() > 2 {
                 files.push(path);
@@ -49,7 +52,7 @@ fn loaded_files(data: &Path) -> Outcome<Vec<PathBuf>> {
 }
 
 fn some_file(data: &Path) -> Outcome<PathBuf> {
-    Ok(loaded_files(data)?.into_iter().next().ok_or("no tablet is loaded")?)
+    Ok(files_with_rows(data)?.into_iter().next().ok_or("there is no file")?)
 }
 
 fn edit(path: &Path, change: impl FnOnce(&mut Vec<String>)) -> Outcome {
@@ -98,12 +101,16 @@ fn e_124_a_damaged_tablet_file_is_named() -> Outcome {
 fn e_124_damaged_files_are_named_by_a_run_that_has_still_to_use_them() -> Outcome {
     let directory = tempfile::tempdir()?;
     let mut running = Running::start(demo(directory.path(), "--tables 3 --operations 120 --seed 9"))?;
-    running.until("operations have ended")?.ok_or("no progress")?;
+    // Late, so that no table is made anew after its files were damaged.
+    running.until("93 of 123 operations")?.ok_or("no progress")?;
     assert!(running.kill_after(0)?);
-    for file in loaded_files(directory.path())? {
+    for file in files_with_rows(directory.path())? {
         edit(&file, |lines| lines.reverse())?;
     }
-    refused(demo(directory.path(), ""), &["is not sorted"])
+    refused(
+        demo(directory.path(), ""),
+        &["is not sorted", "has changed since it was written"],
+    )
 }
 
 /// Changes a row of the meta table behind the master's back.

@@ -8,7 +8,7 @@ fn e_122_a_whole_workload() -> Outcome {
     for seed in [1, 2, 3] {
         for rate in ["0", "0.2"] {
             let directory = tempfile::tempdir()?;
-            let sizes = format!("--tables 5 --operations 60 --seed {seed} --fail-rate {rate}");
+            let sizes = format!("--tables 5 --operations 40 --seed {seed} --fail-rate {rate}");
             let closing = run(directory.path(), &sizes)?;
             must_be_whole(&closing);
             assert_eq!(
@@ -27,7 +27,7 @@ fn e_122_a_whole_workload() -> Outcome {
 #[test]
 fn e_122_the_same_seed_ends_in_the_same_tables_and_rows() -> Outcome {
     let (first, second, other) = (tempfile::tempdir()?, tempfile::tempdir()?, tempfile::tempdir()?);
-    let sizes = "--tables 4 --operations 80 --fail-rate 0.3 --servers 3";
+    let sizes = "--tables 4 --operations 60 --fail-rate 0.3 --servers 3";
     run(first.path(), &format!("{sizes} --seed 7"))?;
     run(second.path(), &format!("{sizes} --seed 7"))?;
     run(other.path(), &format!("{sizes} --seed 8"))?;

@@ -2,7 +2,7 @@
 //! record into it. It decides nothing, and cannot fail.
 
 use crate::family::{Family, Scope, deadlines};
-use crate::id::ProcedureId;
+use crate::id::{ProcedureId, Seq};
 use crate::kernel::Kernel;
 use crate::latch::{Latch, Standing};
 use crate::record::{Record, Row};
@@ -87,6 +87,11 @@ impl Kernel {
     pub fn continue_from(&mut self, reserved: u64) {
         self.reserved = self.reserved.max(reserved);
         self.next_family = self.next_family.max(reserved);
+    }
+
+    /// Continues the numbers of commits: a revision then names one commit of the store, whichever engine made it.
+    pub fn continue_after(&mut self, seq: Seq) {
+        self.seq = self.seq.max(seq);
     }
 
     /// Puts a family that cannot be loaded aside, as if it were not there.

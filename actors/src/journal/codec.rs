@@ -96,6 +96,9 @@ pub fn describe(bytes: &[u8]) -> String {
     if let Ok(number) = read::<i64>(bytes) {
         return number.to_string();
     }
+    if let Ok(number) = read::<i64>(bytes) {
+        return number.to_string();
+    }
     match read::<std::collections::BTreeMap<String, serde::de::IgnoredAny>>(bytes) {
         Ok(variant) => variant.into_keys().next().unwrap_or_default(),
         Err(_) => format!("{} bytes", bytes.len()),

@@ -61,6 +61,9 @@ async fn read(store: &dyn JournalStore, rules: Rules, clock: &dyn Clock) -> Resu
     loaded
         .kernel
         .continue_from(number(meta(store, META_FAMILIES).await?).unwrap_or(1));
+    if let Some(seq) = store.last_seq(Epoch(epoch.0.saturating_sub(1))).await? {
+        loaded.kernel.continue_after(seq);
+    }
     read_limits(store, &mut loaded.kernel).await?;
     read_families(store, &mut loaded).await?;
     let first = scan(store, Space::Finished, Vec::new(), None, 1).await?;

@@ -1,0 +1,11 @@
+//! Limits, timers, signals, keys, results and ids: scenarios E-060 to E-091, E-109 to E-111.
+
+mod endings;
+mod idempotency;
+mod ids;
+mod limits;
+mod results;
+mod retention;
+mod signals;
+mod timeouts;
+mod timers;

@@ -1,0 +1,19 @@
+//! Life cycle and steps, children and their latch: scenarios E-001 to E-023.
+
+mod children;
+mod children_rounds;
+mod detached;
+mod fan_out;
+mod join_custom;
+mod join_policies;
+mod kit;
+mod panic;
+mod retry;
+mod signals;
+mod spawn_bounds;
+mod steps;
+mod submit;
+mod submit_more;
+mod timers;
+mod withheld;
+mod writes;

@@ -1,0 +1,118 @@
+//! One owner at a time: who comes second is refused, and who was overtaken stops.
+
+use std::future::IntoFuture;
+
+use procession::testkit::{FaultPlan, World};
+use procession::{AskError, Executor, StartError, StoreError, SubmitError};
+use tempfile::TempDir;
+
+use super::helper::{Other, work};
+use crate::support::{Act, Lab, Planned, Tested, chain, kinds, plan};
+
+#[test]
+fn e_102_a_second_opener_is_refused_and_the_first_not_disturbed() -> Tested {
+    let place = TempDir::new()?;
+    let lab = Lab::default();
+    actix_rt::System::new().block_on(async {
+        let first = kinds(&lab, Executor::builder(place.path())).start().await?;
+        let handle = first
+            .submit(Planned(plan("a", [Act::Held("go".to_owned(), Box::new(Act::Done(4)))])))
+            .await?;
+
+        let me = format!("process {}", std::process::id());
+        let second = kinds(&lab, Executor::builder(place.path())).start().await;
+        match second.err().ok_or("a second engine has opened the store")? {
+            StartError::Store(StoreError::Held { holder, .. }) => assert!(holder.contains(&me), "{holder}"),
+            other => return Err(other.into()),
+        }
+        let elsewhere = place.path().to_owned();
+        let said = actix_rt::task::spawn_blocking(move || {
+            let mut other = Other::start(&elsewhere, "open").map_err(|error| error.to_string())?;
+            other.next("said: ").map_err(|error| error.to_string())
+        })
+        .await??;
+        assert!(
+            said.contains("in use by another engine") && said.contains(&me),
+            "{said}"
+        );
+
+        lab.open("go");
+        assert_eq!(handle.outcome().await?, 4);
+        assert_eq!(first.submit(Planned(chain("b", 2))).await?.await?, 7);
+        first.drain(std::time::Duration::from_secs(5)).await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn e_102_who_holds_it_elsewhere_is_named() -> Tested {
+    let place = TempDir::new()?;
+    let mut other = Other::start(place.path(), "write")?;
+    other.next("acknowledged: ")?;
+    actix_rt::System::new().block_on(async {
+        let refused = kinds(&Lab::default(), Executor::builder(place.path()))
+            .start()
+            .await
+            .err();
+        let text = refused.ok_or("the store of another process was opened")?.to_string();
+        assert!(text.contains(&format!("process {}", other.id())), "{text}");
+        Ok::<_, procession::testkit::Trouble>(())
+    })?;
+    // It goes on as if nothing had been.
+    other.next("acknowledged: ")?;
+    Ok(())
+}
+
+#[test]
+fn e_102_overtaken_it_stops_acknowledging_and_says_why() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    world
+        .run(
+            FaultPlan::none(),
+            |builder| kinds(&lab, builder),
+            async |run| {
+                let held = plan("a", [Act::Held("go".to_owned(), Box::new(Act::Next)), Act::Done(1)]);
+                let handle = run.wait(run.executor.submit(Planned(held)).into_future()).await??;
+                run.until("its stage runs", || lab.has("a1")).await?;
+                let epoch = world.disk.take_epoch();
+                let before = world.disk.len();
+
+                lab.open("go");
+                let outcome = run
+                    .wait(handle.outcome())
+                    .await?
+                    .err()
+                    .ok_or("it came to an end")?
+                    .to_string();
+                let why = format!("another engine has taken the store with epoch {epoch}");
+                assert!(outcome.contains(&why), "{outcome}");
+                let refused = run.executor.submit(work(0)).await.err();
+                assert!(
+                    matches!(&refused, Some(SubmitError::JournalFailed(text)) if text.contains(&why)),
+                    "{refused:?}"
+                );
+                let asked = run.executor.status(handle.id()).await.err();
+                assert!(
+                    matches!(&asked, Some(AskError::JournalFailed(text)) if text.contains(&why)),
+                    "{asked:?}"
+                );
+                assert!(
+                    run.executor
+                        .snapshot()
+                        .await?
+                        .poisoned
+                        .is_some_and(|text| text.contains(&why))
+                );
+                assert_eq!(world.disk.len(), before, "nothing of the refused commit is there");
+                assert_eq!(lab.line(), "a1", "nothing that rests on it happened");
+                Ok(())
+            },
+        )?
+        .done()?;
+    // The new owner finds the last state that the first had committed.
+    crate::support::live_in(&world, &lab, async |run| {
+        run.until("the chain goes on", || lab.has("a2")).await
+    })?;
+    assert_eq!(lab.line(), "a1 a1 a2");
+    Ok(())
+}

@@ -1,0 +1,11 @@
+//! Rollback, compensation, stages as a state machine, abort: scenarios E-024 to E-053.
+
+mod abort;
+mod abort_parked;
+mod compensation;
+mod helper;
+mod order;
+mod rollback;
+mod rollback_failed;
+mod siblings;
+mod stages;

@@ -1,0 +1,191 @@
+//! Abort: what it says, when it is honoured, and that its intent is durable.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
+use procession::testkit::{FaultPlan, Run, Trouble, World};
+use procession::{AbortAnswer, AskError, Cause, CauseKind, ProcedureError, ProcedureId, ProcedureState as State};
+
+use super::helper::{Order, at_rest, commits, enumerate_client, rolled_back, submit, under_seeds};
+use crate::support::{Act, Lab, Plan, Planned, Tested, UndoAct, chain, failing, kinds, live, live_in, plan, spawn};
+
+fn held(gate: &str, act: Act) -> Act {
+    Act::Held(gate.to_owned(), Box::new(act))
+}
+
+async fn abort(run: &Run, id: ProcedureId) -> Result<Result<AbortAnswer, AskError>, Trouble> {
+    run.wait(run.executor.abort(id, "ann", "wrong table")).await
+}
+
+/// Aborts, unless an earlier life did so and got no answer.
+async fn abort_once(run: &Run, id: ProcedureId) -> Tested {
+    if at_rest(run, id).await?.cause.is_none() {
+        assert_eq!(abort(run, id).await??, AbortAnswer::WillRollBack);
+    }
+    Ok(())
+}
+
+fn is_by_ann(cause: &Cause) {
+    assert_eq!(
+        (cause.kind, cause.text.as_str()),
+        (CauseKind::Aborted, "aborted by ann: wrong table")
+    );
+}
+
+#[test]
+fn e_047_abort_says_what_happens() -> Tested {
+    let lab = Lab::default();
+    live(&lab, async |run| {
+        let unknown = ProcedureId::root(77);
+        assert!(matches!(abort(run, unknown).await?, Err(AskError::Unknown(id)) if id == unknown));
+
+        let finished = submit(run, Planned(chain("f", 1)), "finished").await?;
+        run.wait(finished.outcome()).await??;
+        assert!(matches!(abort(run, finished.id()).await?, Err(AskError::Finished(id)) if id == finished.id()));
+        assert_eq!(run.executor.outcome(finished.id()).await?.state, State::Success);
+
+        let running = submit(
+            run,
+            Planned(plan("a", [held("gate", Act::Next), Act::Done(1)])),
+            "running",
+        )
+        .await?;
+        run.settle().await;
+        let before = commits(run).await?;
+        assert_eq!(abort(run, running.id()).await??, AbortAnswer::WillRollBack);
+        assert_eq!(commits(run).await?, before + 1);
+        assert_eq!(abort(run, running.id()).await??, AbortAnswer::WillRollBack);
+        assert_eq!(commits(run).await?, before + 1, "aborted before: no second commit");
+        lab.open("gate");
+        is_by_ann(&rolled_back(run.wait(running.outcome()).await?)?.0);
+        Ok(())
+    })
+}
+
+fn four() -> Plan {
+    plan("a", [Act::Next, held("gate", Act::Next), Act::Next, Act::Done(1)])
+}
+
+#[test]
+fn e_048_honoured_between_stages() -> Tested {
+    let (done, lab) = enumerate_client(async |lab, run| {
+        let handle = submit(run, Planned(four()), "k").await?;
+        run.settle().await;
+        abort_once(run, handle.id()).await?;
+        lab.open("gate");
+        is_by_ann(&rolled_back(run.wait(handle.outcome()).await?)?.0);
+        Ok(())
+    })?;
+    assert_eq!((done.commits, lab.line().as_str()), (6, "a1 a2 a2' a1'"));
+    Ok(())
+}
+
+#[test]
+fn e_049_a_whole_family_is_aborted() -> Tested {
+    let t = plan("t", [held("gate", Act::Next), Act::Done(1)]);
+    let root = plan("r", [spawn([plan("s", [spawn([t]), Act::Done(1)])]), Act::Done(1)]);
+    let (done, lab) = enumerate_client(async |lab, run| {
+        let handle = submit(run, Planned(root.clone()), "k").await?;
+        run.settle().await;
+        abort_once(run, handle.id()).await?;
+        lab.open("gate");
+        is_by_ann(&rolled_back(run.wait(handle.outcome()).await?)?.0);
+        Ok(())
+    })?;
+    assert_eq!((done.commits, lab.line().as_str()), (8, "r1 s1 t1 t1' s1' r1'"));
+    Ok(())
+}
+
+#[test]
+fn e_050_the_intent_is_durable() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let ended = world.run(
+        FaultPlan::none(),
+        |builder| kinds(&lab, builder),
+        async |run| {
+            let handle = submit(run, Planned(four()), "k").await?;
+            run.settle().await;
+            assert_eq!(abort(run, handle.id()).await??, AbortAnswer::WillRollBack);
+            // The effect of stage 2 is in the lab's log; its commit never comes.
+            assert_eq!(lab.line(), "a1 a2");
+            run.store.crash();
+            std::future::pending::<Result<(), Trouble>>().await
+        },
+    )?;
+    assert!(ended.done().is_err(), "it crashed");
+    lab.open("gate");
+    live_in(&world, &lab, async |run| {
+        let handle = submit(run, Planned(four()), "k").await?;
+        is_by_ann(&rolled_back(run.wait(handle.outcome()).await?)?.0);
+        Ok(())
+    })?;
+    assert_eq!(lab.line(), "a1 a2 a2 a2' a1'");
+    Ok(())
+}
+
+#[test]
+fn e_052_abort_against_done() -> Tested {
+    let seen = RefCell::new(BTreeSet::new());
+    under_seeds(|seed| {
+        let (lab, mut order) = (Lab::default(), Order::new(seed));
+        let (merge, flights) = (1 + order.below(4), 1 + order.below(2));
+        let (root, turns) = (plan("a", [order.late(Act::Done(7))]), order.below(30));
+        let set_up = |builder| {
+            let merge = usize::try_from(merge).unwrap_or(1);
+            kinds(&lab, builder)
+                .merge(merge)
+                .in_flight(usize::try_from(flights).unwrap_or(1))
+        };
+        let ended = World::new().run(FaultPlan::none(), set_up, async |run| {
+            let (executor, root) = (run.executor.clone(), root.clone());
+            let aborting = actix_rt::spawn(async move {
+                let handle = executor.submit(Planned(root)).await?;
+                for _ in 0..turns {
+                    tokio::task::yield_now().await;
+                }
+                let answer = executor.abort(handle.id(), "ann", "wrong table").await;
+                Ok::<_, procession::SubmitError>((handle, answer))
+            });
+            let (handle, answer) = run.wait(aborting).await???;
+            let outcome = run.wait(handle.outcome()).await?;
+            let decided = match (&answer, &outcome) {
+                (Ok(AbortAnswer::WillRollBack), Err(ProcedureError::RolledBack { cause, .. })) => {
+                    is_by_ann(cause);
+                    "aborted"
+                }
+                (Err(AskError::Finished(_)), Ok(7)) => "done",
+                _ => return Err(format!("the answer was {answer:?}, the outcome {outcome:?}").into()),
+            };
+            assert_eq!(lab.has("a1'"), decided == "aborted");
+            seen.borrow_mut().insert(decided);
+            Ok(())
+        })?;
+        ended.done()
+    })?;
+    assert!(
+        seen.borrow().len() == 2 || std::env::var("SEED").is_ok(),
+        "both happen: {:?}",
+        seen.borrow()
+    );
+    Ok(())
+}
+
+#[test]
+fn e_053_abort_during_rollback() -> Tested {
+    let root = failing("a", 3).undo(2, UndoAct::Held("gate".to_owned()));
+    let (done, lab) = enumerate_client(async |lab, run| {
+        let handle = submit(run, Planned(root.clone()), "k").await?;
+        run.settle().await;
+        let before = commits(run).await?;
+        if !lab.is_open("gate") {
+            assert_eq!(abort(run, handle.id()).await??, AbortAnswer::AlreadyRollingBack);
+            assert_eq!(commits(run).await?, before);
+        }
+        lab.open("gate");
+        let (cause, _) = rolled_back(run.wait(handle.outcome()).await?)?;
+        assert_eq!((cause.kind, cause.text.as_str()), (CauseKind::Failed, "boom"));
+        Ok(())
+    })?;
+    assert_eq!((done.commits, lab.line().as_str()), (7, "a1 a2 a3 a3' a2' a1'"));
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! The order of undos: the exact reverse of commit order, over the whole family.
+
+use procession::CauseKind;
+use procession::testkit::{Fault, FaultPlan, World};
+
+use super::helper::{Order, committed, enumerate_client, fails, lives, rolled_back, submit, under_seeds};
+use crate::support::{Act, Lab, Plan, Planned, Tested, enumerate_plan, failing, kinds, live, plan, spawn};
+
+fn nested() -> Plan {
+    plan(
+        "r",
+        [
+            spawn([plan("s", [spawn([failing("t", 1)]), Act::Done(1)])]),
+            Act::Done(1),
+        ],
+    )
+}
+
+#[test]
+fn e_024_order_through_a_nested_family() -> Tested {
+    let (done, lab) = enumerate_plan(&nested())?;
+    assert_eq!(done.commits, 7);
+    assert_eq!(lab.line(), "r1 s1 t1 t1' s1' r1'");
+    let lab = Lab::default();
+    live(&lab, async |run| {
+        let handle = submit(run, Planned(nested()), "k").await?;
+        let (cause, not_undone) = rolled_back(run.wait(handle.outcome()).await?)?;
+        assert_eq!((cause.kind, cause.text.as_str()), (CauseKind::Failed, "boom"));
+        assert_eq!(Some(cause.origin), lab.id("t"));
+        assert_eq!(not_undone, []);
+        Ok(())
+    })
+}
+
+#[test]
+fn e_025_order_in_a_chain() -> Tested {
+    let (done, lab) = enumerate_plan(&failing("a", 3))?;
+    assert_eq!((done.commits, lab.line().as_str()), (7, "a1 a2 a3 a3' a2' a1'"));
+    let (done, lab) = enumerate_plan(&failing("a", 1))?;
+    assert_eq!((done.commits, lab.line().as_str()), (3, "a1 a1'"));
+    Ok(())
+}
+
+#[test]
+fn e_026_the_cause_is_there_before_the_first_undo() -> Tested {
+    // Commit 4 is that of t's failure; a life that begins behind it undoes from its commit 1 on.
+    for faults in [
+        vec![4],
+        vec![5],
+        vec![6],
+        vec![7],
+        vec![4, 1],
+        vec![4, 2],
+        vec![4, 1, 1],
+    ] {
+        let faults: Vec<_> = faults.into_iter().map(|commit| (commit, Fault::CrashAfter)).collect();
+        let lab = Lab::default();
+        let (crashes, ()) = lives(&faults, &lab, async |run| {
+            let handle = submit(run, Planned(nested()), "k").await?;
+            let seen = run.executor.status(handle.id()).await?;
+            let again = !lab.noted().is_empty();
+            lab.note("a life");
+            if again {
+                let text = seen.cause.as_ref().map(|cause| cause.text.clone());
+                assert_eq!(text.as_deref(), Some("boom"), "the root's row holds it at once");
+            }
+            let (cause, _) = rolled_back(run.wait(handle.outcome()).await?)?;
+            let outcome = run.executor.outcome(handle.id()).await?;
+            let status = run.executor.status(handle.id()).await?;
+            assert_eq!(
+                (outcome.cause.as_ref(), status.cause.as_ref()),
+                (Some(&cause), Some(&cause))
+            );
+            assert!(seen.cause.is_none_or(|seen| seen == cause));
+            Ok(())
+        })?;
+        assert_eq!(crashes, faults.len());
+    }
+    Ok(())
+}
+
+/// Two children of three stages, of which the second fails in its third.
+fn race(order: &mut Order) -> Plan {
+    let mut late = |act| order.late(act);
+    let a = plan("a", [late(Act::Next), late(Act::Next), late(Act::Done(1))]).compensated();
+    let b = plan(
+        "b",
+        [late(Act::Next), late(Act::Next), late(Act::Fail("boom".to_owned()))],
+    );
+    plan("r", [spawn([a, b]), Act::Done(1)])
+}
+
+#[test]
+fn e_027_undo_is_the_exact_reverse_for_every_order() -> Tested {
+    let orders = std::cell::RefCell::new(std::collections::BTreeSet::new());
+    under_seeds(|seed| {
+        let (lab, mut order) = (Lab::default(), Order::new(seed));
+        let race = race(&mut order);
+        let (merge, flights) = (1 + order.below(8), 1 + order.below(2));
+        let set_up = |builder| {
+            let merge = usize::try_from(merge).unwrap_or(1);
+            kinds(&lab, builder)
+                .merge(merge)
+                .in_flight(usize::try_from(flights).unwrap_or(1))
+        };
+        let ended = World::new().run(FaultPlan::none(), set_up, async |run| {
+            let handle = submit(run, Planned(race.clone()), "k").await?;
+            rolled_back(run.wait(handle.outcome()).await?)?;
+            let all = committed(run, handle.id()).await?;
+            let stages: Vec<_> = all
+                .iter()
+                .filter(|(.., undo)| !undo)
+                .map(|(member, visit, _)| (*member, *visit))
+                .collect();
+            let mut undos: Vec<_> = all
+                .iter()
+                .filter(|(.., undo)| *undo)
+                .map(|(member, visit, _)| (*member, *visit))
+                .collect();
+            let calls: Vec<_> = lab
+                .calls()
+                .iter()
+                .filter(|call| call.undo)
+                .map(|call| call.short())
+                .collect();
+            undos.reverse();
+            if undos != stages || calls.len() != stages.len() {
+                return Err(format!("committed {stages:?}, and undone, from the last, {undos:?}").into());
+            }
+            orders.borrow_mut().insert(stages);
+            Ok(())
+        })?;
+        ended.done()
+    })?;
+    assert!(
+        orders.borrow().len() > 10 || std::env::var("SEED").is_ok(),
+        "the seeds give many orders"
+    );
+    Ok(())
+}
+
+#[test]
+fn e_027_undo_is_the_exact_reverse_of_this_order() -> Tested {
+    let held = |gate: &str, act| Act::Held(gate.to_owned(), Box::new(act));
+    let boom = Act::Fail("boom".to_owned());
+    // a waits after its second stage, so that the third is not in flight when b fails.
+    let a = plan(
+        "a",
+        [
+            held("a1", Act::Next),
+            held("a2", Act::Wait("go".to_owned(), None)),
+            Act::Done(1),
+        ],
+    );
+    let b = plan("b", [held("b1", Act::Next), held("b2", Act::Next), held("b3", boom)]);
+    let root = plan("r", [spawn([a, b]), Act::Done(1)]);
+    let (done, lab) = enumerate_client(async |lab, run| {
+        let handle = submit(run, Planned(root.clone()), "k").await?;
+        for gate in ["a1", "b1", "b2", "a2", "b3"] {
+            run.settle().await;
+            lab.open(gate);
+        }
+        rolled_back(run.wait(handle.outcome()).await?)?;
+        Ok(())
+    })?;
+    assert_eq!(done.commits, 13);
+    assert!(lab.line().ends_with("b3 b3' a2' b2' b1' a1' r1'"), "{}", lab.line());
+    Ok(())
+}
+
+#[test]
+fn e_036_a_crash_in_the_middle_of_rollback() -> Tested {
+    let before = Fault::CrashBefore;
+    let cases = [
+        (
+            [(5, before), (2, before), (2, before)],
+            "a1 a2 a3 a3' a3' a2' a2' a1' a1'",
+        ),
+        (
+            [(5, Fault::CrashAfter), (1, Fault::CrashAfter), (1, Fault::CrashAfter)],
+            "a1 a2 a3 a3' a2' a1'",
+        ),
+    ];
+    for (faults, calls) in cases {
+        let lab = Lab::default();
+        let (crashes, cause) = lives(&faults, &lab, async |run| fails(run, &failing("a", 3)).await)?;
+        assert_eq!((crashes, lab.line().as_str(), cause.text.as_str()), (3, calls, "boom"));
+    }
+    Ok(())
+}

@@ -1,0 +1,208 @@
+//! Undos that fail: tried again for the same stage, then parked for an operator.
+
+use std::time::Duration;
+
+use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
+use procession::{AskError, Ending, Handle};
+
+use super::helper::{at_rest, commits, enumerate_client, is_parked, lives, rolled_back, submit};
+use crate::support::{Lab, Patient, Plan, Planned, Tested, UndoAct, enumerate_plan, failing, kinds, live, live_in};
+
+fn seconds(run: &Run) -> u64 {
+    run.now().0 / 1_000_000
+}
+
+#[test]
+fn e_034_a_failing_undo_is_tried_again_for_the_same_stage() -> Tested {
+    let root = failing("a", 3).undo(3, UndoAct::Fail(3));
+    let (done, lab) = enumerate_client(async |_, run| {
+        let handle = submit(run, Patient(root.clone()), "k").await?;
+        rolled_back(run.wait(handle.outcome()).await?)?;
+        assert_eq!(seconds(run), 1 + 2 + 4, "the backoffs, however often it crashed");
+        Ok(())
+    })?;
+    assert_eq!(
+        (done.commits, lab.line().as_str()),
+        (13, "a1 a2 a3 a3' a3' a3' a3' a2' a1'")
+    );
+    let attempts: Vec<u32> = lab
+        .calls()
+        .iter()
+        .filter(|call| call.undo)
+        .map(|call| call.attempt)
+        .collect();
+    assert_eq!(attempts, [1, 2, 3, 4, 1, 1]);
+    Ok(())
+}
+
+#[test]
+fn e_034_a_crash_in_every_backoff_adds_no_attempt() -> Tested {
+    let root = failing("a", 3).undo(3, UndoAct::Fail(3));
+    // Behind each failed undo: commit 5 of the first life, 2 of those after it.
+    let lab = Lab::default();
+    let faults = [(5, Fault::CrashAfter), (2, Fault::CrashAfter), (2, Fault::CrashAfter)];
+    let (crashes, time) = lives(&faults, &lab, async |run| {
+        let handle = submit(run, Patient(root.clone()), "k").await?;
+        rolled_back(run.wait(handle.outcome()).await?)?;
+        Ok(seconds(run))
+    })?;
+    assert_eq!(
+        (crashes, time, lab.line().as_str()),
+        (3, 7, "a1 a2 a3 a3' a3' a3' a3' a2' a1'")
+    );
+    Ok(())
+}
+
+/// Fails in its third stage; the second's undo fails until the gate `repaired` is open.
+fn stuck() -> Plan {
+    failing("a", 3).undo(2, UndoAct::FailUntil("repaired".to_owned()))
+}
+
+/// Submits it and waits until it is parked.
+async fn parked(run: &Run, plan: &Plan) -> Result<Handle<Planned>, Trouble> {
+    let handle = submit(run, Planned(plan.clone()), "k").await?;
+    run.pass(Duration::from_secs(60)).await;
+    Ok(handle)
+}
+
+/// Parks, restarts twice, and is ended by an operator; gives the calls.
+fn parked_and_ended(plan: &Plan, retry: bool) -> Result<Lab, Trouble> {
+    let (world, lab) = (World::new(), Lab::default());
+    for life in 0..2 {
+        live_in(&world, &lab, async |run| {
+            let handle = parked(run, plan).await?;
+            assert!(is_parked(&at_rest(run, handle.id()).await?), "in life {life}");
+            assert_eq!(commits(run).await?, if life == 0 { 10 } else { 0 });
+            assert_eq!(
+                (lab.count("a2'"), lab.count("a1'")),
+                (3, 0),
+                "no attempt after the restart"
+            );
+            Ok(())
+        })?;
+    }
+    live_in(&world, &lab, async |run| {
+        let handle = parked(run, plan).await?;
+        lab.open("repaired");
+        let id = handle.id();
+        if retry {
+            run.wait(run.executor.retry_undo(id, "ann", "it is repaired")).await??;
+        } else {
+            run.wait(run.executor.skip_undo(id, "ann", "done by hand")).await??;
+        }
+        let (cause, _) = rolled_back(run.wait(handle.outcome()).await?)?;
+        assert_eq!(cause.text, "boom");
+        let history = run.executor.history(id).await?;
+        let skipped: Vec<_> = history
+            .iter()
+            .filter(|entry| entry.ending == Ending::UndoSkipped)
+            .collect();
+        let said: Vec<_> = skipped.iter().filter_map(|entry| entry.error.as_deref()).collect();
+        assert_eq!(
+            said,
+            if retry {
+                vec![]
+            } else {
+                vec!["skipped by ann: done by hand"]
+            }
+        );
+        let again = run.wait(run.executor.retry_undo(id, "ann", "once more")).await?;
+        assert!(matches!(again, Err(AskError::Finished(_))), "{again:?}");
+        Ok(())
+    })?;
+    Ok(lab)
+}
+
+#[test]
+fn e_035_undo_attempts_used_up_are_parked_never_skipped() -> Tested {
+    assert_eq!(
+        parked_and_ended(&stuck(), true)?.line(),
+        "a1 a2 a3 a3' a2' a2' a2' a2' a1'"
+    );
+    assert_eq!(
+        parked_and_ended(&stuck(), false)?.line(),
+        "a1 a2 a3 a3' a2' a2' a2' a1'"
+    );
+    Ok(())
+}
+
+#[test]
+fn e_035_panics_of_an_undo_use_up_its_attempts() -> Tested {
+    let plan = failing("a", 3).undo(2, UndoAct::Panic(3));
+    let lab = parked_and_ended(&plan, false)?;
+    assert_eq!(lab.line(), "a1 a2 a3 a3' a2' a2' a2' a1'");
+    Ok(())
+}
+
+#[test]
+fn e_035_a_parked_rollback_keeps_its_permit() -> Tested {
+    let lab = Lab::default();
+    let set_up = |builder| kinds(&lab, builder).limit("limited", 1);
+    let used = async |run: &Run| -> Result<u32, Trouble> {
+        run.settle().await;
+        Ok(run.executor.limits().await?.iter().map(|limit| limit.used).sum())
+    };
+    let world = World::new();
+    for _ in 0..2 {
+        let ended = world.run(FaultPlan::none(), set_up, async |run| {
+            submit(run, crate::support::Limited(stuck()), "k").await?;
+            run.pass(Duration::from_secs(60)).await;
+            assert_eq!(used(run).await?, 1);
+            Ok(())
+        })?;
+        ended.done()?;
+    }
+    let ended = world.run(FaultPlan::none(), set_up, async |run| {
+        let handle = submit(run, crate::support::Limited(stuck()), "k").await?;
+        run.settle().await;
+        run.wait(run.executor.skip_undo(handle.id(), "ann", "done by hand"))
+            .await??;
+        rolled_back(run.wait(handle.outcome()).await?)?;
+        assert_eq!(used(run).await?, 0);
+        Ok(())
+    })?;
+    ended.done()
+}
+
+#[test]
+fn e_035_crashes_around_the_operator() -> Tested {
+    for retry in [true, false] {
+        enumerate_client(async |lab, run| {
+            let short = failing("a", 1).undo(1, UndoAct::FailUntil("repaired".to_owned()));
+            let handle = parked(run, &short).await?;
+            let status = at_rest(run, handle.id()).await?;
+            if is_parked(&status) {
+                lab.open("repaired");
+                if retry {
+                    run.wait(run.executor.retry_undo(handle.id(), "ann", "repaired"))
+                        .await??;
+                } else {
+                    run.wait(run.executor.skip_undo(handle.id(), "ann", "by hand"))
+                        .await??;
+                }
+            }
+            rolled_back(run.wait(handle.outcome()).await?)?;
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+#[test]
+fn e_039_undo_per_stage_none_skipped() -> Tested {
+    let root = failing("a", 3)
+        .undo(1, UndoAct::Fail(1))
+        .undo(2, UndoAct::Fail(1))
+        .undo(3, UndoAct::Fail(1));
+    let (done, lab) = enumerate_plan(&root)?;
+    assert_eq!(
+        (done.commits, lab.line().as_str()),
+        (13, "a1 a2 a3 a3' a3' a2' a2' a1' a1'")
+    );
+    live(&Lab::default(), async |run| {
+        let handle = submit(run, Planned(root), "k").await?;
+        rolled_back(run.wait(handle.outcome()).await?)?;
+        assert_eq!(seconds(run), 3);
+        Ok(())
+    })
+}

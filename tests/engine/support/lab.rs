@@ -1,0 +1,149 @@
+//! What lies outside the engine and survives its crashes: the log of calls, gates, notes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use procession::ProcedureId;
+
+use super::Tested;
+
+/// One call of a body.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Call {
+    /// The plan's name.
+    pub(crate) name: String,
+    /// The stage, from 1.
+    pub(crate) stage: u32,
+    /// An undo.
+    pub(crate) undo: bool,
+    /// The attempt, from 1.
+    pub(crate) attempt: u32,
+    /// The stored value that it saw.
+    pub(crate) value: Vec<u32>,
+}
+
+impl Call {
+    /// Reads as in the scenarios: `a1`, or `a1'` for an undo.
+    pub(crate) fn short(&self) -> String {
+        format!("{}{}{}", self.name, self.stage, if self.undo { "'" } else { "" })
+    }
+}
+
+#[derive(Default)]
+struct Notes {
+    calls: Vec<Call>,
+    open: BTreeSet<String>,
+    yielded: BTreeMap<String, u32>,
+    outcomes: Vec<String>,
+    id: BTreeMap<String, ProcedureId>,
+}
+
+/// What lies outside the engine and survives its crashes.
+#[derive(Clone, Default)]
+pub(crate) struct Lab(Arc<Mutex<Notes>>);
+
+impl Lab {
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives all calls so far.
+    pub(crate) fn calls(&self) -> Vec<Call> {
+        self.notes().calls.clone()
+    }
+
+    /// Gives all calls as one line: `r1 s1 t1 t1' s1' r1'`.
+    pub(crate) fn line(&self) -> String {
+        let calls: Vec<String> = self.calls().iter().map(Call::short).collect();
+        calls.join(" ")
+    }
+
+    /// Counts the calls with this short name.
+    pub(crate) fn count(&self, short: &str) -> usize {
+        self.calls().iter().filter(|call| call.short() == short).count()
+    }
+
+    /// Tells whether a body with this short name has begun.
+    pub(crate) fn has(&self, short: &str) -> bool {
+        self.count(short) > 0
+    }
+
+    /// Opens a gate, for good.
+    pub(crate) fn open(&self, gate: &str) {
+        self.notes().open.insert(gate.to_owned());
+    }
+
+    /// Tells whether a gate is open.
+    pub(crate) fn is_open(&self, gate: &str) -> bool {
+        self.notes().open.contains(gate)
+    }
+
+    /// Notes something that must be the same after every crash.
+    pub(crate) fn note(&self, text: impl Into<String>) {
+        self.notes().outcomes.push(text.into());
+    }
+
+    /// Gives the notes.
+    pub(crate) fn noted(&self) -> Vec<String> {
+        self.notes().outcomes.clone()
+    }
+
+    /// Gives the id of the newest procedure with this name that ran a body.
+    pub(crate) fn id(&self, name: &str) -> Option<ProcedureId> {
+        self.notes().id.get(name).copied()
+    }
+
+    /// Every committed attempt appears at least once, at most once more for each crash, and nothing else appears.
+    pub(crate) fn compare(&self, crashed: &Self, crashes: usize) -> Tested {
+        let count = |lab: &Self| {
+            let mut counts: BTreeMap<Call, usize> = BTreeMap::new();
+            for call in lab.calls() {
+                *counts.entry(call).or_default() += 1;
+            }
+            counts
+        };
+        let (plain, found) = (count(self), count(crashed));
+        let names = |counts: &BTreeMap<Call, usize>| counts.keys().cloned().collect::<Vec<_>>();
+        if names(&plain) != names(&found) {
+            return Err(format!(
+                "other bodies ran.\n expected {}\n    found {}",
+                self.line(),
+                crashed.line()
+            )
+            .into());
+        }
+        for (call, times) in &found {
+            let expected = plain.get(call).copied().unwrap_or_default();
+            if *times < expected || *times > expected + crashes {
+                return Err(format!(
+                    "{} ran {times} times; {expected} are expected with {crashes} crashes",
+                    call.short()
+                )
+                .into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a gate is open.
+    pub(crate) async fn gate(&self, gate: &str) {
+        while !self.is_open(gate) {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Tells whether a body of this name is still to yield, of so many times.
+    pub(crate) fn yields(&self, name: &str, times: u32) -> bool {
+        let mut notes = self.notes();
+        let yielded = notes.yielded.entry(name.to_owned()).or_default();
+        *yielded += 1;
+        *yielded <= times
+    }
+
+    /// Logs that a body has begun.
+    pub(crate) fn called(&self, id: ProcedureId, call: Call) {
+        let mut notes = self.notes();
+        notes.id.insert(call.name.clone(), id);
+        notes.calls.push(call);
+    }
+}

@@ -1,0 +1,178 @@
+//! Procedures as data: what each stage and each undo of a plan does.
+
+use std::collections::BTreeMap;
+
+use procession::JoinPolicy;
+use serde::{Deserialize, Serialize};
+
+/// What one stage of a [`Plan`] does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Act {
+    /// Goes on with the next stage.
+    Next,
+    /// Goes on with this stage.
+    Goto(u32),
+    /// Succeeds with this output.
+    Done(i64),
+    /// Succeeds with the payload of the signal that woke it, or with -1 after a time-out.
+    DoneSignal,
+    /// Fails for good.
+    Fail(String),
+    /// Asks for another attempt this often, then does the other.
+    Retry(u32, Box<Act>),
+    /// Panics this often, then does the other.
+    Panic(u32, Box<Act>),
+    /// Yields as often as the lab says is left for this name, then does the other.
+    Yield(u32, Box<Act>),
+    /// Sleeps until this instant, in ms.
+    SleepUntil(u64),
+    /// Sleeps this long, in ms.
+    Sleep(u64),
+    /// Waits for an event, at most so many ms.
+    Wait(String, Option<u64>),
+    /// Spawns these.
+    Spawn(Vec<Plan>, JoinPolicy, u32),
+    /// Waits, in its body, until the lab opens this gate; then does the other.
+    Held(String, Box<Act>),
+    /// Adds to the row of this name in the user keyspace `rows`; then does the other.
+    Add(String, i64, Box<Act>),
+    /// Notes what woke the stage, as `a2 saw 7`, `a2 saw no signal` or `a2 saw nothing`; then does the other.
+    Seen(Box<Act>),
+    /// Notes how the children stand that this stage sees; then does the other.
+    See(Box<Act>),
+    /// Submits this family through the context; then does the other.
+    Submit(Box<Plan>, Box<Act>),
+    /// Lets others have this many turns first; then does the other.
+    Turns(u32, Box<Act>),
+    /// Does the first on the first visit of this stage, and so on; the last on all others.
+    Visits(Vec<Act>),
+}
+
+/// What an undo does; without a word it succeeds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum UndoAct {
+    /// Fails this often.
+    Fail(u32),
+    /// Panics this often.
+    Panic(u32),
+    /// Fails as long as the lab's gate of this name is shut.
+    FailUntil(String),
+    /// Takes from the row of this name.
+    Add(String, i64),
+    /// Waits, in its body, until the lab opens this gate.
+    Held(String),
+    /// Takes from the row of this name, if the stage is the last that the value holds.
+    AddIfOwn(String, i64),
+}
+
+/// A procedure as data: stage `n`, counted from 1, does `acts[n - 1]`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    /// Its name in the log.
+    pub(crate) name: String,
+    /// What each stage does.
+    pub(crate) acts: Vec<Act>,
+    /// What undos do, by stage.
+    #[serde(default)]
+    pub(crate) undos: BTreeMap<u32, UndoAct>,
+    /// Spawned as a child, it is undone though it succeeded.
+    #[serde(default)]
+    pub(crate) compensated: bool,
+    /// Spawned, it is a family of its own.
+    #[serde(default)]
+    pub(crate) detached: bool,
+    /// Stages pushed by each execution, popped by each undo: the value that is stored.
+    #[serde(default)]
+    pub(crate) value: Vec<u32>,
+    /// Attempts of a stage and of an undo are the kind's; here only the priority.
+    #[serde(default)]
+    pub(crate) priority: i16,
+    /// A limit of which it takes a permit besides its kind's own.
+    #[serde(default)]
+    pub(crate) limit: Option<String>,
+    /// The whole time that it may take, in ms.
+    #[serde(default)]
+    pub(crate) timeout: Option<u64>,
+    /// Spawned as a child, it is of the kind without rollback.
+    #[serde(default)]
+    pub(crate) without_rollback: bool,
+}
+
+/// Makes a plan.
+pub(crate) fn plan(name: &str, acts: impl Into<Vec<Act>>) -> Plan {
+    Plan {
+        name: name.to_owned(),
+        acts: acts.into(),
+        undos: BTreeMap::new(),
+        compensated: false,
+        detached: false,
+        value: Vec::new(),
+        priority: 0,
+        limit: None,
+        timeout: None,
+        without_rollback: false,
+    }
+}
+
+/// A chain of `k` stages that succeeds.
+pub(crate) fn chain(name: &str, k: usize) -> Plan {
+    let mut acts = vec![Act::Next; k - 1];
+    acts.push(Act::Done(7));
+    plan(name, acts)
+}
+
+/// A chain of `k` stages that fails in the last.
+pub(crate) fn failing(name: &str, k: usize) -> Plan {
+    let mut acts = vec![Act::Next; k - 1];
+    acts.push(Act::Fail("boom".to_owned()));
+    plan(name, acts)
+}
+
+/// Spawns these and waits for all.
+pub(crate) fn spawn(children: impl Into<Vec<Plan>>) -> Act {
+    Act::Spawn(children.into(), JoinPolicy::AllSucceeded, 0)
+}
+
+impl Plan {
+    /// Lets an undo do this.
+    pub(crate) fn undo(mut self, stage: u32, act: UndoAct) -> Self {
+        self.undos.insert(stage, act);
+        self
+    }
+
+    /// Is undone though it succeeded.
+    pub(crate) fn compensated(mut self) -> Self {
+        self.compensated = true;
+        self
+    }
+
+    /// Cannot be undone.
+    pub(crate) fn without_rollback(mut self) -> Self {
+        self.without_rollback = true;
+        self
+    }
+
+    /// Is a family of its own.
+    pub(crate) fn detached(mut self) -> Self {
+        self.detached = true;
+        self
+    }
+
+    /// Takes a permit of this limit as well.
+    pub(crate) fn limit(mut self, key: &str) -> Self {
+        self.limit = Some(key.to_owned());
+        self
+    }
+
+    /// Has this many ms in all.
+    pub(crate) fn timeout(mut self, ms: u64) -> Self {
+        self.timeout = Some(ms);
+        self
+    }
+
+    /// Goes before others.
+    pub(crate) fn priority(mut self, priority: i16) -> Self {
+        self.priority = priority;
+        self
+    }
+}
