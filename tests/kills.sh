@@ -13,7 +13,7 @@ if [ -z "$binary" ]; then
     binary=${CARGO_TARGET_DIR:-target}/release/procession
 fi
 # More than a run gets done before it is killed, so that the workload outlasts the kills.
-operations=$((kills * 40 + 1000))
+operations=$((kills * 80 + 1000))
 sizes="--seed $seed --tables 12 --operations $operations --fail-rate 0.1"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

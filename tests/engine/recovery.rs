@@ -13,5 +13,5 @@ mod overload;
 mod panics;
 mod poison;
 mod quarantine;
-mod recovery;
+mod start;
 mod subscription;

@@ -5,7 +5,7 @@ mod abort_parked;
 mod compensation;
 mod helper;
 mod order;
-mod rollback;
 mod rollback_failed;
 mod siblings;
 mod stages;
+mod undo;

@@ -33,7 +33,11 @@ pub(crate) fn live<T>(lab: &Lab, drive: impl AsyncFnOnce(&Run) -> Result<T, Trou
 }
 
 /// Runs one life without faults in this world.
-pub(crate) fn live_in<T>(world: &World, lab: &Lab, drive: impl AsyncFnOnce(&Run) -> Result<T, Trouble>) -> Result<T, Trouble> {
+pub(crate) fn live_in<T>(
+    world: &World,
+    lab: &Lab,
+    drive: impl AsyncFnOnce(&Run) -> Result<T, Trouble>,
+) -> Result<T, Trouble> {
     world
         .run(FaultPlan::none(), |builder| kinds(lab, builder), drive)?
         .done()

@@ -1,5 +1,10 @@
 //! Events in, literal lists of records and effects out.
 
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the lists name what these events lead to, and show all else as it is"
+)]
+
 use procession_kernel::{
     Admission, Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, Kernel, Kind, KindRules, OnFailure,
     ProcedureId, ProcedureState, Receipt, Record, RetryPolicy, Rules, Seq, StageEnded, StageOutcome, Submission,

@@ -57,7 +57,10 @@ impl Supervisor {
 
 /// What one is told whose answer will never be on disk.
 pub(super) fn unanswered(failure: &OnceLock<String>) -> AskError {
-    failure.get().cloned().map_or(AskError::Stopped, AskError::JournalFailed)
+    failure
+        .get()
+        .cloned()
+        .map_or(AskError::Stopped, AskError::JournalFailed)
 }
 
 fn shown(row: &Row, quarantined: bool) -> Status {

@@ -15,7 +15,9 @@ use crate::journal::{Batch, codec};
 /// [`CodecError`] if a value cannot be encoded.
 pub fn writes(records: &[Record]) -> Result<Batch, CodecError> {
     let mut batch = Batch::new(Epoch(1));
-    records.iter().try_for_each(|record| encode::write(&mut batch, record))?;
+    records
+        .iter()
+        .try_for_each(|record| encode::write(&mut batch, record))?;
     Ok(batch)
 }
 
@@ -34,7 +36,11 @@ pub fn row(id: ProcedureId, bytes: &[u8]) -> Result<Row, CodecError> {
 ///
 /// [`CodecError`] if this release cannot.
 pub fn history(family: u64, number: u32, bytes: &[u8]) -> Result<HistoryEntry, CodecError> {
-    Ok(HistoryEntry { family, number, ..codec::decode(bytes)? })
+    Ok(HistoryEntry {
+        family,
+        number,
+        ..codec::decode(bytes)?
+    })
 }
 
 /// Reads a signal and its payload back.

@@ -24,7 +24,12 @@ pub(crate) struct Other {
 impl Other {
     pub(crate) fn start(place: &Path, role: &str) -> Result<Self, Trouble> {
         let mut child = Command::new(std::env::current_exe()?)
-            .args(["--exact", "recovery::helper::works_in_another_process", "--nocapture", "--quiet"])
+            .args([
+                "--exact",
+                "recovery::helper::works_in_another_process",
+                "--nocapture",
+                "--quiet",
+            ])
             .env(PLACE, place)
             .env(ROLE, role)
             .stdin(Stdio::null())

@@ -25,7 +25,9 @@ fn e_107_a_flood_is_answered_with_ids_or_busy() -> Tested {
         .run(plan, set_up, async |run| {
             let submit = Submit::new(&Noop)?;
             let send = |_| run.executor.supervisor().send(submit.clone());
-            let senders: Vec<_> = (0..FLOOD / 1_000).map(|_| actix_rt::spawn(join_all((0..1_000).map(send)))).collect();
+            let senders: Vec<_> = (0..FLOOD / 1_000)
+                .map(|_| actix_rt::spawn(join_all((0..1_000).map(send))))
+                .collect();
             run.settle().await;
             assert!(run.store.commits() <= 2, "no commit follows one that is not proved");
             run.store.release_receipts();
