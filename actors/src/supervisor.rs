@@ -88,6 +88,7 @@ pub struct Supervisor {
     queued: usize,
     store: (u64, bool),
     timer: Option<Timer>,
+    timers_paused: bool,
     changes: Changes,
     permits: Permits,
     loads: Loads,
@@ -140,6 +141,7 @@ impl Supervisor {
             queued: settings.queued,
             store: loaded.store,
             timer: None,
+            timers_paused: false,
             changes: Changes::default(),
             permits: Permits::new(limited),
             loads: Loads::default(),
@@ -280,7 +282,8 @@ impl Supervisor {
             read.send(()).ok();
         }
         self.flush(ctx);
-        if !self.commits.is_backed_up() {
+        if self.timers_paused && !self.commits.is_backed_up() {
+            self.timers_paused = false;
             self.arm();
         }
         self.look_at_drain(ctx);
@@ -422,8 +425,9 @@ impl Handler<TimeCame> for Supervisor {
             }
         }
         self.evict(ctx);
-        // While the journal lags, the next receipt arms the timer again.
-        if self.poisoned.is_none() && !self.commits.is_backed_up() {
+        // While the journal lags, a receipt arms the timer again.
+        self.timers_paused = self.commits.is_backed_up();
+        if self.poisoned.is_none() && !self.timers_paused {
             self.arm();
         }
     }
