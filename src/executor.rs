@@ -298,6 +298,10 @@ impl Executor {
     /// Stops the engine in order: no new stages, running ones finish, what is
     /// left goes on at the next start with no attempt used up.
     ///
+    /// Call it while the actix system runs. The signal handling of actix-web stops
+    /// the system, and the engine's threads with it: turn that off with
+    /// `disable_signals`, and drain where you handle the signal.
+    ///
     /// # Errors
     ///
     /// [`AskError`] if the engine has stopped or its journal has failed.

@@ -61,12 +61,11 @@ find_cargo() {
     cargo --version
 }
 
-# Rust links with the C compiler, and tests/kills.sh compares with Python; all
-# else that the tests need comes with cargo.
+# Rust links with the C compiler, and the binary's allocator is built with it;
+# all else that the tests need comes with cargo.
 find_tools() {
     local missing=()
     command -v cc >/dev/null || missing+=(gcc libc6-dev)
-    command -v python3 >/dev/null || missing+=(python3)
     if ((${#missing[@]} == 0)); then
         return
     fi
