@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use procession_actors::journal::Space;
 use procession_actors::journal::memory::{Fault, FaultPlan};
 use procession_actors::journal::store::Entries;
+use procession_actors::journal::{Space, keys};
 use procession_actors::view::ListFilter;
 use procession_kernel::{Key, ProcedureState};
 
@@ -19,12 +19,13 @@ const RESTARTS_MAX: usize = 8;
 /// How a procedure ended, as the final world shows it.
 type Fate = (String, ProcedureState, Option<String>, usize);
 
-/// What must be the same after every crash: how each procedure ended, what the
+/// What must be the same after every crash: how each procedure ended, its output, what the
 /// user's keyspaces hold, and that nothing is left. Family numbers are replaced
 /// by their order, since a crash may skip some.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Final {
     procedures: BTreeMap<(usize, u32), Fate>,
+    outputs: BTreeMap<(usize, u32), Vec<u8>>,
     user: BTreeMap<String, Entries>,
     unfinished: usize,
     permits: u32,
@@ -54,6 +55,13 @@ impl Final {
             cursor = page.next;
             if cursor.is_none() {
                 break;
+            }
+        }
+        for (key, output) in run.world.disk.dump(&Space::Payloads) {
+            let id = keys::parse_procedure(&key).filter(|_| key.last() == Some(&keys::OUTPUT));
+            let place = id.and_then(|id| Some((families.binary_search(&id.family).ok()? + 1, id.member)));
+            if let Some(place) = place {
+                world.outputs.insert(place, output);
             }
         }
         for space in spaces {
