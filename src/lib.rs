@@ -74,7 +74,7 @@ pub mod testkit;
 pub use executor::{Builder, Executor, Submission};
 pub use handle::{Handle, ProcedureError};
 pub use noop::Noop;
-pub use procession_actors::journal::fjall::SyncMode;
+pub use procession_actors::journal::SyncMode;
 pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_store_rate};
 pub use procession_actors::offline::Offline;
 pub use procession_actors::view::{Change, DrainReport, Feed, ListFilter, Outcome, Page, Recovered, Snapshot, Status};

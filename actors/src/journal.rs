@@ -18,6 +18,7 @@ pub(crate) mod reader;
 pub mod store;
 
 pub use batch::Batch;
+pub use fjall::{FjallStore as EmbeddedStore, SyncMode};
 pub use keys::Space;
 pub use reader::Reader;
 pub use store::{AppendError, JournalStore};

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use procession_actors::clock::Clock;
-use procession_actors::journal::JournalStore;
-use procession_actors::journal::fjall::{FjallStore, SyncMode};
+use procession_actors::journal::{EmbeddedStore, JournalStore, SyncMode};
 use procession_actors::offline::Offline;
 use procession_actors::{Engine, Placement, Procedure, Registry, Settings, StartError};
 use procession_kernel::LimitKey;
@@ -175,7 +174,7 @@ impl Builder {
 }
 
 async fn open(directory: PathBuf, sync: SyncMode) -> Result<Arc<dyn JournalStore>, StartError> {
-    let opened = actix_rt::task::spawn_blocking(move || FjallStore::open(&directory, sync)).await;
+    let opened = actix_rt::task::spawn_blocking(move || EmbeddedStore::open(&directory, sync)).await;
     let store = opened.map_err(|error| StartError::Thread(error.to_string()))??;
     Ok(Arc::new(store))
 }

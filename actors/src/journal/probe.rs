@@ -219,8 +219,8 @@ mod tests {
     use super::*;
 
     #[actix_rt::test]
-    async fn a_probe_appends_what_it_was_told() {
-        let directory = tempfile::tempdir().unwrap();
+    async fn a_probe_appends_what_it_was_told() -> Result<(), Box<dyn std::error::Error>> {
+        let directory = tempfile::tempdir()?;
         let longest = Duration::from_secs(60);
         let load = RawLoad {
             writes_per_batch: 30,
@@ -228,10 +228,11 @@ mod tests {
             longest,
             ..RawLoad::default()
         };
-        let rate = raw_store_rate(directory.path(), load).await.unwrap();
+        let rate = raw_store_rate(directory.path(), load).await?;
         assert_eq!(rate.batches, 20);
         assert!(rate.commit_us_p50 > 0.0);
         assert!((rate.writes_per_second / rate.batches_per_second - 30.0).abs() < 1e-6);
+        Ok(())
     }
 
     #[test]
