@@ -17,8 +17,8 @@ pub mod probe;
 pub(crate) mod reader;
 pub mod store;
 
+pub use self::fjall::{FjallStore as EmbeddedStore, SyncMode};
 pub use batch::Batch;
-pub use fjall::{FjallStore as EmbeddedStore, SyncMode};
 pub use keys::Space;
 pub use reader::Reader;
 pub use store::{AppendError, JournalStore};
