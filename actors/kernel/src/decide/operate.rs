@@ -11,10 +11,10 @@ use crate::wait::WaitReason;
 
 impl Draft<'_> {
     pub(super) fn abort_requested(&mut self, ticket: Ticket, id: ProcedureId, operator: Operator) {
-        let Some(row) = self.row(id).filter(|row| !row.is_ended()) else {
+        if self.row(id).is_none_or(Row::is_ended) {
             self.refuse(ticket, Refusal::NotLive(id));
             return;
-        };
+        }
         if let Some(scope) = self.scope_of(id) {
             let by_abort = self
                 .row(scope)
@@ -34,7 +34,6 @@ impl Draft<'_> {
             format!("aborted by {}: {}", operator.who, operator.why),
             id,
         );
-        let _ = row;
         self.effect(Effect::Operated(id, operator));
         self.fail_in_place(id, cause);
         self.reply(ticket, Answer::Aborted(AbortAnswer::WillRollBack));

@@ -267,7 +267,8 @@ impl Draft<'_> {
                 self.write_user(report.writes);
                 self.undone(scope, top);
             }
-            Err(text) => self.undo_failed(scope, &top, text),
+            // What it said stands in its history entry.
+            Err(_) => self.undo_failed(scope, &top),
         }
     }
 
@@ -333,7 +334,7 @@ impl Draft<'_> {
         }
     }
 
-    fn undo_failed(&mut self, scope: ProcedureId, top: &HistoryEntry, text: String) {
+    fn undo_failed(&mut self, scope: ProcedureId, top: &HistoryEntry) {
         self.close_with(Record::UndoOut(scope, false));
         let id = ProcedureId::new(scope.family, top.member);
         self.effect(Effect::Stop(id));
@@ -350,7 +351,6 @@ impl Draft<'_> {
         } else {
             WaitReason::RollbackFailed
         };
-        let _ = text;
         self.change(scope, |row| {
             row.undo_attempts = failed;
             row.wait = Some(reason);
