@@ -18,7 +18,6 @@ pub mod dump;
 pub mod error;
 pub mod faults;
 pub mod files;
-pub mod guards;
 pub mod input;
 pub mod master;
 pub mod meta;

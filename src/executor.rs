@@ -1,6 +1,7 @@
 //! `Executor`: the handle that users hold. Thin sugar over the supervisor's messages.
 
 mod builder;
+mod operate;
 
 pub use builder::Builder;
 
@@ -13,12 +14,14 @@ use std::time::Duration;
 use actix::prelude::*;
 use procession_actors::journal::{Space, codec};
 use procession_actors::messages::{
-    Abort, Acknowledge, AwaitOutcome, Drain, History, Limits, List, Query, Resume, RetryUndo, SendSignal, SetLimit,
-    SkipUndo, Submit, Subscribe, TakeSnapshot, Tree,
+    Acknowledge, Archived, AwaitOutcome, Broadcast, Drain, Explain, Export, History, Limits, List, Locks, Query,
+    SendSignal, Submit, Subscribe, TakeSnapshot, Tree, Verdicts,
 };
-use procession_actors::view::{DrainReport, Feed, ListFilter, Outcome, Page, Snapshot, Status};
-use procession_actors::{AskError, Engine, Procedure, ReadError, SubmitError, Supervisor};
-use procession_kernel::{AbortAnswer, HistoryEntry, Key, LimitUse, ProcedureId};
+use procession_actors::view::{
+    ArchivedFamily, DrainReport, Explanation, Feed, ListFilter, LockView, Outcome, Page, Snapshot, Status, Verdict,
+};
+use procession_actors::{AskError, Engine, FamilyExport, Procedure, ReadError, SubmitError, Supervisor};
+use procession_kernel::{HistoryEntry, Key, LimitUse, ProcedureId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -69,6 +72,7 @@ impl Executor {
             executor: self.clone(),
             procedure,
             key: None,
+            key_for: None,
             priority: None,
         }
     }
@@ -87,7 +91,7 @@ impl Executor {
         self.engine.sleep(time).await;
     }
 
-    async fn ask<M, T>(&self, message: M) -> Result<T, AskError>
+    pub(super) async fn ask<M, T>(&self, message: M) -> Result<T, AskError>
     where
         M: Message<Result = Result<T, AskError>> + Send + 'static,
         T: Send + 'static,
@@ -142,19 +146,23 @@ impl Executor {
         self.ask(History(id)).await
     }
 
-    /// Aborts a procedure: it stops between stages, and rolls back. The intent
-    /// is durable when this returns.
+    /// Copies everything that the journal holds of a family, live, finished or quarantined.
     ///
     /// # Errors
     ///
-    /// [`AskError::Finished`] if it has ended, [`AskError::Unknown`] if it is not known.
-    pub async fn abort(&self, id: ProcedureId, who: &str, why: &str) -> Result<AbortAnswer, AskError> {
-        self.ask(Abort {
-            id,
-            who: who.to_owned(),
-            why: why.to_owned(),
-        })
-        .await
+    /// [`AskError::Unknown`] if it is not known, or its result has gone;
+    /// [`ReadError::TooLarge`] within [`AskError::Read`] if it has more than 256 MiB.
+    pub async fn export(&self, id: ProcedureId) -> Result<FamilyExport, AskError> {
+        self.ask(Export(id)).await
+    }
+
+    /// Lists the families that were discharged, by number.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the store cannot be read.
+    pub async fn archive(&self) -> Result<Vec<ArchivedFamily>, AskError> {
+        self.ask(Archived).await
     }
 
     /// Sends a signal; gives its number once it is durable. A sender that got no
@@ -177,6 +185,15 @@ impl Executor {
         self.ask(signal).await
     }
 
+    /// Wakes all who wait for this event now; gives how many. It is not kept.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the payload cannot be encoded, or the engine has stopped.
+    pub async fn broadcast<T: Serialize>(&self, name: &str, payload: &T) -> Result<u32, AskError> {
+        self.ask(Broadcast::new(name, payload)?).await
+    }
+
     /// Says that the result of a finished root was taken note of: it may go sooner.
     ///
     /// # Errors
@@ -186,17 +203,13 @@ impl Executor {
         self.ask(Acknowledge(id)).await
     }
 
-    /// Sets the capacity of a limit, durably; none is unlimited.
+    /// Tells who holds and who waits for each lock.
     ///
     /// # Errors
     ///
     /// [`AskError`] if the engine has stopped or its journal has failed.
-    pub async fn set_limit(&self, key: &str, limit: Option<u32>) -> Result<(), AskError> {
-        self.ask(SetLimit {
-            key: key.to_owned(),
-            limit,
-        })
-        .await
+    pub async fn locks(&self) -> Result<Vec<LockView>, AskError> {
+        self.ask(Locks).await
     }
 
     /// Tells how every limit stands.
@@ -208,48 +221,6 @@ impl Executor {
         self.ask(Limits).await
     }
 
-    /// Tries an undo again that has used up its attempts.
-    ///
-    /// # Errors
-    ///
-    /// [`AskError::NotNow`] if the rollback has not failed.
-    pub async fn retry_undo(&self, id: ProcedureId, who: &str, why: &str) -> Result<(), AskError> {
-        self.ask(RetryUndo {
-            id,
-            who: who.to_owned(),
-            why: why.to_owned(),
-        })
-        .await
-    }
-
-    /// Skips an undo that has used up its attempts.
-    ///
-    /// # Errors
-    ///
-    /// [`AskError::NotNow`] if the rollback has not failed.
-    pub async fn skip_undo(&self, id: ProcedureId, who: &str, why: &str) -> Result<(), AskError> {
-        self.ask(SkipUndo {
-            id,
-            who: who.to_owned(),
-            why: why.to_owned(),
-        })
-        .await
-    }
-
-    /// Resumes a procedure that was paused as poison.
-    ///
-    /// # Errors
-    ///
-    /// [`AskError::NotNow`] if it is not paused.
-    pub async fn resume(&self, id: ProcedureId, who: &str, why: &str) -> Result<(), AskError> {
-        self.ask(Resume {
-            id,
-            who: who.to_owned(),
-            why: why.to_owned(),
-        })
-        .await
-    }
-
     /// Follows every committed change, in commit order.
     ///
     /// # Errors
@@ -257,6 +228,24 @@ impl Executor {
     /// [`AskError::NotNow`] if there are as many subscribers as may be.
     pub async fn subscribe(&self, to: Recipient<Feed>) -> Result<(), AskError> {
         self.ask(Subscribe(to)).await
+    }
+
+    /// Tells why a procedure does not move: who waits for whom, why, and since when.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Unknown`] if it is not known, or its result has gone.
+    pub async fn explain(&self, id: ProcedureId) -> Result<Explanation, AskError> {
+        self.ask(Explain(id)).await
+    }
+
+    /// Looks for what is stuck, and tells it; also when the journal has failed.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Stopped`] if the engine has stopped.
+    pub async fn verdicts(&self) -> Result<Vec<Verdict>, AskError> {
+        self.ask(Verdicts).await
     }
 
     /// Tells how the engine stands; also when its journal has failed.
@@ -315,6 +304,7 @@ pub struct Submission<P: Procedure> {
     executor: Executor,
     procedure: P,
     key: Option<String>,
+    key_for: Option<Duration>,
     priority: Option<i16>,
 }
 
@@ -326,6 +316,14 @@ impl<P: Procedure> Submission<P> {
         self
     }
 
+    /// Sets the idempotency key, and how long it is kept, from the submission on,
+    /// if that is longer than the result.
+    #[must_use = "a submission does nothing until it is awaited"]
+    pub fn key_for(mut self, key: impl Into<String>, time: Duration) -> Self {
+        self.key_for = Some(time);
+        self.key(key)
+    }
+
     /// Overrides the procedure's own priority.
     #[must_use = "a submission does nothing until it is awaited"]
     pub fn priority(mut self, priority: i16) -> Self {
@@ -333,10 +331,25 @@ impl<P: Procedure> Submission<P> {
         self
     }
 
+    /// What was submitted before with this key keeps its id, though it could not be submitted now.
+    async fn is_repeat(&self) -> bool {
+        let Some(key) = &self.key else { return false };
+        let known = self.executor.engine.reader().get(Space::Keys, key.as_bytes().to_vec());
+        matches!(known.await, Ok(Some(_)))
+    }
+
     async fn send(self) -> Result<Handle<P>, SubmitError> {
+        if let Err(unfit) = self.executor.engine.check(&self.procedure)
+            && !self.is_repeat().await
+        {
+            return Err(unfit);
+        }
         let mut submit = Submit::new(&self.procedure)?;
         if let Some(key) = self.key {
-            submit = submit.key(key);
+            submit = match self.key_for {
+                Some(time) => submit.key_for(key, time),
+                None => submit.key(key),
+            };
         }
         if let Some(priority) = self.priority {
             submit = submit.priority(priority);

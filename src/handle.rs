@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::{Either, select};
 use procession_actors::view::{Outcome, Status};
 use procession_actors::{AskError, CodecError, Procedure};
-use procession_kernel::{Cause, NotUndone, ProcedureId, ProcedureState};
+use procession_kernel::{Cause, Mark, NotUndone, ProcedureId, ProcedureState};
 
 use crate::executor::Executor;
 
@@ -41,12 +41,15 @@ pub enum ProcedureError {
         /// Executed stages that could not be undone.
         not_undone: Vec<NotUndone>,
     },
-    /// It failed, and its kind has no rollback.
-    #[error("the procedure failed, and its kind has no rollback: {}", .cause.text)]
+    /// It failed, and its kind has no rollback, or an operator ended it so.
+    #[error("the procedure failed, and was not rolled back: {}", .cause.text)]
     Failed {
         /// Why.
         cause: Cause,
     },
+    /// An operator ended it as a success without an output.
+    #[error("an operator bypassed the procedure; it has no output")]
+    Bypassed,
     /// It succeeded without an output of this type being kept.
     #[error("the procedure has no output")]
     NoOutput,
@@ -112,7 +115,13 @@ fn output<P: Procedure>(outcome: Outcome) -> Result<P::Output, ProcedureError> {
             | ProcedureState::Waiting
             | ProcedureState::WaitingTimeout,
             _,
-        ) => outcome.output::<P::Output>()?.ok_or(ProcedureError::NoOutput),
+        ) => {
+            let none = match outcome.mark {
+                Some(Mark::Bypassed) => ProcedureError::Bypassed,
+                Some(Mark::Overridden) | None => ProcedureError::NoOutput,
+            };
+            outcome.output::<P::Output>()?.ok_or(none)
+        }
     }
 }
 

@@ -68,6 +68,7 @@ pub mod demo;
 mod executor;
 mod handle;
 mod noop;
+mod sequence;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 
@@ -77,15 +78,22 @@ pub use noop::Noop;
 pub use procession_actors::journal::SyncMode;
 pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_store_rate};
 pub use procession_actors::offline::Offline;
-pub use procession_actors::view::{Change, DrainReport, Feed, ListFilter, Outcome, Page, Recovered, Snapshot, Status};
+pub use procession_actors::view::{
+    ArchivedFamily, BlockedStage, ChainEnd, Change, DrainReport, Explanation, Feed, ListFilter, LockView, Outcome,
+    Page, Place, Recovered, Rule, Snapshot, Status, UserCall, Verdict, WorkerStatus,
+};
 pub use procession_actors::{
-    AskError, ChildOutcome, Children, CodecError, Fence, JoinVerdict, Procedure, ReadError, Signal, StageContext,
-    StageError, StartError, Step, StoreError, SubmitError, Supervisor, Token,
+    AskError, ChildOutcome, Children, CodecError, ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport, Fence,
+    Finished, GLOBAL_LIMIT, JoinVerdict, Old, Procedure, ReadError, Signal, StageContext, StageError, StartError, Step,
+    StoreError, SubmitError, Submitted, Supervisor, Thresholds, Token, UpgradeError,
 };
 pub use procession_kernel::{
-    AbortAnswer, Cause, CauseKind, Ending, Epoch, HistoryEntry, JoinPolicy, Key, Kind, LimitKey, LimitUse, NotUndone,
-    OnFailure, ProcedureId, ProcedureState, RetryPolicy, Seq, Timestamp, WaitReason,
+    AbortAnswer, AuditEntry, By, BypassAs, Cause, CauseKind, Changed, ChildPermits, Deadlock, Ending, Epoch,
+    HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, LimitKey, LimitUse, Link, LockMode, LockNeed, LockPath,
+    Mark, NotUndone, OnFailure, OnTimeout, Operated, PATIENCE, Pause, ProcedureId, ProcedureState, Reach, RetryPolicy,
+    Seq, Stand, Timestamp, Until, WaitReason, WaitingFor,
 };
+pub use sequence::{Sequence, SequenceStage, StepContext, Steps, UnknownSteps};
 
 /// Every message that the supervisor takes.
 pub mod messages {

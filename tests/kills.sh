@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Kills the demo N times (20 unless given) with kill -9 at random instants over one
 # workload, lets it end, and compares what it left with a run that nobody killed.
-# KILLS_SEED chooses the instants and the workload; BINARY the program.
+# KILLS_SEED chooses the instants and the workload, KILLS_FAIL_RATE the share of the
+# operations that meet a fault; BINARY the program.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 kills=${1:-20}
 seed=${KILLS_SEED:-1}
+fail_rate=${KILLS_FAIL_RATE:-0.1}
 binary=${BINARY:-}
 if [ -z "$binary" ]; then
     cargo build --release --quiet --bin procession
@@ -14,7 +16,7 @@ if [ -z "$binary" ]; then
 fi
 # More than a run gets done before it is killed, so that the workload outlasts the kills.
 operations=$((kills * 80 + 1000))
-sizes="--seed $seed --tables 12 --operations $operations --fail-rate 0.1"
+sizes="--seed $seed --tables 12 --operations $operations --fail-rate $fail_rate"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkfifo "$work/said"

@@ -41,7 +41,7 @@ fn only_the_journal_names_its_store_and_its_codec() -> Checked {
         let mut sources = rust_below(folder)?;
         sources.retain(|source| !allowed.iter().any(|place| source.path.starts_with(place)));
         check(
-            &format!("below {folder} only {allowed:?} may name {name}; go through the journal"),
+            &format!("below {folder} only {allowed:?} may name {name}; go through what stands there"),
             &sources,
             |source| {
                 let code = code(&source.text);
@@ -213,13 +213,26 @@ fn the_readme_shows_the_example_that_runs() -> Checked {
 #[test]
 fn the_page_on_the_journal_format_lists_every_field() -> Checked {
     let page = fs::read_to_string(root().join("docs/journal-format.md"))?;
-    let records = fs::read_to_string(root().join("actors/kernel/src/record.rs"))?;
+    let mut records = String::new();
+    for file in ["row", "history", "record", "audit"] {
+        records += &fs::read_to_string(root().join(format!("actors/kernel/src/{file}.rs")))?;
+    }
     let keys = fs::read_to_string(root().join("actors/src/journal/keys.rs"))?;
-    let mut wrong = wrong_format_page(&page, &records, &["Row", "HistoryEntry", "KeyEntry"]);
+    let mut wrong = wrong_format_page(&page, &records, &["Row", "HistoryEntry", "KeyEntry", "AuditEntry"]);
     wrong.extend(wrong_keyspaces(&page, &keys));
     verdict(
         "docs/journal-format.md and the code differ; a field that is on disk is in the page, in its order",
         &wrong,
+    )
+}
+
+#[test]
+fn the_page_on_metrics_lists_every_metric() -> Checked {
+    let page = fs::read_to_string(root().join("docs/metrics.md"))?;
+    let telemetry = fs::read_to_string(root().join("actors/src/telemetry.rs"))?;
+    verdict(
+        "docs/metrics.md and actors/src/telemetry.rs differ; a metric is in both, or in neither",
+        &wrong_metrics(&page, &telemetry),
     )
 }
 
@@ -312,5 +325,13 @@ fn every_rule_can_fail() {
         "",
         "pub fn name(&self) {\n  Self::Meta => \"meta\".to_owned(),\n    }",
     ));
+    let (page, telemetry) = (
+        "| `procession_a_total` | counter |",
+        "X, \"procession_a_total\", Counter",
+    );
+    bad(wrong_metrics(page, ""));
+    bad(wrong_metrics("", telemetry));
+    bad(wrong_metrics(page, &format!("{telemetry}\n{telemetry}")));
+    good(wrong_metrics(page, telemetry));
     assert_eq!(rust_block("text\n```rust\nfn main() {}\n```\n"), Some("fn main() {}\n"));
 }

@@ -1,6 +1,6 @@
 //! The engine's clock: the only reader of time, real or the test's.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures::future::BoxFuture;
 use procession_kernel::Timestamp;
@@ -36,6 +36,19 @@ async fn system_sleep_until(until: Timestamp) {
         }
         tokio::time::sleep(left.min(LONGEST_WAIT)).await;
     }
+}
+
+/// Reads the machine's time, whatever the engine's clock: by it one tells how
+/// long a thread has been occupied.
+#[expect(clippy::disallowed_methods, reason = "this is the one file that reads time")]
+pub(crate) fn machine_now() -> Instant {
+    Instant::now()
+}
+
+/// Waits this long on the machine's time.
+#[expect(clippy::disallowed_methods, reason = "this is the one file that waits for time")]
+pub(crate) async fn machine_sleep(time: Duration) {
+    tokio::time::sleep(time).await;
 }
 
 impl Clock for SystemClock {

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use procession_kernel::{Birth, Blob, Epoch, Key, ProcedureId, Timestamp, UserWrite};
+use procession_kernel::{Birth, Blob, Epoch, Key, ProcedureId, ProcedureState, Seq, Timestamp, UserWrite};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -84,6 +84,9 @@ pub(crate) struct CallFacts {
     pub(crate) fence: Fence,
     pub(crate) attempt: u32,
     pub(crate) woken: Arc<Woken>,
+    pub(crate) out_of_time: bool,
+    /// State and revision of the row, for the span alone; none where no span is wanted.
+    pub(crate) row: Option<(ProcedureState, Seq)>,
 }
 
 /// What the worker lends to each call.
@@ -100,6 +103,7 @@ pub struct StageContext<'a, P: Procedure> {
     pub(crate) env: &'a P::Env,
     pub(crate) writes: Vec<UserWrite>,
     pub(crate) births: Vec<Birth>,
+    pub(crate) children: Vec<Birth>,
 }
 
 impl<'a, P: Procedure> StageContext<'a, P> {
@@ -110,6 +114,7 @@ impl<'a, P: Procedure> StageContext<'a, P> {
             env,
             writes: Vec::new(),
             births: Vec::new(),
+            children: Vec::new(),
         }
     }
 
@@ -172,6 +177,36 @@ impl<'a, P: Procedure> StageContext<'a, P> {
     #[must_use]
     pub fn timed_out(&self) -> bool {
         matches!(*self.facts.woken, Woken::Timeout)
+    }
+
+    /// Tells whether the procedure's own time is up, if it chose to be told.
+    #[must_use]
+    pub fn out_of_time(&self) -> bool {
+        self.facts.out_of_time
+    }
+
+    /// Adds a child, born in this stage's own commit, for which the next stage
+    /// waits (HBase's `addChildProcedure`). With `Done` the procedure ends when all
+    /// of them have succeeded.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the value cannot be encoded.
+    pub fn add_child<Q: Procedure>(&mut self, procedure: &Q) -> Result<(), CodecError> {
+        self.children.push(birth_of(procedure)?);
+        Ok(())
+    }
+
+    /// Adds a child that is undone with the rest, though it succeeded.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the value cannot be encoded.
+    pub fn add_compensated_child<Q: Procedure>(&mut self, procedure: &Q) -> Result<(), CodecError> {
+        let mut birth = birth_of(procedure)?;
+        birth.on_failure = procession_kernel::OnFailure::Compensate;
+        self.children.push(birth);
+        Ok(())
     }
 
     /// Puts a value of user data in this stage's own commit. Dropped with the

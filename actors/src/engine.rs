@@ -4,16 +4,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_kernel::{Bounds, Kernel, LimitKey, Permits, Rules};
+use procession_kernel::{Admissions, Bounds, Kernel, LimitKey, Rules};
 
 use crate::clock::{Clock, SystemClock};
-use crate::error::StartError;
+use crate::error::{StartError, SubmitError};
 use crate::journal::{Journal, JournalStore, Reader};
 use crate::limiter::Limiter;
+use crate::procedure::Procedure;
 use crate::registry::Registry;
+use crate::supervisor::opening::Open;
 use crate::supervisor::recovery::{self, Loaded};
+use crate::supervisor::verdicts::Thresholds;
 use crate::supervisor::workers::Workers;
-use crate::supervisor::{Open, Parts, Supervisor};
+use crate::supervisor::{Parts, Supervisor};
+use crate::telemetry::{LimiterMetrics, Telemetry};
 
 /// Where the actors run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,8 +52,23 @@ pub struct Settings {
     pub in_flight: usize,
     /// Commits merged into one batch at most. Default 4,096.
     pub merge: usize,
+    /// What the jitter of backoffs is drawn from; 0 takes the store's own number.
+    pub seed: u64,
     /// Refuse to start when a live procedure has no code, instead of setting its family aside.
     pub strict: bool,
+    /// How long user code may hold its worker before that counts as blocked. Default
+    /// 5 s: no pause of a healthy stage, and soon enough for those who wait.
+    pub blocked_after: Duration,
+    /// How long a worker that was added in place of blocked ones stays when it is
+    /// no longer needed. Default 60 s, so that it need not come and go.
+    pub worker_keep_alive: Duration,
+    /// Workers at most, those that were added included. Default four times as many as asked for.
+    pub max_workers: Option<usize>,
+    /// How often the engine looks for what is stuck, on its clock; none is never
+    /// on its own. Default 10 s. No more than a twentieth of the supervisor's time goes there.
+    pub audit_every: Option<Duration>,
+    /// From when on something is told as stuck.
+    pub thresholds: Thresholds,
 }
 
 impl Default for Settings {
@@ -65,7 +84,13 @@ impl Default for Settings {
             queued: 10_000,
             in_flight: 2,
             merge: 4_096,
+            seed: 0,
             strict: false,
+            blocked_after: Duration::from_secs(5),
+            worker_keep_alive: Duration::from_mins(1),
+            max_workers: None,
+            audit_every: Some(Duration::from_secs(10)),
+            thresholds: Thresholds::default(),
         }
     }
 }
@@ -74,6 +99,7 @@ impl Default for Settings {
 #[derive(Clone)]
 pub struct Engine {
     supervisor: Addr<Supervisor>,
+    registry: Arc<Registry>,
     reader: Reader,
     clock: Arc<dyn Clock>,
 }
@@ -81,6 +107,9 @@ pub struct Engine {
 impl Engine {
     /// Takes the store, recovers what is in it, and opens for messages. Must be
     /// called inside an actix system.
+    ///
+    /// Metrics go to the recorder of the `metrics` crate that is installed now:
+    /// one that is installed later sees nothing of this engine.
     ///
     /// # Errors
     ///
@@ -99,6 +128,7 @@ impl Engine {
             bounds: settings.bounds,
             keep_after_end: settings.keep_after_end,
             keep_after_acknowledgement: settings.keep_after_acknowledgement,
+            seed: settings.seed,
         };
         let loaded = recovery::load(Arc::clone(&store), rules, Arc::clone(&settings.clock)).await?;
         if settings.strict && !loaded.report.quarantined.is_empty() {
@@ -112,7 +142,8 @@ impl Engine {
         }
         let reader = Reader::new(&store);
         let clock = Arc::clone(&settings.clock);
-        let supervisor = place(store, loaded, registry, &settings, reader.clone());
+        let registry = Arc::new(registry);
+        let supervisor = place(store, loaded, Arc::clone(&registry), &settings, reader.clone());
         let opened = supervisor
             .send(Open)
             .await
@@ -120,9 +151,19 @@ impl Engine {
         opened.map_err(StartError::Journal)?;
         Ok(Self {
             supervisor,
+            registry,
             reader,
             clock,
         })
+    }
+
+    /// Asks a procedure whether it can run here, before it is submitted.
+    ///
+    /// # Errors
+    ///
+    /// [`SubmitError::Unfit`] with what its [`check`](Procedure::check) says.
+    pub fn check<P: Procedure>(&self, procedure: &P) -> Result<(), SubmitError> {
+        self.registry.check(procedure).map_err(|why| SubmitError::Unfit { why })
     }
 
     /// Gives the supervisor, which takes every message.
@@ -146,7 +187,7 @@ impl Engine {
 fn place(
     store: Arc<dyn JournalStore>,
     loaded: Loaded,
-    registry: Registry,
+    registry: Arc<Registry>,
     settings: &Settings,
     reader: Reader,
 ) -> Addr<Supervisor> {
@@ -156,7 +197,7 @@ fn place(
             (
                 Arbiter::new().handle(),
                 Arbiter::new().handle(),
-                Workers::owned(arbiters),
+                Workers::owned(arbiters, settings),
             )
         }
         Placement::Inline => {
@@ -166,6 +207,12 @@ fn place(
     };
     let owned = matches!(settings.placement, Placement::Threads(_));
     let settings = settings.clone();
+    // Asked of the recorder on the caller's thread, which may have one of its own.
+    let telemetry = Telemetry::new(registry.kinds());
+    let admissions = admissions(&settings, &loaded.kernel);
+    let usage = admissions.usage();
+    let limits = LimiterMetrics::new(&usage);
+    let limited = usage.into_iter().map(|usage| usage.key).collect();
     let own_threads = if owned {
         vec![home.clone(), journal.clone()]
     } else {
@@ -173,12 +220,9 @@ fn place(
     };
     Supervisor::start_in_arbiter(&home, move |ctx| {
         let me = ctx.address();
-        let permits = permits(&settings, &loaded.kernel);
-        let limited = permits.usage().into_iter().map(|usage| usage.key).collect();
-        let limiter = Limiter::new(permits, me.clone().recipient()).start();
+        let limiter = Limiter::new(admissions, limits, me.clone().recipient()).start();
         let owner = me.recipient();
         let journal = Journal::start_in_arbiter(&journal, move |_| Journal::new(store, owner));
-        let registry = Arc::new(registry);
         Supervisor::new(Parts {
             loaded,
             limited,
@@ -189,13 +233,14 @@ fn place(
             own_threads,
             settings,
             reader,
+            telemetry,
         })
     })
 }
 
 /// Capacities: the builder's, and over them those that were set at run time.
-fn permits(settings: &Settings, kernel: &Kernel) -> Permits {
+fn admissions(settings: &Settings, kernel: &Kernel) -> Admissions {
     let built = settings.limits.iter().map(|(key, limit)| (key.clone(), Some(*limit)));
     let stored = kernel.limits().iter().map(|(key, limit)| (key.clone(), *limit));
-    Permits::new(built.chain(stored))
+    Admissions::new(built.chain(stored))
 }

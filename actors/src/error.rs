@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Kind, ProcedureId};
+use procession_kernel::{Kind, ProcedureId, Seq};
 
 /// A value that cannot be encoded, or bytes that are not of the type asked for.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -66,6 +66,14 @@ pub enum ReadError {
     /// It is not of the type asked for.
     #[error(transparent)]
     Codec(#[from] CodecError),
+    /// It is more than may be read at once.
+    #[error("{what} has more than {limit} bytes, the limit; read it offline, with a higher limit")]
+    TooLarge {
+        /// What was to be read.
+        what: String,
+        /// Limit in bytes.
+        limit: usize,
+    },
 }
 
 /// An engine that cannot start.
@@ -110,6 +118,12 @@ pub enum SubmitError {
     UnknownKind {
         /// The kind.
         kind: Kind,
+    },
+    /// Its own check says that it cannot run in this process.
+    #[error("the procedure cannot run here: {why}; correct it, or register what it needs")]
+    Unfit {
+        /// What it says.
+        why: String,
     },
     /// The key stands for another submission.
     #[error("the key \"{key}\" was used with another payload for {id}; use a new key, or the same payload")]
@@ -180,6 +194,14 @@ pub enum AskError {
     /// It is not in a state in which this makes sense.
     #[error("{0}")]
     NotNow(String),
+    /// It has changed since whoever asks looked at it.
+    #[error("the procedure has revision {found} by now, not {expected}; look at it again")]
+    Revised {
+        /// The revision that was expected.
+        expected: Seq,
+        /// The revision that it has.
+        found: Seq,
+    },
     /// More requests wait than the engine admits.
     #[error("too many requests wait; ask again in {} ms", .retry_after.as_millis())]
     Busy {

@@ -1,68 +1,135 @@
-//! `Limiter`: the actor that holds the kernel's permits, and gives each to the
-//! procedure that came first. It knows tickets, not procedures.
+//! `Limiter`: the actor that holds the kernel's admissions, and gives permits
+//! and locks to whoever came first. It knows tickets, not procedures.
 
 use actix::prelude::*;
-use procession_kernel::{Grant, LimitKey, LimitUse, Permits, Ticket};
+use procession_kernel::{Admissions, Blocker, Grant, LimitKey, LimitUse, LockUse, Needs, Request, Ticket};
 
 use crate::journal::deliver;
+use crate::telemetry::LimiterMetrics;
 
 /// Requests that wait for the limiter.
 const MAILBOX: usize = 1024;
 
-/// One request for permits.
-pub(crate) struct Demand {
-    pub(crate) ticket: Ticket,
-    pub(crate) limits: Vec<LimitKey>,
-    pub(crate) priority: i16,
+/// One that gives up what it held for its last stage and asks for the next, in one step.
+pub(crate) struct Exchange {
+    pub(crate) gives: Needs,
+    pub(crate) asks: Request,
 }
 
-/// Asks for permits; each demand is granted at once or queued.
-#[derive(Message)]
-#[rtype(result = "Vec<Grant>")]
-pub(crate) struct Acquire(pub(crate) Vec<Demand>);
+/// Asks for permits and locks; each request is granted at once or queued.
+#[derive(Message, Default)]
+#[rtype(result = "Acquired")]
+pub(crate) struct Acquire {
+    pub(crate) requests: Vec<Request>,
+    pub(crate) exchange: Option<Exchange>,
+}
 
-/// Gives recorded holders their permits back, before anything else is granted.
+/// What the limiter says to that.
+#[derive(Default, MessageResponse)]
+pub(crate) struct Acquired {
+    /// Its place among all answers; 0 if there is no limiter any more.
+    pub(crate) turn: u64,
+    /// In the order of the requests.
+    pub(crate) grants: Vec<Grant>,
+    /// The one that exchanged.
+    pub(crate) exchanged: Option<Grant>,
+    /// Others that are served by what it gave.
+    pub(crate) served: Vec<Ticket>,
+}
+
+/// Gives recorded holders what they held, before anything else is granted.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Restore(pub(crate) Vec<Demand>);
+pub(crate) struct Restore(pub(crate) Vec<Request>);
 
-/// Gives permits back, or leaves the queue.
+/// Changes what a ticket holds or waits for; others may be served thereby.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct GiveBack(pub(crate) Ticket);
-
-/// Changes a capacity.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) struct SetCapacity(pub(crate) LimitKey, pub(crate) Option<u32>);
+pub(crate) enum Change {
+    /// Gives everything back, and leaves the queue.
+    Release(Ticket),
+    /// Gives these back.
+    GiveBack(Ticket, Needs),
+    /// Leaves the queue, and keeps what it holds.
+    Cancel(Ticket),
+    /// Gets another place in the queues.
+    Priority(Ticket, i16),
+    /// Another capacity.
+    Capacity(LimitKey, Option<u32>),
+}
 
 /// Asks how every limit stands.
 #[derive(Message)]
 #[rtype(result = "Vec<LimitUse>")]
 pub(crate) struct Usage;
 
-/// Says that these tickets, which waited, now hold their permits.
+/// Asks who holds and who waits for every lock; answered with its place among all answers.
+#[derive(Message)]
+#[rtype(result = "(u64, Vec<LockUse>)")]
+pub(crate) struct LocksHeld;
+
+/// One ticket that waits.
+pub(crate) struct Waiting {
+    pub(crate) ticket: Ticket,
+    pub(crate) blockers: Vec<Blocker>,
+    pub(crate) passed: u32,
+}
+
+/// Asks who waits, in the order of service, and for whom; answered with its place among all answers.
+#[derive(Message)]
+#[rtype(result = "(u64, Vec<Waiting>)")]
+pub(crate) struct Waits;
+
+/// Says that these tickets, which waited, now hold all that they asked for.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Served(pub(crate) Vec<Ticket>);
+pub(crate) struct Served {
+    /// Its place among all answers.
+    pub(crate) turn: u64,
+    pub(crate) tickets: Vec<Ticket>,
+}
 
 /// The limiter's actor.
 pub(crate) struct Limiter {
-    permits: Permits,
+    admissions: Admissions,
+    metrics: LimiterMetrics,
     supervisor: Recipient<Served>,
+    /// How many answers were given. They must be taken in this order: one may
+    /// rest on what another, whose commit is yet to come, has given back.
+    turns: u64,
 }
 
 impl Limiter {
-    pub(crate) fn new(permits: Permits, supervisor: Recipient<Served>) -> Self {
-        Self { permits, supervisor }
+    pub(crate) fn new(admissions: Admissions, metrics: LimiterMetrics, supervisor: Recipient<Served>) -> Self {
+        Self {
+            admissions,
+            metrics,
+            supervisor,
+            turns: 0,
+        }
     }
 
-    fn tell(&self, served: Vec<Ticket>, ctx: &mut Context<Self>) {
-        if served.is_empty() {
+    const fn next_turn(&mut self) -> u64 {
+        self.turns += 1;
+        self.turns
+    }
+
+    /// Shows how these limits stand, and those of whoever was served.
+    fn show(&mut self, limits: &[LimitKey], served: &[Ticket]) {
+        let of_served = served.iter().flat_map(|ticket| self.admissions.limits_of(*ticket));
+        let keys: Vec<LimitKey> = limits.iter().cloned().chain(of_served).collect();
+        for usage in keys.iter().filter_map(|key| self.admissions.usage_of(key)) {
+            self.metrics.set(&usage);
+        }
+    }
+
+    fn tell(&mut self, tickets: Vec<Ticket>, ctx: &mut Context<Self>) {
+        if tickets.is_empty() {
             return;
         }
+        let turn = self.next_turn();
         let supervisor = self.supervisor.clone();
-        ctx.wait(async move { deliver(&supervisor, Served(served)).await }.into_actor(self));
+        ctx.wait(async move { deliver(&supervisor, Served { turn, tickets }).await }.into_actor(self));
     }
 }
 
@@ -75,38 +142,61 @@ impl Actor for Limiter {
 }
 
 impl Handler<Acquire> for Limiter {
-    type Result = MessageResult<Acquire>;
+    type Result = Acquired;
 
-    fn handle(&mut self, Acquire(demands): Acquire, _: &mut Self::Context) -> Self::Result {
-        let grant = |demand: Demand| self.permits.request(demand.ticket, demand.limits, demand.priority);
-        MessageResult(demands.into_iter().map(grant).collect())
+    fn handle(&mut self, Acquire { requests, exchange }: Acquire, _: &mut Self::Context) -> Self::Result {
+        let mut acquired = Acquired {
+            turn: self.next_turn(),
+            ..Acquired::default()
+        };
+        if let Some(Exchange { gives, asks }) = exchange {
+            let (grant, served) = self.admissions.exchange(asks.ticket, &gives, asks);
+            acquired.exchanged = Some(grant);
+            acquired.served = served;
+        }
+        for request in requests {
+            let limits = request.needs.limits.clone();
+            let (grant, served) = self.admissions.request(request);
+            self.show(&limits, &served);
+            acquired.grants.push(grant);
+            acquired.served.extend(served);
+        }
+        acquired
     }
 }
 
 impl Handler<Restore> for Limiter {
     type Result = ();
 
-    fn handle(&mut self, Restore(demands): Restore, _: &mut Self::Context) {
-        for demand in demands {
-            self.permits.restore(demand.ticket, demand.limits, demand.priority);
+    fn handle(&mut self, Restore(requests): Restore, ctx: &mut Self::Context) {
+        let mut served = Vec::new();
+        for request in requests {
+            let limits = request.needs.limits.clone();
+            served.extend(self.admissions.restore(request));
+            self.show(&limits, &[]);
         }
-    }
-}
-
-impl Handler<GiveBack> for Limiter {
-    type Result = ();
-
-    fn handle(&mut self, GiveBack(ticket): GiveBack, ctx: &mut Self::Context) {
-        let served = self.permits.release(ticket);
         self.tell(served, ctx);
     }
 }
 
-impl Handler<SetCapacity> for Limiter {
+impl Handler<Change> for Limiter {
     type Result = ();
 
-    fn handle(&mut self, SetCapacity(key, limit): SetCapacity, ctx: &mut Self::Context) {
-        let served = self.permits.set_limit(key, limit);
+    fn handle(&mut self, change: Change, ctx: &mut Self::Context) {
+        let limits = match &change {
+            Change::Release(ticket) | Change::Cancel(ticket) => self.admissions.limits_of(*ticket),
+            Change::GiveBack(_, needs) => needs.limits.clone(),
+            Change::Capacity(key, _) => vec![key.clone()],
+            Change::Priority(..) => Vec::new(),
+        };
+        let served = match change {
+            Change::Release(ticket) => self.admissions.release(ticket),
+            Change::GiveBack(ticket, needs) => self.admissions.give_back(ticket, &needs),
+            Change::Cancel(ticket) => self.admissions.cancel(ticket),
+            Change::Priority(ticket, priority) => self.admissions.set_priority(ticket, priority),
+            Change::Capacity(key, limit) => self.admissions.set_limit(key, limit),
+        };
+        self.show(&limits, &served);
         self.tell(served, ctx);
     }
 }
@@ -115,6 +205,28 @@ impl Handler<Usage> for Limiter {
     type Result = MessageResult<Usage>;
 
     fn handle(&mut self, _: Usage, _: &mut Self::Context) -> Self::Result {
-        MessageResult(self.permits.usage())
+        MessageResult(self.admissions.usage())
+    }
+}
+
+impl Handler<LocksHeld> for Limiter {
+    type Result = MessageResult<LocksHeld>;
+
+    fn handle(&mut self, _: LocksHeld, _: &mut Self::Context) -> Self::Result {
+        MessageResult((self.next_turn(), self.admissions.locks()))
+    }
+}
+
+impl Handler<Waits> for Limiter {
+    type Result = MessageResult<Waits>;
+
+    fn handle(&mut self, _: Waits, _: &mut Self::Context) -> Self::Result {
+        let waiting = |ticket| Waiting {
+            ticket,
+            blockers: self.admissions.blockers(ticket),
+            passed: self.admissions.passed(ticket),
+        };
+        let waiting = self.admissions.waiting().map(waiting).collect();
+        MessageResult((self.next_turn(), waiting))
     }
 }

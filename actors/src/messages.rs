@@ -6,14 +6,19 @@
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_kernel::{AbortAnswer, Birth, HistoryEntry, Key, LimitUse, ProcedureId};
+use procession_kernel::{
+    AuditEntry, Birth, Blob, By, BypassAs, HistoryEntry, Key, LimitUse, Operated, ProcedureId, Reach,
+};
 use serde::Serialize;
 
 use crate::error::{AskError, CodecError, SubmitError};
+use crate::export::FamilyExport;
 use crate::journal::codec;
 use crate::procedure::Procedure;
 use crate::step::birth_of;
-use crate::view::{DrainReport, Feed, ListFilter, Outcome, Page, Snapshot, Status};
+use crate::view::{
+    ArchivedFamily, DrainReport, Explanation, Feed, ListFilter, LockView, Outcome, Page, Snapshot, Status, Verdict,
+};
 
 /// Submits a procedure; answered once it is durable.
 #[derive(Message, Clone)]
@@ -21,6 +26,7 @@ use crate::view::{DrainReport, Feed, ListFilter, Outcome, Page, Snapshot, Status
 pub struct Submit {
     pub(crate) birth: Birth,
     pub(crate) key: Option<Key>,
+    pub(crate) key_for: Option<Duration>,
 }
 
 impl Submit {
@@ -33,6 +39,7 @@ impl Submit {
         Ok(Self {
             birth: birth_of(procedure)?,
             key: None,
+            key_for: None,
         })
     }
 
@@ -41,6 +48,14 @@ impl Submit {
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(Key::from(key.into()));
         self
+    }
+
+    /// Sets the idempotency key, and how long it is kept, from the submission on,
+    /// if that is longer than the result.
+    #[must_use]
+    pub fn key_for(mut self, key: impl Into<String>, time: Duration) -> Self {
+        self.key_for = Some(time);
+        self.key(key)
     }
 
     /// Overrides the procedure's own priority.
@@ -83,6 +98,33 @@ pub struct Tree(pub ProcedureId);
 #[rtype(result = "Result<Vec<HistoryEntry>, AskError>")]
 pub struct History(pub ProcedureId);
 
+/// Copies everything that the journal holds of a family: of a quarantined or a
+/// finished one as well.
+#[derive(Message, Clone, Copy)]
+#[rtype(result = "Result<FamilyExport, AskError>")]
+pub struct Export(pub ProcedureId);
+
+/// Puts a quarantined family into the archive, and frees all that it holds:
+/// locks, permits, its idempotency key. Nothing of it is undone.
+#[derive(Message, Clone)]
+#[rtype(result = "Result<Operated, AskError>")]
+pub struct Discharge {
+    /// Number of the family.
+    pub family: u64,
+    /// Who asks, and why.
+    pub by: By,
+}
+
+/// Lists the families that were discharged, by number.
+#[derive(Message, Clone, Copy)]
+#[rtype(result = "Result<Vec<ArchivedFamily>, AskError>")]
+pub struct Archived;
+
+/// Reads a family that was discharged, as it was.
+#[derive(Message, Clone, Copy)]
+#[rtype(result = "Result<FamilyExport, AskError>")]
+pub struct ReadArchive(pub u64);
+
 /// Waits for the end of a procedure.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<Outcome, AskError>")]
@@ -93,16 +135,15 @@ pub struct AwaitOutcome(pub ProcedureId);
 #[rtype(result = "Result<(), AskError>")]
 pub struct Acknowledge(pub ProcedureId);
 
-/// Aborts a procedure: it stops between stages, and rolls back.
+/// Aborts a procedure: it stops between stages, and rolls back. What it met is
+/// in the answer's `abort`.
 #[derive(Message, Clone)]
-#[rtype(result = "Result<AbortAnswer, AskError>")]
+#[rtype(result = "Result<Operated, AskError>")]
 pub struct Abort {
     /// Which one.
     pub id: ProcedureId,
-    /// Who aborts it.
-    pub who: String,
-    /// Why.
-    pub why: String,
+    /// Who asks, and why.
+    pub by: By,
 }
 
 /// Sends a signal to a procedure; answered with its number once it is durable.
@@ -138,15 +179,157 @@ impl SendSignal {
     }
 }
 
+/// Wakes all who wait for an event at its commit, first waiter first (HBase's
+/// `ProcedureEvent`). It is not kept; answered with how many it woke.
+#[derive(Message, Clone)]
+#[rtype(result = "Result<u32, AskError>")]
+pub struct Broadcast {
+    pub(crate) name: String,
+    pub(crate) payload: Blob,
+    pub(crate) key: Option<Key>,
+}
+
+impl Broadcast {
+    /// Encodes a broadcast.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the payload cannot be encoded.
+    pub fn new<T: Serialize>(name: impl Into<String>, payload: &T) -> Result<Self, CodecError> {
+        Ok(Self {
+            name: name.into(),
+            payload: codec::encode_user(payload)?,
+            key: None,
+        })
+    }
+
+    /// Sets the key by which a repeat is recognised.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(Key::from(key.into()));
+        self
+    }
+}
+
 /// Sets the capacity of a limit, durably; none is unlimited.
 #[derive(Message, Clone)]
-#[rtype(result = "Result<(), AskError>")]
+#[rtype(result = "Result<Operated, AskError>")]
 pub struct SetLimit {
     /// Which limit; a kind's own has the kind's name.
     pub key: String,
     /// Its capacity.
     pub limit: Option<u32>,
+    /// Who asks, and why.
+    pub by: By,
 }
+
+/// Changes the priority of a procedure, and its place in the queues.
+#[derive(Message, Clone)]
+#[rtype(result = "Result<Operated, AskError>")]
+pub struct SetPriority {
+    /// Which one.
+    pub id: ProcedureId,
+    /// Higher goes first.
+    pub priority: i16,
+    /// Who asks, and why.
+    pub by: By,
+}
+
+/// Lets nothing more run of what it names; a stage that runs ends first.
+#[derive(Message, Clone)]
+#[rtype(result = "Result<Operated, AskError>")]
+pub struct Pause {
+    /// One with all below it, a kind, or everything.
+    pub what: procession_kernel::Pause,
+    /// Who asks, and why.
+    pub by: By,
+}
+
+/// Lets go on what was paused, by an operator or as poison, or went in circles.
+#[derive(Message, Clone)]
+#[rtype(result = "Result<Operated, AskError>")]
+pub struct Resume {
+    /// One with all below it, a kind, or everything.
+    pub what: procession_kernel::Pause,
+    /// Who asks, and why.
+    pub by: By,
+}
+
+/// Ends a backoff now: the attempt, or the undo, begins at once.
+#[derive(Message, Clone)]
+#[rtype(result = "Result<Operated, AskError>")]
+pub struct RetryNow {
+    /// Which one.
+    pub id: ProcedureId,
+    /// Who asks, and why.
+    pub by: By,
+}
+
+/// Ends a procedure without its code, from any state: nothing is undone, its
+/// locks are free, its parent goes on by its join policy (HBase).
+#[derive(Message, Clone)]
+#[rtype(result = "Result<Operated, AskError>")]
+pub struct Bypass {
+    /// Which one.
+    pub id: ProcedureId,
+    /// Who ends with it; one with live children does not end without them.
+    pub reach: Reach,
+    /// As what it ends.
+    pub outcome: BypassAs,
+    /// Who asks, and why.
+    pub by: By,
+}
+
+impl Bypass {
+    /// Ends it as a success with this output, which must be of the procedure's own type.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if it cannot be encoded.
+    pub fn with_output<T: Serialize>(id: ProcedureId, reach: Reach, output: &T, by: By) -> Result<Self, CodecError> {
+        let outcome = BypassAs::Output(codec::encode_user(output)?);
+        Ok(Self { id, reach, outcome, by })
+    }
+}
+
+/// Replaces the output of a procedure that succeeded.
+#[derive(Message, Clone)]
+#[rtype(result = "Result<Operated, AskError>")]
+pub struct OverrideResult {
+    pub(crate) id: ProcedureId,
+    pub(crate) output: Blob,
+    pub(crate) by: By,
+}
+
+impl OverrideResult {
+    /// Encodes the new output, which must be of the procedure's own type.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if it cannot be encoded.
+    pub fn new<T: Serialize>(id: ProcedureId, output: &T, by: By) -> Result<Self, CodecError> {
+        Ok(Self {
+            id,
+            output: codec::encode_user(output)?,
+            by,
+        })
+    }
+}
+
+/// Asks what operators did, newest first, before the number given if one is.
+#[derive(Message, Clone, Copy)]
+#[rtype(result = "Result<Vec<AuditEntry>, AskError>")]
+pub struct Audit {
+    /// Only entries before this one.
+    pub before: Option<u64>,
+    /// How many at most; 1,000 at once.
+    pub limit: usize,
+}
+
+/// Asks who holds and who waits for each lock.
+#[derive(Message, Clone, Copy)]
+#[rtype(result = "Result<Vec<LockView>, AskError>")]
+pub struct Locks;
 
 /// Asks how every limit stands.
 #[derive(Message, Clone, Copy)]
@@ -155,39 +338,34 @@ pub struct Limits;
 
 /// Tries an undo again that has used up its attempts.
 #[derive(Message, Clone)]
-#[rtype(result = "Result<(), AskError>")]
+#[rtype(result = "Result<Operated, AskError>")]
 pub struct RetryUndo {
     /// A member of the family.
     pub id: ProcedureId,
-    /// Who asks.
-    pub who: String,
-    /// Why.
-    pub why: String,
+    /// Who asks, and why.
+    pub by: By,
 }
 
 /// Skips an undo that has used up its attempts.
 #[derive(Message, Clone)]
-#[rtype(result = "Result<(), AskError>")]
+#[rtype(result = "Result<Operated, AskError>")]
 pub struct SkipUndo {
     /// A member of the family.
     pub id: ProcedureId,
-    /// Who asks.
-    pub who: String,
-    /// Why.
-    pub why: String,
+    /// Who asks, and why.
+    pub by: By,
 }
 
-/// Resumes a procedure that was paused as poison.
-#[derive(Message, Clone)]
-#[rtype(result = "Result<(), AskError>")]
-pub struct Resume {
-    /// Which one.
-    pub id: ProcedureId,
-    /// Who asks.
-    pub who: String,
-    /// Why.
-    pub why: String,
-}
+/// Asks why a procedure does not move: who waits for whom, why, and since when.
+#[derive(Message, Clone, Copy)]
+#[rtype(result = "Result<Explanation, AskError>")]
+pub struct Explain(pub ProcedureId);
+
+/// Runs an audit, and asks what is stuck. Answered also when the store does not
+/// answer or has failed.
+#[derive(Message, Clone, Copy)]
+#[rtype(result = "Result<Vec<Verdict>, AskError>")]
+pub struct Verdicts;
 
 /// Asks how the engine stands.
 #[derive(Message, Clone, Copy)]

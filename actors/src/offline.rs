@@ -4,9 +4,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use procession_kernel::ProcedureId;
 use serde::de::DeserializeOwned;
 
 use crate::error::{ReadError, StoreError};
+use crate::export::{EXPORT_MAX, FamilyExport};
 use crate::journal::fjall::{FjallStore, SyncMode};
 use crate::journal::{JournalStore, Reader};
 
@@ -46,5 +48,26 @@ impl Offline {
         prefix: impl AsRef<[u8]>,
     ) -> Result<Vec<(Vec<u8>, T)>, ReadError> {
         self.reader.scan_user(space, prefix.as_ref()).await
+    }
+
+    /// Copies everything that the journal holds of the family of `id`; none if it holds
+    /// nothing. What an engine would quarantine is copied as it is, without a reason.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::TooLarge`] if it has more than 256 MiB: use
+    /// [`export_up_to`](Self::export_up_to). [`ReadError`] if the store cannot be read.
+    pub async fn export(&self, id: ProcedureId) -> Result<Option<FamilyExport>, ReadError> {
+        self.export_up_to(id, EXPORT_MAX).await
+    }
+
+    /// Copies a family as [`export`](Self::export) does, with another limit. It is held in
+    /// memory as a whole.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::TooLarge`] if it has more bytes. [`ReadError`] if the store cannot be read.
+    pub async fn export_up_to(&self, id: ProcedureId, bytes: usize) -> Result<Option<FamilyExport>, ReadError> {
+        FamilyExport::read(&self.reader, id.family, bytes).await
     }
 }

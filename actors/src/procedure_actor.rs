@@ -5,12 +5,17 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
-use procession_kernel::{Blob, JoinRuling, Kind, ProcedureId, Seq, StageEnded, UndoEnded};
+use procession_kernel::{
+    Blob, JoinRuling, Kind, ProcedureId, ProcedureState, Seq, StageEnded, StageOutcome, UndoEnded,
+};
+use tracing::Instrument;
 
 use crate::context::{CallFacts, Host};
-use crate::journal::deliver;
+use crate::journal::{codec, deliver};
 use crate::registry::{Registry, Running};
 use crate::step::ChildOutcome;
+use crate::telemetry::{self, Marks};
+use crate::worker::{Seat, watched};
 
 /// What a procedure's actor is asked to do.
 #[derive(Message)]
@@ -23,6 +28,8 @@ pub(crate) enum Call {
     /// Ask the join rule of the stage that waits.
     /// The list by the number of its first child, the stage, the outcomes.
     Join(u32, Blob, Vec<ChildOutcome>),
+    /// Let the code clean up after the end.
+    CleanUp,
 }
 
 /// What a procedure's actor says.
@@ -30,12 +37,14 @@ pub(crate) enum Call {
 #[rtype(result = "()")]
 pub(crate) enum Report {
     /// A stage has ended.
-    Stage(Box<StageEnded>, Vec<procession_kernel::Birth>),
+    Stage(Box<StageEnded>),
     /// An undo has ended.
     Undo(Box<UndoEnded>),
     /// A join rule has ruled.
     /// Parent, first child of the list, how many of them it saw ended.
     Join(ProcedureId, u32, u32, JoinRuling),
+    /// The code has cleaned up after the end.
+    CleanedUp(ProcedureId),
     /// The stored value cannot be made to run.
     Unloadable(ProcedureId, String),
 }
@@ -55,16 +64,24 @@ pub(crate) struct ProcedureActor {
     registry: Arc<Registry>,
     host: Host,
     supervisor: Recipient<Report>,
+    seat: Seat,
 }
 
 impl ProcedureActor {
-    pub(crate) fn new(stored: Stored, registry: Arc<Registry>, host: Host, supervisor: Recipient<Report>) -> Self {
+    pub(crate) fn new(
+        stored: Stored,
+        registry: Arc<Registry>,
+        host: Host,
+        supervisor: Recipient<Report>,
+        seat: Seat,
+    ) -> Self {
         Self {
             stored,
             running: None,
             registry,
             host,
             supervisor,
+            seat,
         }
     }
 
@@ -86,27 +103,68 @@ impl Handler<Call> for ProcedureActor {
     type Result = ();
 
     fn handle(&mut self, call: Call, ctx: &mut Self::Context) {
-        let revived = self.revive();
-        let (id, host, supervisor) = (self.stored.id, self.host.clone(), self.supervisor.clone());
+        if !self.seat.begin() {
+            // The supervisor took the call back, and issues it elsewhere.
+            return;
+        }
+        let (id, kind, pulse) = (self.stored.id, self.stored.kind.clone(), self.seat.pulse());
+        // It decodes the user's value: user code, too.
+        let revived = {
+            let _within = pulse.enter(id);
+            self.revive()
+        };
+        let (host, supervisor) = (self.host.clone(), self.supervisor.clone());
         let work = async move {
             let (report, running) = match revived {
-                Ok(mut running) => (perform(id, call, &mut *running, &host).await, Some(running)),
+                Ok(mut running) => {
+                    let report = watched(&pulse, id, perform(id, &kind, call, &mut *running, &host)).await;
+                    (report, Some(running))
+                }
                 Err(why) => (Report::Unloadable(id, why), None),
             };
             (report, running, supervisor)
         };
         ctx.wait(work.into_actor(self).then(|(report, running, supervisor), actor, _| {
             actor.running = running;
+            actor.seat.end();
             async move { deliver(&supervisor, report).await }.into_actor(actor)
         }));
     }
 }
 
-async fn perform(id: ProcedureId, call: Call, running: &mut dyn Running, host: &Host) -> Report {
+/// What the span says; `run` is the commit that set a stage going.
+fn marks<'a>(facts: &CallFacts, kind: &'a Kind, run: Option<Seq>) -> Marks<'a> {
+    let (state, revision) = facts.row.unwrap_or((ProcedureState::Runnable, Seq::default()));
+    Marks {
+        procedure: facts.id,
+        kind,
+        state,
+        seq: run.unwrap_or(revision),
+        attempt: facts.attempt,
+    }
+}
+
+const fn outcome(outcome: &StageOutcome) -> &'static str {
+    match outcome {
+        StageOutcome::Next(_) => "next",
+        StageOutcome::Done(_) => "done",
+        StageOutcome::Spawn { .. } => "spawn",
+        StageOutcome::Sleep(..) => "sleep",
+        StageOutcome::Wait(..) => "wait",
+        StageOutcome::Yield => "yield",
+        StageOutcome::Retry(_) => "retry",
+        StageOutcome::Fail(_) | StageOutcome::Refused(_) => "failed",
+        StageOutcome::Panicked(_) => "panicked",
+    }
+}
+
+async fn perform(id: ProcedureId, kind: &Kind, call: Call, running: &mut dyn Running, host: &Host) -> Report {
     let begun = host.clock.now();
     match call {
         Call::Execute(facts, run, stage) => {
-            let did = running.execute(&stage, &facts, host).await;
+            let span = telemetry::stage_span(&marks(&facts, kind, Some(run)), || codec::describe(stage.as_slice()));
+            let did = running.execute(&stage, &facts, host).instrument(span.clone()).await;
+            telemetry::record_outcome(&span, outcome(&did.outcome));
             let report = StageEnded {
                 id,
                 run,
@@ -115,13 +173,19 @@ async fn perform(id: ProcedureId, call: Call, running: &mut dyn Running, host: &
                 ended: host.clock.now(),
                 outcome: did.outcome,
                 payload: did.payload,
+                upgraded: did.upgraded,
                 writes: did.writes,
-                submitted: Vec::new(),
+                submitted: did.submitted,
+                children: did.children,
+                ahead: did.ahead,
+                admission: None,
             };
-            Report::Stage(Box::new(report), did.submitted)
+            Report::Stage(Box::new(report))
         }
         Call::Undo(facts, scope, number, stage) => {
-            let did = running.rollback(&stage, &facts, host).await;
+            let span = telemetry::undo_span(&marks(&facts, kind, None), || codec::describe(stage.as_slice()));
+            let did = running.rollback(&stage, &facts, host).instrument(span.clone()).await;
+            telemetry::record_outcome(&span, if did.outcome.is_ok() { "ok" } else { "failed" });
             Report::Undo(Box::new(UndoEnded {
                 scope,
                 number,
@@ -129,6 +193,7 @@ async fn perform(id: ProcedureId, call: Call, running: &mut dyn Running, host: &
                 ended: host.clock.now(),
                 outcome: did.outcome,
                 payload: did.payload,
+                upgraded: did.upgraded,
                 writes: did.writes,
             }))
         }
@@ -136,6 +201,10 @@ async fn perform(id: ProcedureId, call: Call, running: &mut dyn Running, host: &
             let seen = outcomes.iter().filter(|child| child.ended).count();
             let seen = u32::try_from(seen).unwrap_or(u32::MAX);
             Report::Join(id, first, seen, running.join(&stage, &outcomes))
+        }
+        Call::CleanUp => {
+            running.clean_up().await;
+            Report::CleanedUp(id)
         }
     }
 }

@@ -1,34 +1,45 @@
 //! Which kinds there are, and how a stored value becomes running code. Types
 //! are erased here: beyond this file nobody knows the user's.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use procession_kernel::{Birth, Blob, EventName, JoinRuling, Kind, KindRules, StageOutcome, UserWrite};
+use procession_kernel::{Ahead, Birth, Blob, EventName, JoinRuling, Kind, KindRules, StageOutcome, UserWrite};
 
 use crate::context::{CallFacts, Host, StageContext};
 use crate::error::CodecError;
+use crate::guard::{guarded, panic_text};
+use crate::hooks::{HookCall, Moment};
 use crate::journal::codec;
 use crate::procedure::Procedure;
-use crate::step::{ChildOutcome, JoinVerdict, StageError, Step};
+use crate::step::{ChildOutcome, JoinVerdict, StageError, Step, ahead_of};
+use crate::upgrade::Old;
 
 /// What one call of user code did.
 pub(crate) struct Did<T> {
     pub(crate) outcome: T,
     pub(crate) payload: Option<Blob>,
+    /// The value as it was upgraded, if no commit holds it yet.
+    pub(crate) upgraded: Option<Blob>,
     pub(crate) writes: Vec<UserWrite>,
     pub(crate) submitted: Vec<Birth>,
+    pub(crate) children: Vec<Birth>,
+    pub(crate) ahead: Ahead,
 }
 
 impl<T> Did<T> {
-    const fn nothing(outcome: T) -> Self {
+    fn nothing(outcome: T) -> Self {
         Self {
             outcome,
             payload: None,
+            upgraded: None,
             writes: Vec::new(),
             submitted: Vec::new(),
+            children: Vec::new(),
+            ahead: Ahead::default(),
         }
     }
 }
@@ -48,13 +59,20 @@ pub(crate) trait Running {
         host: &'a Host,
     ) -> LocalBoxFuture<'a, Did<Result<(), String>>>;
     fn join(&mut self, stage: &Blob, outcomes: &[ChildOutcome]) -> JoinRuling;
+    fn clean_up<'a>(&'a mut self) -> LocalBoxFuture<'a, ()>;
+    fn recover(&mut self, moment: Moment) -> LocalBoxFuture<'_, Result<(), String>>;
 }
 
 type Revive = Box<dyn Fn(&Blob, u16) -> Result<Box<dyn Running>, String> + Send + Sync>;
 
+type MetricHook = Box<dyn Fn(&HookCall) + Send + Sync>;
+
 struct Registered {
     rules: KindRules,
     revive: Revive,
+    env: Box<dyn Any + Send + Sync>,
+    metric_hook: Option<MetricHook>,
+    recovery_hooks: bool,
 }
 
 /// All registered kinds.
@@ -67,15 +85,36 @@ pub struct Registry {
 impl Registry {
     /// Registers a kind with the environment that its stages get.
     pub fn register<P: Procedure>(&mut self, env: P::Env) {
+        const { assert!(P::OLDEST <= P::VERSION, "OLDEST is above VERSION") };
         let kind = Kind::from(P::KIND);
         let rules = KindRules {
             version: P::VERSION,
+            oldest: P::OLDEST,
             rollback: P::ROLLBACK,
             retry: P::retry(),
             retry_undo: P::retry_undo(),
+            same_stage: P::SAME_STAGE,
+            cleanup: P::CLEANUP,
+            history: P::HISTORY,
+            keep_after_end: P::keep_after_end(),
+            keep_after_acknowledgement: P::keep_after_acknowledgement(),
         };
-        let revive: Revive = Box::new(move |payload, version| revive::<P>(payload, version, env.clone()));
-        if self.kinds.insert(kind.clone(), Registered { rules, revive }).is_some() {
+        let own = env.clone();
+        let hook_env = P::METRIC_HOOKS.then(|| env.clone());
+        let metric_hook = hook_env.map(|env| -> MetricHook {
+            Box::new(move |call| match call {
+                HookCall::Submitted(_, submitted) => P::on_submit(&env, submitted),
+                HookCall::Finished(_, finished) => P::on_finish(&env, finished),
+            })
+        });
+        let registered = Registered {
+            rules,
+            revive: Box::new(move |payload, version| revive::<P>(payload, version, env.clone())),
+            env: Box::new(own),
+            metric_hook,
+            recovery_hooks: P::RECOVERY_HOOKS,
+        };
+        if self.kinds.insert(kind.clone(), registered).is_some() {
             self.twice = Some(kind);
         }
     }
@@ -91,28 +130,67 @@ impl Registry {
             .collect()
     }
 
+    pub(crate) fn kinds(&self) -> impl Iterator<Item = &Kind> {
+        self.kinds.keys()
+    }
+
+    pub(crate) fn has_metric_hooks(&self, kind: &Kind) -> bool {
+        self.kinds.get(kind).is_some_and(|kind| kind.metric_hook.is_some())
+    }
+
+    pub(crate) fn has_recovery_hooks(&self) -> bool {
+        self.kinds.values().any(|kind| kind.recovery_hooks)
+    }
+
+    pub(crate) fn wants_recovery_hooks(&self, kind: &Kind) -> bool {
+        self.kinds.get(kind).is_some_and(|kind| kind.recovery_hooks)
+    }
+
+    /// Calls a metric hook; a panic in it is logged.
+    pub(crate) fn call_hook(&self, call: &HookCall) {
+        let kind = call.kind();
+        let hook = self.kinds.get(kind).and_then(|kind| kind.metric_hook.as_ref());
+        if let Some(hook) = hook
+            && let Err(why) = guarded("a metric hook", || hook(call))
+        {
+            tracing::warn!(%kind, why, "a metric hook failed; what it counts is wrong by one");
+        }
+    }
+
     pub(crate) fn revive(&self, kind: &Kind, payload: &Blob, version: u16) -> Result<Box<dyn Running>, String> {
         match self.kinds.get(kind) {
-            Some(registered) => (registered.revive)(payload, version),
+            Some(registered) => {
+                registered.rules.check_version(kind, version)?;
+                (registered.revive)(payload, version)
+            }
             None => Err(format!("no procedure of kind \"{kind}\" is registered")),
+        }
+    }
+
+    /// Asks a value whether it can run here; a kind that is not registered is for others to refuse.
+    pub(crate) fn check<P: Procedure>(&self, procedure: &P) -> Result<(), String> {
+        let registered = self.kinds.get(&Kind::from(P::KIND));
+        match registered.and_then(|registered| registered.env.downcast_ref::<P::Env>()) {
+            Some(env) => guarded("check", || procedure.check(env)).flatten(),
+            None => Ok(()),
         }
     }
 }
 
 fn revive<P: Procedure>(payload: &Blob, version: u16, env: P::Env) -> Result<Box<dyn Running>, String> {
-    if version != P::VERSION {
-        return Err(format!(
-            "its payload has version {version}, and the code of \"{}\" reads {}",
-            P::KIND,
-            P::VERSION
-        ));
-    }
     let mut typed = Typed::<P> {
         value: None,
         committed: payload.clone(),
+        unwritten: None,
         env,
     };
+    if version < P::VERSION {
+        typed.upgrade(version)?;
+    }
     typed.value_mut().map_err(|error| error.to_string())?;
+    if let Some(value) = &typed.value {
+        guarded("check", || value.check(&typed.env)).flatten()?;
+    }
     Ok(Box::new(typed))
 }
 
@@ -120,6 +198,8 @@ struct Typed<P: Procedure> {
     /// None after a call that left no commit: the next one reads `committed` again.
     value: Option<P>,
     committed: Blob,
+    /// The value as it was upgraded, until a report takes it to its commit.
+    unwritten: Option<Blob>,
     env: P::Env,
 }
 
@@ -135,6 +215,17 @@ impl<P: Procedure> Typed<P> {
             })?,
         };
         Ok(self.value.insert(value))
+    }
+
+    /// Makes a value of this version of the committed one, once: a call that leaves
+    /// no commit reads what came out of it.
+    fn upgrade(&mut self, version: u16) -> Result<(), String> {
+        let old = Old::new(self.committed.as_slice());
+        let value = guarded("upgrade", || P::upgrade(version, old))?;
+        let value = value.map_err(|error| format!("version {version} of \"{}\": {}", P::KIND, error.text()))?;
+        let bytes = guarded("Serialize", || codec::encode_user(&value))?.map_err(|error| error.to_string())?;
+        (self.value, self.committed, self.unwritten) = (Some(value), bytes.clone(), Some(bytes));
+        Ok(())
     }
 
     /// Encodes the value as the stage left it; none if it is as it was.
@@ -167,9 +258,11 @@ impl<P: Procedure> Typed<P> {
             .catch_unwind()
             .await;
         let (writes, submitted) = (std::mem::take(&mut cx.writes), std::mem::take(&mut cx.births));
+        let children = std::mem::take(&mut cx.children);
         drop(cx);
+        let mut ahead = Ahead::default();
         let outcome = match result {
-            Ok(Ok(step)) => step_outcome(step).unwrap_or_else(|error| StageOutcome::Fail(error.to_string())),
+            Ok(Ok(step)) => self.step_taken(step, &mut ahead),
             Ok(Err(StageError::Retry(text))) => StageOutcome::Retry(text),
             Ok(Err(StageError::Fail(text))) => StageOutcome::Fail(text),
             Err(panic) => StageOutcome::Panicked(panic_text(&*panic)),
@@ -186,13 +279,38 @@ impl<P: Procedure> Typed<P> {
             Ok(payload) => Did {
                 outcome,
                 payload,
+                upgraded: None,
                 writes,
                 submitted,
+                children,
+                ahead,
             },
             Err(why) => {
                 self.value = None;
                 Did::nothing(StageOutcome::Panicked(why))
             }
+        }
+    }
+
+    /// Asks user code all that the kernel must know of the stage that comes next.
+    fn step_taken(&self, step: Step<P>, ahead: &mut Ahead) -> StageOutcome {
+        if let (Some(next), Some(value)) = (step.next_stage(), &self.value) {
+            match guarded("locks", || ahead_of(value, next)) {
+                Ok(known) => *ahead = known,
+                Err(why) => return StageOutcome::Panicked(why),
+            }
+        }
+        step_outcome(step).unwrap_or_else(|error| StageOutcome::Fail(error.to_string()))
+    }
+
+    async fn run_cleanup(&mut self) {
+        let env = self.env.clone();
+        let Ok(value) = self.value_mut() else { return };
+        let done = AssertUnwindSafe(async { value.completion_cleanup(&env).await })
+            .catch_unwind()
+            .await;
+        if let Err(panic) = done {
+            tracing::error!(kind = P::KIND, why = panic_text(&*panic), "the cleanup panicked");
         }
     }
 
@@ -218,8 +336,9 @@ impl<P: Procedure> Typed<P> {
                     return Did {
                         outcome: Ok(()),
                         payload,
+                        upgraded: None,
                         writes,
-                        submitted: Vec::new(),
+                        ..Did::nothing(Ok(()))
                     };
                 }
                 Err(why) => why,
@@ -239,7 +358,14 @@ impl<P: Procedure> Running for Typed<P> {
         facts: &'a CallFacts,
         host: &'a Host,
     ) -> LocalBoxFuture<'a, Did<StageOutcome>> {
-        Box::pin(self.run_stage(stage, facts, host))
+        Box::pin(async move {
+            let mut did = self.run_stage(stage, facts, host).await;
+            // A yield leaves no commit.
+            if did.outcome != StageOutcome::Yield {
+                did.upgraded = self.unwritten.take();
+            }
+            did
+        })
     }
 
     fn rollback<'a>(
@@ -248,7 +374,15 @@ impl<P: Procedure> Running for Typed<P> {
         facts: &'a CallFacts,
         host: &'a Host,
     ) -> LocalBoxFuture<'a, Did<Result<(), String>>> {
-        Box::pin(self.run_undo(stage, facts, host))
+        Box::pin(async move {
+            let mut did = self.run_undo(stage, facts, host).await;
+            did.upgraded = self.unwritten.take();
+            did
+        })
+    }
+
+    fn clean_up<'a>(&'a mut self) -> LocalBoxFuture<'a, ()> {
+        Box::pin(self.run_cleanup())
     }
 
     fn join(&mut self, stage: &Blob, outcomes: &[ChildOutcome]) -> JoinRuling {
@@ -266,37 +400,47 @@ impl<P: Procedure> Running for Typed<P> {
             Err(error) => JoinRuling::Unmeetable(error.to_string()),
         }
     }
+
+    fn recover(&mut self, moment: Moment) -> LocalBoxFuture<'_, Result<(), String>> {
+        Box::pin(self.run_hook(moment))
+    }
+}
+
+impl<P: Procedure> Typed<P> {
+    async fn run_hook(&mut self, moment: Moment) -> Result<(), String> {
+        let env = self.env.clone();
+        let value = &*self.value_mut().map_err(|error| error.to_string())?;
+        let called = AssertUnwindSafe(async {
+            match moment {
+                Moment::Before => value.before_recover(&env).await,
+                Moment::After => value.after_recover(&env).await,
+            }
+        });
+        match called.catch_unwind().await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error)) => Err(error.text().to_owned()),
+            Err(panic) => Err(panic_text(&*panic)),
+        }
+    }
 }
 
 fn step_outcome<P: Procedure>(step: Step<P>) -> Result<StageOutcome, CodecError> {
     Ok(match step {
         Step::Next(stage) => StageOutcome::Next(codec::encode_user(&stage)?),
         Step::Done(output) => StageOutcome::Done(codec::encode_user(&output)?),
-        Step::Spawn { children, then } => StageOutcome::Spawn {
-            births: children.births,
-            admissions: Vec::new(),
-            join: children.join,
-            width: children.width,
-            then: codec::encode_user(&then)?,
-        },
+        Step::Spawn { children, then } => {
+            let (join, width) = (children.join.clone(), children.width);
+            StageOutcome::Spawn {
+                births: children.births_with_permits(),
+                join,
+                width,
+                then: codec::encode_user(&then)?,
+            }
+        }
         Step::Sleep { until, then } => StageOutcome::Sleep(until, codec::encode_user(&then)?),
         Step::Wait { event, timeout, then } => {
             StageOutcome::Wait(EventName::from(event), timeout, codec::encode_user(&then)?)
         }
         Step::Yield => StageOutcome::Yield,
     })
-}
-
-/// Runs a piece of user code that may panic.
-fn guarded<T>(what: &str, code: impl FnOnce() -> T) -> Result<T, String> {
-    std::panic::catch_unwind(AssertUnwindSafe(code))
-        .map_err(|panic| format!("{what} panicked: {}", panic_text(&*panic)))
-}
-
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned());
-    text.unwrap_or_else(|| "panicked without a text".to_owned())
 }

@@ -3,10 +3,14 @@
 use std::fmt;
 use std::time::Duration;
 
-use procession_kernel::{Birth, Blob, Cause, JoinPolicy, Kind, OnFailure, ProcedureId, ProcedureState, Timestamp};
+use procession_kernel::{
+    Admission, Ahead, Birth, Blob, Cause, ChildPermits, JoinPolicy, Kind, OnFailure, ProcedureId, ProcedureState,
+    Timestamp,
+};
 use serde::de::DeserializeOwned;
 
 use crate::error::CodecError;
+use crate::guard::guarded;
 use crate::journal::codec;
 use crate::procedure::Procedure;
 
@@ -46,6 +50,18 @@ pub enum Step<P: Procedure> {
     /// Run the same stage again, behind all others, with nothing stored and the
     /// value as it was last committed.
     Yield,
+}
+
+impl<P: Procedure> Step<P> {
+    /// Gives the stage that this asks for, if it asks for one.
+    pub(crate) const fn next_stage(&self) -> Option<&P::Stage> {
+        match self {
+            Self::Next(then) | Self::Spawn { then, .. } | Self::Sleep { then, .. } | Self::Wait { then, .. } => {
+                Some(then)
+            }
+            Self::Done(_) | Self::Yield => None,
+        }
+    }
 }
 
 impl<P: Procedure> fmt::Debug for Step<P> {
@@ -125,6 +141,7 @@ pub struct Children {
     pub(crate) births: Vec<Birth>,
     pub(crate) join: JoinPolicy,
     pub(crate) width: u32,
+    permits: ChildPermits,
 }
 
 impl Children {
@@ -192,6 +209,19 @@ impl Children {
         self
     }
 
+    /// Sets whose permits they run on. Default: they need none.
+    #[must_use]
+    pub fn permits(mut self, permits: ChildPermits) -> Self {
+        self.permits = permits;
+        self
+    }
+
+    pub(crate) fn births_with_permits(self) -> Vec<Birth> {
+        let mut births = self.births;
+        births.iter_mut().for_each(|birth| birth.permits = self.permits);
+        births
+    }
+
     /// Gives the number of children listed.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -207,17 +237,48 @@ impl Children {
 
 /// Asks a procedure all that the kernel must know of it, and encodes it.
 pub(crate) fn birth_of<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
+    // Its code may panic, also on the thread of whoever submits it.
+    guarded("a question to it", || asked_for_birth(procedure)).unwrap_or_else(|why| {
+        Err(CodecError {
+            what: "the procedure cannot be submitted",
+            why,
+        })
+    })
+}
+
+fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
+    let first = procedure.first();
     Ok(Birth {
         kind: Kind::from(P::KIND),
         version: P::VERSION,
-        stage: codec::encode_user(&procedure.first())?,
+        stage: codec::encode_user(&first)?,
         payload: codec::encode_user(procedure)?,
         priority: procedure.priority(),
         limit: procedure.limit(),
+        hold: P::HOLD,
+        permits: ChildPermits::Exempt,
+        locks_for_life: P::HOLD_LOCKS,
+        ahead: ahead_of(procedure, &first),
         timeout: procedure.timeout(),
+        on_timeout: procedure.on_timeout(),
+        admission: Admission::default(),
         on_failure: OnFailure::Keep,
         detached: false,
     })
+}
+
+/// Asks a procedure what the kernel must know of a stage before it runs.
+pub(crate) fn ahead_of<P: Procedure>(procedure: &P, stage: &P::Stage) -> Ahead {
+    let mut locks = procedure.locks(stage);
+    locks.sort_unstable();
+    locks.dedup();
+    let name = || format!("{stage:?}");
+    Ahead {
+        locks,
+        one_way: (!procedure.rollback_supported(stage)).then(name),
+        name: P::SAME_STAGE.map(|_| name()),
+        expected: procedure.expected(stage),
+    }
 }
 
 /// What [`Procedure::join`] says.

@@ -4,25 +4,37 @@
 
 mod admission;
 mod asks;
+mod blocked;
 mod changes;
 mod commits;
 mod drain;
 mod effects;
+mod explain;
+mod exports;
+mod in_turn;
 mod loads;
+mod measure;
+mod metric_hooks;
+pub(crate) mod opening;
 mod operate;
 pub(crate) mod recovery;
+mod recovery_hooks;
 mod reports;
+mod restore;
 mod retention;
 mod submits;
+pub(crate) mod tickets;
 mod timer;
+pub(crate) mod verdicts;
 pub(crate) mod workers;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
 use actix::prelude::*;
 use procession_kernel::{
-    Answer, Commit, Decision, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Ticket, Timestamp,
+    Answer, Commit, Decision, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Row, Ticket,
+    Timestamp,
 };
 use tokio::sync::oneshot;
 
@@ -32,15 +44,19 @@ use crate::engine::Settings;
 use crate::journal::encode::{self, META_STORE};
 use crate::journal::{Append, Appended, Journal, Reader, Space};
 use crate::limiter::Limiter;
-use crate::procedure_actor::ProcedureActor;
 use crate::registry::Registry;
-use crate::view::{Outcome, Recovered};
-use admission::Permits;
+use crate::telemetry::Telemetry;
+use crate::view::{Outcome, Recovered, Rule};
+use blocked::Active;
 use changes::Changes;
 use commits::{Commits, Waiting};
+use in_turn::Turns;
 use loads::Loads;
+use metric_hooks::MetricHooks;
 use recovery::Loaded;
+use tickets::Tickets;
 use timer::{TimeCame, Timer};
+use verdicts::Watch;
 use workers::Workers;
 
 /// Messages that may wait for the supervisor before senders are held up: room
@@ -70,6 +86,7 @@ pub(crate) struct Parts {
     pub(crate) own_threads: Vec<ArbiterHandle>,
     pub(crate) settings: Settings,
     pub(crate) reader: Reader,
+    pub(crate) telemetry: Telemetry,
 }
 
 /// The engine's supervisor; send it the messages of [`messages`](crate::messages).
@@ -90,9 +107,14 @@ pub struct Supervisor {
     timer: Option<Timer>,
     timers_paused: bool,
     changes: Changes,
-    permits: Permits,
+    tickets_of: Tickets,
+    turns: Turns,
+    /// What quarantined families hold, until it is restored.
+    quarantined_holders: Vec<(ProcedureId, Row)>,
     loads: Loads,
-    actors: HashMap<ProcedureId, Addr<ProcedureActor>>,
+    /// Join rules that are out, each with the question that comes next.
+    judging: HashMap<ProcedureId, Option<loads::Load>>,
+    actors: HashMap<ProcedureId, Active>,
     tickets: HashMap<Ticket, oneshot::Sender<Answered>>,
     next_ticket: u64,
     calls: u64,
@@ -100,9 +122,15 @@ pub struct Supervisor {
     stacks: BTreeMap<u64, Vec<HistoryEntry>>,
     report: Recovered,
     quarantined: BTreeMap<u64, String>,
+    /// Those of them whose discharge is being committed.
+    discharging: BTreeSet<u64>,
     next_due: Option<Timestamp>,
     evicting: bool,
     drain: Option<drain::Draining>,
+    telemetry: Telemetry,
+    late_counted: u64,
+    hooks: MetricHooks,
+    watch: Watch,
     poisoned: Option<String>,
     /// The same, for those who find out that they will get no answer.
     failure: Arc<OnceLock<String>>,
@@ -121,12 +149,17 @@ impl Supervisor {
             own_threads,
             settings,
             reader,
+            telemetry,
         } = parts;
         let host = Host {
             clock: Arc::clone(&settings.clock),
             reader: reader.clone(),
         };
         Self {
+            hooks: MetricHooks::new(&registry, &telemetry),
+            telemetry,
+            late_counted: 0,
+            watch: Watch::new(settings.audit_every, settings.thresholds),
             commits: Commits::new(loaded.epoch, settings.merge, settings.in_flight),
             kernel: loaded.kernel,
             counts: Counts::default(),
@@ -143,8 +176,11 @@ impl Supervisor {
             timer: None,
             timers_paused: false,
             changes: Changes::default(),
-            permits: Permits::new(limited),
+            tickets_of: Tickets::new(limited),
+            turns: Turns::default(),
+            quarantined_holders: loaded.quarantined_holders,
             loads: Loads::default(),
+            judging: HashMap::new(),
             actors: HashMap::new(),
             tickets: HashMap::new(),
             next_ticket: 0,
@@ -153,6 +189,7 @@ impl Supervisor {
             stacks: loaded.stacks,
             quarantined: loaded.report.quarantined.iter().cloned().collect(),
             report: loaded.report,
+            discharging: BTreeSet::new(),
             next_due: loaded.next_due,
             evicting: false,
             drain: None,
@@ -181,6 +218,8 @@ impl Supervisor {
 
     fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) {
         let ready = self.commits.open();
+        let (kernel, seen) = (&self.kernel, &mut ready.waiting.seen);
+        measure::observe(&self.telemetry, kernel, &*self.clock, decision.records(), seen);
         let records = self.kernel.apply(decision, &mut ready.commit);
         let seq = self.kernel.seq();
         let encoded = records
@@ -213,6 +252,7 @@ impl Supervisor {
     fn commit_nothing(&mut self, decision: Decision, ctx: &mut Context<Self>) {
         let mut commit = Commit::new();
         self.kernel.apply(decision, &mut commit);
+        self.count_late();
         if let Some(commit) = self.commits.hold(commit) {
             let receipt = Receipt::new(self.kernel.epoch(), self.commits.durable);
             self.release(commit, &receipt, ctx);
@@ -224,6 +264,7 @@ impl Supervisor {
             self.counts.batches += 1;
             self.counts.writes += batch.len() as u64;
             self.counts.bytes += batch.size_bytes() as u64;
+            self.commits.appended(self.clock.now());
             if self.journal.try_send(Append(batch)).is_err() {
                 self.poison("the journal's thread has ended".to_owned());
                 self.fail_all(ctx);
@@ -235,7 +276,13 @@ impl Supervisor {
     /// The results' dues that a commit sets, so that eviction wakes in time.
     fn note_due(&mut self, records: &[Record]) {
         for record in records {
-            if let Record::FamilyEnded(_, due) | Record::DueChanged(_, _, due) = record
+            let mut due = None;
+            if let Record::FamilyEnded(_, at) | Record::DueChanged(_, _, at) = record {
+                due = Some(at);
+            } else if let Record::Evicted(doomed) = record {
+                due = doomed.key_until.as_ref();
+            }
+            if let Some(due) = due
                 && self.next_due.is_none_or(|next| *due < next)
             {
                 self.next_due = Some(*due);
@@ -259,17 +306,18 @@ impl Supervisor {
     // From the receipt to the effects.
 
     fn proved(&mut self, receipt: &Receipt, ctx: &mut Context<Self>) {
-        let Some(Waiting {
-            commits,
-            reads,
-            changes,
-            ..
-        }) = self.commits.proved()
-        else {
+        let Some(mut waiting) = self.commits.proved() else {
             return;
         };
         self.commits.durable = receipt.seq();
         // Commit, then publish, then reply.
+        self.count(&mut waiting, ctx);
+        let Waiting {
+            commits,
+            reads,
+            changes,
+            ..
+        } = waiting;
         self.changes.reached(receipt.seq());
         for change in &changes {
             self.changes.publish(change);
@@ -282,6 +330,8 @@ impl Supervisor {
             read.send(()).ok();
         }
         self.flush(ctx);
+        let waiting = self.kernel.seq().0.saturating_sub(receipt.seq().0);
+        self.telemetry.commits_waiting.set(waiting as f64);
         if self.timers_paused && !self.commits.is_backed_up() {
             self.timers_paused = false;
             self.arm();
@@ -314,7 +364,9 @@ impl Supervisor {
         if self.poisoned.is_none() {
             tracing::error!(why, "the engine takes no more commits");
             self.failure.set(why.clone()).ok();
+            self.telemetry.poisoned.set(1.0);
             self.poisoned = Some(why);
+            self.watch.note(Rule::StoreFailed, None, self.clock.now());
         }
     }
 
@@ -352,48 +404,9 @@ impl Actor for Supervisor {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
         self.timer = Some(Timer::start(Arc::clone(&self.clock), ctx.address().recipient()));
-    }
-}
-
-/// Opens the engine for messages: the start's own commit.
-#[derive(Message)]
-#[rtype(result = "Result<(), String>")]
-pub(crate) struct Open;
-
-impl Handler<Open> for Supervisor {
-    type Result = ResponseActFuture<Self, Result<(), String>>;
-
-    fn handle(&mut self, _: Open, ctx: &mut Self::Context) -> Self::Result {
-        let (ticket, receiver) = self.ticket();
-        self.restore_permits(ctx);
-        self.decide(Event::Recovered, ctx);
-        // The start's own commit is not counted.
-        self.counts = Counts::default();
-        // The reply rests on the start's commit as everything else does.
-        match self.commits.barrier() {
-            Some(done) => {
-                let wait = async move { done.await.is_ok() };
-                ctx.spawn(wait.into_actor(self).map(move |done, supervisor, _| {
-                    if done && let Some(ticket) = supervisor.tickets.remove(&ticket) {
-                        ticket.send(Ok(Answer::Done)).ok();
-                    }
-                }));
-            }
-            None => {
-                self.tickets.remove(&ticket);
-            }
+        if let Some(time) = self.workers.look_every() {
+            blocked::look_every(time, ctx.address().downgrade().recipient());
         }
-        let wait = async move {
-            match receiver.await {
-                Ok(Ok(_)) => Ok(()),
-                Ok(Err(why)) => Err(why),
-                Err(_) => Err("the engine stopped while it started".to_owned()),
-            }
-        };
-        Box::pin(wait.into_actor(self).map(|opened, supervisor, _| {
-            supervisor.arm();
-            opened
-        }))
     }
 }
 

@@ -1,7 +1,16 @@
 //! What the engine shows of procedures and of itself: values, read at one moment.
 
+mod insight;
+mod next;
+
+pub use insight::{ChainEnd, Explanation, Place, Rule, Verdict};
+pub(crate) use next::next;
+
+use std::time::Duration;
+
 use procession_kernel::{
-    Blob, Cause, Ended, Epoch, Key, Kind, NotUndone, ProcedureId, ProcedureState, Row, Seq, Timestamp, WaitReason,
+    Blob, Cause, Ended, Epoch, Key, Kind, LockMode, LockNeed, LockPath, Mark, NotUndone, ProcedureId, ProcedureState,
+    Row, Seq, Timestamp, WaitReason,
 };
 use serde::de::DeserializeOwned;
 
@@ -38,6 +47,16 @@ pub struct Status {
     pub not_undone: Vec<NotUndone>,
     /// It holds its permits.
     pub holds: bool,
+    /// Locks that it holds.
+    pub locks: Vec<LockNeed>,
+    /// Name of the stage with which it passed its point of no return.
+    pub past: Option<String>,
+    /// An operator has paused it and all below it.
+    pub paused: bool,
+    /// What an operator did to its end.
+    pub mark: Option<Mark>,
+    /// What comes next, and when, as far as that is known.
+    pub next: String,
     /// Higher goes first where it waits.
     pub priority: i16,
     /// Idempotency key of its submission.
@@ -66,12 +85,27 @@ impl Status {
             cause: row.cause.clone(),
             not_undone: row.not_undone.clone(),
             holds: row.holds,
+            locks: row.locked.clone(),
+            past: row.past.clone(),
+            paused: row.paused,
+            mark: row.mark,
+            next: next::next(row),
             priority: row.priority,
             key: row.key.clone(),
             submitted: row.submitted,
             ended: row.ended,
             revision: row.revision,
         }
+    }
+
+    /// Shows it as one of a family that is set aside.
+    pub(crate) fn quarantined(mut self) -> Self {
+        if self.ended.is_none() {
+            self.wait = Some(WaitReason::Quarantined);
+            self.going = false;
+            self.next = next::QUARANTINED.to_owned();
+        }
+        self
     }
 }
 
@@ -89,6 +123,8 @@ pub struct Outcome {
     pub cause: Option<Cause>,
     /// Executed stages that were not undone.
     pub not_undone: Vec<NotUndone>,
+    /// An operator ended it, or replaced its output.
+    pub mark: Option<Mark>,
     output: Option<Blob>,
 }
 
@@ -100,6 +136,7 @@ impl Outcome {
             state: ended.state,
             cause: ended.cause,
             not_undone: ended.not_undone,
+            mark: ended.mark,
             output: ended.output,
         }
     }
@@ -111,6 +148,7 @@ impl Outcome {
             state: row.state,
             cause: row.cause,
             not_undone: row.not_undone,
+            mark: row.mark,
             output,
         }
     }
@@ -126,6 +164,17 @@ impl Outcome {
             .map(|bytes| codec::decode_user(bytes.as_slice()))
             .transpose()
     }
+}
+
+/// One lock, who holds it, and who waits for it in which order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LockView {
+    /// Its path.
+    pub path: LockPath,
+    /// Who holds it, and how.
+    pub holders: Vec<(ProcedureId, LockMode)>,
+    /// Who waits for it.
+    pub waiting: Vec<ProcedureId>,
 }
 
 /// Which procedures to list.
@@ -158,6 +207,22 @@ pub struct Page {
     pub scanned: usize,
     /// It stopped because it had read as many rows as one request may.
     pub truncated: bool,
+    /// Those among the rows read that are damaged; their families are quarantined.
+    pub unreadable: Vec<ProcedureId>,
+}
+
+/// A family that was discharged, as the archive lists it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ArchivedFamily {
+    /// Its number.
+    pub family: u64,
+    /// Why it was quarantined.
+    pub quarantined: Option<String>,
+    /// How many procedures it had, as far as that can be told.
+    pub procedures: u32,
+    /// Bytes of its archive.
+    pub bytes: usize,
 }
 
 /// What the start found.
@@ -170,7 +235,7 @@ pub struct Recovered {
     /// Families that could not be, each with its reason.
     pub quarantined: Vec<(u64, String)>,
     /// How long it took.
-    pub took: std::time::Duration,
+    pub took: Duration,
 }
 
 /// The engine as it stands.
@@ -197,8 +262,12 @@ pub struct Snapshot {
     pub going: usize,
     /// Actors of procedures.
     pub actors: usize,
+    /// Threads on which user code runs.
+    pub workers: Vec<WorkerStatus>,
     /// Reports and wakes that came too late and changed nothing.
     pub late: u64,
+    /// Wakes that were lost, and made up for; anything but 0 is a defect.
+    pub lost_wakes: u64,
     /// Why the engine takes no more commits.
     pub poisoned: Option<String>,
     /// No more stages are set going.
@@ -209,6 +278,49 @@ pub struct Snapshot {
     pub quarantined: Vec<(u64, String)>,
     /// Bytes that the store takes up, if it can tell.
     pub size_bytes: Option<u64>,
+}
+
+/// A thread on which user code runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WorkerStatus {
+    /// Its number; none is given twice.
+    pub worker: usize,
+    /// What has held it for longer than the threshold, without a pause in which
+    /// another could run.
+    pub blocked: Option<BlockedStage>,
+    /// It was added in place of blocked ones, and leaves when they are back.
+    pub extra: bool,
+    /// Actors of procedures on it.
+    pub actors: usize,
+}
+
+/// A call of user code that does not let go of its thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BlockedStage {
+    /// Whose call.
+    pub procedure: ProcedureId,
+    /// What is called.
+    pub call: UserCall,
+    /// The stage that runs, is undone, or waits for children.
+    pub stage: String,
+    /// How long it has held the thread, at least.
+    pub time: Duration,
+}
+
+/// What of a procedure is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UserCall {
+    /// A stage.
+    Stage,
+    /// The undo of a stage.
+    Undo,
+    /// The join rule.
+    Join,
+    /// The cleanup after the end.
+    CleanUp,
 }
 
 /// What a drain left.

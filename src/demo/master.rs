@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::error::DemoError;
 use super::files::Files;
-use super::guards::Guards;
 use super::input::Input;
 use super::procedures::{
     CreateTable, DeleteTable, DisableTable, EnableTable, LoadTablet, MergeTablet, MoveTablet, SetQuota, SplitTablet,
@@ -30,7 +29,6 @@ pub struct Master(Arc<Shared>);
 struct Shared {
     files: Files,
     input: Input,
-    guards: Guards,
 }
 
 impl Master {
@@ -41,11 +39,7 @@ impl Master {
     /// [`DemoError::File`] if one cannot be made.
     pub fn open(root: &Path, servers: u32, input: Input) -> Result<Self, DemoError> {
         let files = Files::open(root, servers)?;
-        Ok(Self(Arc::new(Shared {
-            files,
-            input,
-            guards: Guards::default(),
-        })))
+        Ok(Self(Arc::new(Shared { files, input })))
     }
 
     /// Gives the tablets' files.
@@ -58,12 +52,6 @@ impl Master {
     #[must_use]
     pub fn input(&self) -> &Input {
         &self.0.input
-    }
-
-    /// Gives the guards.
-    #[must_use]
-    pub fn guards(&self) -> &Guards {
-        &self.0.guards
     }
 
     /// Registers all procedures and their limits.

@@ -4,8 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ProcedureId;
-
 /// Space of the tables, by name.
 pub const TABLES: &str = "tables";
 /// Space of the tablets, by table and id.
@@ -14,8 +12,6 @@ pub const TABLETS: &str = "tablets";
 pub const QUOTAS: &str = "quotas";
 /// Space of the users, by name.
 pub const USERS: &str = "users";
-/// Space of the guards, by resource and holder.
-pub const GUARDS: &str = "guards";
 
 /// What may be done with a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,23 +157,4 @@ pub struct UserRow {
     pub name: String,
     /// What it may do.
     pub role: String,
-}
-
-/// A guard: one holder's hold on one resource.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct GuardRow {
-    /// What is held.
-    pub resource: String,
-    /// Who holds it.
-    pub owner: ProcedureId,
-    /// Whether others may hold it too.
-    pub shared: bool,
-}
-
-impl GuardRow {
-    /// Gives its key in the meta table.
-    #[must_use]
-    pub fn key(&self) -> String {
-        format!("{} {}", self.resource, self.owner)
-    }
 }

@@ -1,8 +1,9 @@
 //! The twelve procedures of Tera's master, and the sweeper of files that are no longer named.
 //!
-//! They share three rules. What is held is taken in the first stage and let go in
-//! the last. A stage's file work may have been done before by an earlier run of
-//! it. An undo puts back the rows that its procedure read in its first stage.
+//! They share three rules. Each holds the lock of what it works on to its end: a
+//! table, or single tablets in it; its children enter. A stage's file work may have
+//! been done before by an earlier run of it. An undo puts back the rows that its
+//! procedure read before it changed them.
 
 mod create_table;
 mod delete_table;

@@ -17,7 +17,7 @@ use super::pace::Stopwatch;
 use super::report::Report;
 use super::verify;
 use super::workload::{self, Plan, Sizes};
-use crate::{AskError, Executor, ListFilter, Snapshot, WaitReason};
+use crate::{AskError, By, Executor, ListFilter, Pause, Snapshot, WaitReason};
 
 /// How long results are kept: a restart asks for those of all earlier operations,
 /// and may come after a long pause.
@@ -90,9 +90,9 @@ pub async fn resume_poisoned(executor: &Executor) -> Result<(), DemoError> {
             .filter(|status| status.wait == Some(WaitReason::Poison));
         for status in poisoned {
             let why = "kills are part of the demonstration";
-            match executor.resume(status.id, "demo", why).await {
+            match executor.resume(Pause::One(status.id), By::new("demo", why)).await {
                 // It has gone on, or its family rolls back: since it was listed, or because of another's resumption.
-                Ok(()) | Err(AskError::NotNow(_) | AskError::Finished(_) | AskError::Unknown(_)) => {}
+                Ok(_) | Err(AskError::NotNow(_) | AskError::Finished(_) | AskError::Unknown(_)) => {}
                 Err(error) => return Err(error.into()),
             }
         }

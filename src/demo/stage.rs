@@ -1,24 +1,15 @@
-//! What the stages of several procedures have in common: to find and hold what
-//! they work on, and to do a tablet's file work off the worker.
+//! What the stages of several procedures have in common: what they lock and
+//! look up, and how they do a tablet's file work off the worker.
 
 use std::io::{self, ErrorKind};
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::guards::{self, Taken, Want};
 use super::master::Master;
 use super::meta::{self, TableRow, TableState, TabletRow};
-use crate::{Procedure, RetryPolicy, StageContext, StageError, Timestamp};
-
-/// The first wait for something that another procedure holds; each further one
-/// is this much longer, up to twenty times.
-const WAIT_MS: u64 = 5;
-/// How often a procedure looks again before it gives up: about a minute in all,
-/// far longer than any procedure holds a thing.
-const LOOKS_MAX: u64 = 600;
-/// How often a tablet is chosen anew because it was gone once held.
-const CHOICES: usize = 16;
+use crate::{Children, LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
 
 /// Which tablet is meant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,25 +18,46 @@ pub enum Target {
     Tablet(String),
     /// Whichever holds this key when its turn comes.
     Holding(String),
+    /// This one, which held a parent's key; if it is gone, the parent looks again.
+    Found(String),
 }
 
-/// What came of the wish to work on something.
-pub(crate) enum Claim<T> {
-    /// It is held, and this is how it stands.
-    Held(T),
-    /// Another has it; look again then.
-    Later(Timestamp),
+impl Target {
+    /// Tells whether the tablet has yet to be found.
+    pub(crate) const fn is_sought(&self) -> bool {
+        matches!(self, Self::Holding(_))
+    }
+
+    /// Tells whether it was found for a parent that looked for it.
+    pub(crate) const fn was_sought(&self) -> bool {
+        matches!(self, Self::Found(_))
+    }
+
+    /// Lists the lock of the tablet, once it is known which one is meant.
+    pub(crate) fn locks(&self, table: &str) -> Vec<LockNeed> {
+        match self {
+            Self::Tablet(id) | Self::Found(id) => vec![tablet_lock(table, id)],
+            Self::Holding(_) => Vec::new(),
+        }
+    }
+}
+
+/// Names the lock of a table with all that is in it.
+pub(crate) fn table_lock(table: &str) -> LockNeed {
+    LockNeed::exclusive(format!("table/{table}"))
+}
+
+/// Names the lock of a tablet; it shares the table with those of the others.
+pub(crate) fn tablet_lock(table: &str, id: &str) -> LockNeed {
+    LockNeed::exclusive(format!("table/{table}/{id}"))
 }
 
 /// How stages of the demo are tried: a few times in quick succession, since only
 /// the file system can refuse them.
 pub(crate) fn quick_retry() -> RetryPolicy {
-    RetryPolicy {
-        attempts: 3,
-        base: Duration::from_millis(20),
-        factor: 2,
-        max: Duration::from_secs(1),
-    }
+    RetryPolicy::default()
+        .base(Duration::from_millis(20))
+        .max(Duration::from_secs(1))
 }
 
 /// Turns an error of the system into one of the stage: a missing file stays missing.
@@ -109,7 +121,7 @@ pub(crate) async fn tablets<P: Procedure>(cx: &StageContext<'_, P>, table: &str)
 pub(crate) fn aim<'a>(tablets: &'a [TabletRow], target: &Target) -> Result<&'a TabletRow, StageError> {
     let found = |test: &dyn Fn(&TabletRow) -> bool| tablets.iter().find(|tablet| test(tablet));
     match target {
-        Target::Tablet(id) => found(&|tablet| tablet.id == *id).ok_or_else(|| gone(id)),
+        Target::Tablet(id) | Target::Found(id) => found(&|tablet| tablet.id == *id).ok_or_else(|| gone(id)),
         Target::Holding(key) => found(&|tablet| tablet.holds(key))
             .ok_or_else(|| StageError::fail(format!("no tablet holds the key {key}: there is no such table"))),
     }
@@ -119,122 +131,48 @@ fn gone(id: &str) -> StageError {
     StageError::fail(format!("tablet {id} is gone: it was split, merged or deleted"))
 }
 
-/// Holds a table, alone, for the life of a root; a child is inside its parent's hold.
-pub(crate) async fn claim_table<P>(
-    cx: &mut StageContext<'_, P>,
-    looks: &mut u64,
-    name: &str,
-) -> Result<Claim<()>, StageError>
-where
-    P: Procedure<Env = Master>,
-{
-    claim(cx, looks, &[Want::exclusive(guards::table(name))]).await
-}
-
-/// Holds these things for the life of a root; a child is inside its parent's hold.
-pub(crate) async fn claim<P>(
-    cx: &mut StageContext<'_, P>,
-    looks: &mut u64,
-    wants: &[Want],
-) -> Result<Claim<()>, StageError>
-where
-    P: Procedure<Env = Master>,
-{
-    if !cx.id().is_root() {
-        return Ok(Claim::Held(()));
-    }
-    let guards = cx.env().guards().clone();
-    match guards.take(cx, wants).await? {
-        Taken::Held => {
-            guards.persist(cx).await?;
-            Ok(Claim::Held(()))
-        }
-        Taken::Busy(holder) => later(cx, looks, &format!("procedure {holder} holds it")),
-    }
-}
-
-/// Holds the tablets that `choose` picks from those of the table. What was
-/// picked is looked at again once it is held: until then it may have changed.
-pub(crate) async fn claim_tablets<P>(
-    cx: &mut StageContext<'_, P>,
-    looks: &mut u64,
-    table: &str,
-    choose: impl Fn(&[TabletRow]) -> Result<Vec<TabletRow>, StageError>,
-) -> Result<Claim<Vec<TabletRow>>, StageError>
-where
-    P: Procedure<Env = Master>,
-{
-    let guards = cx.env().guards().clone();
-    for _ in 0..CHOICES {
-        let chosen = choose(&tablets(cx, table).await?)?;
-        let mut wants = vec![Want::shared(guards::table(table))];
-        wants.extend(chosen.iter().map(|tablet| Want::exclusive(guards::tablet(&tablet.id))));
-        if let Taken::Busy(holder) = guards.take(cx, &wants).await? {
-            return later(cx, looks, &format!("procedure {holder} holds it"));
-        }
-        if unchanged(cx, &chosen).await? {
-            guards.persist(cx).await?;
-            return Ok(Claim::Held(chosen));
-        }
-        guards.put_back(cx).await?;
-    }
-    later(cx, looks, "its tablets keep changing")
-}
-
-/// Tells whether all of these stand in the meta table as they are here.
-async fn unchanged<P: Procedure>(cx: &StageContext<'_, P>, chosen: &[TabletRow]) -> Result<bool, StageError> {
-    for tablet in chosen {
-        if cx.get::<TabletRow>(meta::TABLETS, tablet.key()).await?.as_ref() != Some(tablet) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// Holds the tablet that is meant; a child is inside its parent's hold.
-pub(crate) async fn claim_tablet<P>(
-    cx: &mut StageContext<'_, P>,
-    looks: &mut u64,
+/// Reads the tablet that is meant, which is locked by now. None is one that is
+/// gone, and whose parent looks again.
+pub(crate) async fn tablet<P: Procedure>(
+    cx: &StageContext<'_, P>,
     table: &str,
     target: &Target,
-) -> Result<Claim<TabletRow>, StageError>
-where
-    P: Procedure<Env = Master>,
-{
-    if let (Target::Tablet(id), false) = (target, cx.id().is_root()) {
-        let tablet = cx.get(meta::TABLETS, meta::tablet_key(table, id)).await?;
-        return Ok(Claim::Held(tablet.ok_or_else(|| gone(id))?));
-    }
-    let claim = claim_tablets(cx, looks, table, |tablets| Ok(vec![aim(tablets, target)?.clone()])).await?;
-    match claim {
-        Claim::Later(until) => Ok(Claim::Later(until)),
-        Claim::Held(chosen) => match chosen.into_iter().next() {
-            Some(tablet) => Ok(Claim::Held(tablet)),
-            None => Err(StageError::fail("no tablet was chosen")),
-        },
+) -> Result<Option<TabletRow>, StageError> {
+    match target {
+        Target::Tablet(id) => {
+            let tablet = cx.get(meta::TABLETS, meta::tablet_key(table, id)).await?;
+            tablet.map(Some).ok_or_else(|| gone(id))
+        }
+        Target::Found(id) => Ok(cx.get(meta::TABLETS, meta::tablet_key(table, id)).await?),
+        Target::Holding(_) => Err(StageError::fail("the tablet was not looked up")),
     }
 }
 
-/// Says when to look again, or gives up.
-fn later<P: Procedure, T>(cx: &StageContext<'_, P>, looks: &mut u64, why: &str) -> Result<Claim<T>, StageError> {
-    *looks += 1;
-    if *looks > LOOKS_MAX {
-        return Err(StageError::fail(format!(
-            "busy for too long: {why}; submit it again later"
-        )));
-    }
-    let wait = Duration::from_millis(WAIT_MS * (*looks).min(20));
-    Ok(Claim::Later(cx.now().after(wait)))
-}
-
-/// Lets go of all that a root holds, with this stage's commit.
-pub(crate) async fn release<P>(cx: &mut StageContext<'_, P>) -> Result<(), StageError>
+/// Looks up what is meant, and has a child do the work there.
+///
+/// Which tablet holds a key changes until that tablet is locked, and a lock that
+/// is held for life cannot be exchanged for another. So the child holds it, from
+/// its birth to its end. It ends without output if the tablet is gone when its
+/// turn comes, and this same stage looks again: whoever waits for a lock here
+/// holds none, and no two wait for each other.
+pub(crate) async fn by_child<P, T>(
+    cx: &StageContext<'_, P>,
+    table: &str,
+    again: P::Stage,
+    child_for: impl FnOnce(&[TabletRow]) -> Result<P, StageError>,
+) -> Result<Step<P>, StageError>
 where
-    P: Procedure<Env = Master>,
+    P: Procedure<Output = Option<T>>,
+    T: Serialize + DeserializeOwned + 'static,
 {
-    if !cx.id().is_root() {
-        return Ok(());
+    if let Some(child) = cx.children().first()
+        && let Some(Some(output)) = child.output::<Option<T>>()?
+    {
+        return Ok(Step::Done(Some(output)));
     }
-    let guards = cx.env().guards().clone();
-    guards.leave(cx).await
+    let child = child_for(&tablets(cx, table).await?)?;
+    Ok(Step::Spawn {
+        children: Children::new().and_compensated(&child)?,
+        then: again,
+    })
 }

@@ -11,7 +11,7 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 
 use super::input::{Input, Share};
-use super::meta::{self, GuardRow, QuotaRow, TableRow, TableState, TabletRow, TabletState, UserRow};
+use super::meta::{self, QuotaRow, TableRow, TableState, TabletRow, TabletState, UserRow};
 use super::workload::Expected;
 use crate::Executor;
 use crate::demo::error::DemoError;
@@ -30,7 +30,7 @@ pub enum Rule {
     Meta,
     /// No file is left over.
     Orphans,
-    /// No guard and no permit is held, and no procedure is unfinished.
+    /// No lock and no permit is held, and no procedure is unfinished.
     Unfinished,
 }
 
@@ -46,7 +46,7 @@ impl fmt::Display for Rule {
             Self::Cover => "tablets cover the key space without gap or overlap",
             Self::Meta => "files and meta table agree, and are as the operations left them",
             Self::Orphans => "no file is left over",
-            Self::Unfinished => "no guard and no permit is held, no procedure is unfinished",
+            Self::Unfinished => "no lock and no permit is held, no procedure is unfinished",
         })
     }
 }
@@ -96,8 +96,6 @@ pub struct World {
     pub quotas: Vec<(String, QuotaRow)>,
     /// The users.
     pub users: Vec<UserRow>,
-    /// The guards.
-    pub guards: Vec<GuardRow>,
 }
 
 impl World {
@@ -118,7 +116,6 @@ impl World {
                 .map(|(table, quota)| (String::from_utf8_lossy(&table).into_owned(), quota))
                 .collect(),
             users: all(executor, meta::USERS).await?,
-            guards: all(executor, meta::GUARDS).await?,
         })
     }
 
@@ -167,7 +164,7 @@ pub async fn verify(
             );
         }
     }
-    engine::idle(executor, &world, &mut verdict).await?;
+    engine::idle(executor, &mut verdict).await?;
     Ok(verdict)
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use procession_actors::clock::Clock;
 use procession_actors::journal::{EmbeddedStore, JournalStore, SyncMode};
 use procession_actors::offline::Offline;
-use procession_actors::{Engine, Placement, Procedure, Registry, Settings, StartError};
+use procession_actors::{Engine, GLOBAL_LIMIT, Placement, Procedure, Registry, Settings, StartError, Thresholds};
 use procession_kernel::LimitKey;
 
 use super::Executor;
@@ -48,10 +48,65 @@ impl Builder {
         self
     }
 
+    /// Lets at most this many procedures of all kinds together run at once,
+    /// children that need no permit not counted.
+    #[must_use]
+    pub fn global_limit(self, limit: u32) -> Self {
+        self.limit(GLOBAL_LIMIT, limit)
+    }
+
+    /// Draws the jitter of backoffs from this number; by default from the store's own.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.settings.seed = seed;
+        self
+    }
+
     /// Runs user code on this many threads. Default: half of the processors.
     #[must_use]
     pub fn workers(mut self, workers: usize) -> Self {
         self.settings.placement = Placement::Threads(workers);
+        self
+    }
+
+    /// Counts a worker as blocked when one call of user code holds its thread this
+    /// long without awaiting anything. When half of the workers are, one is added,
+    /// and what has not begun goes on there. Default 5 s. The machine's time counts,
+    /// not the engine's clock.
+    #[must_use]
+    pub fn blocked_after(mut self, time: Duration) -> Self {
+        self.settings.blocked_after = time;
+        self
+    }
+
+    /// Keeps a worker that was added in place of blocked ones this long after it
+    /// is no longer needed. Default 60 s.
+    #[must_use]
+    pub fn worker_keep_alive(mut self, time: Duration) -> Self {
+        self.settings.worker_keep_alive = time;
+        self
+    }
+
+    /// Adds workers in place of blocked ones up to this many in all; no more than
+    /// [`workers`](Self::workers) adds none. Default four times as many as those.
+    #[must_use]
+    pub fn max_workers(mut self, workers: usize) -> Self {
+        self.settings.max_workers = Some(workers);
+        self
+    }
+
+    /// Looks for what is stuck this often, on the engine's clock; none is only when
+    /// asked. Default 10 s.
+    #[must_use]
+    pub fn audit_every(mut self, time: Option<Duration>) -> Self {
+        self.settings.audit_every = time;
+        self
+    }
+
+    /// Tells of something as stuck from here on.
+    #[must_use]
+    pub fn thresholds(mut self, thresholds: Thresholds) -> Self {
+        self.settings.thresholds = thresholds;
         self
     }
 
@@ -122,10 +177,12 @@ impl Builder {
         self
     }
 
-    /// Runs all actors on the current thread, one commit a batch: for simulation.
+    /// Runs all actors on the current thread, one commit a batch, without audits
+    /// of its own, so that simulated time comes to rest: for simulation.
     #[must_use]
     pub fn inline(mut self) -> Self {
         self.settings.placement = Placement::Inline;
+        self.settings.audit_every = None;
         self.settings.merge = 1;
         self.settings.in_flight = 1;
         self

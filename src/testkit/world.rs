@@ -12,6 +12,7 @@ use procession_actors::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
 use procession_actors::testkit::TestClock;
 use procession_kernel::Timestamp;
 
+use crate::Snapshot;
 use crate::executor::{Builder, Executor};
 
 /// Anything that goes wrong in a scenario.
@@ -76,7 +77,8 @@ impl World {
     /// Lives one engine's life: starts it with these faults, and drives it until
     /// the scenario ends or the store crashes. All on the current thread, one
     /// commit a batch, so that every decision is a commit of its own. Whatever
-    /// is in memory at the end is dropped at once, and writes no more.
+    /// is in memory at the end is dropped at once, and writes no more. An audit
+    /// before that must not find a wake that was lost.
     ///
     /// # Errors
     ///
@@ -98,12 +100,14 @@ impl World {
         let living = Arc::clone(&store);
         let life = async move {
             let executor = builder.start().await?;
-            drive(&Run {
+            let run = Run {
                 executor,
                 store: living,
                 world,
-            })
-            .await
+            };
+            let value = drive(&run).await?;
+            run.check_wakes().await?;
+            Ok(value)
         };
         let ended = actix_rt::System::new().block_on(async move {
             match select(pin!(life), crashed).await {
@@ -122,6 +126,26 @@ impl Run {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.world.clock.now()
+    }
+
+    /// No wake was lost, as far as an audit can tell; one that drained or failed
+    /// cannot be asked, nor one that waits for a receipt that is withheld.
+    async fn check_wakes(&self) -> Result<(), Trouble> {
+        let failed = |snapshot: &Snapshot| snapshot.poisoned.is_some();
+        if self.store.is_withholding()
+            || self.executor.snapshot().await.as_ref().map_or(true, failed)
+            || self.executor.verdicts().await.is_err()
+        {
+            return Ok(());
+        }
+        match self.executor.snapshot().await {
+            Ok(snapshot) if snapshot.lost_wakes > 0 => Err(format!(
+                "the engine lost {} wakes, which an audit has found",
+                snapshot.lost_wakes
+            )
+            .into()),
+            Ok(_) | Err(_) => Ok(()),
+        }
     }
 
     fn progress(&self) -> (u64, u64, u64) {

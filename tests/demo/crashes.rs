@@ -155,8 +155,8 @@ fn e_118_a_move_is_crashed_at_every_commit() -> Outcome {
             lab.verify()
         },
     )?;
-    // Submission; the mover's three stages; two of each child.
-    assert_eq!(commits, 8);
+    // Submission; the two looks; the mover's three stages; two of each of its children.
+    assert_eq!(commits, 10);
     Ok(())
 }
 

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use procession::demo::input::Input;
 use procession::demo::master::Master;
 use procession::demo::meta::{self, TableRow};
-use procession::{Executor, Procedure, StageContext, StageError, Step};
+use procession::demo::verify::{self, Rule};
+use procession::demo::workload::Expected;
+use procession::{Executor, LockNeed, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::Outcome;
@@ -151,6 +153,56 @@ fn e_124_a_changed_meta_row_is_named() -> Outcome {
         })
     };
     spoilt(vandalise, &["has schema", "and should be"])
+}
+
+/// Holds a lock and a permit, and waits for ever.
+#[derive(Serialize, Deserialize)]
+struct Lurker;
+
+impl Procedure for Lurker {
+    const KIND: &'static str = "lurker";
+    const HOLD_LOCKS: bool = true;
+    type Stage = ();
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) {}
+
+    fn locks(&self, (): &()) -> Vec<LockNeed> {
+        vec![LockNeed::exclusive("table/t")]
+    }
+
+    async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Ok(Step::Wait {
+            event: "never".to_owned(),
+            timeout: None,
+            then: (),
+        })
+    }
+}
+
+#[test]
+fn e_124_a_lock_or_permit_that_is_held_is_named() -> Outcome {
+    actix_rt::System::new().block_on(async {
+        let directory = tempfile::tempdir()?;
+        let master = Master::open(directory.path(), 1, Input::of("a;1\n"))?;
+        let builder = Executor::builder(directory.path().join("journal")).register::<Lurker>(());
+        let executor = master.register(builder).limit("lurker", 1).start().await?;
+        executor.submit(Lurker).await?;
+        executor.submit(Lurker).await?;
+        let verdict = verify::verify(&executor, master.files(), master.input(), &Expected::default()).await?;
+        let found: Vec<&str> = verdict.findings.iter().map(|(_, text)| text.as_str()).collect();
+        let named = [
+            "2 procedures with their families are unfinished",
+            "1 permits of lurker are held, and 1 procedures wait for one",
+            "procedure 1.0 still holds table/t, exclusive",
+            "procedure 2.0 still waits for table/t",
+        ];
+        assert_eq!(found, named);
+        assert!(verdict.findings.iter().all(|(rule, _)| *rule == Rule::Unfinished));
+        executor.drain(std::time::Duration::from_secs(5)).await?;
+        Ok(())
+    })
 }
 
 #[test]

@@ -45,8 +45,9 @@ fn stages(
 }
 
 pub(crate) fn cases() -> Vec<Case> {
-    let fan = ["Prepare", "Begin", "Finish"];
+    let fan = ["Begin", "Finish"];
     let shape = ["Prepare", "Write", "Commit", "Finish"];
+    let sought = ["Find", "Prepare", "Write", "Commit", "Finish"];
     let mut update = stages("update_table", &fan, &[UNLOAD, LOAD]);
     update.extend(stages("move_tablet", &["Prepare", "Reload", "Finish"], &[]));
     vec![
@@ -96,27 +97,27 @@ pub(crate) fn cases() -> Vec<Case> {
         },
         Case {
             make: |lot| LoadTablet::new(lot, "part", first()).on(Some("s2")).into(),
-            stages: LOAD.to_vec(),
+            stages: stages("load_tablet", &["Find"], &[LOAD]),
             then: |world| world.table("part").offline = 0,
         },
         Case {
             make: |lot| UnloadTablet::new(lot, "on", first()).into(),
-            stages: UNLOAD.to_vec(),
+            stages: stages("unload_tablet", &["Find"], &[UNLOAD]),
             then: |world| world.table("on").offline = 1,
         },
         Case {
             make: |lot| MoveTablet::new(lot, "on", first(), None).into(),
-            stages: stages("move_tablet", &["Prepare", "Reload", "Finish"], &[UNLOAD, LOAD]),
+            stages: stages("move_tablet", &["Find", "Prepare", "Reload", "Finish"], &[UNLOAD, LOAD]),
             then: |_| {},
         },
         Case {
             make: |lot| SplitTablet::new(lot, "on", first()).into(),
-            stages: stages("split_tablet", &shape, &[UNLOAD, LOAD]),
+            stages: stages("split_tablet", &sought, &[UNLOAD, LOAD]),
             then: |_| {},
         },
         Case {
             make: |lot| MergeTablet::new(lot, "on", first()).into(),
-            stages: stages("merge_tablet", &shape, &[UNLOAD, LOAD]),
+            stages: stages("merge_tablet", &sought, &[UNLOAD, LOAD]),
             then: |_| {},
         },
         Case {

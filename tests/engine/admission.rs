@@ -4,6 +4,7 @@ mod endings;
 mod idempotency;
 mod ids;
 mod limits;
+mod permits;
 mod results;
 mod retention;
 mod signals;

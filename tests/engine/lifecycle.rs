@@ -6,7 +6,7 @@ mod detached;
 mod fan_out;
 mod join_custom;
 mod join_policies;
-mod kit;
+pub(crate) mod kit;
 mod panic;
 mod retry;
 mod signals;

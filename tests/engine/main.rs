@@ -8,7 +8,12 @@
 )]
 
 mod admission;
+mod insight;
 mod lifecycle;
+mod locks;
+mod machine;
+mod operate;
 mod recovery;
+mod retention;
 mod rollback;
 mod support;

@@ -1,17 +1,24 @@
-//! What crashes, faults, damage and floods lead to: scenarios E-092 to E-107, E-113, E-114, E-059.
+//! What crashes, faults, damage, floods and other versions of the code lead to: scenarios E-046, E-092 to E-107, E-112 to E-114, E-059.
 
+mod blocked;
 mod crash;
 mod damage;
 mod drain;
 mod endless;
 mod exactly_once;
+mod export;
 mod fencing;
 mod helper;
+mod hooks;
 mod journal_failure;
 mod lists;
+mod metrics;
 mod overload;
 mod panics;
 mod poison;
 mod quarantine;
+mod sequence;
+mod spans;
 mod start;
 mod subscription;
+mod versions;

@@ -3,7 +3,7 @@
 mod abort;
 mod abort_parked;
 mod compensation;
-mod helper;
+pub(crate) mod helper;
 mod order;
 mod rollback_failed;
 mod siblings;

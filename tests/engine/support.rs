@@ -4,7 +4,7 @@ mod kinds;
 mod lab;
 mod plan;
 
-pub(crate) use kinds::{Final, Limited, Once, Patient, Planned};
+pub(crate) use kinds::{Active, Circling, Final, Holding, Jittery, Limited, Once, Patient, Planned, Tidy};
 pub(crate) use lab::{Call, Lab};
 pub(crate) use plan::{Act, Plan, UndoAct, chain, failing, plan, spawn};
 
@@ -25,6 +25,11 @@ pub(crate) fn kinds(lab: &Lab, builder: Builder) -> Builder {
         .register::<Final>(lab.clone())
         .register::<Limited>(lab.clone())
         .register::<Once>(lab.clone())
+        .register::<Holding>(lab.clone())
+        .register::<Active>(lab.clone())
+        .register::<Circling>(lab.clone())
+        .register::<Jittery>(lab.clone())
+        .register::<Tidy>(lab.clone())
 }
 
 /// Runs one life without faults in a new world.

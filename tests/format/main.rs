@@ -1,4 +1,4 @@
-//! The bytes on disk of format version 1, against files that are never
+//! The bytes on disk of every format version, against files that are never
 //! rewritten: what this release writes, and what it reads.
 //!
 //! A line of a golden file is a name, a keyspace, a key and a value, the last
@@ -10,9 +10,14 @@
     reason = "a test names what it expects, and fails on all else; panics are what some test"
 )]
 
+mod export;
 mod samples;
+mod samples_2;
 mod store;
+mod store_2;
+mod upgrade;
 mod values;
+mod values_2;
 
 use std::fs;
 use std::path::PathBuf;
@@ -69,11 +74,11 @@ fn unhex(text: &str) -> Result<Vec<u8>, std::num::ParseIntError> {
 
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/format/golden/v1")
+        .join("tests/format/golden")
         .join(name)
 }
 
-/// Gives a golden file; makes it of these lines where it is missing and may be made.
+/// Gives a golden file, as `v1/rows.hex`; makes it of these lines where it is missing and may be made.
 fn golden(
     name: &str,
     make: impl FnOnce() -> Result<Vec<Line>, Box<dyn std::error::Error>>,
@@ -82,6 +87,7 @@ fn golden(
     let may_write = std::env::var("PROCESSION_GOLDEN").is_ok_and(|word| word == "write");
     if may_write && !path.exists() {
         let lines = make()?;
+        fs::create_dir_all(path.parent().ok_or("it is in a folder")?)?;
         fs::write(&path, lines.iter().map(Line::text).collect::<String>())?;
     }
     fs::read_to_string(&path)?.lines().map(Line::parse).collect()

@@ -1,23 +1,38 @@
-//! One record of every shape that goes to disk.
+//! One record of every shape that goes to disk in format 1.
 
 use procession_kernel::{
-    Blob, Cause, CauseKind, Doomed, Ending, Epoch, EventName, Going, HistoryEntry, JoinPolicy, Key, KeyEntry, Kind,
-    LimitKey, NotUndone, OnFailure, ProcedureId, ProcedureState, Record, Round, Row, Seq, SignalEntry, Timestamp,
-    UserWrite, WaitReason, Wake,
+    Blob, Cause, CauseKind, Doomed, Ending, Epoch, EventName, Going, HistoryEntry, Hold, JoinPolicy, Key, KeyEntry,
+    Kind, LimitKey, NotUndone, OnFailure, OnTimeout, ProcedureId, ProcedureState, Record, Round, Row, Seq, SignalEntry,
+    Timestamp, UserWrite, WaitReason, Wake,
 };
 
 /// A name in the golden file, and the record.
 pub(crate) type Sample = (String, Record);
 
-const ID: ProcedureId = ProcedureId::new(0x0102_0304_0506_0708, 0x0a0b_0c0d);
+pub(crate) const ID: ProcedureId = ProcedureId::new(0x0102_0304_0506_0708, 0x0a0b_0c0d);
 
-fn blob(text: &str) -> Blob {
+pub(crate) fn blob(text: &str) -> Blob {
     Blob::from(text.as_bytes())
 }
 
 /// A row with nothing that may be left out.
-fn plain() -> Row {
+pub(crate) fn plain() -> Row {
     Row {
+        hold: Hold::ForLife,
+        locks: Vec::new(),
+        locked: Vec::new(),
+        locks_for_life: false,
+        ready: None,
+        one_way: None,
+        past: None,
+        same_stage: 0,
+        expected: None,
+        on_timeout: OnTimeout::Fail,
+        out_of_time: false,
+        paused: false,
+        mark: None,
+        output: None,
+        cleaning: false,
         id: ID,
         revision: Seq(77),
         kind: Kind::from("create_table"),
@@ -103,7 +118,7 @@ fn full() -> Row {
     }
 }
 
-fn row(name: String, row: Row) -> Sample {
+pub(crate) fn row(name: String, row: Row) -> Sample {
     (name, Record::Row(Box::new(row)))
 }
 
@@ -185,6 +200,7 @@ pub(crate) fn history() -> Vec<Sample> {
     ];
     let entry = |(number, ending): (u32, Ending)| {
         let entry = HistoryEntry {
+            admitted: None,
             family: ID.family,
             number,
             member: 3,
@@ -214,6 +230,8 @@ pub(crate) fn others() -> Vec<Sample> {
         Record::Signal(ID, 4, entry, blob("payload"))
     };
     let doomed = Doomed {
+        key_until: None,
+        raw: Vec::new(),
         family: 5,
         due: Timestamp(6),
         members: 1,
@@ -240,6 +258,7 @@ pub(crate) fn others() -> Vec<Sample> {
             Record::Key(
                 Key::from("req-42"),
                 KeyEntry {
+                    until: None,
                     id: ID,
                     digest: u128::MAX - 1,
                 },

@@ -7,7 +7,7 @@ use futures::executor::block_on;
 use procession::provider::{Batch, JournalStore, Space};
 use procession::testkit::{FaultPlan, MemoryStore, Run, World};
 use procession::{
-    Builder, Children, Key, Procedure, ProcedureId, ProcedureState, RetryPolicy, StageContext, StageError, Step,
+    Builder, By, Children, Key, Procedure, ProcedureId, ProcedureState, RetryPolicy, StageContext, StageError, Step,
     Timestamp, WaitReason,
 };
 use serde::{Deserialize, Serialize};
@@ -99,13 +99,13 @@ const PARTS: [(Part, &str); 5] = [
     (Part::Fail, "fail"),
 ];
 
-fn spaces() -> Vec<Space> {
+pub(crate) fn spaces() -> Vec<Space> {
     let mut spaces = Space::ENGINE.to_vec();
     spaces.push(Space::User(Key::from("rows")));
     spaces
 }
 
-fn set_up(builder: Builder, undo: bool) -> Builder {
+pub(crate) fn set_up(builder: Builder, undo: bool) -> Builder {
     builder.register::<Frozen>(undo)
 }
 
@@ -134,7 +134,9 @@ fn write() -> Result<Vec<Line>, Box<dyn std::error::Error>> {
                 let ids = submit(run).await?;
                 let waits = *ids.get(1).ok_or("there are five")?;
                 run.executor.signal(waits, "later", &7_u32, Some("s")).await?;
-                run.executor.set_limit("gate", Some(5)).await?;
+                run.executor
+                    .set_limit("gate", Some(5), By::new("ann", "a test"))
+                    .await?;
                 Ok(())
             },
         )?
@@ -151,8 +153,13 @@ fn write() -> Result<Vec<Line>, Box<dyn std::error::Error>> {
     Ok(lines)
 }
 
+/// Gives the golden world.
+pub(crate) fn stored() -> Result<World, Box<dyn std::error::Error>> {
+    install(&golden("v1/store.hex", write)?)
+}
+
 /// Puts the golden world on a disk, as if this release had just been installed there.
-fn install(lines: &[Line]) -> Result<World, Box<dyn std::error::Error>> {
+pub(crate) fn install(lines: &[Line]) -> Result<World, Box<dyn std::error::Error>> {
     let world = World::new();
     let store = MemoryStore::open(&world.disk, FaultPlan::none())?;
     let mut batch = Batch::new(block_on(store.acquire())?);
@@ -211,7 +218,7 @@ async fn is_as_it_was(run: &Run, ids: &[ProcedureId]) -> Tested {
 
 #[test]
 fn a_store_of_version_1_loads_and_goes_on() -> Tested {
-    let world = install(&golden("store.hex", write)?)?;
+    let world = stored()?;
     world
         .run(
             FaultPlan::none(),
@@ -253,7 +260,7 @@ fn a_store_of_version_1_loads_and_goes_on() -> Tested {
 
 #[test]
 fn what_version_1_had_under_way_ends_as_it_was_to() -> Tested {
-    let world = install(&golden("store.hex", write)?)?;
+    let world = stored()?;
     world
         .run(
             FaultPlan::none(),

@@ -21,7 +21,7 @@ fn lines(samples: &[Sample]) -> Result<Vec<Line>, Box<dyn std::error::Error>> {
 }
 
 /// What this release writes is what stands in the file, byte for byte.
-fn compare(file: &str, samples: &[Sample]) -> Result<Vec<Line>, Box<dyn std::error::Error>> {
+pub(crate) fn compare(file: &str, samples: &[Sample]) -> Result<Vec<Line>, Box<dyn std::error::Error>> {
     let written = lines(samples)?;
     let golden = golden(file, || lines(samples))?;
     for (written, golden) in written.iter().zip(&golden) {
@@ -31,14 +31,14 @@ fn compare(file: &str, samples: &[Sample]) -> Result<Vec<Line>, Box<dyn std::err
     Ok(golden)
 }
 
-fn value(line: &Line) -> Result<&[u8], String> {
+pub(crate) fn value(line: &Line) -> Result<&[u8], String> {
     line.value.as_deref().ok_or_else(|| format!("{} deletes", line.name))
 }
 
 #[test]
 fn rows_are_as_in_version_1() -> Tested {
     let samples = samples::rows();
-    for (line, (name, record)) in compare("rows.hex", &samples)?.iter().zip(&samples) {
+    for (line, (name, record)) in compare("v1/rows.hex", &samples)?.iter().zip(&samples) {
         let Record::Row(row) = record else {
             return Err(format!("{name} is no row").into());
         };
@@ -50,7 +50,7 @@ fn rows_are_as_in_version_1() -> Tested {
 #[test]
 fn history_is_as_in_version_1() -> Tested {
     let samples = samples::history();
-    for (line, (name, record)) in compare("history.hex", &samples)?.iter().zip(&samples) {
+    for (line, (name, record)) in compare("v1/history.hex", &samples)?.iter().zip(&samples) {
         let Record::History(entry) = record else {
             return Err(format!("{name} is no entry").into());
         };
@@ -66,7 +66,7 @@ fn history_is_as_in_version_1() -> Tested {
 #[test]
 fn all_other_records_and_the_layout_of_keys_are_as_in_version_1() -> Tested {
     let samples = samples::others();
-    let golden = compare("others.hex", &samples)?;
+    let golden = compare("v1/others.hex", &samples)?;
     for (name, record) in &samples {
         let of_record = golden.iter().filter(|line| line.name == *name).collect::<Vec<_>>();
         let first = of_record.first().ok_or_else(|| format!("{name} leaves nothing"))?;

@@ -5,7 +5,8 @@ use crate::tables::{HEADINGS, LONGER, LONGEST, TAGS, TEST_FOLDERS};
 
 pub(crate) fn wrong_order(source: &Source, folder: &str, layers: &[&[&str]]) -> Vec<String> {
     let layer = |module: &str| layers.iter().position(|layer| layer.contains(&module));
-    let Some(module) = module_of(&source.path, folder) else {
+    let is_test = source.path.ends_with("/tests.rs") || source.path.contains("/tests/");
+    let Some(module) = module_of(&source.path, folder).filter(|_| !is_test) else {
         return Vec::new();
     };
     let Some(own) = layer(module) else {
@@ -255,4 +256,27 @@ pub(crate) fn wrong_keyspaces(page: &str, keys: &str) -> Vec<String> {
         .filter(|name| !page.contains(&format!("| `{name}` |")))
         .map(|name| format!("has no row for the keyspace {name}"))
         .collect()
+}
+
+/// Metrics that stand in one of the page and the code alone, or twice in the code.
+pub(crate) fn wrong_metrics(page: &str, telemetry: &str) -> Vec<String> {
+    let names = |text: &str, before: &str, behind: char| {
+        let found = text.lines().filter_map(|line| {
+            let (_, rest) = line.split_once(&format!("{before}procession_"))?;
+            Some(format!("procession_{}", rest.split(behind).next()?))
+        });
+        found.collect::<Vec<String>>()
+    };
+    let (shown, named) = (names(page, "| `", '`'), names(&code(telemetry), "\"", '"'));
+    let mut wrong = Vec::new();
+    for name in &shown {
+        match named.iter().filter(|other| *other == name).count() {
+            0 => wrong.push(format!("the code does not name {name}")),
+            1 => {}
+            _ => wrong.push(format!("the code names {name} more than once")),
+        }
+    }
+    let missing = named.iter().filter(|name| !shown.contains(name));
+    wrong.extend(missing.map(|name| format!("the page does not list {name}")));
+    wrong
 }

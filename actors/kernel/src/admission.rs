@@ -1,21 +1,76 @@
-//! Permits per limit, first come first served: the value that the limiter holds.
+//! Permits and locks, granted together: the value that the limiter holds.
 //!
-//! A request names every limit it needs and gets them together or not at all.
-//! Within one limit a later request never overtakes an earlier one of the same
-//! priority; one limit that is full never delays another.
+//! A request names every permit and every lock that it needs, and gets all of
+//! them in one instant or none. The order of service is by priority, then by
+//! arrival. A waiter that lacks a lock keeps its place on each path: nobody
+//! behind it takes a lock that conflicts with one it needs. In its kind's own
+//! limit the first of them keeps one permit spare. A waiter that lacks permits
+//! alone reserves nothing, so that one limit that is full delays nobody else.
+//!
+//! A waiter is not waited for by those on whom it depends: whoever has, by
+//! itself or through an ancestor, a lock that the waiter waits for passes it.
+//! This looks one step far. One who holds a lock and asks for another still
+//! waits for those who are queued behind such a waiter: [`Admissions::blockers`]
+//! shows it, so that the search for deadlocks finds the cycle.
+//!
+//! Each waiter watches one thing that it lacks, and is looked at again when
+//! that changes: see `queue`.
 
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::id::{LimitKey, Ticket};
+use crate::lock::{LockMode, LockPath};
+pub(crate) use crate::needs::{Lacking, Needs};
+
+mod claim;
+mod explain;
+mod hold;
+mod judge;
+mod paths;
+mod pool;
+mod queue;
+
+use claim::{Claim, Line, Seat};
+use paths::Paths;
+use pool::Pool;
+
+/// How often a waiter may be passed.
+///
+/// It is passed when one who came later takes a lock that conflicts with one it
+/// needs, or the last permit of a limit it needs. One that was passed this
+/// often goes before all who were not, and from then on nobody who came later
+/// takes any such thing: this is the bound, whatever the priorities. Not
+/// counted are those who have, by themselves or through an ancestor, a part of
+/// what the waiter waits for, because it may depend on them.
+/// (In this crate's own unit tests it is 4, so that random histories reach it.)
+///
+/// Large enough that priorities mean something under load, small enough that a
+/// waiter of the lowest one is served after some hundred others.
+pub const PATIENCE: u32 = if cfg!(test) { 4 } else { 256 };
+
+/// A wish for permits and locks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Who asks.
+    pub ticket: Ticket,
+    /// What it asks for; what it holds already it keeps.
+    pub needs: Needs,
+    /// Which of the limits is its kind's own, if any is.
+    pub kind: Option<LimitKey>,
+    /// The higher goes first.
+    pub priority: i16,
+    /// Tickets of its ancestors, nearest first. What they hold does not keep it out.
+    pub within: Vec<Ticket>,
+}
 
 /// What a request is told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grant {
     /// It holds everything it asked for.
     Granted,
-    /// It waits, and holds nothing.
-    Queued,
+    /// It waits, and got no part of it. Names the first thing it lacks: a lock
+    /// if it lacks any, else a permit.
+    Queued(Lacking),
 }
 
 /// One limit as it stands.
@@ -31,101 +86,180 @@ pub struct LimitUse {
     pub waiting: usize,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Pool {
-    limit: Option<u32>,
-    used: u32,
-    /// In the order in which they are served: priority, then arrival.
-    waiting: BTreeSet<(Reverse<i16>, u64)>,
-}
-
-impl Pool {
-    fn has_room(&self) -> bool {
-        self.limit.is_none_or(|limit| self.used < limit)
-    }
-}
-
+/// One locked or wanted path as it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Request {
-    limits: Vec<LimitKey>,
-    place: (Reverse<i16>, u64),
-    granted: bool,
+pub struct LockUse {
+    /// The path.
+    pub path: LockPath,
+    /// Who holds it, by ticket.
+    pub holders: Vec<(Ticket, LockMode)>,
+    /// Who wants it, in the order of service.
+    pub waiting: Vec<Ticket>,
 }
 
-/// All limits and all requests.
+/// One thing that a waiter lacks, and who keeps it from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocker {
+    /// What it lacks.
+    pub lacking: Lacking,
+    /// Those who hold it, or who wait for it in a place before.
+    pub by: Vec<Ticket>,
+    /// Whether it is enough that one of them moves.
+    pub any: bool,
+    /// They wait for it in a place before, which each keeps only as long as it
+    /// lacks any lock: whether it lacks a permit does not matter.
+    pub place: bool,
+}
+
+/// All limits, all locks and all requests.
+///
+/// ```
+/// use procession_kernel::{Admissions, Grant, LockNeed, Needs, Request, Ticket};
+///
+/// let ask = |ticket| Request {
+///     ticket: Ticket(ticket),
+///     needs: Needs { limits: vec!["move".into()], locks: vec![LockNeed::exclusive("ns/table")] },
+///     kind: Some("move".into()),
+///     priority: 0,
+///     within: Vec::new(),
+/// };
+/// let mut admissions = Admissions::new([("move".into(), Some(100))]);
+/// assert_eq!(admissions.request(ask(1)), (Grant::Granted, vec![]));
+/// assert!(matches!(admissions.request(ask(2)), (Grant::Queued(_), _)));
+/// assert_eq!(admissions.release(Ticket(1)), [Ticket(2)]);
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Permits {
+pub struct Admissions {
     pools: BTreeMap<LimitKey, Pool>,
-    requests: BTreeMap<Ticket, Request>,
-    by_arrival: BTreeMap<u64, Ticket>,
+    claims: BTreeMap<Ticket, Claim>,
     arrivals: u64,
+    /// All who wait, in the order of service.
+    queue: BTreeSet<Seat>,
+    /// Locks that are held.
+    held: Paths<Ticket>,
+    /// Locks that are waited for, by arrival.
+    asked: Paths<(u64, Ticket)>,
+    /// Those of them whose place counts.
+    reserved: Paths<Seat>,
+    /// Those of them that lack permits alone.
+    idle: Paths<Seat>,
+    /// As `asked` and `reserved`, beside the waiter itself and each of its ancestors.
+    asked_inside: Paths<(Ticket, u64, Ticket)>,
+    reserved_inside: Paths<(Ticket, Seat)>,
+    lines: BTreeMap<Line, BTreeSet<Seat>>,
+    /// Waiting descendants by ancestor.
+    inside: BTreeMap<Ticket, BTreeSet<Ticket>>,
+    /// Waiters by the ticket that they watch.
+    watchers: BTreeMap<Ticket, BTreeSet<Ticket>>,
+    /// Waiters that must be looked at; empty between two calls.
+    look: BTreeSet<Seat>,
+    /// Limits whose watchers must be looked at, each with the last one that was.
+    stirred: BTreeMap<LimitKey, Option<Seat>>,
+    #[cfg(test)]
+    looks: u64,
 }
 
-impl Permits {
+impl Admissions {
     /// Makes the limits given; all others are unlimited.
     #[must_use]
     pub fn new(limits: impl IntoIterator<Item = (LimitKey, Option<u32>)>) -> Self {
-        let pools = limits
-            .into_iter()
-            .map(|(key, limit)| {
-                (
-                    key,
-                    Pool {
-                        limit,
-                        ..Pool::default()
-                    },
-                )
-            })
-            .collect();
-        Self {
-            pools,
-            ..Self::default()
+        let mut admissions = Self::default();
+        for (key, limit) in limits {
+            admissions.pools.entry(key).or_default().limit = limit;
         }
+        admissions
     }
 
-    /// Asks for one permit of each limit.
-    pub fn request(&mut self, ticket: Ticket, limits: Vec<LimitKey>, priority: i16) -> Grant {
-        let place = self.enter(ticket, limits, priority);
-        if self.is_served(place) {
-            self.grant(ticket);
-            Grant::Granted
-        } else {
-            Grant::Queued
-        }
+    /// Asks for what the ticket does not hold already: all of it or nothing.
+    /// Gives the answer, and the others that are served thereby, in order.
+    ///
+    /// Others can be: a descendant passes whoever waits for what its ancestor
+    /// was just granted, and one that was passed once too often goes first. A
+    /// ticket that waits already waits for both, in the place it has.
+    pub fn request(&mut self, request: Request) -> (Grant, Vec<Ticket>) {
+        let ticket = request.ticket;
+        self.enter(request);
+        let mut served = self.serve();
+        served.retain(|other| *other != ticket);
+        (self.answer(ticket), served)
     }
 
-    /// Gives a recorded holder its permits back, also beyond the capacity.
-    pub fn restore(&mut self, ticket: Ticket, limits: Vec<LimitKey>, priority: i16) {
-        self.enter(ticket, limits, priority);
-        self.grant(ticket);
-    }
-
-    /// Gives back what a request holds, or takes it off the queue. Gives those
-    /// that are served thereby, in order.
-    pub fn release(&mut self, ticket: Ticket) -> Vec<Ticket> {
-        let Some(request) = self.requests.remove(&ticket) else {
-            return Vec::new();
-        };
-        self.by_arrival.remove(&request.place.1);
-        for key in &request.limits {
-            if let Some(pool) = self.pools.get_mut(key) {
-                if request.granted {
-                    pool.used -= 1;
-                } else {
-                    pool.waiting.remove(&request.place);
-                }
+    /// Gives a recorded holder its own back, beyond the capacity and whoever
+    /// holds it too. Gives the others that are served thereby: none, as long as nobody waits.
+    pub fn restore(&mut self, request: Request) -> Vec<Ticket> {
+        let ticket = request.ticket;
+        self.with_seat_left(ticket, |this| {
+            let claim = this.claims.entry(ticket).or_default();
+            claim.within = request.within;
+            let lacking = claim.lacking(&request.needs);
+            this.hold(ticket, &lacking);
+            if let Some(claim) = this.claims.get_mut(&ticket)
+                && let Some(mut waiting) = claim.waiting.take()
+            {
+                waiting.needs = claim.lacking(&waiting.needs);
+                claim.waiting = (!waiting.needs.is_empty()).then_some(waiting);
             }
+        });
+        self.forget_idle_claim(ticket);
+        self.serve()
+    }
+
+    /// Gives back those parts of what the ticket holds. Gives those that are served thereby, in order.
+    pub fn give_back(&mut self, ticket: Ticket, needs: &Needs) -> Vec<Ticket> {
+        self.with_seat_left(ticket, |this| this.let_go(ticket, needs));
+        self.forget_idle_claim(ticket);
+        self.serve()
+    }
+
+    /// Takes the ticket off the queue; it keeps what it holds. Gives those that are served thereby, in order.
+    pub fn cancel(&mut self, ticket: Ticket) -> Vec<Ticket> {
+        self.leave_seat(ticket);
+        if let Some(claim) = self.claims.get_mut(&ticket) {
+            claim.waiting = None;
         }
-        self.serve(&request.limits)
+        self.forget_idle_claim(ticket);
+        self.serve()
+    }
+
+    /// Takes the ticket off the queue and gives back all that it holds. Gives
+    /// those that are served thereby, in order.
+    pub fn release(&mut self, ticket: Ticket) -> Vec<Ticket> {
+        self.leave_seat(ticket);
+        if let Some(claim) = self.claims.get_mut(&ticket) {
+            claim.waiting = None;
+            let all = self.held(ticket);
+            self.let_go(ticket, &all);
+            self.claims.remove(&ticket);
+        }
+        self.serve()
+    }
+
+    /// Gives parts back and asks again, behind all who wait with the same
+    /// priority, in one step. Gives the answer, and the others that are served, in order.
+    pub fn exchange(&mut self, ticket: Ticket, give: &Needs, request: Request) -> (Grant, Vec<Ticket>) {
+        self.with_seat_left(ticket, |this| this.let_go(ticket, give));
+        self.request(Request { ticket, ..request })
     }
 
     /// Changes a capacity. Raising serves exactly the difference; lowering takes nothing back.
     pub fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) -> Vec<Ticket> {
         self.pools.entry(key.clone()).or_default().limit = limit;
-        self.serve(&[key])
+        self.stir(&key);
+        self.serve()
     }
 
-    /// Tells whether a limit of this name was ever set.
+    /// Changes the priority with which the ticket waits; it keeps its arrival.
+    pub fn set_priority(&mut self, ticket: Ticket, priority: i16) -> Vec<Ticket> {
+        self.with_seat_left(ticket, |this| {
+            if let Some(waiting) = this.waiting_mut(ticket) {
+                waiting.priority = priority;
+                waiting.seat = Seat::new(ticket, priority, waiting.seat.arrival, waiting.passed);
+            }
+        });
+        self.serve()
+    }
+
+    /// Tells whether a limit of this name was ever set or asked for.
     #[must_use]
     pub fn knows(&self, key: &LimitKey) -> bool {
         self.pools.contains_key(key)
@@ -139,81 +273,66 @@ impl Permits {
             .map(|(key, pool)| LimitUse {
                 key: key.clone(),
                 limit: pool.limit,
-                used: pool.used,
+                used: pool.used(),
                 waiting: pool.waiting.len(),
             })
             .collect()
     }
 
-    fn enter(&mut self, ticket: Ticket, mut limits: Vec<LimitKey>, priority: i16) -> (Reverse<i16>, u64) {
-        // A procedure that names its kind's own limit needs one permit of it, not two.
-        limits.sort_unstable();
-        limits.dedup();
-        self.arrivals += 1;
-        let place = (Reverse(priority), self.arrivals);
-        for key in &limits {
-            self.pools.entry(key.clone()).or_default().waiting.insert(place);
-        }
-        self.by_arrival.insert(place.1, ticket);
-        self.requests.insert(
-            ticket,
-            Request {
-                limits,
-                place,
-                granted: false,
-            },
-        );
-        place
-    }
-
-    /// Tells whether every limit of the request has room and nobody before it.
-    fn is_served(&self, place: (Reverse<i16>, u64)) -> bool {
-        let Some(request) = self
-            .by_arrival
-            .get(&place.1)
-            .and_then(|ticket| self.requests.get(ticket))
-        else {
-            return false;
-        };
-        request.limits.iter().all(|key| {
-            self.pools
-                .get(key)
-                .is_some_and(|pool| pool.has_room() && pool.waiting.first() == Some(&place))
+    /// Gives one limit as it stands.
+    #[must_use]
+    pub fn usage_of(&self, key: &LimitKey) -> Option<LimitUse> {
+        let pool = self.pools.get(key)?;
+        Some(LimitUse {
+            key: key.clone(),
+            limit: pool.limit,
+            used: pool.used(),
+            waiting: pool.waiting.len(),
         })
     }
 
-    fn grant(&mut self, ticket: Ticket) {
-        let Some(request) = self.requests.get_mut(&ticket) else {
-            return;
-        };
-        request.granted = true;
-        for key in &request.limits {
-            if let Some(pool) = self.pools.get_mut(key) {
-                pool.waiting.remove(&request.place);
-                pool.used += 1;
-            }
+    /// Gives the limits of which a ticket holds, or waits for, a permit each.
+    #[must_use]
+    pub fn limits_of(&self, ticket: Ticket) -> Vec<LimitKey> {
+        let mut limits = self.held(ticket).limits;
+        if let Some(waiting) = self.waiting_of(ticket) {
+            limits.extend(waiting.needs.limits.iter().cloned());
         }
+        limits
     }
 
-    /// Serves the heads of these limits, and of those that they free, until none can be.
-    fn serve(&mut self, limits: &[LimitKey]) -> Vec<Ticket> {
-        let mut served = Vec::new();
-        let mut look: Vec<LimitKey> = limits.to_vec();
-        while let Some(key) = look.pop() {
-            let head = self.pools.get(&key).and_then(|pool| pool.waiting.first().copied());
-            let Some(place) = head.filter(|place| self.is_served(*place)) else {
-                continue;
-            };
-            let Some(ticket) = self.by_arrival.get(&place.1).copied() else {
-                continue;
-            };
-            self.grant(ticket);
-            served.push(ticket);
-            if let Some(request) = self.requests.get(&ticket) {
-                look.extend(request.limits.iter().cloned());
-            }
-        }
-        served
+    /// Gives all who wait, in the order of service.
+    pub fn waiting(&self) -> impl Iterator<Item = Ticket> {
+        self.queue.iter().map(|seat| seat.ticket)
+    }
+
+    /// Tells whether the ticket waits.
+    #[must_use]
+    pub fn is_waiting(&self, ticket: Ticket) -> bool {
+        self.waiting_of(ticket).is_some()
+    }
+
+    /// Tells how often the waiting ticket was passed; at most [`PATIENCE`] times.
+    #[must_use]
+    pub fn passed(&self, ticket: Ticket) -> u32 {
+        self.waiting_of(ticket).map_or(0, |waiting| waiting.passed)
+    }
+
+    /// Tells whether the ticket holds all of this, each lock in just that mode.
+    #[must_use]
+    pub fn holds_all(&self, ticket: Ticket, needs: &Needs) -> bool {
+        self.claims
+            .get(&ticket)
+            .map_or(needs.is_empty(), |claim| claim.lacking(needs).is_empty())
+    }
+
+    /// Gives all that the ticket holds.
+    #[must_use]
+    pub fn held(&self, ticket: Ticket) -> Needs {
+        self.claims.get(&ticket).map_or_else(Needs::default, |claim| Needs {
+            limits: claim.limits.iter().cloned().collect(),
+            locks: claim.locks.iter().cloned().collect(),
+        })
     }
 }
 

@@ -3,22 +3,28 @@
 //! Each group of events has a file of its own; all of them write into one
 //! [`Draft`], which is the kernel with the changes of this decision laid over it.
 
+mod audit;
+mod bypass;
 mod draft;
 mod end;
+mod hold;
 mod operate;
+mod pause;
 mod recover;
+mod retention;
 mod rollback;
 mod signal;
 mod spawn;
 mod stage;
 mod submit;
+mod undo;
 mod wake;
 
 use crate::decision::Decision;
 use crate::event::Event;
-use crate::id::Timestamp;
+use crate::id::{ProcedureId, Seq, Timestamp};
 use crate::kernel::Kernel;
-use draft::Draft;
+pub(crate) use draft::Draft;
 
 impl Kernel {
     /// Decides what an event leads to, at this time.
@@ -44,17 +50,55 @@ impl Kernel {
                 payload,
                 key,
             } => draft.signalled(ticket, id, name, payload, key),
-            Event::AbortRequested(ticket, id, operator) => draft.abort_requested(ticket, id, operator),
-            Event::LimitSet(ticket, key, value) => draft.limit_set(ticket, key, value),
+            Event::Broadcast {
+                ticket,
+                name,
+                payload,
+                key,
+            } => draft.broadcast(ticket, name, payload, key),
+            Event::Requested(ticket, verb, by) => draft.requested(ticket, *verb, &by),
             Event::Acknowledged(ticket, row) => draft.acknowledged(ticket, *row),
-            Event::UndoRetryRequested(ticket, id, operator) => draft.undo_retry_requested(ticket, id, operator),
-            Event::UndoSkipRequested(ticket, id, operator) => draft.undo_skip_requested(ticket, id, operator),
-            Event::ResumeRequested(ticket, id, operator) => draft.resume_requested(ticket, id, operator),
             Event::EvictionDue(doomed) => draft.eviction_due(doomed),
+            Event::CleanedUp(id) => draft.cleaned_up(id),
+            Event::AuditDue { granted, unknown } => draft.audit_due(granted, unknown),
             Event::DrainBegan => draft.drain_began(),
             Event::DrainEnded(ticket) => draft.drain_ended(ticket),
             Event::Recovered => draft.recovered(),
         }
         draft.finish()
+    }
+
+    /// Tells whether a stage that is out would be followed by the next, as things stand.
+    #[must_use]
+    pub fn goes_on(&self, id: ProcedureId, run: Seq) -> bool {
+        let draft = Draft::new(self, Timestamp::default());
+        !self.draining
+            && self.row(id).is_some_and(|row| {
+                row.going.is_some_and(|going| going.run == run) && !draft.is_stopping(row) && !draft.is_paused(row)
+            })
+    }
+
+    /// Gives the others in the failing part of a member's family that hold locks: of
+    /// such a part one undo runs at a time and nothing else, so an undo enters what they hold.
+    #[must_use]
+    pub fn rolled_back_with(&self, id: ProcedureId) -> Vec<ProcedureId> {
+        let draft = Draft::new(self, Timestamp::default());
+        let stopping = self.row(id).is_some_and(|row| draft.is_stopping(row));
+        let scope = draft.scope_of(id).filter(|_| stopping);
+        let Some((family, scope)) = self.families.get(&id.family).zip(scope) else {
+            return Vec::new();
+        };
+        let holders = family.members.iter().filter(|row| !row.locked.is_empty());
+        holders
+            .map(|row| row.id)
+            .filter(|other| *other != id && family.is_within(scope.member, other.member))
+            .collect()
+    }
+
+    /// Tells whether a failure at or above a procedure stops it: it runs no more.
+    #[must_use]
+    pub fn is_stopped(&self, id: ProcedureId) -> bool {
+        let draft = Draft::new(self, Timestamp::default());
+        self.row(id).is_some_and(|row| draft.is_stopping(row))
     }
 }

@@ -1,9 +1,11 @@
 //! What is to be done once the records that cause it are on disk.
 
-use crate::event::Operator;
-use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, Seq, Ticket};
+use crate::audit::{AuditEntry, Changed};
+use crate::cause::{Cause, NotUndone};
+use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp};
 use crate::lifecycle::ProcedureState;
-use crate::record::{Cause, NotUndone, Round};
+use crate::needs::Needs;
+use crate::row::{Mark, Round};
 use crate::wait::Wake;
 
 /// One stage to be run.
@@ -25,6 +27,8 @@ pub struct Advance {
     pub run: Seq,
     /// What set it going.
     pub wake: Option<Wake>,
+    /// Its own time is up, and its code is to be told.
+    pub out_of_time: bool,
     /// Its value, if this decision had it at hand; else it is in the store.
     pub payload: Option<Blob>,
 }
@@ -65,6 +69,10 @@ pub struct Ended {
     pub not_undone: Vec<NotUndone>,
     /// Its output, if it succeeded in this decision.
     pub output: Option<Blob>,
+    /// What an operator did to its end.
+    pub mark: Option<Mark>,
+    /// When it was born.
+    pub submitted: Timestamp,
 }
 
 /// What an abort meets.
@@ -78,6 +86,19 @@ pub enum AbortAnswer {
     TooLate(String),
 }
 
+/// What a request of an operator did; with a dry run, what it would do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Operated {
+    /// Number of its entry in the audit; none for a dry run, and where nothing changed.
+    pub number: Option<u64>,
+    /// What changed, as far as it is named.
+    pub changes: Vec<Changed>,
+    /// How many procedures changed in all.
+    pub changed: u32,
+    /// What an abort met.
+    pub abort: Option<AbortAnswer>,
+}
+
 /// An answer to who asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
@@ -85,8 +106,10 @@ pub enum Answer {
     Submitted(Vec<ProcedureId>),
     /// The signal's number.
     Signalled(u32),
-    /// What the abort met.
-    Aborted(AbortAnswer),
+    /// How many a broadcast woke.
+    Broadcast(u32),
+    /// What a request did, or would do.
+    Operated(Box<Operated>),
     /// It is done.
     Done,
     /// It is not done.
@@ -108,6 +131,8 @@ pub enum Refusal {
     Draining,
     /// The procedure is not live.
     NotLive(ProcedureId),
+    /// The row is of another revision than the one expected: expected, found.
+    Revised(Seq, Seq),
     /// It is not in a state in which this makes sense; the sentence says why.
     NotNow(String),
 }
@@ -129,12 +154,26 @@ pub enum Effect {
     Stop(ProcedureId),
     /// Look at the earliest deadline again.
     ArmTimer,
-    /// Tell the limiter that this procedure needs its permits no more, or waits no more.
+    /// Tell the limiter that this procedure needs nothing more of it.
     Release(ProcedureId),
+    /// Tell the limiter that this procedure gives these back, and goes on.
+    GiveBack(ProcedureId, Needs),
+    /// Ask the limiter for all that this procedure lacks for its next stage, or undo.
+    Ask(ProcedureId),
+    /// Tell the limiter that this procedure waits no more, and keeps what it holds.
+    Cancel(ProcedureId),
+    /// From now on this ticket of the limiter stands for this procedure.
+    Bound(Ticket, ProcedureId),
     /// Tell the limiter that a capacity has changed.
     SetLimit(LimitKey, Option<u32>),
+    /// Tell the limiter that a place in its queues has changed.
+    SetPriority(ProcedureId, i16),
     /// Tell those who wait for the outcome.
     Ended(Box<Ended>),
+    /// Have the code of one that has ended clean up.
+    CleanUp(ProcedureId, Kind, u16),
+    /// A quarantined family is in the archive.
+    Discharged(u64),
     /// An operator acted; for the log.
-    Operated(ProcedureId, Operator),
+    Operated(Box<AuditEntry>),
 }

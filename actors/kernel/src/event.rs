@@ -1,9 +1,17 @@
 //! What happened, as it enters the kernel.
 
+use std::fmt;
 use std::time::Duration;
 
+use crate::audit::By;
+use crate::history::HistoryEntry;
 use crate::id::{Blob, Epoch, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp};
-use crate::record::{Doomed, HistoryEntry, JoinPolicy, KeyEntry, OnFailure, Row, UserWrite};
+use crate::needs::Lacking;
+use crate::record::{Doomed, KeyEntry, UserWrite};
+use crate::row::{Ahead, ChildPermits, Hold, JoinPolicy, OnFailure, OnTimeout, Row};
+use crate::wait::Pause;
+
+mod make;
 
 /// A procedure to be born: all the kernel needs to know of user code.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,21 +28,54 @@ pub struct Birth {
     pub priority: i16,
     /// A limit besides its kind's own.
     pub limit: Option<LimitKey>,
+    /// How long it holds its permits.
+    pub hold: Hold,
+    /// As a child: whose permits it runs on.
+    pub permits: ChildPermits,
+    /// It holds its locks for life, not for the stage alone.
+    pub locks_for_life: bool,
+    /// What its code says of its first stage.
+    pub ahead: Ahead,
     /// The whole time it may take.
     pub timeout: Option<Duration>,
+    /// What happens when that is up.
+    pub on_timeout: OnTimeout,
+    /// Where its admission stands.
+    pub admission: Admission,
     /// What becomes of it, once succeeded, when the family rolls back.
     pub on_failure: OnFailure,
     /// It is a family of its own, though a stage gives birth to it.
     pub detached: bool,
 }
 
-/// Where the admission of a root stands when it is born.
+/// Where an admission stands when a decision is made on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Admission {
     /// Limits of which it needs one permit each.
     pub limits: Vec<LimitKey>,
-    /// It has them all.
-    pub granted: bool,
+    /// The request that the limiter has; it was asked before the decision.
+    pub asked: Option<Ticket>,
+    /// What it lacks; it was granted all if it was asked and lacks nothing.
+    pub lacking: Option<Lacking>,
+}
+
+impl Admission {
+    /// Tells whether the limiter has granted it.
+    #[must_use]
+    pub const fn is_granted(&self) -> bool {
+        self.asked.is_some() && self.lacking.is_none()
+    }
+}
+
+/// An idempotency key as it is submitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyAsked {
+    /// The key.
+    pub key: Key,
+    /// Digest of kind and payload.
+    pub digest: u128,
+    /// How long it is to be kept, if longer than the result.
+    pub keep: Option<Duration>,
 }
 
 /// A submission with its idempotency key and its admission.
@@ -42,12 +83,10 @@ pub struct Admission {
 pub struct Submission {
     /// What is born.
     pub birth: Birth,
-    /// The key, and the digest of kind and payload that it stands for.
-    pub key: Option<(Key, u128)>,
+    /// The key.
+    pub key: Option<KeyAsked>,
     /// What the store knows of that key.
     pub known: Option<KeyEntry>,
-    /// Permits asked for.
-    pub admission: Admission,
 }
 
 /// What a stage said.
@@ -61,8 +100,6 @@ pub enum StageOutcome {
     Spawn {
         /// The children in order.
         births: Vec<Birth>,
-        /// Admission of those that are detached, in order.
-        admissions: Vec<Admission>,
         /// When the parent goes on.
         join: JoinPolicy,
         /// How many run at once; 0 is no limit.
@@ -103,10 +140,19 @@ pub struct StageEnded {
     pub outcome: StageOutcome,
     /// The value, if the stage changed it.
     pub payload: Option<Blob>,
+    /// The value as it was made of one of an older version, if no commit holds it yet:
+    /// it is stored whatever the stage said, unless the stage left a newer one.
+    pub upgraded: Option<Blob>,
     /// Writes of user data.
     pub writes: Vec<UserWrite>,
-    /// Families submitted through the context, with their admission.
-    pub submitted: Vec<(Birth, Admission)>,
+    /// Families submitted through the context.
+    pub submitted: Vec<Birth>,
+    /// Children collected one by one.
+    pub children: Vec<Birth>,
+    /// What its code says of the stage that runs next.
+    pub ahead: Ahead,
+    /// The limiter's word on the next stage, if it was asked before this report was decided on.
+    pub admission: Option<Admission>,
 }
 
 /// The report of one undo.
@@ -124,6 +170,8 @@ pub struct UndoEnded {
     pub outcome: Result<(), String>,
     /// The value, if the undo changed it.
     pub payload: Option<Blob>,
+    /// The value as it was made of one of an older version; as with a stage.
+    pub upgraded: Option<Blob>,
     /// Writes of user data.
     pub writes: Vec<UserWrite>,
 }
@@ -139,13 +187,117 @@ pub enum JoinRuling {
     Unmeetable(String),
 }
 
-/// Who asked for something, and why.
+/// How far a bypass reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Reach {
+    /// The procedure alone; refused if it has live children.
+    #[default]
+    Alone,
+    /// All below it, too.
+    Descendants,
+    /// All above it, too; refused if one of them has other live children.
+    Ancestors,
+    /// The whole family.
+    Family,
+}
+
+/// As what a bypassed procedure ends.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BypassAs {
+    /// `Success` without output (HBase).
+    #[default]
+    Success,
+    /// `Success` with this output.
+    Output(Blob),
+    /// `Failed`, with the reason given.
+    Failed,
+}
+
+/// What an operator asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Operator {
-    /// Name of the person or program.
-    pub who: String,
-    /// The reason given.
-    pub why: String,
+pub enum Verb {
+    /// Stop between stages and roll back.
+    Abort(ProcedureId),
+    /// Let nothing more of it run.
+    Pause(Pause),
+    /// Let it go on: what was paused, poison, or going in circles.
+    Resume(Pause),
+    /// End a backoff now.
+    RetryNow(ProcedureId),
+    /// End it without its code.
+    Bypass(ProcedureId, Reach, BypassAs),
+    /// Try a failed undo again.
+    RetryUndo(ProcedureId),
+    /// Count a failed undo as done.
+    SkipUndo(ProcedureId),
+    /// Replace the output of one that succeeded; its row, if it is not in memory.
+    OverrideResult(ProcedureId, Blob, Option<Box<Row>>),
+    /// Change its place in the queues.
+    SetPriority(ProcedureId, i16),
+    /// Change a capacity; none is unlimited.
+    SetLimit(LimitKey, Option<u32>),
+    /// Put a quarantined family into the archive, as these bytes, and free what it holds.
+    Discharge(u64, Blob, Box<Doomed>),
+}
+
+impl Verb {
+    /// Gives the one procedure that it concerns, if it is one.
+    #[must_use]
+    pub const fn target(&self) -> Option<ProcedureId> {
+        match self {
+            Self::Abort(id)
+            | Self::Pause(Pause::One(id))
+            | Self::Resume(Pause::One(id))
+            | Self::RetryNow(id)
+            | Self::Bypass(id, ..)
+            | Self::RetryUndo(id)
+            | Self::SkipUndo(id)
+            | Self::OverrideResult(id, ..)
+            | Self::SetPriority(id, _) => Some(*id),
+            Self::Discharge(family, ..) => Some(ProcedureId::root(*family)),
+            Self::Pause(_) | Self::Resume(_) | Self::SetLimit(..) => None,
+        }
+    }
+}
+
+impl fmt::Display for Verb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Abort(id) => write!(f, "abort {id}"),
+            Self::Pause(what) => write!(f, "pause {what}"),
+            Self::Resume(what) => write!(f, "resume {what}"),
+            Self::RetryNow(id) => write!(f, "retry {id} now"),
+            Self::Bypass(id, reach, outcome) => write!(f, "bypass {id}{} as {}", reach.words(), outcome.words()),
+            Self::RetryUndo(id) => write!(f, "retry the undo of {id}"),
+            Self::SkipUndo(id) => write!(f, "skip the undo of {id}"),
+            Self::OverrideResult(id, output, _) => write!(f, "override the result of {id} by {} bytes", output.len()),
+            Self::SetPriority(id, priority) => write!(f, "set the priority of {id} to {priority}"),
+            Self::SetLimit(key, Some(limit)) => write!(f, "set the limit {key} to {limit}"),
+            Self::SetLimit(key, None) => write!(f, "lift the limit {key}"),
+            Self::Discharge(family, ..) => write!(f, "discharge the family {family}"),
+        }
+    }
+}
+
+impl Reach {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Alone => "",
+            Self::Descendants => " and all below it",
+            Self::Ancestors => " and all above it",
+            Self::Family => " and its whole family",
+        }
+    }
+}
+
+impl BypassAs {
+    const fn words(&self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Output(_) => "success with an output",
+            Self::Failed => "failed",
+        }
+    }
 }
 
 /// What happened.
@@ -187,20 +339,32 @@ pub enum Event {
         /// The sender's key.
         key: Option<Key>,
     },
-    /// Somebody aborts.
-    AbortRequested(Ticket, ProcedureId, Operator),
-    /// Somebody sets a limit; none is unlimited.
-    LimitSet(Ticket, LimitKey, Option<u32>),
+    /// Somebody sends an event to all who wait for it now.
+    Broadcast {
+        /// Who asks.
+        ticket: Ticket,
+        /// Name of the event.
+        name: EventName,
+        /// What is sent.
+        payload: Blob,
+        /// The sender's key.
+        key: Option<Key>,
+    },
+    /// An operator asks for something.
+    Requested(Ticket, Box<Verb>, Box<By>),
     /// Somebody has taken note of the result of a finished root; its row as it stands on disk.
     Acknowledged(Ticket, Box<Row>),
-    /// An operator tries a failed undo again.
-    UndoRetryRequested(Ticket, ProcedureId, Operator),
-    /// An operator skips a failed undo.
-    UndoSkipRequested(Ticket, ProcedureId, Operator),
-    /// An operator resumes what was paused as poison.
-    ResumeRequested(Ticket, ProcedureId, Operator),
     /// These finished families are due.
     EvictionDue(Vec<Doomed>),
+    /// The code of one that has ended has cleaned up after it.
+    CleanedUp(ProcedureId),
+    /// Look for wakes that were lost. The limiter says who holds all that it waits for, and whom it does not know.
+    AuditDue {
+        /// They hold all, and were not told.
+        granted: Vec<ProcedureId>,
+        /// They wait, and are in no queue.
+        unknown: Vec<ProcedureId>,
+    },
     /// No more stages are to be set going.
     DrainBegan,
     /// Whatever still runs is left for the next start.

@@ -5,7 +5,8 @@ use crate::family::{Family, Scope, deadlines};
 use crate::id::{ProcedureId, Seq};
 use crate::kernel::Kernel;
 use crate::latch::{Latch, Standing};
-use crate::record::{Record, Row};
+use crate::record::Record;
+use crate::row::Row;
 use crate::wait::{SignalEntry, WaitReason};
 
 impl Kernel {
@@ -33,10 +34,32 @@ impl Kernel {
             }
             Record::FamilyEnded(family, _) => self.family_ended(*family),
             Record::Evicted(doomed) => {
-                if let Some(key) = &doomed.key {
+                if let (Some(key), None) = (&doomed.key, doomed.key_until) {
                     self.keys.remove(key);
                 }
             }
+            Record::KeyExpired(key, ..) => {
+                self.keys.remove(key);
+            }
+            Record::Audit(entry) => {
+                self.next_audit = self.next_audit.max(entry.number + 1);
+                self.audits.push_back(entry.number);
+                if let Some(key) = &entry.key {
+                    self.requests.insert(key.clone(), (**entry).clone());
+                }
+            }
+            Record::AuditDropped(number) => {
+                self.audits.retain(|kept| kept != number);
+                self.requests.retain(|_, entry| entry.number != *number);
+            }
+            Record::Pause(what, paused) => {
+                if *paused {
+                    self.pauses.insert(what.clone());
+                } else {
+                    self.pauses.remove(what);
+                }
+            }
+            Record::WakeFound(_) => self.found += 1,
             Record::Limit(key, value) => {
                 self.limits.insert(key.clone(), *value);
             }
@@ -77,6 +100,7 @@ impl Kernel {
             | Record::Output(..)
             | Record::HistoryDropped(..)
             | Record::DueChanged(..)
+            | Record::Archived(..)
             | Record::Started(..)
             | Record::Stopped(_)
             | Record::User(_) => {}
@@ -175,8 +199,8 @@ impl Family {
     fn put(&mut self, row: &Row) {
         let old = self.row(row.id.member);
         let old_standing = old.map(Standing::of);
-        let old_live = old.is_some_and(|old| !old.is_ended());
-        match (old_live, row.is_ended()) {
+        let old_live = old.is_some_and(|old| !old.is_over());
+        match (old_live, row.is_over()) {
             (true, true) => self.live -= 1,
             (false, false) => self.live += 1,
             (true, false) | (false, true) => {}

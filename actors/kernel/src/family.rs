@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::cause::NotUndone;
+use crate::history::HistoryEntry;
 use crate::id::{ProcedureId, Timestamp};
 use crate::latch::Latch;
 use crate::lifecycle::ProcedureState;
-use crate::record::{HistoryEntry, NotUndone, Round, Row};
+use crate::row::{Round, Row};
 use crate::wait::SignalEntry;
 
 /// Rollback of one scope, as far as it is in memory.
@@ -64,12 +66,19 @@ impl Family {
     }
 
     /// Gives the outermost failing member at or above this one: the scope that it rolls back with.
+    /// One beyond its point of no return shields what lies below: that rolls back by itself.
     #[must_use]
     pub fn scope_of(&self, member: u32) -> Option<ProcedureId> {
-        self.ancestry(member)
-            .filter(|row| row.is_failing())
-            .last()
-            .map(|row| row.id)
+        let mut scope = None;
+        for row in self.ancestry(member) {
+            if row.is_failing() {
+                scope = Some(row.id);
+            }
+            if row.is_past_return() {
+                break;
+            }
+        }
+        scope
     }
 
     /// Tells whether `member` is `scope` or below it.
@@ -101,7 +110,7 @@ pub(crate) fn deadlines(row: &Row) -> [Option<Timestamp>; 2] {
     if row.is_ended() {
         return [None, None];
     }
-    let own = if row.state == ProcedureState::Failed {
+    let own = if row.state == ProcedureState::Failed || row.out_of_time {
         None
     } else {
         row.deadline

@@ -1,6 +1,8 @@
 //! The names of things: procedures, kinds, commits, epochs and instants.
 //! Each is a newtype of its own, so that none can be passed for another.
 
+mod instant;
+
 use std::fmt;
 use std::num::ParseIntError;
 use std::str::FromStr;

@@ -4,7 +4,7 @@ use crate::family::Family;
 use crate::kernel::Kernel;
 use crate::latch::{Latch, Standing};
 use crate::lifecycle::ProcedureState;
-use crate::record::Row;
+use crate::row::Row;
 use crate::wait::WaitReason;
 
 impl Kernel {
@@ -34,7 +34,7 @@ impl Family {
             self.validate_row(number, row)
                 .map_err(|why| format!("member {number}: {why}"))?;
         }
-        let live = self.members.iter().filter(|row| !row.is_ended()).count();
+        let live = self.members.iter().filter(|row| !row.is_over()).count();
         if live != self.live as usize {
             return Err(format!("{live} members are live, and {} are counted", self.live));
         }
@@ -75,7 +75,10 @@ impl Family {
             row.state,
             ProcedureState::Success | ProcedureState::RolledBack | ProcedureState::Failed
         );
-        if row.is_ended() && (!ended_state || row.holds || row.going.is_some() || row.wait.is_some()) {
+        // A child that is compensated takes its locks again.
+        let compensated = row.parent.is_some() && self.scope_of(number).is_some();
+        let holds = row.holds || (!row.locked.is_empty() && !compensated);
+        if row.is_ended() && (!ended_state || holds || row.going.is_some() || row.wait.is_some()) {
             return broken("it has ended, and still holds or waits for something");
         }
         let stopping = self.scope_of(number).is_some();

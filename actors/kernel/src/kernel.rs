@@ -1,26 +1,97 @@
 //! The state that `decide` reads and `evolve` writes: every live family, the
 //! timers, the keys, and the rules of the engine that it runs in.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use crate::audit::AuditEntry;
 use crate::decision::{Commit, Decision};
 use crate::family::Family;
 use crate::id::{Epoch, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
-use crate::record::{KeyEntry, Record, Row};
+use crate::record::{KeyEntry, Record};
 use crate::retry::RetryPolicy;
+use crate::row::Row;
+use crate::wait::Pause;
+
+/// How much history a kind leaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HistoryDetail {
+    /// Every stage, undo and the last failed attempts.
+    #[default]
+    Full,
+    /// Only what stands on the rollback stack.
+    Stack,
+}
 
 /// What the engine's code says about a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindRules {
     /// Schema that the code writes.
     pub version: u16,
+    /// Oldest schema that the code still reads.
+    pub oldest: u16,
     /// False for a kind whose stages cannot be undone.
     pub rollback: bool,
     /// Attempts of a stage.
     pub retry: RetryPolicy,
     /// Attempts of an undo.
     pub retry_undo: RetryPolicy,
+    /// How often one stage may run in a row; none is without bound.
+    pub same_stage: Option<u32>,
+    /// Its code cleans up after the end.
+    pub cleanup: bool,
+    /// How much history it leaves.
+    pub history: HistoryDetail,
+    /// How long its results are kept after the end, if not as long as the engine's.
+    pub keep_after_end: Option<Duration>,
+    /// The same after they were acknowledged.
+    pub keep_after_acknowledgement: Option<Duration>,
+}
+
+impl KindRules {
+    /// Makes the rules of a kind that says nothing of itself.
+    #[must_use]
+    pub fn new(version: u16) -> Self {
+        Self {
+            version,
+            oldest: version,
+            rollback: true,
+            retry: RetryPolicy::default(),
+            retry_undo: RetryPolicy::default(),
+            same_stage: None,
+            cleanup: false,
+            history: HistoryDetail::Full,
+            keep_after_end: None,
+            keep_after_acknowledgement: None,
+        }
+    }
+}
+
+impl KindRules {
+    /// Checks whether the code reads values of this version of the kind.
+    ///
+    /// # Errors
+    ///
+    /// Why it does not.
+    pub fn check_version(&self, kind: &Kind, version: u16) -> Result<(), String> {
+        if version > self.version {
+            return Err(format!(
+                "version {version} of \"{kind}\" is newer than the code, which reads up to {}",
+                self.version
+            ));
+        }
+        if version < self.oldest {
+            let reads = if self.oldest == self.version {
+                format!("{} alone", self.version)
+            } else {
+                format!("{} to {}", self.oldest, self.version)
+            };
+            return Err(format!(
+                "version {version} of \"{kind}\" is no longer read: the code reads {reads}"
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// Bounds that keep one caller from exhausting the engine.
@@ -74,6 +145,8 @@ pub struct Rules {
     pub keep_after_end: Duration,
     /// How long a result is kept after it was acknowledged; HBase keeps it 5 minutes.
     pub keep_after_acknowledgement: Duration,
+    /// What the jitter of backoffs is drawn from.
+    pub seed: u64,
 }
 
 /// Everything that a decision may depend on.
@@ -92,6 +165,11 @@ pub struct Kernel {
     pub(crate) draining: bool,
     pub(crate) going: usize,
     pub(crate) late: u64,
+    pub(crate) found: u64,
+    pub(crate) pauses: BTreeSet<Pause>,
+    pub(crate) audits: VecDeque<u64>,
+    pub(crate) next_audit: u64,
+    pub(crate) requests: BTreeMap<Key, AuditEntry>,
     pub(crate) suspects: BTreeSet<ProcedureId>,
     pub(crate) alone: Option<ProcedureId>,
 }
@@ -204,6 +282,29 @@ impl Kernel {
     #[must_use]
     pub const fn late(&self) -> u64 {
         self.late
+    }
+
+    /// Gives how many lost wakes were found and made up for.
+    #[must_use]
+    pub const fn found(&self) -> u64 {
+        self.found
+    }
+
+    /// Gives the kinds that are paused, or everything.
+    #[must_use]
+    pub const fn pauses(&self) -> &BTreeSet<Pause> {
+        &self.pauses
+    }
+
+    /// Sets what the jitter of backoffs is drawn from.
+    pub fn set_seed(&mut self, seed: u64) {
+        self.rules.seed = seed;
+    }
+
+    /// Gives the number of the oldest entry of the audit that is kept, and the number of the next.
+    #[must_use]
+    pub fn audited(&self) -> (u64, u64) {
+        (self.audits.front().copied().unwrap_or(self.next_audit), self.next_audit)
     }
 
     /// Tells whether the engine is draining.

@@ -1,7 +1,7 @@
 //! How many children a parent still waits for: recounted from their rows, never stored.
 
 use crate::lifecycle::ProcedureState;
-use crate::record::{JoinPolicy, Round, Row};
+use crate::row::{JoinPolicy, Round, Row};
 use crate::wait::WaitReason;
 
 /// Where one child stands, as its latch counts it.

@@ -16,33 +16,50 @@
 //! argument, maps are ordered, and the same events give the same state.
 
 mod admission;
+mod audit;
+mod cause;
 mod decide;
 mod decision;
 mod effect;
 mod event;
 mod evolve;
+mod explain;
 mod family;
+mod history;
 mod id;
 mod invariant;
 mod kernel;
 mod latch;
 mod lifecycle;
+mod lock;
+mod needs;
+mod outstanding;
 mod record;
 mod retry;
+mod row;
 mod wait;
+mod waits;
 
-pub use admission::{Grant, LimitUse, Permits};
+pub use admission::{Admissions, Blocker, Grant, LimitUse, LockUse, PATIENCE, Request};
+pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, By, Changed, Stand};
+pub use cause::{Cause, CauseKind, NotUndone};
 pub use decision::{Commit, Decision, Receipt};
-pub use effect::{AbortAnswer, Advance, Answer, Effect, Ended, Refusal, Undo};
-pub use event::{Admission, Birth, Event, JoinRuling, Operator, StageEnded, StageOutcome, Submission, UndoEnded};
+pub use effect::{AbortAnswer, Advance, Answer, Effect, Ended, Operated, Refusal, Undo};
+pub use event::{
+    Admission, Birth, BypassAs, Event, JoinRuling, KeyAsked, Reach, StageEnded, StageOutcome, Submission, UndoEnded,
+    Verb,
+};
+pub use explain::Until;
 pub use family::{Family, Scope};
+pub use history::{Ending, HistoryEntry, settle_standing};
 pub use id::{Blob, Epoch, EventName, Key, Kind, LimitKey, ParseProcedureIdError, ProcedureId, Seq, Ticket, Timestamp};
-pub use kernel::{Bounds, Kernel, KindRules, Rules};
+pub use kernel::{Bounds, HistoryDetail, Kernel, KindRules, Rules};
 pub use latch::{Join, Latch, Standing};
 pub use lifecycle::ProcedureState;
-pub use record::{
-    Cause, CauseKind, Doomed, Ending, Going, HistoryEntry, JoinPolicy, KeyEntry, NotUndone, OnFailure, Record, Round,
-    Row, UserWrite,
-};
+pub use lock::{LockMode, LockNeed, LockPath};
+pub use needs::{Lacking, Needs};
+pub use record::{Doomed, KeyEntry, Record, UserWrite};
 pub use retry::RetryPolicy;
-pub use wait::{SignalEntry, WaitReason, Wake};
+pub use row::{Ahead, ChildPermits, Going, Hold, JoinPolicy, Mark, OnFailure, OnTimeout, Round, Row};
+pub use wait::{Pause, SignalEntry, WaitReason, Wake};
+pub use waits::{Deadlock, Link, Need, Node, WaitGraph, WaitingFor};

@@ -5,7 +5,8 @@
 //!       │             │               │                      │ compensated
 //!       └─────────────┴───── Failed ──┴──▶ RolledBack ◀──────┘
 //! ```
-//! `Failed` has its rollback before it; it is an end only for a kind without rollback.
+//! `Failed` has its rollback before it; it is an end only for a kind without
+//! rollback. An operator's bypass leads from any state to an end.
 
 use std::fmt;
 
@@ -56,11 +57,17 @@ impl ProcedureState {
     pub const fn may_become(self, next: Self) -> bool {
         use ProcedureState as S;
         match self {
-            S::Initializing => matches!(next, S::Initializing | S::Runnable | S::Failed | S::RolledBack),
+            S::Initializing => matches!(
+                next,
+                S::Initializing | S::Runnable | S::Failed | S::RolledBack | S::Success
+            ),
             S::Runnable => !matches!(next, S::Initializing),
-            S::Waiting => matches!(next, S::Waiting | S::Runnable | S::Failed | S::RolledBack),
-            S::WaitingTimeout => matches!(next, S::WaitingTimeout | S::Runnable | S::Failed | S::RolledBack),
-            S::Failed => matches!(next, S::Failed | S::RolledBack),
+            S::Waiting => matches!(next, S::Waiting | S::Runnable | S::Failed | S::RolledBack | S::Success),
+            S::WaitingTimeout => matches!(
+                next,
+                S::WaitingTimeout | S::Runnable | S::Failed | S::RolledBack | S::Success
+            ),
+            S::Failed => matches!(next, S::Failed | S::RolledBack | S::Success),
             S::Success => matches!(next, S::Success | S::RolledBack),
             S::RolledBack => matches!(next, S::RolledBack),
         }

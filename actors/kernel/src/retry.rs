@@ -13,6 +13,9 @@ pub struct RetryPolicy {
     pub factor: u32,
     /// Longest delay. Default 5 minutes.
     pub max: Duration,
+    /// By how many thousandths a delay is lengthened at most, drawn anew for each,
+    /// so that those who failed together do not come back together. Default 0.
+    pub jitter: u16,
 }
 
 impl Default for RetryPolicy {
@@ -22,6 +25,7 @@ impl Default for RetryPolicy {
             base: Duration::from_secs(1),
             factor: 2,
             max: Duration::from_mins(5),
+            jitter: 0,
         }
     }
 }
@@ -41,6 +45,20 @@ impl RetryPolicy {
         self
     }
 
+    /// Never waits longer than this.
+    #[must_use]
+    pub const fn max(mut self, max: Duration) -> Self {
+        self.max = max;
+        self
+    }
+
+    /// Lengthens each delay by up to this many thousandths of it.
+    #[must_use]
+    pub const fn jitter(mut self, thousandths: u16) -> Self {
+        self.jitter = thousandths;
+        self
+    }
+
     /// Tells whether another attempt may follow when `failed` have failed.
     #[must_use]
     pub const fn allows_another(&self, failed: u32) -> bool {
@@ -54,6 +72,34 @@ impl RetryPolicy {
         let factor = self.factor.max(1).saturating_pow(doublings);
         self.base.saturating_mul(factor).min(self.max)
     }
+
+    /// Gives that delay with its jitter, which is drawn from this number alone.
+    #[must_use]
+    pub fn jittered(&self, failed: u32, drawn: u64) -> Duration {
+        self.lengthened(self.delay(failed), drawn)
+    }
+
+    /// Gives the longest delay with its jitter.
+    #[must_use]
+    pub fn longest(&self, drawn: u64) -> Duration {
+        self.lengthened(self.max, drawn)
+    }
+
+    fn lengthened(&self, delay: Duration, drawn: u64) -> Duration {
+        if self.jitter == 0 {
+            return delay;
+        }
+        let thousandths = scrambled(drawn) % (u64::from(self.jitter) + 1);
+        let more = delay.as_micros().saturating_mul(u128::from(thousandths)) / 1000;
+        delay.saturating_add(Duration::from_micros(u64::try_from(more).unwrap_or(u64::MAX)))
+    }
+}
+
+/// Spreads a number over all 64 bits (the finish of SplitMix64, Steele and others, 2014).
+fn scrambled(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
 }
 
 #[cfg(test)]

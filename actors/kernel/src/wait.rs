@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{EventName, Key, LimitKey, Timestamp};
+use crate::id::{EventName, Key, Kind, LimitKey, Timestamp};
+use crate::lock::LockPath;
+use crate::needs::Lacking;
 
 /// Why a procedure does not run. Append-only: the short names stand on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +41,15 @@ pub enum WaitReason {
     /// An undo used up its attempts: waits for an operator.
     #[serde(rename = "r")]
     RollbackFailed,
+    /// Waits for this lock.
+    #[serde(rename = "l")]
+    Lock(LockPath),
+    /// An operator has paused it, its kind, or everything.
+    #[serde(rename = "u")]
+    Paused,
+    /// Past its point of no return, it ran one stage as often in a row as its kind allows: waits for an operator.
+    #[serde(rename = "o")]
+    Circling,
     /// Its family could not be loaded, or has no code.
     #[serde(rename = "z")]
     Quarantined,
@@ -58,9 +69,53 @@ impl WaitReason {
             | Self::Suspect
             | Self::Poison
             | Self::RollbackFailed
+            | Self::Lock(_)
+            | Self::Paused
+            | Self::Circling
             | Self::Quarantined => None,
         }
     }
+}
+
+impl WaitReason {
+    /// Tells whether it waits for a permit or a lock.
+    #[must_use]
+    pub const fn is_admission(&self) -> bool {
+        matches!(self, Self::Permit(_) | Self::Lock(_))
+    }
+}
+
+impl fmt::Display for Pause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::One(id) => write!(f, "{id}"),
+            Self::Kind(kind) => write!(f, "the kind {kind}"),
+            Self::All => f.write_str("everything"),
+        }
+    }
+}
+
+impl From<Lacking> for WaitReason {
+    fn from(lacking: Lacking) -> Self {
+        match lacking {
+            Lacking::Permit(limit) => Self::Permit(limit),
+            Lacking::Lock(path) => Self::Lock(path),
+        }
+    }
+}
+
+/// What an operator pauses or resumes.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Pause {
+    /// This procedure, and all below it.
+    #[serde(rename = "o")]
+    One(crate::id::ProcedureId),
+    /// All of this kind.
+    #[serde(rename = "k")]
+    Kind(Kind),
+    /// Everything.
+    #[serde(rename = "a")]
+    All,
 }
 
 impl fmt::Display for WaitReason {
@@ -76,6 +131,9 @@ impl fmt::Display for WaitReason {
             Self::Suspect => f.write_str("queued behind a suspect"),
             Self::Poison => f.write_str("paused as poison"),
             Self::RollbackFailed => f.write_str("rollback failed"),
+            Self::Lock(path) => write!(f, "waits for the lock {path}"),
+            Self::Paused => f.write_str("paused"),
+            Self::Circling => f.write_str("ran one stage too often in a row"),
             Self::Quarantined => f.write_str("quarantined"),
         }
     }

@@ -6,19 +6,20 @@
 )]
 
 use procession_kernel::{
-    Admission, Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, Kernel, Kind, KindRules, OnFailure,
-    ProcedureId, ProcedureState, Receipt, Record, RetryPolicy, Rules, Seq, StageEnded, StageOutcome, Submission,
-    Ticket, Timestamp, WaitReason,
+    Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, Kernel, Kind, KindRules, ProcedureId, ProcedureState,
+    Receipt, Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, WaitReason,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000);
 
 fn kernel() -> Kernel {
+    kernel_of_version(1)
+}
+
+fn kernel_of_version(version: u16) -> Kernel {
     let rules = KindRules {
-        version: 1,
-        rollback: true,
-        retry: RetryPolicy::default(),
-        retry_undo: RetryPolicy::default(),
+        oldest: 1,
+        ..KindRules::new(version)
     };
     let rules = Rules {
         kinds: [(Kind::from("k"), rules)].into(),
@@ -28,27 +29,12 @@ fn kernel() -> Kernel {
 }
 
 fn birth() -> Birth {
-    Birth {
-        kind: Kind::from("k"),
-        version: 1,
-        stage: Blob::from(&b"first"[..]),
-        payload: Blob::from(&b"value"[..]),
-        priority: 0,
-        limit: None,
-        timeout: None,
-        on_failure: OnFailure::Keep,
-        detached: false,
-    }
+    let (stage, payload) = (Blob::from(&b"first"[..]), Blob::from(&b"value"[..]));
+    Birth::new(Kind::from("k"), 1, stage, payload)
 }
 
 fn submit(births: usize) -> Event {
-    let submission = Submission {
-        birth: birth(),
-        key: None,
-        known: None,
-        admission: Admission::default(),
-    };
-    Event::Submitted(Ticket(1), vec![submission; births])
+    Event::Submitted(Ticket(1), vec![birth().into(); births])
 }
 
 /// Applies a decision as if its commit were on disk at once.
@@ -65,17 +51,7 @@ fn ended(kernel: &Kernel, id: ProcedureId, outcome: StageOutcome) -> Event {
         .row(id)
         .and_then(|row| row.going)
         .map_or(Seq(0), |going| going.run);
-    Event::StageEnded(Box::new(StageEnded {
-        id,
-        epoch: Epoch(1),
-        run,
-        begun: NOW,
-        ended: NOW,
-        outcome,
-        payload: None,
-        writes: Vec::new(),
-        submitted: Vec::new(),
-    }))
+    Event::StageEnded(Box::new(StageEnded::new(id, run, Epoch(1), NOW, outcome)))
 }
 
 /// Names records and effects, so that a list of them can be written down.
@@ -125,6 +101,45 @@ fn next_writes_the_entry_and_the_row_and_nothing_else() {
     let (records, effects) = names(&kernel.decide(NOW, next));
     assert_eq!(records, ["history 1 Next", "row 1.0 Runnable"]);
     assert_eq!(effects, ["advance"]);
+}
+
+#[test]
+fn an_upgraded_value_is_stored_whatever_the_stage_says() {
+    let mut kernel = kernel_of_version(2);
+    let decision = kernel.decide(NOW, submit(1));
+    settle(&mut kernel, decision);
+    let id = ProcedureId::root(1);
+    assert_eq!(kernel.row(id).map(|row| row.version), Some(1));
+    let report = |outcome, payload: Option<&[u8]>| {
+        let Event::StageEnded(mut report) = ended(&kernel, id, outcome) else {
+            return Event::Recovered;
+        };
+        report.payload = payload.map(Blob::from);
+        report.upgraded = Some(Blob::from(&b"upgraded"[..]));
+        Event::StageEnded(report)
+    };
+    let stored = |decision: &Decision| {
+        let records = decision.records().iter();
+        let parts = records.filter_map(|record| match record {
+            Record::Payload(_, value) => Some(String::from_utf8_lossy(value.as_slice()).into_owned()),
+            Record::Row(row) => Some(format!("version {}", row.version)),
+            _ => None,
+        });
+        parts.collect::<Vec<_>>()
+    };
+    let retry = || StageOutcome::Retry("not yet".to_owned());
+    let cases = [
+        (report(StageOutcome::Next(Blob::default()), None), "upgraded"),
+        (report(StageOutcome::Next(Blob::default()), Some(b"newer")), "newer"),
+        (report(retry(), None), "upgraded"),
+        (report(retry(), Some(b"half done")), "upgraded"),
+        (report(StageOutcome::Fail("boom".to_owned()), None), "upgraded"),
+    ];
+    for (event, value) in cases {
+        assert_eq!(stored(&kernel.decide(NOW, event)), [value, "version 2"]);
+    }
+    let yielded = kernel.decide(NOW, report(StageOutcome::Yield, None));
+    assert_eq!(stored(&yielded), Vec::<String>::new());
 }
 
 #[test]
@@ -194,16 +209,10 @@ fn a_refusal_leaves_nothing_and_waits_for_what_it_rests_on() {
     let mut kernel = kernel();
     let mut unknown = birth();
     unknown.kind = Kind::from("stranger");
-    let submission = Submission {
-        birth: unknown,
-        key: None,
-        known: None,
-        admission: Admission::default(),
-    };
     let decision = kernel.decide(NOW, submit(1));
     let mut held = Commit::new();
     kernel.apply(decision, &mut held);
-    let decision = kernel.decide(NOW, Event::Submitted(Ticket(2), vec![submission]));
+    let decision = kernel.decide(NOW, Event::Submitted(Ticket(2), vec![unknown.into()]));
     assert!(!decision.is_commit());
     assert!(matches!(
         decision.planned(),

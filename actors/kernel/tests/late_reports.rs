@@ -2,8 +2,8 @@
 //! epoch's change nothing but a count.
 
 use procession_kernel::{
-    Admission, Birth, Blob, Commit, Effect, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, OnFailure, ProcedureId,
-    ProcedureState, Record, RetryPolicy, Rules, Seq, StageEnded, StageOutcome, Submission, Ticket, Timestamp,
+    Birth, Blob, Commit, Effect, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, ProcedureState,
+    Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp,
 };
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -18,45 +18,19 @@ fn blob(text: &str) -> Blob {
 }
 
 fn birth() -> Birth {
-    Birth {
-        kind: Kind::from("k"),
-        version: 1,
-        stage: blob("1"),
-        payload: blob("value"),
-        priority: 0,
-        limit: None,
-        timeout: None,
-        on_failure: OnFailure::Keep,
-        detached: false,
-    }
+    Birth::new(Kind::from("k"), 1, blob("1"), blob("value"))
 }
 
 fn kernel(epoch: Epoch) -> Kernel {
-    let kind = KindRules {
-        version: 1,
-        rollback: true,
-        retry: RetryPolicy::default(),
-        retry_undo: RetryPolicy::default(),
-    };
     let rules = Rules {
-        kinds: [(Kind::from("k"), kind)].into(),
+        kinds: [(Kind::from("k"), KindRules::new(1))].into(),
         ..Rules::default()
     };
     Kernel::new(rules, epoch, 0)
 }
 
 fn report(id: ProcedureId, run: Seq, epoch: Epoch, outcome: StageOutcome) -> StageEnded {
-    StageEnded {
-        id,
-        run,
-        epoch,
-        begun: NOW,
-        ended: NOW,
-        outcome,
-        payload: None,
-        writes: Vec::new(),
-        submitted: Vec::new(),
-    }
+    StageEnded::new(id, run, epoch, NOW, outcome)
 }
 
 /// Decides and applies; gives what goes to disk, and checks the state.
@@ -85,16 +59,9 @@ fn left(kernel: &Kernel) -> Option<u32> {
 /// A root that waits for two children, both of which are out.
 fn two_children(epoch: Epoch) -> Result<Kernel, String> {
     let mut kernel = kernel(epoch);
-    let submission = Submission {
-        birth: birth(),
-        key: None,
-        known: None,
-        admission: Admission::default(),
-    };
-    feed(&mut kernel, NOW, Event::Submitted(Ticket(1), vec![submission]))?;
+    feed(&mut kernel, NOW, Event::Submitted(Ticket(1), vec![birth().into()]))?;
     let spawn = StageOutcome::Spawn {
         births: vec![birth(), birth()],
-        admissions: Vec::new(),
         join: JoinPolicy::AllSucceeded,
         width: 0,
         then: blob("2"),

@@ -1,7 +1,9 @@
 //! The kernel alone, under random histories: submissions, every outcome of a
-//! stage and of an undo, timers, signals, aborts, permits, operators, crashes.
+//! stage and of an undo, timers, signals, permits and locks, every verb of an
+//! operator, audits, crashes.
 //! After each decision the state is checked against itself, against the disk,
-//! and against what rollback may do; in the calm at the end everything settles.
+//! and against what rollback may do; with no message on its way, against the
+//! limiter as well. In the calm at the end everything settles.
 //!
 //! A failing seed prints the command that replays it.
 
@@ -9,14 +11,22 @@
 mod calm;
 #[path = "simulation/check.rs"]
 mod check;
+#[path = "simulation/claims.rs"]
+mod claims;
+#[path = "simulation/desk.rs"]
+mod desk;
 #[path = "simulation/disk.rs"]
 mod disk;
 #[path = "simulation/draw.rs"]
 mod draw;
 #[path = "simulation/limiter.rs"]
 mod limiter;
+#[path = "simulation/operate.rs"]
+mod operate;
 #[path = "simulation/play.rs"]
 mod play;
+#[path = "simulation/queues.rs"]
+mod queues;
 #[path = "simulation/reports.rs"]
 mod reports;
 #[path = "simulation/shell.rs"]
@@ -42,10 +52,13 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Every reason to wait but quarantine, which damage alone brings.
-const WAITS: [&str; 10] = [
+const WAITS: [&str; 13] = [
     "Backoff",
     "Children",
+    "Circling",
     "Event",
+    "Lock",
+    "Paused",
     "Permit",
     "Poison",
     "Queue",

@@ -1,6 +1,6 @@
 //! Records as writes: the one place that knows which record goes under which key.
 
-use procession_kernel::{Blob, Doomed, Epoch, ProcedureId, Record, SignalEntry};
+use procession_kernel::{Blob, Doomed, Epoch, Pause, ProcedureId, Record, SignalEntry};
 use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
@@ -16,6 +16,8 @@ pub(crate) const META_STARTED: &[u8] = b"started";
 pub(crate) const META_STOPPED: &[u8] = b"stopped";
 /// The store's own number.
 pub(crate) const META_STORE: &[u8] = b"store";
+/// Prefix of what operators have paused.
+pub(crate) const META_PAUSE: &[u8] = b"pause/";
 /// Prefix of the capacities that were set at run time.
 pub(crate) const META_LIMIT: &[u8] = b"limit/";
 
@@ -78,6 +80,25 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
             batch.put(Space::Finished, &keys::finished(*new, *family), &[]);
         }
         Record::Evicted(doomed) => evict(batch, doomed),
+        Record::KeyExpired(key, due, family) => {
+            batch.delete(Space::Keys, key.as_str().as_bytes());
+            batch.delete(Space::Finished, &keys::finished(*due, *family));
+        }
+        Record::Audit(entry) => {
+            batch.put_with(Space::Audit, &entry.number.to_be_bytes(), |bytes| {
+                codec::encode_into(bytes, entry)
+            })?;
+        }
+        Record::AuditDropped(number) => batch.delete(Space::Audit, &number.to_be_bytes()),
+        Record::Pause(what, paused) => {
+            let key = pause_key(what);
+            if *paused {
+                batch.put_with(Space::Meta, &key, |bytes| codec::encode_into(bytes, what))?;
+            } else {
+                batch.delete(Space::Meta, &key);
+            }
+        }
+        Record::Archived(family, bytes) => batch.put(Space::Archive, &keys::family(*family), bytes.as_slice()),
         Record::Limit(key, value) => {
             let key = limit_key(key.as_str());
             batch.put_with(Space::Meta, &key, |bytes| codec::encode_into(bytes, value))?;
@@ -102,6 +123,7 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
         | Record::StackHeld(..)
         | Record::StackPopped(_)
         | Record::UndoOut(..)
+        | Record::WakeFound(_)
         | Record::Late(_)
         | Record::Disarmed(_)
         | Record::Draining => {}
@@ -115,8 +137,23 @@ fn limit_key(name: &str) -> Vec<u8> {
     key
 }
 
+fn pause_key(what: &Pause) -> Vec<u8> {
+    let mut key = META_PAUSE.to_vec();
+    match what {
+        Pause::All => key.push(b'*'),
+        Pause::Kind(kind) => {
+            key.extend_from_slice(b"kind/");
+            key.extend_from_slice(kind.as_str().as_bytes());
+        }
+        Pause::One(id) => key.extend_from_slice(&keys::procedure(*id)),
+    }
+    key
+}
+
 fn evict(batch: &mut Batch, doomed: &Doomed) {
-    for member in 0..doomed.members {
+    // Of a family that may not be readable, every key is named as it is.
+    let members = if doomed.raw.is_empty() { doomed.members } else { 0 };
+    for member in 0..members {
         let id = ProcedureId::new(doomed.family, member);
         batch.delete(Space::Procedures, &keys::procedure(id));
         batch.delete(Space::Payloads, &keys::payload(id, PAYLOAD));
@@ -129,8 +166,19 @@ fn evict(batch: &mut Batch, doomed: &Doomed) {
         let id = ProcedureId::new(doomed.family, *member);
         batch.delete(Space::Signals, &keys::signal(id, *number, name.as_str()));
     }
-    if let Some(key) = &doomed.key {
-        batch.delete(Space::Keys, key.as_str().as_bytes());
+    for (space, key) in &doomed.raw {
+        if let Some(space) = Space::ENGINE.into_iter().find(|known| known.name() == *space) {
+            batch.delete(space, key.as_slice());
+        }
+    }
+    match (&doomed.key, doomed.key_until) {
+        // Its key outlives it: what is left goes when that is up.
+        (Some(key), Some(until)) => {
+            let place = keys::finished(until, doomed.family);
+            batch.put(Space::Finished, &place, key.as_str().as_bytes());
+        }
+        (Some(key), None) => batch.delete(Space::Keys, key.as_str().as_bytes()),
+        (None, _) => {}
     }
     batch.delete(Space::Finished, &keys::finished(doomed.due, doomed.family));
 }

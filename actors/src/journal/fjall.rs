@@ -32,7 +32,10 @@ mod open;
 use directory::Directory;
 
 /// The newest format of the journal that this release reads, and the one it writes.
-pub const FORMAT: u32 = 1;
+///
+/// 2 since rows name locks: a release that knows 1 would drop them without a word.
+/// A store of format 1 becomes one of 2 with the first commit of an engine.
+pub const FORMAT: u32 = 2;
 
 /// Key in `meta` of the format, a big-endian `u32`.
 pub const FORMAT_KEY: &[u8] = b"format";
@@ -216,6 +219,8 @@ impl FjallStore {
         let meta = self.keyspace_for_write(&Space::Meta, &mut writes)?;
         if batch.epoch() != newest {
             writes.insert(&meta, EPOCH_KEY, batch.epoch().0.to_be_bytes());
+            // What is written from here on, an older release may not understand.
+            writes.insert(&meta, FORMAT_KEY, FORMAT.to_be_bytes());
         }
         writes.insert(&meta, SEQ_KEY, open::encode_seq(batch.epoch(), batch.seq()));
         writes.commit().map_err(|error| {

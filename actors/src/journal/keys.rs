@@ -22,13 +22,17 @@ pub enum Space {
     Finished,
     /// name → engine value.
     Meta,
+    /// number → act of an operator.
+    Audit,
+    /// root → a family that was discharged, as it was.
+    Archive,
     /// `user.` name: the user's own.
     User(Key),
 }
 
 impl Space {
     /// The engine's own keyspaces.
-    pub const ENGINE: [Self; 8] = [
+    pub const ENGINE: [Self; 10] = [
         Self::Procedures,
         Self::Payloads,
         Self::History,
@@ -37,6 +41,8 @@ impl Space {
         Self::Live,
         Self::Finished,
         Self::Meta,
+        Self::Audit,
+        Self::Archive,
     ];
 
     /// Gives the name on disk.
@@ -51,6 +57,8 @@ impl Space {
             Self::Live => "live".to_owned(),
             Self::Finished => "finished".to_owned(),
             Self::Meta => "meta".to_owned(),
+            Self::Audit => "audit".to_owned(),
+            Self::Archive => "archive".to_owned(),
             Self::User(name) => format!("user.{name}"),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use procession_kernel::{HistoryEntry, Key, ProcedureId, Row};
+use procession_kernel::{AuditEntry, HistoryEntry, Key, ProcedureId, Row, settle_standing};
 use serde::de::DeserializeOwned;
 use tokio::sync::Semaphore;
 
@@ -138,19 +138,39 @@ impl Reader {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
+    /// Reads entries of the audit, from one number to before another.
+    pub(crate) async fn audit(&self, begin: u64, end: u64) -> Result<Vec<AuditEntry>, ReadError> {
+        let entries = self
+            .scan(Scan {
+                space: Space::Audit,
+                from: begin.to_be_bytes().to_vec(),
+                to: Some(end.to_be_bytes().to_vec()),
+                limit: usize::MAX,
+            })
+            .await?;
+        let decoded = entries.iter().map(|(key, value)| {
+            let mut entry: AuditEntry = codec::decode(value)?;
+            let number = key.get(..8).and_then(|key| key.try_into().ok());
+            entry.number = number.map(u64::from_be_bytes).unwrap_or_default();
+            Ok(entry)
+        });
+        decoded.collect()
+    }
+
     pub(crate) async fn history(&self, family: u64) -> Result<Vec<HistoryEntry>, ReadError> {
         let entries = self.scan_prefix(Space::History, &keys::family(family)).await?;
         let decoded = entries
             .iter()
             .filter_map(|(key, value)| Some((keys::parse_procedure(key)?, value)));
-        decoded
-            .map(|(id, value)| {
-                let mut entry: HistoryEntry = codec::decode(value)?;
-                entry.family = id.family;
-                entry.number = id.member;
-                Ok(entry)
-            })
-            .collect()
+        let decoded = decoded.map(|(id, value)| {
+            let mut entry: HistoryEntry = codec::decode(value)?;
+            entry.family = id.family;
+            entry.number = id.member;
+            Ok(entry)
+        });
+        let mut entries = decoded.collect::<Result<Vec<_>, ReadError>>()?;
+        settle_standing(&mut entries);
+        Ok(entries)
     }
 }
 

@@ -1,193 +1,357 @@
-//! Permits of roots: asked of the limiter before the decision, so that a grant
-//! rides in the commit that gives birth; given back after the commit that ends.
+//! Admission: what a procedure needs of the limiter is asked for before the
+//! decision where that is known, so that a grant rides in the same commit; it
+//! is given back after the commit that says so.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Admission, Birth, Event, Grant, Key, LimitKey, ProcedureId, Record, StageEnded, StageOutcome, Ticket, WaitReason,
+    Admission, Birth, Decision, Effect, Event, Grant, Hold, LimitKey, LockNeed, Needs, ProcedureId, Request, Row,
+    StageEnded, StageOutcome, Ticket,
 };
 
 use super::Supervisor;
-use crate::limiter::{Acquire, Demand, GiveBack, Restore, Served};
+use crate::limiter::{Acquire, Acquired, Change, Exchange, Limiter, Served};
 
-/// Which procedure holds or waits with which ticket.
-pub(super) struct Permits {
-    limited: BTreeSet<LimitKey>,
-    of: HashMap<ProcedureId, Ticket>,
-    by: HashMap<Ticket, ProcedureId>,
-    /// Tickets served before their procedure was born.
-    early: HashSet<Ticket>,
+/// What is asked of the limiter before a decision.
+#[derive(Default)]
+pub(super) struct Asking {
+    acquire: Acquire,
 }
 
-impl Permits {
-    pub(super) fn new(limited: Vec<LimitKey>) -> Self {
-        Self {
-            limited: limited.into_iter().collect(),
-            of: HashMap::new(),
-            by: HashMap::new(),
-            early: HashSet::new(),
-        }
-    }
-
-    /// Remembers that a limit of this name is set.
-    pub(super) fn limited(&mut self, key: &LimitKey) {
-        self.limited.insert(key.clone());
-    }
-
-    pub(super) fn is_limited(&self, birth: &Birth) -> bool {
-        !self.limits_of(birth).is_empty()
-    }
-
-    fn limits_of(&self, birth: &Birth) -> Vec<LimitKey> {
-        let own = LimitKey::new(birth.kind.as_str());
-        std::iter::once(own)
-            .chain(birth.limit.clone())
-            .filter(|key| self.limited.contains(key))
-            .collect()
+impl Asking {
+    pub(super) fn is_empty(&self) -> bool {
+        self.acquire.requests.is_empty() && self.acquire.exchange.is_none()
     }
 }
 
-/// What was asked for one birth.
+/// What it asked, to be matched with the answer.
 pub(super) struct Asked {
-    pub(super) ticket: Ticket,
-    pub(super) limits: Vec<LimitKey>,
-    pub(super) priority: i16,
+    /// Of those to be born.
+    tickets: Vec<Ticket>,
+    exchange: Option<(Ticket, ProcedureId)>,
 }
 
 impl Supervisor {
-    /// Says what each birth needs; nothing for one without a limit.
-    pub(super) fn demands(&mut self, births: &[&Birth]) -> Vec<Asked> {
-        births
-            .iter()
-            .map(|birth| Asked {
-                ticket: self.new_ticket(),
-                limits: self.permits.limits_of(birth),
-                priority: birth.priority,
-            })
+    /// Says what a birth needs, and adds it to what is asked. A child's parent is given.
+    pub(super) fn demand(&mut self, birth: &mut Birth, parent: Option<ProcedureId>, asks: bool, asking: &mut Asking) {
+        let limits = self.tickets_of.limits_of(birth, parent.is_some());
+        if limits.is_empty() && birth.ahead.locks.is_empty() {
+            return;
+        }
+        birth.admission.limits.clone_from(&limits);
+        if !asks {
+            return;
+        }
+        let ticket = self.new_ticket();
+        birth.admission.asked = Some(ticket);
+        let kind = LimitKey::new(birth.kind.as_str());
+        asking.acquire.requests.push(Request {
+            ticket,
+            kind: limits.contains(&kind).then_some(kind),
+            needs: Needs {
+                limits,
+                locks: birth.ahead.locks.clone(),
+            },
+            priority: birth.priority,
+            within: parent.map(|parent| self.within(parent)).unwrap_or_default(),
+        });
+    }
+
+    /// Gives the tickets of a procedure and of all above it, nearest first.
+    fn within(&self, id: ProcedureId) -> Vec<Ticket> {
+        let Some(family) = self.kernel.families().get(&id.family) else {
+            return Vec::new();
+        };
+        family
+            .ancestry(id.member)
+            .filter_map(|row| self.tickets_of.of.get(&row.id).copied())
             .collect()
     }
 
-    /// Asks the limiter, and gives the admissions in the order of the demands.
-    pub(super) fn ask_limiter(&self, asked: &[Asked]) -> impl Future<Output = Vec<Admission>> + 'static {
-        let wanted: Vec<usize> = (0..asked.len())
-            .filter(|index| asked.get(*index).is_some_and(|asked| !asked.limits.is_empty()))
-            .collect();
-        let demands = asked
-            .iter()
-            .filter(|asked| !asked.limits.is_empty())
-            .map(|asked| Demand {
-                ticket: asked.ticket,
-                limits: asked.limits.clone(),
-                priority: asked.priority,
-            });
-        let request = self.limiter.send(Acquire(demands.collect()));
-        let mut admissions: Vec<Admission> = asked
-            .iter()
-            .map(|asked| Admission {
-                limits: asked.limits.clone(),
-                granted: false,
-            })
-            .collect();
-        async move {
-            let grants = request.await.unwrap_or_default();
-            for (index, grant) in wanted.into_iter().zip(grants) {
-                if let Some(admission) = admissions.get_mut(index) {
-                    admission.granted = grant == Grant::Granted;
-                }
-            }
-            admissions
+    /// Asks the limiter; the answer is matched with `admitted`, and decided with `commit_admitted`.
+    pub(super) fn ask_limiter(
+        &self,
+        asking: Asking,
+        of: Option<ProcedureId>,
+    ) -> (Asked, impl Future<Output = Acquired> + 'static) {
+        let asked = Asked {
+            tickets: asking.acquire.requests.iter().map(|request| request.ticket).collect(),
+            exchange: asking
+                .acquire
+                .exchange
+                .as_ref()
+                .map(|exchange| exchange.asks.ticket)
+                .zip(of),
+        };
+        let request = self.limiter.send(asking.acquire);
+        (asked, async move { request.await.unwrap_or_default() })
+    }
+
+    /// Writes the limiter's word into the births, which are in the order of the requests.
+    pub(super) fn admitted<'a>(births: impl Iterator<Item = &'a mut Birth>, grants: Vec<Grant>) {
+        let asked = births.filter(|birth| birth.admission.asked.is_some());
+        for (birth, grant) in asked.zip(grants) {
+            birth.admission.lacking = lacking(grant);
         }
     }
 
-    /// A stage that gives birth to limited roots: the report waits for the limiter's word.
-    pub(super) fn admit_births(
+    /// Applies a decision that was made on the limiter's word: tickets now stand
+    /// for those that were born, and those of nobody are given back.
+    pub(super) fn commit_admitted(
         &mut self,
-        asked: Vec<Asked>,
-        report: StageEnded,
-        submitted: Vec<Birth>,
+        decision: Decision,
+        asked: Asked,
+        served: Vec<Ticket>,
         ctx: &mut Context<Self>,
     ) {
-        let work = self.ask_limiter(&asked);
-        ctx.spawn(work.into_actor(self).map(move |admissions, supervisor, ctx| {
-            supervisor.births_admitted(&asked, admissions, report, submitted, ctx);
-        }));
-    }
-
-    fn births_admitted(
-        &mut self,
-        asked: &[Asked],
-        admissions: Vec<Admission>,
-        mut report: StageEnded,
-        submitted: Vec<Birth>,
-        ctx: &mut Context<Self>,
-    ) {
-        let mut admissions = admissions.into_iter();
-        report.submitted = submitted.into_iter().zip(admissions.by_ref()).collect();
-        if let StageOutcome::Spawn {
-            admissions: of_detached,
-            ..
-        } = &mut report.outcome
-        {
-            *of_detached = admissions.collect();
-        }
-        if self.poisoned.is_some() {
-            return;
-        }
-        let decision = self
-            .kernel
-            .decide(self.clock.now(), Event::StageEnded(Box::new(report)));
-        let mut born = Vec::new();
-        for record in decision.records() {
-            if let Record::Row(row) = record
-                && row.id.is_root()
-                && !row.limits.is_empty()
-                && self.kernel.row(row.id).is_none()
-            {
-                born.push(row.id);
+        let mut unbound: BTreeSet<Ticket> = asked.tickets.into_iter().collect();
+        let mut bound = Vec::new();
+        for effect in decision.planned() {
+            if let Effect::Bound(ticket, id) = effect {
+                unbound.remove(ticket);
+                bound.push((*ticket, *id));
             }
         }
         self.commit(decision, ctx);
-        let mut born = born.into_iter();
-        for asked in asked.iter().filter(|asked| !asked.limits.is_empty()) {
-            self.bind(asked.ticket, born.next(), ctx);
+        if let Some((ticket, id)) = asked.exchange {
+            // One whose family was set aside meanwhile keeps what it holds.
+            let set_aside = self.quarantined.contains_key(&id.family);
+            if set_aside || self.kernel.row(id).is_some_and(|row| !row.is_ended()) {
+                bound.push((ticket, id));
+            } else {
+                // It has ended while the limiter was asked.
+                unbound.insert(ticket);
+            }
+        }
+        for (ticket, id) in bound {
+            self.tickets_of.bind(ticket, id);
+        }
+        for ticket in unbound {
+            self.tell_limiter(Change::Release(ticket), ctx);
+        }
+        self.served(served, ctx);
+    }
+
+    /// A report that gives birth to limited or locking ones, or whose next stage
+    /// needs locks, waits for the limiter's word. Gives it back if it need not.
+    pub(super) fn admit_report(
+        &mut self,
+        mut report: Box<StageEnded>,
+        ctx: &mut Context<Self>,
+    ) -> Option<Box<StageEnded>> {
+        let mut asking = Asking::default();
+        let id = report.id;
+        self.demand_births(&mut report, &mut asking);
+        asking.acquire.exchange = self.exchange(&report);
+        if asking.is_empty() {
+            return Some(report);
+        }
+        let exchanges = asking
+            .acquire
+            .exchange
+            .as_ref()
+            .map(|exchange| exchange.asks.needs.limits.clone());
+        let (asked, work) = self.ask_limiter(asking, Some(id));
+        self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
+            if let Some(limits) = exchanges {
+                report.admission = acquired.exchanged.map(|grant| Admission {
+                    limits,
+                    asked: asked.exchange.map(|(ticket, _)| ticket),
+                    lacking: lacking(grant),
+                });
+            }
+            Self::admitted(births_of(&mut report), acquired.grants);
+            let decision = supervisor
+                .kernel
+                .decide(supervisor.clock.now(), Event::StageEnded(report));
+            supervisor.commit_admitted(decision, asked, acquired.served, ctx);
+            supervisor.look_at_drain(ctx);
+        });
+        None
+    }
+
+    fn demand_births(&mut self, report: &mut StageEnded, asking: &mut Asking) {
+        let parent = report.id;
+        let mut width = usize::MAX;
+        if let StageOutcome::Spawn { width: most, .. } = &report.outcome
+            && *most > 0
+        {
+            width = *most as usize;
+        }
+        let mut children = 0;
+        for birth in births_of(report) {
+            if birth.detached {
+                self.demand(birth, None, true, asking);
+            } else {
+                // One that the width holds back asks when it is let go on.
+                self.demand(birth, Some(parent), children < width, asking);
+                children += 1;
+            }
         }
     }
 
-    /// A ticket now stands for a procedure; without one it is given back.
-    pub(super) fn bind(&mut self, ticket: Ticket, id: Option<ProcedureId>, ctx: &mut Context<Self>) {
-        match id {
-            Some(id) => {
-                self.permits.of.insert(id, ticket);
-                self.permits.by.insert(ticket, id);
-                if self.permits.early.remove(&ticket) {
-                    self.decide(Event::Granted(id), ctx);
-                }
+    /// The next stage of a procedure needs locks, and would run at once.
+    fn exchange(&mut self, report: &StageEnded) -> Option<Exchange> {
+        let next = matches!(report.outcome, StageOutcome::Next(_)) && report.children.is_empty();
+        if !next || report.ahead.locks.is_empty() || !self.kernel.goes_on(report.id, report.run) {
+            return None;
+        }
+        let row = self.kernel.row(report.id)?;
+        let (gives, locks) = if row.locks_for_life {
+            let more: Vec<LockNeed> = report
+                .ahead
+                .locks
+                .iter()
+                .filter(|need| !row.locked.contains(need))
+                .cloned()
+                .collect();
+            if more.is_empty() {
+                return None;
             }
+            (Vec::new(), more)
+        } else {
+            (row.locked.clone(), report.ahead.locks.clone())
+        };
+        // Permits held while it is active are given up and asked for with the locks, all or nothing.
+        let limits = if row.holds && row.hold == Hold::WhileActive {
+            row.limits.clone()
+        } else {
+            Vec::new()
+        };
+        let kind = LimitKey::new(row.kind.as_str());
+        let (id, priority) = (row.id, row.priority);
+        Some(Exchange {
+            gives: needs(limits.clone(), gives),
+            asks: Request {
+                ticket: self.ticket_of(id),
+                kind: limits.contains(&kind).then_some(kind),
+                needs: needs(limits, locks),
+                priority,
+                within: self.within_above(id),
+            },
+        })
+    }
+
+    pub(super) fn within_above(&self, id: ProcedureId) -> Vec<Ticket> {
+        let parent = self.kernel.row(id).and_then(|row| row.parent);
+        parent
+            .map(|parent| self.within(ProcedureId::new(id.family, parent)))
+            .unwrap_or_default()
+    }
+
+    /// Gives the tickets whose holders keep a procedure from nothing: those above it, and
+    /// for its undo all of the part that rolls back.
+    fn entered_by(&self, id: ProcedureId) -> Vec<Ticket> {
+        let mut within = self.within_above(id);
+        for other in self.kernel.rolled_back_with(id) {
+            let ticket = self.tickets_of.of.get(&other).copied();
+            within.extend(ticket.filter(|ticket| !within.contains(ticket)));
+        }
+        within
+    }
+
+    pub(super) fn ticket_of(&mut self, id: ProcedureId) -> Ticket {
+        match self.tickets_of.of.get(&id) {
+            Some(ticket) => *ticket,
             None => {
-                self.permits.early.remove(&ticket);
-                self.tell_limiter(GiveBack(ticket), ctx);
+                let ticket = self.new_ticket();
+                self.tickets_of.bind(ticket, id);
+                ticket
             }
         }
     }
 
-    pub(super) fn give_back(&mut self, id: ProcedureId, ctx: &mut Context<Self>) {
-        if let Some(ticket) = self.permits.of.remove(&id) {
-            self.permits.by.remove(&ticket);
-            self.tell_limiter(GiveBack(ticket), ctx);
+    /// Asks for all that a procedure lacks for its next stage; for an undo, for its locks alone.
+    pub(super) fn ask_for(&mut self, id: ProcedureId, ctx: &mut Context<Self>) {
+        let Some(request) = self.request_of(id) else { return };
+        let acquire = Acquire {
+            requests: vec![request],
+            exchange: None,
+        };
+        let request = self.limiter.send(acquire);
+        let work = async move { request.await.unwrap_or_default() };
+        self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
+            if acquired.grants.contains(&Grant::Granted) {
+                supervisor.decide(Event::Granted(id), ctx);
+            }
+            supervisor.served(acquired.served, ctx);
+        });
+    }
+
+    pub(super) fn request_of(&mut self, id: ProcedureId) -> Option<Request> {
+        let row = self.kernel.row(id)?;
+        let is_undone = row.is_ended() || self.kernel.is_stopped(id);
+        let limits = lacking_limits(row, is_undone);
+        let (locks, priority) = (lacking_locks(row), row.priority);
+        let kind = LimitKey::new(row.kind.as_str());
+        Some(Request {
+            ticket: self.ticket_of(id),
+            kind: limits.contains(&kind).then_some(kind),
+            needs: needs(limits, locks),
+            priority,
+            within: self.entered_by(id),
+        })
+    }
+
+    /// Carries a change to the limiter, if the procedure has anything of it.
+    pub(super) fn change_of(
+        &mut self,
+        id: ProcedureId,
+        change: impl FnOnce(Ticket) -> Change,
+        ctx: &mut Context<Self>,
+    ) {
+        if let Some(ticket) = self.tickets_of.of.get(&id).copied() {
+            self.tell_limiter(change(ticket), ctx);
         }
     }
 
-    pub(super) fn tell_limiter<M>(&self, message: M, ctx: &mut Context<Self>)
+    pub(super) fn release_of(&mut self, id: ProcedureId, ctx: &mut Context<Self>) {
+        if let Some(ticket) = self.tickets_of.unbind(id) {
+            self.tell_limiter(Change::Release(ticket), ctx);
+        }
+    }
+
+    /// Frees all that a family holds: it is discharged.
+    pub(super) fn release_family(&mut self, family: u64, ctx: &mut Context<Self>) {
+        let ids: Vec<ProcedureId> = self
+            .tickets_of
+            .of
+            .keys()
+            .filter(|id| id.family == family)
+            .copied()
+            .collect();
+        for id in ids {
+            self.release_of(id, ctx);
+        }
+    }
+
+    /// A family that is put aside keeps what it holds, and waits for nothing more.
+    pub(super) fn cancel_family(&mut self, family: u64) {
+        let of_family = self.tickets_of.of.iter().filter(|(id, _)| id.family == family);
+        for ticket in of_family.map(|(_, ticket)| *ticket) {
+            if let Err(SendError::Full(message)) = self.limiter.try_send(Change::Cancel(ticket)) {
+                let send = self.limiter.send(message);
+                actix_rt::spawn(async move {
+                    send.await.ok();
+                });
+            }
+        }
+    }
+
+    pub(super) fn tell_limiter(&self, message: Change, ctx: &mut Context<Self>) {
+        self.tell(&self.limiter, message, ctx);
+    }
+
+    pub(super) fn tell<M>(&self, limiter: &Addr<Limiter>, message: M, ctx: &mut Context<Self>)
     where
         M: Message<Result = ()> + Send + 'static,
-        crate::limiter::Limiter: Handler<M>,
+        Limiter: Handler<M>,
     {
-        match self.limiter.try_send(message) {
+        match limiter.try_send(message) {
             Ok(()) | Err(SendError::Closed(_)) => {}
             Err(SendError::Full(message)) => {
-                let send = self.limiter.send(message);
+                let send = limiter.send(message);
                 ctx.spawn(
                     async move {
                         send.await.ok();
@@ -198,64 +362,83 @@ impl Supervisor {
         }
     }
 
-    /// Recorded holders get theirs back, then those who wait queue up again, by priority and id.
-    pub(super) fn restore_permits(&mut self, ctx: &mut Context<Self>) {
-        let (mut held, mut waiting) = (Vec::new(), Vec::new());
-        let rows: Vec<(ProcedureId, Vec<LimitKey>, i16, bool)> = self
-            .kernel
-            .families()
-            .values()
-            .flat_map(|family| &family.members)
-            .filter(|row| !row.is_ended() && (row.holds || matches!(row.wait, Some(WaitReason::Permit(_)))))
-            .map(|row| (row.id, row.limits.clone(), row.priority, row.holds))
-            .collect();
-        for (id, limits, priority, holds) in rows {
-            let ticket = self.new_ticket();
-            self.permits.of.insert(id, ticket);
-            self.permits.by.insert(ticket, id);
-            let demand = Demand {
-                ticket,
-                limits,
-                priority,
-            };
-            if holds { held.push(demand) } else { waiting.push(demand) }
-        }
-        // Asked one after the other: who goes first must ask first.
-        waiting.sort_by_key(|demand| Reverse(demand.priority));
-        let tickets: Vec<Ticket> = waiting.iter().map(|demand| demand.ticket).collect();
-        self.tell_limiter(Restore(held), ctx);
-        let queue = self.limiter.send(Acquire(waiting));
-        ctx.spawn(queue.into_actor(self).map(move |grants, supervisor, ctx| {
-            let granted = tickets
-                .into_iter()
-                .zip(grants.unwrap_or_default())
-                .filter(|(_, grant)| *grant == Grant::Granted);
-            let served = granted.map(|(ticket, _)| ticket).collect();
-            supervisor.served(served, ctx);
+    /// Waits for the limiter's answer, and has it taken when it is its turn.
+    pub(super) fn await_limiter(
+        &self,
+        work: impl Future<Output = Acquired> + 'static,
+        ctx: &mut Context<Self>,
+        take: impl FnOnce(&mut Self, Acquired, &mut Context<Self>) + 'static,
+    ) {
+        ctx.spawn(work.into_actor(self).map(move |acquired, supervisor, ctx| {
+            let turn = acquired.turn;
+            supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
+                if supervisor.poisoned.is_none() {
+                    take(supervisor, acquired, ctx);
+                }
+            });
         }));
     }
 
-    fn served(&mut self, tickets: Vec<Ticket>, ctx: &mut Context<Self>) {
+    pub(super) fn served(&mut self, tickets: Vec<Ticket>, ctx: &mut Context<Self>) {
         for ticket in tickets {
-            match self.permits.by.get(&ticket).copied() {
-                Some(id) => self.decide(Event::Granted(id), ctx),
-                None => {
-                    self.permits.early.insert(ticket);
-                }
+            // One that asked is bound when its own answer is taken, and was answered before it was served.
+            if let Some(id) = self.tickets_of.holder(ticket) {
+                self.decide(Event::Granted(id), ctx);
             }
         }
     }
+}
 
-    /// Gives what the store knows of keys that this run has not seen.
-    pub(super) fn unseen(&self, key: Option<&Key>) -> Option<Key> {
-        key.filter(|key| self.kernel.key(key).is_none()).cloned()
+fn births_of(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
+    let mut spawned: &mut [Birth] = &mut [];
+    if let StageOutcome::Spawn { births, .. } = &mut report.outcome {
+        spawned = births;
     }
+    report
+        .submitted
+        .iter_mut()
+        .map(detached)
+        .chain(spawned.iter_mut())
+        .chain(report.children.iter_mut())
+}
+
+fn detached(birth: &mut Birth) -> &mut Birth {
+    birth.detached = true;
+    birth
+}
+
+pub(super) fn needs(limits: Vec<LimitKey>, locks: Vec<LockNeed>) -> Needs {
+    Needs { limits, locks }
+}
+
+fn lacking(grant: Grant) -> Option<procession_kernel::Lacking> {
+    match grant {
+        Grant::Granted => None,
+        Grant::Queued(lacking) => Some(lacking),
+    }
+}
+
+/// What it needs of permits; an undo, of one that has ended or is stopped, needs none.
+fn lacking_limits(row: &Row, is_undone: bool) -> Vec<LimitKey> {
+    if row.holds || is_undone {
+        Vec::new()
+    } else {
+        row.limits.clone()
+    }
+}
+
+fn lacking_locks(row: &Row) -> Vec<LockNeed> {
+    row.locks
+        .iter()
+        .filter(|need| !row.locked.contains(need))
+        .cloned()
+        .collect()
 }
 
 impl Handler<Served> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, Served(tickets): Served, ctx: &mut Self::Context) {
-        self.served(tickets, ctx);
+    fn handle(&mut self, Served { turn, tickets }: Served, ctx: &mut Self::Context) {
+        self.in_turn(turn, ctx, move |supervisor, ctx| supervisor.served(tickets, ctx));
     }
 }

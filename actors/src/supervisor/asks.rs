@@ -4,7 +4,7 @@
 use std::sync::{Arc, OnceLock};
 
 use actix::prelude::*;
-use procession_kernel::{Blob, HistoryEntry, LimitUse, ProcedureId, Row, WaitReason};
+use procession_kernel::{AuditEntry, Blob, HistoryEntry, LimitUse, LockUse, ProcedureId, Row};
 use tokio::sync::oneshot;
 
 use super::Supervisor;
@@ -13,9 +13,9 @@ use crate::journal::keys::{self, OUTPUT};
 use crate::journal::reader::decode_row;
 use crate::journal::store::Scan;
 use crate::journal::{Reader, Space};
-use crate::limiter::Usage;
-use crate::messages::{AwaitOutcome, History, Limits, List, Query, Subscribe, TakeSnapshot, Tree};
-use crate::view::{ListFilter, Outcome, Page, Snapshot, Status};
+use crate::limiter::{LocksHeld, Usage};
+use crate::messages::{Audit, AwaitOutcome, History, Limits, List, Locks, Query, Subscribe, TakeSnapshot, Tree};
+use crate::view::{ListFilter, LockView, Outcome, Page, Snapshot, Status};
 
 /// Rows of one page at most.
 const PAGE_MAX: usize = 1_000;
@@ -26,7 +26,7 @@ type Asked<T> = ResponseFuture<Result<T, AskError>>;
 
 impl Supervisor {
     /// Makes the wait that a question begins with.
-    pub(super) fn settled(&mut self) -> impl Future<Output = Result<(), AskError>> + 'static {
+    pub(super) fn settled(&mut self) -> impl Future<Output = Result<(), AskError>> + use<> {
         let refused = self.refusal();
         let barrier = if refused.is_none() {
             self.commits.barrier()
@@ -64,12 +64,8 @@ pub(super) fn unanswered(failure: &OnceLock<String>) -> AskError {
 }
 
 fn shown(row: &Row, quarantined: bool) -> Status {
-    let mut status = Status::of(row);
-    if quarantined && status.ended.is_none() {
-        status.wait = Some(WaitReason::Quarantined);
-        status.going = false;
-    }
-    status
+    let status = Status::of(row);
+    if quarantined { status.quarantined() } else { status }
 }
 
 impl Handler<Query> for Supervisor {
@@ -141,6 +137,7 @@ async fn page(reader: &Reader, list: &List, quarantined: &[u64]) -> Result<Page,
         next: None,
         scanned: 0,
         truncated: false,
+        unreadable: Vec::new(),
     };
     loop {
         let rows = reader
@@ -164,7 +161,7 @@ async fn page(reader: &Reader, list: &List, quarantined: &[u64]) -> Result<Page,
             }
             page.scanned += 1;
             last = key;
-            admit(&mut page, &list.filter, id, &value, quarantined)?;
+            admit(&mut page, &list.filter, id, &value, quarantined);
         }
         if !full {
             return Ok(page);
@@ -174,18 +171,13 @@ async fn page(reader: &Reader, list: &List, quarantined: &[u64]) -> Result<Page,
     }
 }
 
-fn admit(
-    page: &mut Page,
-    filter: &ListFilter,
-    id: ProcedureId,
-    value: &[u8],
-    quarantined: &[u64],
-) -> Result<(), AskError> {
-    let row = decode_row(id, value)?;
-    if filter.admits(&row) {
-        page.items.push(shown(&row, quarantined.contains(&id.family)));
+fn admit(page: &mut Page, filter: &ListFilter, id: ProcedureId, value: &[u8], quarantined: &[u64]) {
+    match decode_row(id, value) {
+        Ok(row) if filter.admits(&row) => page.items.push(shown(&row, quarantined.contains(&id.family))),
+        Ok(_) => {}
+        // One damaged row does not hide all others.
+        Err(_) => page.unreadable.push(id),
     }
-    Ok(())
 }
 
 impl Handler<AwaitOutcome> for Supervisor {
@@ -198,14 +190,27 @@ impl Handler<AwaitOutcome> for Supervisor {
             let watchers = self.watchers.entry(id).or_default();
             watchers.retain(|watcher| !watcher.is_closed());
             watchers.push(sender);
-            let failure = Arc::clone(&self.failure);
-            return Box::pin(async move { receiver.await.map_err(|_| unanswered(&failure)) });
+            let (failure, reader) = (Arc::clone(&self.failure), self.reader.clone());
+            return Box::pin(async move {
+                match receiver.await {
+                    Ok(outcome) => Ok(outcome),
+                    Err(_) => Err(without_outcome(id, &failure, &reader).await),
+                }
+            });
         }
         let (settled, reader) = (self.settled(), self.reader.clone());
         Box::pin(async move {
             settled.await?;
             stored_outcome(&reader, id).await
         })
+    }
+}
+
+/// Nobody will tell its outcome: the journal has failed, the engine has stopped, or its family was discharged.
+async fn without_outcome(id: ProcedureId, failure: &OnceLock<String>, reader: &Reader) -> AskError {
+    match (failure.get(), reader.row(id).await) {
+        (None, Ok(None)) => AskError::Unknown(id),
+        _ => unanswered(failure),
     }
 }
 
@@ -227,6 +232,79 @@ impl Handler<Limits> for Supervisor {
         Box::pin(async move {
             settled.await?;
             limiter.send(Usage).await.map_err(|_| AskError::Stopped)
+        })
+    }
+}
+
+impl Handler<Locks> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<Vec<LockView>, AskError>>;
+
+    fn handle(&mut self, _: Locks, _: &mut Self::Context) -> Self::Result {
+        let (settled, limiter) = (self.settled(), self.limiter.clone());
+        let work = async move {
+            settled.await?;
+            limiter.send(LocksHeld).await.map_err(|_| AskError::Stopped)
+        };
+        // What the limiter has granted and nobody has decided on is not shown: all that it
+        // answered before is decided first, and on disk when this is told.
+        let shown = work.into_actor(self).then(|locks, supervisor, ctx| {
+            let (sender, receiver) = oneshot::channel();
+            let failure = Arc::clone(&supervisor.failure);
+            match locks {
+                Ok((turn, locks)) => supervisor.in_turn(turn, ctx, |supervisor, _| {
+                    sender
+                        .send(Ok((supervisor.lock_views(locks), supervisor.settled())))
+                        .ok();
+                }),
+                Err(error) => {
+                    sender.send(Err(error)).ok();
+                }
+            }
+            let told = async move {
+                let (views, settled) = receiver.await.map_err(|_| unanswered(&failure))??;
+                settled.await?;
+                Ok(views)
+            };
+            told.into_actor(supervisor)
+        });
+        Box::pin(shown)
+    }
+}
+
+impl Supervisor {
+    fn lock_views(&self, locks: Vec<LockUse>) -> Vec<LockView> {
+        let holders = |lock: &LockUse| {
+            let known = lock.holders.iter();
+            known
+                .filter_map(|(ticket, mode)| Some((self.tickets_of.holder(*ticket)?, *mode)))
+                .collect()
+        };
+        let waiting = |lock: &LockUse| {
+            let known = lock.waiting.iter();
+            known.filter_map(|ticket| self.tickets_of.holder(*ticket)).collect()
+        };
+        let view = |lock: LockUse| LockView {
+            holders: holders(&lock),
+            waiting: waiting(&lock),
+            path: lock.path,
+        };
+        locks.into_iter().map(view).collect()
+    }
+}
+
+impl Handler<Audit> for Supervisor {
+    type Result = Asked<Vec<AuditEntry>>;
+
+    fn handle(&mut self, Audit { before, limit }: Audit, _: &mut Self::Context) -> Self::Result {
+        let (settled, reader) = (self.settled(), self.reader.clone());
+        let (first, last) = self.kernel.audited();
+        Box::pin(async move {
+            settled.await?;
+            let end = before.unwrap_or(last).min(last);
+            let begin = end.saturating_sub(limit.clamp(1, PAGE_MAX) as u64).max(first);
+            let mut entries = reader.audit(begin, end).await?;
+            entries.reverse();
+            Ok(entries)
         })
     }
 }
@@ -272,7 +350,9 @@ impl Handler<TakeSnapshot> for Supervisor {
             live_families: self.kernel.families().len() + self.quarantined.len(),
             going: self.kernel.going(),
             actors: self.actors.len(),
+            workers: self.workers.statuses(),
             late: self.kernel.late(),
+            lost_wakes: self.kernel.found() + self.watch.recalled,
             poisoned: self.poisoned.clone(),
             draining: self.kernel.is_draining(),
             recovered: self.report.clone(),

@@ -67,7 +67,7 @@ impl Changes {
     pub(super) fn describe(epoch: Epoch, seq: Seq, records: &[Record]) -> Pending {
         let mut rows = Vec::new();
         for record in records {
-            if let Record::Row(row) = record {
+            if let Record::Row(row) | Record::FinishedRow(row) = record {
                 rows.push(Status::of(row));
             }
         }

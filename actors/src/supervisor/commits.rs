@@ -5,10 +5,11 @@
 
 use std::collections::VecDeque;
 
-use procession_kernel::{Commit, Epoch, Seq};
+use procession_kernel::{Commit, Epoch, Seq, Timestamp};
 use tokio::sync::oneshot;
 
 use super::changes::Pending;
+use super::measure::Seen;
 use crate::journal::Batch;
 
 /// What waits for one receipt.
@@ -18,6 +19,10 @@ pub(super) struct Waiting {
     pub(super) commits: Vec<Commit>,
     pub(super) reads: Vec<oneshot::Sender<()>>,
     pub(super) changes: Vec<Pending>,
+    pub(super) seen: Vec<Seen>,
+    /// Puts and deletes of the batch, and when it went to the journal.
+    pub(super) writes: usize,
+    pub(super) appended: Timestamp,
 }
 
 /// One batch that is not under way yet, and what waits for it.
@@ -103,6 +108,11 @@ impl Commits {
         Some(receiver)
     }
 
+    /// Gives what is to be counted with the newest decision; none if all is on disk.
+    pub(super) fn last_seen(&mut self) -> Option<&mut Vec<Seen>> {
+        self.last().map(|waiting| &mut waiting.seen)
+    }
+
     fn last(&mut self) -> Option<&mut Waiting> {
         if !self.open.is_empty() {
             return Some(&mut self.open.waiting);
@@ -129,9 +139,27 @@ impl Commits {
             mut waiting,
         } = ready;
         waiting.seq = batch.seq();
+        waiting.writes = batch.len();
         waiting.commits.insert(0, commit);
         self.in_flight.push_back(waiting);
         Some(batch)
+    }
+
+    /// Notes when the batch that was taken last goes to the journal.
+    pub(super) fn appended(&mut self, at: Timestamp) {
+        if let Some(waiting) = self.in_flight.back_mut() {
+            waiting.appended = at;
+        }
+    }
+
+    /// Gives since when the journal has had the oldest batch under way.
+    pub(super) fn oldest_under_way(&self) -> Option<Timestamp> {
+        self.in_flight.front().map(|waiting| waiting.appended)
+    }
+
+    /// Tells whether everything decided is on disk.
+    pub(super) fn is_quiet(&mut self) -> bool {
+        self.last().is_none()
     }
 
     /// Takes what waited for the oldest batch under way.

@@ -1,14 +1,18 @@
 //! What a receipt sets free: calls of user code, answers, permits, the timer.
 
+use std::sync::Arc;
+
 use actix::prelude::*;
 use procession_kernel::{Advance, Effect, Event, HistoryEntry, Ticket, Undo};
 
+use super::blocked::Active;
 use super::loads::{Load, Purpose};
 use super::{Answered, Supervisor};
 use crate::context::{CallFacts, Fence, Token, Woken};
-use crate::limiter::SetCapacity;
+use crate::limiter::Change;
 use crate::procedure_actor::{Call, ProcedureActor, Stored};
 use crate::view::Outcome;
+use crate::worker::Post;
 
 impl Supervisor {
     pub(super) fn act(&mut self, effect: Effect, ctx: &mut Context<Self>) {
@@ -25,22 +29,50 @@ impl Supervisor {
                     wake: None,
                     purpose: Purpose::Join(round, stage),
                 };
-                self.load(load, ctx);
+                self.judge(load, ctx);
             }
             Effect::LoadStack(scope) => match self.recovered_stack(scope.family) {
                 Some(entries) => self.decide(Event::StackLoaded(scope, entries), ctx),
                 None => self.load_stack(scope, ctx),
             },
             Effect::Stop(id) => {
+                self.judging.remove(&id);
                 self.actors.remove(&id);
             }
             Effect::ArmTimer => self.arm(),
-            Effect::Release(id) => self.give_back(id, ctx),
-            Effect::SetLimit(key, limit) => {
-                self.permits.limited(&key);
-                self.tell_limiter(SetCapacity(key, limit), ctx);
+            // A family that is set aside keeps what it holds.
+            Effect::Release(id) if self.quarantined.contains_key(&id.family) => self.change_of(id, Change::Cancel, ctx),
+            Effect::Release(id) => self.release_of(id, ctx),
+            Effect::GiveBack(id, needs) => self.change_of(id, |ticket| Change::GiveBack(ticket, needs), ctx),
+            Effect::Cancel(id) => self.change_of(id, Change::Cancel, ctx),
+            Effect::SetPriority(id, priority) => {
+                self.change_of(id, |ticket| Change::Priority(ticket, priority), ctx);
             }
+            Effect::Ask(id) => self.ask_for(id, ctx),
+            Effect::SetLimit(key, limit) => {
+                self.tickets_of.limited(&key);
+                self.tell_limiter(Change::Capacity(key, limit), ctx);
+            }
+            // It was bound when the decision was made.
+            Effect::Bound(..) => {}
+            Effect::CleanUp(id, kind, version) => {
+                let purpose = Purpose::CleanUp;
+                self.load(
+                    Load {
+                        id,
+                        kind,
+                        version,
+                        payload: None,
+                        wake: None,
+                        purpose,
+                    },
+                    ctx,
+                );
+            }
+            Effect::Discharged(family) => self.discharged(family, ctx),
             Effect::Ended(ended) => {
+                // One that held something earlier, and nothing at its end, has its ticket still.
+                self.release_of(ended.id, ctx);
                 if let Some(watchers) = self.watchers.remove(&ended.id) {
                     let outcome = Outcome::of(*ended);
                     for watcher in watchers {
@@ -48,8 +80,20 @@ impl Supervisor {
                     }
                 }
             }
-            Effect::Operated(id, operator) => {
-                tracing::info!(procedure = %id, who = operator.who, why = operator.why, "an operator acted");
+            Effect::Operated(entry) => {
+                tracing::info!(who = entry.who, why = entry.why, what = entry.verb, "an operator acted");
+            }
+        }
+    }
+
+    /// Asks a join rule. One call is out at a time: what ends meanwhile is one
+    /// question more when it has ruled, however many they are.
+    pub(super) fn judge(&mut self, load: Load, ctx: &mut Context<Self>) {
+        match self.judging.get_mut(&load.id) {
+            Some(next) => *next = Some(load),
+            None => {
+                self.judging.insert(load.id, None);
+                self.load(load, ctx);
             }
         }
     }
@@ -82,6 +126,7 @@ impl Supervisor {
                 attempt,
                 run,
                 payload,
+                out_of_time,
                 ..
             } = advance;
             let stored = payload.map(|payload| Stored {
@@ -90,7 +135,8 @@ impl Supervisor {
                 version,
                 payload,
             });
-            let facts = self.facts(id, visit, attempt, Woken::Plainly);
+            let mut facts = self.facts(id, visit, attempt, Woken::Plainly);
+            facts.out_of_time = out_of_time;
             self.call(id, stored, Call::Execute(Box::new(facts), run, stage), ctx);
             return;
         }
@@ -106,6 +152,7 @@ impl Supervisor {
                     visit: advance.visit,
                     attempt: advance.attempt,
                     run: advance.run,
+                    out_of_time: advance.out_of_time,
                 },
             },
             ctx,
@@ -143,6 +190,7 @@ impl Supervisor {
         woken: Woken,
     ) -> CallFacts {
         self.calls += 1;
+        let row = tracing::level_enabled!(tracing::Level::INFO).then(|| self.kernel.row(id));
         CallFacts {
             id,
             token: Token {
@@ -155,7 +203,9 @@ impl Supervisor {
                 call: self.calls,
             },
             attempt,
-            woken: std::sync::Arc::new(woken),
+            woken: Arc::new(woken),
+            out_of_time: false,
+            row: row.flatten().map(|row| (row.state, row.revision)),
         }
     }
 
@@ -170,13 +220,18 @@ impl Supervisor {
         if let Some(stored) = stored
             && !self.actors.contains_key(&id)
         {
-            let Some(worker) = self.workers.next() else { return };
+            let Some((worker, pulse)) = self.workers.next() else {
+                return;
+            };
             let (registry, host, me) = (self.registry.clone(), self.host.clone(), ctx.address().recipient());
-            let start = move |_: &mut Context<ProcedureActor>| ProcedureActor::new(stored, registry, host, me);
-            self.actors.insert(id, ProcedureActor::start_in_arbiter(worker, start));
+            let post = Post::new(Arc::clone(pulse));
+            let seat = post.seat();
+            let start = move |_: &mut Context<ProcedureActor>| ProcedureActor::new(stored, registry, host, me, seat);
+            let active = Active::new(ProcedureActor::start_in_arbiter(worker, start), post);
+            self.actors.insert(id, active);
         }
         // One call at a time is out to each actor, so its mailbox has room.
-        let sent = self.actors.get(&id).map(|actor| actor.try_send(call));
+        let sent = self.actors.get_mut(&id).map(|actor| actor.try_send(call));
         if !matches!(sent, Some(Ok(()))) {
             tracing::error!(procedure = %id, "its actor is gone; its stage runs again at the next start");
             self.actors.remove(&id);

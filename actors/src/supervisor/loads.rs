@@ -26,7 +26,9 @@ pub(super) enum Purpose {
         visit: u32,
         attempt: u32,
         run: Seq,
+        out_of_time: bool,
     },
+    CleanUp,
     Undo {
         scope: ProcedureId,
         number: u32,
@@ -54,7 +56,7 @@ type Read = (Load, Result<Woken, ReadError>);
 pub(super) struct Loads {
     queue: VecDeque<Load>,
     /// Those that are being read, and those that are ready and wait for an earlier one.
-    under_way: VecDeque<Option<Read>>,
+    under_way: VecDeque<(ProcedureId, Option<Read>)>,
     /// How many have left the front of `under_way`.
     gone: u64,
 }
@@ -66,16 +68,21 @@ impl Loads {
 
     fn ready(&mut self, number: u64, read: Read) {
         let place = usize::try_from(number - self.gone).ok();
-        if let Some(place) = place.and_then(|place| self.under_way.get_mut(place)) {
+        if let Some((_, place)) = place.and_then(|place| self.under_way.get_mut(place)) {
             *place = Some(read);
         }
     }
 
+    /// Tells whether a call of this procedure waits to be read for.
+    pub(super) fn holds(&self, id: ProcedureId) -> bool {
+        self.queue.iter().any(|load| load.id == id) || self.under_way.iter().any(|(other, _)| *other == id)
+    }
+
     /// Takes the oldest, if it is ready.
     fn next_ready(&mut self) -> Option<Read> {
-        self.under_way.front()?.as_ref()?;
+        self.under_way.front()?.1.as_ref()?;
         self.gone += 1;
-        self.under_way.pop_front()?
+        self.under_way.pop_front()?.1
     }
 }
 
@@ -91,7 +98,7 @@ impl Supervisor {
                 return;
             };
             let number = self.loads.gone + self.loads.under_way.len() as u64;
-            self.loads.under_way.push_back(None);
+            self.loads.under_way.push_back((load.id, None));
             let reader = self.reader.clone();
             let at_hand = self.actors.contains_key(&load.id);
             let work = async move {
@@ -145,13 +152,16 @@ impl Supervisor {
                 visit,
                 attempt,
                 run,
+                out_of_time,
             } => {
                 // It may have been stopped while it was read.
                 let current = self.kernel.row(id).and_then(|row| row.going).map(|going| going.run);
                 if current != Some(run) {
                     return;
                 }
-                Call::Execute(Box::new(self.facts(id, visit, attempt, woken)), run, stage)
+                let mut facts = self.facts(id, visit, attempt, woken);
+                facts.out_of_time = out_of_time;
+                Call::Execute(Box::new(facts), run, stage)
             }
             Purpose::Undo {
                 scope,
@@ -165,6 +175,7 @@ impl Supervisor {
                 number,
                 stage,
             ),
+            Purpose::CleanUp => Call::CleanUp,
             Purpose::Join(round, stage) => {
                 let outcomes = match woken {
                     Woken::Children(outcomes) => outcomes,

@@ -1,14 +1,17 @@
 //! Requests that change something about a procedure or the engine.
 
 use actix::prelude::*;
-use procession_kernel::{AbortAnswer, Answer, Event, EventName, LimitKey, Operator, ProcedureId, Refusal, Ticket};
+use procession_kernel::{Answer, By, Event, EventName, LimitKey, Operated, ProcedureId, Refusal, Ticket, Verb};
 use tokio::sync::oneshot;
 
 use super::submits::RETRY_AFTER;
 use super::{Answered, Supervisor};
 use crate::error::AskError;
 use crate::journal::Reader;
-use crate::messages::{Abort, Acknowledge, Resume, RetryUndo, SendSignal, SetLimit, SkipUndo};
+use crate::messages::{
+    Abort, Acknowledge, Broadcast, Bypass, OverrideResult, Pause, Resume, RetryNow, RetryUndo, SendSignal, SetLimit,
+    SetPriority, SkipUndo,
+};
 
 type Asked<T> = ResponseFuture<Result<T, AskError>>;
 
@@ -58,30 +61,32 @@ async fn refused(refusal: Refusal, reader: &Reader) -> AskError {
         },
         Refusal::TooLarge(size, limit) | Refusal::BatchTooLarge(size, limit) => AskError::TooLarge { size, limit },
         Refusal::NotNow(why) => AskError::NotNow(why),
+        Refusal::Revised(expected, found) => AskError::Revised { expected, found },
         Refusal::Draining => AskError::Stopped,
         Refusal::UnknownKind(kind) => AskError::NotNow(format!("no procedure of kind \"{kind}\" is registered")),
         Refusal::KeyConflict(_, id) => AskError::NotNow(format!("the key was used for {id}")),
     }
 }
 
-fn operator(who: String, why: String) -> Operator {
-    Operator { who, why }
+impl Supervisor {
+    pub(super) fn operate(&mut self, verb: Verb, by: By, ctx: &mut Context<Self>) -> Asked<Operated> {
+        let event = |ticket| Event::Requested(ticket, Box::new(verb), Box::new(by));
+        let answer = self.request(event, ctx);
+        let reader = self.reader.clone();
+        Box::pin(async move {
+            let Answer::Operated(operated) = answered(answer, reader).await? else {
+                return Err(AskError::Stopped);
+            };
+            Ok(*operated)
+        })
+    }
 }
 
 impl Handler<Abort> for Supervisor {
-    type Result = Asked<AbortAnswer>;
+    type Result = Asked<Operated>;
 
-    fn handle(&mut self, Abort { id, who, why }: Abort, ctx: &mut Self::Context) -> Self::Result {
-        let answer = self.request(|ticket| Event::AbortRequested(ticket, id, operator(who, why)), ctx);
-        let reader = self.reader.clone();
-        Box::pin(async move {
-            match answered(answer, reader).await? {
-                Answer::Aborted(answer) => Ok(answer),
-                Answer::Submitted(_) | Answer::Signalled(_) | Answer::Done | Answer::Refused(_) => {
-                    Err(AskError::Stopped)
-                }
-            }
-        })
+    fn handle(&mut self, Abort { id, by }: Abort, ctx: &mut Self::Context) -> Self::Result {
+        self.operate(Verb::Abort(id), by, ctx)
     }
 }
 
@@ -100,47 +105,117 @@ impl Handler<SendSignal> for Supervisor {
         let answer = self.request(event, ctx);
         let reader = self.reader.clone();
         Box::pin(async move {
-            match answered(answer, reader).await? {
-                Answer::Signalled(number) => Ok(number),
-                Answer::Submitted(_) | Answer::Aborted(_) | Answer::Done | Answer::Refused(_) => Err(AskError::Stopped),
-            }
+            let Answer::Signalled(number) = answered(answer, reader).await? else {
+                return Err(AskError::Stopped);
+            };
+            Ok(number)
+        })
+    }
+}
+
+impl Handler<Broadcast> for Supervisor {
+    type Result = Asked<u32>;
+
+    fn handle(&mut self, Broadcast { name, payload, key }: Broadcast, ctx: &mut Self::Context) -> Self::Result {
+        let event = |ticket| Event::Broadcast {
+            ticket,
+            name: EventName::from(name),
+            payload,
+            key,
+        };
+        let answer = self.request(event, ctx);
+        let reader = self.reader.clone();
+        Box::pin(async move {
+            let Answer::Broadcast(woken) = answered(answer, reader).await? else {
+                return Err(AskError::Stopped);
+            };
+            Ok(woken)
         })
     }
 }
 
 impl Handler<SetLimit> for Supervisor {
-    type Result = Asked<()>;
+    type Result = Asked<Operated>;
 
-    fn handle(&mut self, SetLimit { key, limit }: SetLimit, ctx: &mut Self::Context) -> Self::Result {
-        let answer = self.request(|ticket| Event::LimitSet(ticket, LimitKey::from(key), limit), ctx);
-        done(answer, self.reader.clone())
+    fn handle(&mut self, SetLimit { key, limit, by }: SetLimit, ctx: &mut Self::Context) -> Self::Result {
+        self.operate(Verb::SetLimit(LimitKey::from(key), limit), by, ctx)
     }
 }
 
-impl Handler<RetryUndo> for Supervisor {
-    type Result = Asked<()>;
+impl Handler<SetPriority> for Supervisor {
+    type Result = Asked<Operated>;
 
-    fn handle(&mut self, RetryUndo { id, who, why }: RetryUndo, ctx: &mut Self::Context) -> Self::Result {
-        let answer = self.request(|ticket| Event::UndoRetryRequested(ticket, id, operator(who, why)), ctx);
-        done(answer, self.reader.clone())
+    fn handle(&mut self, SetPriority { id, priority, by }: SetPriority, ctx: &mut Self::Context) -> Self::Result {
+        self.operate(Verb::SetPriority(id, priority), by, ctx)
     }
 }
 
-impl Handler<SkipUndo> for Supervisor {
-    type Result = Asked<()>;
+impl Handler<Pause> for Supervisor {
+    type Result = Asked<Operated>;
 
-    fn handle(&mut self, SkipUndo { id, who, why }: SkipUndo, ctx: &mut Self::Context) -> Self::Result {
-        let answer = self.request(|ticket| Event::UndoSkipRequested(ticket, id, operator(who, why)), ctx);
-        done(answer, self.reader.clone())
+    fn handle(&mut self, Pause { what, by }: Pause, ctx: &mut Self::Context) -> Self::Result {
+        self.operate(Verb::Pause(what), by, ctx)
     }
 }
 
 impl Handler<Resume> for Supervisor {
-    type Result = Asked<()>;
+    type Result = Asked<Operated>;
 
-    fn handle(&mut self, Resume { id, who, why }: Resume, ctx: &mut Self::Context) -> Self::Result {
-        let answer = self.request(|ticket| Event::ResumeRequested(ticket, id, operator(who, why)), ctx);
-        done(answer, self.reader.clone())
+    fn handle(&mut self, Resume { what, by }: Resume, ctx: &mut Self::Context) -> Self::Result {
+        self.operate(Verb::Resume(what), by, ctx)
+    }
+}
+
+impl Handler<RetryNow> for Supervisor {
+    type Result = Asked<Operated>;
+
+    fn handle(&mut self, RetryNow { id, by }: RetryNow, ctx: &mut Self::Context) -> Self::Result {
+        self.operate(Verb::RetryNow(id), by, ctx)
+    }
+}
+
+impl Handler<Bypass> for Supervisor {
+    type Result = Asked<Operated>;
+
+    fn handle(&mut self, Bypass { id, reach, outcome, by }: Bypass, ctx: &mut Self::Context) -> Self::Result {
+        self.operate(Verb::Bypass(id, reach, outcome), by, ctx)
+    }
+}
+
+impl Handler<RetryUndo> for Supervisor {
+    type Result = Asked<Operated>;
+
+    fn handle(&mut self, RetryUndo { id, by }: RetryUndo, ctx: &mut Self::Context) -> Self::Result {
+        self.operate(Verb::RetryUndo(id), by, ctx)
+    }
+}
+
+impl Handler<SkipUndo> for Supervisor {
+    type Result = Asked<Operated>;
+
+    fn handle(&mut self, SkipUndo { id, by }: SkipUndo, ctx: &mut Self::Context) -> Self::Result {
+        self.operate(Verb::SkipUndo(id), by, ctx)
+    }
+}
+
+impl Handler<OverrideResult> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<Operated, AskError>>;
+
+    /// The row of a finished family is read first: it is in the store alone.
+    fn handle(&mut self, OverrideResult { id, output, by }: OverrideResult, _: &mut Self::Context) -> Self::Result {
+        let live = self.kernel.row(id).is_some();
+        let (settled, reader) = (self.settled(), self.reader.clone());
+        let read = async move {
+            settled.await?;
+            if live { Ok(None) } else { Ok(reader.row(id).await?) }
+        };
+        Box::pin(read.into_actor(self).then(move |row, supervisor, ctx| {
+            let operated = match row {
+                Ok(row) => supervisor.operate(Verb::OverrideResult(id, output, row.map(Box::new)), by, ctx),
+                Err(error) => Box::pin(async move { Err(error) }),
+            };
+            operated.into_actor(supervisor)
+        }))
     }
 }
 

@@ -6,17 +6,22 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
-use procession_kernel::{Epoch, HistoryEntry, Kernel, LimitKey, Record, Row, Rules, Timestamp};
+use procession_kernel::{
+    AuditEntry, Epoch, HistoryEntry, Kernel, LimitKey, Pause, ProcedureId, Record, Row, Rules, Timestamp,
+};
 
 use crate::clock::Clock;
 use crate::error::{StartError, StoreError};
 use crate::journal::encode::{
-    META_FAMILIES, META_LIMIT, META_STARTED, META_STOPPED, META_STORE, Started, StoredSignal,
+    META_FAMILIES, META_LIMIT, META_PAUSE, META_STARTED, META_STOPPED, META_STORE, Started, StoredSignal,
 };
 use crate::journal::reader::{PAGE, decode_row};
 use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Space, codec, keys};
 use crate::view::Recovered;
+
+/// Members of one family whose code is gone that its reason names; of a wide family they are many, and alike.
+const LISTED: usize = 16;
 
 /// What a start has read.
 pub(crate) struct Loaded {
@@ -28,6 +33,8 @@ pub(crate) struct Loaded {
     pub(crate) stacks: BTreeMap<u64, Vec<HistoryEntry>>,
     /// When the first result falls due.
     pub(crate) next_due: Option<Timestamp>,
+    /// Rows of quarantined families that hold something: they keep it.
+    pub(crate) quarantined_holders: Vec<(ProcedureId, Row)>,
     pub(crate) report: Recovered,
 }
 
@@ -56,6 +63,7 @@ async fn read(store: &dyn JournalStore, rules: Rules, clock: &dyn Clock) -> Resu
         store: store_number(store).await?,
         stacks: BTreeMap::new(),
         next_due: None,
+        quarantined_holders: Vec::new(),
         report: Recovered::default(),
     };
     loaded
@@ -65,6 +73,11 @@ async fn read(store: &dyn JournalStore, rules: Rules, clock: &dyn Clock) -> Resu
         loaded.kernel.continue_after(seq);
     }
     read_limits(store, &mut loaded.kernel).await?;
+    read_pauses(store, &mut loaded.kernel).await?;
+    read_audit(store, &mut loaded.kernel).await?;
+    if loaded.kernel.rules().seed == 0 {
+        loaded.kernel.set_seed(loaded.store.0);
+    }
     read_families(store, &mut loaded).await?;
     let first = scan(store, Space::Finished, Vec::new(), None, 1).await?;
     loaded.next_due = first
@@ -129,6 +142,26 @@ async fn read_limits(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<()
     Ok(())
 }
 
+async fn read_pauses(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(), StartError> {
+    let to = keys::after_prefix(META_PAUSE);
+    for (_, value) in scan(store, Space::Meta, META_PAUSE.to_vec(), to, usize::MAX).await? {
+        let what: Pause = codec::decode(&value).map_err(damaged)?;
+        kernel.evolve(&Record::Pause(what, true));
+    }
+    Ok(())
+}
+
+/// Reads the last acts of operators: a repeated request is recognised by its key.
+async fn read_audit(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(), StartError> {
+    for (key, value) in scan(store, Space::Audit, Vec::new(), None, usize::MAX).await? {
+        let number = number(Some(key)).ok_or_else(|| damaged("an entry of the audit has a key that is no number"))?;
+        let mut entry: AuditEntry = codec::decode(&value).map_err(damaged)?;
+        entry.number = number;
+        kernel.evolve(&Record::Audit(Box::new(entry)));
+    }
+    Ok(())
+}
+
 /// Reads the live families in their order, a page at a time. Their rows lie
 /// among those of finished ones: each run of live numbers is one scan.
 async fn read_families(store: &dyn JournalStore, loaded: &mut Loaded) -> Result<(), StartError> {
@@ -166,6 +199,7 @@ async fn read_family(store: &dyn JournalStore, loaded: &mut Loaded, family: u64)
             loaded.report.quarantined.push((family, why));
             loaded.kernel.evolve(&Record::FamilyBegan(family));
             loaded.kernel.forget(family);
+            loaded.quarantined_holders.extend(holders(&rows));
         }
         Ok((rows, signals)) => {
             loaded.report.families += 1;
@@ -192,6 +226,16 @@ async fn read_family(store: &dyn JournalStore, loaded: &mut Loaded, family: u64)
     Ok(())
 }
 
+/// Gives the rows that hold something, as far as they can be read.
+fn holders(rows: &[(Vec<u8>, Vec<u8>)]) -> impl Iterator<Item = (ProcedureId, Row)> {
+    rows.iter()
+        .filter_map(|(key, value)| {
+            let id = keys::parse_procedure(key)?;
+            Some((id, decode_row(id, value).ok()?))
+        })
+        .filter(|(_, row)| row.holds || !row.locked.is_empty())
+}
+
 fn check_family(kernel: &Kernel, family: u64, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Row>, String> {
     if entries.is_empty() {
         return Err("its rows are missing".to_owned());
@@ -203,36 +247,43 @@ fn check_family(kernel: &Kernel, family: u64, entries: &[(Vec<u8>, Vec<u8>)]) ->
             return Err(format!("member {expected} is missing"));
         }
         let row = decode_row(id, value).map_err(|error| format!("the row of {id}: {error}"))?;
-        check_row(kernel, family, &row)?;
+        check_place(family, &row)?;
         rows.push(row);
     }
+    check_code(kernel, &rows)?;
     Ok(rows)
 }
 
-fn check_row(kernel: &Kernel, family: u64, row: &Row) -> Result<(), String> {
+fn check_place(family: u64, row: &Row) -> Result<(), String> {
     if row.id.family != family
         || (row.id.member == 0) != row.parent.is_none()
         || row.parent.is_some_and(|parent| parent >= row.id.member)
     {
         return Err(format!("{} does not hang below its parent", row.id));
     }
-    if row.is_ended() {
-        return Ok(());
-    }
-    let rules = kernel.rules().kinds.get(&row.kind);
-    let rules = rules.ok_or_else(|| {
-        format!(
-            "no procedure of kind \"{}\" is registered, which {} is",
-            row.kind, row.id
-        )
-    })?;
-    if row.version > rules.version {
-        return Err(format!(
-            "{} has version {} of \"{}\", and the code reads up to {}",
-            row.id, row.version, row.kind, rules.version
-        ));
-    }
     Ok(())
+}
+
+/// Lists the live procedures whose code is gone.
+fn check_code(kernel: &Kernel, rows: &[Row]) -> Result<(), String> {
+    let mut gone = Vec::new();
+    let mut more = 0_usize;
+    for row in rows.iter().filter(|row| !row.is_ended()) {
+        let checked = match kernel.rules().kinds.get(&row.kind) {
+            Some(rules) => rules.check_version(&row.kind, row.version),
+            None => Err(format!("no procedure of kind \"{}\" is registered", row.kind)),
+        };
+        match checked {
+            Ok(()) => {}
+            Err(why) if gone.len() < LISTED => gone.push(format!("{}: {why}", row.id)),
+            Err(_) => more += 1,
+        }
+    }
+    match (gone.is_empty(), more) {
+        (true, _) => Ok(()),
+        (false, 0) => Err(gone.join("; ")),
+        (false, more) => Err(format!("{}; and {more} more", gone.join("; "))),
+    }
 }
 
 fn check_signals(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Record>, String> {

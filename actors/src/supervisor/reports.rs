@@ -1,20 +1,33 @@
 //! Reports of procedures' actors.
 
 use actix::prelude::*;
-use procession_kernel::{Birth, Event, StageEnded, StageOutcome};
+use procession_kernel::{Event, ProcedureId, StageEnded, WaitReason};
 
 use super::Supervisor;
+use super::blocked::Active;
 use crate::procedure_actor::Report;
+use crate::view::Rule;
 
 impl Handler<Report> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, report: Report, ctx: &mut Self::Context) {
         match report {
-            Report::Stage(report, submitted) => self.stage_ended(*report, submitted, ctx),
+            Report::Stage(report) => self.stage_ended(report, ctx),
+            Report::CleanedUp(id) => {
+                // An undo of it may have been sent meanwhile.
+                if self.actors.get(&id).is_some_and(Active::is_idle) {
+                    self.actors.remove(&id);
+                }
+                self.decide(Event::CleanedUp(id), ctx);
+            }
             Report::Undo(report) => self.decide(Event::UndoEnded(report), ctx),
             Report::Join(parent, first, seen, ruling) => {
-                self.actors.remove(&parent);
+                // Another end may have asked again meanwhile.
+                if self.actors.get(&parent).is_some_and(Active::is_idle) {
+                    self.actors.remove(&parent);
+                }
+                let next = self.judging.remove(&parent).flatten();
                 let ruled = Event::JoinRuled {
                     parent,
                     first,
@@ -22,6 +35,13 @@ impl Handler<Report> for Supervisor {
                     ruling,
                 };
                 self.decide(ruled, ctx);
+                let waits = self
+                    .kernel
+                    .row(parent)
+                    .is_some_and(|row| row.wait == Some(WaitReason::Children));
+                if let Some(next) = next.filter(|_| waits) {
+                    self.judge(next, ctx);
+                }
             }
             Report::Unloadable(id, why) => self.quarantine(id.family, format!("{id}: {why}")),
         }
@@ -30,37 +50,22 @@ impl Handler<Report> for Supervisor {
 }
 
 impl Supervisor {
-    fn stage_ended(&mut self, mut report: StageEnded, submitted: Vec<Birth>, ctx: &mut Context<Self>) {
-        let detached: &[Birth] = match &report.outcome {
-            StageOutcome::Spawn { births, .. } => births,
-            StageOutcome::Next(_)
-            | StageOutcome::Done(_)
-            | StageOutcome::Sleep(..)
-            | StageOutcome::Wait(..)
-            | StageOutcome::Yield
-            | StageOutcome::Retry(_)
-            | StageOutcome::Fail(_)
-            | StageOutcome::Panicked(_)
-            | StageOutcome::Refused(_) => &[],
-        };
-        let roots: Vec<&Birth> = submitted
-            .iter()
-            .chain(detached.iter().filter(|birth| birth.detached))
-            .collect();
-        if roots.iter().any(|birth| self.permits.is_limited(birth)) {
-            let demands = self.demands(&roots);
-            self.admit_births(demands, report, submitted, ctx);
-            return;
+    fn stage_ended(&mut self, report: Box<StageEnded>, ctx: &mut Context<Self>) {
+        if let Some(report) = self.admit_report(report, ctx) {
+            self.decide(Event::StageEnded(report), ctx);
         }
-        report.submitted = submitted.into_iter().map(|birth| (birth, Default::default())).collect();
-        self.decide(Event::StageEnded(Box::new(report)), ctx);
     }
 
     /// Puts a family aside that cannot be made to run; all others go on.
     pub(super) fn quarantine(&mut self, family: u64, why: String) {
         tracing::warn!(family, why, "the family is quarantined");
+        self.count_forgotten(family);
         self.kernel.forget(family);
+        self.cancel_family(family);
         self.actors.retain(|id, _| id.family != family);
         self.quarantined.insert(family, why);
+        let now = self.clock.now();
+        self.watch.note(Rule::Quarantined, Some(ProcedureId::root(family)), now);
+        self.telemetry.quarantined.set(self.quarantined.len() as f64);
     }
 }

@@ -1,13 +1,12 @@
 //! Results that are due go: a few families at a time, each as a whole.
 
 use actix::prelude::*;
-use procession_kernel::{Doomed, Event, EventName, ProcedureId, Row, Timestamp};
+use procession_kernel::{Doomed, Event, EventName, Key, KeyEntry, ProcedureId, Row, Timestamp};
 
 use super::Supervisor;
 use crate::error::ReadError;
-use crate::journal::keys;
 use crate::journal::store::Scan;
-use crate::journal::{Reader, Space};
+use crate::journal::{Reader, Space, codec, keys};
 
 /// Families that one commit evicts at most.
 const FAMILIES_AT_ONCE: usize = 64;
@@ -63,7 +62,7 @@ async fn find(reader: &Reader, now: Timestamp) -> Result<Found, ReadError> {
         next: None,
     };
     let mut size = 0;
-    for (key, _) in entries {
+    for (key, kept_key) in entries {
         let Some((due, family)) = keys::parse_finished(&key) else {
             continue;
         };
@@ -71,17 +70,43 @@ async fn find(reader: &Reader, now: Timestamp) -> Result<Found, ReadError> {
             found.next = Some(due);
             return Ok(found);
         }
-        let doomed = describe(reader, family, due).await?;
+        let doomed = if kept_key.is_empty() {
+            describe(reader, family, due).await?
+        } else {
+            key_alone(family, due, &kept_key)
+        };
         size += u64::from(doomed.members) * 3 + u64::from(doomed.history);
         found.doomed.push(doomed);
     }
     Ok(found)
 }
 
+/// A family of which nothing is left but its key, which was to be kept longer.
+fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> Doomed {
+    Doomed {
+        family,
+        due,
+        members: 0,
+        history: 0,
+        signals: Vec::new(),
+        key: Some(Key::from(String::from_utf8_lossy(key).into_owned())),
+        key_until: None,
+        raw: Vec::new(),
+    }
+}
+
 /// Lists every key of a finished family.
-async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Doomed, ReadError> {
+pub(super) async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Doomed, ReadError> {
     let rows: Vec<Row> = reader.rows(family).await?;
     let signals = reader.scan_prefix(Space::Signals, &keys::family(family)).await?;
+    let root = rows.iter().find(|row| row.id == ProcedureId::root(family));
+    let key = root.and_then(|row| row.key.clone());
+    let mut key_until = None;
+    if let Some(key) = &key {
+        let entry = reader.get(Space::Keys, key.as_str().as_bytes().to_vec()).await?;
+        let entry: Option<KeyEntry> = entry.map(|bytes| codec::decode(&bytes)).transpose()?;
+        key_until = entry.and_then(|entry| entry.until);
+    }
     Ok(Doomed {
         family,
         due,
@@ -92,9 +117,8 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Doomed
             .filter_map(|(key, _)| keys::parse_signal(key))
             .map(|(id, number, name)| (id.member, EventName::from(name), number))
             .collect(),
-        key: rows
-            .iter()
-            .find(|row| row.id == ProcedureId::root(family))
-            .and_then(|row| row.key.clone()),
+        key,
+        key_until,
+        raw: Vec::new(),
     })
 }

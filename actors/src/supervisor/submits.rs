@@ -3,13 +3,11 @@
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_kernel::{
-    Admission, Answer, Birth, Effect, Event, Key, KeyEntry, ProcedureId, Refusal, Submission, Ticket,
-};
+use procession_kernel::{Answer, Birth, Event, Key, KeyAsked, KeyEntry, ProcedureId, Refusal, Submission, Ticket};
 use tokio::sync::oneshot;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::admission::Asked;
+use super::admission::Asking;
 use super::{Answered, Supervisor};
 use crate::error::{CodecError, StoreError, SubmitError};
 use crate::journal::{Reader, Space, codec};
@@ -43,7 +41,9 @@ fn submitted(answer: Result<Answered, oneshot::error::RecvError>) -> Result<Vec<
     match answer {
         Ok(Ok(Answer::Submitted(ids))) => Ok(ids),
         Ok(Ok(Answer::Refused(refusal))) => Err(refused(refusal)),
-        Ok(Ok(Answer::Signalled(_) | Answer::Aborted(_) | Answer::Done)) | Err(_) => Err(SubmitError::Stopped),
+        Ok(Ok(Answer::Signalled(_) | Answer::Broadcast(_) | Answer::Operated(_) | Answer::Done)) | Err(_) => {
+            Err(SubmitError::Stopped)
+        }
         Ok(Err(why)) => Err(SubmitError::JournalFailed(why)),
     }
 }
@@ -58,7 +58,7 @@ fn refused(refusal: Refusal) -> SubmitError {
         Refusal::TooLarge(size, limit) => SubmitError::TooLarge { size, limit },
         Refusal::BatchTooLarge(size, limit) => SubmitError::BatchTooLarge { size, limit },
         Refusal::Draining => SubmitError::Draining,
-        Refusal::NotLive(_) | Refusal::NotNow(_) => SubmitError::Stopped,
+        Refusal::NotLive(_) | Refusal::NotNow(_) | Refusal::Revised(..) => SubmitError::Stopped,
     }
 }
 
@@ -99,7 +99,9 @@ impl Supervisor {
         let (ticket, answer) = self.ticket();
         let unseen: Vec<Key> = submits
             .iter()
-            .filter_map(|submit| self.unseen(submit.key.as_ref()))
+            .filter_map(|submit| submit.key.as_ref())
+            .filter(|key| self.kernel.key(key).is_none())
+            .cloned()
             .collect();
         let submissions = submits.into_iter().map(submission).collect();
         if unseen.is_empty() {
@@ -126,7 +128,7 @@ impl Supervisor {
                     let found = submission
                         .key
                         .as_ref()
-                        .and_then(|(key, _)| known.iter().find(|(_, other)| other == key));
+                        .and_then(|asked| known.iter().find(|(_, other)| *other == asked.key));
                     submission.known = found.and_then(|(entry, _)| entry.clone());
                 }
                 supervisor.admit(ticket, submissions, ctx);
@@ -135,87 +137,46 @@ impl Supervisor {
         }));
     }
 
-    fn admit(&mut self, ticket: Ticket, submissions: Vec<Submission>, ctx: &mut Context<Self>) {
-        let limited = submissions
-            .iter()
-            .any(|submission| self.permits.is_limited(&submission.birth));
-        if !limited || self.kernel.is_draining() {
+    fn admit(&mut self, ticket: Ticket, mut submissions: Vec<Submission>, ctx: &mut Context<Self>) {
+        let mut asking = Asking::default();
+        if !self.kernel.is_draining() {
+            for submission in &mut submissions {
+                let key = submission.key.as_ref();
+                let repeat =
+                    submission.known.is_some() || key.is_some_and(|asked| self.kernel.key(&asked.key).is_some());
+                if !repeat {
+                    self.demand(&mut submission.birth, None, true, &mut asking);
+                }
+            }
+        }
+        if asking.is_empty() {
             self.decide(Event::Submitted(ticket, submissions), ctx);
             return;
         }
-        let births: Vec<&Birth> = submissions.iter().map(|submission| &submission.birth).collect();
-        let mut asked = self.demands(&births);
-        for (asked, submission) in asked.iter_mut().zip(&submissions) {
-            let repeat = submission.known.is_some()
-                || submission
-                    .key
-                    .as_ref()
-                    .is_some_and(|(key, _)| self.kernel.key(key).is_some());
-            if repeat {
-                asked.limits.clear();
-            }
-        }
-        let work = self.ask_limiter(&asked);
-        ctx.spawn(work.into_actor(self).map(move |admissions, supervisor, ctx| {
-            supervisor.admitted(ticket, submissions, &asked, admissions, ctx);
-        }));
+        let (asked, work) = self.ask_limiter(asking, None);
+        self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
+            Self::admitted(
+                submissions.iter_mut().map(|submission| &mut submission.birth),
+                acquired.grants,
+            );
+            let decision = supervisor
+                .kernel
+                .decide(supervisor.clock.now(), Event::Submitted(ticket, submissions));
+            supervisor.commit_admitted(decision, asked, acquired.served, ctx);
+        });
     }
-
-    fn admitted(
-        &mut self,
-        ticket: Ticket,
-        mut submissions: Vec<Submission>,
-        asked: &[Asked],
-        admissions: Vec<Admission>,
-        ctx: &mut Context<Self>,
-    ) {
-        if self.poisoned.is_some() {
-            return;
-        }
-        for (submission, admission) in submissions.iter_mut().zip(admissions) {
-            submission.admission = admission;
-        }
-        let decision = self
-            .kernel
-            .decide(self.clock.now(), Event::Submitted(ticket, submissions));
-        let mut born = Vec::new();
-        for effect in decision.planned() {
-            if let Effect::Reply(_, Answer::Submitted(ids)) = effect {
-                born.clone_from(ids);
-            }
-        }
-        // A repeated key names a procedure that was born before: its new ticket goes back.
-        let fresh: Vec<Option<ProcedureId>> = asked
-            .iter()
-            .enumerate()
-            .map(|(index, _)| {
-                born.get(index)
-                    .copied()
-                    .filter(|id| self.kernel.row(*id).is_none() && first_of(&born, index))
-            })
-            .collect();
-        self.commit(decision, ctx);
-        for (asked, id) in asked.iter().zip(fresh) {
-            if !asked.limits.is_empty() {
-                let id = id.filter(|id| self.kernel.row(*id).is_some());
-                self.bind(asked.ticket, id, ctx);
-            }
-        }
-    }
-}
-
-fn first_of(ids: &[ProcedureId], index: usize) -> bool {
-    let id = ids.get(index);
-    ids.iter().position(|other| Some(other) == id) == Some(index)
 }
 
 fn submission(submit: Submit) -> Submission {
-    let key = submit.key.map(|key| (key, digest(&submit.birth)));
+    let key = submit.key.map(|key| KeyAsked {
+        key,
+        digest: digest(&submit.birth),
+        keep: submit.key_for,
+    });
     Submission {
         birth: submit.birth,
         key,
         known: None,
-        admission: Admission::default(),
     }
 }
 

@@ -1,45 +1,264 @@
-//! Worker arbiters: the threads on which user code runs, taken in turn.
+//! Worker arbiters: the threads on which user code runs, taken in turn. One that
+//! user code holds for too long gets no new actors; when half of them are held,
+//! one more is added, and it leaves when it is no longer needed.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use actix::prelude::*;
+use procession_kernel::ProcedureId;
+
+use crate::engine::Settings;
+use crate::view::{BlockedStage, UserCall, WorkerStatus};
+use crate::worker::{Post, Pulse};
+
+/// Times as many workers as were asked for, at most, unless the settings say:
+/// each is a thread that user code holds.
+const WORKERS_MAX_TIMES: usize = 4;
+
+/// When workers are added and retired.
+#[derive(Clone, Copy)]
+struct Watch {
+    blocked_after: Duration,
+    keep_alive: Duration,
+    max: usize,
+}
+
+struct Worker {
+    number: usize,
+    arbiter: ArbiterHandle,
+    pulse: Arc<Pulse>,
+    extra: bool,
+    /// The beats when it was last looked at, and since when there were so many.
+    beats: u64,
+    since: Instant,
+    blocked: Option<Blocked>,
+    /// Since when it has not been needed.
+    spare: Option<Instant>,
+    /// It takes no more actors, and ends with the last of those that it has.
+    retiring: bool,
+}
+
+/// What holds a worker.
+struct Blocked {
+    procedure: ProcedureId,
+    call: UserCall,
+    stage: String,
+}
+
+/// One that has become blocked: its worker's number, and whose code holds it.
+pub(super) struct Found {
+    pub(super) worker: usize,
+    pub(super) procedure: ProcedureId,
+    pub(super) time: Duration,
+}
 
 /// The arbiters on which procedures' actors are started.
 pub(crate) struct Workers {
-    arbiters: Vec<ArbiterHandle>,
-    owned: bool,
+    workers: Vec<Worker>,
+    /// None for somebody else's arbiter, which is not watched either.
+    watch: Option<Watch>,
     next: usize,
+    next_number: usize,
+    /// Half of the workers or more are blocked, so that extra ones are used.
+    needs_extra: bool,
 }
 
 impl Workers {
     /// Takes arbiters that end with the engine.
-    pub(crate) fn owned(arbiters: Vec<ArbiterHandle>) -> Self {
-        Self {
-            arbiters,
-            owned: true,
-            next: 0,
-        }
+    pub(crate) fn owned(arbiters: Vec<ArbiterHandle>, settings: &Settings) -> Self {
+        let watch = Watch {
+            blocked_after: settings.blocked_after,
+            keep_alive: settings.worker_keep_alive,
+            max: settings.max_workers.unwrap_or(arbiters.len() * WORKERS_MAX_TIMES),
+        };
+        Self::new(arbiters, Some(watch))
     }
 
     /// Uses somebody else's arbiter.
     pub(crate) fn borrowed(arbiter: ArbiterHandle) -> Self {
-        Self {
-            arbiters: vec![arbiter],
-            owned: false,
+        Self::new(vec![arbiter], None)
+    }
+
+    fn new(arbiters: Vec<ArbiterHandle>, watch: Option<Watch>) -> Self {
+        let mut workers = Self {
+            workers: Vec::new(),
+            watch,
             next: 0,
+            next_number: 0,
+            needs_extra: false,
+        };
+        for arbiter in arbiters {
+            workers.push(arbiter, false);
+        }
+        workers
+    }
+
+    fn push(&mut self, arbiter: ArbiterHandle, extra: bool) {
+        self.workers.push(Worker {
+            number: self.next_number,
+            arbiter,
+            pulse: Arc::default(),
+            extra,
+            beats: 0,
+            since: crate::clock::machine_now(),
+            blocked: None,
+            spare: None,
+            retiring: false,
+        });
+        self.next_number += 1;
+    }
+
+    /// Gives the arbiter whose turn it is, and its pulse.
+    pub(super) fn next(&mut self) -> Option<(&ArbiterHandle, &Arc<Pulse>)> {
+        let count = self.workers.len().max(1);
+        let begin = self.next;
+        self.next = self.next.wrapping_add(1);
+        let turns = (0..count).map(|step| begin.wrapping_add(step) % count);
+        // Where all are blocked, an actor waits on one of them until one is free.
+        let turn = turns.clone().find(|turn| self.is_open(*turn)).unwrap_or(begin % count);
+        let worker = self.workers.get(turn)?;
+        Some((&worker.arbiter, &worker.pulse))
+    }
+
+    fn is_open(&self, turn: usize) -> bool {
+        let takes =
+            |worker: &Worker| worker.blocked.is_none() && !worker.retiring && (!worker.extra || self.needs_extra);
+        self.workers.get(turn).is_some_and(takes)
+    }
+
+    /// Tells how often the workers are to be looked at, if at all: often enough
+    /// that a blocked one is found soon after the threshold.
+    pub(super) fn look_every(&self) -> Option<Duration> {
+        let watch = self.watch?;
+        let quarter = watch.blocked_after / 4;
+        Some(quarter.clamp(Duration::from_millis(5), Duration::from_secs(1)))
+    }
+
+    /// Looks at every pulse. Gives those that have become blocked.
+    pub(super) fn look(&mut self, now: Instant) -> Vec<Found> {
+        let Some(watch) = self.watch else { return Vec::new() };
+        let mut found = Vec::new();
+        for worker in &mut self.workers {
+            let beats = worker.pulse.beats();
+            if beats != worker.beats {
+                worker.beats = beats;
+                worker.since = now;
+                if worker.blocked.take().is_some() {
+                    tracing::info!(worker = worker.number, "a worker is blocked no more");
+                }
+            }
+            let time = now.saturating_duration_since(worker.since);
+            let is_held = !beats.is_multiple_of(2) && time >= watch.blocked_after;
+            if is_held && worker.blocked.is_none() {
+                found.push(Found {
+                    worker: worker.number,
+                    procedure: worker.pulse.procedure(),
+                    time,
+                });
+            }
+        }
+        found
+    }
+
+    /// Marks a worker as blocked by this call.
+    pub(super) fn block(&mut self, found: &Found, call: UserCall, stage: String) {
+        if let Some(worker) = self.workers.iter_mut().find(|worker| worker.number == found.worker) {
+            worker.blocked = Some(Blocked {
+                procedure: found.procedure,
+                call,
+                stage,
+            });
         }
     }
 
-    /// Gives the arbiter whose turn it is.
-    pub(crate) fn next(&mut self) -> Option<&ArbiterHandle> {
-        let turn = self.next % self.arbiters.len().max(1);
-        self.next = self.next.wrapping_add(1);
-        self.arbiters.get(turn)
+    /// Adds a worker when half of them or more are blocked, and retires what is
+    /// no longer needed.
+    pub(super) fn adjust(&mut self, now: Instant) {
+        let Some(watch) = self.watch else { return };
+        // An extra one that runs is the answer, and does not count as one of those that may be blocked.
+        let blocked = self.workers.iter().filter(|worker| worker.blocked.is_some()).count();
+        let answers = self.workers.iter().filter(|worker| worker.is_answer()).count();
+        let others = self.workers.len() - answers;
+        self.needs_extra = blocked * 2 >= others;
+        if !self.needs_extra {
+            self.retire(now, watch.keep_alive);
+            return;
+        }
+        for worker in &mut self.workers {
+            worker.spare = None;
+            worker.retiring = false;
+        }
+        if answers == 0 && self.workers.len() < watch.max {
+            self.add(blocked);
+        }
+    }
+
+    fn add(&mut self, blocked: usize) {
+        match Arbiter::try_new() {
+            Ok(arbiter) => {
+                self.push(arbiter.handle(), true);
+                tracing::info!(workers = self.workers.len(), blocked, "a worker was added");
+            }
+            Err(error) => tracing::warn!(%error, blocked, "no worker could be added; the next look tries again"),
+        }
+    }
+
+    fn retire(&mut self, now: Instant, keep_alive: Duration) {
+        for worker in self.workers.iter_mut().filter(|worker| worker.is_answer()) {
+            let since = *worker.spare.get_or_insert(now);
+            worker.retiring = now.saturating_duration_since(since) >= keep_alive;
+        }
+        let left = |worker: &Worker| worker.retiring && worker.pulse.actors() == 0;
+        for worker in self.workers.iter().filter(|worker| left(worker)) {
+            worker.arbiter.stop();
+            tracing::info!(worker = worker.number, "a worker was retired");
+        }
+        self.workers.retain(|worker| !left(worker));
+    }
+
+    /// Gives a test for posts that their actors are to leave, unless there is nowhere to go.
+    pub(super) fn left_behind(&self) -> Option<impl Fn(&Post) -> bool + use<>> {
+        let leave = |worker: &&Worker| worker.blocked.is_some() || worker.retiring;
+        let left: Vec<Arc<Pulse>> = self
+            .workers
+            .iter()
+            .filter(leave)
+            .map(|worker| Arc::clone(&worker.pulse))
+            .collect();
+        let goes = !left.is_empty() && (0..self.workers.len()).any(|turn| self.is_open(turn));
+        goes.then_some(move |post: &Post| left.iter().any(|pulse| post.is_on(pulse)))
+    }
+
+    /// Tells how each worker is.
+    pub(super) fn statuses(&self) -> Vec<WorkerStatus> {
+        let now = crate::clock::machine_now();
+        let status = |worker: &Worker| WorkerStatus {
+            worker: worker.number,
+            blocked: worker.blocked.as_ref().map(|blocked| BlockedStage {
+                procedure: blocked.procedure,
+                call: blocked.call,
+                stage: blocked.stage.clone(),
+                time: now.saturating_duration_since(worker.since),
+            }),
+            extra: worker.extra,
+            actors: worker.pulse.actors(),
+        };
+        self.workers.iter().map(status).collect()
     }
 
     pub(crate) fn stop(&self) {
-        if self.owned {
-            for arbiter in &self.arbiters {
-                arbiter.stop();
+        if self.watch.is_some() {
+            for worker in &self.workers {
+                worker.arbiter.stop();
             }
         }
+    }
+}
+
+impl Worker {
+    /// An extra worker that runs.
+    fn is_answer(&self) -> bool {
+        self.extra && self.blocked.is_none()
     }
 }

@@ -1,7 +1,9 @@
 //! What is on disk, for tests that compare it with files of earlier releases:
 //! records as writes, and values read back.
 
-use procession_kernel::{Blob, Epoch, HistoryEntry, KeyEntry, ProcedureId, Record, Row, SignalEntry};
+use procession_kernel::{
+    AuditEntry, Blob, Epoch, HistoryEntry, KeyEntry, Pause, ProcedureId, Record, Row, SignalEntry,
+};
 
 use crate::error::CodecError;
 use crate::journal::encode::{self, Started, StoredSignal};
@@ -58,6 +60,27 @@ pub fn signal(bytes: &[u8]) -> Result<(SignalEntry, Blob), CodecError> {
 ///
 /// [`CodecError`] if this release cannot.
 pub fn key_entry(bytes: &[u8]) -> Result<KeyEntry, CodecError> {
+    codec::decode(bytes)
+}
+
+/// Reads an act of an operator back.
+///
+/// # Errors
+///
+/// [`CodecError`] if this release cannot.
+pub fn audit(number: u64, bytes: &[u8]) -> Result<AuditEntry, CodecError> {
+    Ok(AuditEntry {
+        number,
+        ..codec::decode(bytes)?
+    })
+}
+
+/// Reads back what operators have paused.
+///
+/// # Errors
+///
+/// [`CodecError`] if this release cannot.
+pub fn pause(bytes: &[u8]) -> Result<Pause, CodecError> {
     codec::decode(bytes)
 }
 

@@ -11,8 +11,8 @@ use crate::demo::input::Share;
 use crate::demo::master::Master;
 use crate::demo::meta::{self, TableRow, TableState};
 use crate::demo::rows;
-use crate::demo::stage::{self, Claim};
-use crate::{Procedure, RetryPolicy, StageContext, StageError, Step};
+use crate::demo::stage;
+use crate::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
 
 /// Creates a table with a share of the input's rows. Its output is the names of
 /// its tablets: as many as asked for, or fewer where the keys allow no more.
@@ -22,14 +22,13 @@ pub struct CreateTable {
     table: String,
     share: Share,
     tablets: u32,
-    looks: u64,
     shape: Reshape,
 }
 
 /// Its stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// Holds the name, and looks whether it is free.
+    /// Looks whether the name is free.
     Prepare,
     /// Writes the files.
     Write,
@@ -48,7 +47,6 @@ impl CreateTable {
             table: table.to_owned(),
             share,
             tablets,
-            looks: 0,
             shape: Reshape::default(),
         }
     }
@@ -60,12 +58,6 @@ impl CreateTable {
                 "\"{}\" is no name for a table: use letters, digits and _",
                 self.table
             )));
-        }
-        if let Claim::Later(until) = stage::claim_table(cx, &mut self.looks, &self.table).await? {
-            return Ok(Step::Sleep {
-                until,
-                then: Stage::Prepare,
-            });
         }
         if cx.get::<TableRow>(meta::TABLES, &self.table).await?.is_some() {
             return Err(StageError::fail(format!("there is a table {} already", self.table)));
@@ -104,6 +96,7 @@ impl CreateTable {
 
 impl Procedure for CreateTable {
     const KIND: &'static str = "create_table";
+    const HOLD_LOCKS: bool = true;
     type Stage = Stage;
     type Env = Master;
     type Output = Vec<String>;
@@ -128,7 +121,6 @@ impl Procedure for CreateTable {
             }
             Stage::Finish => {
                 cx.put(meta::TABLES, &self.table, &self.row(TableState::Enabled))?;
-                stage::release(cx).await?;
                 Step::Done(self.shape.ids())
             }
         };
@@ -138,14 +130,17 @@ impl Procedure for CreateTable {
 
     async fn rollback(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
         match stage {
-            Stage::Prepare => stage::release(cx).await,
             Stage::Write => self.shape.undo_write(cx).await,
             Stage::Commit => {
                 cx.delete(meta::TABLES, &self.table);
                 self.shape.undo_commit(cx)
             }
-            Stage::Finish => Ok(()),
+            Stage::Prepare | Stage::Finish => Ok(()),
         }
+    }
+
+    fn locks(&self, _: &Stage) -> Vec<LockNeed> {
+        vec![stage::table_lock(&self.table)]
     }
 
     fn retry() -> RetryPolicy {

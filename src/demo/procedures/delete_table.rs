@@ -7,23 +7,20 @@ use super::{SweepFiles, reshape};
 use crate::demo::faults::Lot;
 use crate::demo::master::Master;
 use crate::demo::meta::{self, TableRow, TableState, TabletRow, TabletState};
-use crate::demo::stage::{self, Claim};
-use crate::{Procedure, RetryPolicy, StageContext, StageError, Step};
+use crate::demo::stage;
+use crate::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
 
 /// Deletes a table. Its output is how many tablets it had.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct DeleteTable {
     lot: Lot,
     table: String,
-    looks: u64,
     before: Option<TableRow>,
 }
 
 /// Its stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// Holds the table.
-    Prepare,
     /// Says that it is on its way out, and unloads its tablets.
     Begin,
     /// Forgets it, and has its files swept.
@@ -37,18 +34,7 @@ impl DeleteTable {
         Self {
             lot,
             table: table.to_owned(),
-            looks: 0,
             before: None,
-        }
-    }
-
-    async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        match stage::claim_table(cx, &mut self.looks, &self.table).await? {
-            Claim::Later(until) => Ok(Step::Sleep {
-                until,
-                then: Stage::Prepare,
-            }),
-            Claim::Held(()) => Ok(Step::Next(Stage::Begin)),
         }
     }
 
@@ -80,26 +66,25 @@ impl DeleteTable {
         cx.delete(meta::QUOTAS, &self.table);
         cx.delete(meta::TABLES, &self.table);
         cx.submit(&SweepFiles::new(tablets.iter().map(TabletRow::file).collect()))?;
-        stage::release(cx).await?;
         Ok(Step::Done(tablets.len()))
     }
 }
 
 impl Procedure for DeleteTable {
     const KIND: &'static str = "delete_table";
+    const HOLD_LOCKS: bool = true;
     type Stage = Stage;
     type Env = Master;
     type Output = usize;
 
     fn first(&self) -> Stage {
-        Stage::Prepare
+        Stage::Begin
     }
 
     async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let strike = self.lot.at(Self::KIND, &stage);
         strike.before()?;
         let step = match stage {
-            Stage::Prepare => self.prepare(cx).await?,
             Stage::Begin => self.begin(cx).await?,
             Stage::Finish => self.finish(cx).await?,
         };
@@ -109,7 +94,6 @@ impl Procedure for DeleteTable {
 
     async fn rollback(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
         match stage {
-            Stage::Prepare => stage::release(cx).await,
             Stage::Begin => {
                 if let Some(before) = &self.before {
                     cx.put(meta::TABLES, &before.name, before)?;
@@ -118,6 +102,10 @@ impl Procedure for DeleteTable {
             }
             Stage::Finish => Ok(()),
         }
+    }
+
+    fn locks(&self, _: &Stage) -> Vec<LockNeed> {
+        vec![stage::table_lock(&self.table)]
     }
 
     fn retry() -> RetryPolicy {

@@ -6,8 +6,8 @@ use super::reshape;
 use crate::demo::faults::Lot;
 use crate::demo::master::Master;
 use crate::demo::meta::{self, TableRow, TableState};
-use crate::demo::stage::{self, Claim};
-use crate::{Procedure, RetryPolicy, StageContext, StageError, Step};
+use crate::demo::stage;
+use crate::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
 
 /// Enables a table. Its output is how many tablets were loaded.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -15,15 +15,12 @@ pub struct EnableTable {
     lot: Lot,
     table: String,
     loaded: usize,
-    looks: u64,
     before: Option<TableRow>,
 }
 
 /// Its stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// Holds the table.
-    Prepare,
     /// Says that it is being enabled, and loads its tablets.
     Begin,
     /// Says that it is enabled.
@@ -38,18 +35,7 @@ impl EnableTable {
             lot,
             table: table.to_owned(),
             loaded: 0,
-            looks: 0,
             before: None,
-        }
-    }
-
-    async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        match stage::claim_table(cx, &mut self.looks, &self.table).await? {
-            Claim::Later(until) => Ok(Step::Sleep {
-                until,
-                then: Stage::Prepare,
-            }),
-            Claim::Held(()) => Ok(Step::Next(Stage::Begin)),
         }
     }
 
@@ -84,26 +70,25 @@ impl EnableTable {
                 ..table
             },
         )?;
-        stage::release(cx).await?;
         Ok(Step::Done(self.loaded))
     }
 }
 
 impl Procedure for EnableTable {
     const KIND: &'static str = "enable_table";
+    const HOLD_LOCKS: bool = true;
     type Stage = Stage;
     type Env = Master;
     type Output = usize;
 
     fn first(&self) -> Stage {
-        Stage::Prepare
+        Stage::Begin
     }
 
     async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let strike = self.lot.at(Self::KIND, &stage);
         strike.before()?;
         let step = match stage {
-            Stage::Prepare => self.prepare(cx).await?,
             Stage::Begin => self.begin(cx).await?,
             Stage::Finish => self.finish(cx).await?,
         };
@@ -113,7 +98,6 @@ impl Procedure for EnableTable {
 
     async fn rollback(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
         match stage {
-            Stage::Prepare => stage::release(cx).await,
             Stage::Begin => {
                 if let Some(before) = &self.before {
                     cx.put(meta::TABLES, &before.name, before)?;
@@ -122,6 +106,10 @@ impl Procedure for EnableTable {
             }
             Stage::Finish => Ok(()),
         }
+    }
+
+    fn locks(&self, _: &Stage) -> Vec<LockNeed> {
+        vec![stage::table_lock(&self.table)]
     }
 
     fn retry() -> RetryPolicy {

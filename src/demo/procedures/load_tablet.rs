@@ -6,8 +6,8 @@ use crate::demo::faults::Lot;
 use crate::demo::master::Master;
 use crate::demo::meta::{self, TableState, TabletRow, TabletState};
 use crate::demo::rows;
-use crate::demo::stage::{self, Claim, Target};
-use crate::{Procedure, RetryPolicy, StageContext, StageError, Step};
+use crate::demo::stage::{self, Target};
+use crate::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
 
 /// Loads a tablet. Its output is the server that serves it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -17,14 +17,15 @@ pub struct LoadTablet {
     target: Target,
     server: Option<String>,
     schema: Option<u32>,
-    looks: u64,
     before: Option<TabletRow>,
 }
 
 /// Its stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// Holds the tablet, and looks whether it is offline.
+    /// Looks up the tablet that holds the key, and has a child do the rest.
+    Find,
+    /// Looks whether the tablet is offline.
     Prepare,
     /// Checks the file, gives it to the server, and says so in the meta table.
     Open,
@@ -40,7 +41,6 @@ impl LoadTablet {
             target,
             server: None,
             schema: None,
-            looks: 0,
             before: None,
         }
     }
@@ -59,18 +59,21 @@ impl LoadTablet {
         self
     }
 
+    /// Has a child do the work on the tablet that holds the key now.
+    async fn find(&self, cx: &StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        stage::by_child(cx, &self.table, Stage::Find, |tablets| {
+            let target = Target::Found(stage::aim(tablets, &self.target)?.id.clone());
+            Ok(Self { target, ..self.clone() })
+        })
+        .await
+    }
+
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        let tablet = match stage::claim_tablet(cx, &mut self.looks, &self.table, &self.target).await? {
-            Claim::Later(until) => {
-                return Ok(Step::Sleep {
-                    until,
-                    then: Stage::Prepare,
-                });
-            }
-            Claim::Held(tablet) => tablet,
+        let Some(tablet) = stage::tablet(cx, &self.table, &self.target).await? else {
+            return Ok(Step::Done(None));
         };
         let table = stage::table(cx, &self.table).await?;
-        if cx.id().is_root() {
+        if cx.id().is_root() || self.target.was_sought() {
             stage::must_be(&table, &[TableState::Enabled])?;
         }
         if tablet.state != TabletState::Offline {
@@ -100,8 +103,7 @@ impl LoadTablet {
         })
         .await?;
         cx.put(meta::TABLETS, loaded.key(), &loaded)?;
-        stage::release(cx).await?;
-        Ok(Step::Done(loaded.server))
+        Ok(Step::Done(Some(loaded.server)))
     }
 
     fn before_and_after(&self) -> Result<(TabletRow, TabletRow), StageError> {
@@ -141,18 +143,24 @@ fn check(master: &Master, tablet: &TabletRow, server: &str) -> Result<(), StageE
 
 impl Procedure for LoadTablet {
     const KIND: &'static str = "load_tablet";
+    const HOLD_LOCKS: bool = true;
     type Stage = Stage;
     type Env = Master;
-    type Output = String;
+    type Output = Option<String>;
 
     fn first(&self) -> Stage {
-        Stage::Prepare
+        if self.target.is_sought() {
+            Stage::Find
+        } else {
+            Stage::Prepare
+        }
     }
 
     async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let strike = self.lot.at(Self::KIND, &stage);
         strike.before()?;
         let step = match stage {
+            Stage::Find => self.find(cx).await?,
             Stage::Prepare => self.prepare(cx).await?,
             Stage::Open => self.open(cx).await?,
         };
@@ -162,7 +170,7 @@ impl Procedure for LoadTablet {
 
     async fn rollback(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
         match stage {
-            Stage::Prepare => stage::release(cx).await,
+            Stage::Find | Stage::Prepare => Ok(()),
             Stage::Open => {
                 let (before, loaded) = self.before_and_after()?;
                 cx.put(meta::TABLETS, before.key(), &before)?;
@@ -172,6 +180,10 @@ impl Procedure for LoadTablet {
                 .await
             }
         }
+    }
+
+    fn locks(&self, _: &Stage) -> Vec<LockNeed> {
+        self.target.locks(&self.table)
     }
 
     fn retry() -> RetryPolicy {

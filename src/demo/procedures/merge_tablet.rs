@@ -6,8 +6,8 @@ use super::reshape::Reshape;
 use crate::demo::faults::Lot;
 use crate::demo::master::Master;
 use crate::demo::meta::{TableState, TabletRow, TabletState};
-use crate::demo::stage::{self, Claim, Target};
-use crate::{Procedure, RetryPolicy, StageContext, StageError, Step};
+use crate::demo::stage::{self, Target};
+use crate::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
 
 /// Merges a tablet with the one after it; the last one with the one before it.
 /// Its output is the name of what became of them.
@@ -16,14 +16,16 @@ pub struct MergeTablet {
     lot: Lot,
     table: String,
     target: Target,
-    looks: u64,
+    pair: Vec<String>,
     shape: Reshape,
 }
 
 /// Its stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// Holds both tablets, and unloads them.
+    /// Looks up the two tablets, and has a child do the rest.
+    Find,
+    /// Unloads both tablets.
     Prepare,
     /// Writes their rows into one new file.
     Write,
@@ -41,24 +43,28 @@ impl MergeTablet {
             lot,
             table: table.to_owned(),
             target,
-            looks: 0,
+            pair: Vec::new(),
             shape: Reshape::default(),
         }
     }
 
+    /// Has a child merge the two that are meant now.
+    async fn find(&self, cx: &StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        stage::by_child(cx, &self.table, Stage::Find, |tablets| {
+            let pair = neighbours(tablets, &self.target)?;
+            Ok(Self { pair, ..self.clone() })
+        })
+        .await
+    }
+
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        let target = &self.target;
-        let claim =
-            stage::claim_tablets(cx, &mut self.looks, &self.table, |tablets| neighbours(tablets, target)).await?;
-        let both = match claim {
-            Claim::Later(until) => {
-                return Ok(Step::Sleep {
-                    until,
-                    then: Stage::Prepare,
-                });
+        let mut both = Vec::new();
+        for id in &self.pair {
+            match stage::tablet(cx, &self.table, &Target::Found(id.clone())).await? {
+                Some(tablet) => both.push(tablet),
+                None => return Ok(Step::Done(None)),
             }
-            Claim::Held(both) => both,
-        };
+        }
         let table = stage::table(cx, &self.table).await?;
         stage::must_be(&table, &[TableState::Enabled])?;
         if let Some(offline) = both.iter().find(|tablet| tablet.state != TabletState::Loaded) {
@@ -68,7 +74,6 @@ impl MergeTablet {
             )));
         }
         self.shape = Reshape::plan(cx, &self.table, table.schema, both, 1);
-        self.shape.hold(cx).await?;
         Ok(Step::Spawn {
             children: self.shape.unloads(&self.lot)?,
             then: Stage::Write,
@@ -77,13 +82,13 @@ impl MergeTablet {
 }
 
 /// Finds the tablet that is meant and its neighbour, in the order of their keys.
-fn neighbours(tablets: &[TabletRow], target: &Target) -> Result<Vec<TabletRow>, StageError> {
+fn neighbours(tablets: &[TabletRow], target: &Target) -> Result<Vec<String>, StageError> {
     let meant = stage::aim(tablets, target)?;
     let after = tablets.iter().find(|tablet| Some(&tablet.start) == meant.end.as_ref());
     let before = tablets.iter().find(|tablet| tablet.end.as_ref() == Some(&meant.start));
     match (before, after) {
-        (_, Some(after)) => Ok(vec![meant.clone(), after.clone()]),
-        (Some(before), None) => Ok(vec![before.clone(), meant.clone()]),
+        (_, Some(after)) => Ok(vec![meant.id.clone(), after.id.clone()]),
+        (Some(before), None) => Ok(vec![before.id.clone(), meant.id.clone()]),
         (None, None) => Err(StageError::fail(format!(
             "tablet {} is the only one of its table",
             meant.id
@@ -93,18 +98,24 @@ fn neighbours(tablets: &[TabletRow], target: &Target) -> Result<Vec<TabletRow>, 
 
 impl Procedure for MergeTablet {
     const KIND: &'static str = "merge_tablet";
+    const HOLD_LOCKS: bool = true;
     type Stage = Stage;
     type Env = Master;
-    type Output = Vec<String>;
+    type Output = Option<Vec<String>>;
 
     fn first(&self) -> Stage {
-        Stage::Prepare
+        if self.pair.is_empty() {
+            Stage::Find
+        } else {
+            Stage::Prepare
+        }
     }
 
     async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let strike = self.lot.at(Self::KIND, &stage);
         strike.before()?;
         let step = match stage {
+            Stage::Find => self.find(cx).await?,
             Stage::Prepare => self.prepare(cx).await?,
             Stage::Write => {
                 self.shape.write(cx).await?;
@@ -119,8 +130,7 @@ impl Procedure for MergeTablet {
             }
             Stage::Finish => {
                 self.shape.sweep(cx)?;
-                stage::release(cx).await?;
-                Step::Done(self.shape.ids())
+                Step::Done(Some(self.shape.ids()))
             }
         };
         strike.after()?;
@@ -129,10 +139,17 @@ impl Procedure for MergeTablet {
 
     async fn rollback(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
         match stage {
-            Stage::Prepare => stage::release(cx).await,
             Stage::Write => self.shape.undo_write(cx).await,
             Stage::Commit => self.shape.undo_commit(cx),
-            Stage::Finish => Ok(()),
+            Stage::Find | Stage::Prepare | Stage::Finish => Ok(()),
+        }
+    }
+
+    fn locks(&self, stage: &Stage) -> Vec<LockNeed> {
+        let sources = self.pair.iter().map(|id| stage::tablet_lock(&self.table, id)).collect();
+        match stage {
+            Stage::Find | Stage::Prepare | Stage::Write => sources,
+            Stage::Commit | Stage::Finish => [sources, self.shape.locks()].concat(),
         }
     }
 

@@ -1,5 +1,6 @@
 //! `MoveTablet`: a tablet goes from one server to another, by an unload and a
-//! load that are its children. To the same server it is a reload.
+//! load that are its children. To the same server it is a reload. Its own stages
+//! change nothing: there is only its children's work to undo.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,8 +9,8 @@ use crate::demo::faults::Lot;
 use crate::demo::master::Master;
 use crate::demo::meta::{TableState, TabletRow, TabletState};
 use crate::demo::rows;
-use crate::demo::stage::{self, Claim, Target};
-use crate::{Children, Procedure, RetryPolicy, StageContext, StageError, Step};
+use crate::demo::stage::{self, Target};
+use crate::{Children, LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
 
 /// Moves a tablet. Its output is the server that serves it now.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -19,14 +20,15 @@ pub struct MoveTablet {
     target: Target,
     to: Option<String>,
     schema: Option<u32>,
-    looks: u64,
     before: Option<TabletRow>,
 }
 
 /// Its stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// Holds the tablet, chooses the server, and unloads.
+    /// Looks up the tablet that holds the key, and has a child do the rest.
+    Find,
+    /// Chooses the server, and unloads.
     Prepare,
     /// Loads on the other server.
     Reload,
@@ -44,7 +46,6 @@ impl MoveTablet {
             target,
             to: to.map(str::to_owned),
             schema: None,
-            looks: 0,
             before: None,
         }
     }
@@ -59,17 +60,20 @@ impl MoveTablet {
         }
     }
 
+    /// Has a child do the work on the tablet that holds the key now.
+    async fn find(&self, cx: &StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        stage::by_child(cx, &self.table, Stage::Find, |tablets| {
+            let target = Target::Found(stage::aim(tablets, &self.target)?.id.clone());
+            Ok(Self { target, ..self.clone() })
+        })
+        .await
+    }
+
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        let tablet = match stage::claim_tablet(cx, &mut self.looks, &self.table, &self.target).await? {
-            Claim::Later(until) => {
-                return Ok(Step::Sleep {
-                    until,
-                    then: Stage::Prepare,
-                });
-            }
-            Claim::Held(tablet) => tablet,
+        let Some(tablet) = stage::tablet(cx, &self.table, &self.target).await? else {
+            return Ok(Step::Done(None));
         };
-        if cx.id().is_root() {
+        if cx.id().is_root() || self.target.was_sought() {
             stage::must_be(&stage::table(cx, &self.table).await?, &[TableState::Enabled])?;
         }
         if tablet.state != TabletState::Loaded {
@@ -122,34 +126,34 @@ impl MoveTablet {
 
 impl Procedure for MoveTablet {
     const KIND: &'static str = "move_tablet";
+    const HOLD_LOCKS: bool = true;
     type Stage = Stage;
     type Env = Master;
-    type Output = String;
+    type Output = Option<String>;
 
     fn first(&self) -> Stage {
-        Stage::Prepare
+        if self.target.is_sought() {
+            Stage::Find
+        } else {
+            Stage::Prepare
+        }
     }
 
     async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let strike = self.lot.at(Self::KIND, &stage);
         strike.before()?;
         let step = match stage {
+            Stage::Find => self.find(cx).await?,
             Stage::Prepare => self.prepare(cx).await?,
             Stage::Reload => self.reload_on_other()?,
-            Stage::Finish => {
-                stage::release(cx).await?;
-                Step::Done(self.to.clone().unwrap_or_default())
-            }
+            Stage::Finish => Step::Done(self.to.clone()),
         };
         strike.after()?;
         Ok(step)
     }
 
-    async fn rollback(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
-        match stage {
-            Stage::Prepare => stage::release(cx).await,
-            Stage::Reload | Stage::Finish => Ok(()),
-        }
+    fn locks(&self, _: &Stage) -> Vec<LockNeed> {
+        self.target.locks(&self.table)
     }
 
     fn retry() -> RetryPolicy {

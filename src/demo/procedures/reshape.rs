@@ -5,12 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{LoadTablet, SweepFiles, Target, UnloadTablet};
 use crate::demo::faults::Lot;
-use crate::demo::guards::{self, Want};
 use crate::demo::master::Master;
 use crate::demo::meta::{self, TabletRow, TabletState};
 use crate::demo::rows::{self, Piece};
-use crate::demo::stage::{self, Claim};
-use crate::{Children, Procedure, StageContext, StageError};
+use crate::demo::stage;
+use crate::{Children, LockNeed, Procedure, StageContext, StageError};
 
 /// How many tablets of one table are loaded or unloaded at once: enough to keep
 /// the disk busy, few enough that one table does not crowd out the others.
@@ -48,21 +47,12 @@ impl Reshape {
         }
     }
 
-    /// Holds the new tablets before there are any: from the moment at which the
-    /// meta table names them others can see them, and they are not loaded yet.
-    pub(crate) async fn hold<P>(&self, cx: &mut StageContext<'_, P>) -> Result<(), StageError>
-    where
-        P: Procedure<Env = Master>,
-    {
-        let wants: Vec<Want> = self
-            .names
-            .iter()
-            .map(|name| Want::exclusive(guards::tablet(name)))
-            .collect();
-        match stage::claim(cx, &mut 0, &wants).await? {
-            Claim::Held(()) => Ok(()),
-            Claim::Later(_) => Err(StageError::retry("another procedure has a tablet of the same name")),
-        }
+    /// Lists the locks of the new tablets. They are taken before there are any: from
+    /// the moment at which the meta table names them others can see them, and they
+    /// are not loaded yet. Nobody waits for what has no name yet, so they are free.
+    pub(crate) fn locks(&self) -> Vec<LockNeed> {
+        let lock = |name: &String| stage::tablet_lock(&self.table, name);
+        self.names.iter().map(lock).collect()
     }
 
     /// Gives the names of the new tablets.

@@ -3,11 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::demo::faults::Lot;
-use crate::demo::guards::{self, Want};
 use crate::demo::master::Master;
 use crate::demo::meta::{self, QuotaRow, TableState};
-use crate::demo::stage::{self, Claim};
-use crate::{Procedure, RetryPolicy, StageContext, StageError, Step};
+use crate::demo::stage;
+use crate::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
 
 /// Sets the quota of a table.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -15,14 +14,13 @@ pub struct SetQuota {
     lot: Lot,
     table: String,
     quota: QuotaRow,
-    looks: u64,
     before: Option<QuotaRow>,
 }
 
 /// Its stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// Holds what is to change, and remembers how it was.
+    /// Remembers how it was.
     Prepare,
     /// Changes it.
     Apply,
@@ -36,22 +34,11 @@ impl SetQuota {
             lot,
             table: table.to_owned(),
             quota,
-            looks: 0,
             before: None,
         }
     }
 
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        let wants = [
-            Want::shared(guards::table(&self.table)),
-            Want::exclusive(format!("quota:{}", self.table)),
-        ];
-        if let Claim::Later(until) = stage::claim(cx, &mut self.looks, &wants).await? {
-            return Ok(Step::Sleep {
-                until,
-                then: Stage::Prepare,
-            });
-        }
         let table = stage::table(cx, &self.table).await?;
         stage::must_be(&table, &[TableState::Enabled, TableState::Disabled])?;
         self.before = cx.get(meta::QUOTAS, &self.table).await?;
@@ -60,13 +47,13 @@ impl SetQuota {
 
     async fn apply(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         cx.put(meta::QUOTAS, &self.table, &self.quota)?;
-        stage::release(cx).await?;
         Ok(Step::Done(()))
     }
 }
 
 impl Procedure for SetQuota {
     const KIND: &'static str = "set_quota";
+    const HOLD_LOCKS: bool = true;
     type Stage = Stage;
     type Env = Master;
     type Output = ();
@@ -88,7 +75,7 @@ impl Procedure for SetQuota {
 
     async fn rollback(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
         match stage {
-            Stage::Prepare => stage::release(cx).await,
+            Stage::Prepare => Ok(()),
             Stage::Apply => {
                 match &self.before {
                     Some(before) => cx.put(meta::QUOTAS, &self.table, before)?,
@@ -97,6 +84,10 @@ impl Procedure for SetQuota {
                 Ok(())
             }
         }
+    }
+
+    fn locks(&self, _: &Stage) -> Vec<LockNeed> {
+        vec![LockNeed::exclusive(format!("table/{}/quota", self.table))]
     }
 
     fn retry() -> RetryPolicy {

@@ -6,8 +6,8 @@ use super::reshape::Reshape;
 use crate::demo::faults::Lot;
 use crate::demo::master::Master;
 use crate::demo::meta::{TableState, TabletState};
-use crate::demo::stage::{self, Claim, Target};
-use crate::{Procedure, RetryPolicy, StageContext, StageError, Step};
+use crate::demo::stage::{self, Target};
+use crate::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
 
 /// Splits a tablet. Its output is the names of the two halves.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -15,14 +15,15 @@ pub struct SplitTablet {
     lot: Lot,
     table: String,
     target: Target,
-    looks: u64,
     shape: Reshape,
 }
 
 /// Its stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// Holds the tablet, and unloads it.
+    /// Looks up the tablet that holds the key, and has a child do the rest.
+    Find,
+    /// Unloads the tablet.
     Prepare,
     /// Writes the halves beside it.
     Write,
@@ -40,20 +41,22 @@ impl SplitTablet {
             lot,
             table: table.to_owned(),
             target,
-            looks: 0,
             shape: Reshape::default(),
         }
     }
 
+    /// Has a child do the work on the tablet that holds the key now.
+    async fn find(&self, cx: &StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        stage::by_child(cx, &self.table, Stage::Find, |tablets| {
+            let target = Target::Found(stage::aim(tablets, &self.target)?.id.clone());
+            Ok(Self { target, ..self.clone() })
+        })
+        .await
+    }
+
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        let tablet = match stage::claim_tablet(cx, &mut self.looks, &self.table, &self.target).await? {
-            Claim::Later(until) => {
-                return Ok(Step::Sleep {
-                    until,
-                    then: Stage::Prepare,
-                });
-            }
-            Claim::Held(tablet) => tablet,
+        let Some(tablet) = stage::tablet(cx, &self.table, &self.target).await? else {
+            return Ok(Step::Done(None));
         };
         let table = stage::table(cx, &self.table).await?;
         stage::must_be(&table, &[TableState::Enabled])?;
@@ -70,7 +73,6 @@ impl SplitTablet {
             )));
         }
         self.shape = Reshape::plan(cx, &self.table, table.schema, vec![tablet], 2);
-        self.shape.hold(cx).await?;
         Ok(Step::Spawn {
             children: self.shape.unloads(&self.lot)?,
             then: Stage::Write,
@@ -80,18 +82,24 @@ impl SplitTablet {
 
 impl Procedure for SplitTablet {
     const KIND: &'static str = "split_tablet";
+    const HOLD_LOCKS: bool = true;
     type Stage = Stage;
     type Env = Master;
-    type Output = Vec<String>;
+    type Output = Option<Vec<String>>;
 
     fn first(&self) -> Stage {
-        Stage::Prepare
+        if self.target.is_sought() {
+            Stage::Find
+        } else {
+            Stage::Prepare
+        }
     }
 
     async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let strike = self.lot.at(Self::KIND, &stage);
         strike.before()?;
         let step = match stage {
+            Stage::Find => self.find(cx).await?,
             Stage::Prepare => self.prepare(cx).await?,
             Stage::Write => {
                 self.shape.write(cx).await?;
@@ -106,8 +114,7 @@ impl Procedure for SplitTablet {
             }
             Stage::Finish => {
                 self.shape.sweep(cx)?;
-                stage::release(cx).await?;
-                Step::Done(self.shape.ids())
+                Step::Done(Some(self.shape.ids()))
             }
         };
         strike.after()?;
@@ -116,10 +123,16 @@ impl Procedure for SplitTablet {
 
     async fn rollback(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
         match stage {
-            Stage::Prepare => stage::release(cx).await,
             Stage::Write => self.shape.undo_write(cx).await,
             Stage::Commit => self.shape.undo_commit(cx),
-            Stage::Finish => Ok(()),
+            Stage::Find | Stage::Prepare | Stage::Finish => Ok(()),
+        }
+    }
+
+    fn locks(&self, stage: &Stage) -> Vec<LockNeed> {
+        match stage {
+            Stage::Find | Stage::Prepare | Stage::Write => self.target.locks(&self.table),
+            Stage::Commit | Stage::Finish => [self.target.locks(&self.table), self.shape.locks()].concat(),
         }
     }
 

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use crate::demo::faults::Lot;
 use crate::demo::master::Master;
 use crate::demo::meta::{self, TableState, TabletRow, TabletState};
-use crate::demo::stage::{self, Claim, Target};
-use crate::{Procedure, RetryPolicy, StageContext, StageError, Step};
+use crate::demo::stage::{self, Target};
+use crate::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
 
 /// Unloads a tablet. Its output is the server that served it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -14,14 +14,15 @@ pub struct UnloadTablet {
     lot: Lot,
     table: String,
     target: Target,
-    looks: u64,
     before: Option<TabletRow>,
 }
 
 /// Its stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// Holds the tablet, and looks whether it is loaded.
+    /// Looks up the tablet that holds the key, and has a child do the rest.
+    Find,
+    /// Looks whether the tablet is loaded.
     Prepare,
     /// Takes the file from the server, and says so in the meta table.
     Close,
@@ -35,22 +36,24 @@ impl UnloadTablet {
             lot,
             table: table.to_owned(),
             target,
-            looks: 0,
             before: None,
         }
     }
 
+    /// Has a child do the work on the tablet that holds the key now.
+    async fn find(&self, cx: &StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        stage::by_child(cx, &self.table, Stage::Find, |tablets| {
+            let target = Target::Found(stage::aim(tablets, &self.target)?.id.clone());
+            Ok(Self { target, ..self.clone() })
+        })
+        .await
+    }
+
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        let tablet = match stage::claim_tablet(cx, &mut self.looks, &self.table, &self.target).await? {
-            Claim::Later(until) => {
-                return Ok(Step::Sleep {
-                    until,
-                    then: Stage::Prepare,
-                });
-            }
-            Claim::Held(tablet) => tablet,
+        let Some(tablet) = stage::tablet(cx, &self.table, &self.target).await? else {
+            return Ok(Step::Done(None));
         };
-        if cx.id().is_root() {
+        if cx.id().is_root() || self.target.was_sought() {
             stage::must_be(&stage::table(cx, &self.table).await?, &[TableState::Enabled])?;
         }
         if tablet.state != TabletState::Loaded {
@@ -71,8 +74,7 @@ impl UnloadTablet {
                 .map_err(|error| stage::of_system(&error))
         })
         .await?;
-        stage::release(cx).await?;
-        Ok(Step::Done(before.server))
+        Ok(Step::Done(Some(before.server)))
     }
 
     fn before(&self) -> Result<TabletRow, StageError> {
@@ -84,18 +86,24 @@ impl UnloadTablet {
 
 impl Procedure for UnloadTablet {
     const KIND: &'static str = "unload_tablet";
+    const HOLD_LOCKS: bool = true;
     type Stage = Stage;
     type Env = Master;
-    type Output = String;
+    type Output = Option<String>;
 
     fn first(&self) -> Stage {
-        Stage::Prepare
+        if self.target.is_sought() {
+            Stage::Find
+        } else {
+            Stage::Prepare
+        }
     }
 
     async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let strike = self.lot.at(Self::KIND, &stage);
         strike.before()?;
         let step = match stage {
+            Stage::Find => self.find(cx).await?,
             Stage::Prepare => self.prepare(cx).await?,
             Stage::Close => self.close(cx).await?,
         };
@@ -105,7 +113,7 @@ impl Procedure for UnloadTablet {
 
     async fn rollback(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
         match stage {
-            Stage::Prepare => stage::release(cx).await,
+            Stage::Find | Stage::Prepare => Ok(()),
             Stage::Close => {
                 let before = self.before()?;
                 cx.put(meta::TABLETS, before.key(), &before)?;
@@ -115,6 +123,10 @@ impl Procedure for UnloadTablet {
                 .await
             }
         }
+    }
+
+    fn locks(&self, _: &Stage) -> Vec<LockNeed> {
+        self.target.locks(&self.table)
     }
 
     fn retry() -> RetryPolicy {

@@ -3,11 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use crate::demo::faults::Lot;
-use crate::demo::guards::Want;
 use crate::demo::master::Master;
 use crate::demo::meta::{self, UserRow};
-use crate::demo::stage::{self, Claim};
-use crate::{Procedure, RetryPolicy, StageContext, StageError, Step};
+use crate::demo::stage;
+use crate::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
 
 /// Gives a user a role, or takes the user away.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -15,14 +14,13 @@ pub struct UpdateAuth {
     lot: Lot,
     user: String,
     role: Option<String>,
-    looks: u64,
     before: Option<UserRow>,
 }
 
 /// Its stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// Holds what is to change, and remembers how it was.
+    /// Remembers how it was.
     Prepare,
     /// Changes it.
     Apply,
@@ -36,19 +34,11 @@ impl UpdateAuth {
             lot,
             user: user.to_owned(),
             role: role.map(str::to_owned),
-            looks: 0,
             before: None,
         }
     }
 
     async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        let wants = [Want::exclusive(format!("user:{}", self.user))];
-        if let Claim::Later(until) = stage::claim(cx, &mut self.looks, &wants).await? {
-            return Ok(Step::Sleep {
-                until,
-                then: Stage::Prepare,
-            });
-        }
         self.before = cx.get(meta::USERS, &self.user).await?;
         Ok(Step::Next(Stage::Apply))
     }
@@ -66,13 +56,13 @@ impl UpdateAuth {
             None if self.before.is_none() => return Err(StageError::fail(format!("there is no user {}", self.user))),
             None => cx.delete(meta::USERS, &self.user),
         }
-        stage::release(cx).await?;
         Ok(Step::Done(()))
     }
 }
 
 impl Procedure for UpdateAuth {
     const KIND: &'static str = "update_auth";
+    const HOLD_LOCKS: bool = true;
     type Stage = Stage;
     type Env = Master;
     type Output = ();
@@ -94,7 +84,7 @@ impl Procedure for UpdateAuth {
 
     async fn rollback(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
         match stage {
-            Stage::Prepare => stage::release(cx).await,
+            Stage::Prepare => Ok(()),
             Stage::Apply => {
                 match &self.before {
                     Some(before) => cx.put(meta::USERS, &self.user, before)?,
@@ -103,6 +93,10 @@ impl Procedure for UpdateAuth {
                 Ok(())
             }
         }
+    }
+
+    fn locks(&self, _: &Stage) -> Vec<LockNeed> {
+        vec![LockNeed::exclusive(format!("user/{}", self.user))]
     }
 
     fn retry() -> RetryPolicy {

@@ -8,8 +8,8 @@ use crate::Children;
 use crate::demo::faults::Lot;
 use crate::demo::master::Master;
 use crate::demo::meta::{self, TableRow, TableState, TabletRow, TabletState};
-use crate::demo::stage::{self, Claim};
-use crate::{Procedure, RetryPolicy, StageContext, StageError, Step};
+use crate::demo::stage;
+use crate::{LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
 
 /// Updates a table. Its output is its new schema.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -18,15 +18,12 @@ pub struct UpdateTable {
     table: String,
     property: String,
     value: String,
-    looks: u64,
     before: Option<TableRow>,
 }
 
 /// Its stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// Holds the table.
-    Prepare,
     /// Says that it is being updated, and reloads its tablets.
     Begin,
     /// Sets the property, and the schema of what is offline.
@@ -43,18 +40,7 @@ impl UpdateTable {
             table: table.to_owned(),
             property,
             value,
-            looks: 0,
             before: None,
-        }
-    }
-
-    async fn prepare(&mut self, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        match stage::claim_table(cx, &mut self.looks, &self.table).await? {
-            Claim::Later(until) => Ok(Step::Sleep {
-                until,
-                then: Stage::Prepare,
-            }),
-            Claim::Held(()) => Ok(Step::Next(Stage::Begin)),
         }
     }
 
@@ -103,26 +89,25 @@ impl UpdateTable {
             }
         }
         cx.put(meta::TABLES, &self.table, &table)?;
-        stage::release(cx).await?;
         Ok(Step::Done(table.schema))
     }
 }
 
 impl Procedure for UpdateTable {
     const KIND: &'static str = "update_table";
+    const HOLD_LOCKS: bool = true;
     type Stage = Stage;
     type Env = Master;
     type Output = u32;
 
     fn first(&self) -> Stage {
-        Stage::Prepare
+        Stage::Begin
     }
 
     async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let strike = self.lot.at(Self::KIND, &stage);
         strike.before()?;
         let step = match stage {
-            Stage::Prepare => self.prepare(cx).await?,
             Stage::Begin => self.begin(cx).await?,
             Stage::Finish => self.finish(cx).await?,
         };
@@ -132,7 +117,6 @@ impl Procedure for UpdateTable {
 
     async fn rollback(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
         match stage {
-            Stage::Prepare => stage::release(cx).await,
             Stage::Begin => {
                 if let Some(before) = &self.before {
                     cx.put(meta::TABLES, &before.name, before)?;
@@ -141,6 +125,10 @@ impl Procedure for UpdateTable {
             }
             Stage::Finish => Ok(()),
         }
+    }
+
+    fn locks(&self, _: &Stage) -> Vec<LockNeed> {
+        vec![stage::table_lock(&self.table)]
     }
 
     fn retry() -> RetryPolicy {

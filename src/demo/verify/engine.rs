@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Rule, Verdict, World};
+use super::{Rule, Verdict};
 use crate::Executor;
 use crate::demo::error::DemoError;
 use crate::demo::pace::{self, Stopwatch};
@@ -26,7 +26,7 @@ pub async fn settle(executor: &Executor) -> Result<(), DemoError> {
     Ok(())
 }
 
-pub(super) async fn idle(executor: &Executor, world: &World, verdict: &mut Verdict) -> Result<(), DemoError> {
+pub(super) async fn idle(executor: &Executor, verdict: &mut Verdict) -> Result<(), DemoError> {
     let live = executor.snapshot().await?.live_families;
     if live > 0 {
         verdict.find(
@@ -46,11 +46,18 @@ pub(super) async fn idle(executor: &Executor, world: &World, verdict: &mut Verdi
             );
         }
     }
-    for guard in &world.guards {
-        verdict.find(
-            Rule::Unfinished,
-            format!("procedure {} still guards {}", guard.owner, guard.resource),
-        );
+    for lock in executor.locks().await? {
+        for (holder, mode) in &lock.holders {
+            let path = &lock.path;
+            verdict.find(
+                Rule::Unfinished,
+                format!("procedure {holder} still holds {path}, {mode}"),
+            );
+        }
+        for waiter in &lock.waiting {
+            let path = &lock.path;
+            verdict.find(Rule::Unfinished, format!("procedure {waiter} still waits for {path}"));
+        }
     }
     Ok(())
 }

@@ -282,7 +282,7 @@ impl Generator {
 
     fn unload(&mut self, table: &mut Table) {
         let key = self.key(table);
-        let (lot, succeeds) = self.lot(&points::unload());
+        let (lot, succeeds) = self.lot(&points::sought(UnloadTablet::KIND));
         self.alone(
             &mut table.lane,
             UnloadTablet::new(lot, &table.name, Target::Holding(key.clone())),
@@ -294,7 +294,7 @@ impl Generator {
     }
 
     fn load(&mut self, table: &mut Table, key: &str) {
-        let (lot, succeeds) = self.lot(&points::load());
+        let (lot, succeeds) = self.lot(&points::sought(LoadTablet::KIND));
         self.alone(
             &mut table.lane,
             LoadTablet::new(lot, &table.name, Target::Holding(key.to_owned())),
@@ -311,7 +311,7 @@ impl Generator {
             return self.quota(table);
         }
         let key = self.key(table);
-        let (lot, _) = self.lot(&points::relocate());
+        let (lot, _) = self.lot(&points::sought(MoveTablet::KIND));
         self.beside(
             &mut table.lane,
             MoveTablet::new(lot, &table.name, Target::Holding(key), None),
@@ -320,7 +320,7 @@ impl Generator {
 
     fn split(&mut self, table: &mut Table) {
         let key = self.key(table);
-        let (lot, succeeds) = self.lot(&points::reshape(SplitTablet::KIND));
+        let (lot, succeeds) = self.lot(&points::sought(SplitTablet::KIND));
         self.beside(
             &mut table.lane,
             SplitTablet::new(lot, &table.name, Target::Holding(key)),
@@ -330,7 +330,7 @@ impl Generator {
 
     fn merge(&mut self, table: &mut Table) {
         let key = self.key(table);
-        let (lot, succeeds) = self.lot(&points::reshape(MergeTablet::KIND));
+        let (lot, succeeds) = self.lot(&points::sought(MergeTablet::KIND));
         self.beside(
             &mut table.lane,
             MergeTablet::new(lot, &table.name, Target::Holding(key)),

@@ -9,24 +9,27 @@ use crate::demo::procedures::{
 /// Kind and stage.
 pub(super) type Point = (&'static str, &'static str);
 
-/// Gives the points of a load.
-pub(super) fn load() -> Vec<Point> {
+/// Gives the points of what first looks for its tablet.
+pub(super) fn sought(kind: &'static str) -> Vec<Point> {
+    let of_work = match kind {
+        LoadTablet::KIND => load(),
+        UnloadTablet::KIND => unload(),
+        MoveTablet::KIND => relocate(),
+        _ => [of(kind, &["Prepare", "Write", "Commit", "Finish"]), unload(), load()].concat(),
+    };
+    [of(kind, &["Find"]), of_work].concat()
+}
+
+fn load() -> Vec<Point> {
     of(LoadTablet::KIND, &["Prepare", "Open"])
 }
 
-/// Gives the points of an unload.
-pub(super) fn unload() -> Vec<Point> {
+fn unload() -> Vec<Point> {
     of(UnloadTablet::KIND, &["Prepare", "Close"])
 }
 
-/// Gives the points of a move.
-pub(super) fn relocate() -> Vec<Point> {
+fn relocate() -> Vec<Point> {
     [of(MoveTablet::KIND, &["Prepare", "Reload", "Finish"]), unload(), load()].concat()
-}
-
-/// Gives the points of a split or a merge.
-pub(super) fn reshape(kind: &'static str) -> Vec<Point> {
-    [of(kind, &["Prepare", "Write", "Commit", "Finish"]), unload(), load()].concat()
 }
 
 /// Gives the points of a creation.
@@ -63,7 +66,7 @@ pub(super) fn auth() -> Vec<Point> {
 }
 
 fn fan_out(kind: &'static str) -> Vec<Point> {
-    of(kind, &["Prepare", "Begin", "Finish"])
+    of(kind, &["Begin", "Finish"])
 }
 
 fn of(kind: &'static str, stages: &[&'static str]) -> Vec<Point> {

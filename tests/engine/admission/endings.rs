@@ -1,18 +1,22 @@
 //! A permit comes back exactly once, however its holder ends.
 
 use procession::testkit::{Run, Trouble, World, enumerate};
-use procession::{AbortAnswer, AskError, Handle, Procedure, ProcedureId, ProcedureState, WaitReason};
+use procession::{
+    AbortAnswer, AskError, By, BypassAs, Handle, Procedure, ProcedureId, ProcedureState, Reach, WaitReason,
+};
 
 use super::limits::{begun, held, is_first_life, limited, live_in, submit, usage};
 use crate::support::{Act, Final, Lab, Plan, Planned, Tested, chain, failing, plan};
 
 /// The ways to end, each with the state that it ends in.
-const ENDINGS: [(&str, ProcedureState); 5] = [
+const ENDINGS: [(&str, ProcedureState); 7] = [
     ("success", ProcedureState::Success),
     ("rolled back", ProcedureState::RolledBack),
     ("failed", ProcedureState::Failed),
     ("aborted parked", ProcedureState::RolledBack),
     ("aborted running", ProcedureState::RolledBack),
+    ("bypassed parked", ProcedureState::Success),
+    ("bypassed running", ProcedureState::Success),
 ];
 
 fn ending(name: &str) -> Plan {
@@ -20,7 +24,7 @@ fn ending(name: &str) -> Plan {
         "success" => chain(name, 1),
         "rolled back" => failing(name, 2),
         "failed" => failing(name, 1),
-        "aborted parked" => plan(name, [Act::Wait("never".to_owned(), None), Act::Done(7)]),
+        "aborted parked" | "bypassed parked" => plan(name, [Act::Wait("never".to_owned(), None), Act::Done(7)]),
         _ => held(name),
     };
     plan.limit("shared")
@@ -40,6 +44,12 @@ async fn abort(run: &Run, id: ProcedureId) -> Tested {
     }
 }
 
+async fn bypass(run: &Run, id: ProcedureId) -> Tested {
+    let by = By::new("test", "its permit is needed").key(format!("bypass {id}"));
+    run.executor.bypass(id, Reach::Alone, BypassAs::Success, by).await?;
+    Ok(())
+}
+
 /// Lets it end its way, and checks the state.
 async fn end(lab: &Lab, run: &Run, name: &str, id: ProcedureId) -> Tested {
     run.settle().await;
@@ -54,6 +64,13 @@ async fn end(lab: &Lab, run: &Run, name: &str, id: ProcedureId) -> Tested {
         "aborted running" => {
             abort(run, id).await?;
             lab.open(name);
+        }
+        "bypassed parked" => bypass(run, id).await?,
+        "bypassed running" => {
+            bypass(run, id).await?;
+            // Its late report gives nothing back a second time.
+            lab.open(name);
+            run.settle().await;
         }
         _ => {}
     }

@@ -1,5 +1,6 @@
 //! A join rule that the user wrote: what it is asked, and where it runs.
 
+use std::future::IntoFuture;
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use procession::{
 use serde::{Deserialize, Serialize};
 
 use super::kit::{enumerate_in, submit};
-use crate::support::{Call, Lab, Planned, Tested, chain, failing, kinds};
+use crate::support::{Act, Call, Lab, Planned, Tested, chain, failing, kinds, plan};
 
 /// Threads on which user code ran, and whether it was the rule.
 static RAN_ON: Mutex<Vec<(ThreadId, bool)>> = Mutex::new(Vec::new());
@@ -176,4 +177,21 @@ impl procession::provider::Clock for Spying {
     fn sleep_until(&self, _: Timestamp) -> futures::future::BoxFuture<'static, ()> {
         Box::pin(std::future::pending())
     }
+}
+
+/// Each end asks the rule; two hundred questions at once are no more than its mailbox holds.
+#[test]
+fn e_019_the_users_own_rule_asked_by_two_hundred_at_once() -> Tested {
+    let ended = World::new().run(
+        FaultPlan::default(),
+        |builder| set_up(&Lab::default(), builder),
+        async |run: &Run| {
+            let children: Vec<_> = (0..200).map(|place| chain(&format!("c{place}"), 1)).collect();
+            let all = plan("r", [Act::Spawn(children, JoinPolicy::Custom, 0), Act::Done(7)]);
+            let handle = run.wait(run.executor.submit(Planned(all)).into_future()).await??;
+            Ok(run.wait(handle.into_future()).await??)
+        },
+    )?;
+    assert!(matches!(ended, Ended::Done(7)));
+    Ok(())
 }

@@ -4,10 +4,10 @@ use std::future::IntoFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use procession::testkit::{Fault, FaultPlan, Run, World};
-use procession::{Builder, Executor, ListFilter, ProcedureId, ProcedureState, SubmitError};
+use procession::{Builder, Executor, ListFilter, Procedure, ProcedureId, ProcedureState, SubmitError};
 
 use super::kit::{Changes, at_rest, enumerate_in, submit};
-use crate::support::{Act, Lab, Limited, Plan, Tested, chain, kinds, plan, spawn};
+use crate::support::{Act, Holding, Lab, Limited, Plan, Tested, chain, kinds, plan, spawn};
 
 /// What was seen, in order: answers and calls.
 #[derive(Clone, Default)]
@@ -36,8 +36,9 @@ impl Seen {
 
 /// Everything that is seen, by the commit that it rests on.
 const RESTS_ON: [(u64, &[&str]); 9] = [
-    (1, &["answer r", "refusal", "call r1"]),
-    (2, &["answer s"]),
+    (1, &["answer r", "call r1"]),
+    // The refusal is decided when both that came with it are, so it rests on both.
+    (2, &["answer s", "refusal"]),
     (3, &["call c1"]),
     (4, &["read c"]),
     (5, &["answer go", "call c2"]),
@@ -57,10 +58,15 @@ fn expected_before(commit: u64) -> Vec<String> {
     expected
 }
 
-/// It holds the only permit while its child waits for `go`.
+/// It holds the only permit, or the lock, while its child waits for `go`.
 fn root() -> Plan {
     let child = plan("c", [Act::Wait("go".into(), None), Act::Done(7)]);
     plan("r", [spawn([child]), Act::Done(1)])
+}
+
+/// All want one lock, and hold it for life.
+fn locked(plan: Plan) -> Holding {
+    Holding(plan.exclusive("t"))
 }
 
 fn set_up(lab: &Lab, builder: Builder) -> Builder {
@@ -68,11 +74,16 @@ fn set_up(lab: &Lab, builder: Builder) -> Builder {
 }
 
 /// The clients, all at once; each notes every answer that it gets.
-fn clients(executor: &Executor, seen: &Seen, changes: &Changes) -> Vec<tokio::task::JoinHandle<Result<(), String>>> {
+fn clients<P: Procedure>(
+    executor: &Executor,
+    seen: &Seen,
+    changes: &Changes,
+    kind: fn(Plan) -> P,
+) -> Vec<tokio::task::JoinHandle<Result<(), String>>> {
     let submitted = |name: &'static str, plan: Plan| {
         let (executor, seen) = (executor.clone(), seen.clone());
         actix_rt::spawn(async move {
-            let submit = executor.submit(Limited(plan)).key(name).into_future();
+            let submit = executor.submit(kind(plan)).key(name).into_future();
             let handle = submit.await.map_err(|error| error.to_string())?;
             seen.note(format!("answer {name}"));
             handle.outcome().await.map_err(|error| error.to_string())?;
@@ -84,7 +95,7 @@ fn clients(executor: &Executor, seen: &Seen, changes: &Changes) -> Vec<tokio::ta
     let refused = {
         let (executor, seen) = (executor.clone(), seen.clone());
         actix_rt::spawn(async move {
-            let refused = executor.submit(Limited(chain("x", 1))).key("r").into_future().await;
+            let refused = executor.submit(kind(chain("x", 1))).key("r").into_future().await;
             match refused {
                 Err(SubmitError::KeyConflict { .. }) => seen.note("refusal"),
                 Err(error) => return Err(error.to_string()),
@@ -131,6 +142,7 @@ fn questions(executor: &Executor, answered: &Seen) -> Vec<tokio::task::JoinHandl
         ask!("history", |executor| executor.history(id)),
         ask!("list", |executor| executor.list(ListFilter::default(), None, 10)),
         ask!("limits", |executor| executor.limits()),
+        ask!("locks", |executor| executor.locks()),
         ask!("snapshot", |executor| executor.snapshot()),
         ask!("unknown", |executor| executor.status(ProcedureId::root(99))),
         ask!("abort", |executor| executor.abort(
@@ -141,10 +153,10 @@ fn questions(executor: &Executor, answered: &Seen) -> Vec<tokio::task::JoinHandl
     ]
 }
 
-async fn withheld(run: &Run, lab: &Lab, commit: u64) -> Tested {
+async fn withheld<P: Procedure>(run: &Run, lab: &Lab, commit: u64, kind: fn(Plan) -> P) -> Tested {
     let changes = Changes::watch(run).await?;
     let (seen, answered) = (Seen::default(), Seen::default());
-    let clients = clients(&run.executor, &seen, &changes);
+    let clients = clients(&run.executor, &seen, &changes, kind);
     run.settle().await;
     assert!(run.store.is_withholding(), "commit {commit}");
     assert_eq!(seen.all(lab, &changes), expected_before(commit), "commit {commit}");
@@ -170,8 +182,7 @@ async fn withheld(run: &Run, lab: &Lab, commit: u64) -> Tested {
     Ok(())
 }
 
-#[test]
-fn e_003_nothing_is_seen_before_its_receipt() -> Tested {
+fn nothing_is_seen_early<P: Procedure>(kind: fn(Plan) -> P) -> Tested {
     for (commit, _) in RESTS_ON {
         let lab = Lab::default();
         let plan = FaultPlan::at(commit, Fault::Withhold);
@@ -179,18 +190,17 @@ fn e_003_nothing_is_seen_before_its_receipt() -> Tested {
             .run(
                 plan,
                 |builder| set_up(&lab, builder),
-                async |run| withheld(run, &lab, commit).await,
+                async |run| withheld(run, &lab, commit, kind).await,
             )?
             .done()?;
     }
     Ok(())
 }
 
-#[test]
-fn e_003_the_same_under_every_crash() -> Tested {
+fn the_same_under_every_crash<P: Procedure>(kind: fn(Plan) -> P) -> Tested {
     let drive = async |_: &Lab, run: &Run| {
-        let first = submit(run, Limited(root()), "r").await?;
-        let second = submit(run, Limited(chain("s", 1)), "s").await?;
+        let first = submit(run, kind(root()), "r").await?;
+        let second = submit(run, kind(chain("s", 1)), "s").await?;
         let child = ProcedureId::new(first.id().family, 1);
         if at_rest(run, child).await?.ended.is_none() {
             run.wait(run.executor.signal(child, "go", &1_i64, Some("go"))).await??;
@@ -202,4 +212,20 @@ fn e_003_the_same_under_every_crash() -> Tested {
     let (done, lab) = enumerate_in(Lab::default, set_up, drive)?;
     assert_eq!((done.commits, lab.line().as_str()), (9, "r1 c1 c2 r2 s1"));
     Ok(())
+}
+
+#[test]
+fn e_003_nothing_is_seen_before_its_receipt() -> Tested {
+    nothing_is_seen_early(Limited)
+}
+
+#[test]
+fn e_003_nor_where_a_lock_is_waited_for() -> Tested {
+    nothing_is_seen_early(locked)
+}
+
+#[test]
+fn e_003_the_same_under_every_crash() -> Tested {
+    the_same_under_every_crash(Limited)?;
+    the_same_under_every_crash(locked)
 }

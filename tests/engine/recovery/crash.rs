@@ -153,7 +153,7 @@ fn e_092_e_093_crashes_around_an_abort() -> Tested {
         &["rows"],
         Lab::compare,
     )?;
-    check(done, &Expected { commits: 6, torn: 33 });
+    check(done, &Expected { commits: 6, torn: 35 });
     Ok(())
 }
 

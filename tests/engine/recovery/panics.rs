@@ -1,12 +1,13 @@
 //! Panics in user code, wherever it is called: the family pays, nobody else.
 
 use std::future::IntoFuture;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use procession::messages::{Submit, SubmitBatch};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{
-    CauseKind, ChildOutcome, Children, JoinPolicy, JoinVerdict, Procedure, ProcedureId, ProcedureState, StageContext,
-    StageError, Step, WaitReason,
+    CauseKind, ChildOutcome, Children, JoinPolicy, JoinVerdict, LockNeed, Procedure, ProcedureId, ProcedureState,
+    StageContext, StageError, Step, WaitReason,
 };
 use serde::de::Deserializer;
 use serde::ser::Serializer;
@@ -22,6 +23,8 @@ enum Place {
     Serialize,
     Deserialize,
     Join,
+    Locks,
+    LocksAtSubmission,
 }
 
 /// A number that panics at one value when it is written, at another when it is read.
@@ -45,6 +48,9 @@ impl<'de> Deserialize<'de> for Mine {
         Ok(Self(number))
     }
 }
+
+/// Locks were asked for: they panic the first time.
+static LOCKS_ASKED: AtomicBool = AtomicBool::new(false);
 
 /// Panics at its place: in its first attempt, or whenever its value is read or its children are judged.
 #[derive(Serialize, Deserialize)]
@@ -86,7 +92,8 @@ impl Procedure for Shaky {
                     .join(JoinPolicy::Custom);
                 return Ok(Step::Spawn { children, then: 2 });
             }
-            Place::Execute | Place::Serialize => {}
+            Place::Locks => return Ok(Step::Next(2)),
+            Place::Execute | Place::Serialize | Place::LocksAtSubmission => {}
         }
         Ok(Step::Done(cx.attempt()))
     }
@@ -94,6 +101,13 @@ impl Procedure for Shaky {
     async fn rollback(&mut self, _: u32, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
         assert!(self.place != Place::Rollback || cx.attempt() > 1, "rollback");
         Ok(())
+    }
+
+    fn locks(&self, stage: &u32) -> Vec<LockNeed> {
+        assert!(self.place != Place::LocksAtSubmission, "locks at submission");
+        let first = *stage == 2 && self.place == Place::Locks && !LOCKS_ASKED.swap(true, Ordering::Relaxed);
+        assert!(!first, "locks");
+        Vec::new()
     }
 
     fn join(&self, _: &u32, _: &[ChildOutcome]) -> JoinVerdict {
@@ -253,4 +267,27 @@ fn e_103_a_panic_in_the_join_rule_fails_the_parent_with_its_text() -> Tested {
         );
         Ok(())
     })
+}
+
+#[test]
+fn e_103_a_panic_in_locks_is_one_attempt() -> Tested {
+    beside_healthy(Place::Locks, async |run, id| {
+        assert_eq!(run.wait(run.executor.outcome(id)).await??.output::<u32>()?, Some(2));
+        let entries = run.executor.history(id).await?;
+        let errors: Vec<_> = entries.into_iter().map(|entry| entry.error).collect();
+        assert_eq!(errors, [Some("locks panicked: locks".to_owned()), None, None]);
+        Ok(())
+    })
+}
+
+/// The submitter's own thread asks, and gets an error; nothing is submitted.
+#[test]
+fn e_103_a_panic_in_locks_at_submission_is_an_error() {
+    let shaky = Shaky {
+        place: Place::LocksAtSubmission,
+        mine: Mine(0),
+    };
+    let refused = Submit::new(&shaky).err().map(|error| error.to_string());
+    let text = "the procedure cannot be submitted: a question to it panicked: locks at submission";
+    assert_eq!(refused.as_deref(), Some(text));
 }

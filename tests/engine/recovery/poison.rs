@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use procession::messages::{Submit, SubmitBatch};
 use procession::testkit::{Ended, FaultPlan, MemoryStore, Run, Trouble, World};
-use procession::{Builder, Procedure, ProcedureId, ProcedureState, StageContext, StageError, Step, WaitReason};
+use procession::{
+    Builder, By, Pause, Procedure, ProcedureId, ProcedureState, StageContext, StageError, Step, WaitReason,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::support::{Act, Lab, Planned, Tested, chain, kinds, live_in, plan};
@@ -151,7 +153,9 @@ fn poison_at(place: usize) -> Tested {
         async |run| {
             process.begin(run);
             let id = deadly(run).await?;
-            run.executor.resume(id, "somebody", "another try").await?;
+            run.executor
+                .resume(Pause::One(id), By::new("somebody", "another try"))
+                .await?;
             run.until("the process has died", || false).await
         },
     )?;

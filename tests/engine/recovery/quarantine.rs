@@ -157,7 +157,7 @@ async fn set_aside(run: &Run, families: &Families) -> Tested {
         reason(0)
     );
     assert!(
-        reason(1).contains("has version 2 of \"versioned\", and the code reads up to 1"),
+        reason(1).contains("version 2 of \"versioned\" is newer than the code, which reads up to 1"),
         "{}",
         reason(1)
     );

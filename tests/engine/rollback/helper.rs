@@ -183,10 +183,15 @@ impl Order {
 
 /// Runs a scenario under every seed; the first that fails is named.
 pub(crate) fn under_seeds(scenario: impl Fn(u64) -> Tested) -> Tested {
+    under_so_many_seeds(SEEDS, scenario)
+}
+
+/// Runs a scenario under the seeds from 1 on, so many of them.
+pub(crate) fn under_so_many_seeds(count: u64, scenario: impl Fn(u64) -> Tested) -> Tested {
     if let Some(seed) = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()) {
         return scenario(seed);
     }
-    for seed in 1..=SEEDS {
+    for seed in 1..=count {
         scenario(seed).map_err(|why| format!("seed {seed}: {why}; replay it with SEED={seed} and this test's name"))?;
     }
     Ok(())

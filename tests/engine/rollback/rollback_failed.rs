@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
-use procession::{AskError, Ending, Handle};
+use procession::{AskError, By, Ending, Handle};
 
 use super::helper::{at_rest, commits, enumerate_client, is_parked, lives, rolled_back, submit};
 use crate::support::{Lab, Patient, Plan, Planned, Tested, UndoAct, enumerate_plan, failing, kinds, live, live_in};
@@ -86,9 +86,11 @@ fn parked_and_ended(plan: &Plan, retry: bool) -> Result<Lab, Trouble> {
         lab.open("repaired");
         let id = handle.id();
         if retry {
-            run.wait(run.executor.retry_undo(id, "ann", "it is repaired")).await??;
+            run.wait(run.executor.retry_undo(id, By::new("ann", "it is repaired")))
+                .await??;
         } else {
-            run.wait(run.executor.skip_undo(id, "ann", "done by hand")).await??;
+            run.wait(run.executor.skip_undo(id, By::new("ann", "done by hand")))
+                .await??;
         }
         let (cause, _) = rolled_back(run.wait(handle.outcome()).await?)?;
         assert_eq!(cause.text, "boom");
@@ -106,7 +108,9 @@ fn parked_and_ended(plan: &Plan, retry: bool) -> Result<Lab, Trouble> {
                 vec!["skipped by ann: done by hand"]
             }
         );
-        let again = run.wait(run.executor.retry_undo(id, "ann", "once more")).await?;
+        let again = run
+            .wait(run.executor.retry_undo(id, By::new("ann", "once more")))
+            .await?;
         assert!(matches!(again, Err(AskError::Finished(_))), "{again:?}");
         Ok(())
     })?;
@@ -155,7 +159,7 @@ fn e_035_a_parked_rollback_keeps_its_permit() -> Tested {
     let ended = world.run(FaultPlan::none(), set_up, async |run| {
         let handle = submit(run, crate::support::Limited(stuck()), "k").await?;
         run.settle().await;
-        run.wait(run.executor.skip_undo(handle.id(), "ann", "done by hand"))
+        run.wait(run.executor.skip_undo(handle.id(), By::new("ann", "done by hand")))
             .await??;
         rolled_back(run.wait(handle.outcome()).await?)?;
         assert_eq!(used(run).await?, 0);
@@ -174,10 +178,10 @@ fn e_035_crashes_around_the_operator() -> Tested {
             if is_parked(&status) {
                 lab.open("repaired");
                 if retry {
-                    run.wait(run.executor.retry_undo(handle.id(), "ann", "repaired"))
+                    run.wait(run.executor.retry_undo(handle.id(), By::new("ann", "repaired")))
                         .await??;
                 } else {
-                    run.wait(run.executor.skip_undo(handle.id(), "ann", "by hand"))
+                    run.wait(run.executor.skip_undo(handle.id(), By::new("ann", "by hand")))
                         .await??;
                 }
             }

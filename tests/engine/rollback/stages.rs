@@ -126,6 +126,21 @@ fn e_042_a_child_that_fails_late() -> Tested {
     Ok(())
 }
 
+/// The undo of the child takes its lock again. A start that finds it waiting writes
+/// nothing of that: else each life would lose the grant, and come no further.
+#[test]
+fn e_042_a_compensation_that_takes_its_lock_again() -> Tested {
+    let child = chain("c", 1).exclusive("t").compensated();
+    let root = plan("r", [spawn([child]), Act::Fail("boom".to_owned())]);
+    let (done, lab) = enumerate_plan(&root)?;
+    // The submission, three stages, three undos, and the grant to the undo of the child.
+    assert_eq!((done.commits, lab.line().as_str()), (8, "r1 c1 r2 r2' c1' r1'"));
+    let (restarts, lab) = doubled(&root)?;
+    assert_eq!((restarts, executes_and_undos(&lab)), (7, (6, 6)));
+    assert_eq!(lab.noted(), ["boom"]);
+    Ok(())
+}
+
 /// Visits 1 2 1 2, the last failing.
 fn visits() -> Plan {
     let second = Act::Visits(vec![Act::Goto(1), Act::Fail("boom".to_owned())]);

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use procession::{Children, Procedure, RetryPolicy, StageContext, StageError, Step};
+use procession::{Children, Hold, LockNeed, OnTimeout, Procedure, RetryPolicy, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use super::lab::{Call, Lab};
 use super::plan::{Act, Plan, UndoAct};
 
 macro_rules! kind_of_plan {
-    ($(#[$doc:meta])* $name:ident, $kind:literal, rollback: $rollback:literal, attempts: $attempts:literal, undo_attempts: $undo:literal) => {
+    ($(#[$doc:meta])* $name:ident, $kind:literal, rollback: $rollback:literal, attempts: $attempts:literal, undo_attempts: $undo:literal
+        $(, jitter: $jitter:literal)? $(, with: { $($more:tt)* })?) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Serialize, Deserialize)]
         #[serde(transparent)]
@@ -21,6 +22,7 @@ macro_rules! kind_of_plan {
             type Stage = u32;
             type Env = Lab;
             type Output = i64;
+            $($($more)*)?
 
             fn first(&self) -> u32 {
                 1
@@ -29,6 +31,7 @@ macro_rules! kind_of_plan {
             async fn execute(&mut self, stage: u32, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
                 let (id, attempt, lab) = (cx.id(), cx.attempt(), cx.env().clone());
                 lab.called(id, self.0.call(stage, attempt, false));
+                let _inside = lab.enters(&self.0.name, false, &self.0.needs(stage));
                 let act = self.0.act(stage);
                 let act = act.ok_or_else(|| StageError::fail(format!("there is no stage {stage}")))?;
                 // What fails or yields after this leaves no trace of it.
@@ -39,6 +42,7 @@ macro_rules! kind_of_plan {
             async fn rollback(&mut self, stage: u32, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
                 let (id, attempt, lab) = (cx.id(), cx.attempt(), cx.env().clone());
                 lab.called(id, self.0.call(stage, attempt, true));
+                let _inside = lab.enters(&self.0.name, true, &self.0.needs(stage));
                 let is_own = self.0.value.last() == Some(&stage);
                 if is_own {
                     self.0.value.pop();
@@ -69,16 +73,28 @@ macro_rules! kind_of_plan {
                 self.0.limit.as_deref().map(procession::LimitKey::from)
             }
 
+            fn locks(&self, stage: &u32) -> Vec<LockNeed> {
+                self.0.needs(*stage)
+            }
+
             fn timeout(&self) -> Option<Duration> {
                 self.0.timeout.map(Duration::from_millis)
             }
 
+            fn on_timeout(&self) -> OnTimeout {
+                if self.0.told { OnTimeout::Execute } else { OnTimeout::Fail }
+            }
+
+            fn rollback_supported(&self, stage: &u32) -> bool {
+                self.0.one_way != Some(*stage)
+            }
+
             fn retry() -> RetryPolicy {
-                RetryPolicy::default().attempts($attempts)
+                RetryPolicy::default().attempts($attempts)$(.jitter($jitter))?
             }
 
             fn retry_undo() -> RetryPolicy {
-                RetryPolicy::default().attempts($undo)
+                RetryPolicy::default().attempts($undo)$(.jitter($jitter))?
             }
         }
     };
@@ -104,6 +120,44 @@ kind_of_plan! {
     /// A plan with one attempt, of a kind that tests give a limit.
     Once, "once", rollback: true, attempts: 1, undo_attempts: 1
 }
+kind_of_plan! {
+    /// A plan that holds its locks from the first grant to its end.
+    Holding, "holding", rollback: true, attempts: 3, undo_attempts: 3, with: {
+        const HOLD_LOCKS: bool = true;
+    }
+}
+kind_of_plan! {
+    /// A plan that gives its permits back whenever it is parked.
+    Active, "active", rollback: true, attempts: 3, undo_attempts: 3, with: {
+        const HOLD: Hold = Hold::WhileActive;
+    }
+}
+kind_of_plan! {
+    /// A plan whose stages run five times in a row at most.
+    Circling, "circling", rollback: true, attempts: 3, undo_attempts: 3, with: {
+        const SAME_STAGE: Option<u32> = Some(5);
+    }
+}
+kind_of_plan! {
+    /// A plan whose backoffs are lengthened by up to a half.
+    Jittery, "jittery", rollback: true, attempts: 5, undo_attempts: 5, jitter: 500
+}
+kind_of_plan! {
+    /// A plan that cleans up after its end, which the log shows as stage 0 of its name with a `~`.
+    /// It waits, in its body, until the gate of that name is shut no more.
+    Tidy, "tidy", rollback: true, attempts: 3, undo_attempts: 3, with: {
+        const CLEANUP: bool = true;
+
+        async fn completion_cleanup(&mut self, lab: &Lab) {
+            let name = format!("{}~", self.0.name);
+            let call = Call { name: name.clone(), stage: 0, undo: false, attempt: 1, value: self.0.value.clone() };
+            lab.called(procession::ProcedureId::root(0), call);
+            if self.0.tidies_late {
+                lab.gate(&name).await;
+            }
+        }
+    }
+}
 
 impl Plan {
     /// Gives what a stage does on this visit of it.
@@ -112,6 +166,10 @@ impl Plan {
         let Act::Visits(acts) = act else { return Some(act) };
         let visits = self.value.iter().filter(|visited| **visited == stage).count();
         acts.get(visits.min(acts.len() - 1)).cloned()
+    }
+
+    fn needs(&self, stage: u32) -> Vec<LockNeed> {
+        self.locks.get(&stage).cloned().unwrap_or_default()
     }
 
     fn call(&self, stage: u32, attempt: u32, undo: bool) -> Call {
@@ -145,9 +203,12 @@ where
             Act::Retry(times, _) if cx.attempt() <= times => {
                 return Err(StageError::retry(format!("attempt {}", cx.attempt())));
             }
+            Act::FailFirst(times, _) if cx.attempt() <= times => {
+                return Err(StageError::fail(format!("attempt {}", cx.attempt())));
+            }
             Act::Panic(times, _) if cx.attempt() <= times => panic!("attempt {}", cx.attempt()),
             Act::Yield(times, _) if lab.yields(name, times) => return Ok(Step::Yield),
-            Act::Retry(_, then) | Act::Panic(_, then) | Act::Yield(_, then) => *then,
+            Act::Retry(_, then) | Act::FailFirst(_, then) | Act::Panic(_, then) | Act::Yield(_, then) => *then,
             Act::Add(row, amount, then) => {
                 let before = cx.get::<i64>("rows", &row).await?.unwrap_or(0);
                 cx.put("rows", &row, &(before + amount))?;
@@ -177,6 +238,14 @@ where
                 cx.submit(&Planned(*plan))?;
                 *then
             }
+            Act::AddChild(plan, then) => {
+                add_child(*plan, cx)?;
+                *then
+            }
+            Act::Told(then) => {
+                lab.note(format!("{name}{stage} is told {}", cx.out_of_time()));
+                *then
+            }
             Act::Turns(turns, then) => {
                 for _ in 0..turns {
                     tokio::task::yield_now().await;
@@ -190,8 +259,10 @@ where
             | Act::Fail(_)
             | Act::SleepUntil(_)
             | Act::Sleep(_)
+            | Act::SleepAgain(_)
             | Act::Wait(..)
             | Act::Spawn(..)
+            | Act::SpawnOn(..)
             | Act::Visits(_)) => return finish(last, stage, cx),
         };
     }
@@ -216,38 +287,73 @@ where
             until: cx.now().after(Duration::from_millis(time)),
             then,
         },
+        Act::SleepAgain(time) => Step::Sleep {
+            until: cx.now().after(Duration::from_millis(time)),
+            then: stage,
+        },
         Act::Wait(event, timeout) => Step::Wait {
             event,
             timeout: timeout.map(Duration::from_millis),
             then,
         },
-        Act::Spawn(plans, join, width) => {
-            let mut children = Children::new().join(join).width(width);
-            for plan in plans {
-                let (compensated, detached) = (plan.compensated, plan.detached);
-                if plan.without_rollback {
-                    children = children.and(&Final(plan))?;
-                    continue;
-                }
-                let child = Planned(plan);
-                children = match (compensated, detached) {
-                    (_, true) => children.and_detached(&child)?,
-                    (true, false) => children.and_compensated(&child)?,
-                    (false, false) => children.and(&child)?,
-                };
-            }
-            Step::Spawn { children, then }
-        }
+        Act::Spawn(plans, join, width) => Step::Spawn {
+            children: listed(plans)?.join(join).width(width),
+            then,
+        },
+        Act::SpawnOn(permits, plans) => Step::Spawn {
+            children: listed(plans)?.permits(permits),
+            then,
+        },
         Act::Next
         | Act::Held(..)
         | Act::Retry(..)
+        | Act::FailFirst(..)
         | Act::Panic(..)
         | Act::Yield(..)
         | Act::Add(..)
         | Act::Seen(..)
         | Act::See(..)
         | Act::Submit(..)
+        | Act::AddChild(..)
+        | Act::Told(..)
         | Act::Turns(..)
         | Act::Visits(_) => Step::Next(then),
     })
+}
+
+fn listed(plans: Vec<Plan>) -> Result<Children, StageError> {
+    let mut children = Children::new();
+    for plan in plans {
+        children = if plan.without_rollback {
+            children.and(&Final(plan))?
+        } else if plan.holding {
+            listed_as(children, plan, Holding)?
+        } else {
+            listed_as(children, plan, Planned)?
+        };
+    }
+    Ok(children)
+}
+
+fn listed_as<P: Procedure>(children: Children, plan: Plan, kind: impl Fn(Plan) -> P) -> Result<Children, StageError> {
+    let (compensated, detached) = (plan.compensated, plan.detached);
+    let child = kind(plan);
+    Ok(match (compensated, detached) {
+        (_, true) => children.and_detached(&child)?,
+        (true, false) => children.and_compensated(&child)?,
+        (false, false) => children.and(&child)?,
+    })
+}
+
+fn add_child<P: Procedure>(plan: Plan, cx: &mut StageContext<'_, P>) -> Result<(), StageError> {
+    if plan.tidies {
+        cx.add_compensated_child(&Tidy(plan))?;
+    } else if plan.compensated {
+        cx.add_compensated_child(&Planned(plan))?;
+    } else if plan.without_rollback {
+        cx.add_child(&Final(plan))?;
+    } else {
+        cx.add_child(&Planned(plan))?;
+    }
+    Ok(())
 }

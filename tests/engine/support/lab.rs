@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use procession::ProcedureId;
+use procession::{LockNeed, ProcedureId};
 
 use super::Tested;
 
@@ -36,6 +36,41 @@ struct Notes {
     yielded: BTreeMap<String, u32>,
     outcomes: Vec<String>,
     id: BTreeMap<String, ProcedureId>,
+    inside: Vec<Inside>,
+    clashes: Vec<String>,
+}
+
+/// A body that has begun and not ended, and what it runs under.
+#[derive(Clone, PartialEq, Eq)]
+struct Inside {
+    name: String,
+    undo: bool,
+    locks: Vec<LockNeed>,
+}
+
+impl Inside {
+    /// A descendant enters what its ancestor holds, and an undo what its family does; `a.0` is a child of `a`.
+    fn clashes(&self, other: &Self) -> bool {
+        let below =
+            |one: &str, other: &str| one == other || one.strip_prefix(other).is_some_and(|rest| rest.starts_with('.'));
+        let kin = below(&self.name, &other.name) || below(&other.name, &self.name);
+        !kin && self
+            .locks
+            .iter()
+            .any(|lock| other.locks.iter().any(|held| held.conflicts(lock)))
+    }
+}
+
+/// Leaves when the body ends, also by a panic or a crash.
+pub(crate) struct Guard(Lab, Inside);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let inside = &mut self.0.notes().inside;
+        if let Some(place) = inside.iter().position(|other| *other == self.1) {
+            inside.swap_remove(place);
+        }
+    }
 }
 
 /// What lies outside the engine and survives its crashes.
@@ -138,6 +173,34 @@ impl Lab {
         let yielded = notes.yielded.entry(name.to_owned()).or_default();
         *yielded += 1;
         *yielded <= times
+    }
+
+    /// Notes that a body runs under these locks, until the guard is dropped; and a clash, if another excludes it.
+    pub(crate) fn enters(&self, name: &str, undo: bool, locks: &[LockNeed]) -> Guard {
+        let inside = Inside {
+            name: name.to_owned(),
+            undo,
+            locks: locks.to_vec(),
+        };
+        let mut notes = self.notes();
+        let clashing = notes.inside.iter().filter(|other| inside.clashes(other));
+        let clashes: Vec<String> = clashing
+            .map(|other| format!("{name} entered {locks:?} while {} was in {:?}", other.name, other.locks))
+            .collect();
+        notes.clashes.extend(clashes);
+        notes.inside.push(inside.clone());
+        drop(notes);
+        Guard(self.clone(), inside)
+    }
+
+    /// Gives all clashes of bodies that exclude each other.
+    pub(crate) fn clashes(&self) -> Vec<String> {
+        self.notes().clashes.clone()
+    }
+
+    /// A crash ends all bodies, whatever was dropped.
+    pub(crate) fn nobody_is_inside(&self) {
+        self.notes().inside.clear();
     }
 
     /// Logs that a body has begun.

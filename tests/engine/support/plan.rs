@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use procession::JoinPolicy;
+use procession::{ChildPermits, JoinPolicy, LockNeed};
 use serde::{Deserialize, Serialize};
 
 /// What one stage of a [`Plan`] does.
@@ -20,6 +20,8 @@ pub(crate) enum Act {
     Fail(String),
     /// Asks for another attempt this often, then does the other.
     Retry(u32, Box<Act>),
+    /// Fails for good this often, then does the other: for stages that fail no more.
+    FailFirst(u32, Box<Act>),
     /// Panics this often, then does the other.
     Panic(u32, Box<Act>),
     /// Yields as often as the lab says is left for this name, then does the other.
@@ -28,10 +30,14 @@ pub(crate) enum Act {
     SleepUntil(u64),
     /// Sleeps this long, in ms.
     Sleep(u64),
+    /// Sleeps this long, in ms, and runs this stage again.
+    SleepAgain(u64),
     /// Waits for an event, at most so many ms.
     Wait(String, Option<u64>),
     /// Spawns these.
     Spawn(Vec<Plan>, JoinPolicy, u32),
+    /// Spawns these on those permits, and waits for all.
+    SpawnOn(ChildPermits, Vec<Plan>),
     /// Waits, in its body, until the lab opens this gate; then does the other.
     Held(String, Box<Act>),
     /// Adds to the row of this name in the user keyspace `rows`; then does the other.
@@ -44,6 +50,10 @@ pub(crate) enum Act {
     Submit(Box<Plan>, Box<Act>),
     /// Lets others have this many turns first; then does the other.
     Turns(u32, Box<Act>),
+    /// Adds this as a child; then does the other.
+    AddChild(Box<Plan>, Box<Act>),
+    /// Notes whether it is told that its own time is up, as `a2 is told true`; then does the other.
+    Told(Box<Act>),
     /// Does the first on the first visit of this stage, and so on; the last on all others.
     Visits(Vec<Act>),
 }
@@ -65,7 +75,7 @@ pub(crate) enum UndoAct {
     AddIfOwn(String, i64),
 }
 
-/// A procedure as data: stage `n`, counted from 1, does `acts[n - 1]`.
+/// A procedure as data, as small as may be where thousands are one payload: stage `n`, counted from 1, does `acts[n - 1]`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Plan {
     /// Its name in the log.
@@ -73,13 +83,13 @@ pub(crate) struct Plan {
     /// What each stage does.
     pub(crate) acts: Vec<Act>,
     /// What undos do, by stage.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(crate) undos: BTreeMap<u32, UndoAct>,
     /// Spawned as a child, it is undone though it succeeded.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) compensated: bool,
     /// Spawned, it is a family of its own.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) detached: bool,
     /// Stages pushed by each execution, popped by each undo: the value that is stored.
     #[serde(default)]
@@ -88,14 +98,32 @@ pub(crate) struct Plan {
     #[serde(default)]
     pub(crate) priority: i16,
     /// A limit of which it takes a permit besides its kind's own.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) limit: Option<String>,
+    /// Locks that it needs, by stage.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(crate) locks: BTreeMap<u32, Vec<LockNeed>>,
+    /// Spawned as a child, it holds its locks for life.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) holding: bool,
     /// The whole time that it may take, in ms.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) timeout: Option<u64>,
     /// Spawned as a child, it is of the kind without rollback.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) without_rollback: bool,
+    /// The stage that does not support rollback.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) one_way: Option<u32>,
+    /// It is told when its own time is up, and does not fail.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) told: bool,
+    /// Added as a child, it is compensated, and of the kind that cleans up.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) tidies: bool,
+    /// Its cleanup waits for the gate of its name with a `~`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) tidies_late: bool,
 }
 
 /// Makes a plan.
@@ -109,8 +137,14 @@ pub(crate) fn plan(name: &str, acts: impl Into<Vec<Act>>) -> Plan {
         value: Vec::new(),
         priority: 0,
         limit: None,
+        locks: BTreeMap::new(),
+        holding: false,
         timeout: None,
         without_rollback: false,
+        one_way: None,
+        told: false,
+        tidies: false,
+        tidies_late: false,
     }
 }
 
@@ -164,9 +198,40 @@ impl Plan {
         self
     }
 
+    /// Needs these locks in each of its stages.
+    pub(crate) fn locks(mut self, needs: impl Into<Vec<LockNeed>>) -> Self {
+        let needs = needs.into();
+        let stages = (1_u32..).take(self.acts.len());
+        self.locks = stages.map(|stage| (stage, needs.clone())).collect();
+        self
+    }
+
+    /// Needs this path exclusive in each of its stages.
+    pub(crate) fn exclusive(self, path: &str) -> Self {
+        self.locks([LockNeed::exclusive(path)])
+    }
+
+    /// Holds its locks for life, where it is a child.
+    pub(crate) fn holding(mut self) -> Self {
+        self.holding = true;
+        self
+    }
+
     /// Has this many ms in all.
     pub(crate) fn timeout(mut self, ms: u64) -> Self {
         self.timeout = Some(ms);
+        self
+    }
+
+    /// Cannot go back from this stage on.
+    pub(crate) fn one_way(mut self, stage: u32) -> Self {
+        self.one_way = Some(stage);
+        self
+    }
+
+    /// Is told when its own time is up.
+    pub(crate) fn told(mut self) -> Self {
+        self.told = true;
         self
     }
 

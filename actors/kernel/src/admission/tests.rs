@@ -1,85 +1,90 @@
-//! Rules of `admission`, one by one.
+//! Rules of `admission`, one by one. Tests run with a small `PATIENCE`.
 
 use super::*;
+use crate::lock::LockNeed;
 
-fn key(name: &str) -> LimitKey {
-    LimitKey::from(name)
-}
+mod locks;
+mod model;
+mod permits;
+mod work;
 
-fn permits(limit: u32) -> Permits {
-    Permits::new([(key("k"), Some(limit))])
-}
-
-fn ask(permits: &mut Permits, ticket: u64, priority: i16) -> Grant {
-    permits.request(Ticket(ticket), vec![key("k")], priority)
-}
-
-#[test]
-fn the_one_over_the_limit_waits_and_is_served_once() {
-    let mut permits = permits(2);
-    assert_eq!(ask(&mut permits, 1, 0), Grant::Granted);
-    assert_eq!(ask(&mut permits, 2, 0), Grant::Granted);
-    assert_eq!(ask(&mut permits, 3, 0), Grant::Queued);
-    assert_eq!(permits.release(Ticket(1)), [Ticket(3)]);
-    assert_eq!(permits.release(Ticket(1)), []);
-}
-
-#[test]
-fn higher_priority_first_then_first_come() {
-    let mut permits = permits(1);
-    ask(&mut permits, 1, 0);
-    for (ticket, priority) in [(2, 0), (3, 0), (4, 5)] {
-        assert_eq!(ask(&mut permits, ticket, priority), Grant::Queued);
+/// Reads a list of needs: `x path` and `s path` are locks, all others are limits.
+pub(super) fn needs(texts: &[&str]) -> Needs {
+    let mut needs = Needs::default();
+    for text in texts {
+        match text.split_once(' ') {
+            Some(("x", path)) => needs.locks.push(LockNeed::exclusive(path)),
+            Some((_, path)) => needs.locks.push(LockNeed::shared(path)),
+            None => needs.limits.push(LimitKey::from(*text)),
+        }
     }
-    let order: Vec<Ticket> = [1, 4, 2]
-        .into_iter()
-        .flat_map(|ticket| permits.release(Ticket(ticket)))
-        .collect();
-    assert_eq!(order, [Ticket(4), Ticket(2), Ticket(3)]);
+    needs
 }
 
-#[test]
-fn raising_serves_exactly_the_difference_and_lowering_takes_nothing_back() {
-    let mut permits = permits(1);
-    for ticket in 1..=10 {
-        ask(&mut permits, ticket, 0);
+/// Makes a request whose kind's own limit is the first one, with priority 0.
+pub(super) fn request(ticket: u64, texts: &[&str]) -> Request {
+    let needs = needs(texts);
+    Request {
+        ticket: Ticket(ticket),
+        kind: needs.limits.first().cloned(),
+        needs,
+        priority: 0,
+        within: Vec::new(),
     }
-    assert_eq!(permits.set_limit(key("k"), Some(4)), [Ticket(2), Ticket(3), Ticket(4)]);
-    assert_eq!(permits.set_limit(key("k"), Some(1)), []);
-    for ticket in 1..=3 {
-        assert_eq!(permits.release(Ticket(ticket)), []);
+}
+
+pub(super) fn limited(limits: &[(&str, u32)]) -> Admissions {
+    Admissions::new(limits.iter().map(|(key, limit)| (LimitKey::from(*key), Some(*limit))))
+}
+
+impl Admissions {
+    /// Asks; tells whether it was granted. Nobody else is served.
+    fn ask(&mut self, ticket: u64, texts: &[&str]) -> bool {
+        self.ask_for(request(ticket, texts))
     }
-    assert_eq!(permits.release(Ticket(4)), [Ticket(5)]);
+
+    fn ask_within(&mut self, ticket: u64, within: &[u64], texts: &[&str]) -> bool {
+        let within = within.iter().copied().map(Ticket).collect();
+        self.ask_for(Request {
+            within,
+            ..request(ticket, texts)
+        })
+    }
+
+    fn ask_with(&mut self, ticket: u64, priority: i16, texts: &[&str]) -> bool {
+        self.ask_for(Request {
+            priority,
+            ..request(ticket, texts)
+        })
+    }
+
+    fn ask_for(&mut self, request: Request) -> bool {
+        let (grant, served) = self.request(request);
+        assert_eq!(served, []);
+        grant == Grant::Granted
+    }
+
+    /// Releases; gives the numbers of those that are served.
+    fn end(&mut self, ticket: u64) -> Vec<u64> {
+        numbers(&self.release(Ticket(ticket)))
+    }
+
+    fn lacking(&self, ticket: u64) -> Vec<(Lacking, Vec<u64>, bool)> {
+        self.blockers(Ticket(ticket))
+            .into_iter()
+            .map(|blocker| (blocker.lacking, numbers(&blocker.by), blocker.any))
+            .collect()
+    }
 }
 
-#[test]
-fn one_who_leaves_the_queue_lets_the_next_pass() {
-    let mut permits = permits(1);
-    ask(&mut permits, 1, 0);
-    ask(&mut permits, 2, 0);
-    ask(&mut permits, 3, 0);
-    assert_eq!(permits.release(Ticket(2)), []);
-    assert_eq!(permits.release(Ticket(1)), [Ticket(3)]);
+pub(super) fn numbers(tickets: &[Ticket]) -> Vec<u64> {
+    tickets.iter().map(|ticket| ticket.0).collect()
 }
 
-#[test]
-fn several_limits_are_taken_together_or_not_at_all() {
-    let mut permits = Permits::new([(key("k"), Some(1)), (key("x"), Some(1))]);
-    let both = vec![key("k"), key("x")];
-    permits.request(Ticket(1), vec![key("x")], 0);
-    assert_eq!(permits.request(Ticket(2), both, 0), Grant::Queued);
-    let used = |permits: &Permits| permits.usage().iter().map(|usage| usage.used).collect::<Vec<_>>();
-    assert_eq!(used(&permits), [0, 1]);
-    assert_eq!(permits.release(Ticket(1)), [Ticket(2)]);
-    assert_eq!(used(&permits), [1, 1]);
+pub(super) fn permit(key: &str) -> Lacking {
+    Lacking::Permit(key.into())
 }
 
-#[test]
-fn restored_holders_count_even_over_the_limit() {
-    let mut permits = permits(1);
-    permits.restore(Ticket(1), vec![key("k")], 0);
-    permits.restore(Ticket(2), vec![key("k")], 0);
-    assert_eq!(ask(&mut permits, 3, 0), Grant::Queued);
-    assert_eq!(permits.release(Ticket(1)), []);
-    assert_eq!(permits.release(Ticket(2)), [Ticket(3)]);
+pub(super) fn lock(path: &str) -> Lacking {
+    Lacking::Lock(path.into())
 }

@@ -3,20 +3,22 @@
 use std::collections::BTreeMap;
 
 use crate::decision::Decision;
-use crate::effect::{Advance, Answer, Effect, Refusal};
-use crate::event::Admission;
+use crate::effect::{Answer, Effect, Refusal};
+use crate::event::Birth;
 use crate::family::Family;
 use crate::id::{Blob, ProcedureId, Seq, Ticket, Timestamp};
 use crate::kernel::Kernel;
 use crate::lifecycle::ProcedureState;
-use crate::record::{Going, Record, Row, UserWrite};
-use crate::wait::{WaitReason, Wake};
+use crate::outstanding::stage_of;
+use crate::record::{Record, UserWrite};
+use crate::row::{Going, Row};
+use crate::wait::{Pause, WaitReason, Wake};
 
 /// How many family numbers one reservation covers: a record every so many
 /// submissions, and as many numbers lost at most by a crash.
 const RESERVATION: u64 = 1024;
 
-pub(super) struct Draft<'a> {
+pub(crate) struct Draft<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) now: Timestamp,
     /// The commit that this decision will be, if it leaves anything for the disk.
@@ -29,12 +31,14 @@ pub(super) struct Draft<'a> {
     effects: Vec<Effect>,
     next_family: u64,
     next_suspect_taken: bool,
+    /// What an operator lets go on in this very decision.
+    pub(super) resumed: Option<Pause>,
     /// The signal that the stage which reports has consumed.
     consumed: Option<u32>,
 }
 
 impl<'a> Draft<'a> {
-    pub(super) fn new(kernel: &'a Kernel, now: Timestamp) -> Self {
+    pub(crate) fn new(kernel: &'a Kernel, now: Timestamp) -> Self {
         Self {
             kernel,
             now,
@@ -46,6 +50,7 @@ impl<'a> Draft<'a> {
             effects: Vec::new(),
             next_family: kernel.next_family,
             next_suspect_taken: false,
+            resumed: None,
             consumed: None,
         }
     }
@@ -92,8 +97,8 @@ impl<'a> Draft<'a> {
         let mut live = self.family(family).map_or(0, |family| family.live);
         let of_family = ProcedureId::root(family)..=ProcedureId::new(family, u32::MAX);
         for (id, row) in self.rows.range(of_family) {
-            let before = self.kernel.row(*id).is_some_and(|old| !old.is_ended());
-            match (before, row.is_ended()) {
+            let before = self.kernel.row(*id).is_some_and(|old| !old.is_over());
+            match (before, row.is_over()) {
                 (true, true) => live = live.saturating_sub(1),
                 (false, false) => live += 1,
                 (true, false) | (false, true) => {}
@@ -106,20 +111,90 @@ impl<'a> Draft<'a> {
         row.parent.map(|parent| ProcedureId::new(row.id.family, parent))
     }
 
-    /// Gives the outermost failing member at or above this one, changes included.
-    pub(super) fn scope_of(&self, id: ProcedureId) -> Option<ProcedureId> {
+    /// Gives the outermost failing member at or above this one, changes included. One
+    /// beyond its point of no return shields what lies below: that rolls back by itself.
+    pub(crate) fn scope_of(&self, id: ProcedureId) -> Option<ProcedureId> {
         let mut scope = None;
         let mut at = self.row(id);
         while let Some(row) = at {
             if row.is_failing() {
                 scope = Some(row.id);
             }
+            if row.is_past_return() {
+                break;
+            }
             at = self.parent(row).and_then(|parent| self.row(parent));
         }
         scope
     }
 
+    /// Tells whether a failure at or above a member stops it. One beyond its
+    /// point of no return shields itself and all below it: it is let end first.
+    pub(crate) fn is_stopping(&self, row: &Row) -> bool {
+        let mut at = Some(row);
+        while let Some(row) = at {
+            if row.is_failing() {
+                return true;
+            }
+            if row.is_past_return() {
+                return false;
+            }
+            at = self.parent(row).and_then(|parent| self.row(parent));
+        }
+        false
+    }
+
+    pub(super) fn is_stopped(&self, id: ProcedureId) -> bool {
+        self.row(id).is_some_and(|row| self.is_stopping(row))
+    }
+
+    /// Tells whether an operator holds a procedure back: itself, one above it, its kind, or everything.
+    pub(crate) fn is_paused(&self, row: &Row) -> bool {
+        let holds = |what: &Pause| self.kernel.pauses.contains(what) && self.resumed.as_ref() != Some(what);
+        if !self.kernel.pauses.is_empty() && (holds(&Pause::All) || holds(&Pause::Kind(row.kind.clone()))) {
+            return true;
+        }
+        let mut at = Some(row);
+        while let Some(row) = at {
+            if row.paused {
+                return true;
+            }
+            at = self.parent(row).and_then(|parent| self.row(parent));
+        }
+        false
+    }
+
+    /// Tells whether this decision leaves anything for the disk.
+    pub(super) fn leaves_records(&self) -> bool {
+        !self.rows.is_empty() || self.records.iter().chain(&self.closing).any(Record::is_durable)
+    }
+
+    /// Counts the members of families that this decision deletes.
+    pub(super) fn evicted_members(&self) -> u32 {
+        let mut members = 0;
+        for record in &self.records {
+            if let Record::Evicted(doomed) = record {
+                members += doomed.members;
+            }
+        }
+        members
+    }
+
+    /// Gives the rows that this decision changes, each with how it was.
+    pub(super) fn changes(&self) -> impl Iterator<Item = (Option<&Row>, &Row)> {
+        self.rows.iter().map(|(id, row)| (self.kernel.row(*id), &**row))
+    }
+
     // Writing.
+
+    /// Forgets all that this decision would have done: it was only asked about.
+    pub(super) fn forget(&mut self) {
+        self.rows.clear();
+        self.records.clear();
+        self.closing.clear();
+        self.effects.clear();
+        self.next_family = self.kernel.next_family;
+    }
 
     /// Takes a row to be changed; what is put back replaces it.
     pub(super) fn take(&mut self, id: ProcedureId) -> Option<Box<Row>> {
@@ -153,6 +228,12 @@ impl<'a> Draft<'a> {
             }
         }
         scopes
+    }
+
+    /// Tells whether this decision ends a family already: several members may end in it.
+    pub(super) fn ends_family(&self, number: u64) -> bool {
+        let ends = |record: &Record| matches!(record, Record::FamilyEnded(family, _) if *family == number);
+        self.closing.iter().any(ends)
     }
 
     /// Leaves a record that must be applied after the rows.
@@ -195,11 +276,19 @@ impl<'a> Draft<'a> {
 
     // Setting going and parking.
 
-    /// Marks a stage as out, and has it run after the commit. While the engine
-    /// drains, it is queued for the next start instead.
+    /// Lets the next stage of a procedure run after the commit, if nothing holds
+    /// it back: a drain, an operator, a lock or a permit that it lacks.
     pub(super) fn set_going(&mut self, row: &mut Row, payload: Option<Blob>) {
+        row.ready = match &row.wait {
+            Some(wait) if wait.is_admission() => Some(row.ready.unwrap_or(row.since)),
+            Some(_) | None => None,
+        };
+        row.since = self.now;
+        row.going = None;
+        let goes = !self.kernel.draining && !self.is_paused(row) && row.is_admitted();
         row.state = match row.state {
             ProcedureState::Failed => ProcedureState::Failed,
+            ProcedureState::Initializing if !goes => ProcedureState::Initializing,
             ProcedureState::Initializing
             | ProcedureState::Runnable
             | ProcedureState::Waiting
@@ -207,42 +296,66 @@ impl<'a> Draft<'a> {
             | ProcedureState::RolledBack
             | ProcedureState::Success => ProcedureState::Runnable,
         };
-        row.since = self.now;
-        if self.kernel.draining {
-            row.wait = Some(WaitReason::Queue);
-            row.going = None;
-            self.effect(Effect::Stop(row.id));
-            return;
+        if goes {
+            self.start(row, payload);
+        } else {
+            self.hold_back(row);
         }
+    }
+
+    /// Marks a stage as out, and has it run.
+    fn start(&mut self, row: &mut Row, payload: Option<Blob>) {
+        self.give_back_other_locks(row);
         row.wait = None;
+        if row.out_of_time {
+            row.deadline = None;
+        }
         row.going = Some(Going {
             run: self.seq,
             deaths: self.kernel.deaths,
             alone: false,
         });
+        if row.past.is_none() && row.one_way.is_some() {
+            row.past.clone_from(&row.one_way);
+        }
         self.advance(row, payload);
+    }
+
+    fn hold_back(&mut self, row: &mut Row) {
+        if row.wait == Some(WaitReason::Suspect) {
+            // It stays in doubt, and keeps what it holds.
+        } else if self.kernel.draining {
+            row.wait = Some(WaitReason::Queue);
+        } else if self.is_paused(row) {
+            row.wait = Some(WaitReason::Paused);
+            self.give_back(row, false);
+        } else {
+            self.give_back(row, false);
+            row.wait = Some(lacking(row));
+            self.effect(Effect::Ask(row.id));
+        }
+        self.effect(Effect::Stop(row.id));
     }
 
     /// Has the stage that a row says is out run.
     pub(super) fn advance(&mut self, row: &Row, payload: Option<Blob>) {
-        let Some(going) = row.going else { return };
-        self.effect(Effect::Advance(Box::new(Advance {
-            id: row.id,
-            kind: row.kind.clone(),
-            version: row.version,
-            stage: row.stage.clone(),
-            visit: row.visit,
-            attempt: row.attempt + 1,
-            run: going.run,
-            wake: row.wake.clone(),
-            payload,
-        })));
+        if let Some(stage) = stage_of(row, payload) {
+            self.effect(stage);
+        }
     }
 
     /// Parks a procedure: it gives up its actor and waits for what `reason` names.
     pub(super) fn park(&mut self, row: &mut Row, state: ProcedureState, reason: WaitReason) {
+        self.give_back(row, false);
+        self.park_holding(row, state, reason);
+    }
+
+    /// Parks a procedure that keeps its permits, for its children run on them.
+    pub(super) fn park_holding(&mut self, row: &mut Row, state: ProcedureState, reason: WaitReason) {
+        self.give_back(row, true);
         row.state = state;
         row.since = self.now;
+        row.ready = None;
         row.going = None;
         if reason.deadline().is_some() {
             self.effect(Effect::ArmTimer);
@@ -253,21 +366,28 @@ impl<'a> Draft<'a> {
 
     /// Sets the next suspect going, alone, when the one before it has reported.
     pub(super) fn next_suspect(&mut self, ended: ProcedureId) {
-        if self.kernel.alone != Some(ended) || self.next_suspect_taken || self.kernel.draining {
+        if self.kernel.alone == Some(ended) {
+            self.let_suspect_go();
+        }
+    }
+
+    /// Sets the first suspect going that no operator holds back. Also one whose
+    /// family fails: it is in doubt, and what may have begun is undone.
+    pub(super) fn let_suspect_go(&mut self) {
+        if self.next_suspect_taken || self.kernel.draining {
             return;
         }
-        self.next_suspect_taken = true;
         let next = self.kernel.suspects.iter().copied().find(|id| {
-            let waits = self.row(*id).is_some_and(|row| row.wait == Some(WaitReason::Suspect));
-            // Also one whose family fails: it is in doubt, and what may have begun is undone.
-            *id != ended && waits
+            let waits = |row: &Row| row.wait == Some(WaitReason::Suspect) && !self.is_paused(row);
+            self.row(*id).is_some_and(waits)
         });
         if let Some(next) = next {
+            self.next_suspect_taken = true;
             self.set_alone(next);
         }
     }
 
-    pub(super) fn set_alone(&mut self, id: ProcedureId) {
+    fn set_alone(&mut self, id: ProcedureId) {
         let Some(mut row) = self.take(id) else { return };
         self.set_going(&mut row, None);
         if let Some(going) = &mut row.going {
@@ -277,8 +397,13 @@ impl<'a> Draft<'a> {
     }
 
     /// Makes the row of a procedure that is born now.
-    pub(super) fn born(&mut self, id: ProcedureId, birth: &crate::event::Birth, admission: Admission) -> Box<Row> {
-        let waits = admission.limits.first().filter(|_| !admission.granted).cloned();
+    pub(super) fn born(&mut self, id: ProcedureId, birth: &Birth) -> Box<Row> {
+        let admission = &birth.admission;
+        let granted = admission.is_granted();
+        if let Some(ticket) = admission.asked {
+            self.effect(Effect::Bound(ticket, id));
+        }
+        let locked = if granted { birth.ahead.locks.clone() } else { Vec::new() };
         Box::new(Row {
             id,
             revision: self.seq,
@@ -287,7 +412,7 @@ impl<'a> Draft<'a> {
             parent: None,
             on_failure: birth.on_failure,
             state: ProcedureState::Initializing,
-            wait: waits.map(WaitReason::Permit),
+            wait: admission.lacking.clone().map(WaitReason::from),
             since: self.now,
             stage: birth.stage.clone(),
             visit: 0,
@@ -298,8 +423,23 @@ impl<'a> Draft<'a> {
             attempts_kept: Vec::new(),
             wake: None,
             rounds: Vec::new(),
-            holds: admission.granted && !admission.limits.is_empty(),
-            limits: admission.limits,
+            limits: admission.limits.clone(),
+            holds: granted && !admission.limits.is_empty(),
+            hold: birth.hold,
+            locks: birth.ahead.locks.clone(),
+            locked,
+            locks_for_life: birth.locks_for_life,
+            ready: None,
+            one_way: birth.ahead.one_way.clone(),
+            past: None,
+            same_stage: 0,
+            expected: birth.ahead.expected,
+            on_timeout: birth.on_timeout,
+            out_of_time: false,
+            paused: false,
+            mark: None,
+            output: None,
+            cleaning: false,
             priority: birth.priority,
             cause: None,
             undo_attempts: 0,
@@ -334,5 +474,15 @@ impl<'a> Draft<'a> {
                 Some(_) | None => self.record(Record::SignalDropped(row.id, number, name)),
             }
         }
+    }
+}
+
+/// Says what a row waits for, of what it lacks; which of it comes last is the limiter's to say.
+fn lacking(row: &Row) -> WaitReason {
+    let lock = row.locks.iter().find(|need| !row.locked.contains(need));
+    match (lock, row.limits.first()) {
+        (Some(need), _) => WaitReason::Lock(need.path.clone()),
+        (None, Some(limit)) => WaitReason::Permit(limit.clone()),
+        (None, None) => WaitReason::Queue,
     }
 }

@@ -1,10 +1,12 @@
 //! Success and failure: how one member's end moves its parent, and its family.
 
 use super::draft::Draft;
+use crate::cause::Cause;
 use crate::effect::{Effect, Ended};
 use crate::id::{Blob, ProcedureId};
 use crate::lifecycle::ProcedureState;
-use crate::record::{Cause, Record, Row};
+use crate::record::Record;
+use crate::row::Row;
 use crate::wait::WaitReason;
 
 impl Draft<'_> {
@@ -19,17 +21,31 @@ impl Draft<'_> {
         if let Some(parent) = self.child_moved(id) {
             self.fail_upwards(parent, id);
         }
+        self.shelter_ended(id);
+        // One that was let end, for it was beyond its point of no return, may be what a rollback waited for.
+        self.begin_rollback_if_quiet(id);
         self.end_family_if_over(id.family);
+    }
+
+    /// One beyond its point of no return sheltered those below it: with its end they fail with what is above.
+    pub(super) fn shelter_ended(&mut self, id: ProcedureId) {
+        let sheltered = self.row(id).is_some_and(|row| row.past.is_some());
+        if let Some(scope) = self.scope_of(id).filter(|_| sheltered) {
+            self.leave_queues(scope);
+        }
     }
 
     /// What every end has in common: time, actor, permits, those who wait for the outcome.
     pub(super) fn ended(&mut self, row: &mut Row, output: Option<Blob>) {
         row.ended = Some(self.now);
         row.going = None;
+        row.output = None;
+        row.ready = None;
         self.effect(Effect::Stop(row.id));
-        if !row.limits.is_empty() {
-            row.holds = false;
-            self.effect(Effect::Release(row.id));
+        self.release(row);
+        if self.kernel.kind(&row.kind).is_some_and(|rules| rules.cleanup) {
+            row.cleaning = true;
+            self.effect(Effect::CleanUp(row.id, row.kind.clone(), row.version));
         }
         self.effect(Effect::Ended(Box::new(Ended {
             id: row.id,
@@ -38,7 +54,29 @@ impl Draft<'_> {
             cause: row.cause.clone(),
             not_undone: row.not_undone.clone(),
             output,
+            mark: row.mark,
+            submitted: row.submitted,
         })));
+    }
+
+    /// An end gives back all that was held, or waited for.
+    pub(super) fn release(&mut self, row: &mut Row) {
+        if row.limits.is_empty() && row.locks.is_empty() && row.locked.is_empty() {
+            return;
+        }
+        row.holds = false;
+        row.locked.clear();
+        self.effect(Effect::Release(row.id));
+    }
+
+    /// Its code has cleaned up: nothing more is to be done for it.
+    pub(super) fn cleaned_up(&mut self, id: ProcedureId) {
+        if self.row(id).is_none_or(|row| !row.cleaning) {
+            self.late(id);
+            return;
+        }
+        self.change(id, |row| row.cleaning = false);
+        self.end_family_if_over(id.family);
     }
 
     /// A member fails. Its part of the family fails with it, and its parent too
@@ -48,10 +86,15 @@ impl Draft<'_> {
         row.state = ProcedureState::Failed;
         row.cause = Some(cause);
         row.since = self.now;
+        row.output = None;
+        row.ready = None;
         // What waits as a suspect is in doubt: it runs before anything is undone. What is
         // paused as poison is in doubt as well, and undone without being run.
         let in_doubt = |wait: &WaitReason| matches!(wait, WaitReason::Suspect | WaitReason::Poison);
         row.wait = row.wait.take().filter(in_doubt);
+        if row.going.is_none() && row.wait.is_none() {
+            self.attempts_settled(&mut row);
+        }
         // A stage that is out keeps its actor: it reports before anything is undone.
         if row.going.is_none() {
             self.effect(Effect::Stop(id));
@@ -62,16 +105,18 @@ impl Draft<'_> {
             self.mark_failed(parent, top);
             top = parent;
         }
+        self.leave_queues(top);
         self.begin_rollback_if_quiet(top);
     }
 
-    fn fail_upwards(&mut self, parent: ProcedureId, child: ProcedureId) {
+    pub(super) fn fail_upwards(&mut self, parent: ProcedureId, child: ProcedureId) {
         self.mark_failed(parent, child);
         let mut top = parent;
         while let Some(above) = self.child_moved(top) {
             self.mark_failed(above, top);
             top = above;
         }
+        self.leave_queues(top);
         self.begin_rollback_if_quiet(top);
     }
 
@@ -83,16 +128,21 @@ impl Draft<'_> {
             row.cause = cause;
             row.since = now;
             row.wait = None;
+            row.output = None;
         });
     }
 
     /// A family is over when every member has ended; its result is then kept for a while.
     pub(super) fn end_family_if_over(&mut self, number: u64) {
-        if self.live_members(number) > 0 {
+        if self.live_members(number) > 0 || self.ends_family(number) {
             return;
         }
-        let due = self.now.after(self.kernel.rules.keep_after_end);
-        self.change(ProcedureId::root(number), |row| row.due = Some(due));
+        let root = ProcedureId::root(number);
+        let own = self
+            .row(root)
+            .and_then(|row| self.kernel.kind(&row.kind)?.keep_after_end);
+        let due = self.now.after(own.unwrap_or(self.kernel.rules.keep_after_end));
+        self.change(root, |row| row.due = Some(due));
         self.close_with(Record::FamilyEnded(number, due));
     }
 }

@@ -1,103 +1,260 @@
-//! Requests of operators: abort, limits, acknowledgement, undo by hand, drain.
+//! Requests of operators. All take one road: the same key takes effect once, a
+//! row that has changed is left alone, a dry run decides and forgets, and what
+//! was done is journalled in its own commit, with who and why.
 
 use super::draft::Draft;
-use crate::effect::{AbortAnswer, Answer, Effect, Refusal};
-use crate::event::Operator;
+use crate::audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, By, Changed, Stand};
+use crate::cause::{Cause, CauseKind};
+use crate::effect::{AbortAnswer, Answer, Effect, Operated, Refusal};
+use crate::event::Verb;
 use crate::family::Scope;
-use crate::id::{LimitKey, ProcedureId, Ticket};
+use crate::history::HistoryEntry;
+use crate::id::{Blob, LimitKey, ProcedureId, Seq, Ticket};
 use crate::lifecycle::ProcedureState;
-use crate::record::{Cause, CauseKind, Doomed, Going, HistoryEntry, Record, Row};
+use crate::record::{Doomed, Record};
+use crate::row::{Mark, Row};
 use crate::wait::WaitReason;
 
+/// What a request led to, beside the rows that it changes.
+pub(super) type Done = Result<Option<AbortAnswer>, Refusal>;
+
 impl Draft<'_> {
-    pub(super) fn abort_requested(&mut self, ticket: Ticket, id: ProcedureId, operator: Operator) {
-        if self.row(id).is_none_or(Row::is_ended) {
-            self.refuse(ticket, Refusal::NotLive(id));
-            return;
+    pub(super) fn requested(&mut self, ticket: Ticket, verb: Verb, by: &By) {
+        let (words, target) = (verb.to_string(), verb.target());
+        if let Err(refusal) = self.check_by(by) {
+            return self.refuse(ticket, refusal);
+        }
+        if let Some(before) = by.key.as_ref().and_then(|key| self.kernel.requests.get(key)) {
+            let answer = repeated(before, &words, target);
+            return self.reply(ticket, answer);
+        }
+        if let Some(refusal) = by.expected.and_then(|seq| self.check_revision(&verb, seq)) {
+            return self.refuse(ticket, refusal);
+        }
+        let abort = match self.obey(verb, by) {
+            Ok(abort) => abort,
+            Err(refusal) => {
+                self.forget();
+                return self.refuse(ticket, refusal);
+            }
+        };
+        let operated = self.audited(words, target, by, abort);
+        self.reply(ticket, Answer::Operated(Box::new(operated)));
+    }
+
+    fn check_by(&self, by: &By) -> Result<(), Refusal> {
+        let longest = self.kernel.rules.bounds.name;
+        let sizes = [
+            by.who.len(),
+            by.why.len(),
+            by.key.as_ref().map_or(0, |key| key.as_str().len()),
+        ];
+        match sizes.into_iter().find(|size| *size > longest) {
+            Some(size) => Err(Refusal::TooLarge(size, longest)),
+            None => Ok(()),
+        }
+    }
+
+    fn check_revision(&self, verb: &Verb, expected: Seq) -> Option<Refusal> {
+        let found = match (self.row(verb.target()?), verb) {
+            (Some(row), _) => row.revision,
+            // Of a finished family: its row came with the request.
+            (None, Verb::OverrideResult(_, _, row)) => row.as_ref()?.revision,
+            (None, _) => return None,
+        };
+        (found != expected).then_some(Refusal::Revised(expected, found))
+    }
+
+    fn obey(&mut self, verb: Verb, by: &By) -> Done {
+        match verb {
+            Verb::Abort(id) => return self.abort(id, by),
+            Verb::Pause(what) => self.pause(what)?,
+            Verb::Resume(what) => self.resume_what(&what)?,
+            Verb::RetryNow(id) => self.retry_now(id)?,
+            Verb::Bypass(id, reach, outcome) => self.bypass(id, reach, &outcome, by)?,
+            Verb::RetryUndo(id) => self.retry_undo(id)?,
+            Verb::SkipUndo(id) => self.skip_failed_undo(id, by)?,
+            Verb::OverrideResult(id, output, row) => self.override_result(id, output, row)?,
+            Verb::SetPriority(id, priority) => self.set_priority(id, priority)?,
+            Verb::SetLimit(key, limit) => self.set_limit(key, limit)?,
+            Verb::Discharge(family, archive, doomed) => self.discharge(family, archive, doomed)?,
+        }
+        Ok(None)
+    }
+
+    /// Writes down what was done; a dry run is forgotten instead, and only told of.
+    pub(super) fn audited(
+        &mut self,
+        verb: String,
+        target: Option<ProcedureId>,
+        by: &By,
+        abort: Option<AbortAnswer>,
+    ) -> Operated {
+        let (changes, changed) = self.changed();
+        let mut operated = Operated {
+            number: None,
+            changes,
+            changed,
+            abort,
+        };
+        if by.dry_run {
+            self.forget();
+        } else if self.leaves_records() {
+            operated.number = Some(self.write_down(verb, target, by, &operated));
+        }
+        operated
+    }
+
+    /// A broadcast with a key is written down, too: so its repeat is recognised.
+    pub(super) fn note_broadcast(&mut self, verb: String, woken: u32, by: &By) {
+        let operated = Operated {
+            changed: woken,
+            ..Operated::default()
+        };
+        self.write_down(verb, None, by, &operated);
+    }
+
+    fn write_down(&mut self, verb: String, target: Option<ProcedureId>, by: &By, operated: &Operated) -> u64 {
+        let number = self.kernel.next_audit;
+        let entry = Box::new(AuditEntry {
+            number,
+            at: self.now,
+            who: by.who.clone(),
+            why: by.why.clone(),
+            verb,
+            target,
+            changes: operated.changes.clone(),
+            changed: operated.changed,
+            key: by.key.clone(),
+        });
+        self.record(Record::Audit(entry.clone()));
+        self.effect(Effect::Operated(entry));
+        if self.kernel.audits.len() >= AUDIT_KEPT
+            && let Some(oldest) = self.kernel.audits.front()
+        {
+            self.record(Record::AuditDropped(*oldest));
+        }
+        number
+    }
+
+    fn changed(&self) -> (Vec<Changed>, u32) {
+        let mut changes = Vec::new();
+        // What goes as a whole is only counted.
+        let mut changed = self.evicted_members();
+        for (before, after) in self.changes() {
+            changed = changed.saturating_add(1);
+            if changes.len() < AUDIT_CHANGES {
+                let (id, before, after) = (after.id, stand(before.unwrap_or(after)), stand(after));
+                changes.push(Changed { id, before, after });
+            }
+        }
+        (changes, changed)
+    }
+
+    fn abort(&mut self, id: ProcedureId, by: &By) -> Done {
+        let Some(row) = self.row(id).filter(|row| !row.is_ended()) else {
+            return Err(Refusal::NotLive(id));
+        };
+        if let Some(stage) = &row.past {
+            let text = format!("it passed its point of no return with stage {stage}");
+            return Ok(Some(AbortAnswer::TooLate(text)));
         }
         if let Some(scope) = self.scope_of(id) {
-            let by_abort = self
+            let cause = self
                 .row(scope)
                 .and_then(|row| row.cause.as_ref())
-                .map(|cause| cause.kind)
-                == Some(CauseKind::Aborted);
-            let answer = if by_abort {
+                .map(|cause| cause.kind);
+            let answer = if cause == Some(CauseKind::Aborted) {
                 AbortAnswer::WillRollBack
             } else {
                 AbortAnswer::AlreadyRollingBack
             };
-            self.reply(ticket, Answer::Aborted(answer));
-            return;
+            return Ok(Some(answer));
         }
-        let cause = Cause::new(
-            CauseKind::Aborted,
-            format!("aborted by {}: {}", operator.who, operator.why),
-            id,
-        );
-        self.effect(Effect::Operated(id, operator));
-        self.fail_in_place(id, cause);
-        self.reply(ticket, Answer::Aborted(AbortAnswer::WillRollBack));
-    }
-
-    /// Fails a member from outside. A stage of it that is out goes on being out,
-    /// and reports first.
-    fn fail_in_place(&mut self, id: ProcedureId, cause: Cause) {
+        let cause = Cause::new(CauseKind::Aborted, format!("aborted by {}: {}", by.who, by.why), id);
         if let Some(row) = self.take(id) {
+            // A stage of it that is out goes on being out, and reports first.
             self.fail(row, cause);
         }
+        Ok(Some(AbortAnswer::WillRollBack))
     }
 
-    pub(super) fn limit_set(&mut self, ticket: Ticket, key: LimitKey, value: Option<u32>) {
+    /// Puts a quarantined family into the archive; without an archive there is no such family.
+    fn discharge(&mut self, family: u64, archive: Blob, doomed: Box<Doomed>) -> Result<(), Refusal> {
+        if archive.is_empty() {
+            return Err(match self.family(family) {
+                Some(_) => Refusal::NotNow(format!(
+                    "the family {family} is not quarantined; abort or bypass it instead"
+                )),
+                None => Refusal::NotLive(ProcedureId::root(family)),
+            });
+        }
+        self.record(Record::Archived(family, archive));
+        self.record(Record::Evicted(doomed));
+        self.effect(Effect::Discharged(family));
+        Ok(())
+    }
+
+    fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) -> Result<(), Refusal> {
         let longest = self.kernel.rules.bounds.name;
         if key.as_str().len() > longest {
-            self.refuse(ticket, Refusal::TooLarge(key.as_str().len(), longest));
-            return;
+            return Err(Refusal::TooLarge(key.as_str().len(), longest));
         }
-        self.record(Record::Limit(key.clone(), value));
-        self.effect(Effect::SetLimit(key, value));
-        self.reply(ticket, Answer::Done);
+        self.record(Record::Limit(key.clone(), limit));
+        self.effect(Effect::SetLimit(key, limit));
+        Ok(())
     }
 
-    /// Takes note that somebody has the result: it may go sooner.
-    pub(super) fn acknowledged(&mut self, ticket: Ticket, mut row: Row) {
-        let due = self.now.after(self.kernel.rules.keep_after_acknowledgement);
-        if let Some(old) = row.due.filter(|old| *old > due) {
-            self.record(Record::DueChanged(row.id.family, old, due));
-            row.due = Some(due);
-            row.revision = self.seq;
-            // The family is not in memory any more: the row only goes to disk.
-            self.record(Record::FinishedRow(Box::new(row)));
+    fn set_priority(&mut self, id: ProcedureId, priority: i16) -> Result<(), Refusal> {
+        if self.row(id).is_none_or(Row::is_ended) {
+            return Err(Refusal::NotLive(id));
         }
-        self.reply(ticket, Answer::Done);
+        self.change(id, |row| row.priority = priority);
+        self.effect(Effect::SetPriority(id, priority));
+        Ok(())
     }
 
-    pub(super) fn undo_retry_requested(&mut self, ticket: Ticket, id: ProcedureId, operator: Operator) {
-        match self.rollback_failed(id) {
-            Ok(scope) => {
-                self.effect(Effect::Operated(scope, operator));
-                self.change(scope, |row| row.undo_attempts = 0);
-                self.try_undo_again(scope);
-                self.reply(ticket, Answer::Done);
-            }
-            Err(refusal) => self.refuse(ticket, refusal),
-        }
-    }
-
-    pub(super) fn undo_skip_requested(&mut self, ticket: Ticket, id: ProcedureId, operator: Operator) {
-        let scope = match self.rollback_failed(id) {
-            Ok(scope) => scope,
-            Err(refusal) => return self.refuse(ticket, refusal),
+    /// Ends a backoff now: the attempt, or the undo, begins at once.
+    fn retry_now(&mut self, id: ProcedureId) -> Result<(), Refusal> {
+        let Some(row) = self.row(id).filter(|row| !row.is_ended()) else {
+            return Err(Refusal::NotLive(id));
         };
+        if !matches!(row.wait, Some(WaitReason::Backoff(..))) {
+            return Err(Refusal::NotNow(format!(
+                "{id} is in no backoff; there is nothing to retry"
+            )));
+        }
+        if self.scope_of(id) == Some(id) {
+            self.try_undo_again(id);
+        } else if self.is_stopped(id) {
+            return Err(Refusal::NotNow(format!(
+                "the family of {id} fails; it does not run again"
+            )));
+        } else if let Some(mut row) = self.take(id) {
+            self.set_going(&mut row, None);
+            self.put(row);
+        }
+        Ok(())
+    }
+
+    fn retry_undo(&mut self, id: ProcedureId) -> Result<(), Refusal> {
+        let scope = self.rollback_failed(id)?;
+        self.change(scope, |row| row.undo_attempts = 0);
+        self.try_undo_again(scope);
+        Ok(())
+    }
+
+    fn skip_failed_undo(&mut self, id: ProcedureId, by: &By) -> Result<(), Refusal> {
+        let scope = self.rollback_failed(id)?;
         match self.top_of(scope) {
             Some(top) => {
-                self.skip_undo(scope, top, &operator);
-                self.effect(Effect::Operated(scope, operator));
-                self.reply(ticket, Answer::Done);
+                self.skip_undo(scope, top, by);
+                Ok(())
             }
             // After a restart it is read first.
             None => {
                 let text = "its rollback stack is being read; skip the undo again in a moment".to_owned();
-                self.refuse(ticket, Refusal::NotNow(text));
+                Err(Refusal::NotNow(text))
             }
         }
     }
@@ -113,72 +270,65 @@ impl Draft<'_> {
         if self.row(id).is_none() {
             return Err(Refusal::NotLive(id));
         }
-        self.scope_of(id)
-            .filter(|scope| {
-                self.row(*scope)
-                    .is_some_and(|row| row.wait == Some(WaitReason::RollbackFailed))
-            })
-            .ok_or_else(|| {
-                Refusal::NotNow(format!(
-                    "the rollback of {id} has not failed; there is no undo to retry or skip"
-                ))
-            })
-    }
-
-    pub(super) fn resume_requested(&mut self, ticket: Ticket, id: ProcedureId, operator: Operator) {
-        let Some(row) = self.row(id) else {
-            return self.refuse(ticket, Refusal::NotLive(id));
+        let failed = |scope: &ProcedureId| {
+            self.row(*scope)
+                .is_some_and(|row| row.wait == Some(WaitReason::RollbackFailed))
         };
-        if row.wait != Some(WaitReason::Poison) {
-            let text = format!("{id} is not paused; there is nothing to resume");
-            return self.refuse(ticket, Refusal::NotNow(text));
+        self.scope_of(id).filter(failed).ok_or_else(|| {
+            Refusal::NotNow(format!(
+                "the rollback of {id} has not failed; there is no undo to retry or skip"
+            ))
+        })
+    }
+
+    /// Replaces the output of one that succeeded; who asks for it from now on gets the new one.
+    fn override_result(&mut self, id: ProcedureId, output: Blob, row: Option<Box<Row>>) -> Result<(), Refusal> {
+        let limit = self.kernel.rules.bounds.payload;
+        if output.len() > limit {
+            return Err(Refusal::TooLarge(output.len(), limit));
         }
-        if let Some(scope) = self.scope_of(id) {
-            let text = format!("{id} fails with {scope}; it is rolled back, and does not run again");
-            return self.refuse(ticket, Refusal::NotNow(text));
+        let in_memory = self.row(id).is_some();
+        let Some(row) = self.row(id).cloned().map(Box::new).or(row) else {
+            return Err(Refusal::NotLive(id));
+        };
+        if row.state != ProcedureState::Success {
+            let text = format!(
+                "{id} is {}; only the result of one that succeeded can be replaced",
+                row.state
+            );
+            return Err(Refusal::NotNow(text));
         }
-        if let Some(mut row) = self.take(id) {
-            self.set_going(&mut row, None);
+        let mut row = row;
+        row.mark.get_or_insert(Mark::Overridden);
+        self.record(Record::Output(id, output));
+        if in_memory {
             self.put(row);
+        } else {
+            row.revision = self.seq;
+            self.record(Record::FinishedRow(row));
         }
-        self.effect(Effect::Operated(id, operator));
-        self.reply(ticket, Answer::Done);
+        Ok(())
     }
+}
 
-    pub(super) fn eviction_due(&mut self, doomed: Vec<Doomed>) {
-        for family in doomed {
-            self.record(Record::Evicted(Box::new(family)));
-        }
+/// The same request again is answered as it was; another with the same key is refused.
+fn repeated(before: &AuditEntry, words: &str, target: Option<ProcedureId>) -> Answer {
+    if before.verb != words || before.target != target {
+        let text = format!("the key was used for another request: {}", before.verb);
+        return Answer::Refused(Refusal::NotNow(text));
     }
+    Answer::Operated(Box::new(Operated {
+        number: Some(before.number),
+        changes: before.changes.clone(),
+        changed: before.changed,
+        abort: before.verb.starts_with("abort ").then_some(AbortAnswer::WillRollBack),
+    }))
+}
 
-    pub(super) fn drain_began(&mut self) {
-        self.record(Record::Draining);
-    }
-
-    /// What still runs loses its mark: the next start runs it, and counts nothing against it.
-    pub(super) fn drain_ended(&mut self, ticket: Ticket) {
-        let out: Vec<ProcedureId> = self
-            .kernel
-            .families
-            .values()
-            .filter(|family| family.going > 0)
-            .flat_map(|family| &family.members)
-            .filter(|row| row.going.is_some())
-            .map(|row| row.id)
-            .collect();
-        for id in out {
-            let now = self.now;
-            self.change(id, |row| {
-                if let Some(going) = &mut row.going {
-                    going.deaths = Going::UNCOUNTED;
-                    going.alone = false;
-                }
-                if row.state != ProcedureState::Failed {
-                    row.since = now;
-                }
-            });
-        }
-        self.record(Record::Stopped(self.kernel.epoch));
-        self.reply(ticket, Answer::Done);
+fn stand(row: &Row) -> Stand {
+    Stand {
+        state: row.state,
+        wait: row.wait.clone(),
+        going: row.going.is_some(),
     }
 }

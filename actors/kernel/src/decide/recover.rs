@@ -7,7 +7,8 @@ use super::draft::Draft;
 use crate::effect::Effect;
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
-use crate::record::{Going, JoinPolicy, Record, Row};
+use crate::record::Record;
+use crate::row::{Going, JoinPolicy, Row};
 use crate::wait::WaitReason;
 
 /// A stage met by this many deaths runs as a suspect: alone among its like.
@@ -35,13 +36,13 @@ impl Draft<'_> {
         let mut executed = Vec::new();
         let mut fresh = Vec::new();
         let mut scopes = Vec::new();
-        for row in self
-            .kernel
-            .families
-            .values()
-            .flat_map(|family| &family.members)
-            .filter(|row| !row.is_ended())
-        {
+        for row in self.kernel.families.values().flat_map(|family| &family.members) {
+            if row.cleaning {
+                self.effect(Effect::CleanUp(row.id, row.kind.clone(), row.version));
+            }
+            if row.is_ended() {
+                continue;
+            }
             if row.is_failing() && self.scope_of(row.id) == Some(row.id) {
                 scopes.push(row.id);
             }
@@ -52,7 +53,7 @@ impl Draft<'_> {
             }
         }
         for scope in scopes {
-            if self.waits_for_operator(scope) {
+            if self.waits_for_operator(scope) || self.waits_for_lock(scope) {
                 self.ask_stack(scope);
             } else {
                 self.begin_rollback_if_quiet(scope);
@@ -64,6 +65,13 @@ impl Draft<'_> {
         }
         self.hold_suspects(&suspects);
         self.effect(Effect::ArmTimer);
+    }
+
+    /// An undo that waited for a lock waits on: it asks again once its stack is
+    /// read, and nothing of that is new on disk.
+    fn waits_for_lock(&self, scope: ProcedureId) -> bool {
+        self.row(scope)
+            .is_some_and(|row| matches!(row.wait, Some(WaitReason::Lock(_))))
     }
 
     fn resume(&mut self, id: ProcedureId, suspects: &mut Vec<ProcedureId>) {
@@ -96,7 +104,7 @@ impl Draft<'_> {
     }
 
     fn resumption(&self, row: &Row) -> Resumption {
-        let stopping = self.scope_of(row.id).is_some();
+        let stopping = self.is_stopping(row);
         if let Some(going) = row.going {
             let deaths = self.kernel.deaths.saturating_sub(going.deaths);
             return match (stopping, going.alone && deaths > 0, deaths >= SUSPECT_AFTER) {
@@ -124,7 +132,12 @@ impl Draft<'_> {
         };
         for id in rest {
             if let Some(mut row) = self.take(*id) {
-                self.park(&mut row, ProcedureState::Runnable, WaitReason::Suspect);
+                // Its stage may have run in part: nobody else enters what it holds.
+                row.going = None;
+                row.ready = None;
+                row.wait = Some(WaitReason::Suspect);
+                row.since = self.now;
+                self.effect(Effect::Stop(row.id));
                 self.put(row);
             }
         }

@@ -2,12 +2,14 @@
 //! one commit per undo, when nothing of that part runs any more.
 
 use super::draft::Draft;
-use crate::effect::{Effect, Undo};
-use crate::event::{Operator, UndoEnded};
+use crate::cause::NotUndone;
+use crate::effect::Effect;
 use crate::family::Scope;
+use crate::history::{Ending, HistoryEntry};
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
-use crate::record::{Cause, CauseKind, Ending, HistoryEntry, NotUndone, OnFailure, Record, Row};
+use crate::record::Record;
+use crate::row::{Mark, OnFailure, Row};
 use crate::wait::WaitReason;
 
 impl Draft<'_> {
@@ -19,7 +21,10 @@ impl Draft<'_> {
             return;
         }
         let Some(root) = self.row(scope) else { return };
-        if matches!(root.wait, Some(WaitReason::Backoff(..) | WaitReason::RollbackFailed)) {
+        if matches!(
+            root.wait,
+            Some(WaitReason::Backoff(..) | WaitReason::RollbackFailed | WaitReason::Lock(_) | WaitReason::Paused)
+        ) {
             return;
         }
         self.count_poison(scope);
@@ -64,12 +69,14 @@ impl Draft<'_> {
             ending: Ending::Panic,
             error: Some("the process died while it ran".to_owned()),
             stands: true,
-            queued: row.since,
+            queued: row.ready.unwrap_or(row.since),
+            admitted: row.ready.map(|_| row.since),
             begun: row.since,
             ended: self.now,
         })));
         row.standing += u32::from(row.attempt == 0);
         row.history = number;
+        self.attempts_settled(row);
     }
 
     pub(super) fn ask_stack(&mut self, scope: ProcedureId) {
@@ -96,9 +103,12 @@ impl Draft<'_> {
             .iter()
             .filter(|row| family.is_within(scope.member, row.id.member))
             // A suspect held back lost its mark, not the doubt: it runs to its commit first, too.
+            // One beyond its point of no return is let end first, with all below it.
             .any(|row| {
-                self.row(row.id)
-                    .is_some_and(|row| row.going.is_some() || row.wait == Some(WaitReason::Suspect))
+                self.row(row.id).is_some_and(|row| {
+                    let shielded = !row.is_ended() && !self.is_stopping(row);
+                    row.going.is_some() || row.wait == Some(WaitReason::Suspect) || shielded
+                })
             });
         let undo_out = family.scopes.iter().any(|(inner, state)| {
             matches!(state, Scope::Held { out: true, .. })
@@ -119,7 +129,13 @@ impl Draft<'_> {
             .members
             .iter()
             .filter_map(|row| self.row(row.id))
-            .any(|row| executed(row) && (root_can || self.kernel.can_undo(row)))
+            .any(|row| executed(row) && (root_can || self.can_undo(row)))
+    }
+
+    /// Tells whether the stages of a member can be undone: its kind supports it,
+    /// it has not passed its point of no return, and no operator has ended it as it stands.
+    pub(super) fn can_undo(&self, row: &Row) -> bool {
+        row.past.is_none() && row.mark != Some(Mark::Bypassed) && self.kernel.can_undo(row)
     }
 
     /// A success that is kept covers what lies below it, as far as that has ended:
@@ -127,7 +143,8 @@ impl Draft<'_> {
     fn is_kept(&self, scope: ProcedureId, row: &Row) -> bool {
         let mut at = Some(row);
         while let Some(row) = at.filter(|row| row.id != scope && row.is_ended()) {
-            if row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep {
+            // What cannot be undone is kept as well, and told of.
+            if row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep && row.past.is_none() {
                 return true;
             }
             at = self.parent(row).and_then(|parent| self.row(parent));
@@ -151,7 +168,7 @@ impl Draft<'_> {
         }
         let (stack, left): (Vec<_>, Vec<_>) = within.into_iter().partition(|entry| {
             self.row(ProcedureId::new(scope.family, entry.member))
-                .is_some_and(|row| self.kernel.can_undo(row))
+                .is_some_and(|row| self.can_undo(row))
         });
         let not_undone: Vec<NotUndone> = left
             .into_iter()
@@ -168,8 +185,9 @@ impl Draft<'_> {
                 self.close_with(Record::UndoOut(scope, false));
             }
             Some(top) => {
-                self.undo(scope, top);
+                let out = self.undo(scope, top);
                 self.close_with(Record::StackHeld(scope, stack, not_undone));
+                self.close_with(Record::UndoOut(scope, out));
             }
         }
     }
@@ -218,176 +236,15 @@ impl Draft<'_> {
         });
     }
 
-    fn undo(&mut self, scope: ProcedureId, entry: &HistoryEntry) {
-        let id = ProcedureId::new(scope.family, entry.member);
-        let attempt = self.row(scope).map_or(0, |row| row.undo_attempts) + 1;
-        let Some(row) = self.row(id) else { return };
-        let undo = Undo {
-            scope,
-            id,
-            kind: row.kind.clone(),
-            version: row.version,
-            number: entry.number,
-            stage: entry.stage.clone(),
-            visit: entry.visit,
-            attempt,
-        };
-        self.effect(Effect::Undo(Box::new(undo)));
-    }
-
-    fn held(&self, scope: ProcedureId) -> Option<(&[HistoryEntry], &[NotUndone], bool)> {
+    pub(super) fn held(&self, scope: ProcedureId) -> Option<(&[HistoryEntry], &[NotUndone], bool)> {
         match self.family(scope.family)?.scopes.get(&scope.member)? {
             Scope::Held { stack, not_undone, out } => Some((stack, not_undone, *out)),
             Scope::Loading => None,
         }
     }
 
-    pub(super) fn undo_ended(&mut self, report: UndoEnded) {
-        let scope = report.scope;
-        let top = self
-            .held(scope)
-            .filter(|(stack, _, out)| *out && stack.last().is_some_and(|top| top.number == report.number))
-            .and_then(|(stack, _, _)| stack.last().cloned());
-        let Some(top) = top else {
-            self.late(scope);
-            return;
-        };
-        let id = ProcedureId::new(scope.family, top.member);
-        let (ending, error) = match &report.outcome {
-            Ok(()) => (Ending::Undone, None),
-            Err(text) => (Ending::UndoFailed, Some(text.clone())),
-        };
-        let number = self.undo_recorded(&top, ending, error, Some((report.begun, report.ended)), scope);
-        self.change(id, |row| row.history = number);
-        match report.outcome {
-            Ok(()) => {
-                if let Some(payload) = report.payload {
-                    self.record(Record::Payload(id, payload));
-                }
-                self.write_user(report.writes);
-                self.undone(scope, top);
-            }
-            // What it said stands in its history entry.
-            Err(_) => self.undo_failed(scope, &top),
-        }
-    }
-
-    fn undo_recorded(
-        &mut self,
-        top: &HistoryEntry,
-        ending: Ending,
-        error: Option<String>,
-        times: Option<(crate::id::Timestamp, crate::id::Timestamp)>,
-        scope: ProcedureId,
-    ) -> u32 {
-        let number = self.next_history(top.family);
-        let (begun, ended) = times.unwrap_or((self.now, self.now));
-        let attempt = self.row(scope).map_or(0, |row| row.undo_attempts) + 1;
-        self.record(Record::History(Box::new(HistoryEntry {
-            family: top.family,
-            number,
-            member: top.member,
-            stage: top.stage.clone(),
-            visit: top.visit,
-            attempt,
-            ending,
-            error: error.map(|text| Cause::new(CauseKind::Failed, text, scope).text),
-            stands: false,
-            queued: begun,
-            begun,
-            ended,
-        })));
-        number
-    }
-
-    /// The top of the stack no longer stands: go on with the next, or end.
-    fn undone(&mut self, scope: ProcedureId, mut top: HistoryEntry) {
-        let id = ProcedureId::new(scope.family, top.member);
-        top.stands = false;
-        self.record(Record::History(Box::new(top)));
-        self.change(id, |row| row.standing = row.standing.saturating_sub(1));
-        self.change(scope, |row| {
-            row.undo_attempts = 0;
-            row.wait = None;
-        });
-        self.close_with(Record::StackPopped(scope));
-        if self.scope_of(scope) != Some(scope) {
-            // A larger part of the family has failed meanwhile, and goes on from here.
-            self.begin_rollback_if_quiet(scope);
-            return;
-        }
-        let next = self
-            .held(scope)
-            .map(|(stack, not_undone, _)| (stack.iter().rev().nth(1).cloned(), not_undone.to_vec()));
-        match next {
-            Some((Some(_), _)) if self.kernel.draining => self.effect(Effect::Stop(id)),
-            Some((Some(entry), _)) => {
-                let same_member = entry.member == id.member;
-                if !same_member {
-                    self.effect(Effect::Stop(id));
-                }
-                self.undo(scope, &entry);
-                self.close_with(Record::UndoOut(scope, true));
-            }
-            Some((None, not_undone)) => self.finish_scope(scope, not_undone),
-            None => {}
-        }
-    }
-
-    fn undo_failed(&mut self, scope: ProcedureId, top: &HistoryEntry) {
-        self.close_with(Record::UndoOut(scope, false));
-        let id = ProcedureId::new(scope.family, top.member);
-        self.effect(Effect::Stop(id));
-        let retry = self
-            .row(id)
-            .and_then(|row| self.kernel.kind(&row.kind))
-            .map(|rules| rules.retry_undo)
-            .unwrap_or_default();
-        let now = self.now;
-        let failed = self.row(scope).map_or(0, |row| row.undo_attempts) + 1;
-        let reason = if retry.allows_another(failed) {
-            self.effect(Effect::ArmTimer);
-            WaitReason::Backoff(failed, now.after(retry.delay(failed)))
-        } else {
-            WaitReason::RollbackFailed
-        };
-        self.change(scope, |row| {
-            row.undo_attempts = failed;
-            row.wait = Some(reason);
-            row.since = now;
-        });
-        if self.scope_of(scope) != Some(scope) {
-            self.begin_rollback_if_quiet(scope);
-        }
-    }
-
-    /// Time, or an operator, lets the undo on top be tried again.
-    pub(super) fn try_undo_again(&mut self, scope: ProcedureId) {
-        let now = self.now;
-        self.change(scope, |row| {
-            row.wait = None;
-            row.since = now;
-        });
-        let top = self.held(scope).and_then(|(stack, _, _)| stack.last().cloned());
-        match top {
-            Some(top) => {
-                self.undo(scope, &top);
-                self.close_with(Record::UndoOut(scope, true));
-            }
-            None => self.begin_rollback_if_quiet(scope),
-        }
-    }
-
-    pub(super) fn skip_undo(&mut self, scope: ProcedureId, top: HistoryEntry, operator: &Operator) {
-        let id = ProcedureId::new(scope.family, top.member);
-        let said = format!("skipped by {}: {}", operator.who, operator.why);
-        let number = self.undo_recorded(&top, Ending::UndoSkipped, Some(said), None, scope);
-        self.change(id, |row| row.history = number);
-        self.undone(scope, top);
-    }
-
     /// Nothing is left to undo: everyone in this part of the family has ended.
-    fn finish_scope(&mut self, scope: ProcedureId, not_undone: Vec<NotUndone>) {
+    pub(super) fn finish_scope(&mut self, scope: ProcedureId, not_undone: Vec<NotUndone>) {
         let Some(family) = self.family(scope.family) else {
             return;
         };
@@ -416,7 +273,7 @@ impl Draft<'_> {
         if self.is_kept(scope, row) || (ended_before && !compensated) {
             return;
         }
-        let can_undo = self.kernel.can_undo(row);
+        let can_undo = self.can_undo(row);
         if compensated && !can_undo {
             return;
         }
@@ -436,20 +293,21 @@ impl Draft<'_> {
         if ended_before {
             row.ended = Some(self.now);
             self.effect(Effect::Stop(id));
+            self.release(&mut row);
         } else {
             self.ended(&mut row, None);
         }
         self.put(row);
     }
 
-    fn undo_reported(&self, scope: ProcedureId) -> bool {
+    pub(super) fn undo_reported(&self, scope: ProcedureId) -> bool {
         self.reported_scopes().contains(&scope)
     }
 }
 
 impl Ending {
     /// Tells whether it ends a stage, not an undo.
-    pub(super) const fn is_stage(self) -> bool {
+    pub(crate) const fn is_stage(self) -> bool {
         match self {
             Self::Next
             | Self::Done

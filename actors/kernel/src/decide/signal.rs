@@ -1,9 +1,11 @@
 //! Signals: durable before their sender is answered, consumed once.
 
 use super::draft::Draft;
+use crate::audit::By;
 use crate::effect::{Answer, Refusal};
 use crate::id::{Blob, EventName, Key, ProcedureId, Ticket};
 use crate::record::Record;
+use crate::row::Row;
 use crate::wait::{SignalEntry, WaitReason, Wake};
 
 impl Draft<'_> {
@@ -65,8 +67,8 @@ impl Draft<'_> {
     }
 
     fn deliver(&mut self, id: ProcedureId, number: u32, name: EventName) {
-        let stopping = self.scope_of(id).is_some();
         let Some(mut row) = self.take(id) else { return };
+        let stopping = self.is_stopping(&row);
         row.signals = number;
         let waits = matches!(&row.wait, Some(WaitReason::Event(event, _)) if *event == name);
         if waits && !stopping {
@@ -74,5 +76,62 @@ impl Draft<'_> {
             self.set_going(&mut row, None);
         }
         self.put(row);
+    }
+
+    /// Wakes all who wait for this event now, first waiter first. It is not kept.
+    pub(super) fn broadcast(&mut self, ticket: Ticket, name: EventName, payload: Blob, key: Option<Key>) {
+        let bounds = &self.kernel.rules.bounds;
+        let sizes = [name.as_str().len(), key.as_ref().map_or(0, |key| key.as_str().len())];
+        if let Some(size) = sizes.into_iter().find(|size| *size > bounds.name) {
+            return self.refuse(ticket, Refusal::TooLarge(size, bounds.name));
+        }
+        if payload.len() > bounds.payload {
+            return self.refuse(ticket, Refusal::TooLarge(payload.len(), bounds.payload));
+        }
+        let words = format!("broadcast {name}");
+        if let Some(before) = key.as_ref().and_then(|key| self.kernel.requests.get(key)) {
+            let answer = if before.verb == words {
+                Answer::Broadcast(before.changed)
+            } else {
+                Answer::Refused(Refusal::NotNow(format!(
+                    "the key was used for another request: {}",
+                    before.verb
+                )))
+            };
+            return self.reply(ticket, answer);
+        }
+        let woken = self.who_waits_for(&name);
+        for id in &woken {
+            let number = self.row(*id).map_or(0, |row| row.signals) + 1;
+            self.deliver(*id, number, name.clone());
+            let entry = SignalEntry {
+                name: name.clone(),
+                key: None,
+                consumed: false,
+            };
+            self.record(Record::Signal(*id, number, entry, payload.clone()));
+        }
+        let woken = u32::try_from(woken.len()).unwrap_or(u32::MAX);
+        if key.is_some() {
+            // The key is remembered as an operator's is, among the last ones.
+            let by = By { key, ..By::default() };
+            self.note_broadcast(words, woken, &by);
+        }
+        self.reply(ticket, Answer::Broadcast(woken));
+    }
+
+    fn who_waits_for(&self, name: &EventName) -> Vec<ProcedureId> {
+        let waits = |row: &&Row| matches!(&row.wait, Some(WaitReason::Event(event, _)) if event == name);
+        let mut woken: Vec<_> = self
+            .kernel
+            .families
+            .values()
+            .flat_map(|family| family.members.iter().map(|row| &**row))
+            .filter(waits)
+            .filter(|row| !self.is_stopping(row))
+            .map(|row| (row.since, row.id))
+            .collect();
+        woken.sort_unstable();
+        woken.into_iter().map(|(_, id)| id).collect()
     }
 }

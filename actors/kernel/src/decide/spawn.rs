@@ -2,25 +2,24 @@
 //! for until the join policy is met or lost.
 
 use super::draft::Draft;
+use crate::cause::{Cause, CauseKind};
 use crate::effect::Effect;
-use crate::event::{Admission, Birth, JoinRuling};
+use crate::event::{Birth, JoinRuling};
 use crate::id::ProcedureId;
 use crate::latch::{Join, Latch, Standing};
 use crate::lifecycle::ProcedureState;
-use crate::record::{Cause, CauseKind, JoinPolicy, Record, Round, Row};
+use crate::record::Record;
+use crate::row::{ChildPermits, JoinPolicy, Round, Row};
 use crate::wait::{WaitReason, Wake};
 
 impl Draft<'_> {
     /// Says whether a member may give birth to these, and if not, why.
-    pub(super) fn check_spawn(&self, parent: ProcedureId, births: &[Birth]) -> Result<(), String> {
+    pub(super) fn check_spawn(&self, parent: ProcedureId, births: &[Birth], added: &[Birth]) -> Result<(), String> {
         let bounds = &self.kernel.rules.bounds;
-        let children = births.iter().filter(|birth| !birth.detached).count();
-        if births.len() > bounds.children {
-            return Err(format!(
-                "{} children are over the limit of {}",
-                births.len(),
-                bounds.children
-            ));
+        let born = births.len() + added.len();
+        let children = births.iter().chain(added).filter(|birth| !birth.detached).count();
+        if born > bounds.children {
+            return Err(format!("{born} children are over the limit of {}", bounds.children));
         }
         let Some(family) = self.family(parent.family) else {
             return Ok(());
@@ -40,26 +39,25 @@ impl Draft<'_> {
                 bounds.members
             ));
         }
-        births.iter().try_for_each(|birth| self.check_birth(birth))
+        births.iter().chain(added).try_for_each(|birth| self.check_birth(birth))
     }
 
-    pub(super) fn spawn(
-        &mut self,
-        mut parent: Box<Row>,
-        births: Vec<Birth>,
-        admissions: Vec<Admission>,
-        join: JoinPolicy,
-        width: u32,
-    ) {
-        self.detach(&births, admissions);
+    pub(super) fn spawn(&mut self, mut parent: Box<Row>, births: Vec<Birth>, join: JoinPolicy, width: u32) {
+        self.detach(&births);
         let children: Vec<Birth> = births.into_iter().filter(|birth| !birth.detached).collect();
         let Some(first) = self.family(parent.id.family).map(|family| family.next_member()) else {
             return;
         };
         let count = u32::try_from(children.len()).unwrap_or(u32::MAX);
         if count == 0 {
-            self.set_going(&mut parent, None);
-            self.put(parent);
+            match parent.output.take() {
+                Some(output) => self.done(parent, output),
+                None => {
+                    self.give_back_locks(&mut parent);
+                    self.set_going(&mut parent, None);
+                    self.put(parent);
+                }
+            }
             return;
         }
         let family = self.family(parent.id.family);
@@ -74,7 +72,11 @@ impl Draft<'_> {
             join,
             width,
         });
-        self.park(&mut parent, ProcedureState::Waiting, WaitReason::Children);
+        if children.iter().any(|birth| birth.permits == ChildPermits::Inherited) {
+            self.park_holding(&mut parent, ProcedureState::Waiting, WaitReason::Children);
+        } else {
+            self.park(&mut parent, ProcedureState::Waiting, WaitReason::Children);
+        }
         let parent_id = parent.id;
         self.put(parent);
         for (index, birth) in (0..).zip(&children) {
@@ -86,11 +88,11 @@ impl Draft<'_> {
     fn begin_child(&mut self, parent: ProcedureId, member: u32, birth: &Birth, held: bool) {
         let id = ProcedureId::new(parent.family, member);
         self.record(Record::Payload(id, birth.payload.clone()));
-        let mut row = self.born(id, birth, Admission::default());
+        let mut row = self.born(id, birth);
         row.parent = Some(parent.member);
         if held {
             row.wait = Some(WaitReason::Width);
-        } else {
+        } else if row.wait.is_none() {
             self.set_going(&mut row, Some(birth.payload.clone()));
         }
         if row.deadline.is_some() {
@@ -121,20 +123,25 @@ impl Draft<'_> {
         let before = self.kernel.row(child).map(Standing::of);
         latch.count(&round, child.member, before, Standing::of(row));
 
-        let stopping = self.scope_of(parent).is_some();
-        if !stopping && latch.has_room(&round) {
-            self.start_held(child.family, &round);
-        }
+        let stopping = self.is_stopped(parent);
         let waits = self.row(parent).is_some_and(|row| {
             row.wait == Some(WaitReason::Children) && row.rounds.last().is_some_and(|last| last.first == round.first)
         });
+        let join = latch.join(&round.join);
+        let is_past = self.row(parent).is_some_and(Row::is_past_return);
+        if waits && !stopping && join == Join::Unmeetable && !is_past {
+            // It fails with its children: none of those that are held back begins.
+            return Some(parent);
+        }
+        if !stopping && latch.has_room(&round) {
+            self.start_held(child.family, &round);
+        }
         if !waits || stopping {
             return None;
         }
-        match latch.join(&round.join) {
-            Join::Met => self.go_on(parent, &round),
+        match join {
+            Join::Met | Join::Unmeetable => self.go_on(parent, &round),
             Join::Pending => {}
-            Join::Unmeetable => return Some(parent),
             Join::Ask => self.ask(parent, &round),
         }
         None
@@ -155,8 +162,14 @@ impl Draft<'_> {
         }
     }
 
-    fn go_on(&mut self, parent: ProcedureId, round: &Round) {
+    /// Its children let a parent go on. One beyond its point of no return goes on
+    /// also when they cannot: it fails no more, and its next stage sees how they stand.
+    pub(super) fn go_on(&mut self, parent: ProcedureId, round: &Round) {
         let Some(mut row) = self.take(parent) else { return };
+        if let Some(output) = row.output.take() {
+            self.done(row, output);
+            return;
+        }
         row.wake = Some(Wake::Children(round.first, round.count));
         self.set_going(&mut row, None);
         self.put(row);
@@ -175,7 +188,7 @@ impl Draft<'_> {
             .and_then(|row| row.rounds.last())
             .filter(|round| round.first == first && round.join == JoinPolicy::Custom)
             .cloned();
-        let Some(round) = round.filter(|_| self.scope_of(parent).is_none()) else {
+        let Some(round) = round.filter(|_| !self.is_stopped(parent)) else {
             self.late(parent);
             return;
         };
@@ -185,23 +198,43 @@ impl Draft<'_> {
                 let cause = self
                     .first_child_cause(parent, &round)
                     .unwrap_or_else(|| Cause::new(CauseKind::JoinUnmet, text, parent));
-                if let Some(row) = self.take(parent) {
-                    self.fail(row, cause);
-                }
+                self.fail_or_go_on(parent, &round, cause);
             }
             // One that saw fewer ends is asked again, or will be: each end asks.
             JoinRuling::Pending if seen < round.count => {}
-            JoinRuling::Pending => self.pending_for_good(parent),
+            JoinRuling::Pending => self.pending_for_good(parent, &round),
+        }
+    }
+
+    /// The last word of its children was lost: what it said is read off them once more.
+    pub(super) fn joined_late(&mut self, parent: ProcedureId, round: &Round) {
+        let family = self.family(parent.family);
+        let latch = family.and_then(|family| family.latches.get(&round.first));
+        match latch.map(|latch| latch.join(&round.join)) {
+            Some(Join::Met) => self.go_on(parent, round),
+            Some(Join::Unmeetable) => {
+                let text = "its children can no longer meet the join policy";
+                let unmet = || Cause::new(CauseKind::JoinUnmet, text, parent);
+                let cause = self.first_child_cause(parent, round).unwrap_or_else(unmet);
+                self.fail_or_go_on(parent, round, cause);
+            }
+            Some(Join::Pending | Join::Ask) | None => {}
+        }
+    }
+
+    fn fail_or_go_on(&mut self, parent: ProcedureId, round: &Round, cause: Cause) {
+        if self.row(parent).is_some_and(Row::is_past_return) {
+            self.go_on(parent, round);
+        } else if let Some(row) = self.take(parent) {
+            self.fail(row, cause);
         }
     }
 
     /// A rule that is still pending when it has seen every child's end can never be met.
-    fn pending_for_good(&mut self, parent: ProcedureId) {
+    fn pending_for_good(&mut self, parent: ProcedureId, round: &Round) {
         let text = "every child has ended, and the join rule is still pending";
         let cause = Cause::new(CauseKind::JoinUnmet, text, parent);
-        if let Some(row) = self.take(parent) {
-            self.fail(row, cause);
-        }
+        self.fail_or_go_on(parent, round, cause);
     }
 
     fn first_child_cause(&self, parent: ProcedureId, round: &Round) -> Option<Cause> {

@@ -3,11 +3,16 @@
 use std::time::Duration;
 
 use super::draft::Draft;
+use crate::cause::{Cause, CauseKind};
 use crate::effect::Effect;
-use crate::event::{Admission, Birth, StageEnded, StageOutcome};
+use crate::event::{Birth, StageEnded, StageOutcome};
+use crate::history::{Ending, HistoryEntry};
 use crate::id::{Blob, EventName};
+use crate::kernel::HistoryDetail;
 use crate::lifecycle::ProcedureState;
-use crate::record::{Cause, CauseKind, Ending, HistoryEntry, Record, Row};
+use crate::needs::Lacking;
+use crate::record::Record;
+use crate::row::{JoinPolicy, Row};
 use crate::wait::{WaitReason, Wake};
 
 impl Draft<'_> {
@@ -34,28 +39,26 @@ impl Draft<'_> {
         self.next_suspect(id);
     }
 
-    /// Tells whether the family, or the part with this member, is failing.
-    fn is_stopping(&self, row: &Row) -> bool {
-        row.is_failing() || self.parent(row).is_some_and(|parent| self.scope_of(parent).is_some())
-    }
-
     /// What is over a bound becomes a failure that names the bound, and leaves nothing.
     fn within_bounds(&self, mut report: StageEnded) -> StageEnded {
         if let Err(text) = self.check_report(&report) {
             report.outcome = StageOutcome::Refused(text);
             report.payload = None;
+            report.upgraded = None;
         }
         if !is_success(&report.outcome) {
             report.payload = None;
             report.writes.clear();
             report.submitted.clear();
+            report.children.clear();
         }
         report
     }
 
     fn check_report(&self, report: &StageEnded) -> Result<(), String> {
         let bounds = &self.kernel.rules.bounds;
-        let payload = report.payload.as_ref().map_or(0, Blob::len);
+        let value = report.payload.as_ref().or(report.upgraded.as_ref());
+        let payload = value.map_or(0, Blob::len);
         let output = match &report.outcome {
             StageOutcome::Done(output) => output.len(),
             StageOutcome::Next(_)
@@ -91,14 +94,27 @@ impl Draft<'_> {
                 bounds.name
             ));
         }
-        if let StageOutcome::Spawn { births, .. } = &report.outcome {
-            self.check_spawn(report.id, births)?;
+        match &report.outcome {
+            StageOutcome::Spawn { births, .. } => self.check_spawn(report.id, births, &report.children)?,
+            StageOutcome::Next(_) | StageOutcome::Done(_) if !report.children.is_empty() => {
+                self.check_spawn(report.id, &[], &report.children)?;
+            }
+            StageOutcome::Sleep(..) | StageOutcome::Wait(..) if !report.children.is_empty() => {
+                return Err("children were added, and the stage went to sleep or to wait; \
+                            return Next, Spawn or Done, which wait for them"
+                    .to_owned());
+            }
+            StageOutcome::Next(_)
+            | StageOutcome::Done(_)
+            | StageOutcome::Sleep(..)
+            | StageOutcome::Wait(..)
+            | StageOutcome::Yield
+            | StageOutcome::Retry(_)
+            | StageOutcome::Fail(_)
+            | StageOutcome::Panicked(_)
+            | StageOutcome::Refused(_) => {}
         }
-        let born = report.submitted.iter().map(|(birth, _)| birth);
-        for birth in born {
-            self.check_birth(birth)?;
-        }
-        Ok(())
+        report.submitted.iter().try_for_each(|birth| self.check_birth(birth))
     }
 
     pub(super) fn check_birth(&self, birth: &Birth) -> Result<(), String> {
@@ -149,7 +165,8 @@ impl Draft<'_> {
             ending,
             error: error.map(|text| Cause::new(CauseKind::Failed, text, row.id).text),
             stands: true,
-            queued: row.since,
+            queued: row.ready.unwrap_or(row.since),
+            admitted: row.ready.map(|_| row.since),
             begun: report.begun,
             ended: report.ended,
         })));
@@ -157,19 +174,55 @@ impl Draft<'_> {
             row.standing += 1;
         }
         row.history = number;
+        row.ready = None;
         row.going = None;
+        if is_success(&report.outcome) {
+            // A compensated one is undone under the locks of its last stage.
+            if !matches!(report.outcome, StageOutcome::Done(_)) {
+                row.locks.clone_from(&report.ahead.locks);
+            }
+            row.one_way.clone_from(&report.ahead.one_way);
+            row.expected = report.ahead.expected;
+        }
+        self.admission_recorded(row, report);
         if !matches!(report.outcome, StageOutcome::Retry(_) | StageOutcome::Panicked(_)) {
             self.consume_wake(row);
         }
-        if let Some(payload) = &report.payload {
-            self.record(Record::Payload(row.id, payload.clone()));
-            if let Some(rules) = self.kernel.kind(&row.kind) {
-                row.version = rules.version;
-            }
+        if let Some(value) = report.payload.as_ref().or(report.upgraded.as_ref()) {
+            self.value_recorded(row, value.clone());
         }
         self.write_user(report.writes.clone());
-        for (birth, admission) in &report.submitted {
-            self.begin_family(birth, admission.clone(), None);
+        for birth in &report.submitted {
+            self.begin_family(birth, None);
+        }
+    }
+
+    /// The limiter was asked about the next stage before this decision: what was
+    /// held for the last one is given back already.
+    fn admission_recorded(&mut self, row: &mut Row, report: &StageEnded) {
+        let Some(admission) = &report.admission else { return };
+        if !row.locks_for_life {
+            row.locked.clear();
+        }
+        // Permits that are held while it is active were part of the exchange.
+        if !admission.limits.is_empty() {
+            row.holds = admission.is_granted();
+        }
+        if admission.is_granted() {
+            // Of the stage that was to come, also if the report was refused meanwhile.
+            for need in &report.ahead.locks {
+                if !row.locked.contains(need) {
+                    row.locked.push(need.clone());
+                }
+            }
+        }
+    }
+
+    /// Writes a value of this code: the row's version follows it.
+    pub(super) fn value_recorded(&mut self, row: &mut Row, value: Blob) {
+        self.record(Record::Payload(row.id, value));
+        if let Some(rules) = self.kernel.kind(&row.kind) {
+            row.version = rules.version;
         }
     }
 
@@ -177,24 +230,41 @@ impl Draft<'_> {
         if is_success(&report.outcome) {
             row.visit += 1;
             row.attempt = 0;
-            row.attempts_kept.clear();
+            self.attempts_settled(&mut row);
+            let again = next_stage(&report.outcome).is_some_and(|next| *next == row.stage);
+            row.same_stage = if again { row.same_stage + 1 } else { 0 };
         }
+        if let Some(over) = self.over_same_stage(&row) {
+            self.circles(row, over, &report);
+            return;
+        }
+        let id = row.id;
+        let lacking = report.admission.and_then(|admission| admission.lacking);
+        let children = report.children;
         match report.outcome {
+            StageOutcome::Next(then) if !children.is_empty() => {
+                row.stage = then;
+                self.spawn(row, children, JoinPolicy::AllSucceeded, 0);
+            }
             StageOutcome::Next(stage) => {
                 row.stage = stage;
-                self.set_going(&mut row, None);
+                self.next_stage_starts(&mut row, lacking);
                 self.put(row);
+            }
+            StageOutcome::Done(output) if !children.is_empty() => {
+                row.output = Some(output);
+                self.spawn(row, children, JoinPolicy::AllSucceeded, 0);
             }
             StageOutcome::Done(output) => self.done(row, output),
             StageOutcome::Spawn {
-                births,
-                admissions,
+                mut births,
                 join,
                 width,
                 then,
             } => {
                 row.stage = then;
-                self.spawn(row, births, admissions, join, width);
+                births.extend(children);
+                self.spawn(row, births, join, width);
             }
             StageOutcome::Sleep(until, then) => {
                 row.stage = then;
@@ -211,6 +281,65 @@ impl Draft<'_> {
             StageOutcome::Fail(text) => self.failed(row, CauseKind::Failed, text),
             StageOutcome::Refused(text) => self.failed(row, CauseKind::OverBound, text),
         }
+        self.tell_if_overdue(id);
+    }
+
+    /// No attempt follows: the failed ones are told of, or not. The newest stands on the stack.
+    pub(super) fn attempts_settled(&mut self, row: &mut Row) {
+        let attempts = std::mem::take(&mut row.attempts_kept);
+        if self.history_of(row) == HistoryDetail::Stack {
+            for number in attempts.into_iter().filter(|number| *number != row.history) {
+                self.record(Record::HistoryDropped(row.id.family, number));
+            }
+        }
+    }
+
+    pub(super) fn history_of(&self, row: &Row) -> HistoryDetail {
+        self.kernel
+            .kind(&row.kind)
+            .map(|rules| rules.history)
+            .unwrap_or_default()
+    }
+
+    /// Runs the next stage, or leaves it in the limiter's queue, where it stands already.
+    fn next_stage_starts(&mut self, row: &mut Row, lacking: Option<Lacking>) {
+        match lacking.filter(|_| !row.is_admitted() && !self.is_paused(row) && !self.kernel.draining) {
+            Some(lacking) => {
+                row.state = ProcedureState::Runnable;
+                row.since = self.now;
+                row.wait = Some(lacking.into());
+                self.effect(Effect::Stop(row.id));
+            }
+            None => {
+                if !row.is_admitted() {
+                    // It leaves the queue, and asks again when it may go on.
+                    self.effect(Effect::Cancel(row.id));
+                }
+                self.set_going(row, None);
+            }
+        }
+    }
+
+    /// Gives the bound of the kind, if its stage was run as often in a row.
+    fn over_same_stage(&self, row: &Row) -> Option<u32> {
+        let bound = self.kernel.kind(&row.kind)?.same_stage?;
+        (row.same_stage >= bound).then_some(bound)
+    }
+
+    /// One stage was run too often in a row: it fails, or waits for an operator if it can fail no more.
+    fn circles(&mut self, mut row: Box<Row>, bound: u32, report: &StageEnded) {
+        let name = report.ahead.name.as_deref().unwrap_or("its stage");
+        let text = format!("stage {name} was run {bound} times in a row, which is the bound");
+        if report.admission.is_some() {
+            self.effect(Effect::Cancel(row.id));
+        }
+        if row.past.is_none() {
+            self.failed(row, CauseKind::OverBound, text);
+            return;
+        }
+        row.same_stage = 0;
+        self.park(&mut row, ProcedureState::Runnable, WaitReason::Circling);
+        self.put(row);
     }
 
     /// A stage that reports while its family is failing: what it did counts, what it asks does not.
@@ -221,9 +350,13 @@ impl Draft<'_> {
             row.visit += 1;
             row.attempt = 0;
         }
+        self.attempts_settled(&mut row);
         self.effect(Effect::Stop(id));
+        if report.admission.is_some() {
+            self.effect(Effect::Cancel(id));
+        }
         match report.outcome {
-            StageOutcome::Done(output) if !row.is_failing() => self.done(row, output),
+            StageOutcome::Done(output) if !row.is_failing() && report.children.is_empty() => self.done(row, output),
             StageOutcome::Fail(text)
             | StageOutcome::Retry(text)
             | StageOutcome::Panicked(text)
@@ -249,6 +382,7 @@ impl Draft<'_> {
         match self.pending_signal(row.id, event.as_str()) {
             Some(number) => {
                 row.wake = Some(Wake::Signal(event, number));
+                self.give_back_locks(&mut row);
                 self.set_going(&mut row, None);
             }
             None => {
@@ -264,34 +398,72 @@ impl Draft<'_> {
     }
 
     fn try_again(&mut self, mut row: Box<Row>, exhausted: CauseKind, text: String) {
-        let retry = self.kernel.kind(&row.kind).map(|rules| rules.retry).unwrap_or_default();
-        row.attempt += 1;
-        if !retry.allows_another(row.attempt) {
-            self.failed(row, exhausted, text);
+        let rules = self.kernel.kind(&row.kind);
+        let retry = rules.map(|rules| rules.retry).unwrap_or_default();
+        row.attempt = row.attempt.saturating_add(1);
+        let allowed = retry.allows_another(row.attempt);
+        if !allowed && row.past.is_none() {
+            let cause = Cause::new(exhausted, text, row.id);
+            self.fail(row, cause);
             return;
         }
         row.attempts_kept.push(row.history);
-        if row.attempts_kept.len() > self.kernel.rules.bounds.attempts_kept {
+        let kept = match self.history_of(&row) {
+            HistoryDetail::Full => self.kernel.rules.bounds.attempts_kept,
+            HistoryDetail::Stack => 1,
+        };
+        if row.attempts_kept.len() > kept {
             let oldest = row.attempts_kept.remove(0);
             self.record(Record::HistoryDropped(row.id.family, oldest));
         }
-        let until = self.now.after(retry.delay(row.attempt));
-        let reason = WaitReason::Backoff(row.attempt, until);
+        let drawn = self.drawn(&row);
+        // Past its point of no return it goes on for ever, and never fails on its own.
+        let delay = if allowed {
+            retry.jittered(row.attempt, drawn)
+        } else {
+            retry.longest(drawn)
+        };
+        let reason = WaitReason::Backoff(row.attempt, self.now.after(delay));
         self.park(&mut row, ProcedureState::WaitingTimeout, reason);
         self.put(row);
     }
 
+    /// A number that is this attempt's own, and the same whenever it is decided again.
+    pub(super) fn drawn(&self, row: &Row) -> u64 {
+        let place = (row.id.family << 20) ^ (u64::from(row.id.member) << 8) ^ u64::from(row.history);
+        self.kernel.rules.seed ^ place ^ (u64::from(row.attempt) << 56)
+    }
+
     fn failed(&mut self, row: Box<Row>, kind: CauseKind, text: String) {
+        if row.past.is_some() {
+            self.try_again(row, kind, text);
+            return;
+        }
         let cause = Cause::new(kind, text, row.id);
         self.fail(row, cause);
     }
 
     /// Gives birth to detached families; children proper are counted by the caller.
-    pub(super) fn detach(&mut self, births: &[Birth], admissions: Vec<Admission>) {
-        let mut admissions = admissions.into_iter();
+    pub(super) fn detach(&mut self, births: &[Birth]) {
         for birth in births.iter().filter(|birth| birth.detached) {
-            self.begin_family(birth, admissions.next().unwrap_or_default(), None);
+            self.begin_family(birth, None);
         }
+    }
+}
+
+/// Gives the stage that is to run next, if one is.
+const fn next_stage(outcome: &StageOutcome) -> Option<&Blob> {
+    match outcome {
+        StageOutcome::Next(then)
+        | StageOutcome::Spawn { then, .. }
+        | StageOutcome::Sleep(_, then)
+        | StageOutcome::Wait(_, _, then) => Some(then),
+        StageOutcome::Done(_)
+        | StageOutcome::Yield
+        | StageOutcome::Retry(_)
+        | StageOutcome::Fail(_)
+        | StageOutcome::Panicked(_)
+        | StageOutcome::Refused(_) => None,
     }
 }
 

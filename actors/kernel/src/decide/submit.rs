@@ -2,10 +2,9 @@
 
 use super::draft::Draft;
 use crate::effect::{Answer, Refusal};
-use crate::event::{Admission, Birth, Submission};
+use crate::event::{Birth, KeyAsked, Submission};
 use crate::id::{Key, ProcedureId, Ticket};
 use crate::record::{KeyEntry, Record};
-use crate::wait::WaitReason;
 
 impl Draft<'_> {
     pub(super) fn submitted(&mut self, ticket: Ticket, submissions: Vec<Submission>) {
@@ -34,20 +33,21 @@ impl Draft<'_> {
         // A repeated key is answered also while the engine drains: it starts nothing.
         let mut own: Vec<(&Key, u128)> = Vec::new();
         for submission in submissions {
-            if let Some((key, digest)) = &submission.key {
+            if let Some(asked) = &submission.key {
+                let (key, digest) = (&asked.key, asked.digest);
                 if let Some(entry) = self.known(submission, &[]) {
-                    if entry.digest != *digest {
+                    if entry.digest != digest {
                         return Err(Refusal::KeyConflict(key.clone(), entry.id));
                     }
                     continue;
                 }
-                if own.iter().any(|(other, known)| *other == key && *known != *digest) {
+                if own.iter().any(|(other, known)| *other == key && *known != digest) {
                     return Err(Refusal::KeyConflict(
                         key.clone(),
                         ProcedureId::root(self.kernel.next_family),
                     ));
                 }
-                own.push((key, *digest));
+                own.push((key, digest));
             }
             self.check(&submission.birth)?;
         }
@@ -69,7 +69,7 @@ impl Draft<'_> {
     }
 
     fn known(&self, submission: &Submission, own: &[(Key, KeyEntry)]) -> Option<KeyEntry> {
-        let (key, _) = submission.key.as_ref()?;
+        let key = &submission.key.as_ref()?.key;
         own.iter()
             .find(|(other, _)| other == key)
             .map(|(_, entry)| entry)
@@ -79,10 +79,11 @@ impl Draft<'_> {
     }
 
     fn submit(&mut self, submission: Submission, own: &mut Vec<(Key, KeyEntry)>) -> ProcedureId {
-        let key = submission.key.as_ref().map(|(key, _)| key.clone());
-        let id = self.begin_family(&submission.birth, submission.admission, key);
-        if let Some((key, digest)) = submission.key {
-            let entry = KeyEntry { id, digest };
+        let key = submission.key.as_ref().map(|asked| asked.key.clone());
+        let id = self.begin_family(&submission.birth, key);
+        if let Some(KeyAsked { key, digest, keep }) = submission.key {
+            let until = keep.map(|keep| self.now.after(keep));
+            let entry = KeyEntry { id, digest, until };
             own.push((key.clone(), entry.clone()));
             self.record(Record::Key(key, entry));
         }
@@ -90,13 +91,13 @@ impl Draft<'_> {
     }
 
     /// Gives birth to a root.
-    pub(super) fn begin_family(&mut self, birth: &Birth, admission: Admission, key: Option<Key>) -> ProcedureId {
+    pub(super) fn begin_family(&mut self, birth: &Birth, key: Option<Key>) -> ProcedureId {
         let id = ProcedureId::root(self.next_family());
         self.record(Record::FamilyBegan(id.family));
         self.record(Record::Payload(id, birth.payload.clone()));
-        let mut row = self.born(id, birth, admission);
+        let mut row = self.born(id, birth);
         row.key = key;
-        if !matches!(row.wait, Some(WaitReason::Permit(_))) {
+        if row.wait.is_none() {
             self.set_going(&mut row, Some(birth.payload.clone()));
         }
         if row.deadline.is_some() {

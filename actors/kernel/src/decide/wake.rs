@@ -1,9 +1,10 @@
-//! What ends a wait: time, and the limiter's grant.
+//! What ends a wait: time.
 
 use super::draft::Draft;
-use crate::effect::Effect;
+use crate::cause::{Cause, CauseKind};
 use crate::id::ProcedureId;
-use crate::record::{Cause, CauseKind, Record};
+use crate::record::Record;
+use crate::row::{OnTimeout, Row};
 use crate::wait::{WaitReason, Wake};
 
 impl Draft<'_> {
@@ -12,7 +13,7 @@ impl Draft<'_> {
             self.late(id);
             return;
         };
-        if row.deadline.is_some_and(|deadline| deadline <= self.now) && !row.is_failing() {
+        if row.deadline.is_some_and(|deadline| deadline <= self.now) && !row.is_failing() && !row.out_of_time {
             self.out_of_time(id);
             return;
         }
@@ -26,7 +27,7 @@ impl Draft<'_> {
         }
         match due {
             None => self.late(id),
-            Some(_) if self.scope_of(id).is_some() => self.disarm(id),
+            Some(_) if self.is_stopped(id) => self.disarm(id),
             Some(wait) => self.woken_by_time(id, wait),
         }
     }
@@ -44,6 +45,9 @@ impl Draft<'_> {
             | WaitReason::Suspect
             | WaitReason::Poison
             | WaitReason::RollbackFailed
+            | WaitReason::Lock(_)
+            | WaitReason::Paused
+            | WaitReason::Circling
             | WaitReason::Quarantined => {}
         }
         self.set_going(&mut row, None);
@@ -69,29 +73,54 @@ impl Draft<'_> {
     /// The procedure's own time is up.
     fn out_of_time(&mut self, id: ProcedureId) {
         let Some(mut row) = self.take(id) else { return };
-        let deadline = row.deadline.take();
-        if row.is_ended() || self.scope_of(id).is_some() {
+        let allowed = row.deadline.unwrap_or(self.now).since(row.submitted);
+        let stopped = row.is_ended() || self.is_stopping(&row);
+        if stopped || (row.on_timeout == OnTimeout::Fail && row.past.is_some()) {
+            // It fails already, or can fail no more.
+            row.deadline = None;
             self.put(row);
             self.late(id);
             return;
         }
-        let allowed = deadline.unwrap_or(self.now).since(row.submitted);
-        let text = format!("its time of {} s was up", allowed.as_secs_f64());
-        let cause = Cause::new(CauseKind::TimedOut, text, id);
-        self.fail(row, cause);
+        match row.on_timeout {
+            OnTimeout::Fail => {
+                row.deadline = None;
+                let text = format!("its time of {} s was up", allowed.as_secs_f64());
+                let cause = Cause::new(CauseKind::TimedOut, text, id);
+                self.fail(row, cause);
+            }
+            OnTimeout::Execute => {
+                row.out_of_time = true;
+                self.tell_out_of_time(row);
+            }
+        }
     }
 
-    pub(super) fn granted(&mut self, id: ProcedureId) {
-        let waits = self
-            .row(id)
-            .is_some_and(|row| matches!(row.wait, Some(WaitReason::Permit(_))));
-        if !waits || self.scope_of(id).is_some() {
-            self.late(id);
-            self.effect(Effect::Release(id));
-            return;
+    /// A stage during which the time was up was not told. If it parks, its next stage runs at once.
+    pub(super) fn tell_if_overdue(&mut self, id: ProcedureId) {
+        let overdue = |row: &Row| row.out_of_time && row.deadline.is_some() && !row.is_ended();
+        if self.row(id).is_some_and(overdue)
+            && !self.is_stopped(id)
+            && let Some(row) = self.take(id)
+        {
+            self.tell_out_of_time(row);
         }
-        let Some(mut row) = self.take(id) else { return };
-        row.holds = true;
+    }
+
+    /// Its code is told, by the next stage; one that is parked is woken for it.
+    fn tell_out_of_time(&mut self, mut row: Box<Row>) {
+        let name = match &row.wait {
+            Some(WaitReason::Event(name, _)) => Some(name.clone()),
+            Some(WaitReason::Timer(_) | WaitReason::Backoff(..)) => None,
+            // Its children, its turn or an operator lets it go on; then it is told.
+            Some(_) | None => {
+                self.put(row);
+                return;
+            }
+        };
+        if let Some(name) = name {
+            row.wake = Some(Wake::Timeout(name));
+        }
         self.set_going(&mut row, None);
         self.put(row);
     }

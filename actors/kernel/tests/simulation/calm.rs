@@ -1,10 +1,12 @@
 //! The calm after the storm: no faults, a helpful operator, and everything must come to its end.
 
-use procession_kernel::{Blob, Event, JoinRuling, StageOutcome, WaitReason};
+use procession_kernel::{Blob, Event, JoinRuling, Pause, ProcedureId, Reach, Row, StageOutcome, Verb, WaitReason};
 
-use super::check;
 use super::draw::stage;
-use super::play::{Play, operator};
+use super::operate::operator;
+use super::play::Play;
+use super::queues::waits;
+use super::{check, claims};
 
 /// Rounds of calm after which whatever still moves is taken for a loop.
 const CALM_MAX: usize = 20_000;
@@ -16,13 +18,15 @@ impl Play {
         self.shell.log.push("--- calm".to_owned());
         for _ in 0..CALM_MAX {
             self.shell.sync(usize::MAX)?;
-            if !self.calm_step()? {
-                check::at_rest(&self.shell.kernel)?;
-                if self.shell.permits_left() {
-                    return Err("a permit is left over".to_owned());
-                }
-                return Ok(());
+            if self.calm_step()? {
+                continue;
             }
+            check::at_rest(&self.shell.kernel)?;
+            return if self.shell.desk.is_idle() {
+                Ok(())
+            } else {
+                Err(format!("a permit or a lock is left over: {:?}", self.shell.desk))
+            };
         }
         Err(format!(
             "it does not come to rest: {:?}",
@@ -42,6 +46,8 @@ impl Play {
             self.undone(&undo, Ok(()))?;
         } else if !self.shell.loads.is_empty() {
             self.load_one()?;
+        } else if !self.shell.cleanups.is_empty() {
+            self.clean_up_one()?;
         } else if let Some((parent, first, seen)) = self.shell.judges.pop() {
             self.shell.decide(Event::JoinRuled {
                 parent,
@@ -49,11 +55,13 @@ impl Play {
                 seen,
                 ruling: JoinRuling::Met,
             })?;
-        } else if !self.shell.grants.is_empty() {
-            self.grant()?;
+        } else if !self.shell.desk.words.is_empty() {
+            self.shell.hear()?;
         } else if self.shell.kernel.next_deadline().is_some() {
             self.time_passes()?;
         } else {
+            claims::told(&self.shell.kernel, &self.shell.desk)?;
+            self.audit()?;
             return self.helped();
         }
         Ok(true)
@@ -61,33 +69,68 @@ impl Play {
 
     /// What waits for somebody outside gets it.
     fn helped(&mut self) -> Result<bool, String> {
+        if let Some(what) = self.shell.kernel.pauses().first().cloned() {
+            self.request(Verb::Resume(what), operator())?;
+            return Ok(true);
+        }
         let rows = self.shell.kernel.families().values().flat_map(|family| &family.members);
-        let waits: Vec<_> = rows.filter_map(|row| Some((row.id, row.wait.clone()?))).collect();
-        for (id, wait) in waits {
-            let ticket = self.shell.ticket();
-            let event = match wait {
-                WaitReason::Event(name, _) => Event::Signalled {
+        // One that has ended may still hold back what lies below it.
+        let live = rows.filter(|row| !row.is_ended() || row.paused);
+        let live: Vec<Row> = live.map(|row| (**row).clone()).collect();
+        for row in &live {
+            if self.help(row)? {
+                return Ok(true);
+            }
+        }
+        self.untie(&live)
+    }
+
+    fn help(&mut self, row: &Row) -> Result<bool, String> {
+        let id = row.id;
+        if row.paused {
+            self.request(Verb::Resume(Pause::One(id)), operator())?;
+            return Ok(true);
+        }
+        let verb = match &row.wait {
+            Some(WaitReason::Event(name, _)) if !check::is_stopped(&self.shell.kernel, row) => {
+                let (ticket, name) = (self.shell.ticket(), name.clone());
+                let (payload, key) = (Blob::default(), None);
+                self.shell.decide(Event::Signalled {
                     ticket,
                     id,
                     name,
-                    payload: Blob::default(),
-                    key: None,
-                },
-                WaitReason::RollbackFailed if id.family % 2 == 0 => Event::UndoSkipRequested(ticket, id, operator()),
-                WaitReason::RollbackFailed => Event::UndoRetryRequested(ticket, id, operator()),
-                WaitReason::Poison => Event::ResumeRequested(ticket, id, operator()),
-                WaitReason::Width
-                | WaitReason::Permit(_)
-                | WaitReason::Children
-                | WaitReason::Timer(_)
-                | WaitReason::Backoff(..)
-                | WaitReason::Queue
-                | WaitReason::Suspect
-                | WaitReason::Quarantined => continue,
-            };
-            self.shell.decide(event)?;
-            return Ok(true);
-        }
-        Ok(false)
+                    payload,
+                    key,
+                })?;
+                return Ok(true);
+            }
+            Some(WaitReason::RollbackFailed) if !self.is_outermost(id) => return Ok(false),
+            Some(WaitReason::RollbackFailed) if id.family.is_multiple_of(2) => Verb::SkipUndo(id),
+            Some(WaitReason::RollbackFailed) => Verb::RetryUndo(id),
+            Some(WaitReason::Poison | WaitReason::Circling) if !check::is_stopped(&self.shell.kernel, row) => {
+                Verb::Resume(Pause::One(id))
+            }
+            Some(_) | None => return Ok(false),
+        };
+        self.request(verb, operator())?;
+        Ok(true)
+    }
+
+    fn is_outermost(&self, id: ProcedureId) -> bool {
+        let family = self.shell.kernel.families().get(&id.family);
+        family.and_then(|family| family.scope_of(id.member)) == Some(id)
+    }
+
+    /// Nothing moves any more: some wait for each other's locks and permits. The
+    /// operator bypasses a whole family of them.
+    fn untie(&mut self, live: &[Row]) -> Result<bool, String> {
+        check::rollbacks_wait(&self.shell.kernel)?;
+        let Some(stuck) = live.iter().find(|row| waits(row)) else {
+            return Ok(false);
+        };
+        self.deadlocks += 1;
+        let outcome = self.bypass_as();
+        self.request(Verb::Bypass(stuck.id, Reach::Family, outcome), operator())?;
+        Ok(true)
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use procession_kernel::{
-    Family, Kernel, Kind, OnFailure, ProcedureId, ProcedureState, Record, Row, Rules, Undo, WaitReason,
+    Family, Kernel, Kind, Mark, OnFailure, ProcedureId, ProcedureState, Record, Row, Rules, Undo, WaitReason,
 };
 
 use super::disk::Disk;
@@ -19,14 +19,44 @@ pub(crate) fn before(kernel: &Kernel, records: &[Record]) -> Result<(), String> 
         if old.is_ended() && (row.going.is_some() || row.ended.is_none()) {
             return Err(format!("{} had ended, and goes on", row.id));
         }
-        if old.cause.is_some() && old.cause != row.cause {
+        let bypassed = row.mark == Some(Mark::Bypassed);
+        if old.cause.is_some() && old.cause != row.cause && !bypassed {
             return Err(format!(
                 "{} changes its cause from {:?} to {:?}",
                 row.id, old.cause, row.cause
             ));
         }
+        untouched(old, row)?;
     }
     Ok(())
+}
+
+/// What an operator has ended, and what is past its point of no return, is never undone.
+fn untouched(old: &Row, row: &Row) -> Result<(), String> {
+    let bypassed = old.is_ended() && old.mark == Some(Mark::Bypassed);
+    if bypassed && (row.state != old.state || row.standing != old.standing) {
+        return Err(format!("{} was bypassed, and is touched again: {row:?}", row.id));
+    }
+    if old.past.is_some() && (row.past != old.past || row.standing < old.standing) {
+        return Err(format!("{} is past its point of no return, and is undone", row.id));
+    }
+    Ok(())
+}
+
+/// Tells whether a failure at or above a procedure stops it: one past its point
+/// of no return, and all below it, are let end first.
+pub(crate) fn is_stopped(kernel: &Kernel, row: &Row) -> bool {
+    let family = kernel.families().get(&row.id.family);
+    let ancestry = family.into_iter().flat_map(|family| family.ancestry(row.id.member));
+    for row in ancestry {
+        if row.is_failing() {
+            return true;
+        }
+        if row.is_past_return() {
+            return false;
+        }
+    }
+    false
 }
 
 /// Looks at the state after a decision, and at the disk as it will be.
@@ -61,23 +91,24 @@ pub(crate) fn started(kernel: &Kernel, records: &[Record]) -> Vec<ProcedureId> {
 
 /// No stage begins where something above it fails.
 pub(crate) fn may_start(kernel: &Kernel, started: &[ProcedureId]) -> Result<(), String> {
-    for id in started {
-        let family = kernel.families().get(&id.family);
-        if let Some(scope) = family.and_then(|family| family.scope_of(id.member)) {
-            return Err(format!("a stage of {id} is set going while {scope} fails"));
-        }
+    let stopped = started
+        .iter()
+        .find(|id| kernel.row(**id).is_some_and(|row| is_stopped(kernel, row)));
+    match stopped {
+        Some(id) => Err(format!("a stage of {id} is set going, and it was stopped")),
+        None => Ok(()),
     }
-    Ok(())
 }
 
-fn can_undo(rules: &Rules, kind: &Kind) -> bool {
-    rules.kinds.get(kind).is_none_or(|rules| rules.rollback)
+fn can_undo(rules: &Rules, row: &Row) -> bool {
+    let kind = |kind: &Kind| rules.kinds.get(kind).is_none_or(|rules| rules.rollback);
+    kind(&row.kind) && row.past.is_none() && row.mark != Some(Mark::Bypassed)
 }
 
 /// A family has ended: what was to be undone is, and what was to be kept stands.
 fn ended(rules: &Rules, disk: &Disk, number: u64) -> Result<(), String> {
     for row in disk.members(number) {
-        if !row.is_ended() || row.holds {
+        if !row.is_over() || row.holds || !row.locked.is_empty() {
             return Err(format!("the family of {} has ended, and it has not", row.id));
         }
         let standing = newest(disk, number)
@@ -90,13 +121,14 @@ fn ended(rules: &Rules, disk: &Disk, number: u64) -> Result<(), String> {
             ));
         }
         match row.state {
-            ProcedureState::RolledBack if standing > 0 && can_undo(rules, &row.kind) => {
+            ProcedureState::RolledBack if standing > 0 && can_undo(rules, row) => {
                 return Err(format!("{} is rolled back, and {standing} of its stages stand", row.id));
             }
             ProcedureState::RolledBack | ProcedureState::Success => {}
-            ProcedureState::Failed if can_undo(rules, &row.kind) => {
+            ProcedureState::Failed if can_undo(rules, row) => {
                 return Err(format!("{} ends Failed, though its kind can be undone", row.id));
             }
+            ProcedureState::Failed if row.mark == Some(Mark::Bypassed) => {}
             ProcedureState::Failed if standing > 0 && !is_listed(disk, row) => {
                 return Err(format!("{} cannot be undone, and nobody lists it", row.id));
             }
@@ -143,7 +175,7 @@ fn is_kept(family: &Family, scope: u32, member: u32) -> bool {
         if !row.is_ended() {
             return false;
         }
-        if row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep {
+        if row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep && row.past.is_none() {
             return true;
         }
     }
@@ -161,13 +193,14 @@ pub(crate) fn undo(kernel: &Kernel, disk: &Disk, undo: &Undo) -> Result<(), Stri
         let row = family.row(*member);
         family.is_within(scope.member, *member)
             && !is_kept(family, scope.member, *member)
-            && row.is_some_and(|row| can_undo(kernel.rules(), &row.kind))
+            && row.is_some_and(|row| can_undo(kernel.rules(), row))
     });
     let due = left.map(|(number, _)| number).max();
     if due != Some(undo.number) {
         return Err(format!(
-            "entry {} is undone in {scope} where {due:?} was due",
-            undo.number
+            "entry {} is undone in {scope} where {due:?} was due: {:?}",
+            undo.number,
+            family.row(undo.id.member)
         ));
     }
     if family.scope_of(undo.id.member) != Some(scope) {
@@ -176,9 +209,9 @@ pub(crate) fn undo(kernel: &Kernel, disk: &Disk, undo: &Undo) -> Result<(), Stri
     let running = family
         .members
         .iter()
-        .find(|row| row.going.is_some() && family.is_within(scope.member, row.id.member));
+        .find(|row| (row.going.is_some() || row.is_past_return()) && family.is_within(scope.member, row.id.member));
     match running {
-        Some(row) => Err(format!("{} runs while {scope} is undone", row.id)),
+        Some(row) => Err(format!("{} has not ended its stage while {scope} is undone", row.id)),
         None => Ok(()),
     }
 }
@@ -197,4 +230,28 @@ pub(crate) fn at_rest(kernel: &Kernel) -> Result<(), String> {
     } else {
         Err(format!("nothing moves these any more: {stuck:#?}"))
     }
+}
+
+/// Where nothing moves, a rollback waits for somebody: it says for whom, or one
+/// past its point of no return has not ended.
+pub(crate) fn rollbacks_wait(kernel: &Kernel) -> Result<(), String> {
+    for family in kernel.families().values() {
+        for row in family
+            .members
+            .iter()
+            .filter(|row| row.is_failing() && row.wait.is_none())
+        {
+            let outermost = family.scope_of(row.id.member) == Some(row.id);
+            let let_end = |other: &Row| {
+                !other.is_ended() && !is_stopped(kernel, other) && family.is_within(row.id.member, other.id.member)
+            };
+            if outermost && !family.members.iter().any(|other| let_end(other)) {
+                return Err(format!(
+                    "the rollback of {} waits for nothing, and does not go on",
+                    row.id
+                ));
+            }
+        }
+    }
+    Ok(())
 }

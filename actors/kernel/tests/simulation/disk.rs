@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
-    Blob, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, LimitKey, ProcedureId, Record, Row, Rules,
-    SignalEntry,
+    AuditEntry, Blob, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, LimitKey, Pause, ProcedureId, Record,
+    Row, Rules, SignalEntry,
 };
 
 /// Everything that is on disk.
@@ -18,6 +18,8 @@ pub(crate) struct Disk {
     ended: BTreeSet<u64>,
     pub(crate) keys: BTreeMap<Key, KeyEntry>,
     limits: BTreeMap<LimitKey, Option<u32>>,
+    pauses: BTreeSet<Pause>,
+    pub(crate) audit: BTreeMap<u64, AuditEntry>,
     reserved: u64,
     pub(crate) epoch: u64,
     deaths: u32,
@@ -73,14 +75,34 @@ impl Disk {
             Record::Limit(key, value) => {
                 self.limits.insert(key.clone(), *value);
             }
+            Record::Pause(what, true) => {
+                self.pauses.insert(what.clone());
+            }
+            Record::Pause(what, false) => {
+                self.pauses.remove(what);
+            }
+            Record::Audit(entry) => {
+                if self.audit.insert(entry.number, (**entry).clone()).is_some() {
+                    return Err(format!("entry {} of the audit is written twice", entry.number));
+                }
+            }
+            Record::AuditDropped(number) => {
+                self.audit.remove(number);
+            }
             Record::FamiliesReserved(below) => self.reserved = self.reserved.max(*below),
             Record::Started(epoch, deaths) => (self.epoch, self.deaths) = (epoch.0, *deaths),
             Record::Stopped(epoch) => self.stopped = epoch.0,
-            Record::Output(..) | Record::DueChanged(..) | Record::Evicted(_) | Record::User(_) => {}
+            Record::Output(..)
+            | Record::DueChanged(..)
+            | Record::Evicted(_)
+            | Record::KeyExpired(..)
+            | Record::Archived(..)
+            | Record::User(_) => {}
             Record::StackAsked(_)
             | Record::StackHeld(..)
             | Record::StackPopped(_)
             | Record::UndoOut(..)
+            | Record::WakeFound(_)
             | Record::Late(_)
             | Record::Disarmed(_)
             | Record::Draining => return Err(format!("{record:?} is not for the disk")),
@@ -142,6 +164,11 @@ impl Disk {
         self.rows.range(first..=last).map(|(_, row)| row)
     }
 
+    /// Gives the rows of all live families.
+    pub(crate) fn live(&self) -> impl Iterator<Item = &Row> {
+        self.live.iter().flat_map(|family| self.members(*family))
+    }
+
     /// Builds the kernel of the next epoch; it has not decided its start yet.
     pub(crate) fn load(&self, rules: Rules) -> Kernel {
         let died = self.epoch > 0 && self.stopped != self.epoch;
@@ -149,6 +176,12 @@ impl Disk {
         kernel.continue_from(self.reserved.max(1));
         for (key, value) in &self.limits {
             kernel.evolve(&Record::Limit(key.clone(), *value));
+        }
+        for what in &self.pauses {
+            kernel.evolve(&Record::Pause(what.clone(), true));
+        }
+        for entry in self.audit.values() {
+            kernel.evolve(&Record::Audit(Box::new(entry.clone())));
         }
         for family in &self.live {
             kernel.evolve(&Record::FamilyBegan(*family));
@@ -182,6 +215,9 @@ impl Disk {
         }
         if loaded.going() != living.going() || loaded.limits() != living.limits() {
             return Err("memory and disk differ in stages that are out, or in limits".to_owned());
+        }
+        if loaded.pauses() != living.pauses() || loaded.audited() != living.audited() {
+            return Err("memory and disk differ in pauses, or in the audit".to_owned());
         }
         let durable = |family: &Family| Family {
             scopes: BTreeMap::new(),

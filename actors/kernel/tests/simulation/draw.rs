@@ -3,18 +3,26 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Birth, Blob, EventName, JoinPolicy, Kind, KindRules, LimitKey, OnFailure, RetryPolicy, Rules, StageOutcome,
-    Timestamp,
+    Ahead, Birth, Blob, ChildPermits, EventName, HistoryDetail, Hold, JoinPolicy, Kind, KindRules, LimitKey, LockNeed,
+    OnFailure, OnTimeout, RetryPolicy, Rules, StageOutcome, Timestamp,
 };
 
 /// A kind whose stages can be undone.
-const UNDOABLE: &str = "undoable";
+pub(crate) const UNDOABLE: &str = "undoable";
 /// A kind without rollback.
 const FINAL: &str = "final";
-/// An undoable kind with a limit; also the limit's name.
+/// An undoable kind with a limit, whose code cleans up; also the limit's name.
 pub(crate) const LIMITED: &str = "limited";
+/// A kind with a bound on one stage in a row, that keeps little history.
+const STRICT: &str = "strict";
+/// A limit that some name, of whatever kind.
+pub(crate) const ROOM: &str = "room";
+/// The limit of every root.
+pub(crate) const GLOBAL: &str = "*";
 /// Names of events that are waited for and sent.
 const EVENTS: [&str; 2] = ["go", "stop"];
+/// What is locked: few paths, so that they are met.
+const PATHS: [&str; 4] = ["a", "a/1", "a/2", "b"];
 
 /// A xorshift generator: the same seed gives the same numbers everywhere.
 pub(crate) struct Draw(u64);
@@ -57,27 +65,70 @@ impl Draw {
         EventName::from(self.pick(&EVENTS).unwrap_or("go"))
     }
 
+    /// Draws the name of a kind.
+    pub(crate) fn kind(&mut self) -> Kind {
+        Kind::from(match self.below(10) {
+            0..5 => UNDOABLE,
+            5..6 => FINAL,
+            6..8 => STRICT,
+            _ => LIMITED,
+        })
+    }
+
     /// Draws a procedure.
     pub(crate) fn birth(&mut self) -> Birth {
-        let kind = match self.below(10) {
-            0..6 => UNDOABLE,
-            6..8 => FINAL,
-            _ => LIMITED,
+        let on_failure = match self.below(10) {
+            0..4 => OnFailure::Compensate,
+            _ => OnFailure::Keep,
         };
         Birth {
-            kind: Kind::from(kind),
-            version: 1,
-            stage: stage(0),
-            payload: Blob::from(vec![0]),
             priority: i16::try_from(self.below(3)).unwrap_or(0),
-            limit: None,
-            timeout: self.percent(10).then(|| Duration::from_secs(1 + self.below(20))),
-            on_failure: if self.percent(40) {
-                OnFailure::Compensate
+            limit: self.percent(15).then(|| LimitKey::from(ROOM)),
+            hold: if self.percent(40) {
+                Hold::WhileActive
             } else {
-                OnFailure::Keep
+                Hold::ForLife
             },
-            detached: false,
+            permits: match self.below(3) {
+                0 => ChildPermits::Exempt,
+                1 => ChildPermits::Inherited,
+                _ => ChildPermits::Own,
+            },
+            locks_for_life: self.percent(30),
+            ahead: self.ahead(),
+            timeout: self.percent(10).then(|| Duration::from_secs(1 + self.below(20))),
+            on_timeout: if self.percent(40) {
+                OnTimeout::Execute
+            } else {
+                OnTimeout::Fail
+            },
+            on_failure,
+            ..Birth::new(self.kind(), 1, stage(0), Blob::from(vec![0]))
+        }
+    }
+
+    /// Draws what the code says of the stage that runs next.
+    pub(crate) fn ahead(&mut self) -> Ahead {
+        let count = match self.below(10) {
+            0..6 => 0,
+            6..9 => 1,
+            _ => 2,
+        };
+        let mut locks: Vec<LockNeed> = (0..count).map(|_| self.lock()).collect();
+        locks.dedup();
+        Ahead {
+            locks,
+            one_way: self.percent(4).then(|| "the last bridge".to_owned()),
+            ..Ahead::default()
+        }
+    }
+
+    fn lock(&mut self) -> LockNeed {
+        let path = self.pick(&PATHS).unwrap_or("a");
+        if self.percent(60) {
+            LockNeed::exclusive(path)
+        } else {
+            LockNeed::shared(path)
         }
     }
 
@@ -94,19 +145,21 @@ impl Draw {
 
     /// Draws what a stage says.
     pub(crate) fn outcome(&mut self, now: Timestamp) -> StageOutcome {
-        let next = stage(1 + self.below(200));
+        // Now and then the same stage again.
+        let stages = if self.percent(30) { 1 } else { 200 };
+        let next = stage(1 + self.below(stages));
         match self.below(100) {
             0..25 => StageOutcome::Next(next),
             25..45 => StageOutcome::Done(Blob::from(vec![1])),
             45..62 => {
                 let mut births: Vec<Birth> = (0..self.below(5)).map(|_| self.birth()).collect();
                 births.iter_mut().for_each(|birth| birth.detached = self.percent(10));
+                // Those that are collected besides are part of the list, and not known to the policy.
                 let children = births.iter().filter(|birth| !birth.detached).count();
                 let join = self.join(u32::try_from(children).unwrap_or(0));
                 let width = u32::try_from(self.below(3)).unwrap_or(0);
                 StageOutcome::Spawn {
                     births,
-                    admissions: Vec::new(),
                     join,
                     width,
                     then: next,
@@ -133,17 +186,33 @@ pub(crate) fn stage(number: u64) -> Blob {
 
 /// Gives the rules of every simulation: small bounds, so that they are met.
 pub(crate) fn rules() -> Rules {
-    let kind = |rollback| KindRules {
-        version: 1,
-        rollback,
-        retry: RetryPolicy::default(),
+    let undoable = KindRules {
         retry_undo: RetryPolicy::default().attempts(2),
+        ..KindRules::new(1)
     };
-    let kinds = [(UNDOABLE, true), (FINAL, false), (LIMITED, true)];
+    let last = KindRules {
+        rollback: false,
+        ..undoable.clone()
+    };
+    let limited = KindRules {
+        cleanup: true,
+        ..undoable.clone()
+    };
+    let strict = KindRules {
+        same_stage: Some(2),
+        history: HistoryDetail::Stack,
+        ..undoable.clone()
+    };
+    let kinds = [
+        (UNDOABLE, undoable),
+        (FINAL, last),
+        (LIMITED, limited),
+        (STRICT, strict),
+    ];
     let mut rules = Rules {
         kinds: kinds
             .into_iter()
-            .map(|(name, rollback)| (Kind::from(name), kind(rollback)))
+            .map(|(name, rules)| (Kind::from(name), rules))
             .collect(),
         keep_after_end: Duration::from_secs(900),
         keep_after_acknowledgement: Duration::from_secs(300),
@@ -155,11 +224,17 @@ pub(crate) fn rules() -> Rules {
     rules
 }
 
-/// Gives the limits of which a root of this kind needs permits.
-pub(crate) fn limits_of(birth: &Birth) -> Vec<LimitKey> {
-    if birth.kind.as_str() == LIMITED {
-        vec![LimitKey::from(LIMITED)]
-    } else {
-        Vec::new()
+/// Gives the limits that the builder sets.
+pub(crate) fn limits() -> [(LimitKey, Option<u32>); 3] {
+    [(LIMITED, 2), (ROOM, 1), (GLOBAL, 5)].map(|(key, limit)| (LimitKey::from(key), Some(limit)))
+}
+
+/// Gives the limits of which a birth needs permits; its kind's own first.
+pub(crate) fn limits_of(birth: &Birth, is_child: bool) -> Vec<LimitKey> {
+    if is_child && birth.permits != ChildPermits::Own {
+        return Vec::new();
     }
+    let own = (birth.kind.as_str() == LIMITED).then(|| LimitKey::from(LIMITED));
+    let all = own.into_iter().chain(birth.limit.clone());
+    all.chain([LimitKey::from(GLOBAL)]).collect()
 }

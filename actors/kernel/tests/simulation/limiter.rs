@@ -1,11 +1,16 @@
-//! Tickets, and the limiter as the shell keeps it: permits asked for ahead of a
-//! decision, bound to the procedures that it gives birth to, given back at their end.
+//! Admission as the real shell does it: the limiter is asked ahead of a decision
+//! where that is known, and what it says is heard later, in the order in which
+//! it was said.
 
 use std::collections::BTreeSet;
 
-use procession_kernel::{Admission, Birth, Event, Grant, LimitKey, Permits, ProcedureId, Ticket, WaitReason};
+use procession_kernel::{
+    Admission, Birth, Effect, Event, Grant, Hold, Lacking, ProcedureId, Request, StageEnded, StageOutcome, Submission,
+    Ticket,
+};
 
-use super::draw::{LIMITED, limits_of};
+use super::desk::{Ahead, Word, needs, own_of};
+use super::draw::limits_of;
 use super::shell::Shell;
 
 impl Shell {
@@ -14,111 +19,215 @@ impl Shell {
         Ticket(self.next_ticket)
     }
 
-    /// Asks the limiter for those that are born as roots.
-    pub(crate) fn admit(&mut self, births: &[&Birth]) -> (Vec<Ticket>, Vec<Admission>) {
-        let mut tickets = Vec::new();
-        let mut admissions = Vec::new();
-        for birth in births {
-            let limits = limits_of(birth);
-            let mut granted = false;
-            if !limits.is_empty() {
-                let ticket = self.ticket();
-                granted = self.permits.request(ticket, limits.clone(), birth.priority) == Grant::Granted;
-                tickets.push(ticket);
+    /// Asks for those that are born as roots, and decides once the limiter has spoken.
+    pub(crate) fn submit(&mut self, mut submissions: Vec<Submission>) -> Result<(), String> {
+        let (mut asked, mut served) = (BTreeSet::new(), Vec::new());
+        if !self.kernel.is_draining() {
+            for submission in &mut submissions {
+                let key = submission.key.as_ref();
+                let known = key.is_some_and(|asked| self.kernel.key(&asked.key).is_some());
+                if submission.known.is_none() && !known {
+                    self.demand(&mut submission.birth, None, true, &mut asked, &mut served)?;
+                }
             }
-            admissions.push(Admission { limits, granted });
         }
-        (tickets, admissions)
+        let event = Event::Submitted(self.ticket(), submissions);
+        self.decide_ahead(event, asked, None, served)
     }
 
-    /// Decides an event that gives birth to roots, and binds their permits to them.
-    pub(crate) fn decide_births(&mut self, tickets: Vec<Ticket>, event: Event) -> Result<(), String> {
-        let before: BTreeSet<u64> = self.kernel.families().keys().copied().collect();
-        self.decide(event)?;
-        let born = self
-            .kernel
-            .families()
-            .iter()
-            .filter(|(number, _)| !before.contains(number));
-        let roots = born.filter_map(|(number, family)| Some((*number, family.row(0)?)));
-        let limited: Vec<ProcedureId> = roots
-            .filter(|(_, root)| !root.limits.is_empty())
-            .map(|(number, _)| ProcedureId::root(number))
-            .collect();
-        let mut limited = limited.into_iter();
-        for ticket in tickets {
-            match limited.next() {
-                Some(id) => {
-                    self.tickets.insert(id, ticket);
-                    if self.early.remove(&ticket) {
-                        self.grants.push_back(id);
+    /// Asks for the next stage and for those that are born, and decides once the limiter has spoken.
+    pub(crate) fn report(&mut self, mut report: StageEnded) -> Result<(), String> {
+        let (mut asked, mut served) = (BTreeSet::new(), Vec::new());
+        let exchange = self.exchange(&mut report, &mut served)?;
+        let parent = report.id;
+        let mut width = u32::MAX;
+        if let StageOutcome::Spawn { width: most, .. } = &report.outcome
+            && *most > 0
+        {
+            width = *most;
+        }
+        let mut children = 0;
+        let mut births: Vec<Birth> = births_of(&mut report).map(|birth| birth.clone()).collect();
+        for birth in &mut births {
+            if birth.detached {
+                self.demand(birth, None, true, &mut asked, &mut served)?;
+            } else {
+                self.demand(birth, Some(parent), children < width, &mut asked, &mut served)?;
+                children += 1;
+            }
+        }
+        for (place, birth) in births_of(&mut report).zip(births) {
+            *place = birth;
+        }
+        self.decide_ahead(Event::StageEnded(Box::new(report)), asked, exchange, served)
+    }
+
+    fn decide_ahead(
+        &mut self,
+        event: Event,
+        asked: BTreeSet<Ticket>,
+        exchange: Option<(Ticket, ProcedureId)>,
+        served: Vec<Ticket>,
+    ) -> Result<(), String> {
+        if asked.is_empty() && exchange.is_none() {
+            return self.decide(event).map(drop);
+        }
+        let ahead = Ahead {
+            event,
+            asked,
+            exchange,
+            served,
+        };
+        self.desk.words.push_back(Word::Ahead(Box::new(ahead)));
+        Ok(())
+    }
+
+    fn demand(
+        &mut self,
+        birth: &mut Birth,
+        parent: Option<ProcedureId>,
+        asks: bool,
+        asked: &mut BTreeSet<Ticket>,
+        served: &mut Vec<Ticket>,
+    ) -> Result<(), String> {
+        let limits = limits_of(birth, parent.is_some());
+        if limits.is_empty() && birth.ahead.locks.is_empty() {
+            return Ok(());
+        }
+        birth.admission.limits.clone_from(&limits);
+        if !asks {
+            return Ok(());
+        }
+        let ticket = self.ticket();
+        asked.insert(ticket);
+        birth.admission.asked = Some(ticket);
+        let request = Request {
+            ticket,
+            kind: own_of(&birth.kind, &limits),
+            needs: needs(limits, birth.ahead.locks.clone()),
+            priority: birth.priority,
+            within: parent.map(|parent| self.within(parent)).unwrap_or_default(),
+        };
+        let (grant, others) = self.desk.work(|limiter| limiter.request(request))?;
+        birth.admission.lacking = lacking(grant);
+        served.extend(others);
+        Ok(())
+    }
+
+    /// The next stage needs locks and would run at once: what the last one held is given back for them.
+    fn exchange(
+        &mut self,
+        report: &mut StageEnded,
+        served: &mut Vec<Ticket>,
+    ) -> Result<Option<(Ticket, ProcedureId)>, String> {
+        let next = matches!(report.outcome, StageOutcome::Next(_)) && report.children.is_empty();
+        let id = report.id;
+        if !next || report.ahead.locks.is_empty() || !self.kernel.goes_on(id, report.run) {
+            return Ok(None);
+        }
+        let Some(row) = self.kernel.row(id).cloned() else {
+            return Ok(None);
+        };
+        let more = report.ahead.locks.iter().filter(|need| !row.locked.contains(need));
+        let (gives, locks) = if row.locks_for_life {
+            (Vec::new(), more.cloned().collect())
+        } else {
+            (row.locked.clone(), report.ahead.locks.clone())
+        };
+        if locks.is_empty() {
+            return Ok(None);
+        }
+        let permits = if row.holds && row.hold == Hold::WhileActive {
+            row.limits.clone()
+        } else {
+            Vec::new()
+        };
+        let ticket = self.ticket_of(id);
+        let request = Request {
+            ticket,
+            kind: own_of(&row.kind, &permits),
+            needs: needs(permits.clone(), locks),
+            priority: row.priority,
+            within: self.within_above(id),
+        };
+        let gives = needs(permits.clone(), gives);
+        let (grant, others) = self.desk.work(|limiter| limiter.exchange(ticket, &gives, request))?;
+        served.extend(others);
+        report.admission = Some(Admission {
+            limits: permits,
+            asked: Some(ticket),
+            lacking: lacking(grant),
+        });
+        Ok(Some((ticket, id)))
+    }
+
+    /// Hears the oldest word of the limiter.
+    pub(crate) fn hear(&mut self) -> Result<(), String> {
+        match self.desk.words.pop_front() {
+            None => Ok(()),
+            Some(Word::Ahead(ahead)) => self.hear_ahead(*ahead),
+            Some(Word::Asked(grants, served)) => {
+                for (id, grant) in grants {
+                    if grant == Grant::Granted {
+                        self.decide(Event::Granted(id))?;
                     }
                 }
-                None => {
-                    self.early.remove(&ticket);
-                    let served = self.permits.release(ticket);
-                    self.served(&served);
-                }
+                self.served(served)
+            }
+            Some(Word::Served(served)) => self.served(served),
+        }
+    }
+
+    fn hear_ahead(&mut self, ahead: Ahead) -> Result<(), String> {
+        let mut unbound = ahead.asked;
+        let planned = self.decide_planned(ahead.event)?;
+        if let Some((ticket, id)) = ahead.exchange {
+            if self.kernel.row(id).is_some_and(|row| !row.is_ended()) {
+                self.desk.bind(ticket, id);
+            } else {
+                unbound.insert(ticket);
+            }
+        }
+        for effect in planned {
+            if let Effect::Bound(ticket, id) = effect {
+                unbound.remove(&ticket);
+                self.desk.bind(ticket, id);
+            }
+        }
+        for ticket in unbound {
+            self.desk.tell(|limiter| limiter.release(ticket))?;
+        }
+        self.served(ahead.served)
+    }
+
+    pub(crate) fn served(&mut self, served: Vec<Ticket>) -> Result<(), String> {
+        for ticket in served {
+            // One that asked is bound when its own answer is heard, and was answered before it was served.
+            if let Some(id) = self.desk.by.get(&ticket).copied() {
+                self.decide(Event::Granted(id))?;
             }
         }
         Ok(())
     }
+}
 
-    pub(crate) fn give_back(&mut self, id: ProcedureId) {
-        if let Some(ticket) = self.tickets.remove(&id) {
-            let served = self.permits.release(ticket);
-            self.served(&served);
-        }
+fn births_of(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
+    let mut spawned: &mut [Birth] = &mut [];
+    if let StageOutcome::Spawn { births, .. } = &mut report.outcome {
+        spawned = births;
     }
+    let submitted = report.submitted.iter_mut().map(detached);
+    submitted.chain(spawned.iter_mut()).chain(report.children.iter_mut())
+}
 
-    pub(crate) fn served(&mut self, served: &[Ticket]) {
-        for ticket in served {
-            let id = self.tickets.iter().find(|(_, own)| *own == ticket).map(|(id, _)| *id);
-            match id {
-                Some(id) => self.grants.push_back(id),
-                None => {
-                    self.early.insert(*ticket);
-                }
-            }
-        }
-    }
+fn detached(birth: &mut Birth) -> &mut Birth {
+    birth.detached = true;
+    birth
+}
 
-    /// Recorded holders get theirs back, then those who wait queue up again.
-    pub(crate) fn restore_permits(&mut self) {
-        let limits = self.kernel.limits().clone();
-        let set = limits.get(&LimitKey::from(LIMITED)).copied().unwrap_or(Some(2));
-        self.permits = Permits::new([(LimitKey::from(LIMITED), set)]);
-        let rows: Vec<_> = self
-            .kernel
-            .families()
-            .values()
-            .filter_map(|family| family.row(0))
-            .cloned()
-            .collect();
-        let live = rows.iter().filter(|row| !row.is_ended() && !row.limits.is_empty());
-        let (held, waiting): (Vec<_>, Vec<_>) = live.partition(|row| row.holds);
-        for row in held {
-            let ticket = self.ticket();
-            self.tickets.insert(row.id, ticket);
-            self.permits.restore(ticket, row.limits.clone(), row.priority);
-        }
-        for row in waiting
-            .into_iter()
-            .filter(|row| matches!(row.wait, Some(WaitReason::Permit(_))))
-        {
-            let ticket = self.ticket();
-            self.tickets.insert(row.id, ticket);
-            if self.permits.request(ticket, row.limits.clone(), row.priority) == Grant::Granted {
-                self.grants.push_back(row.id);
-            }
-        }
-    }
-
-    /// Tells whether a permit is out, or somebody waits for one.
-    pub(crate) fn permits_left(&self) -> bool {
-        self.permits
-            .usage()
-            .iter()
-            .any(|limit| limit.used > 0 || limit.waiting > 0)
+fn lacking(grant: Grant) -> Option<Lacking> {
+    match grant {
+        Grant::Granted => None,
+        Grant::Queued(lacking) => Some(lacking),
     }
 }

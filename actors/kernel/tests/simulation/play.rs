@@ -1,10 +1,9 @@
 //! What may happen next, drawn at random.
 
-use procession_kernel::{
-    Admission, Birth, Blob, Event, Key, KeyEntry, LimitKey, Operator, ProcedureId, Submission, WaitReason,
-};
+use procession_kernel::{Birth, Blob, By, Event, Key, KeyAsked, KeyEntry, ProcedureId, Row, Submission, Verb};
 
-use super::draw::{Draw, LIMITED};
+use super::claims;
+use super::draw::Draw;
 use super::shell::Shell;
 
 /// One simulated history of an engine and its crashes.
@@ -13,15 +12,10 @@ pub(crate) struct Play {
     pub(crate) draw: Draw,
     /// Crashes come often, and meet the same stages again.
     stormy: bool,
-    /// Reports that were given already, and may come once more.
-    pub(crate) old: Vec<Event>,
-}
-
-pub(crate) fn operator() -> Operator {
-    Operator {
-        who: "sim".to_owned(),
-        why: "because".to_owned(),
-    }
+    /// What operators asked for with a key, and may ask for once more.
+    pub(crate) asked: Vec<(Verb, By)>,
+    /// How often some waited for each other, and nothing moved.
+    pub(crate) deadlocks: usize,
 }
 
 impl Play {
@@ -31,7 +25,8 @@ impl Play {
             shell: Shell::new()?,
             draw: Draw::new(seed),
             stormy: seed.is_multiple_of(4),
-            old: Vec::new(),
+            asked: Vec::new(),
+            deadlocks: 0,
         })
     }
 
@@ -41,24 +36,47 @@ impl Play {
             return self.crash();
         }
         match self.draw.below(100) {
-            0..8 if self.shell.kernel.families().len() < 6 => self.submit(),
-            8..38 => self.report_one(),
-            38..46 => self.undo_one(),
-            46..52 => self.load_one(),
-            52..56 => self.rule_one(),
-            56..60 => self.time_passes(),
-            60..64 => self.signal(),
-            64..67 => self.abort(),
-            67..71 => self.grant(),
-            71..72 => self.set_limit(),
-            72..74 => self.old_again(),
-            74..78 => self.operate(),
-            78..79 => self.crash(),
-            79..80 if self.draw.percent(20) => self.drain(),
+            0..7 if self.shell.kernel.families().len() < 6 => self.submit(),
+            7..35 => self.report_one(),
+            35..42 => self.undo_one(),
+            42..47 => self.load_one(),
+            47..50 => self.rule_one(),
+            50..54 => self.time_passes(),
+            54..57 => self.signal(),
+            57..58 => self.broadcast(),
+            58..70 => self.shell.hear(),
+            70..72 => self.old_again(),
+            72..80 => self.operate(),
+            80..82 => self.clean_up_one(),
+            82..83 => self.crash(),
+            83..84 if self.draw.percent(20) => self.drain(),
+            84..86 => self.audit(),
             _ => {
                 let commits = 1 + self.draw.place(self.shell.pending());
                 self.shell.sync(commits)
             }
+        }?;
+        if self.shell.is_quiet() {
+            claims::told(&self.shell.kernel, &self.shell.desk)?;
+        }
+        self.nothing_found()
+    }
+
+    /// The audit looks for wakes that were lost; there are none.
+    pub(crate) fn audit(&mut self) -> Result<(), String> {
+        let (granted, unknown) = if self.shell.is_quiet() {
+            claims::lost(&self.shell.kernel, &self.shell.desk)
+        } else {
+            (Vec::new(), Vec::new())
+        };
+        self.shell.decide(Event::AuditDue { granted, unknown })?;
+        self.nothing_found()
+    }
+
+    fn nothing_found(&self) -> Result<(), String> {
+        match self.shell.kernel.found() {
+            0 => Ok(()),
+            found => Err(format!("the audit found {found} lost wakes")),
         }
     }
 
@@ -66,33 +84,23 @@ impl Play {
 
     fn submit(&mut self) -> Result<(), String> {
         let births: Vec<Birth> = (0..=self.draw.below(2)).map(|_| self.draw.birth()).collect();
-        let ticket = self.shell.ticket();
-        let (tickets, admissions) = self.shell.admit(&births.iter().collect::<Vec<_>>());
-        let submissions = births
-            .into_iter()
-            .zip(admissions)
-            .map(|(birth, admission)| self.submission(birth, admission));
+        let submissions = births.into_iter().map(|birth| self.submission(birth));
         let submissions = submissions.collect();
-        self.shell.decide_births(tickets, Event::Submitted(ticket, submissions))
+        self.shell.submit(submissions)
     }
 
-    fn submission(&mut self, birth: Birth, admission: Admission) -> Submission {
+    fn submission(&mut self, birth: Birth) -> Submission {
         if !self.draw.percent(30) {
-            return Submission {
-                birth,
-                key: None,
-                known: None,
-                admission,
-            };
+            return birth.into();
         }
         let key = Key::from(format!("key {}", self.draw.below(20)));
         let digest = u128::from(self.draw.below(2));
         let known: Option<KeyEntry> = self.shell.ahead.keys.get(&key).cloned();
+        let keep = None;
         Submission {
             birth,
-            key: Some((key, digest)),
+            key: Some(KeyAsked { key, digest, keep }),
             known,
-            admission,
         }
     }
 
@@ -115,60 +123,14 @@ impl Play {
             .map(drop)
     }
 
-    fn abort(&mut self) -> Result<(), String> {
-        let Some(id) = self.member(|_| true) else { return Ok(()) };
-        let id = if self.draw.percent(50) {
-            ProcedureId::root(id.family)
-        } else {
-            id
-        };
-        let ticket = self.shell.ticket();
-        self.shell
-            .decide(Event::AbortRequested(ticket, id, operator()))
-            .map(drop)
-    }
-
-    fn set_limit(&mut self) -> Result<(), String> {
-        let limit = self
-            .draw
-            .percent(80)
-            .then(|| 1 + u32::try_from(self.draw.below(3)).unwrap_or(0));
-        let ticket = self.shell.ticket();
-        self.shell
-            .decide(Event::LimitSet(ticket, LimitKey::from(LIMITED), limit))
-            .map(drop)
-    }
-
-    fn operate(&mut self) -> Result<(), String> {
-        let waits =
-            |row: &procession_kernel::Row| matches!(row.wait, Some(WaitReason::RollbackFailed | WaitReason::Poison));
-        let Some(id) = self.member(waits).or_else(|| self.member(|_| true)) else {
-            return Ok(());
-        };
-        let ticket = self.shell.ticket();
-        let event = match self.draw.below(3) {
-            0 => Event::UndoRetryRequested(ticket, id, operator()),
-            1 => Event::UndoSkipRequested(ticket, id, operator()),
-            _ => Event::ResumeRequested(ticket, id, operator()),
-        };
-        self.shell.decide(event).map(drop)
-    }
-
     /// Draws a live member of which this holds.
-    fn member(&mut self, holds: impl Fn(&procession_kernel::Row) -> bool) -> Option<ProcedureId> {
+    pub(crate) fn member(&mut self, holds: impl Fn(&Row) -> bool) -> Option<ProcedureId> {
         let rows = self.shell.kernel.families().values().flat_map(|family| &family.members);
         let ids: Vec<ProcedureId> = rows
-            .filter(|row| !row.is_ended() && holds(row))
+            .filter(|row| (!row.is_ended() || row.paused) && holds(row))
             .map(|row| row.id)
             .collect();
         self.draw.pick(&ids)
-    }
-
-    pub(crate) fn grant(&mut self) -> Result<(), String> {
-        let Some(id) = self.shell.grants.pop_front() else {
-            return Ok(());
-        };
-        self.shell.decide(Event::Granted(id)).map(drop)
     }
 
     pub(crate) fn time_passes(&mut self) -> Result<(), String> {
@@ -195,10 +157,12 @@ impl Play {
     fn drain(&mut self) -> Result<(), String> {
         self.shell.decide(Event::DrainBegan)?;
         for _ in 0..self.draw.below(20) {
-            match self.draw.below(4) {
+            match self.draw.below(6) {
                 0 => self.undo_one()?,
                 1 => self.time_passes()?,
                 2 => self.signal()?,
+                3 => self.shell.hear()?,
+                4 => self.operate()?,
                 _ => self.report_one()?,
             }
             self.shell.sync(1)?;

@@ -1,7 +1,7 @@
 //! Reports of stages, undos, stacks and join rules, drawn at random; some of them twice.
 
 use procession_kernel::{
-    Advance, Birth, Blob, Event, JoinRuling, Key, StageEnded, StageOutcome, Undo, UndoEnded, UserWrite,
+    Advance, Ahead, Birth, Blob, Event, JoinRuling, Key, StageEnded, StageOutcome, Undo, UndoEnded, UserWrite,
 };
 
 use super::play::Play;
@@ -19,42 +19,45 @@ impl Play {
         self.report(&advance, outcome)
     }
 
-    pub(crate) fn report(&mut self, advance: &Advance, mut outcome: StageOutcome) -> Result<(), String> {
-        let submits: Vec<Birth> = (0..self.draw.below(100) / 97).map(|_| self.draw.birth()).collect();
-        let detached: Vec<Birth> = if let StageOutcome::Spawn { births, .. } = &outcome {
-            births.iter().filter(|birth| birth.detached).cloned().collect()
-        } else {
-            Vec::new()
-        };
-        let roots: Vec<&Birth> = submits.iter().chain(&detached).collect();
-        let (tickets, admissions) = self.shell.admit(&roots);
-        let mut admissions = admissions.into_iter();
-        let submitted = submits.iter().cloned().zip(admissions.by_ref()).collect();
-        if let StageOutcome::Spawn {
-            admissions: of_detached,
-            ..
-        } = &mut outcome
-        {
-            *of_detached = admissions.collect();
-        }
+    pub(crate) fn report(&mut self, advance: &Advance, outcome: StageOutcome) -> Result<(), String> {
         let write = UserWrite {
             space: Key::from("rows"),
             key: vec![1],
             value: None,
         };
-        let report = Event::StageEnded(Box::new(StageEnded {
-            id: advance.id,
-            run: advance.run,
-            epoch: self.shell.kernel.epoch(),
-            begun: self.shell.now,
-            ended: self.shell.now,
-            outcome,
+        let (epoch, now) = (self.shell.kernel.epoch(), self.shell.now);
+        let report = StageEnded {
             payload: self.draw.percent(30).then(|| Blob::from(vec![2])),
             writes: vec![write],
-            submitted,
-        }));
-        self.remember(&report);
-        self.shell.decide_births(tickets, report)
+            submitted: self.births(3),
+            children: self.collected(&outcome),
+            ahead: self.ahead(&outcome),
+            ..StageEnded::new(advance.id, advance.run, epoch, now, outcome)
+        };
+        self.shell.report(report)
+    }
+
+    /// Draws one birth, this often in a hundred.
+    fn births(&mut self, percent: u64) -> Vec<Birth> {
+        (0..u64::from(self.draw.percent(percent)))
+            .map(|_| self.draw.birth())
+            .collect()
+    }
+
+    /// Children that were collected one by one; where they are not allowed, too.
+    fn collected(&mut self, outcome: &StageOutcome) -> Vec<Birth> {
+        let waits_for_them = matches!(
+            outcome,
+            StageOutcome::Next(_) | StageOutcome::Done(_) | StageOutcome::Spawn { .. }
+        );
+        self.births(if waits_for_them { 12 } else { 1 })
+    }
+
+    fn ahead(&mut self, outcome: &StageOutcome) -> Ahead {
+        if matches!(outcome, StageOutcome::Done(_)) {
+            return Ahead::default();
+        }
+        self.draw.ahead()
     }
 
     pub(crate) fn undo_one(&mut self) -> Result<(), String> {
@@ -71,15 +74,11 @@ impl Play {
     }
 
     pub(crate) fn undone(&mut self, undo: &Undo, outcome: Result<(), String>) -> Result<(), String> {
-        let report = Event::UndoEnded(Box::new(UndoEnded {
-            scope: undo.scope,
-            number: undo.number,
-            begun: self.shell.now,
-            ended: self.shell.now,
-            outcome,
-            payload: None,
-            writes: Vec::new(),
-        }));
+        let report = UndoEnded {
+            payload: self.draw.percent(20).then(|| Blob::from(vec![3])),
+            ..UndoEnded::new(undo.scope, undo.number, self.shell.now, outcome)
+        };
+        let report = Event::UndoEnded(Box::new(report));
         self.shell.decide(report).map(drop)
     }
 
@@ -111,9 +110,16 @@ impl Play {
             .map(drop)
     }
 
+    pub(crate) fn clean_up_one(&mut self) -> Result<(), String> {
+        match self.shell.cleanups.pop() {
+            Some(id) => self.shell.decide(Event::CleanedUp(id)).map(drop),
+            None => Ok(()),
+        }
+    }
+
     /// A report that was given before, in this life or an earlier one, comes again, and must change nothing.
     pub(crate) fn old_again(&mut self) -> Result<(), String> {
-        let Some(event) = self.draw.pick(&self.old) else {
+        let Some(event) = self.draw.pick(&self.shell.old) else {
             return Ok(());
         };
         let late = self.shell.kernel.late();
@@ -121,14 +127,5 @@ impl Play {
             return Err("a report that came twice changed something, or was not counted".to_owned());
         }
         Ok(())
-    }
-
-    /// A yielded stage is out under its old number: it may report again.
-    fn remember(&mut self, event: &Event) {
-        if let Event::StageEnded(report) = event
-            && report.outcome != StageOutcome::Yield
-        {
-            self.old.push(event.clone());
-        }
     }
 }

@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use procession_kernel::{
-    Advance, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, Permits, ProcedureId, Receipt, Record, Seq, Ticket,
-    Timestamp, Undo,
+    Advance, Answer, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, ProcedureId, Receipt, Record, Seq,
+    StageOutcome, Ticket, Timestamp, Undo,
 };
 
-use super::check;
+use super::desk::Desk;
 use super::disk::Disk;
 use super::draw::rules;
+use super::{check, claims};
 
 /// A commit on its way to the disk, and what waits for it.
 struct Pending {
@@ -34,13 +35,13 @@ pub(crate) struct Shell {
     /// Parent, first child of the list, and how many ended ones its rule saw.
     pub(crate) judges: Vec<(ProcedureId, u32, u32)>,
     pub(crate) loads: Vec<ProcedureId>,
-    pub(crate) permits: Permits,
-    pub(crate) tickets: BTreeMap<ProcedureId, Ticket>,
-    /// Served before anybody knew whom the ticket stands for.
-    pub(crate) early: BTreeSet<Ticket>,
-    pub(crate) grants: VecDeque<ProcedureId>,
+    /// Those whose code is to clean up.
+    pub(crate) cleanups: Vec<ProcedureId>,
+    pub(crate) desk: Desk,
+    /// Reports that were decided on, and may come once more.
+    pub(crate) old: Vec<Event>,
     pub(crate) next_ticket: u64,
-    answered: BTreeSet<Ticket>,
+    pub(crate) answered: BTreeMap<Ticket, Answer>,
     /// Why procedures waited, in short: what the histories have covered.
     pub(crate) waits: BTreeSet<String>,
     /// What happened, for whoever looks for the fault.
@@ -61,12 +62,11 @@ impl Shell {
             undos: Vec::new(),
             judges: Vec::new(),
             loads: Vec::new(),
-            permits: Permits::default(),
-            tickets: BTreeMap::new(),
-            early: BTreeSet::new(),
-            grants: VecDeque::new(),
+            cleanups: Vec::new(),
+            desk: Desk::default(),
+            old: Vec::new(),
             next_ticket: 0,
-            answered: BTreeSet::new(),
+            answered: BTreeMap::new(),
             waits: BTreeSet::new(),
             log: Vec::new(),
         };
@@ -84,10 +84,8 @@ impl Shell {
         self.undos.clear();
         self.judges.clear();
         self.loads.clear();
-        self.tickets.clear();
-        self.early.clear();
-        self.grants.clear();
-        self.restore_permits();
+        self.cleanups.clear();
+        self.restore()?;
         self.decide(Event::Recovered)?;
         Ok(())
     }
@@ -111,12 +109,24 @@ impl Shell {
 
     /// Decides, checks and applies an event. Tells whether it left anything for the disk.
     pub(crate) fn decide(&mut self, event: Event) -> Result<bool, String> {
+        let seq = self.kernel.seq();
+        self.decide_planned(event)?;
+        Ok(self.kernel.seq() != seq)
+    }
+
+    /// Does so, and gives the effects that will leave.
+    pub(crate) fn decide_planned(&mut self, event: Event) -> Result<Vec<Effect>, String> {
         self.log.push(format!("{event:?}"));
+        self.remember(&event);
         let decision = self.kernel.decide(self.now, event);
-        let is_commit = decision.is_commit();
         let records = decision.records().to_vec();
         let planned = decision.planned().to_vec();
         check::before(&self.kernel, &records)?;
+        for record in &records {
+            if let Record::WakeFound(id) = record {
+                return Err(format!("the wake of {id} was lost: {:?}", self.kernel.row(*id)));
+            }
+        }
         for record in &records {
             if let Record::Row(row) = record
                 && let Some(wait) = &row.wait
@@ -132,6 +142,8 @@ impl Shell {
             self.ahead.fold(record)?;
         }
         check::after(&self.kernel, &self.ahead, &records)?;
+        let rows = self.kernel.families().values().flat_map(|family| &family.members);
+        claims::conflicts(rows.map(|row| &**row))?;
         check::may_start(&self.kernel, &started)?;
         for effect in &planned {
             if let Effect::Undo(undo) = effect {
@@ -154,7 +166,16 @@ impl Shell {
         if seq <= self.durable && self.pending.len() == 1 {
             self.sync(1)?;
         }
-        Ok(is_commit)
+        Ok(planned)
+    }
+
+    /// A yielded stage is out under its old number: it may report again.
+    fn remember(&mut self, event: &Event) {
+        if let Event::StageEnded(report) = event
+            && report.outcome != StageOutcome::Yield
+        {
+            self.old.push(event.clone());
+        }
     }
 
     /// Brings this many of the pending commits to the disk, and lets their effects go.
@@ -164,6 +185,7 @@ impl Shell {
                 return Ok(());
             };
             pending.records.iter().try_for_each(|record| self.disk.fold(record))?;
+            claims::conflicts(self.disk.live())?;
             self.durable = pending.seq;
             let receipt = Receipt::new(self.kernel.epoch(), pending.seq);
             let effects = pending
@@ -176,15 +198,22 @@ impl Shell {
     }
 
     fn act(&mut self, effect: Effect) -> Result<(), String> {
+        if matches!(
+            effect,
+            Effect::Ask(_) | Effect::Cancel(_) | Effect::GiveBack(..) | Effect::Release(_)
+        ) {
+            self.log.push(format!("  {effect:?}"));
+        }
         match effect {
             Effect::Reply(ticket, answer) => {
-                if !self.answered.insert(ticket) {
-                    return Err(format!("{ticket:?} is answered twice, now with {answer:?}"));
+                if self.answered.insert(ticket, answer).is_some() {
+                    return Err(format!("{ticket:?} is answered twice"));
                 }
             }
             Effect::Advance(advance) => {
                 let going = self.kernel.row(advance.id).and_then(|row| row.going);
-                if going.map(|going| going.run) != Some(advance.run) {
+                // An operator may have ended it meanwhile; then its report is late.
+                if going.is_some_and(|going| going.run != advance.run) {
                     return Err(format!("{advance:?} is not what the row says: {going:?}"));
                 }
                 if let Some(twice) = self.running.insert((advance.id, advance.run), *advance) {
@@ -201,20 +230,29 @@ impl Shell {
                     .push((parent, round.first, u32::try_from(seen).unwrap_or(0)));
             }
             Effect::LoadStack(scope) => self.loads.push(scope),
-            Effect::Release(id) => self.give_back(id),
-            Effect::SetLimit(key, limit) => {
-                let served = self.permits.set_limit(key, limit);
-                self.served(&served);
+            Effect::CleanUp(id, ..) => self.cleanups.push(id),
+            Effect::Ask(id) => self.ask(id)?,
+            Effect::Release(id) => self.release(id)?,
+            Effect::GiveBack(id, needs) => self.change(id, |limiter, ticket| limiter.give_back(ticket, &needs))?,
+            Effect::Cancel(id) => self.change(id, |limiter, ticket| limiter.cancel(ticket))?,
+            Effect::SetPriority(id, priority) => {
+                self.change(id, |limiter, ticket| limiter.set_priority(ticket, priority))?;
             }
+            Effect::SetLimit(key, limit) => self.capacity(key, limit)?,
             Effect::Ended(ended) => {
                 let row = self.ahead.rows.get(&ended.id);
                 if !row.is_some_and(|row| row.is_ended()) {
                     return Err(format!("{ended:?} is told, and its row says otherwise"));
                 }
             }
-            Effect::Stop(_) | Effect::ArmTimer | Effect::Operated(..) => {}
+            Effect::Stop(_) | Effect::ArmTimer | Effect::Operated(..) | Effect::Bound(..) | Effect::Discharged(_) => {}
         }
         Ok(())
+    }
+
+    /// Tells whether no message is on its way to the limiter or from it.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.pending.is_empty() && self.desk.words.is_empty()
     }
 
     /// Gives the history of a family as the store has it now.

@@ -184,13 +184,20 @@ fn check_format(meta: &Keyspace, directory: &Directory) -> Result<(), StoreError
     let found = bytes.and_then(|bytes| Some(u32::from_be_bytes(bytes.get(..)?.try_into().ok()?)));
     match found {
         None => Err(directory.damaged("its format is not written in keyspace \"meta\"")),
-        Some(found) if found > FORMAT => Err(StoreError::Newer {
-            place: directory.place().display().to_string(),
-            found,
-            known: FORMAT,
-        }),
-        Some(_) => Ok(()),
+        Some(found) => admit_format(directory.place(), found, FORMAT),
     }
+}
+
+/// A release reads every format up to the newest that it knows, and refuses those above.
+pub(super) fn admit_format(place: &Path, found: u32, known: u32) -> Result<(), StoreError> {
+    if found > known {
+        return Err(StoreError::Newer {
+            place: place.display().to_string(),
+            found,
+            known,
+        });
+    }
+    Ok(())
 }
 
 /// Reads where the journal stands, and compares it with what was acknowledged.

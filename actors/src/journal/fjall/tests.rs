@@ -206,15 +206,73 @@ fn a_newer_format_is_refused_with_both_numbers() -> Outcome {
     let place = TempDir::new()?;
     let store = FjallStore::open(place.path(), SyncMode::Data)?;
     let epoch = block_on(store.acquire())?;
-    let mut newer = batch(epoch, 1);
+    block_on(store.append(batch(epoch, 1)))?;
+    let mut newer = batch(epoch, 2);
     newer.put(Space::Meta, FORMAT_KEY, &(FORMAT + 1).to_be_bytes());
     block_on(store.append(newer))?;
     drop(store);
     let refused = FjallStore::open(place.path(), SyncMode::Data);
     assert!(
-        matches!(refused, Err(StoreError::Newer { found: 2, known: 1, .. })),
+        matches!(refused, Err(StoreError::Newer { found: 3, known: 2, .. })),
         "{refused:?}"
     );
+    Ok(())
+}
+
+fn format_of(store: &FjallStore) -> Result<Option<Vec<u8>>, StoreError> {
+    block_on(store.get(Space::Meta, FORMAT_KEY.to_vec()))
+}
+
+/// Makes a store look as format 1 left it: without what came later.
+fn become_older(place: &Path) -> Outcome {
+    let store = FjallStore::open(place, SyncMode::Data)?;
+    let epoch = block_on(store.acquire())?;
+    block_on(store.append(batch(epoch, 1)))?;
+    let mut older = batch(epoch, 2);
+    older.put(Space::Meta, FORMAT_KEY, &1_u32.to_be_bytes());
+    for space in [Space::Audit, Space::Archive] {
+        older.delete(Space::Meta, &open::space_key(&space));
+    }
+    block_on(store.append(older))?;
+    Ok(())
+}
+
+#[test]
+fn a_store_of_format_1_becomes_one_of_format_2_with_its_first_commit() -> Outcome {
+    let place = TempDir::new()?;
+    become_older(place.path())?;
+    let one = Some(1_u32.to_be_bytes().to_vec());
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    assert_eq!(
+        format_of(&store)?,
+        one,
+        "to read it changes nothing for the older release"
+    );
+    for space in [Space::Audit, Space::Archive] {
+        let name = block_on(store.get(Space::Meta, open::space_key(&space)))?;
+        assert!(name.is_some(), "it has the keyspaces of this release");
+    }
+    drop(store);
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    let epoch = block_on(store.acquire())?;
+    let mut commit = batch(epoch, 1);
+    commit.put(Space::Audit, b"1", b"entry");
+    block_on(store.append(commit))?;
+    assert_eq!(format_of(&store)?, Some(2_u32.to_be_bytes().to_vec()));
+    drop(store);
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    assert_eq!(
+        block_on(store.get(Space::Audit, b"1".to_vec()))?,
+        Some(b"entry".to_vec())
+    );
+    // What a release that reads up to 1 says to it.
+    let refused = open::admit_format(place.path(), 2, 1).err().ok_or("it was admitted")?;
+    let text = refused.to_string();
+    assert!(
+        text.contains("format 2") && text.contains("reads up to 1") && text.contains("the release that wrote it"),
+        "{text}"
+    );
+    assert!(open::admit_format(place.path(), 1, 2).is_ok());
     Ok(())
 }
 

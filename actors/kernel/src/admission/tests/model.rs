@@ -1,0 +1,387 @@
+//! The rules of `admission` as plainly as they can be put: everything is
+//! computed anew from lists, after each grant. Compared with the real value.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+
+use super::super::*;
+use crate::lock::LockNeed;
+
+#[derive(Clone, Debug)]
+struct Wish {
+    needs: Needs,
+    kind: Option<LimitKey>,
+    priority: i16,
+    arrival: u64,
+    passed: u32,
+}
+
+impl Wish {
+    fn is_out_of_patience(&self) -> bool {
+        self.passed >= PATIENCE
+    }
+
+    fn place(&self) -> (bool, Reverse<i16>, u64) {
+        let is_patient = !self.is_out_of_patience();
+        (
+            is_patient,
+            Reverse(if is_patient { self.priority } else { 0 }),
+            self.arrival,
+        )
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Party {
+    limits: Vec<LimitKey>,
+    locks: Vec<LockNeed>,
+    within: Vec<Ticket>,
+    wish: Option<Wish>,
+}
+
+#[derive(Debug, Default)]
+struct Model {
+    limits: BTreeMap<LimitKey, u32>,
+    parties: BTreeMap<Ticket, Party>,
+    arrivals: u64,
+}
+
+impl Model {
+    fn party(&self, ticket: Ticket) -> Party {
+        self.parties.get(&ticket).cloned().unwrap_or_default()
+    }
+
+    fn wish(&self, ticket: Ticket) -> Wish {
+        self.party(ticket).wish.expect("it waits")
+    }
+
+    fn queue(&self) -> Vec<Ticket> {
+        let mut queue: Vec<Ticket> = self.parties.keys().copied().collect();
+        queue.retain(|ticket| self.parties[ticket].wish.is_some());
+        queue.sort_by_key(|ticket| self.wish(*ticket).place());
+        queue
+    }
+
+    fn kin(&self, ticket: Ticket) -> Vec<Ticket> {
+        [vec![ticket], self.party(ticket).within].concat()
+    }
+
+    fn has_lock_of(&self, asker: Ticket, waiter: Ticket) -> bool {
+        let entering = self.party(waiter).within;
+        self.kin(asker)
+            .into_iter()
+            .filter(|kin| *kin != waiter && !entering.contains(kin))
+            .flat_map(|kin| self.party(kin).locks)
+            .any(|lock| self.wish(waiter).needs.locks.iter().any(|need| need.conflicts(&lock)))
+    }
+
+    fn has_permit_of(&self, asker: Ticket, waiter: Ticket) -> bool {
+        let wanted = self.wish(waiter).needs.limits;
+        let mut held = self.kin(asker).into_iter().flat_map(|kin| self.party(kin).limits);
+        held.any(|key| wanted.contains(&key))
+    }
+
+    fn holds_up(&self, waiter: Ticket, lacks_lock: bool, asker: Ticket) -> bool {
+        let by_patience = self.wish(waiter).is_out_of_patience() && !self.has_permit_of(asker, waiter);
+        (lacks_lock || by_patience) && !self.has_lock_of(asker, waiter)
+    }
+
+    fn spare(&self, key: &LimitKey) -> Option<u32> {
+        let used = self.parties.values().filter(|party| party.limits.contains(key)).count();
+        let limit = *self.limits.get(key)?;
+        Some(limit.saturating_sub(u32::try_from(used).expect("few")))
+    }
+
+    /// Gives all who wait in order, and whether each lacks a lock, or a permit.
+    fn findings(&self) -> Vec<(Ticket, bool, bool)> {
+        let mut found: Vec<(Ticket, bool, bool)> = Vec::new();
+        for ticket in self.queue() {
+            let (party, wish) = (self.party(ticket), self.wish(ticket));
+            let lacks_lock = wish.needs.locks.iter().any(|need| {
+                let strangers = self
+                    .parties
+                    .iter()
+                    .filter(|(other, _)| **other != ticket && !party.within.contains(other));
+                let is_held = strangers
+                    .flat_map(|(_, other)| &other.locks)
+                    .any(|lock| lock.conflicts(need));
+                let wants = |other: Ticket| self.wish(other).needs.locks.iter().any(|lock| lock.conflicts(need));
+                is_held
+                    || found
+                        .iter()
+                        .any(|(other, lacks_lock, _)| wants(*other) && self.holds_up(*other, *lacks_lock, ticket))
+            });
+            let lacks_permit = wish.needs.limits.iter().any(|key| {
+                let own = |other: Ticket| self.wish(other).kind.as_ref() == Some(key) && self.wants(other, key);
+                let head = found.iter().find(|(other, ..)| own(*other)).map(|(other, ..)| *other);
+                let guarded = found.iter().any(|(other, lacks_lock, _)| {
+                    let guards = head == Some(*other) || self.wish(*other).is_out_of_patience();
+                    guards && self.wants(*other, key) && self.holds_up(*other, *lacks_lock, ticket)
+                });
+                self.spare(key).is_some_and(|spare| spare < if guarded { 2 } else { 1 })
+            });
+            found.push((ticket, lacks_lock, lacks_permit));
+        }
+        found
+    }
+
+    fn wants(&self, ticket: Ticket, key: &LimitKey) -> bool {
+        self.wish(ticket).needs.limits.contains(key)
+    }
+
+    fn serve(&mut self) -> Vec<Ticket> {
+        let mut served = Vec::new();
+        while let Some((ticket, ..)) = self.findings().into_iter().find(|(_, lock, permit)| !lock && !permit) {
+            self.grant(ticket);
+            served.push(ticket);
+        }
+        served
+    }
+
+    fn grant(&mut self, ticket: Ticket) {
+        let wish = self.wish(ticket);
+        let mut passed = self.queue();
+        passed.retain(|other| {
+            let theirs = self.wish(*other);
+            let enters = self.party(*other).within.contains(&ticket);
+            let wants = |lock: &LockNeed| theirs.needs.locks.iter().any(|need| need.conflicts(lock));
+            let lock = !enters && wish.needs.locks.iter().any(wants);
+            let is_last = |key: &&LimitKey| self.spare(key).is_some_and(|spare| spare <= 1);
+            let permit = wish
+                .needs
+                .limits
+                .iter()
+                .filter(is_last)
+                .any(|key| self.wants(*other, key));
+            let is_kin = self.has_lock_of(ticket, *other) || self.has_permit_of(ticket, *other);
+            theirs.arrival < wish.arrival && (lock || permit) && !is_kin
+        });
+        for other in passed {
+            let wish = self.parties.get_mut(&other).and_then(|party| party.wish.as_mut());
+            let wish = wish.expect("it waits");
+            wish.passed += 1;
+            assert!(wish.passed <= PATIENCE, "{other:?} is passed too often, by {ticket:?}");
+        }
+        let party = self.parties.get_mut(&ticket).expect("it waits");
+        party.wish = None;
+        party.limits.extend(wish.needs.limits);
+        party.locks.extend(wish.needs.locks);
+    }
+
+    fn enter(&mut self, request: &Request) {
+        self.arrivals += 1;
+        let party = self.parties.entry(request.ticket).or_default();
+        party.within.clone_from(&request.within);
+        let mut lacking = request.needs.clone();
+        if let Some(wish) = &party.wish {
+            lacking.limits = [&wish.needs.limits[..], &lacking.limits].concat();
+            lacking.locks = [&wish.needs.locks[..], &lacking.locks].concat();
+        }
+        let (limits, locks) = (party.limits.clone(), party.locks.clone());
+        let mut seen = Vec::new();
+        lacking.limits.retain(|key| {
+            let is_new = !limits.contains(key) && !seen.contains(key);
+            seen.push(key.clone());
+            is_new
+        });
+        let mut seen = Vec::new();
+        lacking.locks.retain(|lock| {
+            let is_new = !locks.contains(lock) && !seen.contains(lock);
+            seen.push(lock.clone());
+            is_new
+        });
+        match &mut party.wish {
+            Some(wish) => {
+                wish.needs = lacking;
+                wish.kind = wish.kind.clone().or(request.kind.clone());
+            }
+            None if lacking.is_empty() => {}
+            None => {
+                party.wish = Some(Wish {
+                    needs: lacking,
+                    kind: request.kind.clone(),
+                    priority: request.priority,
+                    arrival: self.arrivals,
+                    passed: 0,
+                });
+            }
+        }
+    }
+
+    fn give_back(&mut self, ticket: Ticket, needs: &Needs) {
+        if let Some(party) = self.parties.get_mut(&ticket) {
+            party.limits.retain(|key| !needs.limits.contains(key));
+            party.locks.retain(|lock| !needs.locks.contains(lock));
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Change {
+    Request(Request),
+    GiveBack(Ticket, Needs),
+    Exchange(Needs, Request),
+    Cancel(Ticket),
+    Release(Ticket),
+    Limit(LimitKey, Option<u32>),
+    Priority(Ticket, i16),
+}
+
+const LIMITS: [&str; 3] = ["k", "l", "all"];
+const PATHS: [&str; 7] = ["a", "a/b", "a/b/c", "a/d", "e", "e/f", "/"];
+/// Tickets 1 to 4 are roots; the others are their children and grandchildren.
+const PARENTS: [&[u64]; 12] = [&[], &[], &[], &[], &[], &[1], &[1], &[2], &[5, 1], &[5, 1], &[], &[]];
+
+fn needs() -> impl Strategy<Value = Needs> {
+    let limits = prop::collection::vec(prop::sample::select(&LIMITS[..]), 0..3);
+    let lock = (prop::sample::select(&PATHS[..]), prop::bool::weighted(0.4));
+    (limits, prop::collection::vec(lock, 0..3)).prop_map(|(limits, locks)| Needs {
+        limits: limits.into_iter().map(LimitKey::from).collect(),
+        locks: locks
+            .into_iter()
+            .map(|(path, shared)| {
+                if shared {
+                    LockNeed::shared(path)
+                } else {
+                    LockNeed::exclusive(path)
+                }
+            })
+            .collect(),
+    })
+}
+
+fn ticket() -> impl Strategy<Value = Ticket> {
+    (1_u64..12).prop_map(Ticket)
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    (ticket(), needs(), any::<bool>(), 0_i16..3).prop_map(|(ticket, needs, is_kind, priority)| {
+        let kind = needs.limits.first().filter(|_| is_kind).cloned();
+        let parents = PARENTS[usize::try_from(ticket.0).expect("small")];
+        Request {
+            ticket,
+            needs,
+            kind,
+            priority,
+            within: parents.iter().copied().map(Ticket).collect(),
+        }
+    })
+}
+
+fn change() -> impl Strategy<Value = Change> {
+    let limit = (prop::sample::select(&LIMITS[..]), prop::option::weighted(0.8, 0_u32..4));
+    prop_oneof![
+        10 => request().prop_map(Change::Request),
+        3 => (ticket(), needs()).prop_map(|(ticket, needs)| Change::GiveBack(ticket, needs)),
+        3 => (needs(), request()).prop_map(|(needs, request)| Change::Exchange(needs, request)),
+        1 => ticket().prop_map(Change::Cancel),
+        6 => ticket().prop_map(Change::Release),
+        1 => limit.prop_map(|(key, limit)| Change::Limit(key.into(), limit)),
+        1 => (ticket(), 0_i16..3).prop_map(|(ticket, priority)| Change::Priority(ticket, priority)),
+    ]
+}
+
+/// Makes the change to both. Gives whom each served, in order.
+fn make(change: &Change, real: &mut Admissions, model: &mut Model) -> (Vec<Ticket>, Vec<Ticket>) {
+    match change.clone() {
+        Change::Request(request) => {
+            model.enter(&request);
+            let waited = real.is_waiting(request.ticket);
+            let held = real.holds_all(request.ticket, &request.needs);
+            let (grant, served) = real.request(request.clone());
+            let mut expected = model.serve();
+            let is_served = expected.contains(&request.ticket) || (held && !waited);
+            assert_eq!(grant == Grant::Granted, is_served);
+            expected.retain(|other| *other != request.ticket);
+            (served, expected)
+        }
+        Change::GiveBack(ticket, needs) => {
+            model.give_back(ticket, &needs);
+            (real.give_back(ticket, &needs), model.serve())
+        }
+        Change::Exchange(give, request) => {
+            model.give_back(request.ticket, &give);
+            model.enter(&request);
+            let (_, served) = real.exchange(request.ticket, &give, request.clone());
+            let mut expected = model.serve();
+            expected.retain(|other| *other != request.ticket);
+            (served, expected)
+        }
+        Change::Cancel(ticket) => {
+            if let Some(party) = model.parties.get_mut(&ticket) {
+                party.wish = None;
+            }
+            (real.cancel(ticket), model.serve())
+        }
+        Change::Release(ticket) => {
+            model.parties.remove(&ticket);
+            (real.release(ticket), model.serve())
+        }
+        Change::Limit(key, limit) => {
+            model.limits.remove(&key);
+            model.limits.extend(limit.map(|limit| (key.clone(), limit)));
+            (real.set_limit(key, limit), model.serve())
+        }
+        Change::Priority(ticket, priority) => {
+            if let Some(wish) = model.parties.get_mut(&ticket).and_then(|party| party.wish.as_mut()) {
+                wish.priority = priority;
+            }
+            (real.set_priority(ticket, priority), model.serve())
+        }
+    }
+}
+
+fn check(real: &Admissions, model: &Model) {
+    assert_eq!(real.waiting().collect::<Vec<_>>(), model.queue());
+    for (ticket, lacks_lock, lacks_permit) in model.findings() {
+        assert_eq!(real.passed(ticket), model.wish(ticket).passed, "{ticket:?}");
+        let standing = real.waiting_of(ticket).map(|waiting| waiting.standing);
+        let expected = if lacks_lock {
+            claim::Standing::LacksLock
+        } else {
+            claim::Standing::LacksPermit
+        };
+        assert_eq!(standing, Some(expected), "{ticket:?}");
+        let blockers = real.blockers(ticket);
+        let is_lock = |blocker: &&Blocker| matches!(blocker.lacking, Lacking::Lock(_));
+        assert_eq!(blockers.iter().filter(is_lock).count() > 0, lacks_lock);
+        assert_eq!(blockers.iter().any(|blocker| !is_lock(&blocker)), lacks_permit);
+        for blocker in blockers {
+            // A limit of nothing, or one that was lowered, is the operator's to lift.
+            let is_zero = |key: &LimitKey| model.limits.get(key) == Some(&0);
+            let by_nobody = matches!(&blocker.lacking, Lacking::Permit(key) if is_zero(key));
+            assert!(by_nobody || !blocker.by.is_empty(), "{blocker:?}");
+        }
+    }
+    for (ticket, party) in &model.parties {
+        let mut held = real.held(*ticket);
+        let (mut limits, mut locks) = (party.limits.clone(), party.locks.clone());
+        limits.sort_unstable();
+        locks.sort_unstable();
+        held.locks.sort_unstable();
+        assert_eq!((held.limits, held.locks), (limits, locks), "{ticket:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    #[test]
+    fn the_value_does_what_the_plain_rules_say(changes in prop::collection::vec(change(), 1..80)) {
+        let limits = [("k", 2), ("l", 1), ("all", 3)].map(|(key, limit)| (LimitKey::from(key), limit));
+        let mut model = Model { limits: limits.clone().into(), ..Model::default() };
+        let mut real = Admissions::new(limits.map(|(key, limit)| (key, Some(limit))));
+        for change in changes {
+            let (served, expected) = make(&change, &mut real, &mut model);
+            assert_eq!(served, expected, "after {change:?}");
+            check(&real, &model);
+        }
+        for ticket in (1..12).map(Ticket) {
+            real.release(ticket);
+        }
+        let empty = Admissions { pools: real.pools.clone(), arrivals: real.arrivals, looks: real.looks, ..Admissions::default() };
+        assert_eq!(real, empty, "nothing is left");
+        assert!(real.usage().iter().all(|usage| (usage.used, usage.waiting) == (0, 0)));
+    }
+}

@@ -1,0 +1,170 @@
+//! Limits: how many, who is next, and who goes round whom.
+
+use super::*;
+
+#[test]
+fn e_060_the_one_over_the_limit_waits_and_is_served_once() {
+    let mut admissions = limited(&[("k", 20)]);
+    for ticket in 1..=20 {
+        assert!(admissions.ask(ticket, &["k"]));
+    }
+    assert!(!admissions.ask(21, &["k"]));
+    for ticket in 101..=200 {
+        assert!(admissions.ask(ticket, &["l"]));
+    }
+    let (_, holders, any) = admissions.lacking(21).remove(0);
+    assert_eq!((holders, any), ((1..=20).collect(), true));
+    assert_eq!(admissions.end(1), [21]);
+    assert_eq!(admissions.end(1), [], "given back exactly once");
+}
+
+#[test]
+fn e_061_raising_serves_exactly_the_difference_and_lowering_takes_nothing_back() {
+    let mut admissions = limited(&[("k", 1)]);
+    for ticket in 1..=10 {
+        admissions.ask(ticket, &["k"]);
+    }
+    let key = || LimitKey::from("k");
+    assert_eq!(numbers(&admissions.set_limit(key(), Some(4))), [2, 3, 4]);
+    assert_eq!(admissions.set_limit(key(), Some(1)), []);
+    for ticket in 1..=3 {
+        assert_eq!(admissions.end(ticket), []);
+    }
+    assert_eq!(admissions.end(4), [5]);
+    assert_eq!(numbers(&admissions.set_limit(key(), None)), [6, 7, 8, 9, 10]);
+}
+
+#[test]
+fn e_062_kinds_do_not_delay_each_other_and_higher_priority_goes_first() {
+    let mut admissions = limited(&[("k", 1)]);
+    admissions.ask(1, &["k"]);
+    assert!(!admissions.ask(2, &["k"]));
+    assert!(!admissions.ask(3, &["k"]));
+    assert!(!admissions.ask_with(4, 5, &["k"]));
+    assert!(admissions.ask(5, &["l"]));
+    assert_eq!(numbers(&admissions.waiting().collect::<Vec<_>>()), [4, 2, 3]);
+    assert_eq!(admissions.end(1), [4]);
+    assert_eq!(admissions.end(4), [2]);
+    assert_eq!(admissions.end(2), [3]);
+}
+
+#[test]
+fn e_063_a_permit_given_back_is_asked_for_again_behind_all_who_wait() {
+    let mut admissions = limited(&[("k", 1)]);
+    admissions.ask(1, &["k", "x a"]);
+    admissions.ask(2, &["k"]);
+    assert_eq!(numbers(&admissions.give_back(Ticket(1), &needs(&["k"]))), [2]);
+    assert_eq!(admissions.held(Ticket(1)), needs(&["x a"]));
+    assert!(!admissions.ask(1, &["k", "x a"]));
+    admissions.ask(3, &["k"]);
+    assert_eq!(admissions.end(2), [1]);
+    assert!(admissions.holds_all(Ticket(1), &needs(&["x a", "k"])));
+    let (grant, served) = admissions.exchange(Ticket(1), &needs(&["k"]), request(1, &["k"]));
+    assert_eq!((grant, numbers(&served)), (Grant::Queued(permit("k")), vec![3]));
+}
+
+#[test]
+fn e_066_kind_named_key_and_global_together() {
+    let mut admissions = limited(&[("move", 5), ("move/x", 1), ("move/y", 1), ("all", 3)]);
+    assert!(admissions.ask(1, &["move", "move/x", "all"]));
+    assert!(!admissions.ask(2, &["move", "move/x", "all"]));
+    assert!(admissions.ask(3, &["move", "move/y", "all"]));
+    assert!(!admissions.ask(4, &["move", "move/y", "all"]));
+    assert!(admissions.ask(5, &["all"]));
+    assert!(!admissions.ask(6, &["all"]));
+    assert_eq!(admissions.lacking(2)[0], (permit("move/x"), vec![1], true));
+    assert_eq!(admissions.lacking(4)[0], (permit("move/y"), vec![3], true));
+    assert_eq!(admissions.lacking(6), [(permit("all"), vec![1, 3, 5], true)]);
+    let usage: Vec<_> = admissions
+        .usage()
+        .iter()
+        .map(|limit| (limit.used, limit.waiting))
+        .collect();
+    assert_eq!(usage, [(3, 3), (2, 2), (1, 1), (1, 1)]);
+    assert_eq!(admissions.end(1), [2]);
+}
+
+#[test]
+fn a_limit_named_twice_is_taken_once() {
+    let mut admissions = limited(&[("k", 2)]);
+    assert!(admissions.ask(1, &["k", "k"]));
+    assert!(admissions.ask(2, &["k", "k"]));
+    assert!(!admissions.ask(3, &["k", "k"]));
+    assert_eq!(admissions.end(1), [3]);
+}
+
+#[test]
+fn restored_holders_count_even_over_the_limit() {
+    let mut admissions = limited(&[("k", 1)]);
+    for ticket in [1, 2] {
+        assert_eq!(admissions.restore(request(ticket, &["k", "x a"])), []);
+    }
+    assert!(!admissions.ask(3, &["k", "x a"]));
+    assert_eq!(admissions.end(1), []);
+    assert_eq!(admissions.end(2), [3]);
+}
+
+#[test]
+fn one_who_leaves_the_queue_keeps_what_it_holds() {
+    let mut admissions = limited(&[("k", 1)]);
+    admissions.ask(1, &["k"]);
+    admissions.ask(2, &["x a"]);
+    assert!(!admissions.ask(2, &["k"]));
+    assert!(!admissions.ask(3, &["k"]));
+    assert_eq!(admissions.cancel(Ticket(2)), []);
+    assert_eq!(admissions.held(Ticket(2)), needs(&["x a"]));
+    assert_eq!(admissions.end(1), [3]);
+}
+
+#[test]
+fn one_who_waits_and_asks_again_waits_for_both_in_its_place() {
+    let mut admissions = limited(&[("k", 1)]);
+    admissions.ask(1, &["k"]);
+    admissions.ask(2, &["k"]);
+    admissions.ask(3, &["k"]);
+    assert!(!admissions.ask(2, &["x a"]));
+    assert!(admissions.held(Ticket(2)).is_empty());
+    assert_eq!(admissions.end(1), [2]);
+    assert!(admissions.holds_all(Ticket(2), &needs(&["k", "x a"])));
+}
+
+#[test]
+fn the_head_of_a_kind_that_waits_for_a_lock_keeps_one_permit_spare() {
+    let mut admissions = limited(&[("k", 3)]);
+    admissions.ask(1, &["x a"]);
+    assert!(!admissions.ask(2, &["k", "x a"]));
+    assert!(!admissions.ask(3, &["k", "x a"]));
+    assert!(admissions.ask(4, &["k"]));
+    assert!(admissions.ask(5, &["k"]));
+    assert!(!admissions.ask(6, &["k"]), "one is kept for 2, and none for 3");
+    assert_eq!(admissions.lacking(6), [(permit("k"), vec![2, 4, 5], true)]);
+    assert_eq!(admissions.end(1), [2]);
+    assert_eq!(admissions.end(4), [], "kept for 3, who lacks the lock of 2");
+    assert_eq!(admissions.end(2), [3, 6]);
+}
+
+#[test]
+fn raising_a_priority_changes_who_is_next() {
+    let mut admissions = limited(&[("k", 1)]);
+    for ticket in 1..=3 {
+        admissions.ask(ticket, &["k"]);
+    }
+    assert_eq!(admissions.set_priority(Ticket(3), 1), []);
+    assert_eq!(admissions.end(1), [3]);
+    assert_eq!(admissions.set_priority(Ticket(9), 1), []);
+}
+
+#[test]
+fn nobody_is_passed_for_a_permit_more_often_than_patience_allows() {
+    let mut admissions = limited(&[("k", 1)]);
+    admissions.ask_with(1, 9, &["k"]);
+    admissions.ask(2, &["k"]);
+    for number in 0..u64::from(PATIENCE) {
+        assert!(!admissions.ask_with(100 + number, 9, &["k"]));
+        let holder = if number == 0 { 1 } else { 99 + number };
+        assert_eq!(admissions.end(holder), [100 + number]);
+        assert_eq!(u64::from(admissions.passed(Ticket(2))), number + 1);
+    }
+    assert!(!admissions.ask_with(200, 9, &["k"]));
+    assert_eq!(admissions.end(99 + u64::from(PATIENCE)), [2]);
+}

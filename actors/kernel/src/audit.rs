@@ -1,0 +1,132 @@
+//! What operators did: who, when, why, and what changed by it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::{Key, ProcedureId, Seq, Timestamp};
+use crate::lifecycle::ProcedureState;
+use crate::wait::WaitReason;
+
+/// Entries kept; the oldest go first.
+pub const AUDIT_KEPT: usize = 10_000;
+/// Changes named in one entry; beyond these they are only counted.
+pub const AUDIT_CHANGES: usize = 100;
+
+/// Who asks for something and why, and under which conditions.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct By {
+    /// Name of the person or program.
+    pub who: String,
+    /// The reason given.
+    pub why: String,
+    /// Only say what would be done.
+    pub dry_run: bool,
+    /// The same key, and the same request, takes effect once.
+    pub key: Option<Key>,
+    /// Refuse if the row is no longer of this revision.
+    pub expected: Option<Seq>,
+}
+
+impl By {
+    /// Says who asks, and why.
+    #[must_use]
+    pub fn new(who: impl Into<String>, why: impl Into<String>) -> Self {
+        Self {
+            who: who.into(),
+            why: why.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Only asks what would be done.
+    #[must_use]
+    pub fn dry_run(mut self) -> Self {
+        self.dry_run = true;
+        self
+    }
+
+    /// Sets the key by which a repeat is recognised.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(Key::from(key.into()));
+        self
+    }
+
+    /// Expects the row to be of this revision still.
+    #[must_use]
+    pub fn expecting(mut self, revision: Seq) -> Self {
+        self.expected = Some(revision);
+        self
+    }
+}
+
+/// State and reason of one procedure, before or after.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stand {
+    /// Its state.
+    #[serde(rename = "s")]
+    pub state: ProcedureState,
+    /// Why it does not run.
+    #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
+    pub wait: Option<WaitReason>,
+    /// A stage of it is out, or will be at once.
+    #[serde(rename = "g", default, skip_serializing_if = "std::ops::Not::not")]
+    pub going: bool,
+}
+
+impl fmt::Display for Stand {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (&self.wait, self.going) {
+            (Some(wait), _) => write!(f, "{} ({wait})", self.state),
+            (None, true) => write!(f, "{} (a stage is set going)", self.state),
+            (None, false) => write!(f, "{}", self.state),
+        }
+    }
+}
+
+/// What a request did, or would do, to one procedure.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Changed {
+    /// Which one.
+    #[serde(rename = "i")]
+    pub id: ProcedureId,
+    /// How it stood.
+    #[serde(rename = "b")]
+    pub before: Stand,
+    /// How it stands then.
+    #[serde(rename = "a")]
+    pub after: Stand,
+}
+
+/// One act of an operator, journalled in its own commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditEntry {
+    /// Its number; the key on disk, not part of the value.
+    #[serde(skip)]
+    pub number: u64,
+    /// When.
+    #[serde(rename = "t")]
+    pub at: Timestamp,
+    /// Who.
+    #[serde(rename = "w")]
+    pub who: String,
+    /// Why.
+    #[serde(rename = "y")]
+    pub why: String,
+    /// What was asked, in words.
+    #[serde(rename = "v")]
+    pub verb: String,
+    /// Whom it concerns.
+    #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<ProcedureId>,
+    /// What changed, as far as it is named.
+    #[serde(rename = "c", default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<Changed>,
+    /// How many procedures changed in all.
+    #[serde(rename = "n", default)]
+    pub changed: u32,
+    /// The key of the request.
+    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Key>,
+}

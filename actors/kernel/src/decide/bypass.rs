@@ -1,0 +1,125 @@
+//! Bypass: an operator ends a procedure without its code, from any state.
+
+use super::draft::Draft;
+use crate::audit::By;
+use crate::cause::{Cause, CauseKind};
+use crate::effect::{Effect, Refusal};
+use crate::event::{BypassAs, Reach};
+use crate::id::ProcedureId;
+use crate::lifecycle::ProcedureState;
+use crate::record::Record;
+use crate::row::{Mark, OnFailure, Row};
+
+impl Draft<'_> {
+    /// Ends it, and those that the reach names, in this commit. Nothing is
+    /// undone; locks and permits are free; its parent goes on by its join policy;
+    /// a stage that still runs reports to nobody.
+    pub(super) fn bypass(&mut self, id: ProcedureId, reach: Reach, outcome: &BypassAs, by: &By) -> Result<(), Refusal> {
+        if self.row(id).is_none_or(Row::is_ended) {
+            return Err(Refusal::NotLive(id));
+        }
+        let top = match reach {
+            Reach::Alone | Reach::Descendants => id,
+            Reach::Ancestors | Reach::Family => ProcedureId::root(id.family),
+        };
+        if let Some(scope) = self.scope_of(top).filter(|scope| *scope != top) {
+            let text = format!("{id} fails with {scope}; bypass {scope}");
+            return Err(Refusal::NotNow(text));
+        }
+        let limit = self.kernel.rules.bounds.payload;
+        if let BypassAs::Output(output) = outcome
+            && output.len() > limit
+        {
+            return Err(Refusal::TooLarge(output.len(), limit));
+        }
+        let ends = self.reached(id, top, reach)?;
+        self.leave_compensations(top);
+        for member in &ends {
+            let outcome = if *member == id { outcome } else { &BypassAs::Success };
+            self.end_bypassed(*member, outcome, by);
+        }
+        // One may be the suspect that others wait behind; those that end here as well are not let go.
+        ends.iter().for_each(|member| self.next_suspect(*member));
+        if let Some(parent) = self.child_moved(top) {
+            self.fail_upwards(parent, top);
+        }
+        self.begin_rollback_if_quiet(top);
+        self.end_family_if_over(id.family);
+        Ok(())
+    }
+
+    /// Gives the members that end, if all that live at and below them are among them.
+    fn reached(&self, id: ProcedureId, top: ProcedureId, reach: Reach) -> Result<Vec<ProcedureId>, Refusal> {
+        let Some(family) = self.family(id.family) else {
+            return Err(Refusal::NotLive(id));
+        };
+        let is_ancestor = |member: u32| family.ancestry(id.member).any(|row| row.id.member == member);
+        let chosen = |member: u32| match reach {
+            Reach::Alone => member == id.member,
+            Reach::Descendants => family.is_within(id.member, member),
+            Reach::Ancestors => is_ancestor(member),
+            Reach::Family => true,
+        };
+        let mut ends = Vec::new();
+        for row in family.members.iter().filter(|row| !row.is_ended()) {
+            let member = row.id.member;
+            if chosen(member) {
+                ends.push(row.id);
+            } else if family.is_within(top.member, member) {
+                let text = format!(
+                    "{} is live below {top}; bypass it first, or all of them together",
+                    row.id
+                );
+                return Err(Refusal::NotNow(text));
+            }
+        }
+        Ok(ends)
+    }
+
+    fn end_bypassed(&mut self, id: ProcedureId, outcome: &BypassAs, by: &By) {
+        let Some(mut row) = self.take(id) else { return };
+        row.wait = None;
+        row.wake = None;
+        row.since = self.now;
+        row.mark = Some(Mark::Bypassed);
+        let mut told = None;
+        match outcome {
+            BypassAs::Success => row.state = ProcedureState::Success,
+            BypassAs::Output(output) => {
+                row.state = ProcedureState::Success;
+                self.record(Record::Output(id, output.clone()));
+                told = Some(output.clone());
+            }
+            BypassAs::Failed => {
+                row.state = ProcedureState::Failed;
+                let text = format!("bypassed by {}: {}", by.who, by.why);
+                row.cause
+                    .get_or_insert_with(|| Cause::new(CauseKind::Aborted, text, id));
+            }
+        }
+        if row.state == ProcedureState::Success {
+            row.cause = None;
+        }
+        self.ended(&mut row, told);
+        self.put(row);
+    }
+
+    /// A rollback that ends here leaves nothing behind: one that had succeeded and
+    /// was to be undone holds its locks again, or waits for them.
+    fn leave_compensations(&mut self, top: ProcedureId) {
+        let Some(family) = self.family(top.family).filter(|_| self.is_stopped(top)) else {
+            return;
+        };
+        let again = |row: &Row| row.is_ended() && row.on_failure == OnFailure::Compensate;
+        for row in family.members.iter().filter(|row| again(row)) {
+            if family.is_within(top.member, row.id.member) {
+                let (mut row, held) = (row.clone(), !row.locked.is_empty());
+                self.effect(Effect::Stop(row.id));
+                self.release(&mut row);
+                if held {
+                    self.put(row);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! What a procedure holds of the limiter: taken before a stage, given back
+//! when it is parked or ends, and never counted twice.
+
+use super::draft::Draft;
+use crate::effect::Effect;
+use crate::id::ProcedureId;
+use crate::needs::Needs;
+use crate::row::{Hold, Row};
+use crate::wait::WaitReason;
+
+impl Draft<'_> {
+    /// A parked procedure gives back what it does not hold for life.
+    pub(super) fn give_back(&mut self, row: &mut Row, keeps_permits: bool) {
+        let mut needs = Needs::default();
+        if row.hold == Hold::WhileActive && row.holds && !keeps_permits {
+            row.holds = false;
+            needs.limits.clone_from(&row.limits);
+        }
+        if !row.locks_for_life {
+            needs.locks = std::mem::take(&mut row.locked);
+        }
+        if !needs.is_empty() {
+            self.effect(Effect::GiveBack(row.id, needs));
+        }
+    }
+
+    /// A stage has ended, and the next follows without the limiter having been asked:
+    /// what was held for it alone goes back, so that those who wait have their turn.
+    pub(super) fn give_back_locks(&mut self, row: &mut Row) {
+        if !row.locks_for_life && !row.locked.is_empty() {
+            let (limits, locks) = (Vec::new(), std::mem::take(&mut row.locked));
+            self.effect(Effect::GiveBack(row.id, Needs { limits, locks }));
+        }
+    }
+
+    /// Locks of the stage before, which the one that starts does not need.
+    pub(super) fn give_back_other_locks(&mut self, row: &mut Row) {
+        if row.locks_for_life || row.locked.iter().all(|held| row.locks.contains(held)) {
+            return;
+        }
+        let (kept, locks) = row.locked.drain(..).partition(|held| row.locks.contains(held));
+        row.locked = kept;
+        let limits = Vec::new();
+        self.effect(Effect::GiveBack(row.id, Needs { limits, locks }));
+    }
+
+    /// The limiter has granted all that a procedure waits for: its next stage, or its next undo.
+    pub(super) fn granted(&mut self, id: ProcedureId) {
+        let scope = self.scope_of(id);
+        let waits = self
+            .row(id)
+            .is_some_and(|row| row.wait.as_ref().is_some_and(WaitReason::is_admission) && !self.is_stopping(row));
+        if waits {
+            let Some(mut row) = self.take(id) else { return };
+            hold_all(&mut row);
+            self.set_going(&mut row, None);
+            self.put(row);
+        } else if let Some(scope) = scope.filter(|scope| self.undo_waits_for(*scope, id)) {
+            self.change(id, hold_locks);
+            self.try_undo_again(scope);
+        } else {
+            self.late(id);
+            self.settle(id);
+        }
+    }
+
+    /// Gives back what the limiter granted to one who waits no more.
+    fn settle(&mut self, id: ProcedureId) {
+        match self.row(id).filter(|row| !row.is_ended()) {
+            None => self.effect(Effect::Release(id)),
+            Some(row) => {
+                let limits = if row.holds { Vec::new() } else { row.limits.clone() };
+                let locks = row.locks.iter().filter(|need| !row.locked.contains(need));
+                let needs = Needs {
+                    limits,
+                    locks: locks.cloned().collect(),
+                };
+                self.effect(Effect::Cancel(id));
+                self.effect(Effect::GiveBack(id, needs));
+            }
+        }
+    }
+
+    /// Takes those of a failing part off the limiter's queues: they run no more.
+    pub(super) fn leave_queues(&mut self, scope: ProcedureId) {
+        let outermost = self.scope_of(scope);
+        let Some(family) = self.family(scope.family) else {
+            return;
+        };
+        for row in &family.members {
+            let waits = row.wait.as_ref().is_some_and(WaitReason::is_admission);
+            // Below one beyond its point of no return a part rolls back by itself: it goes on waiting.
+            let with_it = self.scope_of(row.id) == outermost && self.is_stopped(row.id);
+            if waits && with_it && family.is_within(scope.member, row.id.member) {
+                // A smaller part that rolled back by itself waits with the member that it undoes.
+                let top = self.held(row.id).and_then(|(stack, _, _)| stack.last());
+                let member = top.filter(|_| row.is_failing()).map_or(row.id.member, |top| top.member);
+                self.effect(Effect::Cancel(ProcedureId::new(row.id.family, member)));
+            }
+        }
+    }
+}
+
+fn hold_all(row: &mut Row) {
+    row.holds = !row.limits.is_empty();
+    hold_locks(row);
+}
+
+/// Those that it holds of other stages it keeps.
+fn hold_locks(row: &mut Row) {
+    for need in &row.locks {
+        if !row.locked.contains(need) {
+            row.locked.push(need.clone());
+        }
+    }
+}

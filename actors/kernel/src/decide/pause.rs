@@ -1,0 +1,99 @@
+//! Pause and resume: of one procedure with all below it, of a kind, of everything.
+
+use super::draft::Draft;
+use crate::effect::Refusal;
+use crate::id::ProcedureId;
+use crate::record::Record;
+use crate::row::Row;
+use crate::wait::{Pause, WaitReason};
+
+impl Draft<'_> {
+    /// From this commit on nothing of it is set going; what runs ends its stage.
+    pub(super) fn pause(&mut self, what: Pause) -> Result<(), Refusal> {
+        match what {
+            Pause::One(id) => {
+                let row = self.row(id).filter(|row| !row.is_ended());
+                let row = row.ok_or(Refusal::NotLive(id))?;
+                if !row.paused {
+                    self.change(id, |row| row.paused = true);
+                }
+            }
+            Pause::Kind(_) | Pause::All => {
+                if !self.kernel.pauses.contains(&what) {
+                    self.record(Record::Pause(what, true));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets go on what was paused; of one procedure also what was paused as
+    /// poison, or went in circles.
+    pub(super) fn resume_what(&mut self, what: &Pause) -> Result<(), Refusal> {
+        match what {
+            Pause::One(id) => self.resume_one(*id),
+            Pause::Kind(_) | Pause::All => {
+                if self.kernel.pauses.contains(what) {
+                    self.record(Record::Pause(what.clone(), false));
+                    self.resumed = Some(what.clone());
+                    self.let_go_on(None);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn resume_one(&mut self, id: ProcedureId) -> Result<(), Refusal> {
+        // One that ended meanwhile still holds back what lies below it.
+        let row = self.row(id).filter(|row| !row.is_ended() || row.paused);
+        let row = row.ok_or(Refusal::NotLive(id))?;
+        if row.paused {
+            self.change(id, |row| row.paused = false);
+            self.let_go_on(Some(id));
+            return Ok(());
+        }
+        if !matches!(row.wait, Some(WaitReason::Poison | WaitReason::Circling)) {
+            let text = format!("{id} is not paused itself; there is nothing to resume");
+            return Err(Refusal::NotNow(text));
+        }
+        if let Some(scope) = self.scope_of(id).filter(|_| self.is_stopped(id)) {
+            let text = format!("{id} fails with {scope}; it is rolled back, and does not run again");
+            return Err(Refusal::NotNow(text));
+        }
+        if let Some(mut row) = self.take(id) {
+            self.set_going(&mut row, None);
+            self.put(row);
+        }
+        Ok(())
+    }
+
+    /// Sets going all that nothing holds back any more, first come first served.
+    fn let_go_on(&mut self, below: Option<ProcedureId>) {
+        let kernel = self.kernel;
+        let families = match below {
+            Some(id) => kernel.families.range(id.family..=id.family),
+            None => kernel.families.range(..),
+        };
+        let waits =
+            |row: &&Row| row.wait == Some(WaitReason::Paused) && !self.is_paused(self.row(row.id).unwrap_or(row));
+        let mut held: Vec<&Row> = families
+            .flat_map(|(_, family)| family.members.iter().map(|row| &**row))
+            .filter(waits)
+            .collect();
+        held.sort_by_key(|row| (row.since, row.id));
+        let held: Vec<ProcedureId> = held.into_iter().map(|row| row.id).collect();
+        for id in held {
+            if self.scope_of(id) == Some(id) {
+                self.try_undo_again(id);
+            } else if self.is_stopped(id) {
+                // It runs no more; what it did is undone with the rest.
+            } else if let Some(mut row) = self.take(id) {
+                self.set_going(&mut row, None);
+                self.put(row);
+            }
+        }
+        if kernel.alone.is_none() {
+            self.let_suspect_go();
+        }
+    }
+}

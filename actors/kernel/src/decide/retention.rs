@@ -1,0 +1,72 @@
+//! What becomes of results, and what an engine that stops leaves behind.
+
+use super::draft::Draft;
+use crate::effect::Answer;
+use crate::id::{ProcedureId, Ticket};
+use crate::lifecycle::ProcedureState;
+use crate::record::{Doomed, Record};
+use crate::row::{Going, Row};
+
+impl Draft<'_> {
+    /// Takes note that somebody has the result: it may go sooner.
+    pub(super) fn acknowledged(&mut self, ticket: Ticket, mut row: Row) {
+        let rules = &self.kernel.rules;
+        let own = self
+            .kernel
+            .kind(&row.kind)
+            .and_then(|rules| rules.keep_after_acknowledgement);
+        let due = self.now.after(own.unwrap_or(rules.keep_after_acknowledgement));
+        if let Some(old) = row.due.filter(|old| *old > due) {
+            self.record(Record::DueChanged(row.id.family, old, due));
+            row.due = Some(due);
+            row.revision = self.seq;
+            // The family is not in memory any more: the row only goes to disk.
+            self.record(Record::FinishedRow(Box::new(row)));
+        }
+        self.reply(ticket, Answer::Done);
+    }
+
+    pub(super) fn eviction_due(&mut self, doomed: Vec<Doomed>) {
+        for mut family in doomed {
+            match (family.members, &family.key) {
+                // Nothing is left of it but its key.
+                (0, Some(key)) => self.record(Record::KeyExpired(key.clone(), family.due, family.family)),
+                _ => {
+                    family.key_until = family.key_until.filter(|until| *until > self.now);
+                    self.record(Record::Evicted(Box::new(family)));
+                }
+            }
+        }
+    }
+
+    pub(super) fn drain_began(&mut self) {
+        self.record(Record::Draining);
+    }
+
+    /// What still runs loses its mark: the next start runs it, and counts nothing against it.
+    pub(super) fn drain_ended(&mut self, ticket: Ticket) {
+        let out: Vec<ProcedureId> = self
+            .kernel
+            .families
+            .values()
+            .filter(|family| family.going > 0)
+            .flat_map(|family| &family.members)
+            .filter(|row| row.going.is_some())
+            .map(|row| row.id)
+            .collect();
+        for id in out {
+            let now = self.now;
+            self.change(id, |row| {
+                if let Some(going) = &mut row.going {
+                    going.deaths = Going::UNCOUNTED;
+                    going.alone = false;
+                }
+                if row.state != ProcedureState::Failed {
+                    row.since = now;
+                }
+            });
+        }
+        self.record(Record::Stopped(self.kernel.epoch));
+        self.reply(ticket, Answer::Done);
+    }
+}

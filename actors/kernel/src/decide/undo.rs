@@ -1,0 +1,278 @@
+//! One undo after the other: each a commit, tried again for the same stage,
+//! skipped by an operator alone.
+
+use std::collections::BTreeSet;
+
+use super::draft::Draft;
+use crate::audit::By;
+use crate::cause::{Cause, CauseKind};
+use crate::effect::{Effect, Undo};
+use crate::event::UndoEnded;
+use crate::history::{Ending, HistoryEntry};
+use crate::id::ProcedureId;
+use crate::kernel::HistoryDetail;
+use crate::record::Record;
+use crate::wait::WaitReason;
+
+impl Draft<'_> {
+    /// Has the top of the stack undone; gives false if it must wait: for an
+    /// operator, or for the locks that the member no longer holds. It needs no permit.
+    pub(super) fn undo(&mut self, scope: ProcedureId, entry: &HistoryEntry) -> bool {
+        let id = ProcedureId::new(scope.family, entry.member);
+        let Some(row) = self.row(id) else { return false };
+        let held_back = if self.is_paused(row) {
+            Some(WaitReason::Paused)
+        } else {
+            let lacking = row.locks.iter().find(|need| !row.locked.contains(need));
+            lacking.map(|need| WaitReason::Lock(need.path.clone()))
+        };
+        if let Some(reason) = held_back {
+            let asks = matches!(reason, WaitReason::Lock(_));
+            self.scope_waits(scope, reason);
+            if asks {
+                self.effect(Effect::Ask(id));
+            }
+            self.effect(Effect::Stop(id));
+            return false;
+        }
+        let attempt = self.row(scope).map_or(0, |row| row.undo_attempts) + 1;
+        let Some(row) = self.row(id) else { return false };
+        let undo = Undo {
+            scope,
+            id,
+            kind: row.kind.clone(),
+            version: row.version,
+            number: entry.number,
+            stage: entry.stage.clone(),
+            visit: entry.visit,
+            attempt,
+        };
+        self.effect(Effect::Undo(Box::new(undo)));
+        true
+    }
+
+    fn scope_waits(&mut self, scope: ProcedureId, reason: WaitReason) {
+        if self.row(scope).is_some_and(|row| row.wait.as_ref() == Some(&reason)) {
+            return;
+        }
+        let now = self.now;
+        self.change(scope, |row| {
+            row.wait = Some(reason);
+            row.since = now;
+        });
+    }
+
+    /// Tells whether the rollback of a scope waits for a lock of this member.
+    pub(super) fn undo_waits_for(&self, scope: ProcedureId, id: ProcedureId) -> bool {
+        let waits = self
+            .row(scope)
+            .is_some_and(|row| matches!(row.wait, Some(WaitReason::Lock(_))));
+        let top = self.held(scope).and_then(|(stack, _, _)| stack.last());
+        waits && top.is_some_and(|top| top.member == id.member)
+    }
+
+    pub(super) fn undo_ended(&mut self, report: UndoEnded) {
+        let scope = report.scope;
+        let top = self
+            .held(scope)
+            .filter(|(stack, _, out)| *out && stack.last().is_some_and(|top| top.number == report.number))
+            .and_then(|(stack, _, _)| stack.last().cloned());
+        let Some(top) = top else {
+            self.late(scope);
+            return;
+        };
+        let id = ProcedureId::new(scope.family, top.member);
+        let (ending, error) = match &report.outcome {
+            Ok(()) => (Ending::Undone, None),
+            Err(text) => (Ending::UndoFailed, Some(text.clone())),
+        };
+        let number = self.undo_recorded(&top, ending, error, Some((report.begun, report.ended)), scope);
+        if let Some(mut row) = self.take(id) {
+            row.history = number;
+            let changed = report.payload.filter(|_| report.outcome.is_ok());
+            if let Some(value) = changed.or(report.upgraded) {
+                self.value_recorded(&mut row, value);
+            }
+            self.put(row);
+        }
+        match report.outcome {
+            Ok(()) => {
+                self.write_user(report.writes);
+                self.undone(scope, top);
+            }
+            // What it said stands in its history entry.
+            Err(_) => self.undo_failed(scope, &top),
+        }
+    }
+
+    fn undo_recorded(
+        &mut self,
+        top: &HistoryEntry,
+        ending: Ending,
+        error: Option<String>,
+        times: Option<(crate::id::Timestamp, crate::id::Timestamp)>,
+        scope: ProcedureId,
+    ) -> u32 {
+        let number = self.next_history(top.family);
+        let id = ProcedureId::new(top.family, top.member);
+        if self
+            .row(id)
+            .is_some_and(|row| self.history_of(row) == HistoryDetail::Stack)
+        {
+            return number;
+        }
+        let (begun, ended) = times.unwrap_or((self.now, self.now));
+        let (queued, admitted, attempt) = match self.row(scope) {
+            // It waited: for a lock, for its backoff, for an operator.
+            Some(row) if row.ready.is_some() || row.undo_attempts > 0 => (
+                row.ready.unwrap_or(row.since),
+                row.ready.map(|_| row.since),
+                row.undo_attempts + 1,
+            ),
+            Some(_) | None => (begun, None, 1),
+        };
+        self.record(Record::History(Box::new(HistoryEntry {
+            family: top.family,
+            number,
+            member: top.member,
+            stage: top.stage.clone(),
+            visit: top.visit,
+            attempt,
+            ending,
+            error: error.map(|text| Cause::new(CauseKind::Failed, text, scope).text),
+            stands: false,
+            queued: queued.min(begun),
+            admitted,
+            begun,
+            ended,
+        })));
+        number
+    }
+
+    /// The top of the stack no longer stands: go on with the next, or end.
+    fn undone(&mut self, scope: ProcedureId, mut top: HistoryEntry) {
+        let id = ProcedureId::new(scope.family, top.member);
+        top.stands = false;
+        if self
+            .row(id)
+            .is_some_and(|row| self.history_of(row) == HistoryDetail::Stack)
+        {
+            // The older attempts of that visit stood behind this one.
+            let row = self.row(id).filter(|row| row.visit == top.visit);
+            let older = row.map(|row| row.attempts_kept.clone()).unwrap_or_default();
+            for number in older.into_iter().chain([top.number]).collect::<BTreeSet<u32>>() {
+                self.record(Record::HistoryDropped(top.family, number));
+            }
+            self.change(id, |row| row.attempts_kept.clear());
+        } else {
+            self.record(Record::History(Box::new(top)));
+        }
+        self.change(id, |row| {
+            row.standing = row.standing.saturating_sub(1);
+            row.attempts_kept.clear();
+        });
+        self.change(scope, |row| {
+            row.undo_attempts = 0;
+            row.wait = None;
+            row.ready = None;
+        });
+        self.close_with(Record::StackPopped(scope));
+        if self.scope_of(scope) != Some(scope) {
+            // A larger part of the family has failed meanwhile, and goes on from here.
+            self.begin_rollback_if_quiet(scope);
+            return;
+        }
+        let next = self
+            .held(scope)
+            .map(|(stack, not_undone, _)| (stack.iter().rev().nth(1).cloned(), not_undone.to_vec()));
+        match next {
+            Some((Some(_), _)) if self.kernel.draining => self.effect(Effect::Stop(id)),
+            Some((Some(entry), _)) => {
+                let same_member = entry.member == id.member;
+                if !same_member {
+                    self.effect(Effect::Stop(id));
+                }
+                let out = self.undo(scope, &entry);
+                self.close_with(Record::UndoOut(scope, out));
+            }
+            Some((None, not_undone)) => self.finish_scope(scope, not_undone),
+            None => {}
+        }
+    }
+
+    fn undo_failed(&mut self, scope: ProcedureId, top: &HistoryEntry) {
+        self.close_with(Record::UndoOut(scope, false));
+        let id = ProcedureId::new(scope.family, top.member);
+        self.effect(Effect::Stop(id));
+        let retry = self
+            .row(id)
+            .and_then(|row| self.kernel.kind(&row.kind))
+            .map(|rules| rules.retry_undo)
+            .unwrap_or_default();
+        let now = self.now;
+        let failed = self.row(scope).map_or(0, |row| row.undo_attempts) + 1;
+        let reason = if retry.allows_another(failed) {
+            self.effect(Effect::ArmTimer);
+            let drawn = self.row(id).map_or(0, |row| self.drawn(row));
+            WaitReason::Backoff(failed, now.after(retry.jittered(failed, drawn)))
+        } else {
+            WaitReason::RollbackFailed
+        };
+        self.undo_attempt_kept(id, failed);
+        self.change(scope, |row| {
+            row.undo_attempts = failed;
+            row.wait = Some(reason);
+            row.since = now;
+            row.ready = None;
+        });
+        if self.scope_of(scope) != Some(scope) {
+            self.begin_rollback_if_quiet(scope);
+        }
+    }
+
+    /// Of the failed attempts of an undo the last few are kept, as of a stage.
+    fn undo_attempt_kept(&mut self, id: ProcedureId, failed: u32) {
+        let Some(mut row) = self.take(id) else { return };
+        if failed == 1 {
+            // What stands here is of the stage: its entries stay, and the newest is being undone.
+            row.attempts_kept.clear();
+        }
+        if self.history_of(&row) == HistoryDetail::Full {
+            row.attempts_kept.push(row.history);
+            if row.attempts_kept.len() > self.kernel.rules.bounds.attempts_kept {
+                let oldest = row.attempts_kept.remove(0);
+                self.record(Record::HistoryDropped(id.family, oldest));
+            }
+        }
+        self.put(row);
+    }
+
+    /// Time, or an operator, lets the undo on top be tried again.
+    pub(super) fn try_undo_again(&mut self, scope: ProcedureId) {
+        let now = self.now;
+        self.change(scope, |row| {
+            let waited = row.wait.as_ref().is_some_and(WaitReason::is_admission);
+            row.ready = waited.then(|| row.ready.unwrap_or(row.since));
+            row.wait = None;
+            row.since = now;
+        });
+        let top = self.held(scope).and_then(|(stack, _, _)| stack.last().cloned());
+        match top {
+            // The next start goes on.
+            Some(_) if self.kernel.draining => {}
+            Some(top) => {
+                let out = self.undo(scope, &top);
+                self.close_with(Record::UndoOut(scope, out));
+            }
+            None => self.begin_rollback_if_quiet(scope),
+        }
+    }
+
+    pub(super) fn skip_undo(&mut self, scope: ProcedureId, top: HistoryEntry, by: &By) {
+        let id = ProcedureId::new(scope.family, top.member);
+        let said = format!("skipped by {}: {}", by.who, by.why);
+        let number = self.undo_recorded(&top, Ending::UndoSkipped, Some(said), None, scope);
+        self.change(id, |row| row.history = number);
+        self.undone(scope, top);
+    }
+}

@@ -1,0 +1,80 @@
+//! Events with all that is usual left out: what is not named here is as for a
+//! plain procedure, and is set field by field where it is not.
+
+use super::{Admission, Birth, StageEnded, StageOutcome, Submission, UndoEnded};
+use crate::id::{Blob, Epoch, Kind, ProcedureId, Seq, Timestamp};
+use crate::row::{Ahead, ChildPermits, Hold, OnFailure, OnTimeout};
+
+impl Birth {
+    /// Makes a procedure that needs no admission and has no deadline.
+    #[must_use]
+    pub fn new(kind: Kind, version: u16, stage: Blob, payload: Blob) -> Self {
+        Self {
+            kind,
+            version,
+            stage,
+            payload,
+            priority: 0,
+            limit: None,
+            hold: Hold::default(),
+            permits: ChildPermits::default(),
+            locks_for_life: false,
+            ahead: Ahead::default(),
+            timeout: None,
+            on_timeout: OnTimeout::default(),
+            admission: Admission::default(),
+            on_failure: OnFailure::default(),
+            detached: false,
+        }
+    }
+}
+
+impl From<Birth> for Submission {
+    /// Submits it without a key.
+    fn from(birth: Birth) -> Self {
+        Self {
+            birth,
+            key: None,
+            known: None,
+        }
+    }
+}
+
+impl StageEnded {
+    /// Reports a stage that began and ended at one instant, and left nothing but its outcome.
+    #[must_use]
+    pub fn new(id: ProcedureId, run: Seq, epoch: Epoch, at: Timestamp, outcome: StageOutcome) -> Self {
+        Self {
+            id,
+            run,
+            epoch,
+            begun: at,
+            ended: at,
+            outcome,
+            payload: None,
+            upgraded: None,
+            writes: Vec::new(),
+            submitted: Vec::new(),
+            children: Vec::new(),
+            ahead: Ahead::default(),
+            admission: None,
+        }
+    }
+}
+
+impl UndoEnded {
+    /// Reports an undo that began and ended at one instant, and left nothing but its outcome.
+    #[must_use]
+    pub const fn new(scope: ProcedureId, number: u32, at: Timestamp, outcome: Result<(), String>) -> Self {
+        Self {
+            scope,
+            number,
+            begun: at,
+            ended: at,
+            outcome,
+            payload: None,
+            upgraded: None,
+            writes: Vec::new(),
+        }
+    }
+}

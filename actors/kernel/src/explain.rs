@@ -1,0 +1,275 @@
+//! Whom a procedure waits for, and what moves it if that is nobody: read off
+//! the rows, for the operator and for the search for deadlocks. Reads only.
+//!
+//! What it waits for in the limiter's queues is the limiter's to say:
+//! [`Kernel::asks_as`] tells for whom to ask it.
+
+use std::fmt;
+
+use crate::decide::Draft;
+use crate::family::{Family, Scope};
+use crate::id::{Blob, EventName, ProcedureId, Timestamp};
+use crate::kernel::Kernel;
+use crate::row::{JoinPolicy, Round, Row};
+use crate::wait::WaitReason;
+use crate::waits::{Need, Node, WaitingFor};
+
+/// What moves a procedure that waits for no other one. Stages are as stored, or in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Until<S = Blob> {
+    /// Its stage, which is out.
+    Stage(S),
+    /// The undo of this stage of a member, which is out.
+    Undo(ProcedureId, S),
+    /// Time.
+    Timer(Timestamp),
+    /// A signal or a broadcast, at the latest the instant given.
+    Event(EventName, Option<Timestamp>),
+    /// An operator, for this reason.
+    Operator(WaitReason),
+    /// The next start: the engine drains.
+    Start,
+    /// Nobody and nothing keeps it: it goes on by itself, at once.
+    Nothing,
+}
+
+impl<S> Until<S> {
+    /// Says the stage in another way.
+    pub fn map<T>(self, say: impl FnOnce(S) -> T) -> Until<T> {
+        match self {
+            Self::Stage(stage) => Until::Stage(say(stage)),
+            Self::Undo(member, stage) => Until::Undo(member, say(stage)),
+            Self::Timer(at) => Until::Timer(at),
+            Self::Event(name, at) => Until::Event(name, at),
+            Self::Operator(reason) => Until::Operator(reason),
+            Self::Start => Until::Start,
+            Self::Nothing => Until::Nothing,
+        }
+    }
+}
+
+impl<S: fmt::Display> fmt::Display for Until<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Stage(stage) => write!(f, "stage {stage} ends"),
+            Self::Undo(member, stage) => write!(f, "the undo of stage {stage} of {member} ends"),
+            Self::Timer(at) => write!(f, "timer {}", at.0),
+            Self::Event(name, Some(at)) => write!(f, "event {name}, at the latest timer {}", at.0),
+            Self::Event(name, None) => write!(f, "event {name}"),
+            Self::Operator(reason) => write!(f, "an operator acts: {reason}"),
+            Self::Start => f.write_str("the next start"),
+            Self::Nothing => f.write_str("nothing: it goes on by itself"),
+        }
+    }
+}
+
+impl Kernel {
+    /// Gives what a procedure needs of others before it can move; the limiter's
+    /// part left out. None for one that is not live.
+    #[must_use]
+    pub fn needs_of(&self, id: ProcedureId) -> Option<Node> {
+        let family = self.families.get(&id.family)?;
+        let row = family.row(id.member).filter(|row| !row.is_ended())?;
+        let draft = Draft::new(self, Timestamp::default());
+        let needs = match family.scope_of(id.member) {
+            _ if row.going.is_some() || undo_is_out(family, row) => Vec::new(),
+            Some(scope) if draft.is_stopping(row) => self.needs_of_failing(&draft, family, row, scope),
+            Some(_) | None => self.needs_of_waiting(family, row),
+        };
+        Some(Node {
+            since: row.since,
+            needs,
+            priority: row.priority,
+        })
+    }
+
+    /// Gives whose request it is that a procedure waits for in the limiter's
+    /// queues: its own, or that of the member whose undo is next.
+    #[must_use]
+    pub fn asks_as(&self, id: ProcedureId) -> Option<ProcedureId> {
+        let family = self.families.get(&id.family)?;
+        let row = family.row(id.member).filter(|row| !row.is_ended())?;
+        if !row.wait.as_ref().is_some_and(WaitReason::is_admission) {
+            return None;
+        }
+        if !Draft::new(self, Timestamp::default()).is_stopping(row) {
+            return Some(id);
+        }
+        self.next_undo(id).map(|(member, _)| member)
+    }
+
+    /// Tells what moves a procedure that waits for no other one.
+    #[must_use]
+    pub fn until_of(&self, id: ProcedureId) -> Until {
+        let row = self
+            .families
+            .get(&id.family)
+            .and_then(|family| Some((family, family.row(id.member)?)));
+        let Some((family, row)) = row else {
+            return Until::Nothing;
+        };
+        if row.is_ended() {
+            return Until::Nothing;
+        }
+        if row.going.is_some() {
+            return Until::Stage(row.stage.clone());
+        }
+        if let Some((member, stage)) = self.next_undo(id).filter(|_| undo_is_out(family, row)) {
+            return Until::Undo(member, stage);
+        }
+        match &row.wait {
+            Some(WaitReason::Timer(at) | WaitReason::Backoff(_, at)) => Until::Timer(*at),
+            Some(WaitReason::Event(name, at)) => Until::Event(name.clone(), *at),
+            Some(
+                reason @ (WaitReason::Poison
+                | WaitReason::RollbackFailed
+                | WaitReason::Paused
+                | WaitReason::Circling
+                | WaitReason::Quarantined),
+            ) => Until::Operator(reason.clone()),
+            Some(WaitReason::Queue) if self.draining => Until::Start,
+            Some(
+                WaitReason::Queue
+                | WaitReason::Width
+                | WaitReason::Permit(_)
+                | WaitReason::Lock(_)
+                | WaitReason::Children
+                | WaitReason::Suspect,
+            )
+            | None => Until::Nothing,
+        }
+    }
+
+    /// Gives the undo that comes next in a part of a family that rolls back: whose stage, and which.
+    #[must_use]
+    pub fn next_undo(&self, scope: ProcedureId) -> Option<(ProcedureId, Blob)> {
+        match self.families.get(&scope.family)?.scopes.get(&scope.member)? {
+            Scope::Held { stack, .. } => {
+                let top = stack.last()?;
+                Some((ProcedureId::new(scope.family, top.member), top.stage.clone()))
+            }
+            Scope::Loading => None,
+        }
+    }
+
+    fn needs_of_waiting(&self, family: &Family, row: &Row) -> Vec<Need> {
+        match &row.wait {
+            Some(WaitReason::Children) => row.rounds.last().map_or_else(Vec::new, |round| latch(family, round)),
+            Some(WaitReason::Width) => width(family, row),
+            Some(WaitReason::Suspect) => self.suspect(row),
+            Some(
+                WaitReason::Permit(_)
+                | WaitReason::Lock(_)
+                | WaitReason::Timer(_)
+                | WaitReason::Event(..)
+                | WaitReason::Backoff(..)
+                | WaitReason::Queue
+                | WaitReason::Poison
+                | WaitReason::RollbackFailed
+                | WaitReason::Paused
+                | WaitReason::Circling
+                | WaitReason::Quarantined,
+            )
+            | None => Vec::new(),
+        }
+    }
+
+    fn suspect(&self, row: &Row) -> Vec<Need> {
+        let alone = self.alone.filter(|alone| *alone != row.id);
+        alone.map(|alone| one(WaitingFor::Suspect, alone)).into_iter().collect()
+    }
+
+    /// A part of a family that fails waits until nothing of it runs; each of
+    /// its members waits for its rollback.
+    fn needs_of_failing(&self, draft: &Draft<'_>, family: &Family, row: &Row, scope: ProcedureId) -> Vec<Need> {
+        if row.wait == Some(WaitReason::Suspect) {
+            return self.suspect(row);
+        }
+        if row.id != scope {
+            return vec![one(WaitingFor::Rollback, scope)];
+        }
+        if row.wait.is_some() {
+            return Vec::new();
+        }
+        let holds_up = |other: &&Row| {
+            let runs = other.going.is_some() || other.wait == Some(WaitReason::Suspect) || undo_is_out(family, other);
+            // One beyond its point of no return is let end first, with all below it.
+            other.id != scope && !other.is_ended() && (runs || !draft.is_stopping(other))
+        };
+        let members = family.members.iter().map(|row| &**row).filter(holds_up);
+        members
+            .filter(|other| family.is_within(scope.member, other.id.member))
+            .map(|other| one(WaitingFor::Stage, other.id))
+            .collect()
+    }
+}
+
+const fn is_live(row: &Row) -> bool {
+    row.ended.is_none()
+}
+
+fn one(why: WaitingFor, of: ProcedureId) -> Need {
+    Need {
+        why,
+        of: vec![of],
+        place: false,
+    }
+}
+
+/// Each child that must succeed or end is a need of its own; where some of them are enough, all are one.
+fn latch(family: &Family, round: &Round) -> Vec<Need> {
+    let members = family
+        .members
+        .iter()
+        .skip(round.first as usize)
+        .take(round.count as usize);
+    let live = members.map(|row| &**row).filter(|row| is_live(row));
+    let ids = |rows: &mut dyn Iterator<Item = &Row>| rows.map(|row| row.id).collect::<Vec<_>>();
+    let (of, all) = match &round.join {
+        JoinPolicy::AllSucceeded | JoinPolicy::AllFinished => (ids(&mut live.into_iter()), true),
+        JoinPolicy::Named(places) => {
+            let named = |row: &&Row| places.contains(&(row.id.member - round.first));
+            (ids(&mut live.filter(named)), true)
+        }
+        JoinPolicy::AtLeast(least) => {
+            let of = ids(&mut live.into_iter());
+            let succeeded = family.latches.get(&round.first).map_or(0, |latch| latch.succeeded);
+            let all = least.saturating_sub(succeeded) as usize >= of.len();
+            (of, all)
+        }
+        JoinPolicy::Custom => (ids(&mut live.into_iter()), false),
+    };
+    if all {
+        return of.into_iter().map(|id| one(WaitingFor::Latch, id)).collect();
+    }
+    vec![Need {
+        why: WaitingFor::Latch,
+        of,
+        place: false,
+    }]
+}
+
+/// The first that is held back waits for any of those that were let go; each other for the one before it.
+fn width(family: &Family, row: &Row) -> Vec<Need> {
+    let Some(round) = family.round_of(row) else {
+        return Vec::new();
+    };
+    if let Some(before) = family.held.range(round.first..row.id.member).next_back() {
+        return vec![one(WaitingFor::Width, ProcedureId::new(row.id.family, *before))];
+    }
+    let members = family
+        .members
+        .iter()
+        .skip(round.first as usize)
+        .take(round.count as usize);
+    let active = members.filter(|other| is_live(other) && other.wait != Some(WaitReason::Width));
+    vec![Need {
+        why: WaitingFor::Width,
+        of: active.map(|other| other.id).collect(),
+        place: false,
+    }]
+}
+
+fn undo_is_out(family: &Family, row: &Row) -> bool {
+    matches!(family.scopes.get(&row.id.member), Some(Scope::Held { out: true, .. }))
+}

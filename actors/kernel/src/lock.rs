@@ -1,0 +1,176 @@
+//! What a lock is on and how: a path in a tree, shared or exclusive. Says which
+//! two exclude each other; who holds them is the business of `admission`.
+
+use std::borrow::Borrow;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A place in the tree of things that can be locked, for instance `ns/table/region`.
+///
+/// Segments are separated by `/`; slashes at the ends and repeated ones are
+/// dropped. The empty path is the whole tree: it covers every other one, and
+/// is shown as `/`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LockPath(Arc<str>);
+
+impl LockPath {
+    /// Makes the path from its text.
+    #[must_use]
+    pub fn new(text: impl AsRef<str>) -> Self {
+        let text = text.as_ref();
+        let is_normal = !text.starts_with('/') && !text.ends_with('/') && !text.contains("//");
+        if is_normal {
+            return Self(text.into());
+        }
+        let segments: Vec<&str> = text.split('/').filter(|segment| !segment.is_empty()).collect();
+        Self(segments.join("/").into())
+    }
+
+    /// Gives the text of the path, without slashes at its ends; empty for the whole tree.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Gives the paths above this one, nearest first; the whole tree is the last.
+    pub fn ancestors(&self) -> impl Iterator<Item = Self> {
+        self.above().map(|text| Self(text.into()))
+    }
+
+    /// Tells whether `other` is this path or lies under it.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        match other.0.strip_prefix(&*self.0) {
+            Some(rest) => rest.is_empty() || self.0.is_empty() || rest.starts_with('/'),
+            None => false,
+        }
+    }
+
+    /// Gives the texts of the paths above, nearest first.
+    pub(crate) fn above(&self) -> impl Iterator<Item = &str> {
+        std::iter::successors(parent_of(&self.0), |text| parent_of(text))
+    }
+}
+
+/// Gives the path one level up; the whole tree has none.
+fn parent_of(text: &str) -> Option<&str> {
+    match text.rsplit_once('/') {
+        Some((parent, _)) => Some(parent),
+        None if text.is_empty() => None,
+        None => Some(""),
+    }
+}
+
+impl Borrow<str> for LockPath {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for LockPath {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<String> for LockPath {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl fmt::Display for LockPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "/" } else { &self.0 })
+    }
+}
+
+impl fmt::Debug for LockPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl Serialize for LockPath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for LockPath {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::from)
+    }
+}
+
+/// How a path is locked. Append-only: the short names stand on disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum LockMode {
+    /// Together with others that are shared.
+    #[serde(rename = "s")]
+    Shared,
+    /// Alone at the path and under it.
+    #[serde(rename = "x")]
+    Exclusive,
+}
+
+impl fmt::Display for LockMode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Shared => "shared",
+            Self::Exclusive => "exclusive",
+        })
+    }
+}
+
+/// One lock that is asked for, or held.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct LockNeed {
+    /// What is locked.
+    #[serde(rename = "p")]
+    pub path: LockPath,
+    /// How.
+    #[serde(rename = "m")]
+    pub mode: LockMode,
+}
+
+impl LockNeed {
+    /// Names a lock that others may share.
+    #[must_use]
+    pub fn shared(path: impl Into<LockPath>) -> Self {
+        Self {
+            path: path.into(),
+            mode: LockMode::Shared,
+        }
+    }
+
+    /// Names a lock on a path and on all that lies under it.
+    #[must_use]
+    pub fn exclusive(path: impl Into<LockPath>) -> Self {
+        Self {
+            path: path.into(),
+            mode: LockMode::Exclusive,
+        }
+    }
+
+    /// Tells whether two that are strangers may not hold both at once.
+    ///
+    /// Taking a path takes those above it shared, but not exclusive: hence a
+    /// shared lock excludes nothing that lies under its path.
+    #[must_use]
+    pub fn conflicts(&self, other: &Self) -> bool {
+        let excludes = |one: &Self, by: &Self| by.mode == LockMode::Exclusive && by.path.covers(&one.path);
+        excludes(self, other) || excludes(other, self)
+    }
+}
+
+impl fmt::Display for LockNeed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.mode, self.path)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! Which call of user code a procedure's row says is out: what the shell needs
+//! to issue one again that it took back before it had begun.
+
+use crate::effect::{Advance, Effect, Undo};
+use crate::family::{Family, Scope};
+use crate::id::Blob;
+use crate::id::ProcedureId;
+use crate::kernel::Kernel;
+use crate::row::{JoinPolicy, Row};
+use crate::wait::WaitReason;
+
+impl Kernel {
+    /// Gives the call that is out for a procedure, as the decision gave it that
+    /// set it going: its stage, the undo of one of its stages, or its join rule.
+    ///
+    /// The state may be ahead of the disk: it is for the caller to see that the
+    /// call is one whose receipt it has.
+    #[must_use]
+    pub fn call_of(&self, id: ProcedureId) -> Option<Effect> {
+        let family = self.families.get(&id.family)?;
+        let row = family.row(id.member)?;
+        if row.going.is_some() {
+            return stage_of(row, None);
+        }
+        if row.cleaning {
+            return Some(Effect::CleanUp(row.id, row.kind.clone(), row.version));
+        }
+        undo_of(family, row).or_else(|| join_of(family, row))
+    }
+}
+
+/// Gives the call of the stage that a row says is out.
+pub(crate) fn stage_of(row: &Row, payload: Option<Blob>) -> Option<Effect> {
+    Some(Effect::Advance(Box::new(Advance {
+        id: row.id,
+        kind: row.kind.clone(),
+        version: row.version,
+        stage: row.stage.clone(),
+        visit: row.visit,
+        attempt: row.attempt + 1,
+        run: row.going?.run,
+        wake: row.wake.clone(),
+        out_of_time: row.out_of_time && row.deadline.is_none(),
+        payload,
+    })))
+}
+
+fn undo_of(family: &Family, row: &Row) -> Option<Effect> {
+    let (scope, top) = family.scopes.iter().find_map(|(scope, state)| match state {
+        Scope::Held { stack, out: true, .. } => {
+            let top = stack.last().filter(|top| top.member == row.id.member)?;
+            Some((ProcedureId::new(row.id.family, *scope), top))
+        }
+        Scope::Held { .. } | Scope::Loading => None,
+    })?;
+    Some(Effect::Undo(Box::new(Undo {
+        scope,
+        id: row.id,
+        kind: row.kind.clone(),
+        version: row.version,
+        number: top.number,
+        stage: top.stage.clone(),
+        visit: top.visit,
+        attempt: family.row(scope.member)?.undo_attempts + 1,
+    })))
+}
+
+fn join_of(family: &Family, row: &Row) -> Option<Effect> {
+    let round = row.rounds.last()?;
+    let asks = row.wait == Some(WaitReason::Children)
+        && round.join == JoinPolicy::Custom
+        && family.scope_of(row.id.member).is_none();
+    asks.then(|| Effect::Judge(row.id, row.kind.clone(), row.version, round.clone(), row.stage.clone()))
+}

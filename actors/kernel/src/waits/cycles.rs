@@ -1,0 +1,75 @@
+//! Cycles in a directed graph, without recursion: a graph of a hundred
+//! thousand waiters must not overflow the stack.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Gives each node the name of its knot: two have the same if each can be
+/// reached from the other (the strongly connected components, by Kosaraju).
+pub(super) fn knots<N: Copy + Ord>(edges: &BTreeMap<N, Vec<N>>) -> BTreeMap<N, N> {
+    let mut back: BTreeMap<N, Vec<N>> = BTreeMap::new();
+    for (from, tos) in edges {
+        for to in tos {
+            back.entry(*to).or_default().push(*from);
+        }
+    }
+    let mut knots = BTreeMap::new();
+    for name in by_finish(edges).into_iter().rev() {
+        let mut reached = vec![name];
+        while let Some(id) = reached.pop() {
+            if let Entry::Vacant(knot) = knots.entry(id) {
+                knot.insert(name);
+                reached.extend(back.get(&id).into_iter().flatten());
+            }
+        }
+    }
+    knots
+}
+
+/// Gives the nodes in the order in which a search in depth leaves them.
+fn by_finish<N: Copy + Ord>(edges: &BTreeMap<N, Vec<N>>) -> Vec<N> {
+    let ways = |id: N| edges.get(&id).into_iter().flatten().copied();
+    let mut finished = Vec::new();
+    let mut seen = BTreeSet::new();
+    for start in edges.keys().copied() {
+        if !seen.insert(start) {
+            continue;
+        }
+        let mut path = vec![(start, ways(start))];
+        while let Some((id, rest)) = path.last_mut() {
+            match rest.find(|to| seen.insert(*to)) {
+                Some(to) => path.push((to, ways(to))),
+                None => {
+                    finished.push(*id);
+                    path.pop();
+                }
+            }
+        }
+    }
+    finished
+}
+
+/// Gives the cycles of a graph in which at most one way leads on from each
+/// node, each beginning at its smallest member, ordered by that member.
+pub(super) fn of_single_ways<N: Copy + Ord>(ways: &BTreeMap<N, N>) -> Vec<Vec<N>> {
+    let mut cycles = Vec::new();
+    let mut seen = BTreeSet::new();
+    for start in ways.keys() {
+        let mut walked = Vec::new();
+        let mut next = Some(*start);
+        while let Some(id) = next.filter(|id| seen.insert(*id)) {
+            walked.push(id);
+            next = ways.get(&id).copied();
+        }
+        // A walk that ends where another one went before has no cycle of its own.
+        let begin = walked.iter().position(|id| Some(*id) == next);
+        let mut cycle = begin.map_or_else(Vec::new, |begin| walked.split_off(begin));
+        let smallest = cycle.iter().enumerate().min_by_key(|(_, id)| **id);
+        if let Some((index, _)) = smallest {
+            cycle.rotate_left(index);
+            cycles.push(cycle);
+        }
+    }
+    cycles.sort_unstable();
+    cycles
+}

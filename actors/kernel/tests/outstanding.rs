@@ -1,0 +1,156 @@
+//! The call that a row says is out is the one that the decision asked for, from
+//! then until it has reported.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "the test names the effects that call user code"
+)]
+
+use std::collections::BTreeMap;
+
+use procession_kernel::{
+    Birth, Blob, Commit, Effect, Epoch, Event, HistoryEntry, JoinPolicy, JoinRuling, Kernel, Kind, KindRules,
+    OnFailure, ProcedureId, Receipt, Record, Rules, StageEnded, StageOutcome, Ticket, Timestamp, Undo, UndoEnded,
+};
+
+type Tested = Result<(), String>;
+
+const ROOT: ProcedureId = ProcedureId::new(1, 0);
+const CHILD: ProcedureId = ProcedureId::new(1, 1);
+const NOW: Timestamp = Timestamp(1_000_000);
+const LATER: Timestamp = Timestamp(3_600_000_000);
+
+fn blob(text: &str) -> Blob {
+    Blob::from(text.as_bytes().to_vec())
+}
+
+fn birth() -> Birth {
+    Birth {
+        on_failure: OnFailure::Compensate,
+        ..Birth::new(Kind::from("k"), 1, blob("1"), blob("value"))
+    }
+}
+
+/// A kernel, its history on disk, and the call that is out last.
+struct Shell {
+    kernel: Kernel,
+    history: BTreeMap<u32, HistoryEntry>,
+    asked: Option<Effect>,
+}
+
+impl Shell {
+    fn new() -> Self {
+        let rules = Rules {
+            kinds: [(Kind::from("k"), KindRules::new(1))].into(),
+            ..Rules::default()
+        };
+        Self {
+            kernel: Kernel::new(rules, Epoch(1), 0),
+            history: BTreeMap::new(),
+            asked: None,
+        }
+    }
+
+    /// Decides, and compares each call that comes of it with what the row says.
+    fn feed(&mut self, now: Timestamp, event: Event) {
+        let decision = self.kernel.decide(now, event);
+        let mut commit = Commit::new();
+        for record in self.kernel.apply(decision, &mut commit) {
+            if let Record::History(entry) = record {
+                self.history.insert(entry.number, *entry);
+            }
+        }
+        let receipt = Receipt::new(Epoch(1), self.kernel.seq());
+        self.asked = None;
+        for effect in commit.release(&receipt).unwrap_or_default() {
+            let (id, call) = match effect {
+                Effect::Advance(mut advance) => {
+                    // Where it is at hand it comes along; it is on disk all the same.
+                    advance.payload = None;
+                    (advance.id, Effect::Advance(advance))
+                }
+                Effect::Undo(undo) => (undo.id, Effect::Undo(undo)),
+                Effect::Judge(id, kind, version, round, stage) => (id, Effect::Judge(id, kind, version, round, stage)),
+                Effect::LoadStack(scope) => {
+                    let entries = self.history.values().cloned().collect();
+                    return self.feed(now, Event::StackLoaded(scope, entries));
+                }
+                // None of these calls user code.
+                _ => continue,
+            };
+            assert_eq!(self.kernel.call_of(id), Some(call.clone()));
+            self.asked = Some(call);
+        }
+    }
+
+    fn stage(&mut self, id: ProcedureId, outcome: StageOutcome) -> Tested {
+        let Some(Effect::Advance(advance)) = self.kernel.call_of(id) else {
+            return Err(format!("{id} has no stage out"));
+        };
+        let report = StageEnded::new(id, advance.run, Epoch(1), NOW, outcome);
+        self.feed(NOW, Event::StageEnded(Box::new(report)));
+        Ok(())
+    }
+
+    fn undo_out(&self) -> Option<Undo> {
+        match &self.asked {
+            Some(Effect::Undo(undo)) => Some((**undo).clone()),
+            _ => None,
+        }
+    }
+
+    fn undo(&mut self, outcome: Result<(), String>) -> Tested {
+        let undo = self.undo_out().ok_or("no undo is out")?;
+        let report = UndoEnded::new(undo.scope, undo.number, NOW, outcome);
+        self.feed(NOW, Event::UndoEnded(Box::new(report)));
+        Ok(())
+    }
+}
+
+#[test]
+fn the_call_that_is_out_is_the_one_that_was_asked_for() -> Tested {
+    let mut shell = Shell::new();
+    shell.feed(NOW, Event::Submitted(Ticket(1), vec![birth().into()]));
+    shell.stage(ROOT, StageOutcome::Retry("not yet".to_owned()))?;
+    assert_eq!(shell.kernel.call_of(ROOT), None, "it waits for its next attempt");
+    shell.feed(LATER, Event::TimerDue(ROOT));
+    shell.stage(
+        ROOT,
+        StageOutcome::Spawn {
+            births: vec![birth()],
+            join: JoinPolicy::Custom,
+            width: 0,
+            then: blob("2"),
+        },
+    )?;
+    shell.stage(CHILD, StageOutcome::Done(blob("output")))?;
+    assert!(
+        matches!(shell.asked, Some(Effect::Judge(ROOT, ..))),
+        "the rule is asked"
+    );
+    let ruled = Event::JoinRuled {
+        parent: ROOT,
+        first: 1,
+        seen: 1,
+        ruling: JoinRuling::Met,
+    };
+    shell.feed(NOW, ruled);
+    assert_eq!(shell.kernel.call_of(CHILD), None, "it has ended");
+    shell.stage(ROOT, StageOutcome::Fail("boom".to_owned()))?;
+
+    shell.undo(Err("the undo fails".to_owned()))?;
+    assert_eq!(
+        shell.kernel.call_of(ROOT),
+        None,
+        "it waits before the undo is tried again"
+    );
+    shell.feed(LATER, Event::TimerDue(ROOT));
+    let mut undone = Vec::new();
+    while let Some(undo) = shell.undo_out() {
+        undone.push((undo.id, undo.attempt));
+        shell.undo(Ok(()))?;
+    }
+    assert_eq!(undone, [(ROOT, 2), (CHILD, 1), (ROOT, 1)]);
+    assert_eq!(shell.kernel.call_of(ROOT), None);
+    Ok(())
+}

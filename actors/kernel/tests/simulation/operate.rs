@@ -1,0 +1,170 @@
+//! What operators ask for: every verb, sometimes as a dry run, sometimes with a
+//! key and then once more.
+
+use procession_kernel::{
+    Answer, Blob, By, BypassAs, Effect, Event, EventName, Key, LimitKey, Pause, ProcedureId, Reach, Refusal, Row, Seq,
+    Ticket, Verb, WaitReason,
+};
+
+use super::draw::{GLOBAL, LIMITED, ROOM};
+use super::play::Play;
+
+impl Play {
+    pub(crate) fn operate(&mut self) -> Result<(), String> {
+        if self.draw.percent(10)
+            && let Some((verb, by)) = self.draw.pick(&self.asked)
+        {
+            return self.request(verb, by);
+        }
+        let Some(verb) = self.verb() else { return Ok(()) };
+        let mut by = operator();
+        by.dry_run = self.draw.percent(20);
+        if self.draw.percent(30) {
+            by = by.key(format!("operator {}", self.draw.below(12)));
+        }
+        if self.draw.percent(10) {
+            let revision = verb
+                .target()
+                .and_then(|id| self.shell.kernel.row(id))
+                .map(|row| row.revision);
+            by.expected = revision.or(Some(Seq(1)));
+        }
+        if by.key.is_some() && !by.dry_run {
+            self.asked.push((verb.clone(), by.clone()));
+        }
+        self.request(verb, by)
+    }
+
+    fn verb(&mut self) -> Option<Verb> {
+        let any = |_: &Row| true;
+        Some(match self.draw.below(20) {
+            0..3 => {
+                let id = self.member(any)?;
+                Verb::Abort(if self.draw.percent(50) {
+                    ProcedureId::root(id.family)
+                } else {
+                    id
+                })
+            }
+            3..5 => Verb::Pause(match self.draw.below(6) {
+                0 => Pause::All,
+                1 => Pause::Kind(self.draw.kind()),
+                _ => Pause::One(self.member(any)?),
+            }),
+            5..9 => self.resumption()?,
+            9..10 => Verb::RetryNow(self.member(|row| matches!(row.wait, Some(WaitReason::Backoff(..))))?),
+            10..13 => Verb::Bypass(self.member(any)?, self.reach(), self.bypass_as()),
+            13..14 => Verb::RetryUndo(self.broken()?),
+            14..15 => Verb::SkipUndo(self.broken()?),
+            15..16 => Verb::OverrideResult(self.ended()?, Blob::from(vec![7]), None),
+            16..18 => Verb::SetPriority(self.member(any)?, i16::try_from(self.draw.below(5)).unwrap_or(0)),
+            _ => {
+                let key = self.draw.pick(&[LIMITED, ROOM, GLOBAL])?;
+                let limit = 1 + u32::try_from(self.draw.below(5)).unwrap_or(0);
+                Verb::SetLimit(LimitKey::from(key), self.draw.percent(80).then_some(limit))
+            }
+        })
+    }
+
+    fn resumption(&mut self) -> Option<Verb> {
+        let all: Vec<Pause> = self.shell.kernel.pauses().iter().cloned().collect();
+        if let Some(what) = self.draw.pick(&all) {
+            return Some(Verb::Resume(what));
+        }
+        let stopped = |row: &Row| row.paused || matches!(row.wait, Some(WaitReason::Poison | WaitReason::Circling));
+        Some(Verb::Resume(Pause::One(self.member(stopped)?)))
+    }
+
+    /// Draws one whose rollback has failed, or anybody.
+    fn broken(&mut self) -> Option<ProcedureId> {
+        let failed = |row: &Row| row.wait == Some(WaitReason::RollbackFailed);
+        self.member(failed).or_else(|| self.member(|_| true))
+    }
+
+    fn ended(&mut self) -> Option<ProcedureId> {
+        let rows = self.shell.kernel.families().values().flat_map(|family| &family.members);
+        let ids: Vec<ProcedureId> = rows.filter(|row| row.is_ended()).map(|row| row.id).collect();
+        self.draw.pick(&ids)
+    }
+
+    pub(crate) fn reach(&mut self) -> Reach {
+        let all = [Reach::Alone, Reach::Descendants, Reach::Ancestors, Reach::Family];
+        self.draw.pick(&all).unwrap_or_default()
+    }
+
+    pub(crate) fn bypass_as(&mut self) -> BypassAs {
+        let all = [
+            BypassAs::Success,
+            BypassAs::Output(Blob::from(vec![8])),
+            BypassAs::Failed,
+        ];
+        self.draw.pick(&all).unwrap_or_default()
+    }
+
+    /// Asks, and looks at what it did: a dry run leaves no trace, nor does a
+    /// request that was done before with the same key.
+    pub(crate) fn request(&mut self, verb: Verb, by: By) -> Result<(), String> {
+        let done = by.key.as_ref().and_then(|key| self.done_with(key));
+        let traceless = (by.dry_run || done.is_some()).then(|| self.shell.kernel.clone());
+        let ticket = self.shell.ticket();
+        let words = verb.to_string();
+        let planned = self
+            .shell
+            .decide_planned(Event::Requested(ticket, Box::new(verb), Box::new(by)))?;
+        if traceless.is_some_and(|before| before != self.shell.kernel) {
+            return Err(format!("it left a trace: {words}"));
+        }
+        let answer = answer_to(ticket, &planned).ok_or_else(|| format!("nobody answers: {words}"))?;
+        match (done, answer) {
+            (Some((number, before)), Answer::Operated(operated)) => {
+                let repeated = before == words && operated.number == Some(number);
+                repeated
+                    .then_some(())
+                    .ok_or_else(|| format!("not what was done before: {words}"))
+            }
+            (Some((_, before)), Answer::Refused(Refusal::NotNow(_))) if before != words => Ok(()),
+            (Some(_), answer) => Err(format!("{words} was done before, and is answered {answer:?}")),
+            (None, Answer::Operated(_) | Answer::Refused(_)) => Ok(()),
+            (None, answer) => Err(format!("{words} is answered {answer:?}")),
+        }
+    }
+
+    /// Gives what was done with a key, if that is known: number and words.
+    fn done_with(&self, key: &Key) -> Option<(u64, String)> {
+        let mut entries = self.shell.ahead.audit.values();
+        let done = entries.find(|entry| entry.key.as_ref() == Some(key))?;
+        Some((done.number, done.verb.clone()))
+    }
+
+    pub(crate) fn broadcast(&mut self) -> Result<(), String> {
+        let name: EventName = self.draw.event();
+        let key = self
+            .draw
+            .percent(40)
+            .then(|| Key::from(format!("broadcast {}", self.draw.below(4))));
+        let repeated = key.as_ref().is_some_and(|key| self.done_with(key).is_some());
+        let ticket = self.shell.ticket();
+        let payload = Blob::default();
+        let committed = self.shell.decide(Event::Broadcast {
+            ticket,
+            name,
+            payload,
+            key,
+        })?;
+        if repeated && committed {
+            return Err("a broadcast that came twice took effect twice".to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn answer_to(ticket: Ticket, planned: &[Effect]) -> Option<Answer> {
+    planned.iter().find_map(|effect| {
+        let Effect::Reply(to, answer) = effect else { return None };
+        (*to == ticket).then(|| answer.clone())
+    })
+}
+
+pub(crate) fn operator() -> By {
+    By::new("sim", "because")
+}

@@ -1,0 +1,309 @@
+//! `FamilyExport`: everything that the journal holds of one family, as it is
+//! stored and as people read it. It is read beside the engine, and never
+//! interprets what it cannot decode: of a damaged family that is the point.
+
+mod read;
+
+use procession_kernel::{Blob, HistoryEntry, Key, ProcedureId, Row, Timestamp, settle_standing};
+use serde::{Deserialize, Serialize};
+
+use crate::error::CodecError;
+use crate::journal::reader::decode_row;
+use crate::journal::{Space, codec, keys};
+use crate::view::Status;
+
+/// Newest format of an export. Fields are added, never renamed and never reused.
+const EXPORT_FORMAT: u32 = 1;
+
+/// Bytes of one export at most, unless who reads offline asks for more: it is held in
+/// memory as a whole, several times while it is encoded, beside a running engine.
+pub(crate) const EXPORT_MAX: usize = 256 << 20;
+
+/// One family as the journal holds it, for an archive or for a report of a fault.
+///
+/// Its serde form has words and numbers for people; in a format that people read, as
+/// JSON, raw bytes are hexadecimal. [`to_bytes`](Self::to_bytes) is the compact form.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FamilyExport {
+    /// Format of the export: 1.
+    pub format: u32,
+    /// The family's number.
+    pub family: u64,
+    /// False if the family went on while it was read: parts may then be of different moments.
+    pub whole: bool,
+    /// Why the engine that exported it has it in quarantine.
+    #[serde(default)]
+    pub quarantined: Option<String>,
+    /// Its procedures, by member, as far as their rows can be read.
+    pub procedures: Vec<ExportedProcedure>,
+    /// Its executed stages and undos, in commit order, as far as they can be read.
+    pub stages: Vec<ExportedStage>,
+    /// What cannot be read, each with its reason; it is among the entries all the same.
+    #[serde(default)]
+    pub unreadable: Vec<String>,
+    /// Every entry of the journal that belongs to the family, raw.
+    pub entries: Vec<ExportedEntry>,
+}
+
+/// One entry of the journal, raw.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ExportedEntry {
+    /// Name of the keyspace.
+    pub space: String,
+    /// The key.
+    #[serde(with = "raw")]
+    pub key: Blob,
+    /// The value.
+    #[serde(with = "raw")]
+    pub value: Blob,
+}
+
+/// One procedure of an export, as people read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ExportedProcedure {
+    /// Its id, as `42.3`.
+    pub id: String,
+    /// Its parent's id; none for a root.
+    #[serde(default)]
+    pub parent: Option<String>,
+    /// Its type.
+    pub kind: String,
+    /// Schema of its stored payload.
+    pub version: u16,
+    /// Its state.
+    pub state: String,
+    /// Why it does not run.
+    #[serde(default)]
+    pub wait: Option<String>,
+    /// The stage that runs, or runs next.
+    pub stage: String,
+    /// Failed attempts of that stage.
+    pub attempt: u32,
+    /// Why it failed.
+    #[serde(default)]
+    pub cause: Option<String>,
+    /// Idempotency key of its submission.
+    #[serde(default)]
+    pub key: Option<String>,
+    /// When it was born, in microseconds since 1970.
+    pub submitted: Timestamp,
+    /// Since when state and reason are as they are.
+    pub since: Timestamp,
+    /// When it ended.
+    #[serde(default)]
+    pub ended: Option<Timestamp>,
+}
+
+/// One executed stage or undo of an export, as people read it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ExportedStage {
+    /// Its number in the family.
+    pub number: u32,
+    /// Whose stage it is.
+    pub id: String,
+    /// The stage.
+    pub stage: String,
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// How it ended.
+    pub ending: String,
+    /// What it said when it failed.
+    #[serde(default)]
+    pub error: Option<String>,
+    /// It stands on the rollback stack.
+    pub stands: bool,
+    /// When user code began.
+    pub begun: Timestamp,
+    /// When user code ended.
+    pub ended: Timestamp,
+}
+
+impl FamilyExport {
+    /// Encodes it: a version byte, and MessagePack with field names.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if it cannot be encoded.
+    pub fn to_bytes(&self) -> Result<Vec<u8>, CodecError> {
+        let mut bytes = Vec::new();
+        codec::encode_into(&mut bytes, self)?;
+        Ok(bytes)
+    }
+
+    /// Decodes what [`to_bytes`](Self::to_bytes) gave, in this release or an earlier one.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if it is no export, is damaged, or was written by a newer release.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, CodecError> {
+        let export: Self = codec::decode(bytes)?;
+        if export.format > EXPORT_FORMAT {
+            return Err(CodecError {
+                what: "the export cannot be read",
+                why: format!(
+                    "it has format {}, and this release reads up to {EXPORT_FORMAT}",
+                    export.format
+                ),
+            });
+        }
+        Ok(export)
+    }
+
+    /// Gives its procedures by member, as far as their rows can be read.
+    #[must_use]
+    pub fn statuses(&self) -> Vec<Status> {
+        self.rows().filter_map(Result::ok).map(|row| Status::of(&row)).collect()
+    }
+
+    /// Gives its executed stages and undos in commit order, as far as they can be read.
+    #[must_use]
+    pub fn history(&self) -> Vec<HistoryEntry> {
+        let mut entries: Vec<HistoryEntry> = self.entries_of_history().filter_map(Result::ok).collect();
+        settle_standing(&mut entries);
+        entries
+    }
+
+    /// Counts its rows, readable or not.
+    pub(crate) fn members(&self) -> u32 {
+        u32::try_from(self.in_space(&Space::Procedures).count()).unwrap_or(u32::MAX)
+    }
+
+    /// Gives the idempotency key that stands for it.
+    pub(crate) fn idempotency_key(&self) -> Option<Key> {
+        let entry = self.in_space(&Space::Keys).next()?;
+        let text = String::from_utf8_lossy(entry.key.as_slice());
+        Some(Key::from(text.into_owned()))
+    }
+
+    fn of(family: u64, whole: bool, entries: Vec<ExportedEntry>) -> Self {
+        let mut export = Self {
+            format: EXPORT_FORMAT,
+            family,
+            whole,
+            quarantined: None,
+            procedures: Vec::new(),
+            stages: Vec::new(),
+            unreadable: Vec::new(),
+            entries,
+        };
+        export.procedures = export.statuses().into_iter().map(ExportedProcedure::from).collect();
+        export.stages = export.history().into_iter().map(ExportedStage::from).collect();
+        let rows = export.rows().filter_map(Result::err);
+        export.unreadable = rows
+            .chain(export.entries_of_history().filter_map(Result::err))
+            .collect();
+        export
+    }
+
+    fn in_space(&self, space: &Space) -> impl Iterator<Item = &ExportedEntry> {
+        let name = space.name();
+        self.entries.iter().filter(move |entry| entry.space == name)
+    }
+
+    fn rows(&self) -> impl Iterator<Item = Result<Row, String>> {
+        self.in_space(&Space::Procedures).map(|entry| {
+            let id = entry.id()?;
+            decode_row(id, entry.value.as_slice()).map_err(|error| format!("the row of {id}: {error}"))
+        })
+    }
+
+    fn entries_of_history(&self) -> impl Iterator<Item = Result<HistoryEntry, String>> {
+        self.in_space(&Space::History).map(|stored| {
+            let id = stored.id()?;
+            let entry: HistoryEntry = codec::decode(stored.value.as_slice())
+                .map_err(|error| format!("entry {} of the history: {error}", id.member))?;
+            Ok(HistoryEntry {
+                family: id.family,
+                number: id.member,
+                ..entry
+            })
+        })
+    }
+}
+
+impl ExportedEntry {
+    fn new(space: &Space, key: Vec<u8>, value: Vec<u8>) -> Self {
+        Self {
+            space: space.name(),
+            key: Blob::from(key),
+            value: Blob::from(value),
+        }
+    }
+
+    /// A procedure's id, or a family's number and that of an entry of its history.
+    fn id(&self) -> Result<ProcedureId, String> {
+        keys::parse_procedure(self.key.as_slice()).ok_or_else(|| format!("a key in {} names nothing", self.space))
+    }
+}
+
+impl From<Status> for ExportedProcedure {
+    fn from(status: Status) -> Self {
+        Self {
+            id: status.id.to_string(),
+            parent: status.parent.map(|parent| parent.to_string()),
+            kind: status.kind.to_string(),
+            version: status.version,
+            state: status.state.to_string(),
+            wait: status.wait.map(|wait| wait.to_string()),
+            stage: status.stage,
+            attempt: status.attempt,
+            cause: status.cause.map(|cause| format!("{}: {}", cause.origin, cause.text)),
+            key: status.key.map(|key| key.to_string()),
+            submitted: status.submitted,
+            since: status.since,
+            ended: status.ended,
+        }
+    }
+}
+
+impl From<HistoryEntry> for ExportedStage {
+    fn from(entry: HistoryEntry) -> Self {
+        Self {
+            number: entry.number,
+            id: ProcedureId::new(entry.family, entry.member).to_string(),
+            stage: codec::describe(entry.stage.as_slice()),
+            attempt: entry.attempt,
+            // Its variants are words, and on disk for ever.
+            ending: format!("{:?}", entry.ending),
+            error: entry.error,
+            stands: entry.stands,
+            begun: entry.begun,
+            ended: entry.ended,
+        }
+    }
+}
+
+/// Bytes: raw in a binary format, hexadecimal in one that people read.
+mod raw {
+    use procession_kernel::Blob;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &Blob, serializer: S) -> Result<S::Ok, S::Error> {
+        if !serializer.is_human_readable() {
+            return bytes.serialize(serializer);
+        }
+        let digits = bytes.as_slice().iter().map(|byte| format!("{byte:02x}"));
+        serializer.serialize_str(&digits.collect::<String>())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Blob, D::Error> {
+        if !deserializer.is_human_readable() {
+            return Blob::deserialize(deserializer);
+        }
+        let text = String::deserialize(deserializer)?;
+        let bytes = text.as_bytes().chunks(2).map(byte).collect::<Option<Vec<u8>>>();
+        bytes
+            .map(Blob::from)
+            .ok_or_else(|| serde::de::Error::custom("these are not bytes in hexadecimal"))
+    }
+
+    fn byte(digits: &[u8]) -> Option<u8> {
+        let [high, low] = digits else { return None };
+        let digit = |digit: &u8| char::from(*digit).to_digit(16);
+        u8::try_from(digit(high)? * 16 + digit(low)?).ok()
+    }
+}

@@ -1,0 +1,17 @@
+//! Panics in user code, caught and put into words.
+
+use std::panic::AssertUnwindSafe;
+
+/// Runs a piece of user code that may panic.
+pub(crate) fn guarded<T>(what: &str, code: impl FnOnce() -> T) -> Result<T, String> {
+    std::panic::catch_unwind(AssertUnwindSafe(code))
+        .map_err(|panic| format!("{what} panicked: {}", panic_text(&*panic)))
+}
+
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "panicked without a text".to_owned())
+}

@@ -1,0 +1,173 @@
+//! Blocked workers: the supervisor looks at the workers' pulses, names what holds
+//! them, and moves what can be moved. It goes by the machine's time: what is
+//! measured is the occupation of a thread.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::WeakRecipient;
+use actix::prelude::*;
+use procession_kernel::{Effect, ProcedureId, Scope, Seq};
+
+use super::Supervisor;
+use crate::clock::{machine_now, machine_sleep};
+use crate::journal::{codec, deliver};
+use crate::procedure_actor::{Call, ProcedureActor};
+use crate::view::UserCall;
+use crate::worker::Post;
+
+/// Which call was issued last: what it is known by in the kernel.
+#[derive(Clone, Copy)]
+enum Issued {
+    Stage(Seq),
+    Undo(ProcedureId, u32),
+    Join,
+    CleanUp,
+}
+
+impl Issued {
+    const fn of(call: &Call) -> Self {
+        match call {
+            Call::Execute(_, run, _) => Self::Stage(*run),
+            Call::Undo(_, scope, number, _) => Self::Undo(*scope, *number),
+            Call::Join(..) => Self::Join,
+            Call::CleanUp => Self::CleanUp,
+        }
+    }
+
+    /// Tells whether an effect asks for this call. Another one is newer, and comes on its own.
+    fn is_asked_by(self, effect: &Effect) -> bool {
+        match (self, effect) {
+            (Self::Stage(run), Effect::Advance(advance)) => advance.run == run,
+            (Self::Undo(scope, number), Effect::Undo(undo)) => (undo.scope, undo.number) == (scope, number),
+            (Self::Join, Effect::Judge(..)) | (Self::CleanUp, Effect::CleanUp(..)) => true,
+            (Self::Stage(_) | Self::Undo(..) | Self::Join | Self::CleanUp, _) => false,
+        }
+    }
+}
+
+/// The actor of an active procedure, as the supervisor holds it.
+pub(super) struct Active {
+    addr: Addr<ProcedureActor>,
+    post: Arc<Post>,
+    calls: u64,
+    /// None before the first call.
+    issued: Option<Issued>,
+}
+
+impl Active {
+    pub(super) const fn new(addr: Addr<ProcedureActor>, post: Arc<Post>) -> Self {
+        Self {
+            addr,
+            post,
+            calls: 0,
+            issued: None,
+        }
+    }
+
+    /// Issues a call.
+    pub(super) fn try_send(&mut self, call: Call) -> Result<(), SendError<Call>> {
+        self.calls += 1;
+        self.issued = Some(Issued::of(&call));
+        self.addr.try_send(call)
+    }
+
+    /// Tells whether every call has ended.
+    pub(super) fn is_idle(&self) -> bool {
+        self.post.has_ended(self.calls)
+    }
+}
+
+/// Says that it is time to look at the workers.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct Look;
+
+/// Has the supervisor look, on a task of its own, as long as it lives.
+pub(super) fn look_every(time: Duration, supervisor: WeakRecipient<Look>) {
+    actix_rt::spawn(async move {
+        loop {
+            machine_sleep(time).await;
+            let Some(supervisor) = supervisor.upgrade().filter(Recipient::connected) else {
+                return;
+            };
+            deliver(&supervisor, Look).await;
+        }
+    });
+}
+
+impl Handler<Look> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: Look, ctx: &mut Self::Context) {
+        let now = machine_now();
+        for found in self.workers.look(now) {
+            let (call, stage) = self.called(found.procedure);
+            let seconds = found.time.as_secs_f32();
+            tracing::warn!(worker = found.worker, procedure = %found.procedure, stage, ?call, seconds, "a worker is blocked");
+            self.workers.block(&found, call, stage);
+        }
+        if self.poisoned.is_none() && !self.stopped {
+            self.workers.adjust(now);
+            self.vacate(ctx);
+        }
+    }
+}
+
+impl Supervisor {
+    /// Tells what of a procedure was called last.
+    fn called(&self, id: ProcedureId) -> (UserCall, String) {
+        let issued = self.actors.get(&id).and_then(|active| active.issued);
+        let stage = || {
+            let row = self.kernel.row(id);
+            row.map_or_else(String::new, |row| codec::describe(row.stage.as_slice()))
+        };
+        match issued {
+            Some(Issued::Undo(scope, number)) => (UserCall::Undo, self.undone_stage(scope, number)),
+            Some(Issued::Join) => (UserCall::Join, stage()),
+            Some(Issued::CleanUp) => (UserCall::CleanUp, stage()),
+            Some(Issued::Stage(_)) | None => (UserCall::Stage, stage()),
+        }
+    }
+
+    /// Says how far the call of a stage that is out has come.
+    pub(super) fn called_words(&self, id: ProcedureId) -> &'static str {
+        match self.actors.get(&id) {
+            Some(active) if active.post.is_running() => "runs",
+            Some(active) if active.is_idle() => "has ended, and is being committed",
+            Some(_) => "is queued at its worker",
+            None => "is about to be called",
+        }
+    }
+
+    fn undone_stage(&self, scope: ProcedureId, number: u32) -> String {
+        let family = self.kernel.families().get(&scope.family);
+        let entry = family.and_then(|family| match family.scopes.get(&scope.member)? {
+            Scope::Held { stack, .. } => stack.iter().rfind(|entry| entry.number == number),
+            Scope::Loading => None,
+        });
+        entry.map_or_else(String::new, |entry| codec::describe(entry.stage.as_slice()))
+    }
+
+    /// Lets every actor go that sits on a blocked or retiring worker and runs
+    /// nothing, and issues the calls again that had not begun.
+    fn vacate(&mut self, ctx: &mut Context<Self>) {
+        let Some(is_left) = self.workers.left_behind() else {
+            return;
+        };
+        let mut again = Vec::new();
+        self.actors.retain(|id, active| {
+            let ended = is_left(&active.post).then(|| active.post.revoke()).flatten();
+            let waiting = ended.filter(|ended| *ended < active.calls).and(active.issued);
+            again.extend(waiting.map(|issued| (*id, issued)));
+            ended.is_none()
+        });
+        for (id, issued) in again {
+            let effect = self.kernel.call_of(id).filter(|effect| issued.is_asked_by(effect));
+            if let Some(effect) = effect {
+                tracing::info!(procedure = %id, "its call is moved off a blocked worker");
+                self.act(effect, ctx);
+            }
+        }
+    }
+}

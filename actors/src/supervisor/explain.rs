@@ -1,0 +1,268 @@
+//! Who waits for whom, as one reading of the kernel and the limiter: for who
+//! asks why a procedure does not move, and for the search for deadlocks.
+//!
+//! The limiter's answer is taken in its turn, so the kernel knows of every
+//! grant that was given before it.
+
+use std::collections::{BTreeSet, HashMap};
+
+use actix::prelude::*;
+use futures::future::LocalBoxFuture;
+use procession_kernel::{
+    Blocker, Lacking, Link, Need, Node, ProcedureId, Row, Seq, Until, WaitGraph, WaitReason, WaitingFor,
+};
+use tokio::sync::oneshot;
+
+use super::Supervisor;
+use crate::error::AskError;
+use crate::journal::{Reader, codec};
+use crate::limiter::{Waiting, Waits};
+use crate::messages::Explain;
+use crate::view::{self, ChainEnd, Explanation, Place};
+
+/// Links of one explanation at most; nobody reads more.
+const LINKS_MAX: usize = 1_000;
+
+/// Procedures that one search looks at, at most: some tens of megabytes. Who is
+/// left out counts as one that can move, so that no deadlock is invented.
+const NODES_MAX: usize = 200_000;
+
+/// What the limiter says of those that wait, by procedure.
+pub(super) struct Queues {
+    /// In the order of service.
+    pub(super) waiting: Vec<(ProcedureId, Waiting)>,
+    places: HashMap<ProcedureId, usize>,
+}
+
+impl Queues {
+    pub(super) fn of(&self, id: ProcedureId) -> Option<&Waiting> {
+        let place = self.places.get(&id)?;
+        self.waiting.get(*place).map(|(_, waiting)| waiting)
+    }
+}
+
+impl Supervisor {
+    /// Reads the limiter's queues; what it gives is taken in the limiter's turn.
+    pub(super) fn read_queues(
+        &self,
+        ctx: &mut Context<Self>,
+        take: impl FnOnce(&mut Self, Queues, &mut Context<Self>) + 'static,
+    ) {
+        let request = self.limiter.send(Waits);
+        ctx.spawn(request.into_actor(self).map(move |answer, supervisor, ctx| {
+            let (turn, waiting) = answer.unwrap_or_default();
+            supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
+                let queues = supervisor.queues(waiting);
+                take(supervisor, queues, ctx);
+            });
+        }));
+    }
+
+    fn queues(&self, waiting: Vec<Waiting>) -> Queues {
+        let held = waiting
+            .into_iter()
+            .filter_map(|waiting| Some((self.tickets_of.holder(waiting.ticket)?, waiting)));
+        let waiting: Vec<(ProcedureId, Waiting)> = held.collect();
+        let places = waiting
+            .iter()
+            .enumerate()
+            .map(|(place, (id, _))| (*id, place))
+            .collect();
+        Queues { waiting, places }
+    }
+
+    /// Gives who waits for whom from these on. Rows newer than `until` are left
+    /// out, and count as those of procedures that can move.
+    pub(super) fn graph(
+        &self,
+        from: impl IntoIterator<Item = ProcedureId>,
+        queues: &Queues,
+        until: Option<Seq>,
+    ) -> WaitGraph {
+        let mut graph = WaitGraph::new();
+        let mut next: Vec<ProcedureId> = from.into_iter().collect();
+        let mut seen: BTreeSet<ProcedureId> = next.iter().copied().collect();
+        while let Some(id) = next.pop().filter(|_| seen.len() < NODES_MAX) {
+            let is_new = |row: &Row| until.is_some_and(|until| row.revision > until);
+            if self.kernel.row(id).is_none_or(is_new) {
+                continue;
+            }
+            let Some(node) = self.node(id, queues) else { continue };
+            let of = node.needs.iter().flat_map(|need| &need.of);
+            next.extend(of.copied().filter(|id| seen.insert(*id)));
+            graph.insert(id, node);
+        }
+        graph
+    }
+
+    fn node(&self, id: ProcedureId, queues: &Queues) -> Option<Node> {
+        let mut node = self.kernel.needs_of(id)?;
+        let asks = self.kernel.asks_as(id).and_then(|asker| queues.of(asker));
+        for blocker in asks.into_iter().flat_map(|waiting| &waiting.blockers) {
+            self.blocked(blocker, &mut node.needs);
+        }
+        Some(node)
+    }
+
+    /// A ticket that stands for nobody yet, or no more, is about to move.
+    fn blocked(&self, blocker: &Blocker, needs: &mut Vec<Need>) {
+        let why = match &blocker.lacking {
+            Lacking::Lock(path) => WaitingFor::Lock(path.clone()),
+            Lacking::Permit(key) => WaitingFor::Permit(key.clone()),
+        };
+        let of: Vec<ProcedureId> = blocker
+            .by
+            .iter()
+            .filter_map(|ticket| self.tickets_of.holder(*ticket))
+            .collect();
+        if !blocker.any {
+            needs.extend(of.into_iter().map(|id| Need {
+                why: why.clone(),
+                of: vec![id],
+                place: blocker.place,
+            }));
+        } else if of.len() == blocker.by.len() {
+            needs.push(Need {
+                why,
+                of,
+                place: blocker.place,
+            });
+        }
+    }
+
+    fn explain(&self, id: ProcedureId, queues: &Queues) -> Option<Explanation> {
+        let row = self.kernel.row(id).filter(|row| !row.is_ended())?;
+        let graph = self.graph([id], queues, None);
+        let mut links = graph.chain(id, LINKS_MAX + 1);
+        let truncated = links.len() > LINKS_MAX;
+        links.truncate(LINKS_MAX);
+        Some(Explanation {
+            id,
+            kind: row.kind.clone(),
+            state: row.state,
+            reason: self.reason(row, links.first().filter(|link| link.from == id)),
+            since: row.since,
+            next: view::next(row),
+            place: self.place(id, queues),
+            ends: self.ends(id, &links),
+            links,
+            deadlocks: graph.deadlocks(),
+            truncated,
+        })
+    }
+
+    /// Gives what those wait for from whom no link leads on.
+    fn ends(&self, id: ProcedureId, links: &[Link]) -> Vec<ChainEnd> {
+        let from: BTreeSet<ProcedureId> = links.iter().map(|link| link.from).collect();
+        let mut seen = BTreeSet::new();
+        let reached = std::iter::once(id).chain(links.iter().map(|link| link.to));
+        let last = reached.filter(|id| !from.contains(id) && seen.insert(*id));
+        last.map(|id| self.end(id)).collect()
+    }
+
+    fn end(&self, id: ProcedureId) -> ChainEnd {
+        let until = if self.quarantined.contains_key(&id.family) {
+            Until::Operator(WaitReason::Quarantined)
+        } else {
+            self.kernel.until_of(id).map(|stage| codec::describe(stage.as_slice()))
+        };
+        ChainEnd {
+            id,
+            until,
+            since: self.kernel.row(id).map_or_else(|| self.clock.now(), |row| row.since),
+        }
+    }
+
+    fn reason(&self, row: &Row, link: Option<&Link>) -> String {
+        match (link.map(|link| &link.why), &row.wait) {
+            (Some(WaitingFor::Rollback), _) => "its family fails, and is rolled back".to_owned(),
+            (Some(WaitingFor::Stage), _) => "its rollback waits until nothing of it runs".to_owned(),
+            (_, Some(wait)) if row.is_failing() => format!("its rollback is held up: {wait}"),
+            (_, Some(wait)) => wait.to_string(),
+            (_, None) => {
+                let until = self.end(row.id).until;
+                if let Until::Stage(stage) = &until {
+                    return format!("stage {stage} {}", self.called_words(row.id));
+                }
+                format!("it waits until {until}")
+            }
+        }
+    }
+
+    /// Gives the place among those who wait for the same thing.
+    fn place(&self, id: ProcedureId, queues: &Queues) -> Option<Place> {
+        let reason = |id: ProcedureId| self.kernel.row(id)?.wait.as_ref();
+        let asker = self.kernel.asks_as(id)?;
+        queues.of(asker)?;
+        let wanted = reason(id)?;
+        let (mut before, mut of) = (0, 0);
+        let mut met = false;
+        for (other, _) in &queues.waiting {
+            met |= *other == asker;
+            if *other == asker || reason(*other) == Some(wanted) {
+                of += 1;
+                before += usize::from(!met);
+            }
+        }
+        Some(Place { place: before + 1, of })
+    }
+}
+
+type Told = (Option<Explanation>, LocalBoxFuture<'static, Result<(), AskError>>);
+
+impl Handler<Explain> for Supervisor {
+    type Result = ResponseFuture<Result<Explanation, AskError>>;
+
+    /// What it says rests on the newest commit decided, and waits for it.
+    fn handle(&mut self, Explain(id): Explain, ctx: &mut Self::Context) -> Self::Result {
+        if let Some(refusal) = self.refusal() {
+            return Box::pin(async move { Err(refusal) });
+        }
+        let (sender, receiver) = oneshot::channel::<Told>();
+        self.read_queues(ctx, move |supervisor, queues, _| {
+            let explanation = supervisor.explain(id, &queues);
+            // Whoever asked may have gone.
+            sender.send((explanation, Box::pin(supervisor.settled()))).ok();
+        });
+        let (reader, quarantined) = (self.reader.clone(), self.quarantined.get(&id.family).cloned());
+        Box::pin(async move {
+            let (explanation, settled) = receiver.await.map_err(|_| AskError::Stopped)?;
+            settled.await?;
+            match explanation {
+                Some(explanation) => Ok(explanation),
+                None => stored(&reader, id, quarantined).await,
+            }
+        })
+    }
+}
+
+/// One that is not live has ended, is quarantined, or is unknown.
+async fn stored(reader: &Reader, id: ProcedureId, quarantined: Option<String>) -> Result<Explanation, AskError> {
+    let row = reader.row(id).await?.ok_or(AskError::Unknown(id))?;
+    let mut explanation = Explanation {
+        id,
+        kind: row.kind.clone(),
+        state: row.state,
+        reason: row.cause.as_ref().map_or_else(
+            || "it has ended".to_owned(),
+            |cause| format!("it has ended: {}", cause.text),
+        ),
+        since: row.since,
+        next: view::next(&row),
+        place: None,
+        links: Vec::new(),
+        ends: Vec::new(),
+        deadlocks: Vec::new(),
+        truncated: false,
+    };
+    if let Some(why) = quarantined.filter(|_| !row.is_ended()) {
+        explanation.reason = format!("its family is quarantined: {why}");
+        explanation.next = "nothing, before a start can run it, or an operator discharges it".to_owned();
+        explanation.ends.push(ChainEnd {
+            id,
+            until: Until::Operator(WaitReason::Quarantined),
+            since: row.since,
+        });
+    }
+    Ok(explanation)
+}

@@ -1,0 +1,172 @@
+//! The export of a family, and the archive of those that were discharged: read
+//! beside everything else, from what is on disk.
+
+use actix::prelude::*;
+use procession_kernel::{Blob, By, Doomed, Operated, ProcedureId, Verb, WaitReason};
+
+use super::Supervisor;
+use crate::error::AskError;
+use crate::export::{EXPORT_MAX, FamilyExport};
+use crate::journal::{Reader, Space};
+use crate::messages::{Archived, Discharge, Export, ReadArchive};
+use crate::view::ArchivedFamily;
+
+impl Handler<Export> for Supervisor {
+    type Result = ResponseFuture<Result<FamilyExport, AskError>>;
+
+    fn handle(&mut self, Export(id): Export, _: &mut Self::Context) -> Self::Result {
+        let quarantined = self.quarantined.get(&id.family).cloned();
+        let (settled, reader) = (self.settled(), self.reader.clone());
+        Box::pin(async move {
+            settled.await?;
+            export(&reader, id.family, quarantined).await
+        })
+    }
+}
+
+async fn export(reader: &Reader, family: u64, quarantined: Option<String>) -> Result<FamilyExport, AskError> {
+    let export = FamilyExport::read(reader, family, EXPORT_MAX).await?;
+    let mut export = export.ok_or(AskError::Unknown(ProcedureId::root(family)))?;
+    export.quarantined = quarantined;
+    Ok(export)
+}
+
+/// What a discharge puts away, and what it deletes.
+type PutAway = (Blob, Box<Doomed>);
+
+impl Supervisor {
+    /// Says why a family is set aside, if it is: by a start, since, or because its history has a hole.
+    fn why_quarantined(&self, family: u64) -> Option<String> {
+        let is_broken = || {
+            let family = self.kernel.families().get(&family)?;
+            let mut members = family.members.iter();
+            members.find(|row| row.wait == Some(WaitReason::Quarantined))
+        };
+        self.quarantined.get(&family).cloned().or_else(|| {
+            let row = is_broken()?;
+            Some(format!(
+                "the history of {} has a hole, so it cannot be rolled back",
+                row.id
+            ))
+        })
+    }
+
+    fn discharge(
+        &mut self,
+        family: u64,
+        read: Result<Option<PutAway>, AskError>,
+        by: By,
+        ctx: &mut Context<Self>,
+    ) -> ResponseFuture<Result<Operated, AskError>> {
+        let put_away = match read {
+            Ok(put_away) => put_away,
+            Err(error) => return Box::pin(async move { Err(error) }),
+        };
+        // Another may have discharged it meanwhile.
+        let why = self.why_quarantined(family);
+        let (archive, doomed) = put_away
+            .filter(|_| why.is_some())
+            .unwrap_or_else(|| (Blob::default(), Box::new(nothing(family))));
+        if let (Some(why), false) = (why, by.dry_run) {
+            if self.kernel.families().contains_key(&family) {
+                self.quarantine(family, why);
+            }
+            self.discharging.insert(family);
+        }
+        self.operate(Verb::Discharge(family, archive, doomed), by, ctx)
+    }
+
+    /// Forgets a family that is in the archive, and frees all that it held.
+    pub(super) fn discharged(&mut self, family: u64, ctx: &mut Context<Self>) {
+        self.quarantined.remove(&family);
+        self.discharging.remove(&family);
+        self.stacks.remove(&family);
+        self.telemetry.quarantined.set(self.quarantined.len() as f64);
+        // Those who wait for an outcome of it learn that there will be none.
+        self.watchers.retain(|id, _| id.family != family);
+        self.release_family(family, ctx);
+    }
+}
+
+impl Handler<Discharge> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<Operated, AskError>>;
+
+    /// All of it is read first, and put into the archive as it stands on disk: nothing of it moves any more.
+    fn handle(&mut self, Discharge { family, by }: Discharge, _: &mut Self::Context) -> Self::Result {
+        let why = self.why_quarantined(family);
+        let under_way = self.discharging.contains(&family);
+        let (settled, reader) = (self.settled(), self.reader.clone());
+        let read = async move {
+            settled.await?;
+            match why {
+                Some(_) if under_way => Err(AskError::NotNow(format!("the family {family} is being discharged"))),
+                Some(why) => {
+                    let export = export(&reader, family, Some(why)).await?;
+                    Ok(Some((Blob::from(export.to_bytes()?), Box::new(doomed(&export)))))
+                }
+                None => Ok(None),
+            }
+        };
+        Box::pin(read.into_actor(self).then(move |read, supervisor, ctx| {
+            let operated = supervisor.discharge(family, read, by, ctx);
+            operated.into_actor(supervisor).map(move |operated, supervisor, _| {
+                supervisor.discharging.remove(&family);
+                operated
+            })
+        }))
+    }
+}
+
+/// Names every key of a family as it is: its rows may not be readable.
+fn doomed(export: &FamilyExport) -> Doomed {
+    let keys = export
+        .entries
+        .iter()
+        // Its idempotency key is named as such.
+        .filter(|entry| entry.space != Space::Keys.name())
+        .map(|entry| (entry.space.clone(), entry.key.clone()));
+    Doomed {
+        members: export.members(),
+        key: export.idempotency_key(),
+        raw: keys.collect(),
+        ..nothing(export.family)
+    }
+}
+
+fn nothing(family: u64) -> Doomed {
+    Doomed {
+        family,
+        due: procession_kernel::Timestamp::default(),
+        members: 0,
+        history: 0,
+        signals: Vec::new(),
+        key: None,
+        key_until: None,
+        raw: Vec::new(),
+    }
+}
+
+impl Handler<Archived> for Supervisor {
+    type Result = ResponseFuture<Result<Vec<ArchivedFamily>, AskError>>;
+
+    fn handle(&mut self, _: Archived, _: &mut Self::Context) -> Self::Result {
+        let (settled, reader) = (self.settled(), self.reader.clone());
+        Box::pin(async move {
+            settled.await?;
+            Ok(FamilyExport::archived(&reader).await?)
+        })
+    }
+}
+
+impl Handler<ReadArchive> for Supervisor {
+    type Result = ResponseFuture<Result<FamilyExport, AskError>>;
+
+    fn handle(&mut self, ReadArchive(family): ReadArchive, _: &mut Self::Context) -> Self::Result {
+        let (settled, reader) = (self.settled(), self.reader.clone());
+        Box::pin(async move {
+            settled.await?;
+            let export = FamilyExport::read_archived(&reader, family).await?;
+            export.ok_or(AskError::Unknown(ProcedureId::root(family)))
+        })
+    }
+}

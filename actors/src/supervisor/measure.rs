@@ -1,0 +1,187 @@
+//! What commits mean for the metrics: seen in the records before they are
+//! applied, held with the commit, counted when its receipt is there. So what is
+//! counted is on disk, and what a crash undoes was never counted.
+
+use std::time::Duration;
+
+use actix::prelude::*;
+use procession_kernel::{Ending, HistoryEntry, Kernel, ProcedureId, Record, Row, Timestamp, WaitReason};
+
+use super::Supervisor;
+use super::commits::Waiting;
+use crate::clock::Clock;
+use crate::hooks::{Finished, HookCall, Submitted};
+use crate::telemetry::{Telemetry, live_place, wait_place};
+
+/// Something to be counted after the receipt. The first number is the place of the kind.
+pub(super) enum Seen {
+    Born(usize, ProcedureId, Timestamp),
+    Moved(usize, Option<usize>, Option<usize>),
+    Ran(usize, Ending, Duration),
+    Waited(usize, usize, Duration),
+    Retried(usize),
+    Ended(usize, Box<Finished>),
+}
+
+/// Reads off what a decision changes, while the kernel still stands as before.
+pub(super) fn observe(
+    telemetry: &Telemetry,
+    kernel: &Kernel,
+    clock: &dyn Clock,
+    records: &[Record],
+    seen: &mut Vec<Seen>,
+) {
+    for record in records {
+        if let Record::Row(row) = record {
+            let old = kernel.row(row.id);
+            if changes(old, row)
+                && let Some(place) = telemetry.place(&row.kind)
+            {
+                row_seen(place, old, row, clock, seen);
+            }
+        } else if let Record::History(entry) = record {
+            entry_seen(telemetry, kernel, entry, seen);
+        }
+    }
+}
+
+/// Most rows only go from one stage to the next.
+fn changes(old: Option<&Row>, new: &Row) -> bool {
+    old.is_none_or(|old| old.state != new.state || old.wait != new.wait || old.ended != new.ended)
+}
+
+fn row_seen(kind: usize, old: Option<&Row>, new: &Row, clock: &dyn Clock, seen: &mut Vec<Seen>) {
+    if old.is_none() {
+        seen.push(Seen::Born(kind, new.id, new.submitted));
+    }
+    let (from, to) = (old.and_then(live), live(new));
+    if from != to {
+        seen.push(Seen::Moved(kind, from, to));
+    }
+    if let Some(old) = old
+        && let Some(reason) = old.wait.as_ref().filter(|_| old.wait != new.wait)
+    {
+        seen.push(Seen::Waited(kind, wait_place(reason), clock.now().since(old.since)));
+    }
+    let tries_again = matches!(new.wait, Some(WaitReason::Backoff(..))) && !new.is_failing();
+    if tries_again && old.is_none_or(|old| old.wait != new.wait) {
+        seen.push(Seen::Retried(kind));
+    }
+    // One that is compensated ends a second time, and is counted the first.
+    if new.is_ended() && old.is_none_or(|old| !old.is_ended()) {
+        seen.push(Seen::Ended(kind, Box::new(finished(new))));
+    }
+}
+
+fn live(row: &Row) -> Option<usize> {
+    live_place(row.state).filter(|_| !row.is_ended())
+}
+
+/// An entry is new unless it is written over; a stage has run unless it was
+/// only in doubt, and then it was not out.
+fn entry_seen(telemetry: &Telemetry, kernel: &Kernel, entry: &HistoryEntry, seen: &mut Vec<Seen>) {
+    let Some(family) = kernel.families().get(&entry.family) else {
+        return;
+    };
+    let Some(row) = family.row(entry.member).filter(|_| entry.number > family.history) else {
+        return;
+    };
+    if is_undo(entry.ending) || row.going.is_some() {
+        let took = entry.ended.since(entry.begun);
+        if let Some(place) = telemetry.place(&row.kind) {
+            seen.push(Seen::Ran(place, entry.ending, took));
+        }
+    }
+}
+
+const fn is_undo(ending: Ending) -> bool {
+    matches!(ending, Ending::Undone | Ending::UndoFailed | Ending::UndoSkipped)
+}
+
+impl Supervisor {
+    /// Counts what a batch held, now that it is on disk.
+    pub(super) fn count(&mut self, waiting: &mut Waiting, ctx: &mut Context<Self>) {
+        let commits: usize = waiting.commits.iter().map(procession_kernel::Commit::decisions).sum();
+        let telemetry = &self.telemetry;
+        telemetry.commits.increment(commits as u64);
+        telemetry.batch_commits.record(commits as f64);
+        telemetry.batch_records.record(waiting.writes as f64);
+        telemetry
+            .commit_seconds
+            .record(self.clock.now().since(waiting.appended));
+        self.count_late();
+        for seen in std::mem::take(&mut waiting.seen) {
+            self.count_one(seen);
+        }
+        self.run_hooks(ctx);
+    }
+
+    pub(super) fn count_late(&mut self) {
+        let late = self.kernel.late();
+        self.telemetry.late.increment(late - self.late_counted);
+        self.late_counted = late;
+    }
+
+    fn count_one(&mut self, seen: Seen) {
+        let (Seen::Born(place, ..)
+        | Seen::Moved(place, ..)
+        | Seen::Ran(place, ..)
+        | Seen::Waited(place, ..)
+        | Seen::Retried(place)
+        | Seen::Ended(place, _)) = seen;
+        let Some(kind) = self.telemetry.kind(place) else { return };
+        match seen {
+            Seen::Born(_, id, at) => {
+                kind.born();
+                self.hook(place, |kind| HookCall::Submitted(kind, Submitted { id, at }));
+            }
+            Seen::Moved(_, from, to) => kind.moved(from, to),
+            Seen::Ran(_, ending, took) => kind.ran(ending, took),
+            Seen::Waited(_, reason, took) => kind.waited(reason, took),
+            Seen::Retried(_) => kind.retried(),
+            Seen::Ended(_, finished) => {
+                kind.finished(finished.state, finished.elapsed);
+                self.hook(place, |kind| HookCall::Finished(kind, *finished));
+            }
+        }
+    }
+
+    /// A family that is set aside is active no more; counted behind all that was decided before.
+    pub(super) fn count_forgotten(&mut self, family: u64) {
+        let Some(family) = self.kernel.families().get(&family) else {
+            return;
+        };
+        let mut gone = Vec::new();
+        for row in &family.members {
+            if let (Some(kind), Some(from)) = (self.telemetry.place(&row.kind), live(row)) {
+                gone.push(Seen::Moved(kind, Some(from), None));
+            }
+        }
+        match self.commits.last_seen() {
+            Some(seen) => seen.append(&mut gone),
+            None => gone.into_iter().for_each(|seen| self.count_one(seen)),
+        }
+    }
+
+    /// Sets the gauges to what the start has found.
+    pub(super) fn count_recovered(&mut self) {
+        let rows = self
+            .kernel
+            .families()
+            .values()
+            .flat_map(|family| &family.members)
+            .filter(|row| !row.is_ended())
+            .map(|row| (&row.kind, row.state));
+        self.telemetry.recovered(rows);
+        self.telemetry.quarantined.set(self.quarantined.len() as f64);
+    }
+}
+
+fn finished(row: &Row) -> Finished {
+    Finished {
+        id: row.id,
+        state: row.state,
+        cause: row.cause.clone(),
+        elapsed: row.ended.unwrap_or(row.submitted).since(row.submitted),
+    }
+}

@@ -1,0 +1,80 @@
+//! The opening: hooks of recovery around what is restored, then the start's own commit.
+
+use actix::prelude::*;
+use procession_kernel::{Answer, Event, ProcedureId};
+
+use super::{Counts, Supervisor};
+use crate::hooks::Moment;
+
+/// Opens the engine for messages: the start's own commit.
+#[derive(Message)]
+#[rtype(result = "Result<(), String>")]
+pub(crate) struct Open;
+
+impl Handler<Open> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<(), String>>;
+
+    /// Hooks of recovery first: user code, so it runs on the workers; most kinds have none.
+    fn handle(&mut self, _: Open, _: &mut Self::Context) -> Self::Result {
+        let begun = self.clock.now();
+        self.count_recovered();
+        let before = self.call_recovery_hooks(Moment::Before).into_actor(self);
+        let restored = before.then(|failed, supervisor, ctx| {
+            let waiting = supervisor.restore_admissions(ctx);
+            // Later than the permits: a family that is set aside keeps those that it holds.
+            supervisor.set_aside(failed);
+            let after = supervisor.call_recovery_hooks(Moment::After);
+            after.into_actor(supervisor).map(move |failed, _, _| (failed, waiting))
+        });
+        Box::pin(restored.then(move |(failed, waiting), supervisor, ctx| {
+            supervisor.set_aside(failed);
+            let opened = supervisor.open(waiting, ctx);
+            opened.map(move |opened, supervisor, _| {
+                let took = supervisor.report.took + supervisor.clock.now().since(begun);
+                supervisor.telemetry.recovery_seconds.set(took);
+                opened
+            })
+        }))
+    }
+}
+
+impl Supervisor {
+    /// Decides the start's own commit, and lets what waits for permits queue up behind it.
+    fn open(
+        &mut self,
+        waiting: Vec<ProcedureId>,
+        ctx: &mut Context<Self>,
+    ) -> impl ActorFuture<Self, Output = Result<(), String>> + use<> {
+        let (ticket, receiver) = self.ticket();
+        self.queue_again(waiting, ctx);
+        self.decide(Event::Recovered, ctx);
+        // The start's own commit is not counted.
+        self.counts = Counts::default();
+        // The reply rests on the start's commit as everything else does.
+        match self.commits.barrier() {
+            Some(done) => {
+                let wait = async move { done.await.is_ok() };
+                ctx.spawn(wait.into_actor(self).map(move |done, supervisor, _| {
+                    if done && let Some(ticket) = supervisor.tickets.remove(&ticket) {
+                        ticket.send(Ok(Answer::Done)).ok();
+                    }
+                }));
+            }
+            None => {
+                self.tickets.remove(&ticket);
+            }
+        }
+        let wait = async move {
+            match receiver.await {
+                Ok(Ok(_)) => Ok(()),
+                Ok(Err(why)) => Err(why),
+                Err(_) => Err("the engine stopped while it started".to_owned()),
+            }
+        };
+        wait.into_actor(self).map(|opened, supervisor, ctx| {
+            supervisor.arm();
+            supervisor.begin_audits(ctx);
+            opened
+        })
+    }
+}

@@ -1,0 +1,112 @@
+//! Hooks of recovery: `before_recover` and `after_recover` of each unfinished
+//! procedure of a kind that wants them, on the workers, a bounded number at
+//! once, all of them before the first stage or undo. A family of which one
+//! fails is set aside for this start; the others go on.
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use procession_kernel::{Blob, Kind, ProcedureId};
+use tokio::sync::oneshot;
+
+use super::Supervisor;
+use crate::hooks::Moment;
+use crate::journal::Reader;
+use crate::journal::keys::PAYLOAD;
+use crate::registry::Registry;
+
+/// Hooks under way at once, as many as revivals.
+const AT_ONCE: usize = 32;
+
+/// Whose hook is called.
+struct Hooked {
+    id: ProcedureId,
+    kind: Kind,
+    version: u16,
+}
+
+/// Families to be set aside, each with its reason.
+pub(super) type Failed = Vec<(u64, String)>;
+
+impl Supervisor {
+    /// Calls the hooks of this moment. Without a kind that wants them it looks at nothing.
+    pub(super) fn call_recovery_hooks(&mut self, moment: Moment) -> impl Future<Output = Failed> + use<> {
+        let mut calls = Vec::new();
+        if self.registry.has_recovery_hooks() {
+            let members = self.kernel.families().values().flat_map(|family| &family.members);
+            let wanted = members.filter(|row| !row.is_ended() && self.registry.wants_recovery_hooks(&row.kind));
+            let hooked: Vec<Hooked> = wanted
+                .map(|row| Hooked {
+                    id: row.id,
+                    kind: row.kind.clone(),
+                    version: row.version,
+                })
+                .collect();
+            for hooked in hooked {
+                let worker = self.workers.next().map(|(worker, _)| worker.clone());
+                calls.push((hooked, worker));
+            }
+        }
+        let (reader, registry) = (self.reader.clone(), Arc::clone(&self.registry));
+        let call = move |(hooked, worker): (Hooked, Option<actix::ArbiterHandle>)| {
+            let (reader, registry) = (reader.clone(), Arc::clone(&registry));
+            async move {
+                let family = hooked.id.family;
+                let named = format!("{} of {}", moment.hook(), hooked.id);
+                let called = call(reader, registry, worker, hooked, moment).await;
+                called.err().map(|why| (family, format!("{named}: {why}")))
+            }
+        };
+        futures::stream::iter(calls)
+            .map(call)
+            .buffer_unordered(AT_ONCE)
+            .filter_map(std::future::ready)
+            .collect()
+    }
+
+    /// Sets families aside for this start, each once.
+    pub(super) fn set_aside(&mut self, failed: Failed) {
+        for (family, why) in failed {
+            let Some(found) = self.kernel.families().get(&family) else {
+                continue;
+            };
+            let unfinished = found.members.iter().filter(|row| !row.is_ended()).count();
+            self.report.families -= 1;
+            self.report.procedures -= unfinished;
+            self.report.quarantined.push((family, why.clone()));
+            self.quarantine(family, why);
+        }
+    }
+}
+
+async fn call(
+    reader: Reader,
+    registry: Arc<Registry>,
+    worker: Option<actix::ArbiterHandle>,
+    hooked: Hooked,
+    moment: Moment,
+) -> Result<(), String> {
+    let payload = reader
+        .payload(hooked.id, PAYLOAD)
+        .await
+        .map_err(|error| error.to_string())?
+        .map(Blob::from)
+        .ok_or("its payload is missing")?;
+    let (sender, receiver) = oneshot::channel();
+    let work = move || {
+        actix_rt::spawn(async move {
+            let called = match registry.revive(&hooked.kind, &payload, hooked.version) {
+                Ok(mut revived) => revived.recover(moment).await,
+                Err(why) => Err(why),
+            };
+            // The start that asked may have been given up.
+            sender.send(called).ok();
+        });
+    };
+    if !worker.is_some_and(|worker| worker.spawn_fn(work)) {
+        return Err("there is no worker to run it".to_owned());
+    }
+    receiver
+        .await
+        .unwrap_or_else(|_| Err("the worker ended while it ran".to_owned()))
+}

@@ -1,0 +1,275 @@
+//! The audit: what is stuck, told as verdicts, and wakes that were lost, made up for.
+//!
+//! It tells of rows that are on disk alone, so it need not wait for the store,
+//! which may be what is stuck. It ends nobody and changes nothing but what a
+//! lost wake left undone. In a healthy engine it finds nothing, whatever is on
+//! its way: a row counts as one that nobody will wake only if the limiter does
+//! not know it two times in a row, and nothing of it happened between.
+
+mod rules;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use actix::WeakRecipient;
+use actix::prelude::*;
+use procession_kernel::{Event, ProcedureId, Record, Seq, Timestamp, WaitReason};
+use tokio::sync::oneshot;
+
+use super::Supervisor;
+use super::explain::Queues;
+use crate::clock::machine_now;
+use crate::error::AskError;
+use crate::journal::deliver;
+use crate::messages::Verdicts;
+use crate::view::{Rule, Verdict};
+
+/// From when on something is told as a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thresholds {
+    /// Failed attempts of a stage, or of an undo. Default 5: with the default
+    /// backoff it has failed for a quarter of a minute.
+    pub retries: u32,
+    /// Runs of one stage in a row. Default 100; one that looks again every
+    /// minute is told of after more than an hour.
+    pub same_stage: u32,
+    /// How often later ones may go before one that waits for a permit or a
+    /// lock. Default 128, half of [`PATIENCE`](procession_kernel::PATIENCE), at which it goes first.
+    pub passed: u32,
+    /// How long the store may take for one batch. Default 5 s: a healthy disk
+    /// takes milliseconds, one that is busy a second.
+    pub store: Duration,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Self {
+            retries: 5,
+            same_stage: 100,
+            passed: 128,
+            store: Duration::from_secs(5),
+        }
+    }
+}
+
+/// Part of its time that the supervisor spends on audits at most: one in so many.
+const SHARE: u32 = 20;
+
+/// With what a verdict is told from others of its rule: a procedure, and a stage, a worker or a count.
+type Subject = (Rule, Option<ProcedureId>, Option<String>);
+
+/// What the audits remember.
+pub(super) struct Watch {
+    every: Option<Duration>,
+    thresholds: Thresholds,
+    opened: Timestamp,
+    /// What the last audit told, and since when.
+    known: BTreeMap<Subject, Timestamp>,
+    /// Calls that were never made, and were made again.
+    pub(super) recalled: u64,
+}
+
+impl Watch {
+    pub(super) const fn new(every: Option<Duration>, thresholds: Thresholds) -> Self {
+        Self {
+            every,
+            thresholds,
+            opened: Timestamp(0),
+            known: BTreeMap::new(),
+            recalled: 0,
+        }
+    }
+
+    /// Notes that something begins of which no row says since when. It is logged where it begins.
+    pub(super) fn note(&mut self, rule: Rule, procedure: Option<ProcedureId>, at: Timestamp) {
+        self.known.entry((rule, procedure, None)).or_insert(at);
+    }
+
+    /// Logs what is new, once. What was told before keeps the time of its first verdict.
+    fn tell(&mut self, verdicts: &mut [Verdict]) {
+        let mut known = BTreeMap::new();
+        for verdict in verdicts {
+            let part = ["worker", "count", "stage"].iter().find_map(|name| verdict.fact(name));
+            let subject = (verdict.rule, verdict.procedure, part.map(str::to_owned));
+            match self.known.get(&subject) {
+                Some(since) => verdict.since = verdict.since.min(*since),
+                None => {
+                    let (rule, text) = (verdict.rule.as_str(), verdict.text.as_str());
+                    tracing::warn!(
+                        rule,
+                        procedure = verdict.procedure.map(tracing::field::display),
+                        text,
+                        "verdict"
+                    );
+                }
+            }
+            known.insert(subject, verdict.since);
+        }
+        self.known = known;
+    }
+}
+
+/// Says that it is time for an audit.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct AuditTime;
+
+impl Handler<AuditTime> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: AuditTime, ctx: &mut Self::Context) {
+        if !self.stopped {
+            self.audit(ctx, |supervisor, _, took, ctx| supervisor.audit_later(took, ctx));
+        }
+    }
+}
+
+impl Handler<Verdicts> for Supervisor {
+    type Result = ResponseFuture<Result<Vec<Verdict>, AskError>>;
+
+    /// Answered also when the journal has failed: that is a verdict, too.
+    fn handle(&mut self, _: Verdicts, ctx: &mut Self::Context) -> Self::Result {
+        if self.stopped {
+            return Box::pin(async { Err(AskError::Stopped) });
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.audit(ctx, |supervisor, verdicts, _, _| {
+            // What was made up for is told once it is on disk.
+            let found = verdicts.iter().any(|verdict| verdict.rule == Rule::LostWake);
+            let settled = found.then(|| supervisor.settled());
+            // Whoever asked may have gone.
+            sender.send((verdicts, settled)).ok();
+        });
+        Box::pin(async move {
+            let (verdicts, settled) = receiver.await.map_err(|_| AskError::Stopped)?;
+            if let Some(settled) = settled {
+                settled.await?;
+            }
+            Ok(verdicts)
+        })
+    }
+}
+
+impl Supervisor {
+    /// Begins the audits on the engine's clock.
+    pub(super) fn begin_audits(&mut self, ctx: &mut Context<Self>) {
+        let now = self.clock.now();
+        self.watch.opened = now;
+        for family in self.quarantined.keys() {
+            self.watch
+                .note(Rule::Quarantined, Some(ProcedureId::root(*family)), now);
+        }
+        self.audit_later(Duration::ZERO, ctx);
+    }
+
+    /// Has the next audit come on a task of its own, which a busy mailbox cannot
+    /// starve; the later, the longer the last one took.
+    fn audit_later(&self, took: Duration, ctx: &mut Context<Self>) {
+        let Some(every) = self.watch.every else { return };
+        let time = self.clock.now().after(every.max(took * SHARE));
+        let (sleep, me) = (self.clock.sleep_until(time), ctx.address().downgrade().recipient());
+        actix_rt::spawn(wake(sleep, me));
+    }
+
+    /// Looks twice where the first look finds somebody whom nobody will wake.
+    fn audit(
+        &self,
+        ctx: &mut Context<Self>,
+        take: impl FnOnce(&mut Self, Vec<Verdict>, Duration, &mut Context<Self>) + 'static,
+    ) {
+        let asked = self.commits.durable;
+        self.read_queues(ctx, move |supervisor, queues, ctx| {
+            let missed = supervisor.missed(&queues, asked);
+            if missed.is_empty() {
+                supervisor.audited(&queues, Vec::new(), ctx, take);
+                return;
+            }
+            supervisor.read_queues(ctx, move |supervisor, queues, ctx| {
+                let mut still = supervisor.missed(&queues, asked);
+                still.retain(|id, revision| missed.get(id) == Some(revision));
+                supervisor.audited(&queues, still.into_keys().collect(), ctx, take);
+            });
+        });
+    }
+
+    /// Gives those who wait for the limiter and are not in its queues, though
+    /// they asked before it answered: each with its revision.
+    fn missed(&self, queues: &Queues, asked: Seq) -> BTreeMap<ProcedureId, Seq> {
+        let rows = self.kernel.families().values().flat_map(|family| &family.members);
+        let waits = rows.filter(|row| row.wait.as_ref().is_some_and(WaitReason::is_admission));
+        waits
+            .filter(|row| !row.is_ended() && row.revision <= asked)
+            .filter_map(|row| Some((self.kernel.asks_as(row.id)?, row.revision)))
+            .filter(|(asker, _)| queues.of(*asker).is_none())
+            .collect()
+    }
+
+    fn audited(
+        &mut self,
+        queues: &Queues,
+        unknown: Vec<ProcedureId>,
+        ctx: &mut Context<Self>,
+        take: impl FnOnce(&mut Self, Vec<Verdict>, Duration, &mut Context<Self>),
+    ) {
+        let begun = machine_now();
+        let mut found = Vec::new();
+        if self.poisoned.is_none() && !self.stopped && !self.kernel.is_draining() {
+            found = self.wake_lost(unknown, ctx);
+        }
+        let mut verdicts = self.verdicts(queues, &found);
+        self.watch.tell(&mut verdicts);
+        let told: Vec<&str> = verdicts.iter().map(|verdict| verdict.rule.as_str()).collect();
+        self.telemetry.verdicts(&told);
+        take(self, verdicts, begun.elapsed(), ctx);
+    }
+
+    /// Sets going again whom nothing would have woken; gives them, each with what it waited for.
+    fn wake_lost(&mut self, unknown: Vec<ProcedureId>, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
+        self.arm();
+        let event = Event::AuditDue {
+            granted: Vec::new(),
+            unknown,
+        };
+        let decision = self.kernel.decide(self.clock.now(), event);
+        let woken = decision.records().iter().filter_map(|record| {
+            let Record::WakeFound(id) = record else { return None };
+            Some(*id)
+        });
+        let waited = |id: ProcedureId| {
+            let wait = self.kernel.row(id).and_then(|row| row.wait.as_ref());
+            wait.map_or_else(|| "its locks".to_owned(), ToString::to_string)
+        };
+        let mut found: Vec<(ProcedureId, String)> = woken.map(|id| (id, waited(id))).collect();
+        if !found.is_empty() {
+            self.commit(decision, ctx);
+        }
+        for id in self.uncalled() {
+            self.watch.recalled += 1;
+            found.push((id, "the call of its stage".to_owned()));
+            if let Some(call) = self.kernel.call_of(id) {
+                self.act(call, ctx);
+            }
+        }
+        self.telemetry.lost_wakes.increment(found.len() as u64);
+        found
+    }
+
+    /// Gives those whose stage is out, by a commit whose effects were released,
+    /// and who have no actor, nor is anything read for one.
+    fn uncalled(&self) -> Vec<ProcedureId> {
+        let rows = self.kernel.families().values().flat_map(|family| &family.members);
+        let out = rows.filter(|row| row.going.is_some_and(|going| going.run <= self.commits.durable));
+        out.filter(|row| !self.actors.contains_key(&row.id) && !self.loads.holds(row.id))
+            .map(|row| row.id)
+            .collect()
+    }
+}
+
+async fn wake(sleep: impl Future<Output = ()>, supervisor: WeakRecipient<AuditTime>) {
+    sleep.await;
+    if let Some(supervisor) = supervisor.upgrade() {
+        deliver(&supervisor, AuditTime).await;
+    }
+}

@@ -1,0 +1,278 @@
+//! The rules: each looks at what is on disk, and says what is wrong, with facts.
+
+use std::time::Duration;
+
+use procession_kernel::{Deadlock, Lacking, PATIENCE, ProcedureId, Row, Timestamp, WaitReason};
+
+use super::super::Supervisor;
+use super::super::explain::Queues;
+use crate::journal::codec;
+use crate::view::{Rule, Verdict};
+
+type Facts = Vec<(&'static str, String)>;
+
+fn verdict(rule: Rule, procedure: Option<ProcedureId>, since: Timestamp, facts: Facts, text: String) -> Verdict {
+    Verdict {
+        rule,
+        procedure,
+        since,
+        facts,
+        deadlock: None,
+        text,
+    }
+}
+
+fn of_row(rule: Rule, row: &Row, mut facts: Facts, text: &str) -> Verdict {
+    let stage = codec::describe(row.stage.as_slice());
+    facts.insert(0, ("kind", row.kind.to_string()));
+    facts.insert(1, ("stage", stage.clone()));
+    let text = format!("{} of {} at stage {stage} {text}", row.id, row.kind);
+    verdict(rule, Some(row.id), row.since, facts, text)
+}
+
+impl Supervisor {
+    /// Gives all that is wrong, in the order of the rules.
+    pub(super) fn verdicts(&self, queues: &Queues, found: &[(ProcedureId, String)]) -> Vec<Verdict> {
+        let mut verdicts = Vec::new();
+        let durable = self.commits.durable;
+        let rows = self.kernel.families().values().flat_map(|family| &family.members);
+        for row in rows.filter(|row| !row.is_ended() && row.revision <= durable) {
+            verdicts.extend(self.overrun(row));
+            verdicts.extend(self.retry_storm(row));
+            verdicts.extend(self.no_progress(row));
+            verdicts.extend(self.starved(row, queues));
+            verdicts.extend(self.waits_for_operator(row));
+        }
+        verdicts.extend(found.iter().map(|(id, what)| self.lost_wake(*id, what)));
+        verdicts.extend(self.deadlocks(queues));
+        verdicts.extend(self.quarantines());
+        verdicts.extend(self.blocked_workers());
+        verdicts.extend(self.store_slow());
+        verdicts.extend(self.store_failed());
+        verdicts.sort_by_key(|verdict| (verdict.rule, verdict.procedure));
+        verdicts
+    }
+
+    /// Time that passed before this start does not count: nothing ran then.
+    fn overrun(&self, row: &Row) -> Option<Verdict> {
+        let expected = row.expected.filter(|_| row.going.is_some())?;
+        let since = row.since.max(self.watch.opened);
+        let time = self.clock.now().since(since);
+        if time <= expected {
+            return None;
+        }
+        let facts = vec![
+            ("expected", format!("{expected:?}")),
+            ("time", format!("{time:?}")),
+            ("call", self.called_words(row.id).to_owned()),
+        ];
+        let text = format!("takes {time:?}; {expected:?} is expected");
+        let mut verdict = of_row(Rule::Overrun, row, facts, &text);
+        verdict.since = since;
+        Some(verdict)
+    }
+
+    /// A budget counts beyond the point of no return alone: elsewhere it ends the storm.
+    fn retry_storm(&self, row: &Row) -> Option<Verdict> {
+        if row.wait == Some(WaitReason::RollbackFailed) {
+            return None;
+        }
+        let rules = self.kernel.rules().kinds.get(&row.kind);
+        let budget = rules.map_or(u32::MAX, |rules| rules.retry.attempts);
+        let past_budget = !row.is_failing() && row.past.is_some() && row.attempt >= budget;
+        let least = self.watch.thresholds.retries;
+        let (what, failed) = if row.is_failing() {
+            ("its undo", row.undo_attempts)
+        } else {
+            ("it", row.attempt)
+        };
+        if (failed < least && !past_budget) || self.is_stopped(row) {
+            return None;
+        }
+        let mut facts = vec![("attempts", failed.to_string())];
+        if past_budget {
+            facts.push(("budget", budget.to_string()));
+        }
+        if let Some(WaitReason::Backoff(_, at)) = &row.wait {
+            facts.push(("next", at.0.to_string()));
+        }
+        Some(of_row(
+            Rule::RetryStorm,
+            row,
+            facts,
+            &format!("goes on trying: {what} has failed {failed} times"),
+        ))
+    }
+
+    /// One that its family's failure has stopped tries nothing more.
+    fn is_stopped(&self, row: &Row) -> bool {
+        let scope = self
+            .kernel
+            .families()
+            .get(&row.id.family)
+            .and_then(|family| family.scope_of(row.id.member));
+        !row.is_failing() && row.past.is_none() && scope.is_some()
+    }
+
+    fn no_progress(&self, row: &Row) -> Option<Verdict> {
+        let circles = row.wait == Some(WaitReason::Circling);
+        if !circles && row.same_stage < self.watch.thresholds.same_stage {
+            return None;
+        }
+        let times = match self
+            .kernel
+            .rules()
+            .kinds
+            .get(&row.kind)
+            .and_then(|rules| rules.same_stage)
+        {
+            Some(bound) if circles => bound,
+            Some(_) | None => row.same_stage,
+        };
+        let facts = vec![("times", times.to_string()), ("parked", circles.to_string())];
+        let text = format!("makes no progress: the stage was run {times} times in a row");
+        Some(of_row(Rule::NoProgress, row, facts, &text))
+    }
+
+    fn starved(&self, row: &Row, queues: &Queues) -> Option<Verdict> {
+        let waiting = queues.of(self.kernel.asks_as(row.id)?)?;
+        if waiting.passed < self.watch.thresholds.passed {
+            return None;
+        }
+        let lacking: Vec<String> = waiting.blockers.iter().map(|blocker| lacks(&blocker.lacking)).collect();
+        let facts = vec![
+            ("passed", waiting.passed.to_string()),
+            ("patience", PATIENCE.to_string()),
+            ("lacks", lacking.join(", ")),
+            ("priority", row.priority.to_string()),
+        ];
+        let text = format!("is starved: {} who came later went before it", waiting.passed);
+        Some(of_row(Rule::Starved, row, facts, &text))
+    }
+
+    fn waits_for_operator(&self, row: &Row) -> Option<Verdict> {
+        match &row.wait {
+            Some(WaitReason::Poison) => Some(of_row(
+                Rule::Poison,
+                row,
+                Vec::new(),
+                "is paused as poison: the process died each time while it ran",
+            )),
+            Some(WaitReason::RollbackFailed) => {
+                let undo = self.kernel.next_undo(row.id);
+                let mut facts = vec![("attempts", row.undo_attempts.to_string())];
+                if let Some((member, stage)) = undo {
+                    facts.push(("member", member.to_string()));
+                    facts.push(("undo", codec::describe(stage.as_slice())));
+                }
+                if let Some(cause) = &row.cause {
+                    facts.push(("cause", cause.text.clone()));
+                }
+                let text = format!("cannot be rolled back: an undo has failed {} times", row.undo_attempts);
+                Some(of_row(Rule::RollbackFailed, row, facts, &text))
+            }
+            Some(WaitReason::Quarantined) => Some(of_row(
+                Rule::Quarantined,
+                row,
+                Vec::new(),
+                "cannot be rolled back: its history is incomplete",
+            )),
+            _ => None,
+        }
+    }
+
+    fn lost_wake(&self, id: ProcedureId, what: &str) -> Verdict {
+        let facts = vec![
+            ("lost", what.to_owned()),
+            ("count", (self.kernel.found() + self.watch.recalled).to_string()),
+        ];
+        let text =
+            format!("{id} would never have gone on ({what}); it was set going again. This is a defect of the engine");
+        verdict(Rule::LostWake, Some(id), self.clock.now(), facts, text)
+    }
+
+    /// A circle leads through the limiter's queues, so only who waits there is looked at.
+    fn deadlocks(&self, queues: &Queues) -> Vec<Verdict> {
+        let waiting = queues.waiting.iter().map(|(id, _)| *id);
+        let graph = self.graph(waiting, queues, Some(self.commits.durable));
+        graph.deadlocks().into_iter().map(deadlocked).collect()
+    }
+
+    fn quarantines(&self) -> impl Iterator<Item = Verdict> {
+        self.quarantined.iter().map(|(family, why)| {
+            let text = format!("the family {family} is quarantined: {why}");
+            let facts = vec![("why", why.clone())];
+            let root = ProcedureId::root(*family);
+            verdict(Rule::Quarantined, Some(root), self.clock.now(), facts, text)
+        })
+    }
+
+    fn blocked_workers(&self) -> Vec<Verdict> {
+        let statuses = self.workers.statuses().into_iter();
+        let blocked = statuses.filter_map(|status| Some((status.worker, status.blocked?)));
+        blocked
+            .map(|(worker, blocked)| {
+                let facts = vec![
+                    ("worker", worker.to_string()),
+                    ("stage", blocked.stage.clone()),
+                    ("call", format!("{:?}", blocked.call)),
+                    ("time", format!("{:?}", blocked.time)),
+                ];
+                let text = format!(
+                    "{} at stage {} has held worker {worker} for {:?}",
+                    blocked.procedure, blocked.stage, blocked.time
+                );
+                let since = ago(self.clock.now(), blocked.time);
+                verdict(Rule::BlockedWorker, Some(blocked.procedure), since, facts, text)
+            })
+            .collect()
+    }
+
+    fn store_slow(&self) -> Option<Verdict> {
+        let since = self.commits.oldest_under_way()?;
+        let time = self.clock.now().since(since);
+        if self.poisoned.is_some() || time < self.watch.thresholds.store {
+            return None;
+        }
+        let waiting = self.kernel.seq().0.saturating_sub(self.commits.durable.0);
+        let facts = vec![("time", format!("{time:?}")), ("commits", waiting.to_string())];
+        let text = format!("the store has not answered for {time:?}; {waiting} commits wait for it");
+        Some(verdict(Rule::StoreSlow, None, since, facts, text))
+    }
+
+    fn store_failed(&self) -> Option<Verdict> {
+        let why = self.poisoned.as_ref()?;
+        let text = format!("the engine takes no more commits: {why}");
+        let facts = vec![("why", why.clone())];
+        Some(verdict(Rule::StoreFailed, None, self.clock.now(), facts, text))
+    }
+}
+
+fn ago(now: Timestamp, time: Duration) -> Timestamp {
+    let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    Timestamp(now.0.saturating_sub(micros))
+}
+
+fn lacks(lacking: &Lacking) -> String {
+    match lacking {
+        Lacking::Permit(key) => format!("permit {key}"),
+        Lacking::Lock(path) => format!("lock {path}"),
+    }
+}
+
+/// It is as old as its youngest link.
+fn deadlocked(deadlock: Deadlock) -> Verdict {
+    let links: Vec<String> = deadlock
+        .cycle
+        .iter()
+        .map(|link| format!("{} waits for {} ({})", link.from, link.to, link.why))
+        .collect();
+    let since = deadlock.cycle.iter().map(|link| link.since).max().unwrap_or_default();
+    let cycle = links.join(", ");
+    let text = format!("a deadlock: {cycle}; aborting {} resolves it", deadlock.victim);
+    let facts = vec![("cycle", cycle), ("victim", deadlock.victim.to_string())];
+    Verdict {
+        deadlock: Some(deadlock.clone()),
+        ..verdict(Rule::Deadlock, Some(deadlock.victim), since, facts, text)
+    }
+}

@@ -1,0 +1,250 @@
+//! Wakes that are lost between the actors: the test takes them away, an audit
+//! finds each, makes up for it, counts it, and tells of it once.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use actix::prelude::*;
+use procession_kernel::{LockNeed, ProcedureId, ProcedureState, Timestamp, WaitReason};
+use serde::{Deserialize, Serialize};
+
+use super::super::Supervisor;
+use crate::clock::Clock;
+use crate::context::StageContext;
+use crate::engine::{Engine, Placement, Settings};
+use crate::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
+use crate::limiter::{Change, Restore};
+use crate::messages::{Query, Submit, TakeSnapshot, Verdicts};
+use crate::procedure::Procedure;
+use crate::registry::Registry;
+use crate::step::{StageError, Step};
+use crate::testkit::TestClock;
+use crate::view::{Rule, Status};
+
+/// Something that is to be lost.
+#[derive(Message)]
+#[rtype(result = "()")]
+enum Lose {
+    /// The timer is not armed.
+    Timer,
+    /// Its request never reached the limiter.
+    Request(ProcedureId),
+    /// The limiter has served it, and has told nobody.
+    Grant(ProcedureId),
+    /// Its actor never got the call.
+    Call(ProcedureId),
+}
+
+impl Handler<Lose> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, lose: Lose, _: &mut Self::Context) {
+        match lose {
+            Lose::Timer => {
+                if let Some(timer) = &self.timer {
+                    timer.arm(None);
+                }
+            }
+            Lose::Request(id) => {
+                let ticket = self.ticket_of(id);
+                self.limiter.try_send(Change::Cancel(ticket)).ok();
+            }
+            Lose::Grant(id) => {
+                let request = self.request_of(id).expect("it lives");
+                // Given beyond who holds it, and without a word.
+                self.limiter.try_send(Restore(vec![request])).ok();
+            }
+            Lose::Call(id) => drop(self.actors.remove(&id)),
+        }
+    }
+}
+
+/// Sleeps for a minute, or ends at once, with or without the lock `t`; the first call of one that hangs never ends.
+#[derive(Default, Serialize, Deserialize)]
+struct Work {
+    sleeps: bool,
+    locks: bool,
+    hangs: bool,
+}
+
+impl Procedure for Work {
+    const KIND: &'static str = "work";
+    const HOLD_LOCKS: bool = true;
+    type Stage = u32;
+    type Env = Arc<AtomicBool>;
+    type Output = ();
+
+    fn first(&self) -> u32 {
+        1
+    }
+
+    async fn execute(&mut self, stage: u32, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        if self.sleeps && stage == 1 {
+            let until = cx.now().after(Duration::from_mins(1));
+            return Ok(Step::Sleep { until, then: 2 });
+        }
+        if self.hangs && !cx.env().swap(true, Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        Ok(Step::Done(()))
+    }
+
+    fn locks(&self, _: &u32) -> Vec<LockNeed> {
+        if self.locks {
+            vec![LockNeed::exclusive("t")]
+        } else {
+            Vec::new()
+        }
+    }
+}
+
+struct Live {
+    engine: Engine,
+    clock: TestClock,
+}
+
+impl Live {
+    async fn submit(&self, work: Work) -> ProcedureId {
+        let submit = Submit::new(&work).expect("it encodes");
+        let sent = self.engine.supervisor().send(submit).await;
+        sent.expect("it lives").expect("it is taken")
+    }
+
+    async fn lose(&self, lose: Lose) {
+        self.engine.supervisor().send(lose).await.expect("it lives");
+    }
+
+    async fn status(&self, id: ProcedureId) -> Status {
+        let sent = self.engine.supervisor().send(Query(id)).await;
+        sent.expect("it lives").expect("it is known")
+    }
+
+    async fn rest() {
+        for _ in 0..256 {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn lost_wakes(&self) -> u64 {
+        let sent = self.engine.supervisor().send(TakeSnapshot).await;
+        sent.expect("it lives").expect("it answers").lost_wakes
+    }
+
+    /// Audits: those that are found, each with what it had lost.
+    async fn audit(&self) -> Vec<(ProcedureId, String)> {
+        let sent = self.engine.supervisor().send(Verdicts).await;
+        let verdicts = sent.expect("it lives").expect("it answers");
+        let found = verdicts.into_iter().filter(|verdict| verdict.rule == Rule::LostWake);
+        found
+            .map(|verdict| {
+                let what = verdict.fact("lost").unwrap_or_default().to_owned();
+                (verdict.procedure.expect("somebody"), what)
+            })
+            .collect()
+    }
+}
+
+fn live(drive: impl AsyncFnOnce(&Live)) {
+    actix_rt::System::new().block_on(async {
+        let store = MemoryStore::open(&MemoryDisk::default(), FaultPlan::none()).expect("a store");
+        let clock = TestClock::new();
+        let mut registry = Registry::default();
+        registry.register::<Work>(Arc::default());
+        let settings = Settings {
+            placement: Placement::Inline,
+            clock: Arc::new(clock.clone()),
+            audit_every: None,
+            ..Settings::default()
+        };
+        let engine = Engine::start(Arc::new(store), registry, settings)
+            .await
+            .expect("it starts");
+        drive(&Live { engine, clock }).await;
+    });
+}
+
+fn sleeps(locks: bool) -> Work {
+    Work {
+        sleeps: true,
+        locks,
+        ..Work::default()
+    }
+}
+
+/// The holder of the lock, which sleeps, and one that waits for it.
+async fn waiter(live: &Live) -> ProcedureId {
+    live.submit(sleeps(true)).await;
+    let work = Work {
+        locks: true,
+        ..Work::default()
+    };
+    let waiter = live.submit(work).await;
+    Live::rest().await;
+    assert_eq!(live.status(waiter).await.wait, Some(WaitReason::Lock("t".into())));
+    assert_eq!(live.audit().await, []);
+    waiter
+}
+
+#[test]
+fn e_108_a_lost_timer_is_armed_again() {
+    live(async |live| {
+        let id = live.submit(sleeps(false)).await;
+        Live::rest().await;
+        live.lose(Lose::Timer).await;
+        Live::rest().await;
+        live.clock.advance(Duration::from_hours(1));
+        Live::rest().await;
+        assert_eq!(live.status(id).await.state, ProcedureState::WaitingTimeout);
+        live.audit().await;
+        Live::rest().await;
+        assert_eq!(live.status(id).await.state, ProcedureState::Success);
+        assert_eq!(live.clock.now(), Timestamp(3_600_000_000));
+    });
+}
+
+#[test]
+fn e_108_a_request_that_the_limiter_lost_is_made_again() {
+    live(async |live| {
+        let waiter = waiter(live).await;
+        live.lose(Lose::Request(waiter)).await;
+        assert_eq!(live.audit().await, [(waiter, "waits for the lock t".to_owned())]);
+        Live::rest().await;
+        assert_eq!((live.audit().await, live.lost_wakes().await), (Vec::new(), 1));
+        live.clock.advance(Duration::from_mins(1));
+        Live::rest().await;
+        assert_eq!(live.status(waiter).await.state, ProcedureState::Success);
+    });
+}
+
+#[test]
+fn e_108_a_lost_grant_is_taken() {
+    live(async |live| {
+        let waiter = waiter(live).await;
+        live.lose(Lose::Grant(waiter)).await;
+        assert_eq!(live.audit().await, [(waiter, "waits for the lock t".to_owned())]);
+        Live::rest().await;
+        assert_eq!(live.status(waiter).await.state, ProcedureState::Success);
+        assert_eq!((live.audit().await, live.lost_wakes().await), (Vec::new(), 1));
+    });
+}
+
+#[test]
+fn e_108_a_lost_call_is_made_again() {
+    live(async |live| {
+        let work = Work {
+            hangs: true,
+            ..Work::default()
+        };
+        let id = live.submit(work).await;
+        Live::rest().await;
+        // What was called is forgotten, and will never report.
+        live.lose(Lose::Call(id)).await;
+        Live::rest().await;
+        assert!(live.status(id).await.going);
+        assert_eq!(live.audit().await, [(id, "the call of its stage".to_owned())]);
+        Live::rest().await;
+        assert_eq!(live.status(id).await.state, ProcedureState::Success);
+        assert_eq!((live.audit().await, live.lost_wakes().await), (Vec::new(), 1));
+    });
+}

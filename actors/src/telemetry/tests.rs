@@ -1,0 +1,42 @@
+//! The page shows exactly what the code registers.
+
+use super::{ALL, LIVE, Metric, RULES, WAITS};
+
+fn row(metric: &Metric) -> String {
+    let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
+    let labels = if labels.is_empty() {
+        "–".to_owned()
+    } else {
+        labels.join(", ")
+    };
+    let sort = format!("{:?}", metric.sort).to_lowercase();
+    let (name, unit, meaning) = (metric.name, metric.unit.as_str(), metric.meaning);
+    format!("| `{name}` | {sort} | {labels} | {unit} | {meaning} |")
+}
+
+#[test]
+fn the_page_shows_every_metric_as_it_is() {
+    let page = include_str!("../../../docs/metrics.md");
+    let shown: Vec<&str> = page.lines().filter(|line| line.starts_with("| `procession_")).collect();
+    let wanted: Vec<String> = ALL.iter().map(row).collect();
+    assert_eq!(shown, wanted, "the page is to have these rows:\n{}", wanted.join("\n"));
+    for value in LIVE.iter().chain(&WAITS).chain(&RULES) {
+        assert!(page.contains(&format!("`{value}`")), "the page does not name `{value}`");
+    }
+}
+
+#[test]
+fn there_is_a_gauge_for_each_rule() {
+    let rules = crate::view::Rule::ALL.map(crate::view::Rule::as_str);
+    assert_eq!(rules, RULES);
+}
+
+#[test]
+fn names_follow_the_rules() {
+    for metric in ALL {
+        let is_total = metric.name.ends_with("_total");
+        assert_eq!(is_total, metric.sort == super::Sort::Counter, "{}", metric.name);
+        let is_time = metric.name.ends_with("_seconds");
+        assert_eq!(is_time, metric.unit == metrics::Unit::Seconds, "{}", metric.name);
+    }
+}

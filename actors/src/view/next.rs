@@ -1,0 +1,99 @@
+//! What comes next for a procedure, in words: true for every state and reason.
+
+use procession_kernel::{OnFailure, ProcedureState, Row, WaitReason};
+
+use crate::journal::codec;
+
+/// What comes next for one whose family is set aside.
+pub(super) const QUARANTINED: &str = "nothing, until a start can load its family, or an operator discharges it";
+
+/// Says what comes next, and when, as far as the row tells.
+pub(crate) fn next(row: &Row) -> String {
+    if row.is_ended() {
+        return after_end(row).to_owned();
+    }
+    let next = match row.state {
+        ProcedureState::Failed => rolls_back(row),
+        ProcedureState::Initializing
+        | ProcedureState::Runnable
+        | ProcedureState::Waiting
+        | ProcedureState::WaitingTimeout
+        | ProcedureState::RolledBack
+        | ProcedureState::Success => goes_on(row),
+    };
+    if row.paused && row.wait != Some(WaitReason::Paused) && row.going.is_none() {
+        return format!("{next}, but not before an operator resumes it");
+    }
+    next
+}
+
+fn after_end(row: &Row) -> &'static str {
+    if row.cleaning {
+        "it has ended; its code cleans up after it"
+    } else if row.state == ProcedureState::Success && row.parent.is_some() && row.on_failure == OnFailure::Compensate {
+        "nothing, unless its family rolls back: then it is undone"
+    } else {
+        "nothing: it has ended"
+    }
+}
+
+fn rolls_back(row: &Row) -> String {
+    match &row.wait {
+        _ if row.going.is_some() => "its stage reports; then it is rolled back".to_owned(),
+        Some(WaitReason::Backoff(_, at)) => format!("its undo is tried again at {at}"),
+        Some(WaitReason::RollbackFailed) => "an operator has its undo tried again, or skipped".to_owned(),
+        Some(WaitReason::Lock(path)) => format!("its rollback goes on when the lock {path} is free"),
+        Some(WaitReason::Paused) => "its rollback goes on when an operator resumes it".to_owned(),
+        Some(WaitReason::Suspect) => "its stage, which is in doubt, runs alone; then it is rolled back".to_owned(),
+        Some(WaitReason::Quarantined) => {
+            "nothing, until an operator bypasses or discharges it: its history has a hole".to_owned()
+        }
+        // None of these is waited for any more.
+        None
+        | Some(
+            WaitReason::Width
+            | WaitReason::Permit(_)
+            | WaitReason::Children
+            | WaitReason::Timer(_)
+            | WaitReason::Event(..)
+            | WaitReason::Queue
+            | WaitReason::Poison
+            | WaitReason::Circling,
+        ) => "it is rolled back when nothing of its family runs".to_owned(),
+    }
+}
+
+fn goes_on(row: &Row) -> String {
+    let stage = stage_of(row);
+    let Some(wait) = &row.wait else {
+        return format!("{stage} runs, or is queued at its worker");
+    };
+    match wait {
+        WaitReason::Timer(at) | WaitReason::Backoff(_, at) => format!("{stage} runs at {at}"),
+        WaitReason::Event(name, Some(at)) => format!("{stage} runs when {name} arrives, at the latest at {at}"),
+        WaitReason::Event(name, None) => format!("{stage} runs when {name} arrives"),
+        // It has said `Done`, and added children with it.
+        WaitReason::Children if row.output.is_some() => "it succeeds when its children have ended".to_owned(),
+        WaitReason::Children => format!("{stage} runs when its children let it"),
+        WaitReason::Width => format!("{stage} runs when one of its siblings has ended"),
+        WaitReason::Permit(limit) => format!("{stage} runs when a permit of {limit} is free, and its turn has come"),
+        WaitReason::Lock(path) => format!("{stage} runs when the lock {path} is free, and its turn has come"),
+        WaitReason::Queue => format!("{stage} runs at the next start"),
+        WaitReason::Suspect => format!("{stage} runs alone, when the suspect before it has reported"),
+        WaitReason::Paused | WaitReason::Poison | WaitReason::Circling => {
+            format!("{stage} runs when an operator resumes it")
+        }
+        WaitReason::RollbackFailed | WaitReason::Quarantined => QUARANTINED.to_owned(),
+    }
+}
+
+fn stage_of(row: &Row) -> String {
+    if row.stage.is_empty() {
+        "its stage".to_owned()
+    } else {
+        format!("stage {}", codec::describe(row.stage.as_slice()))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,217 @@
+//! Every combination of state and reason that a row can be in reads as a sentence, and a true one.
+
+use procession_kernel::{Blob, Going, Hold, Kind, OnTimeout, ProcedureId, Row, Seq, Timestamp, WaitReason as Wait};
+
+use super::*;
+
+const AT: Timestamp = Timestamp(90_000_000);
+
+fn row(state: ProcedureState, wait: Option<Wait>) -> Row {
+    Row {
+        id: ProcedureId::new(1, 1),
+        revision: Seq(1),
+        kind: Kind::from("kind"),
+        version: 1,
+        parent: Some(0),
+        on_failure: OnFailure::Keep,
+        state,
+        wait,
+        since: Timestamp(0),
+        // MessagePack of 2.
+        stage: Blob::from(&[2_u8][..]),
+        visit: 1,
+        attempt: 0,
+        going: None,
+        history: 1,
+        standing: 1,
+        attempts_kept: Vec::new(),
+        wake: None,
+        rounds: Vec::new(),
+        limits: Vec::new(),
+        holds: false,
+        hold: Hold::ForLife,
+        locks: Vec::new(),
+        locked: Vec::new(),
+        locks_for_life: false,
+        ready: None,
+        one_way: None,
+        past: None,
+        same_stage: 0,
+        expected: None,
+        on_timeout: OnTimeout::Fail,
+        out_of_time: false,
+        paused: false,
+        mark: None,
+        output: None,
+        cleaning: false,
+        priority: 0,
+        cause: None,
+        undo_attempts: 0,
+        not_undone: Vec::new(),
+        signals: 0,
+        key: None,
+        deadline: None,
+        submitted: Timestamp(0),
+        ended: None,
+        due: None,
+    }
+}
+
+fn going(state: ProcedureState) -> Row {
+    let going = Some(Going {
+        run: Seq(1),
+        deaths: 0,
+        alone: false,
+    });
+    Row {
+        going,
+        ..row(state, None)
+    }
+}
+
+#[test]
+fn what_goes_on_says_when() {
+    use ProcedureState::{Initializing, Runnable, Waiting, WaitingTimeout};
+    let go = || "go".into();
+    let told = [
+        (row(Runnable, None), "stage 2 runs, or is queued at its worker"),
+        (going(Runnable), "stage 2 runs, or is queued at its worker"),
+        (
+            row(Initializing, Some(Wait::Width)),
+            "stage 2 runs when one of its siblings has ended",
+        ),
+        (
+            row(Initializing, Some(Wait::Permit("move".into()))),
+            "stage 2 runs when a permit of move is free, and its turn has come",
+        ),
+        (
+            row(Runnable, Some(Wait::Lock("ns/t".into()))),
+            "stage 2 runs when the lock ns/t is free, and its turn has come",
+        ),
+        (
+            row(Waiting, Some(Wait::Children)),
+            "stage 2 runs when its children let it",
+        ),
+        (
+            row(WaitingTimeout, Some(Wait::Timer(AT))),
+            "stage 2 runs at 1970-01-01T00:01:30Z",
+        ),
+        (
+            row(WaitingTimeout, Some(Wait::Backoff(1, AT))),
+            "stage 2 runs at 1970-01-01T00:01:30Z",
+        ),
+        (
+            row(WaitingTimeout, Some(Wait::Event(go(), None))),
+            "stage 2 runs when go arrives",
+        ),
+        (
+            row(WaitingTimeout, Some(Wait::Event(go(), Some(AT)))),
+            "stage 2 runs when go arrives, at the latest at 1970-01-01T00:01:30Z",
+        ),
+        (row(Runnable, Some(Wait::Queue)), "stage 2 runs at the next start"),
+        (
+            row(Runnable, Some(Wait::Suspect)),
+            "stage 2 runs alone, when the suspect before it has reported",
+        ),
+        (
+            row(Runnable, Some(Wait::Poison)),
+            "stage 2 runs when an operator resumes it",
+        ),
+        (
+            row(Runnable, Some(Wait::Paused)),
+            "stage 2 runs when an operator resumes it",
+        ),
+        (
+            row(Runnable, Some(Wait::Circling)),
+            "stage 2 runs when an operator resumes it",
+        ),
+    ];
+    for (row, words) in told {
+        assert_eq!(next(&row), words);
+    }
+    let done = Row {
+        output: Some(Blob::default()),
+        ..row(Waiting, Some(Wait::Children))
+    };
+    assert_eq!(next(&done), "it succeeds when its children have ended");
+    let paused = Row {
+        paused: true,
+        ..row(WaitingTimeout, Some(Wait::Timer(AT)))
+    };
+    assert_eq!(
+        next(&paused),
+        "stage 2 runs at 1970-01-01T00:01:30Z, but not before an operator resumes it"
+    );
+    let named = Row {
+        stage: Blob::default(),
+        ..row(Runnable, None)
+    };
+    assert_eq!(next(&named), "its stage runs, or is queued at its worker");
+}
+
+#[test]
+fn what_fails_says_how_far_its_rollback_is() {
+    let failed = |wait| row(ProcedureState::Failed, wait);
+    let told = [
+        (failed(None), "it is rolled back when nothing of its family runs"),
+        (
+            going(ProcedureState::Failed),
+            "its stage reports; then it is rolled back",
+        ),
+        (
+            failed(Some(Wait::Backoff(1, AT))),
+            "its undo is tried again at 1970-01-01T00:01:30Z",
+        ),
+        (
+            failed(Some(Wait::RollbackFailed)),
+            "an operator has its undo tried again, or skipped",
+        ),
+        (
+            failed(Some(Wait::Lock("t".into()))),
+            "its rollback goes on when the lock t is free",
+        ),
+        (
+            failed(Some(Wait::Paused)),
+            "its rollback goes on when an operator resumes it",
+        ),
+        (
+            failed(Some(Wait::Suspect)),
+            "its stage, which is in doubt, runs alone; then it is rolled back",
+        ),
+        (
+            failed(Some(Wait::Quarantined)),
+            "nothing, until an operator bypasses or discharges it: its history has a hole",
+        ),
+    ];
+    for (row, words) in told {
+        assert_eq!(next(&row), words);
+    }
+}
+
+#[test]
+fn an_end_says_so() {
+    let ended = |state| Row {
+        ended: Some(AT),
+        ..row(state, None)
+    };
+    for state in [
+        ProcedureState::Success,
+        ProcedureState::RolledBack,
+        ProcedureState::Failed,
+    ] {
+        assert_eq!(next(&ended(state)), "nothing: it has ended");
+    }
+    let cleaning = Row {
+        cleaning: true,
+        ..ended(ProcedureState::RolledBack)
+    };
+    assert_eq!(next(&cleaning), "it has ended; its code cleans up after it");
+    let compensated = Row {
+        on_failure: OnFailure::Compensate,
+        ..ended(ProcedureState::Success)
+    };
+    assert_eq!(
+        next(&compensated),
+        "nothing, unless its family rolls back: then it is undone"
+    );
+}

@@ -1,0 +1,164 @@
+//! What a worker's thread and the supervisor share: the pulse, by which one sees
+//! from outside that user code holds the thread, and the post of each actor, at
+//! which a call is begun by the one or taken back by the other, never both.
+
+use std::future::poll_fn;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+
+use procession_kernel::ProcedureId;
+
+/// The pulse of one worker. Only the worker's thread beats; aligned so that no
+/// other's beats slow it.
+#[repr(align(128))]
+#[derive(Debug, Default)]
+pub(crate) struct Pulse {
+    /// Odd while user code is polled.
+    beats: AtomicU64,
+    family: AtomicU64,
+    member: AtomicU32,
+    actors: AtomicUsize,
+}
+
+/// Ends one beat, also when user code panics.
+pub(crate) struct Within<'a>(&'a Pulse);
+
+impl Pulse {
+    /// Marks that user code of this procedure has the thread, until the value is dropped.
+    pub(crate) fn enter(&self, id: ProcedureId) -> Within<'_> {
+        self.family.store(id.family, Ordering::Relaxed);
+        self.member.store(id.member, Ordering::Relaxed);
+        self.beat();
+        Within(self)
+    }
+
+    /// One writer, so that two plain steps do.
+    fn beat(&self) {
+        self.beats
+            .store(self.beats.load(Ordering::Relaxed) + 1, Ordering::Release);
+    }
+
+    /// Gives the number of beats.
+    pub(crate) fn beats(&self) -> u64 {
+        self.beats.load(Ordering::Acquire)
+    }
+
+    /// Gives whose code the thread was given last.
+    pub(crate) fn procedure(&self) -> ProcedureId {
+        ProcedureId::new(self.family.load(Ordering::Relaxed), self.member.load(Ordering::Relaxed))
+    }
+
+    /// Counts the actors that exist on this worker: also those that the
+    /// supervisor let go and that have not ended yet.
+    pub(crate) fn actors(&self) -> usize {
+        self.actors.load(Ordering::Acquire)
+    }
+}
+
+impl Drop for Within<'_> {
+    fn drop(&mut self) {
+        self.0.beat();
+    }
+}
+
+/// Runs user code, marking each of its polls.
+pub(crate) async fn watched<F: Future>(pulse: &Pulse, id: ProcedureId, code: F) -> F::Output {
+    let mut code = pin!(code);
+    poll_fn(move |cx| {
+        let _within = pulse.enter(id);
+        code.as_mut().poll(cx)
+    })
+    .await
+}
+
+/// The state of a post whose actor begins nothing any more.
+const REVOKED: u64 = u64::MAX;
+
+/// Where the calls of one actor are begun or taken back.
+#[derive(Debug)]
+pub(crate) struct Post {
+    /// Twice the number of calls that have ended, and one more while one runs.
+    state: AtomicU64,
+    pulse: Arc<Pulse>,
+}
+
+impl Post {
+    pub(crate) fn new(pulse: Arc<Pulse>) -> Arc<Self> {
+        Arc::new(Self {
+            state: AtomicU64::new(0),
+            pulse,
+        })
+    }
+
+    /// Gives the actor's side. The actor counts as one of its worker from here on.
+    pub(crate) fn seat(self: &Arc<Self>) -> Seat {
+        self.pulse.actors.fetch_add(1, Ordering::AcqRel);
+        Seat(Arc::clone(self))
+    }
+
+    /// Tells whether this is a post on the worker with that pulse.
+    pub(crate) fn is_on(&self, pulse: &Arc<Pulse>) -> bool {
+        Arc::ptr_eq(&self.pulse, pulse)
+    }
+
+    /// Tells whether so many calls have ended, and none has begun since.
+    pub(crate) fn has_ended(&self, calls: u64) -> bool {
+        self.state.load(Ordering::Acquire) == 2 * calls
+    }
+
+    /// Tells whether a call runs.
+    pub(crate) fn is_running(&self) -> bool {
+        let state = self.state.load(Ordering::Acquire);
+        state != REVOKED && !state.is_multiple_of(2)
+    }
+
+    /// Takes back every call that has not begun, unless one runs. Gives how many have ended.
+    pub(crate) fn revoke(&self) -> Option<u64> {
+        let state = self.state.load(Ordering::Acquire);
+        let idle = state.is_multiple_of(2);
+        let revoked = idle
+            && self
+                .state
+                .compare_exchange(state, REVOKED, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok();
+        revoked.then_some(state / 2)
+    }
+}
+
+/// The actor's side of its post.
+#[derive(Debug)]
+pub(crate) struct Seat(Arc<Post>);
+
+impl Seat {
+    /// Begins a call, unless it was taken back.
+    pub(crate) fn begin(&self) -> bool {
+        let state = self.0.state.load(Ordering::Relaxed);
+        state != REVOKED
+            && self
+                .0
+                .state
+                .compare_exchange(state, state + 1, Ordering::AcqRel, Ordering::Relaxed)
+                .is_ok()
+    }
+
+    /// Ends the call that was begun.
+    pub(crate) fn end(&self) {
+        // While a call runs, this side alone writes.
+        let state = self.0.state.load(Ordering::Relaxed);
+        self.0.state.store(state + 1, Ordering::Release);
+    }
+
+    pub(crate) fn pulse(&self) -> Arc<Pulse> {
+        Arc::clone(&self.0.pulse)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.pulse.actors.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! What operators ask for: each request is journalled with who and why.
+
+use super::Executor;
+use procession_actors::AskError;
+use procession_actors::FamilyExport;
+use procession_actors::messages::{
+    self, Abort, Audit, Bypass, Discharge, OverrideResult, ReadArchive, Resume, RetryNow, RetryUndo, SetLimit,
+    SetPriority, SkipUndo,
+};
+use procession_kernel::{AbortAnswer, AuditEntry, By, BypassAs, Operated, Pause, ProcedureId, Reach};
+use serde::Serialize;
+
+impl Executor {
+    /// Aborts a procedure: it stops between stages, and rolls back. The intent
+    /// is durable when this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Finished`] if it has ended, [`AskError::Unknown`] if it is not known.
+    pub async fn abort(&self, id: ProcedureId, who: &str, why: &str) -> Result<AbortAnswer, AskError> {
+        let operated = self.abort_by(id, By::new(who, why)).await?;
+        operated.abort.ok_or(AskError::Stopped)
+    }
+
+    /// Aborts a procedure as an operator does: with a key, as a dry run, on a revision.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Finished`] if it has ended, [`AskError::Unknown`] if it is not known.
+    pub async fn abort_by(&self, id: ProcedureId, by: By) -> Result<Operated, AskError> {
+        self.ask(Abort { id, by }).await
+    }
+
+    /// Sets the capacity of a limit, durably; none is unlimited.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the engine has stopped or its journal has failed.
+    pub async fn set_limit(&self, key: &str, limit: Option<u32>, by: By) -> Result<Operated, AskError> {
+        let key = key.to_owned();
+        self.ask(SetLimit { key, limit, by }).await
+    }
+
+    /// Changes the priority of a procedure, and its place in the queues.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Finished`] if it has ended, [`AskError::Unknown`] if it is not known.
+    pub async fn set_priority(&self, id: ProcedureId, priority: i16, by: By) -> Result<Operated, AskError> {
+        self.ask(SetPriority { id, priority, by }).await
+    }
+
+    /// Lets nothing more run of a procedure with all below it, of a kind, or of everything.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Finished`] if it has ended, [`AskError::Unknown`] if it is not known.
+    pub async fn pause(&self, what: Pause, by: By) -> Result<Operated, AskError> {
+        self.ask(messages::Pause { what, by }).await
+    }
+
+    /// Lets go on what was paused, by an operator or as poison, or went in circles.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if it is not paused.
+    pub async fn resume(&self, what: Pause, by: By) -> Result<Operated, AskError> {
+        self.ask(Resume { what, by }).await
+    }
+
+    /// Ends a backoff now: the attempt, or the undo, begins at once.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if it is in no backoff.
+    pub async fn retry_now(&self, id: ProcedureId, by: By) -> Result<Operated, AskError> {
+        self.ask(RetryNow { id, by }).await
+    }
+
+    /// Ends a procedure without its code, from any state. Nothing is undone.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if it has live children that the reach does not include.
+    pub async fn bypass(&self, id: ProcedureId, reach: Reach, outcome: BypassAs, by: By) -> Result<Operated, AskError> {
+        self.ask(Bypass { id, reach, outcome, by }).await
+    }
+
+    /// Ends a procedure without its code, as a success with this output, of its own type.
+    ///
+    /// # Errors
+    ///
+    /// As [`bypass`](Self::bypass).
+    pub async fn bypass_with_output<T: Serialize>(
+        &self,
+        id: ProcedureId,
+        reach: Reach,
+        output: &T,
+        by: By,
+    ) -> Result<Operated, AskError> {
+        self.ask(Bypass::with_output(id, reach, output, by)?).await
+    }
+
+    /// Replaces the output of a procedure that succeeded, by one of its own type.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if it has not succeeded.
+    pub async fn override_result<T: Serialize>(
+        &self,
+        id: ProcedureId,
+        output: &T,
+        by: By,
+    ) -> Result<Operated, AskError> {
+        self.ask(OverrideResult::new(id, output, by)?).await
+    }
+
+    /// Gives what operators did, newest first, before the entry given if one is; 1,000 at once.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the store cannot be read.
+    pub async fn audit(&self, before: Option<u64>, limit: usize) -> Result<Vec<AuditEntry>, AskError> {
+        self.ask(Audit { before, limit }).await
+    }
+
+    /// Tries an undo again that has used up its attempts.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if the rollback has not failed.
+    pub async fn retry_undo(&self, id: ProcedureId, by: By) -> Result<Operated, AskError> {
+        self.ask(RetryUndo { id, by }).await
+    }
+
+    /// Skips an undo that has used up its attempts.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if the rollback has not failed.
+    pub async fn skip_undo(&self, id: ProcedureId, by: By) -> Result<Operated, AskError> {
+        self.ask(SkipUndo { id, by }).await
+    }
+
+    /// Puts a quarantined family into the archive, and frees all that it holds: locks,
+    /// permits, its idempotency key. Nothing of it is undone.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if it is not quarantined, [`AskError::Unknown`] if it is not known.
+    pub async fn discharge(&self, family: u64, by: By) -> Result<Operated, AskError> {
+        self.ask(Discharge { family, by }).await
+    }
+
+    /// Reads a family that was discharged, as it was.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Unknown`] if it is not in the archive.
+    pub async fn archived(&self, family: u64) -> Result<FamilyExport, AskError> {
+        self.ask(ReadArchive(family)).await
+    }
+}

@@ -1,0 +1,309 @@
+//! `Sequence`: a procedure without a type of its own. Its stages are a list of
+//! names; what they do, and how they are undone, is registered as closures.
+
+use std::collections::BTreeMap;
+use std::ops::{AsyncFn, Deref, DerefMut};
+use std::sync::Arc;
+
+use futures::future::LocalBoxFuture;
+use procession_actors::journal::codec;
+use procession_actors::{CodecError, Procedure, StageContext, StageError, Step};
+use procession_kernel::Blob;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// Runs named steps one after the other, and undoes them in reverse when one fails
+/// (HBase's `SequentialProcedure`).
+///
+/// What is stored is the list of names and the input; the steps themselves are the
+/// environment that it is registered with. Like every stage, a step runs at least
+/// once, and its writes through the context happen exactly once.
+///
+/// ```
+/// use procession::{Executor, Sequence, Steps};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let path = directory.path().join("journal");
+/// let steps = Steps::new()
+///     .step("copy", async |cx| {
+///         let table: String = cx.input()?;
+///         cx.put("copies", &table, &1)?;
+///         Ok(())
+///     })
+///     .undo("copy", async |cx| {
+///         let table: String = cx.input()?;
+///         cx.delete("copies", &table);
+///         Ok(())
+///     })
+///     .step("switch", async |_| Ok(()));
+///
+/// actix_rt::System::new().block_on(async {
+///     let executor = Executor::builder(path).register::<Sequence>(steps).start().await?;
+///     let move_table = Sequence::new(["copy", "switch"]).with_input(&"t1")?;
+///     executor.submit(move_table).await?.await?;
+///     assert_eq!(executor.get::<u32>("copies", "t1").await?, Some(1));
+///
+///     // A name that nothing is registered for is refused.
+///     assert!(executor.submit(Sequence::new(["copy", "swich"])).await.is_err());
+///     Ok(())
+/// })
+/// # }
+/// ```
+///
+/// A step that this process does not know:
+/// - [`Executor::submit`](crate::Executor::submit) refuses such a sequence with
+///   [`SubmitError::Unfit`](crate::SubmitError::Unfit); where one is submitted by
+///   message, or as a child, [`Steps::sequence`] refuses to make it;
+/// - one that is stored, and whose step is gone since, is set aside with the names that
+///   are missing, alone, and goes on where it was when a start knows them again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sequence {
+    #[serde(rename = "s")]
+    steps: Vec<String>,
+    #[serde(rename = "i", default, skip_serializing_if = "Blob::is_empty")]
+    input: Blob,
+}
+
+impl Sequence {
+    /// Lists the steps in their order; a name may stand in it more than once.
+    pub fn new<N: Into<String>>(steps: impl IntoIterator<Item = N>) -> Self {
+        Self {
+            steps: steps.into_iter().map(Into::into).collect(),
+            input: Blob::default(),
+        }
+    }
+
+    /// Gives the steps something to work on; see [`StepContext::input`].
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if it cannot be encoded.
+    pub fn with_input<T: Serialize + ?Sized>(mut self, input: &T) -> Result<Self, CodecError> {
+        self.input = codec::encode_user(input)?;
+        Ok(self)
+    }
+
+    /// Gives the names of its steps.
+    #[must_use]
+    pub fn steps(&self) -> &[String] {
+        &self.steps
+    }
+
+    fn stage(&self, place: usize) -> SequenceStage {
+        let name = self.steps.get(place).cloned().unwrap_or_default();
+        SequenceStage(BTreeMap::from([(name, place)]))
+    }
+
+    fn name(&self, stage: &SequenceStage) -> Option<&str> {
+        self.steps.get(stage.place()).map(String::as_str)
+    }
+}
+
+/// A stage of a [`Sequence`]: the place of a step in the list, stored with its name
+/// so that who looks at the procedure reads the name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SequenceStage(BTreeMap<String, usize>);
+
+impl SequenceStage {
+    /// Gives the place of the step in the list, from 0.
+    #[must_use]
+    pub fn place(&self) -> usize {
+        self.0.values().next().copied().unwrap_or_default()
+    }
+
+    /// Gives the name of the step.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.0.keys().next().map(String::as_str).unwrap_or_default()
+    }
+}
+
+/// What a step is given: the input, and all that a stage's context gives.
+pub struct StepContext<'a, 'b> {
+    stage: &'a mut StageContext<'b, Sequence>,
+    input: &'a mut Blob,
+}
+
+impl StepContext<'_, '_> {
+    /// Gives what the sequence was submitted with, or what a step has put in its place.
+    ///
+    /// # Errors
+    ///
+    /// [`StageError::Fail`] if it is not of this type, or there is none.
+    pub fn input<T: DeserializeOwned>(&self) -> Result<T, StageError> {
+        codec::decode_user(self.input.as_slice()).map_err(StageError::fail)
+    }
+
+    /// Puts something in place of the input: for the steps after this one, and for undos.
+    /// It is stored if the step succeeds.
+    ///
+    /// # Errors
+    ///
+    /// [`StageError::Fail`] if it cannot be encoded.
+    pub fn set_input<T: Serialize + ?Sized>(&mut self, input: &T) -> Result<(), StageError> {
+        *self.input = codec::encode_user(input).map_err(StageError::fail)?;
+        Ok(())
+    }
+}
+
+impl<'b> Deref for StepContext<'_, 'b> {
+    type Target = StageContext<'b, Sequence>;
+
+    fn deref(&self) -> &Self::Target {
+        self.stage
+    }
+}
+
+impl DerefMut for StepContext<'_, '_> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        self.stage
+    }
+}
+
+/// One half of a step, its type erased.
+trait Body: Send + Sync {
+    fn run<'a>(&'a self, cx: &'a mut StepContext<'_, '_>) -> LocalBoxFuture<'a, Result<(), StageError>>;
+}
+
+impl<F> Body for F
+where
+    F: AsyncFn(&mut StepContext<'_, '_>) -> Result<(), StageError> + Send + Sync,
+{
+    fn run<'a>(&'a self, cx: &'a mut StepContext<'_, '_>) -> LocalBoxFuture<'a, Result<(), StageError>> {
+        Box::pin(self(cx))
+    }
+}
+
+type Bodies = BTreeMap<String, Arc<dyn Body>>;
+
+/// The steps that a process knows: the environment of a [`Sequence`]. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Steps {
+    execute: Arc<Bodies>,
+    rollback: Arc<Bodies>,
+}
+
+impl Steps {
+    /// Starts with no step.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a step; of two with one name the later counts. A name is on disk as long as
+    /// a sequence with it lives.
+    #[must_use]
+    pub fn step<F>(mut self, name: &str, execute: F) -> Self
+    where
+        F: AsyncFn(&mut StepContext<'_, '_>) -> Result<(), StageError> + Send + Sync + 'static,
+    {
+        Arc::make_mut(&mut self.execute).insert(name.to_owned(), Arc::new(execute));
+        self
+    }
+
+    /// Adds how a step is undone; without it there is nothing to undo. The step that
+    /// failed is undone, too, so it must bear that there is little or nothing to do.
+    #[must_use]
+    pub fn undo<F>(mut self, name: &str, rollback: F) -> Self
+    where
+        F: AsyncFn(&mut StepContext<'_, '_>) -> Result<(), StageError> + Send + Sync + 'static,
+    {
+        Arc::make_mut(&mut self.rollback).insert(name.to_owned(), Arc::new(rollback));
+        self
+    }
+
+    /// Makes a sequence of steps that are here.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownSteps`] lists those that are not.
+    pub fn sequence<N: Into<String>>(&self, steps: impl IntoIterator<Item = N>) -> Result<Sequence, UnknownSteps> {
+        let sequence = Sequence::new(steps);
+        self.check(&sequence)?;
+        Ok(sequence)
+    }
+
+    fn check(&self, sequence: &Sequence) -> Result<(), UnknownSteps> {
+        let mut names: Vec<String> = Vec::new();
+        for name in &sequence.steps {
+            if !self.execute.contains_key(name) && !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        if names.is_empty() {
+            Ok(())
+        } else {
+            Err(UnknownSteps { names })
+        }
+    }
+}
+
+impl std::fmt::Debug for Steps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Steps").field(&self.execute.keys()).finish()
+    }
+}
+
+/// Steps of a [`Sequence`] that nothing is registered for.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("no step is registered with the name \"{}\"", .names.join("\", \""))]
+pub struct UnknownSteps {
+    /// Their names, in the order of the list.
+    pub names: Vec<String>,
+}
+
+impl Procedure for Sequence {
+    const KIND: &'static str = "sequence";
+    type Stage = SequenceStage;
+    type Env = Steps;
+    type Output = ();
+
+    fn first(&self) -> SequenceStage {
+        self.stage(0)
+    }
+
+    async fn execute(
+        &mut self,
+        stage: SequenceStage,
+        cx: &mut StageContext<'_, Self>,
+    ) -> Result<Step<Self>, StageError> {
+        let steps = cx.env();
+        // A sequence of no steps has nothing to do in its only stage.
+        if let Some(name) = self.name(&stage) {
+            let body = steps.execute.get(name);
+            let body = body.ok_or_else(|| StageError::fail(unknown(name)))?;
+            let input = &mut self.input;
+            body.run(&mut StepContext { stage: cx, input }).await?;
+        }
+        let next = stage.place() + 1;
+        Ok(if next < self.steps.len() {
+            Step::Next(self.stage(next))
+        } else {
+            Step::Done(())
+        })
+    }
+
+    async fn rollback(&mut self, stage: SequenceStage, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+        let steps = cx.env();
+        match self.name(&stage).and_then(|name| steps.rollback.get(name)) {
+            Some(body) => {
+                let input = &mut self.input;
+                body.run(&mut StepContext { stage: cx, input }).await
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a sequence with a step that is not among [`Steps`].
+    fn check(&self, steps: &Steps) -> Result<(), String> {
+        steps.check(self).map_err(|unknown| unknown.to_string())
+    }
+}
+
+fn unknown(name: &str) -> UnknownSteps {
+    UnknownSteps {
+        names: vec![name.to_owned()],
+    }
+}

@@ -1,0 +1,8 @@
+//! Who waits for whom, and what is stuck.
+
+mod chain;
+mod deadlock;
+mod healthy;
+mod kit;
+mod stuck;
+mod stuck_engine;

@@ -1,0 +1,125 @@
+//! In a healthy engine an audit finds nothing, whatever is on its way.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use procession::provider::SystemClock;
+use procession::testkit::{FaultPlan, Run, Trouble, World};
+use procession::{Builder, Executor, Handle, LockNeed, Thresholds};
+
+use super::kit::set_up;
+use crate::support::{Act, Active, Holding, Lab, Limited, Plan, Planned, Tested, chain, failing, plan, spawn};
+
+/// Procedures that meet at every path and limit, some of which fail.
+fn busy(number: usize) -> Plan {
+    let (near, far) = (format!("t{}", number % 5), format!("t{}/r{}", number % 3, number % 7));
+    let locks = [LockNeed::exclusive(far.as_str()), LockNeed::shared(near.as_str())];
+    match number % 4 {
+        0 => chain("c", 3).locks(locks),
+        1 => plan("s", [Act::Sleep(number as u64 % 40), Act::Next, Act::Done(1)]).exclusive(&near),
+        2 => failing("f", 2).exclusive(&far),
+        _ => plan(
+            "p",
+            [spawn([chain("x", 2).exclusive(&near), chain("y", 1)]), Act::Done(1)],
+        ),
+    }
+}
+
+async fn submit(executor: &Executor, number: usize) -> Result<Handle<Planned>, Trouble> {
+    let plan = busy(number);
+    let id = match number % 3 {
+        0 => executor.submit(Active(plan)).await?.id(),
+        1 => executor.submit(Limited(plan)).await?.id(),
+        _ if number.is_multiple_of(2) => executor.submit(Holding(plan)).await?.id(),
+        _ => executor.submit(Planned(plan)).await?.id(),
+    };
+    Ok(executor.handle(id))
+}
+
+/// Audits on and on, while others run; gives how many there were.
+fn audits(executor: &Executor) -> tokio::task::JoinHandle<Result<usize, String>> {
+    let executor = executor.clone();
+    actix_rt::spawn(async move {
+        for number in 0.. {
+            let Ok(verdicts) = executor.verdicts().await else {
+                return Ok(number);
+            };
+            if !verdicts.is_empty() {
+                return Err(format!("{verdicts:?}"));
+            }
+            tokio::task::yield_now().await;
+            if executor
+                .snapshot()
+                .await
+                .is_ok_and(|snapshot| number > 0 && snapshot.live_families == 0)
+            {
+                return Ok(number);
+            }
+        }
+        Ok(0)
+    })
+}
+
+async fn drive(run: &Run, lab: &Lab, families: usize) -> Tested {
+    let mut handles = Vec::new();
+    for number in 0..families {
+        handles.push(submit(&run.executor, number).await?);
+    }
+    let audits = audits(&run.executor);
+    for handle in &handles {
+        // How it ends does not matter here.
+        run.wait(run.executor.outcome(handle.id())).await??;
+    }
+    assert!(audits.await?? > 1, "{}", lab.calls().len());
+    assert_eq!(run.executor.snapshot().await?.lost_wakes, 0);
+    Ok(())
+}
+
+fn limits(lab: &Lab, builder: Builder) -> Builder {
+    let set_up = set_up(lab, builder).limit("active", 3);
+    // Who waits in a long line for its permit is passed by many who need its locks alone: that is load.
+    set_up.thresholds(Thresholds {
+        passed: u32::MAX,
+        ..Thresholds::default()
+    })
+}
+
+#[test]
+fn e_108_audits_find_nothing_while_all_is_on_its_way() -> Tested {
+    let lab = Lab::default();
+    World::new()
+        .run(
+            FaultPlan::none(),
+            |builder| limits(&lab, builder),
+            async |run| drive(run, &lab, 120).await,
+        )?
+        .done()
+}
+
+#[test]
+fn e_108_audits_find_nothing_with_threads() -> Tested {
+    let lab = Lab::default();
+    let set_up = |builder: Builder| {
+        let builder = limits(&lab, builder).clock(Arc::new(SystemClock));
+        builder
+            .workers(2)
+            .merge(64)
+            .in_flight(2)
+            .audit_every(Some(Duration::from_millis(5)))
+    };
+    World::new()
+        .run(FaultPlan::none(), set_up, async |run| {
+            let mut handles = Vec::new();
+            for number in 0..300 {
+                handles.push(submit(&run.executor, number).await?);
+            }
+            let audits = audits(&run.executor);
+            for handle in &handles {
+                run.executor.outcome(handle.id()).await?;
+            }
+            assert!(audits.await?? > 1);
+            assert_eq!(run.executor.snapshot().await?.lost_wakes, 0);
+            Ok(())
+        })?
+        .done()
+}

@@ -1,0 +1,11 @@
+//! Locks: who gets them, in which order and for how long, and that a crash changes none of it.
+
+mod contention;
+mod families;
+mod kit;
+mod mixture;
+mod order;
+mod parked;
+mod paths;
+mod recovery;
+mod undo;

@@ -1,0 +1,148 @@
+//! Who comes first, how long it is held, and that everything is granted at once or nothing.
+
+use procession::testkit::{Enumeration, Run, Trouble};
+use procession::{Builder, LockNeed};
+
+use super::kit::{at_rest, for_lock, held, holder, is_after, is_first_life, nothing_is_left, owners, submit, waiters};
+use crate::lifecycle::kit::enumerate_in;
+use crate::support::{Act, Holding, Lab, Limited, Planned, Tested, chain, kinds, plan, spawn};
+
+/// Enumerates the crashes of a client of an engine where the limited kind has one permit.
+fn enumerated(drive: impl AsyncFn(&Lab, &Run) -> Tested) -> Result<(Enumeration, Lab), Trouble> {
+    let one_permit = |lab: &Lab, builder: Builder| kinds(lab, builder).limit("limited", 1);
+    enumerate_in(Lab::default, one_permit, async |lab: &Lab, run: &Run| {
+        drive(lab, run).await?;
+        nothing_is_left(run).await
+    })
+}
+
+#[test]
+fn e_067_exclusive_is_first_come_first_served() -> Tested {
+    let (done, lab) = enumerated(async |lab, run| {
+        let mut handles = vec![submit(run, Planned(holder("r0", "t")), "r0").await?];
+        for name in ["r1", "r2", "r3"] {
+            handles.push(submit(run, Planned(chain(name, 1).exclusive("t")), name).await?);
+        }
+        run.settle().await;
+        if is_first_life(run).await? {
+            let ids: Vec<_> = handles.iter().map(procession::Handle::id).collect();
+            assert_eq!(owners(run, "t").await?, &ids[..1]);
+            assert_eq!(waiters(run, "t").await?, &ids[1..]);
+        }
+        lab.open("r0");
+        for handle in &handles {
+            run.wait(handle.outcome()).await??;
+        }
+        for pair in ["r01", "r11", "r21", "r31"].windows(2) {
+            is_after(lab, pair[0], pair[1]);
+        }
+        Ok(())
+    })?;
+    assert_eq!(lab.line(), "r01 r11 r21 r31");
+    assert_eq!(done.commits, 4 * 2 + 3);
+    Ok(())
+}
+
+#[test]
+fn e_069_a_lock_of_a_stage_goes_round() -> Tested {
+    let (done, lab) = enumerated(async |lab, run| {
+        let a = plan("a", [held("a", Act::Next), Act::Done(7)]).exclusive("t");
+        let a = submit(run, Planned(a), "a").await?;
+        let b = submit(run, Planned(chain("b", 1).exclusive("t")), "b").await?;
+        lab.open("a");
+        run.wait(a.outcome()).await??;
+        run.wait(b.outcome()).await??;
+        Ok(())
+    })?;
+    assert_eq!(lab.line(), "a1 b1 a2");
+    // Two submissions, three stages, and a grant after waiting for each of them.
+    assert_eq!(done.commits, 2 + 3 + 2);
+    Ok(())
+}
+
+#[test]
+fn e_069_a_lock_for_life_is_held_through_all_waits() -> Tested {
+    let (done, lab) = enumerated(async |lab, run| {
+        let acts = [
+            Act::Sleep(3_600_000),
+            Act::Wait("go".to_owned(), None),
+            spawn([chain("c", 1)]),
+            Act::Done(7),
+        ];
+        let a = submit(run, Holding(plan("a", acts).exclusive("t")), "a").await?;
+        let b = submit(run, Planned(chain("b", 1).exclusive("t")), "b").await?;
+        if at_rest(run, a.id()).await?.ended.is_none() {
+            assert_eq!(owners(run, "t").await?, [a.id()]);
+            assert_eq!(at_rest(run, a.id()).await?.locks, [LockNeed::exclusive("t")]);
+            assert_eq!(at_rest(run, b.id()).await?.wait, for_lock("t"));
+            // It comes while A sleeps, or later.
+            run.wait(run.executor.signal(a.id(), "go", &1, Some("go"))).await??;
+        }
+        run.wait(a.outcome()).await??;
+        run.wait(b.outcome()).await??;
+        is_after(lab, "a4", "b1");
+        Ok(())
+    })?;
+    assert_eq!(lab.line(), "a1 a2 a3 c1 a4 b1");
+    // Two submissions, six stages, the signal, the time, and B's grant.
+    assert_eq!(done.commits, 2 + 6 + 1 + 1 + 1);
+    Ok(())
+}
+
+#[test]
+fn e_069_what_follows_at_once_is_a_stage_of_its_own_as_well() -> Tested {
+    // A finds its event, or has no children: the next stage follows, and those who wait come first.
+    for act in [Act::Wait("go".to_owned(), None), spawn([])] {
+        let a = plan("a", [held("a", act), Act::Done(7)]).exclusive("t");
+        let (done, lab) = enumerated(async |lab, run| {
+            let a = submit(run, Planned(a.clone()), "a").await?;
+            if at_rest(run, a.id()).await?.ended.is_none() {
+                run.wait(run.executor.signal(a.id(), "go", &1, Some("go"))).await??;
+            }
+            let b = submit(run, Planned(chain("b", 1).exclusive("t")), "b").await?;
+            lab.open("a");
+            run.wait(a.outcome()).await??;
+            run.wait(b.outcome()).await??;
+            Ok(())
+        })?;
+        assert_eq!(lab.line(), "a1 b1 a2");
+        // Two submissions and a signal, three stages, two grants after waiting.
+        assert_eq!(done.commits, 3 + 3 + 2);
+    }
+    Ok(())
+}
+
+#[test]
+fn e_071_together_or_not_at_all() -> Tested {
+    let (done, lab) = enumerated(async |lab, run| {
+        let stranger = submit(run, Planned(holder("s", "y")), "s").await?;
+        let both = [LockNeed::exclusive("x"), LockNeed::exclusive("y")];
+        let a = plan("a", [held("a", Act::Done(7))]).locks(both.clone());
+        let a = submit(run, Limited(a), "a").await?;
+        let status = at_rest(run, a.id()).await?;
+        if !lab.is_open("s") {
+            assert_eq!(
+                (status.wait, status.locks, status.holds),
+                (for_lock("y"), vec![], false)
+            );
+            assert_eq!(status.since, status.submitted);
+            assert_eq!(owners(run, "y").await?, [stranger.id()]);
+            assert_eq!(waiters(run, "y").await?, [a.id()]);
+            assert_eq!(owners(run, "x").await?, []);
+            let limits = run.executor.limits().await?;
+            assert!(limits.iter().all(|limit| limit.used == 0), "{limits:?}");
+        }
+        lab.open("s");
+        run.wait(stranger.outcome()).await??;
+        let status = at_rest(run, a.id()).await?;
+        if status.ended.is_none() {
+            assert_eq!((status.wait, status.locks, status.holds), (None, both.to_vec(), true));
+        }
+        lab.open("a");
+        run.wait(a.outcome()).await??;
+        Ok(())
+    })?;
+    assert_eq!(lab.line(), "s1 a1");
+    assert_eq!(done.commits, 2 * 2 + 1);
+    Ok(())
+}

@@ -1,0 +1,15 @@
+//! What operators do: bypass, pause, retry, override; dry runs, keys, the audit.
+
+mod audit;
+mod broadcast;
+mod bypass;
+mod bypass_family;
+mod bypass_tree;
+mod dry_run;
+mod keys;
+mod override_result;
+mod pause;
+mod pause_parked;
+mod pause_rollback;
+mod priority;
+mod retry_now;

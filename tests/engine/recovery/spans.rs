@@ -1,0 +1,75 @@
+//! One span for each attempt of a stage and of an undo, with its fields in order.
+
+use std::fmt::{Debug, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use procession::testkit::{FaultPlan, Run, World};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
+
+use crate::support::{Act, Lab, Planned, Tested, end, kinds, plan};
+
+/// Every span as one line; what is recorded later is a line of its own.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<String>>>);
+
+impl Lines {
+    fn add(&self, line: String) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(line);
+    }
+}
+
+struct Line(String);
+
+impl Visit for Line {
+    fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
+        // Writing to a text cannot fail.
+        write!(self.0, " {}={value:?}", field.name()).ok();
+    }
+}
+
+impl<S: tracing::Subscriber> Layer<S> for Lines {
+    fn on_new_span(&self, attributes: &Attributes<'_>, _: &Id, _: Context<'_, S>) {
+        if attributes.metadata().target() == "procession" {
+            let mut line = Line(attributes.metadata().name().to_owned());
+            attributes.record(&mut line);
+            self.add(line.0);
+        }
+    }
+
+    fn on_record(&self, _: &Id, values: &Record<'_>, _: Context<'_, S>) {
+        let mut line = Line("then".to_owned());
+        values.record(&mut line);
+        self.add(line.0);
+    }
+}
+
+#[test]
+fn each_attempt_has_a_span_with_its_fields_in_order() -> Tested {
+    let (lines, lab) = (Lines::default(), Lab::default());
+    let work = plan("a", [Act::Retry(1, Box::new(Act::Next)), Act::Fail("boom".to_owned())]);
+    tracing::subscriber::with_default(tracing_subscriber::registry().with(lines.clone()), || {
+        let set_up = |builder| kinds(&lab, builder);
+        World::new()
+            .run(FaultPlan::none(), set_up, async |run: &Run| {
+                end(run, Planned(work), "a").await?.err();
+                Ok(())
+            })?
+            .done()
+    })?;
+    let expected = [
+        "stage procedure=1.0 kind=planned stage=1 state=Runnable seq=2 attempt=1",
+        "then outcome=\"retry\"",
+        "stage procedure=1.0 kind=planned stage=1 state=Runnable seq=4 attempt=2",
+        "then outcome=\"next\"",
+        "stage procedure=1.0 kind=planned stage=2 state=Runnable seq=5 attempt=1",
+        "then outcome=\"failed\"",
+        "undo procedure=1.0 kind=planned stage=2 state=Failed seq=6 attempt=1",
+        "then outcome=\"ok\"",
+        "undo procedure=1.0 kind=planned stage=1 state=Failed seq=7 attempt=1",
+        "then outcome=\"ok\"",
+    ];
+    assert_eq!(*lines.0.lock().unwrap_or_else(PoisonError::into_inner), expected);
+    Ok(())
+}

@@ -1,0 +1,18 @@
+//! What is kept of what has ended, for how long, and what is told of it: results, keys,
+//! history, archives, and the table of transitions that all of them went through.
+
+mod attempts;
+mod discharge;
+mod eviction;
+mod fill;
+mod history;
+mod ids;
+mod keys;
+mod kinds;
+mod lists;
+mod results;
+mod set_aside;
+mod space;
+mod terse;
+mod transitions;
+mod world;

@@ -1,0 +1,171 @@
+//! Families that cannot be read are listed, archived and discharged all the same.
+
+use std::future::IntoFuture;
+
+use procession::provider::Space;
+use procession::testkit::{FaultPlan, Run, Trouble, World};
+use procession::{By, ListFilter, ProcedureId, ProcedureState, WaitReason};
+
+use super::world::{key, write};
+use crate::support::{Act, Holding, Lab, Planned, Tested, UndoAct, failing, kinds, live_in, plan, spawn};
+
+fn by() -> By {
+    By::new("ann", "it is damaged")
+}
+
+/// A family of three that waits, its root holding the lock `t`; and a stranger for that lock.
+async fn make(run: &Run) -> Result<(ProcedureId, ProcedureId), Trouble> {
+    let waits = |name: &str| plan(name, [Act::Wait("go".to_owned(), None), Act::Done(1)]);
+    let root = plan("r", [spawn([waits("a"), waits("b")]), Act::Done(2)]).exclusive("t");
+    let root = run
+        .wait(run.executor.submit(Holding(root)).key("the key").into_future())
+        .await??;
+    run.settle().await;
+    run.executor
+        .signal(ProcedureId::new(root.id().family, 1), "later", &7_i64, Some("k"))
+        .await?;
+    let stranger = plan("s", [Act::Done(3)]).exclusive("t");
+    let stranger = run.wait(run.executor.submit(Planned(stranger)).into_future()).await??;
+    run.settle().await;
+    Ok((root.id(), stranger.id()))
+}
+
+/// Nothing of the family is left but its archive.
+fn is_gone(world: &World, family: u64) {
+    let prefix = family.to_be_bytes();
+    for space in Space::ENGINE.iter().filter(|space| **space != Space::Archive) {
+        let mut left = world.disk.dump(space);
+        left.retain(|(key, _)| key.starts_with(&prefix));
+        assert!(left.is_empty(), "{space:?}: {left:?}");
+    }
+    assert!(!world.disk.dump(&Space::Keys).iter().any(|(key, _)| key == b"the key"));
+}
+
+#[test]
+fn a_family_whose_rows_cannot_be_read_is_discharged_by_its_keys() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let (root, stranger) = live_in(&world, &lab, make)?;
+    // One child's row is no row, the other's is missing.
+    write(&world, |batch| {
+        batch.put(Space::Procedures, &key(root.family, 1), b"\x01no row");
+        batch.delete(Space::Procedures, &key(root.family, 2));
+    })?;
+    live_in(&world, &lab, async |run| {
+        let page = run.executor.list(ListFilter::default(), None, 10).await?;
+        let listed: Vec<_> = page
+            .items
+            .iter()
+            .map(|status| (status.id, status.wait.clone()))
+            .collect();
+        assert_eq!(page.unreadable, [ProcedureId::new(root.family, 1)]);
+        assert_eq!(
+            listed.first(),
+            Some(&(root, Some(WaitReason::Quarantined))),
+            "{listed:?}"
+        );
+        assert!(!lab.has("s1"), "the root's row is whole: it keeps its lock");
+        let done = run.executor.discharge(root.family, by()).await?;
+        assert_eq!(done.changed, 2, "two rows, one of them readable");
+        assert_eq!(
+            run.wait(run.executor.outcome(stranger)).await??.state,
+            ProcedureState::Success
+        );
+        is_gone(&world, root.family);
+        let archived = run.executor.archived(root.family).await?;
+        assert_eq!((archived.procedures.len(), archived.unreadable.len()), (1, 1));
+        assert!(archived.entries.iter().any(|entry| entry.space == "signals"));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_family_whose_root_cannot_be_read_frees_its_key() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let (root, stranger) = live_in(&world, &lab, make)?;
+    write(&world, |batch| {
+        batch.put(Space::Procedures, &key(root.family, 0), b"\x01no row")
+    })?;
+    live_in(&world, &lab, async |run| {
+        // What its row held is not known any more.
+        assert_eq!(
+            run.wait(run.executor.outcome(stranger)).await??.state,
+            ProcedureState::Success
+        );
+        let page = run.executor.list(ListFilter::default(), None, 10).await?;
+        assert_eq!(page.unreadable, [root]);
+        assert!(run.executor.status(root).await.is_err());
+        run.executor.discharge(root.family, by()).await?;
+        is_gone(&world, root.family);
+        let page = run.executor.list(ListFilter::default(), None, 10).await?;
+        assert!(page.unreadable.is_empty());
+        Ok(())
+    })?;
+    live_in(&world, &lab, async |run| {
+        let snapshot = run.executor.snapshot().await?;
+        assert!(snapshot.quarantined.is_empty() && snapshot.live_families == 0);
+        assert_eq!(run.executor.archive().await?.len(), 1, "the archive stays");
+        Ok(())
+    })
+}
+
+#[test]
+fn a_family_without_rows_is_discharged() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    write(&world, |batch| {
+        batch.put(Space::Live, &77_u64.to_be_bytes(), b"");
+    })?;
+    live_in(&world, &lab, async |run| {
+        assert_eq!(run.executor.snapshot().await?.quarantined.len(), 1);
+        run.executor.discharge(77, by()).await?;
+        is_gone(&world, 77);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_family_with_a_hole_in_its_history_is_discharged() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    // Its first undo fails as long as this life lasts.
+    let stuck = failing("f", 3)
+        .undo(3, UndoAct::FailUntil("never".to_owned()))
+        .exclusive("t");
+    let id = live_in(&world, &lab, async |run| {
+        let id = run.wait(run.executor.submit(Holding(stuck)).into_future()).await??.id();
+        run.settle().await;
+        assert_eq!(run.executor.status(id).await?.state, ProcedureState::Failed);
+        Ok(id)
+    })?;
+    write(&world, |batch| batch.delete(Space::History, &key(id.family, 1)))?;
+    world
+        .run(
+            FaultPlan::none(),
+            |builder| kinds(&lab, builder),
+            async |run| {
+                run.pass(std::time::Duration::from_mins(1)).await;
+                let status = run.executor.status(id).await?;
+                assert_eq!(
+                    (status.state, &status.wait),
+                    (ProcedureState::Failed, &Some(WaitReason::Quarantined))
+                );
+                assert!(status.next.contains("its history has a hole"), "{}", status.next);
+                let stranger = plan("s", [Act::Done(3)]).exclusive("t");
+                let stranger = run.wait(run.executor.submit(Planned(stranger)).into_future()).await??;
+                run.settle().await;
+                assert!(!lab.has("s1"), "it keeps its lock");
+                let dry = run.executor.discharge(id.family, by().dry_run()).await?;
+                assert_eq!(dry.changed, 1);
+                assert!(
+                    run.executor.snapshot().await?.quarantined.is_empty(),
+                    "a dry run sets nothing aside"
+                );
+                run.executor.discharge(id.family, by()).await?;
+                assert_eq!(run.wait(stranger.outcome()).await??, 3);
+                is_gone(&world, id.family);
+                let archived = run.executor.archived(id.family).await?;
+                let why = archived.quarantined.unwrap_or_default();
+                assert!(why.contains("hole"), "{why}");
+                Ok(())
+            },
+        )?
+        .done()
+}

@@ -1,0 +1,172 @@
+//! One record of every shape that format 2 has besides those of format 1.
+
+use std::time::Duration;
+
+use procession_kernel::{
+    AuditEntry, Changed, Doomed, Ending, EventName, HistoryEntry, Hold, Key, KeyEntry, Kind, LimitKey, LockNeed, Mark,
+    OnTimeout, Pause, ProcedureId, ProcedureState, Record, Row, Stand, Timestamp, WaitReason,
+};
+
+use crate::samples::{ID, Sample, blob, plain, row};
+
+fn locks() -> Vec<LockNeed> {
+    vec![LockNeed::exclusive("ns/table"), LockNeed::shared("ns/other")]
+}
+
+/// A row with everything that came with format 2.
+fn full() -> Row {
+    Row {
+        hold: Hold::WhileActive,
+        locks: locks(),
+        locked: locks(),
+        locks_for_life: true,
+        ready: Some(Timestamp(950_000)),
+        one_way: Some("Enable".to_owned()),
+        past: Some("WriteMeta".to_owned()),
+        same_stage: 3,
+        expected: Some(Duration::from_millis(1_500)),
+        on_timeout: OnTimeout::Execute,
+        out_of_time: true,
+        paused: true,
+        mark: Some(Mark::Bypassed),
+        output: Some(blob("output")),
+        cleaning: true,
+        ..plain()
+    }
+}
+
+/// Rows: full, and one for each new reason and mark.
+pub(crate) fn rows() -> Vec<Sample> {
+    let waits = [
+        WaitReason::Lock("ns/table/region".into()),
+        WaitReason::Paused,
+        WaitReason::Circling,
+    ];
+    let mut all = vec![row("full".to_owned(), full())];
+    for (number, wait) in waits.into_iter().enumerate() {
+        let wait = Some(wait);
+        all.push(row(format!("wait-{number}"), Row { wait, ..plain() }));
+    }
+    for mark in [Mark::Bypassed, Mark::Overridden] {
+        let name = format!("mark-{mark:?}");
+        let mark = Some(mark);
+        all.push(row(name, Row { mark, ..plain() }));
+    }
+    all
+}
+
+/// An entry of one that waited for its admission.
+pub(crate) fn history() -> Vec<Sample> {
+    let entry = HistoryEntry {
+        family: ID.family,
+        number: 1,
+        member: 3,
+        stage: blob("s"),
+        visit: 2,
+        attempt: 9,
+        ending: Ending::Next,
+        error: None,
+        stands: true,
+        queued: Timestamp(1),
+        admitted: Some(Timestamp(2)),
+        begun: Timestamp(3),
+        ended: Timestamp(4),
+    };
+    vec![("admitted".to_owned(), Record::History(Box::new(entry)))]
+}
+
+/// An act of an operator with everything.
+pub(crate) fn audit() -> AuditEntry {
+    AuditEntry {
+        number: 12,
+        at: Timestamp(1_000_000),
+        who: "ann".to_owned(),
+        why: "it hangs".to_owned(),
+        verb: "bypass 42.3 as success".to_owned(),
+        target: Some(ID),
+        changes: vec![Changed {
+            id: ID,
+            before: Stand {
+                state: ProcedureState::Runnable,
+                wait: None,
+                going: true,
+            },
+            after: Stand {
+                state: ProcedureState::Success,
+                wait: Some(WaitReason::Paused),
+                going: false,
+            },
+        }],
+        changed: 1,
+        key: Some(Key::from("act-1")),
+    }
+}
+
+fn small_act() -> AuditEntry {
+    AuditEntry {
+        number: 13,
+        target: None,
+        changes: Vec::new(),
+        changed: 0,
+        key: None,
+        ..audit()
+    }
+}
+
+fn doomed() -> Doomed {
+    Doomed {
+        family: 5,
+        due: Timestamp(6),
+        members: 1,
+        history: 1,
+        signals: vec![(0, EventName::from("go"), 1)],
+        key: Some(Key::from("req-42")),
+        key_until: None,
+        raw: Vec::new(),
+    }
+}
+
+/// Everything else, deletes included.
+pub(crate) fn others() -> Vec<Sample> {
+    let key = Key::from("req-42");
+    let kept = Doomed {
+        key_until: Some(Timestamp(9)),
+        ..doomed()
+    };
+    let discharged = Doomed {
+        members: 0,
+        history: 0,
+        signals: Vec::new(),
+        raw: vec![
+            ("procedures".to_owned(), blob("a key")),
+            ("keys".to_owned(), blob("req-42")),
+        ],
+        ..doomed()
+    };
+    let samples = [
+        (
+            "key-kept",
+            Record::Key(
+                key.clone(),
+                KeyEntry {
+                    id: ID,
+                    digest: 7,
+                    until: Some(Timestamp(9)),
+                },
+            ),
+        ),
+        ("evicted-but-its-key", Record::Evicted(Box::new(kept))),
+        ("key-expired", Record::KeyExpired(key, Timestamp(9), 5)),
+        ("audit", Record::Audit(Box::new(audit()))),
+        ("audit-small", Record::Audit(Box::new(small_act()))),
+        ("audit-dropped", Record::AuditDropped(12)),
+        ("paused-all", Record::Pause(Pause::All, true)),
+        ("paused-kind", Record::Pause(Pause::Kind(Kind::from("move")), true)),
+        ("paused-one", Record::Pause(Pause::One(ProcedureId::new(4, 2)), true)),
+        ("resumed-kind", Record::Pause(Pause::Kind(Kind::from("move")), false)),
+        ("archived", Record::Archived(5, blob("an export"))),
+        ("discharged", Record::Evicted(Box::new(discharged))),
+        ("limit-of-all", Record::Limit(LimitKey::from("*"), Some(0))),
+    ];
+    samples.map(|(name, record)| (name.to_owned(), record)).into()
+}

@@ -1,0 +1,51 @@
+//! Every shape of record that came with format 2, as bytes and back.
+
+use procession_actors::testkit::format;
+use procession_kernel::Record;
+
+use crate::Tested;
+use crate::samples_2 as samples;
+use crate::values::{compare, value};
+
+#[test]
+fn rows_are_as_in_version_2() -> Tested {
+    let samples = samples::rows();
+    for (line, (name, record)) in compare("v2/rows.hex", &samples)?.iter().zip(&samples) {
+        let Record::Row(row) = record else {
+            return Err(format!("{name} is no row").into());
+        };
+        assert_eq!(format::row(row.id, value(line)?)?, **row, "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn history_is_as_in_version_2() -> Tested {
+    let samples = samples::history();
+    for (line, (name, record)) in compare("v2/history.hex", &samples)?.iter().zip(&samples) {
+        let Record::History(entry) = record else {
+            return Err(format!("{name} is no entry").into());
+        };
+        let read = format::history(entry.family, entry.number, value(line)?)?;
+        assert_eq!(read, **entry, "{name}");
+    }
+    Ok(())
+}
+
+#[test]
+fn all_other_records_and_the_layout_of_keys_are_as_in_version_2() -> Tested {
+    let samples = samples::others();
+    let golden = compare("v2/others.hex", &samples)?;
+    for (name, record) in &samples {
+        let of_record = golden.iter().find(|line| line.name == *name);
+        let first = of_record.ok_or_else(|| format!("{name} leaves nothing"))?;
+        match record {
+            Record::Key(_, entry) => assert_eq!(format::key_entry(value(first)?)?, *entry, "{name}"),
+            Record::Audit(entry) => assert_eq!(format::audit(entry.number, value(first)?)?, **entry, "{name}"),
+            Record::Pause(what, true) => assert_eq!(format::pause(value(first)?)?, *what, "{name}"),
+            // Plain bytes, which are compared already.
+            _ => {}
+        }
+    }
+    Ok(())
+}
