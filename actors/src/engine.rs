@@ -12,6 +12,7 @@ use crate::journal::{Journal, JournalStore, Reader};
 use crate::limiter::Limiter;
 use crate::procedure::Procedure;
 use crate::registry::Registry;
+use crate::supervisor::flush::InPlace;
 use crate::supervisor::opening::Open;
 use crate::supervisor::recovery::{self, Loaded};
 use crate::supervisor::verdicts::Thresholds;
@@ -206,6 +207,7 @@ fn place(
         }
     };
     let owned = matches!(settings.placement, Placement::Threads(_));
+    let in_place = InPlace::new(&store);
     let settings = settings.clone();
     // Asked of the recorder on the caller's thread, which may have one of its own.
     let telemetry = Telemetry::new(registry.kinds());
@@ -233,6 +235,7 @@ fn place(
             own_threads,
             settings,
             reader,
+            in_place,
             telemetry,
         })
     })

@@ -11,6 +11,7 @@ mod drain;
 mod effects;
 mod explain;
 mod exports;
+pub(crate) mod flush;
 mod in_turn;
 mod loads;
 mod measure;
@@ -28,7 +29,7 @@ mod timer;
 pub(crate) mod verdicts;
 pub(crate) mod workers;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use actix::prelude::*;
@@ -36,13 +37,14 @@ use procession_kernel::{
     Answer, Commit, Decision, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Row, Ticket,
     Timestamp,
 };
+use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use crate::clock::Clock;
 use crate::context::Host;
 use crate::engine::Settings;
 use crate::journal::encode::{self, META_STORE};
-use crate::journal::{Append, Appended, Journal, Reader, Space};
+use crate::journal::{Appended, Journal, Reader, Space};
 use crate::limiter::Limiter;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
@@ -50,6 +52,7 @@ use crate::view::{Outcome, Recovered, Rule};
 use blocked::Active;
 use changes::Changes;
 use commits::{Commits, Waiting};
+use flush::InPlace;
 use in_turn::Turns;
 use loads::Loads;
 use metric_hooks::MetricHooks;
@@ -86,6 +89,7 @@ pub(crate) struct Parts {
     pub(crate) own_threads: Vec<ArbiterHandle>,
     pub(crate) settings: Settings,
     pub(crate) reader: Reader,
+    pub(crate) in_place: InPlace,
     pub(crate) telemetry: Telemetry,
 }
 
@@ -95,6 +99,8 @@ pub struct Supervisor {
     commits: Commits,
     counts: Counts,
     journal: Addr<Journal>,
+    in_place: InPlace,
+    flush_noted: bool,
     limiter: Addr<Limiter>,
     registry: Arc<Registry>,
     host: Host,
@@ -113,12 +119,12 @@ pub struct Supervisor {
     quarantined_holders: Vec<(ProcedureId, Row)>,
     loads: Loads,
     /// Join rules that are out, each with the question that comes next.
-    judging: HashMap<ProcedureId, Option<loads::Load>>,
-    actors: HashMap<ProcedureId, Active>,
-    tickets: HashMap<Ticket, oneshot::Sender<Answered>>,
+    judging: FxHashMap<ProcedureId, Option<loads::Load>>,
+    actors: FxHashMap<ProcedureId, Active>,
+    tickets: FxHashMap<Ticket, oneshot::Sender<Answered>>,
     next_ticket: u64,
     calls: u64,
-    watchers: HashMap<ProcedureId, Vec<oneshot::Sender<Outcome>>>,
+    watchers: FxHashMap<ProcedureId, Vec<oneshot::Sender<Outcome>>>,
     stacks: BTreeMap<u64, Vec<HistoryEntry>>,
     report: Recovered,
     quarantined: BTreeMap<u64, String>,
@@ -149,6 +155,7 @@ impl Supervisor {
             own_threads,
             settings,
             reader,
+            in_place,
             telemetry,
         } = parts;
         let host = Host {
@@ -164,6 +171,8 @@ impl Supervisor {
             kernel: loaded.kernel,
             counts: Counts::default(),
             journal,
+            in_place,
+            flush_noted: false,
             limiter,
             registry,
             host,
@@ -180,12 +189,12 @@ impl Supervisor {
             turns: Turns::default(),
             quarantined_holders: loaded.quarantined_holders,
             loads: Loads::default(),
-            judging: HashMap::new(),
-            actors: HashMap::new(),
-            tickets: HashMap::new(),
+            judging: FxHashMap::default(),
+            actors: FxHashMap::default(),
+            tickets: FxHashMap::default(),
             next_ticket: 0,
             calls: 0,
-            watchers: HashMap::new(),
+            watchers: FxHashMap::default(),
             stacks: loaded.stacks,
             quarantined: loaded.report.quarantined.iter().cloned().collect(),
             report: loaded.report,
@@ -217,13 +226,12 @@ impl Supervisor {
     }
 
     fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) {
+        let seq = self.kernel.seq().next();
         let ready = self.commits.open();
         let (kernel, seen) = (&self.kernel, &mut ready.waiting.seen);
         measure::observe(&self.telemetry, kernel, &*self.clock, decision.records(), seen);
-        let records = self.kernel.apply(decision, &mut ready.commit);
-        let seq = self.kernel.seq();
-        let encoded = records
-            .iter()
+        let encoded = decision
+            .durable()
             .try_for_each(|record| encode::write(&mut ready.batch, record));
         ready.batch.advance_to(seq);
         if self.store.1 {
@@ -235,12 +243,14 @@ impl Supervisor {
             ready
                 .waiting
                 .changes
-                .push(Changes::describe(self.kernel.epoch(), seq, &records));
+                .push(Changes::describe(self.kernel.epoch(), seq, decision.durable()));
         }
+        let due = decision.durable().filter_map(due_of).min();
+        self.kernel.fold(decision, &mut ready.commit);
         self.counts.commits += 1;
-        self.note_due(&records);
+        self.note_due(due);
         match encoded {
-            Ok(()) => self.flush(ctx),
+            Ok(()) => self.flush_soon(ctx),
             Err(error) => {
                 self.poison(error.to_string());
                 self.fail_all(ctx);
@@ -251,7 +261,7 @@ impl Supervisor {
     /// A decision without records still waits for the newest commit it rests on.
     fn commit_nothing(&mut self, decision: Decision, ctx: &mut Context<Self>) {
         let mut commit = Commit::new();
-        self.kernel.apply(decision, &mut commit);
+        self.kernel.fold(decision, &mut commit);
         self.count_late();
         if let Some(commit) = self.commits.hold(commit) {
             let receipt = Receipt::new(self.kernel.epoch(), self.commits.durable);
@@ -259,35 +269,13 @@ impl Supervisor {
         }
     }
 
-    fn flush(&mut self, ctx: &mut Context<Self>) {
-        while let Some(batch) = self.commits.next_batch() {
-            self.counts.batches += 1;
-            self.counts.writes += batch.len() as u64;
-            self.counts.bytes += batch.size_bytes() as u64;
-            self.commits.appended(self.clock.now());
-            if self.journal.try_send(Append(batch)).is_err() {
-                self.poison("the journal's thread has ended".to_owned());
-                self.fail_all(ctx);
-                return;
-            }
-        }
-    }
-
     /// The results' dues that a commit sets, so that eviction wakes in time.
-    fn note_due(&mut self, records: &[Record]) {
-        for record in records {
-            let mut due = None;
-            if let Record::FamilyEnded(_, at) | Record::DueChanged(_, _, at) = record {
-                due = Some(at);
-            } else if let Record::Evicted(doomed) = record {
-                due = doomed.key_until.as_ref();
-            }
-            if let Some(due) = due
-                && self.next_due.is_none_or(|next| *due < next)
-            {
-                self.next_due = Some(*due);
-                self.arm();
-            }
+    fn note_due(&mut self, due: Option<Timestamp>) {
+        if let Some(due) = due
+            && self.next_due.is_none_or(|next| due < next)
+        {
+            self.next_due = Some(due);
+            self.arm();
         }
     }
 
@@ -395,6 +383,17 @@ impl Supervisor {
     fn new_ticket(&mut self) -> Ticket {
         self.next_ticket += 1;
         Ticket(self.next_ticket)
+    }
+}
+
+/// Gives when something falls due that a record leaves behind.
+fn due_of(record: &Record) -> Option<Timestamp> {
+    if let Record::FamilyEnded(_, at) | Record::DueChanged(_, _, at) = record {
+        Some(*at)
+    } else if let Record::Evicted(doomed) = record {
+        doomed.key_until
+    } else {
+        None
     }
 }
 

@@ -32,7 +32,7 @@ impl Kernel {
         let mut draft = Draft::new(self, now);
         match event {
             Event::Submitted(ticket, submissions) => draft.submitted(ticket, submissions),
-            Event::StageEnded(report) => draft.stage_ended(*report),
+            Event::StageEnded(report) => draft.stage_ended(report),
             Event::UndoEnded(report) => draft.undo_ended(*report),
             Event::StackLoaded(scope, entries) => draft.stack_loaded(scope, entries),
             Event::JoinRuled {

@@ -27,6 +27,11 @@ impl Decision {
         &self.records
     }
 
+    /// Gives the records that must go to disk, in order.
+    pub fn durable(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(|record| record.is_durable())
+    }
+
     /// Tells whether anything goes to disk; only then is it a commit.
     #[must_use]
     pub fn is_commit(&self) -> bool {

@@ -13,7 +13,7 @@ impl Kernel {
     /// Folds one record into the state.
     pub fn evolve(&mut self, record: &Record) {
         match record {
-            Record::Row(row) => self.row_put(row),
+            Record::Row(row) => self.row_put(row.clone()),
             Record::History(entry) => {
                 if let Some(family) = self.families.get_mut(&entry.family) {
                     family.history = family.history.max(entry.number);
@@ -123,7 +123,7 @@ impl Kernel {
         self.family_ended(family);
     }
 
-    fn row_put(&mut self, row: &Row) {
+    pub(crate) fn row_put(&mut self, row: Box<Row>) {
         // Commits go on above every number that a row was written with, so that no
         // stage ever gets the number under which an earlier engine set it going.
         self.seq = self.seq.max(row.revision);
@@ -135,7 +135,7 @@ impl Kernel {
         for deadline in old_deadlines.into_iter().flatten() {
             self.timers.remove(&(deadline, row.id));
         }
-        for deadline in deadlines(row).into_iter().flatten() {
+        for deadline in deadlines(&row).into_iter().flatten() {
             self.timers.insert((deadline, row.id));
         }
         match (was_going, row.going.is_some()) {
@@ -196,7 +196,7 @@ impl Kernel {
 }
 
 impl Family {
-    fn put(&mut self, row: &Row) {
+    fn put(&mut self, row: Box<Row>) {
         let old = self.row(row.id.member);
         let old_standing = old.map(Standing::of);
         let old_live = old.is_some_and(|old| !old.is_over());
@@ -206,8 +206,8 @@ impl Family {
             (true, false) | (false, true) => {}
         }
         self.history = self.history.max(row.history);
-        self.count_child(row, old_standing);
-        self.latches_follow(row);
+        self.count_child(&row, old_standing);
+        self.latches_follow(&row);
         if row.is_ended() {
             self.scopes.remove(&row.id.member);
         }
@@ -217,8 +217,8 @@ impl Family {
             self.held.remove(&row.id.member);
         }
         match self.members.get_mut(row.id.member as usize) {
-            Some(place) => **place = row.clone(),
-            None => self.members.push(Box::new(row.clone())),
+            Some(place) => *place = row,
+            None => self.members.push(row),
         }
     }
 

@@ -189,22 +189,32 @@ impl Kernel {
         }
     }
 
-    /// Applies a decision and holds its effects back in `commit`. Gives the
-    /// records that must go to disk, in order.
+    /// Applies a decision and holds its effects back in `commit`. What must go
+    /// to disk is read off [`Decision::durable`] before.
     ///
     /// A decision with nothing for the disk still waits for the newest commit
     /// that was decided: what it says rests on that.
-    pub fn apply(&mut self, decision: Decision, commit: &mut Commit) -> Vec<Record> {
+    pub fn fold(&mut self, decision: Decision, commit: &mut Commit) {
         let is_commit = decision.is_commit();
-        let (mut records, effects) = decision.into_parts();
+        let (records, effects) = decision.into_parts();
         if is_commit {
             self.seq = self.seq.next();
         }
-        for record in &records {
-            self.evolve(record);
+        for record in records {
+            if let Record::Row(row) = record {
+                // Large, and most decisions bring one: it moves in as it is.
+                self.row_put(row);
+            } else {
+                self.evolve(&record);
+            }
         }
         commit.hold(self.seq, is_commit, effects);
-        records.retain(Record::is_durable);
+    }
+
+    /// [Folds](Self::fold) a decision, and gives the records that must go to disk, in order.
+    pub fn apply(&mut self, decision: Decision, commit: &mut Commit) -> Vec<Record> {
+        let records = decision.durable().cloned().collect();
+        self.fold(decision, commit);
         records
     }
 

@@ -46,6 +46,18 @@ impl Batch {
         }
     }
 
+    /// Starts an empty batch that will be about as large as this one: growing it
+    /// from nothing would copy each of its bytes several times.
+    #[must_use]
+    pub fn like(other: &Self) -> Self {
+        Self {
+            epoch: other.epoch,
+            seq: Seq::default(),
+            bytes: Vec::with_capacity(other.bytes.len()),
+            slots: Vec::with_capacity(other.slots.len()),
+        }
+    }
+
     /// Gives the epoch of the owner.
     #[must_use]
     pub fn epoch(&self) -> Epoch {

@@ -1,6 +1,8 @@
 //! Values as bytes: a version byte and MessagePack with field names. The only
 //! file that names rmp-serde.
 
+use std::cell::Cell;
+
 use procession_kernel::Blob;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -20,12 +22,25 @@ const MAX_DEPTH: usize = 128;
 ///
 /// [`CodecError`] if the value's own `Serialize` refuses.
 pub fn encode_user<T: Serialize + ?Sized>(value: &T) -> Result<Blob, CodecError> {
-    let mut bytes = Vec::with_capacity(64);
-    write_named(&mut bytes, value).map_err(|why| CodecError {
+    // Taken, not borrowed: a value's own `Serialize` may come here again.
+    let mut bytes = SCRATCH.take();
+    bytes.clear();
+    let encoded = write_named(&mut bytes, value).map(|()| Blob::from(bytes.as_slice()));
+    if bytes.capacity() <= SCRATCH_MAX {
+        SCRATCH.set(bytes);
+    }
+    encoded.map_err(|why| CodecError {
         what: "the value cannot be encoded",
         why,
-    })?;
-    Ok(Blob::from(bytes))
+    })
+}
+
+/// Bytes that a thread keeps for encoding: most values fit.
+const SCRATCH_MAX: usize = 64 * 1024;
+
+thread_local! {
+    /// Values are encoded here, and copied once when their size is known.
+    static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
 /// Decodes a user's value.

@@ -2,8 +2,8 @@
 //!
 //! A loop on a thread of its own that only appends batches, one sync each, and
 //! waits for each receipt. Timed: filling the batch and the append. Not timed:
-//! opening the store. The keys are those of a chain of stages: rows and payloads
-//! overwritten in place, history entries new.
+//! opening the store. The keys are those of chains of stages that advance side by
+//! side: rows and payloads overwritten in place, history entries new.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -30,6 +30,8 @@ pub struct RawLoad {
     pub writes_per_batch: usize,
     /// Bytes of key and value of each write.
     pub bytes_per_write: usize,
+    /// How many procedures advance side by side: with each batch, or over several.
+    pub side_by_side: u64,
     /// How long at most.
     pub longest: Duration,
     /// How many batches at most.
@@ -44,6 +46,7 @@ impl Default for RawLoad {
         Self {
             writes_per_batch: 1,
             bytes_per_write: 128,
+            side_by_side: 1,
             longest: Duration::from_secs(1),
             batches: 1_000,
             sync: SyncMode::default(),
@@ -156,6 +159,7 @@ struct Writer {
     written: u64,
     writes: usize,
     bytes: usize,
+    width: u64,
     value: Vec<u8>,
 }
 
@@ -167,6 +171,7 @@ impl Writer {
             written: 0,
             writes: load.writes_per_batch.max(1),
             bytes: load.bytes_per_write,
+            width: load.side_by_side.max(1),
             value: noise(load.bytes_per_write),
         }
     }
@@ -184,12 +189,13 @@ impl Writer {
     /// Writes a row, a payload or a history entry, in turn.
     fn write(&mut self, batch: &mut Batch) {
         let stage = self.written / 3;
-        let id = ProcedureId::root(stage / STAGES + 1);
+        let (step, place) = (stage / self.width, stage % self.width);
+        let id = ProcedureId::root(step / STAGES * self.width + place + 1);
         match self.written % 3 {
             0 => self.put(batch, Space::Procedures, &keys::procedure(id)),
             1 => self.put(batch, Space::Payloads, &keys::payload(id, keys::PAYLOAD)),
             _ => {
-                let number = u32::try_from(stage % STAGES).unwrap_or_default() + 1;
+                let number = u32::try_from(step % STAGES).unwrap_or_default() + 1;
                 self.put(batch, Space::History, &keys::history(id.family, number));
             }
         }

@@ -82,4 +82,10 @@ pub trait JournalStore: Send + Sync + 'static {
 
     /// Tells whether reads may block the thread, and so must leave the arbiters.
     fn reads_block(&self) -> bool;
+
+    /// Tells whether [`append`](Self::append) is done, sync and all, the first time that it is polled,
+    /// on the thread that polls it. The engine then saves changes of thread while it has little to do.
+    fn appends_at_once(&self) -> bool {
+        false
+    }
 }

@@ -64,7 +64,7 @@ impl Changes {
         self.subscribers.retain_mut(|subscriber| subscriber.begin(durable));
     }
 
-    pub(super) fn describe(epoch: Epoch, seq: Seq, records: &[Record]) -> Pending {
+    pub(super) fn describe<'a>(epoch: Epoch, seq: Seq, records: impl Iterator<Item = &'a Record>) -> Pending {
         let mut rows = Vec::new();
         for record in records {
             if let Record::Row(row) | Record::FinishedRow(row) = record {

@@ -1,7 +1,9 @@
 //! Commits on their way: the one that is open, those that wait, those under way.
 //!
 //! While batches are under way, everything decided meanwhile merges into the
-//! next one. Effects, reads and the feed leave only with their receipt.
+//! next one. It follows at once when the journal would stand still, and goes
+//! behind one under way when it is worth a sync of its own. Effects, reads and
+//! the feed leave only with their receipt.
 
 use std::collections::VecDeque;
 
@@ -38,6 +40,18 @@ impl Ready {
             batch: Batch::new(epoch),
             commit: Commit::new(),
             waiting: Waiting::default(),
+        }
+    }
+
+    /// The next one will hold about as much.
+    fn after(&self) -> Self {
+        Self {
+            batch: Batch::like(&self.batch),
+            commit: Commit::new(),
+            waiting: Waiting {
+                seen: Vec::with_capacity(self.waiting.seen.len()),
+                ..Waiting::default()
+            },
         }
     }
 
@@ -82,8 +96,8 @@ impl Commits {
     /// Gives the batch into which the next commit goes.
     pub(super) fn open(&mut self) -> &mut Ready {
         if self.open.is_full(self.merge) {
-            let full = std::mem::replace(&mut self.open, Ready::new(self.epoch));
-            self.full.push_back(full);
+            let next = self.open.after();
+            self.full.push_back(std::mem::replace(&mut self.open, next));
         }
         &mut self.open
     }
@@ -125,13 +139,16 @@ impl Commits {
 
     /// Takes the next batch that may go to the journal now.
     pub(super) fn next_batch(&mut self) -> Option<Batch> {
-        if self.in_flight.len() >= self.in_flight_max {
+        if !self.may_follow() {
             return None;
         }
         let ready = match self.full.pop_front() {
             Some(ready) => ready,
             None if self.open.is_empty() => return None,
-            None => std::mem::replace(&mut self.open, Ready::new(self.epoch)),
+            None => {
+                let next = self.open.after();
+                std::mem::replace(&mut self.open, next)
+            }
         };
         let Ready {
             batch,
@@ -143,6 +160,27 @@ impl Commits {
         waiting.commits.insert(0, commit);
         self.in_flight.push_back(waiting);
         Some(batch)
+    }
+
+    /// Tells whether another batch is worth its sync: the journal would stand
+    /// still, or what is open is at least half of what it is busy with. Smaller
+    /// ones grow until then, and their stages share one sync.
+    fn may_follow(&self) -> bool {
+        let Some(first) = self.in_flight.front() else {
+            return true;
+        };
+        let room = self.in_flight.len() < self.in_flight_max;
+        room && (!self.full.is_empty() || 2 * self.open.batch.len() >= first.writes)
+    }
+
+    /// Tells whether the journal stands still, and more may merge into what is open.
+    pub(super) fn may_wait(&self) -> bool {
+        self.in_flight.is_empty() && self.full.is_empty() && !self.open.is_empty() && !self.open.is_full(self.merge)
+    }
+
+    /// Tells whether one decision alone waits to go to the journal, which stands still.
+    pub(super) fn is_single(&self) -> bool {
+        self.in_flight.is_empty() && self.full.is_empty() && self.open.commit.decisions() == 1
     }
 
     /// Notes when the batch that was taken last goes to the journal.

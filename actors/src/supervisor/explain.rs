@@ -4,13 +4,14 @@
 //! The limiter's answer is taken in its turn, so the kernel knows of every
 //! grant that was given before it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use actix::prelude::*;
 use futures::future::LocalBoxFuture;
 use procession_kernel::{
     Blocker, Lacking, Link, Need, Node, ProcedureId, Row, Seq, Until, WaitGraph, WaitReason, WaitingFor,
 };
+use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use super::Supervisor;
@@ -31,7 +32,7 @@ const NODES_MAX: usize = 200_000;
 pub(super) struct Queues {
     /// In the order of service.
     pub(super) waiting: Vec<(ProcedureId, Waiting)>,
-    places: HashMap<ProcedureId, usize>,
+    places: FxHashMap<ProcedureId, usize>,
 }
 
 impl Queues {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_kernel::{Ending, HistoryEntry, Kernel, ProcedureId, Record, Row, Timestamp, WaitReason};
+use procession_kernel::{Ending, Family, HistoryEntry, Kernel, ProcedureId, Record, Row, Timestamp, WaitReason};
 
 use super::Supervisor;
 use super::commits::Waiting;
@@ -31,17 +31,41 @@ pub(super) fn observe(
     records: &[Record],
     seen: &mut Vec<Seen>,
 ) {
+    let mut rows = Rows { kernel, at_hand: None };
     for record in records {
         if let Record::Row(row) = record {
-            let old = kernel.row(row.id);
+            let old = rows.row(row.id);
             if changes(old, row)
                 && let Some(place) = telemetry.place(&row.kind)
             {
                 row_seen(place, old, row, clock, seen);
             }
         } else if let Record::History(entry) = record {
-            entry_seen(telemetry, kernel, entry, seen);
+            entry_seen(telemetry, &mut rows, entry, seen);
         }
+    }
+}
+
+/// The kernel's rows; the records of one decision are nearly all of one family.
+struct Rows<'a> {
+    kernel: &'a Kernel,
+    at_hand: Option<(u64, &'a Family)>,
+}
+
+impl<'a> Rows<'a> {
+    fn family(&mut self, number: u64) -> Option<&'a Family> {
+        match self.at_hand {
+            Some((known, family)) if known == number => Some(family),
+            Some(_) | None => {
+                let family = self.kernel.families().get(&number)?;
+                self.at_hand = Some((number, family));
+                Some(family)
+            }
+        }
+    }
+
+    fn row(&mut self, id: ProcedureId) -> Option<&'a Row> {
+        self.family(id.family)?.row(id.member)
     }
 }
 
@@ -79,8 +103,8 @@ fn live(row: &Row) -> Option<usize> {
 
 /// An entry is new unless it is written over; a stage has run unless it was
 /// only in doubt, and then it was not out.
-fn entry_seen(telemetry: &Telemetry, kernel: &Kernel, entry: &HistoryEntry, seen: &mut Vec<Seen>) {
-    let Some(family) = kernel.families().get(&entry.family) else {
+fn entry_seen(telemetry: &Telemetry, rows: &mut Rows<'_>, entry: &HistoryEntry, seen: &mut Vec<Seen>) {
+    let Some(family) = rows.family(entry.family) else {
         return;
     };
     let Some(row) = family.row(entry.member).filter(|_| entry.number > family.history) else {

@@ -1,8 +1,9 @@
 //! Which ticket of the limiter stands for which procedure.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use procession_kernel::{Birth, ChildPermits, LimitKey, ProcedureId, Ticket};
+use rustc_hash::FxHashMap;
 
 /// The limit of which every root takes a permit, if it is set.
 pub const GLOBAL_LIMIT: &str = "*";
@@ -10,16 +11,16 @@ pub const GLOBAL_LIMIT: &str = "*";
 /// Which procedure holds or waits with which ticket.
 pub(super) struct Tickets {
     limited: BTreeSet<LimitKey>,
-    pub(super) of: HashMap<ProcedureId, Ticket>,
-    pub(super) by: HashMap<Ticket, ProcedureId>,
+    pub(super) of: FxHashMap<ProcedureId, Ticket>,
+    pub(super) by: FxHashMap<Ticket, ProcedureId>,
 }
 
 impl Tickets {
     pub(super) fn new(limited: Vec<LimitKey>) -> Self {
         Self {
             limited: limited.into_iter().collect(),
-            of: HashMap::new(),
-            by: HashMap::new(),
+            of: FxHashMap::default(),
+            by: FxHashMap::default(),
         }
     }
 

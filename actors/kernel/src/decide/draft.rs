@@ -1,5 +1,6 @@
 //! The kernel with the changes of one decision laid over it.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use crate::decision::Decision;
@@ -23,6 +24,8 @@ pub(crate) struct Draft<'a> {
     pub(super) now: Timestamp,
     /// The commit that this decision will be, if it leaves anything for the disk.
     pub(super) seq: Seq,
+    /// The family that was asked for last: nearly every question is about the same.
+    at_hand: Cell<Option<(u64, &'a Family)>>,
     rows: BTreeMap<ProcedureId, Box<Row>>,
     history: BTreeMap<u64, u32>,
     records: Vec<Record>,
@@ -43,6 +46,7 @@ impl<'a> Draft<'a> {
             kernel,
             now,
             seq: kernel.seq.next(),
+            at_hand: Cell::new(None),
             rows: BTreeMap::new(),
             history: BTreeMap::new(),
             records: Vec::new(),
@@ -60,19 +64,18 @@ impl<'a> Draft<'a> {
             let below = self.next_family + RESERVATION;
             self.records.push(Record::FamiliesReserved(below));
         }
-        let seq = self.seq;
-        self.records.extend(self.rows.into_values().map(|mut row| {
-            row.revision = seq;
+        let rows = std::mem::take(&mut self.rows);
+        for mut row in rows.into_values() {
+            row.revision = self.seq;
+            let before = self.row_before(row.id);
             // Ours to keep: nothing may be committed from a broken state.
             assert!(
-                self.kernel
-                    .row(row.id)
-                    .is_none_or(|old| old.state.may_become(row.state)),
+                before.is_none_or(|old| old.state.may_become(row.state)),
                 "an illegal transition of {}",
                 row.id
             );
-            Record::Row(row)
-        }));
+            self.records.push(Record::Row(row));
+        }
         self.records.append(&mut self.closing);
         Decision::new(self.records, self.effects)
     }
@@ -80,14 +83,26 @@ impl<'a> Draft<'a> {
     // Reading.
 
     pub(super) fn family(&self, number: u64) -> Option<&'a Family> {
-        self.kernel.families.get(&number)
+        if let Some((known, family)) = self.at_hand.get()
+            && known == number
+        {
+            return Some(family);
+        }
+        let family = self.kernel.families.get(&number)?;
+        self.at_hand.set(Some((number, family)));
+        Some(family)
+    }
+
+    /// Gives the row as it was before this decision.
+    pub(super) fn row_before(&self, id: ProcedureId) -> Option<&'a Row> {
+        self.family(id.family)?.row(id.member)
     }
 
     /// Gives the row as this decision has it so far.
     pub(super) fn row(&self, id: ProcedureId) -> Option<&Row> {
         match self.rows.get(&id) {
             Some(row) => Some(row),
-            None => self.kernel.row(id),
+            None => self.row_before(id),
         }
     }
 
@@ -97,7 +112,7 @@ impl<'a> Draft<'a> {
         let mut live = self.family(family).map_or(0, |family| family.live);
         let of_family = ProcedureId::root(family)..=ProcedureId::new(family, u32::MAX);
         for (id, row) in self.rows.range(of_family) {
-            let before = self.kernel.row(*id).is_some_and(|old| !old.is_over());
+            let before = self.row_before(*id).is_some_and(|old| !old.is_over());
             match (before, row.is_over()) {
                 (true, true) => live = live.saturating_sub(1),
                 (false, false) => live += 1,
@@ -182,7 +197,7 @@ impl<'a> Draft<'a> {
 
     /// Gives the rows that this decision changes, each with how it was.
     pub(super) fn changes(&self) -> impl Iterator<Item = (Option<&Row>, &Row)> {
-        self.rows.iter().map(|(id, row)| (self.kernel.row(*id), &**row))
+        self.rows.iter().map(|(id, row)| (self.row_before(*id), &**row))
     }
 
     // Writing.
@@ -200,7 +215,7 @@ impl<'a> Draft<'a> {
     pub(super) fn take(&mut self, id: ProcedureId) -> Option<Box<Row>> {
         match self.rows.remove(&id) {
             Some(row) => Some(row),
-            None => self.kernel.row(id).cloned().map(Box::new),
+            None => self.family(id.family)?.members.get(id.member as usize).cloned(),
         }
     }
 

@@ -120,7 +120,7 @@ impl Draft<'_> {
             .get(&round.first)
             .cloned()
             .unwrap_or_else(|| Latch::new(&round));
-        let before = self.kernel.row(child).map(Standing::of);
+        let before = self.row_before(child).map(Standing::of);
         latch.count(&round, child.member, before, Standing::of(row));
 
         let stopping = self.is_stopped(parent);

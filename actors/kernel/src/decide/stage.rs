@@ -16,7 +16,7 @@ use crate::row::{JoinPolicy, Row};
 use crate::wait::{WaitReason, Wake};
 
 impl Draft<'_> {
-    pub(super) fn stage_ended(&mut self, report: StageEnded) {
+    pub(super) fn stage_ended(&mut self, report: Box<StageEnded>) {
         let current = self.row(report.id).and_then(|row| row.going).map(|going| going.run);
         if current != Some(report.run) || report.epoch != self.kernel.epoch {
             self.late(report.id);
@@ -40,7 +40,7 @@ impl Draft<'_> {
     }
 
     /// What is over a bound becomes a failure that names the bound, and leaves nothing.
-    fn within_bounds(&self, mut report: StageEnded) -> StageEnded {
+    fn within_bounds(&self, mut report: Box<StageEnded>) -> Box<StageEnded> {
         if let Err(text) = self.check_report(&report) {
             report.outcome = StageOutcome::Refused(text);
             report.payload = None;
@@ -226,7 +226,7 @@ impl Draft<'_> {
         }
     }
 
-    fn stage_obeyed(&mut self, mut row: Box<Row>, report: StageEnded) {
+    fn stage_obeyed(&mut self, mut row: Box<Row>, report: Box<StageEnded>) {
         if is_success(&report.outcome) {
             row.visit += 1;
             row.attempt = 0;
@@ -239,9 +239,14 @@ impl Draft<'_> {
             return;
         }
         let id = row.id;
-        let lacking = report.admission.and_then(|admission| admission.lacking);
-        let children = report.children;
-        match report.outcome {
+        let StageEnded {
+            outcome,
+            children,
+            admission,
+            ..
+        } = *report;
+        let lacking = admission.and_then(|admission| admission.lacking);
+        match outcome {
             StageOutcome::Next(then) if !children.is_empty() => {
                 row.stage = then;
                 self.spawn(row, children, JoinPolicy::AllSucceeded, 0);
@@ -343,7 +348,7 @@ impl Draft<'_> {
     }
 
     /// A stage that reports while its family is failing: what it did counts, what it asks does not.
-    fn stage_settled(&mut self, mut row: Box<Row>, report: StageEnded) {
+    fn stage_settled(&mut self, mut row: Box<Row>, report: Box<StageEnded>) {
         let id = row.id;
         row.since = self.now;
         if is_success(&report.outcome) {
