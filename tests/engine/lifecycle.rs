@@ -6,6 +6,7 @@ mod detached;
 mod fan_out;
 mod join_custom;
 mod join_policies;
+mod in_place;
 pub(crate) mod kit;
 mod panic;
 mod retry;
