@@ -11,6 +11,7 @@ mod drain;
 mod effects;
 mod explain;
 mod exports;
+mod finished;
 pub(crate) mod flush;
 mod in_turn;
 mod loads;
@@ -52,6 +53,7 @@ use crate::view::{Outcome, Recovered, Rule};
 use blocked::Active;
 use changes::Changes;
 use commits::{Commits, Waiting};
+use finished::FinishedReads;
 use flush::InPlace;
 use in_turn::Turns;
 use loads::Loads;
@@ -132,6 +134,7 @@ pub struct Supervisor {
     discharging: BTreeSet<u64>,
     next_due: Option<Timestamp>,
     evicting: bool,
+    finished: FinishedReads,
     drain: Option<drain::Draining>,
     telemetry: Telemetry,
     late_counted: u64,
@@ -201,6 +204,7 @@ impl Supervisor {
             discharging: BTreeSet::new(),
             next_due: loaded.next_due,
             evicting: false,
+            finished: FinishedReads::default(),
             drain: None,
             poisoned: None,
             failure: Arc::default(),

@@ -16,5 +16,5 @@ mod steps;
 mod submit;
 mod submit_more;
 mod timers;
-mod withheld;
+pub(crate) mod withheld;
 mod writes;

@@ -1,9 +1,11 @@
 //! What the scenarios are written with, and short ways to run them.
 
+mod again;
 mod kinds;
 mod lab;
 mod plan;
 
+pub(crate) use again::enumerate_later;
 pub(crate) use kinds::{Active, Circling, Final, Holding, Jittery, Limited, Once, Patient, Planned, Tidy};
 pub(crate) use lab::{Call, Lab};
 pub(crate) use plan::{Act, Plan, UndoAct, chain, failing, plan, spawn};
@@ -19,6 +21,7 @@ pub(crate) type Tested = Result<(), Trouble>;
 
 /// Registers every kind of plan.
 pub(crate) fn kinds(lab: &Lab, builder: Builder) -> Builder {
+    lab.begin_life();
     builder
         .register::<Planned>(lab.clone())
         .register::<Patient>(lab.clone())

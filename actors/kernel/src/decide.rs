@@ -5,6 +5,7 @@
 
 mod audit;
 mod bypass;
+mod circle;
 mod draft;
 mod end;
 mod hold;
@@ -17,6 +18,7 @@ mod signal;
 mod spawn;
 mod stage;
 mod submit;
+mod suspect;
 mod undo;
 mod wake;
 
@@ -61,6 +63,7 @@ impl Kernel {
             Event::EvictionDue(doomed) => draft.eviction_due(doomed),
             Event::CleanedUp(id) => draft.cleaned_up(id),
             Event::AuditDue { granted, unknown } => draft.audit_due(granted, unknown),
+            Event::FamilyForgotten => draft.family_forgotten(),
             Event::DrainBegan => draft.drain_began(),
             Event::DrainEnded(ticket) => draft.drain_ended(ticket),
             Event::Recovered => draft.recovered(),

@@ -365,6 +365,8 @@ pub enum Event {
         /// They wait, and are in no queue.
         unknown: Vec<ProcedureId>,
     },
+    /// A family was put aside with [`Kernel::forget`](crate::Kernel::forget) while the engine runs.
+    FamilyForgotten,
     /// No more stages are to be set going.
     DrainBegan,
     /// Whatever still runs is left for the next start.

@@ -69,7 +69,7 @@ impl Supervisor {
             .unwrap_or_else(|| (Blob::default(), Box::new(nothing(family))));
         if let (Some(why), false) = (why, by.dry_run) {
             if self.kernel.families().contains_key(&family) {
-                self.quarantine(family, why);
+                self.put_aside(family, why, ctx);
             }
             self.discharging.insert(family);
         }

@@ -118,7 +118,7 @@ impl Supervisor {
         while let Some((load, woken)) = self.loads.next_ready() {
             match woken {
                 Ok(woken) => self.loaded(load, woken, ctx),
-                Err(why) => self.quarantine(load.id.family, format!("{}: {why}", load.id)),
+                Err(why) => self.put_aside(load.id.family, format!("{}: {why}", load.id), ctx),
             }
         }
     }

@@ -201,17 +201,13 @@ impl Handler<SkipUndo> for Supervisor {
 impl Handler<OverrideResult> for Supervisor {
     type Result = ResponseActFuture<Self, Result<Operated, AskError>>;
 
-    /// The row of a finished family is read first: it is in the store alone.
     fn handle(&mut self, OverrideResult { id, output, by }: OverrideResult, _: &mut Self::Context) -> Self::Result {
-        let live = self.kernel.row(id).is_some();
-        let (settled, reader) = (self.settled(), self.reader.clone());
-        let read = async move {
-            settled.await?;
-            if live { Ok(None) } else { Ok(reader.row(id).await?) }
-        };
-        Box::pin(read.into_actor(self).then(move |row, supervisor, ctx| {
+        Box::pin(self.finished_row(id).then(move |row, supervisor, ctx| {
             let operated = match row {
-                Ok(row) => supervisor.operate(Verb::OverrideResult(id, output, row.map(Box::new)), by, ctx),
+                Ok(row) => {
+                    supervisor.finished.overtake(id.family);
+                    supervisor.operate(Verb::OverrideResult(id, output, row.map(Box::new)), by, ctx)
+                }
                 Err(error) => Box::pin(async move { Err(error) }),
             };
             operated.into_actor(supervisor)
@@ -228,20 +224,17 @@ impl Handler<Acknowledge> for Supervisor {
 
     fn handle(&mut self, Acknowledge(id): Acknowledge, _: &mut Self::Context) -> Self::Result {
         let root = ProcedureId::root(id.family);
-        let live = self.kernel.row(root).is_some();
-        let (settled, reader) = (self.settled(), self.reader.clone());
-        let read = async move {
-            settled.await?;
-            if live {
-                return Err(AskError::NotNow(format!(
-                    "{root} has not ended; there is no result to acknowledge"
-                )));
-            }
-            reader.row(root).await?.ok_or(AskError::Unknown(id))
-        };
-        Box::pin(read.into_actor(self).then(|row, supervisor, ctx| {
-            let answer =
-                row.and_then(|row| supervisor.request(|ticket| Event::Acknowledged(ticket, Box::new(row)), ctx));
+        Box::pin(self.finished_row(root).then(move |row, supervisor, ctx| {
+            let answer = row.and_then(|row| {
+                if supervisor.kernel.row(root).is_some() {
+                    return Err(AskError::NotNow(format!(
+                        "{root} has not ended; there is no result to acknowledge"
+                    )));
+                }
+                let row = row.ok_or(AskError::Unknown(id))?;
+                supervisor.finished.overtake(root.family);
+                supervisor.request(|ticket| Event::Acknowledged(ticket, Box::new(row)), ctx)
+            });
             done(answer, supervisor.reader.clone()).into_actor(supervisor)
         }))
     }

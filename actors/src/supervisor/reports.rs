@@ -43,7 +43,7 @@ impl Handler<Report> for Supervisor {
                     self.judge(next, ctx);
                 }
             }
-            Report::Unloadable(id, why) => self.quarantine(id.family, format!("{id}: {why}")),
+            Report::Unloadable(id, why) => self.put_aside(id.family, format!("{id}: {why}"), ctx),
         }
         self.look_at_drain(ctx);
     }
@@ -56,7 +56,14 @@ impl Supervisor {
         }
     }
 
-    /// Puts a family aside that cannot be made to run; all others go on.
+    /// Puts a family aside that cannot be made to run; all others go on, also
+    /// those that had to wait because it was suspected.
+    pub(super) fn put_aside(&mut self, family: u64, why: String, ctx: &mut Context<Self>) {
+        self.quarantine(family, why);
+        self.decide(Event::FamilyForgotten, ctx);
+    }
+
+    /// Puts a family aside, and leaves it to the caller who goes on thereby.
     pub(super) fn quarantine(&mut self, family: u64, why: String) {
         tracing::warn!(family, why, "the family is quarantined");
         self.count_forgotten(family);

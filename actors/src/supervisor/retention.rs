@@ -42,6 +42,9 @@ impl Supervisor {
             let Some(Found { doomed, next }) = found else { return };
             supervisor.next_due = next.into_iter().chain(supervisor.next_due).min();
             if !doomed.is_empty() {
+                doomed
+                    .iter()
+                    .for_each(|doomed| supervisor.finished.overtake(doomed.family));
                 supervisor.decide(Event::EvictionDue(doomed), ctx);
             }
             supervisor.arm();

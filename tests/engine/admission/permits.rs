@@ -23,7 +23,7 @@ fn enumerated(
 async fn one_sleeps<P: Procedure>(lab: &Lab, run: &Run, kind: impl Fn(Plan) -> P, key: &str) -> Tested {
     let a = plan(
         "a",
-        [Act::Held("a".to_owned(), Box::new(Act::Sleep(600_000))), Act::Done(7)],
+        [Act::Held("a".to_owned(), Box::new(Act::Sleep(3_600_000))), Act::Done(7)],
     );
     let a = submit(run, kind(a), "a").await?;
     let b = submit(run, kind(held("b")), "b").await?;
@@ -31,7 +31,7 @@ async fn one_sleeps<P: Procedure>(lab: &Lab, run: &Run, kind: impl Fn(Plan) -> P
     run.settle().await;
     let sleeps = matches!(run.executor.status(a.id()).await?.wait, Some(WaitReason::Timer(_)));
     if sleeps {
-        run.pass(Duration::from_secs(600)).await;
+        run.pass(Duration::from_hours(1)).await;
     }
     if !lab.is_open("b") && !lab.has("a2") {
         assert_eq!(

@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use procession::messages::{Submit, SubmitBatch};
 use procession::provider::Space;
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World, enumerate};
-use procession::{Builder, ListFilter, ProcedureId, Timestamp};
+use procession::{AskError, Builder, ListFilter, ProcedureId, Timestamp};
 
 use super::limits::submit;
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, kinds, live_in, plan, spawn};
@@ -153,5 +153,59 @@ fn e_111_a_key_dies_with_its_result() -> Tested {
         Ok(())
     })?;
     assert_eq!(done.commits, 2 + 1 + 2);
+    Ok(())
+}
+
+/// Every family is wholly there or wholly gone: rows, values, history, its key, and the signal of each finished one.
+fn nothing_in_part(world: &World, live: u64) {
+    let rows = families(world, &Space::Procedures);
+    assert_eq!(families(world, &Space::Payloads), rows);
+    assert_eq!(families(world, &Space::History), rows);
+    assert_eq!(world.disk.dump(&Space::Keys).len(), rows.len());
+    let finished: BTreeSet<u64> = rows.into_iter().filter(|family| *family != live).collect();
+    assert_eq!(families(world, &Space::Signals), finished);
+    assert_eq!(world.disk.dump(&Space::Finished).len(), finished.len());
+}
+
+/// Two finished, one of them a minute later, and one that is not: they go in two evictions.
+async fn evicted(lab: &Lab, run: &Run) -> Tested {
+    let unfinished = if lab.is_open("all are due") {
+        lab.noted().first().ok_or("it was noted")?.parse()?
+    } else {
+        let unfinished = submit(run, Planned(family("u".to_owned())), "u").await?.id();
+        for (name, minute) in [("f0", 0), ("f1", 1)] {
+            run.pass(Timestamp(minute * 60_000_000).since(run.now())).await;
+            let id = submit(run, Planned(family(name.to_owned())), name).await?.id();
+            for event in ["nobody", "end"] {
+                match run.wait(run.executor.signal(id, event, &1_i64, Some(event))).await? {
+                    Ok(_) | Err(AskError::Finished(_)) => {}
+                    Err(other) => return Err(other.into()),
+                }
+            }
+            run.wait(run.executor.outcome(id)).await??;
+        }
+        run.settle().await;
+        lab.note(unfinished.to_string());
+        lab.open("all are due");
+        unfinished
+    };
+    nothing_in_part(&run.world, unfinished.family);
+    run.pass(Timestamp(17 * 60_000_000).since(run.now())).await;
+    nothing_in_part(&run.world, unfinished.family);
+    assert_eq!(
+        families(&run.world, &Space::Procedures),
+        BTreeSet::from([unfinished.family])
+    );
+    assert_eq!(run.executor.history(unfinished).await?.len(), 3);
+    Ok(())
+}
+
+#[test]
+fn e_110_a_few_go_whole_at_every_crash() -> Tested {
+    let done = enumerate(Lab::default, kinds, evicted, &[], |plain, crashed, crashes| {
+        plain.compare(crashed, crashes)
+    })?;
+    // Four commits each to where they wait, for two of them two signals and the end, two evictions.
+    assert_eq!(done.commits, 3 * 4 + 2 * 3 + 2);
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World, enumerate};
 use procession::{AskError, Handle, Procedure, ProcedureId, ProcedureState, WaitReason};
 
-use crate::support::{Act, Lab, Plan, Planned, Tested, chain, kinds, live, live_in, plan};
+use crate::support::{Act, Lab, Plan, Planned, Tested, chain, enumerate_later, kinds, live, live_in, plan};
 
 async fn submit<P: Procedure>(run: &Run, procedure: P, key: &str) -> Result<Handle<P>, Trouble> {
     Ok(run
@@ -263,5 +263,36 @@ fn e_081_a_retry_sees_the_same_signal() -> Tested {
     };
     let done = enumerate(Lab::default, kinds, drive, &[], check)?;
     assert_eq!(done.commits, 8);
+    Ok(())
+}
+
+/// Both cases, each met by one more crash at every commit of the life after it.
+#[test]
+fn e_078_and_crashed_again_it_still_sees_the_same() -> Tested {
+    for first in [First::Time, First::Signal] {
+        let prepare = || {
+            let (world, lab) = (World::new(), Lab::default());
+            live_in(&world, &lab, async |run| meet(&lab, run, first, 3).await)?;
+            Ok((world, lab))
+        };
+        let drive = async |lab: &Lab, run: &Run, _: usize| {
+            lab.open("in flight");
+            run.settle().await;
+            Ok(())
+        };
+        let check = |lab: &Lab, crashes: usize| {
+            let noted = lab.noted();
+            let told: Vec<&String> = noted.iter().filter(|note| note.starts_with("r2")).collect();
+            assert!((2..=2 + crashes).contains(&told.len()), "{noted:?}");
+            assert!(told.iter().all(|note| *note == told[0]), "{noted:?}");
+            // A signal that lost is there for the next wait, once.
+            let next = noted.iter().any(|note| note == "r3 saw 7");
+            assert_eq!(next, told[0] == "r2 saw no signal", "{noted:?}");
+            Ok(())
+        };
+        let commits = enumerate_later(prepare, kinds, drive, check)?;
+        // The start's own, the stage in flight, and the one that takes the signal if it lost.
+        assert!(commits >= 2, "{first:?}: {commits}");
+    }
     Ok(())
 }

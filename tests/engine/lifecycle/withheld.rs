@@ -197,20 +197,26 @@ fn nothing_is_seen_early<P: Procedure>(kind: fn(Plan) -> P) -> Tested {
     Ok(())
 }
 
+/// Commits of the client below.
+pub(crate) const COMMITS: u64 = 9;
+
+/// The family, its signal and the stranger, by a client that repeats itself after a crash.
+pub(crate) async fn client<P: Procedure>(run: &Run, kind: fn(Plan) -> P) -> Tested {
+    let first = submit(run, kind(root()), "r").await?;
+    let second = submit(run, kind(chain("s", 1)), "s").await?;
+    let child = ProcedureId::new(first.id().family, 1);
+    if at_rest(run, child).await?.ended.is_none() {
+        run.wait(run.executor.signal(child, "go", &1_i64, Some("go"))).await??;
+    }
+    run.wait(first.outcome()).await??;
+    run.wait(second.outcome()).await??;
+    Ok(())
+}
+
 fn the_same_under_every_crash<P: Procedure>(kind: fn(Plan) -> P) -> Tested {
-    let drive = async |_: &Lab, run: &Run| {
-        let first = submit(run, kind(root()), "r").await?;
-        let second = submit(run, kind(chain("s", 1)), "s").await?;
-        let child = ProcedureId::new(first.id().family, 1);
-        if at_rest(run, child).await?.ended.is_none() {
-            run.wait(run.executor.signal(child, "go", &1_i64, Some("go"))).await??;
-        }
-        run.wait(first.outcome()).await??;
-        run.wait(second.outcome()).await??;
-        Ok(())
-    };
+    let drive = async |_: &Lab, run: &Run| client(run, kind).await;
     let (done, lab) = enumerate_in(Lab::default, set_up, drive)?;
-    assert_eq!((done.commits, lab.line().as_str()), (9, "r1 c1 c2 r2 s1"));
+    assert_eq!((done.commits, lab.line().as_str()), (COMMITS, "r1 c1 c2 r2 s1"));
     Ok(())
 }
 

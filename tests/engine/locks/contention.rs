@@ -4,22 +4,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession::messages::{Submit, SubmitBatch};
-use procession::testkit::{FaultPlan, Run, World};
-use procession::{Builder, LockMode, LockNeed, PATIENCE, Procedure};
+use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
+use procession::{Builder, LockMode, LockNeed, PATIENCE, Procedure, ProcedureState};
 
 use super::kit::nothing_is_left;
 use crate::rollback::helper::Order;
 use crate::support::{Act, Holding, Lab, Limited, Plan, Planned, Tested, kinds, plan};
 
-/// Locks that are contended for.
-const LOCKS: u64 = 100;
 /// Procedures of one batch; the engine takes the next when it is at rest between two turns.
 const BATCH: usize = 500;
 
-/// Draws what one needs.
-fn needs(draw: &mut Order) -> Vec<LockNeed> {
+/// Draws what one needs, of so many locks.
+fn needs(draw: &mut Order, locks: u64) -> Vec<LockNeed> {
     let count = 1 + draw.below(3);
-    let paths = (0..count).map(|_| draw.below(LOCKS)).collect::<BTreeSet<_>>();
+    let paths = (0..count).map(|_| draw.below(locks)).collect::<BTreeSet<_>>();
     paths
         .into_iter()
         .map(|path| match draw.below(4) {
@@ -33,6 +31,8 @@ fn needs(draw: &mut Order) -> Vec<LockNeed> {
 struct Contention {
     seed: u64,
     count: usize,
+    /// Locks that are contended for.
+    locks: u64,
     /// Priorities below this are drawn; 1 makes all equal.
     priorities: u64,
     /// One of so many sleeps while it holds its locks; 0 is none.
@@ -45,7 +45,7 @@ impl Contention {
     fn plans(&self) -> Vec<Plan> {
         let mut draw = Order::new(self.seed);
         let one = |number: usize| {
-            let needs = needs(&mut draw);
+            let needs = needs(&mut draw, self.locks);
             let priority = i16::try_from(draw.below(self.priorities)).unwrap_or_default();
             let sleeps = self.sleepers > 0 && draw.below(self.sleepers) == 0;
             let acts = if sleeps {
@@ -67,13 +67,31 @@ impl Contention {
         }
     }
 
+    fn set_up(&self, lab: &Lab, builder: Builder) -> Builder {
+        let limit = |builder: Builder, permits| builder.limit(Limited::KIND, permits);
+        self.permits.into_iter().fold(kinds(lab, builder), limit)
+    }
+
+    /// Submits all in one batch, as a client that repeats itself after a crash, and waits for them.
+    async fn all_end(&self, run: &Run) -> Tested {
+        let mut submits = Vec::new();
+        for (number, plan) in self.plans().iter().enumerate() {
+            submits.push(self.submit(number, plan)?.key(plan.name.clone()));
+        }
+        let ids = run
+            .wait(run.executor.supervisor().send(SubmitBatch(submits)))
+            .await???;
+        for id in ids {
+            let outcome = run.wait(run.executor.outcome(id)).await??;
+            assert_eq!(outcome.state, ProcedureState::Success, "{id}");
+        }
+        nothing_is_left(run).await
+    }
+
     /// Runs all, and gives how often the one was passed that was passed most.
-    fn passed_most(&self) -> Result<u32, procession::testkit::Trouble> {
+    fn passed_most(&self) -> Result<u32, Trouble> {
         let (lab, plans) = (Lab::default(), self.plans());
-        let set_up = |builder: Builder| {
-            let limit = |builder: Builder, permits| builder.limit(Limited::KIND, permits);
-            self.permits.into_iter().fold(kinds(&lab, builder).merge(64), limit)
-        };
+        let set_up = |builder: Builder| self.set_up(&lab, builder).merge(64);
         World::new()
             .run(FaultPlan::none(), set_up, async |run: &Run| {
                 let mut waits = Vec::new();
@@ -94,6 +112,9 @@ impl Contention {
                 nothing_is_left(run).await
             })?
             .done()?;
+        if let Some(clash) = lab.clashes().first() {
+            return Err(clash.clone().into());
+        }
         Ok(passed_most(&lab, &plans))
     }
 }
@@ -131,6 +152,7 @@ fn ten_thousand_contend_for_a_hundred_locks_and_nobody_is_passed() -> Tested {
     let all = Contention {
         seed: 1,
         count: 10_000,
+        locks: 100,
         priorities: 1,
         sleepers: 0,
         permits: None,
@@ -144,6 +166,7 @@ fn ten_thousand_of_any_priority_are_passed_a_bounded_number_of_times() -> Tested
     let all = Contention {
         seed: 2,
         count: 10_000,
+        locks: 100,
         priorities: 5,
         sleepers: 0,
         permits: Some(20),
@@ -158,10 +181,33 @@ fn holders_that_sleep_are_waited_for_in_order() -> Tested {
     let all = Contention {
         seed: 3,
         count: 1_000,
+        locks: 100,
         priorities: 1,
         sleepers: 3,
         permits: None,
     };
     assert_eq!(all.passed_most()?, 0);
+    Ok(())
+}
+
+#[test]
+fn a_dozen_contend_for_four_locks_through_crashes() -> Tested {
+    let all = Contention {
+        seed: 4,
+        count: 12,
+        locks: 4,
+        priorities: 3,
+        sleepers: 0,
+        permits: Some(2),
+    };
+    let done = enumerate(
+        Lab::default,
+        |lab, builder| all.set_up(lab, builder),
+        async |_: &Lab, run: &Run| all.all_end(run).await,
+        &[],
+        |plain, crashed, crashes| plain.compare(crashed, crashes),
+    )?;
+    // The batch and a stage for each, at least; a grant after waiting for most of them.
+    assert!(done.commits > 1 + 12 + 4, "{done:?}");
     Ok(())
 }

@@ -160,7 +160,6 @@ fn mixture(seed: u64) -> Tested {
             0..CRASHES => FaultPlan::at(draw.below(40), Fault::CrashAfter),
             _ => FaultPlan::none(),
         };
-        lab.nobody_is_inside();
         match world.run(
             fault,
             |builder| kinds(&lab, builder),

@@ -1,7 +1,7 @@
 //! Who comes first, how long it is held, and that everything is granted at once or nothing.
 
 use procession::testkit::{Enumeration, Run, Trouble};
-use procession::{Builder, LockNeed};
+use procession::{Builder, LockNeed, WaitingFor};
 
 use super::kit::{at_rest, for_lock, held, holder, is_after, is_first_life, nothing_is_left, owners, submit, waiters};
 use crate::lifecycle::kit::enumerate_in;
@@ -126,6 +126,14 @@ fn e_071_together_or_not_at_all() -> Tested {
                 (for_lock("y"), vec![], false)
             );
             assert_eq!(status.since, status.submitted);
+            let explained = run.executor.explain(a.id()).await?;
+            let [link] = &explained.links[..] else {
+                return Err(format!("one owner is in the way, not {:?}", explained.links).into());
+            };
+            assert_eq!(
+                (link.to, &link.why, link.since),
+                (stranger.id(), &WaitingFor::Lock("y".into()), status.since)
+            );
             assert_eq!(owners(run, "y").await?, [stranger.id()]);
             assert_eq!(waiters(run, "y").await?, [a.id()]);
             assert_eq!(owners(run, "x").await?, []);

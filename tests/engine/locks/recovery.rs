@@ -18,12 +18,18 @@ async fn owns<P: Procedure>(lab: &Lab, run: &Run, handle: &Handle<P>, body: &str
     Ok(())
 }
 
-/// A and then B, both on `t`; the last body of A is named.
-async fn one_after_the_other(lab: &Lab, run: &Run, a: Plan, last: &str) -> Tested {
+/// Looks at the owners of a path from inside a body.
+fn looks(path: &str, then: Act) -> Act {
+    Act::Owners(path.to_owned(), Box::new(then))
+}
+
+/// A and then B, both on `t`; the last body of A is named, and what its bodies and B's see.
+async fn one_after_the_other(lab: &Lab, run: &Run, a: Plan, last: &str, seen: &[&str]) -> Tested {
+    lab.can_ask(run);
     let a = submit(run, Holding(a), "a").await?;
     // The first thing in each life: what was held is held.
     owns(lab, run, &a, "a1", "t").await?;
-    let b = submit(run, Planned(chain("b", 1).exclusive("t")), "b").await?;
+    let b = submit(run, Planned(plan("b", [looks("t", Act::Done(7))]).exclusive("t")), "b").await?;
     owns(lab, run, &a, "a1", "t").await?;
     run.settle().await;
     owns(lab, run, &a, "a1", "t").await?;
@@ -34,17 +40,35 @@ async fn one_after_the_other(lab: &Lab, run: &Run, a: Plan, last: &str) -> Teste
     run.wait(a.outcome()).await??;
     run.wait(b.outcome()).await??;
     is_after(lab, last, "b1");
+    // Whenever a body ran, after whatever start, each had its locks already, and alone.
+    let mut noted = lab.noted();
+    noted.sort();
+    noted.dedup();
+    assert_eq!(noted, seen);
     nothing_is_left(run).await
 }
 
 #[test]
 fn e_072_what_was_held_is_given_back_before_anything_runs() -> Tested {
-    let child = plan("c", [Act::Sleep(3_600_000), Act::Done(1)])
-        .exclusive("t/r")
-        .holding();
-    let a = plan("a", [spawn([child]), Act::Done(7)]).exclusive("t");
+    let child = plan(
+        "c",
+        [
+            looks("t", looks("t/r", Act::Sleep(3_600_000))),
+            looks("t/r", Act::Done(1)),
+        ],
+    );
+    let child = child.exclusive("t/r").holding();
+    let a = plan("a", [looks("t", spawn([child])), looks("t", Act::Done(7))]).exclusive("t");
+    let seen = [
+        "a1 sees t of a",
+        "a2 sees t of a",
+        "b1 sees t of b",
+        "c1 sees t of a",
+        "c1 sees t/r of c",
+        "c2 sees t/r of c",
+    ];
     let (done, lab) =
-        enumerate_client(async |lab: &Lab, run: &Run| one_after_the_other(lab, run, a.clone(), "a2").await)?;
+        enumerate_client(async |lab: &Lab, run: &Run| one_after_the_other(lab, run, a.clone(), "a2", &seen).await)?;
     assert_eq!(lab.line(), "a1 c1 c2 a2 b1");
     // Two submissions, five stages, the time, B's grant.
     assert_eq!(done.commits, 2 + 5 + 1 + 1);
@@ -53,9 +77,10 @@ fn e_072_what_was_held_is_given_back_before_anything_runs() -> Tested {
 
 #[test]
 fn e_072_also_to_one_whose_first_stage_was_in_flight() -> Tested {
-    let a = plan("a", [held("a", Act::Done(7))]).exclusive("t");
+    let a = plan("a", [looks("t", held("a", Act::Done(7)))]).exclusive("t");
+    let seen = ["a1 sees t of a", "b1 sees t of b"];
     let (done, lab) =
-        enumerate_client(async |lab: &Lab, run: &Run| one_after_the_other(lab, run, a.clone(), "a1").await)?;
+        enumerate_client(async |lab: &Lab, run: &Run| one_after_the_other(lab, run, a.clone(), "a1", &seen).await)?;
     assert_eq!(lab.line(), "a1 b1");
     assert_eq!(done.commits, 2 + 2 + 1);
     Ok(())

@@ -1,7 +1,7 @@
 //! Past its point of no return a procedure fails no more, and an abort comes too late.
 
 use procession::testkit::{Run, Trouble};
-use procession::{AbortAnswer, AskError, By, ProcedureId, ProcedureState as State, Timestamp, WaitReason};
+use procession::{AbortAnswer, AskError, By, ProcedureId, ProcedureState as State, Rule, Timestamp, WaitReason};
 
 use crate::rollback::helper::{at_rest, commits, enumerate_client, rolled_back, submit};
 use crate::support::{Act, Final, Lab, Patient, Plan, Planned, Tested, chain, failing, live, plan, spawn};
@@ -74,6 +74,19 @@ fn e_044_from_the_last_attempt_on_the_backoff_is_the_longest() -> Tested {
             let Some(WaitReason::Backoff(attempt, until)) = status.wait else {
                 return Err(format!("it waits for {:?}", status.wait).into());
             };
+            let verdicts = run.executor.verdicts().await?;
+            let told = verdicts.iter().any(|verdict| {
+                let attempts = attempt.to_string();
+                let facts = [("attempts", attempts.as_str()), ("budget", "3")];
+                let storm = verdict.rule == Rule::RetryStorm && verdict.procedure == Some(handle.id());
+                storm && facts.iter().all(|(name, value)| verdict.fact(name) == Some(value))
+            });
+            // With a verdict once its attempts are used up, and not before.
+            assert_eq!(
+                (told, verdicts.len()),
+                (attempt >= 3, usize::from(told)),
+                "{verdicts:?}"
+            );
             seen.push((status.stage, attempt, until.0 / 1_000_000));
             run.pass(until.since(run.now())).await;
         }
@@ -89,6 +102,7 @@ fn e_044_from_the_last_attempt_on_the_backoff_is_the_longest() -> Tested {
         let expected = expected.map(|(stage, attempt, at)| (stage.to_owned(), attempt, at));
         assert_eq!(seen, expected);
         assert_eq!(run.wait(handle.outcome()).await??, 3);
+        assert_eq!(run.executor.verdicts().await?, []);
         Ok(())
     })
 }

@@ -100,6 +100,7 @@ fn e_055_a_stage_that_does_not_return_is_bypassed() -> Tested {
 #[test]
 fn e_055_a_bypass_of_what_runs_through_crashes() -> Tested {
     let (done, lab) = enumerate_client(async |lab, run| {
+        lab.lets_overlap();
         let stuck = submit(run, Planned(stuck("a")), "a").await?;
         let waiter = submit(run, Planned(prompt()), "b").await?;
         // Suspects would wait behind it.

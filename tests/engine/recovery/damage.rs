@@ -7,13 +7,15 @@ use std::path::Path;
 
 use futures::executor::block_on;
 use procession::provider::{Batch, JournalStore, Space};
-use procession::testkit::{FaultPlan, MemoryStore, Trouble, World};
+use procession::testkit::{FaultPlan, MemoryStore, Run, Trouble, World};
 use procession::{Executor, ProcedureId, ProcedureState, StartError, StoreError, WaitReason};
 use procession_actors::journal::keys;
 use tempfile::TempDir;
 
 use super::helper::{Other, acknowledged, work};
-use crate::support::{Act, Lab, Planned, Tested, UndoAct, chain, failing, kinds, live_in, plan, spawn};
+use crate::support::{
+    Act, Lab, Planned, Tested, UndoAct, chain, enumerate_later, failing, kinds, live_in, plan, spawn,
+};
 
 /// Lets another process write until it has acknowledged some, and kills it.
 fn killed(place: &Path) -> Result<Vec<(u64, ProcedureId)>, Trouble> {
@@ -115,9 +117,8 @@ fn spoil(world: &World, change: impl FnOnce(&mut Batch)) -> Tested {
     Ok(())
 }
 
-#[test]
-fn e_101_families_that_can_be_read_run() -> Tested {
-    let (world, lab) = (World::new(), Lab::default());
+/// Five families, four of which are damaged: a row, a member, a value, a signal.
+fn spoilt(world: &World, lab: &Lab) -> Result<[ProcedureId; 5], Trouble> {
     let waits = |name: &str| {
         plan(
             name,
@@ -127,7 +128,7 @@ fn e_101_families_that_can_be_read_run() -> Tested {
             ],
         )
     };
-    let ids = live_in(&world, &lab, async |run| {
+    let ids = live_in(world, lab, async |run| {
         let mut ids = Vec::new();
         for name in ["row", "member", "value", "signal", "sound"] {
             ids.push(
@@ -146,13 +147,23 @@ fn e_101_families_that_can_be_read_run() -> Tested {
     let [row, member, value, signal, sound] = ids[..] else {
         return Err("there are five".into());
     };
-    let child = |root: ProcedureId| ProcedureId::new(root.family, 1);
-    spoil(&world, |batch| {
+    spoil(world, |batch| {
         batch.put(Space::Procedures, &keys::procedure(child(row)), b"no row");
         batch.delete(Space::Procedures, &keys::procedure(member));
         batch.delete(Space::Payloads, &keys::payload(child(value), keys::PAYLOAD));
         batch.put(Space::Signals, &keys::signal(child(signal), 1, "later"), &[1, 0xc1]);
     })?;
+    Ok([row, member, value, signal, sound])
+}
+
+fn child(root: ProcedureId) -> ProcedureId {
+    ProcedureId::new(root.family, 1)
+}
+
+#[test]
+fn e_101_families_that_can_be_read_run() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let [row, member, value, signal, sound] = spoilt(&world, &lab)?;
     live_in(&world, &lab, async |run| {
         let at_start: Vec<u64> = run
             .executor
@@ -213,4 +224,34 @@ fn e_101_a_hole_in_the_history_parks_the_rollback_that_needs_it() -> Tested {
         assert_eq!(run.wait(other.outcome()).await??, 7);
         Ok(())
     })
+}
+
+#[test]
+fn e_101_they_run_however_the_next_life_crashes() -> Tested {
+    let prepare = || {
+        let (world, lab) = (World::new(), Lab::default());
+        let ids = spoilt(&world, &lab)?;
+        Ok((world, (lab, ids)))
+    };
+    let set_up = |(lab, _): &(Lab, _), builder| kinds(lab, builder);
+    let drive = async |(_, ids): &(Lab, [ProcedureId; 5]), run: &Run, _: usize| {
+        let [row, member, value, signal, sound] = *ids;
+        for root in [value, sound] {
+            // It has ended, or was set aside, when an earlier life sent it.
+            run.wait(run.executor.signal(child(root), "go", &(), Some("go")))
+                .await?
+                .ok();
+        }
+        let outcome = run.wait(run.executor.outcome(sound)).await??;
+        assert_eq!(outcome.state, ProcedureState::Success);
+        run.settle().await;
+        let quarantined = run.executor.snapshot().await?.quarantined;
+        let mut families: Vec<u64> = quarantined.into_iter().map(|(family, _)| family).collect();
+        families.sort_unstable();
+        assert_eq!(families, [row.family, member.family, value.family, signal.family]);
+        Ok(())
+    };
+    // The start's own, two signals, the child's stage and the root's.
+    assert_eq!(enumerate_later(prepare, set_up, drive, |_, _| Ok(()))?, 5);
+    Ok(())
 }

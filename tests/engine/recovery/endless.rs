@@ -4,10 +4,11 @@
 use std::future::IntoFuture;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 
-use procession::testkit::{FaultPlan, World};
+use procession::testkit::{FaultPlan, Run, World};
 use procession::{Procedure, ProcedureState, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
+use crate::lifecycle::kit::{enumerate_client, submit};
 use crate::support::{Act, Lab, Planned, Tested, chain, end, failing, kinds, live, plan, spawn};
 
 fn never(name: &str) -> crate::support::Plan {
@@ -93,5 +94,28 @@ fn e_105_blocking_work_holds_up_no_stranger() -> Tested {
             Ok(())
         })?
         .done()?;
+    Ok(())
+}
+
+#[test]
+fn e_105_a_family_that_waits_for_it_through_crashes() -> Tested {
+    let (done, lab) = enumerate_client(async |lab: &Lab, run: &Run| {
+        let root = plan("r", [spawn([never("n"), failing("f", 1)]), Act::Done(1)]);
+        let handle = submit(run, Planned(root), "r").await?;
+        run.settle().await;
+        if lab.has("f1") && !lab.is_open("never") {
+            assert!(
+                !lab.has("f1'"),
+                "nothing is undone while a stage is out: {}",
+                lab.line()
+            );
+            assert!(handle.status().await?.ended.is_none());
+        }
+        lab.open("never");
+        assert!(run.wait(handle.outcome()).await?.is_err(), "it is rolled back");
+        Ok(())
+    })?;
+    assert_eq!(lab.line(), "r1 n1 f1 f1' r1'");
+    assert_eq!(done.commits, 6);
     Ok(())
 }

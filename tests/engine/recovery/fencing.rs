@@ -2,12 +2,12 @@
 
 use std::future::IntoFuture;
 
-use procession::testkit::{FaultPlan, World};
-use procession::{AskError, Executor, StartError, StoreError, SubmitError};
+use procession::testkit::{FaultPlan, Run, World};
+use procession::{AskError, Executor, ProcedureId, StartError, StoreError, SubmitError};
 use tempfile::TempDir;
 
 use super::helper::{Other, work};
-use crate::support::{Act, Lab, Planned, Tested, chain, kinds, plan};
+use crate::support::{Act, Lab, Planned, Tested, chain, enumerate_later, kinds, live_in, plan};
 
 #[test]
 fn e_102_a_second_opener_is_refused_and_the_first_not_disturbed() -> Tested {
@@ -114,5 +114,36 @@ fn e_102_overtaken_it_stops_acknowledging_and_says_why() -> Tested {
         run.until("the chain goes on", || lab.has("a2")).await
     })?;
     assert_eq!(lab.line(), "a1 a1 a2");
+    Ok(())
+}
+
+#[test]
+fn e_102_the_new_owner_goes_on_however_it_crashes() -> Tested {
+    let prepare = || {
+        let (world, lab) = (World::new(), Lab::default());
+        let id = live_in(&world, &lab, async |run| {
+            let held = plan("a", [Act::Held("go".to_owned(), Box::new(Act::Next)), Act::Done(1)]);
+            let handle = run.wait(run.executor.submit(Planned(held)).into_future()).await??;
+            run.until("its stage runs", || lab.has("a1")).await?;
+            world.disk.take_epoch();
+            lab.open("go");
+            assert!(run.wait(handle.outcome()).await?.is_err(), "it was overtaken");
+            Ok(handle.id())
+        })?;
+        Ok((world, (lab, id)))
+    };
+    let set_up = |(lab, _): &(Lab, _), builder| kinds(lab, builder);
+    let drive = async |(_, id): &(Lab, ProcedureId), run: &Run, _: usize| {
+        let outcome = run.wait(run.executor.outcome(*id)).await??;
+        assert_eq!(outcome.output::<i64>()?, Some(1));
+        Ok(())
+    };
+    let check = |(lab, _): &(Lab, ProcedureId), crashes: usize| {
+        assert!((2..=2 + crashes).contains(&lab.count("a1")), "{}", lab.line());
+        assert!((1..=1 + crashes).contains(&lab.count("a2")), "{}", lab.line());
+        Ok(())
+    };
+    // The start's own, and two stages.
+    assert_eq!(enumerate_later(prepare, set_up, drive, check)?, 3);
     Ok(())
 }

@@ -9,7 +9,7 @@ use procession::{
 };
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Act, Lab, Patient, Tested, plan};
+use crate::support::{Act, Lab, Patient, Tested, enumerate_later, plan};
 
 /// What a procedure does when it is run.
 #[derive(Clone, Serialize, Deserialize)]
@@ -285,5 +285,64 @@ fn a_family_set_aside_by_its_hook_keeps_its_permit() -> Tested {
             )?
             .done()?;
     }
+    Ok(())
+}
+
+/// In each life all hooks come first: one of each kind for whoever is unfinished at its start.
+fn hooks_first(life: &[String]) -> Tested {
+    let of = |hook: &str| -> Vec<String> {
+        let names = life.iter().filter_map(|note| note.strip_prefix(hook));
+        let mut names: Vec<String> = names.map(str::to_owned).collect();
+        names.sort();
+        names
+    };
+    let (before, after) = (of("before "), of("after "));
+    let calls: Vec<&String> = life.iter().skip(before.len() + after.len()).collect();
+    let hook = |note: &&String| note.starts_with("before ") || note.starts_with("after ");
+    let distinct: BTreeSet<&String> = before.iter().collect();
+    let own = |call: &&String| before.iter().any(|name| call.contains(name.as_str()));
+    if before != after || distinct.len() != before.len() || calls.iter().any(hook) || !calls.iter().all(own) {
+        return Err(format!("hooks and calls of one life: {life:?}").into());
+    }
+    Ok(())
+}
+
+#[test]
+fn e_096_each_start_calls_them_however_it_crashes() -> Tested {
+    let prepare = || {
+        let (world, lab) = (World::new(), Lab::default());
+        live(&world, &lab, async |run| {
+            let family = vec![watched("ended", Does::Ends), watched("child", Does::Waits)];
+            for procedure in [
+                watched("running", Does::Runs),
+                watched("failing", Does::RollsBack),
+                watched("parent", Does::Has(family)),
+                watched("finished", Does::Ends),
+            ] {
+                submit(run, procedure).await?;
+            }
+            run.settle().await;
+            Ok(())
+        })?;
+        Ok((world, lab))
+    };
+    let set_up = |lab: &Lab, builder: Builder| {
+        lab.note("a life");
+        both(lab, builder)
+    };
+    let drive = async |lab: &Lab, run: &Run, _: usize| {
+        lab.open("go");
+        run.settle().await;
+        Ok(())
+    };
+    let check = |lab: &Lab, crashes: usize| {
+        let noted = lab.noted();
+        let lives: Vec<&[String]> = noted.split(|note| note == "a life").skip(1).collect();
+        assert_eq!(lives.len(), crashes + 1);
+        assert_eq!(lives[0].iter().filter(|note| note.starts_with("before ")).count(), 4);
+        lives.into_iter().try_for_each(hooks_first)
+    };
+    // The start's own, the running one's end, two undos.
+    assert_eq!(enumerate_later(prepare, set_up, drive, check)?, 4);
     Ok(())
 }

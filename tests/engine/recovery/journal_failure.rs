@@ -11,7 +11,8 @@ use futures::future::{Either, FutureExt, join_all, select};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
 use procession::{AskError, Builder, Feed, Handle, Procedure, ProcedureError, ProcedureId, Seq, SubmitError};
 
-use crate::support::{Act, Lab, Limited, Planned, Tested, chain, kinds, plan, spawn};
+use crate::lifecycle::withheld;
+use crate::support::{Act, Lab, Limited, Planned, Tested, chain, enumerate_later, kinds, plan, spawn};
 
 /// What the clients were told.
 #[derive(Clone, Default)]
@@ -226,6 +227,35 @@ fn e_100_a_commit_fails() -> Tested {
                 });
             });
             goes_on(&world, &lab, &told).map_err(|why| format!("after commit {commit}, {fault:?}: {why}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The family of E-003 alone; the life after the failure is crashed at each of its commits.
+#[test]
+fn e_100_the_start_after_it_crashes_too() -> Tested {
+    for commit in 1..=withheld::COMMITS {
+        for fault in [Fault::FailWrite, Fault::FailSync, Fault::FailNoSpace] {
+            let prepare = || {
+                let (world, lab) = (World::new(), Lab::default());
+                let ended = world.run(
+                    FaultPlan::at(commit, fault),
+                    |builder| set_up(&lab, builder),
+                    async |run| Ok(withheld::client(run, Limited).await.is_err()),
+                )?;
+                assert!(matches!(ended, Ended::Done(true)), "its client was told");
+                Ok((world, lab))
+            };
+            let drive = async |_: &Lab, run: &Run, _: usize| withheld::client(run, Limited).await;
+            let check = |lab: &Lab, crashes: usize| {
+                for body in ["r1", "c1", "c2", "r2", "s1"] {
+                    assert!((1..=2 + crashes).contains(&lab.count(body)), "{body} in {}", lab.line());
+                }
+                Ok(())
+            };
+            enumerate_later(prepare, set_up, drive, check)
+                .map_err(|why| format!("after commit {commit}, {fault:?}: {why}"))?;
         }
     }
     Ok(())

@@ -1,13 +1,15 @@
 //! More than the engine takes: refused with a number that says what to do, and
 //! what was taken is not lost.
 
+use std::future::IntoFuture;
 use std::time::Duration;
 
 use futures::future::join_all;
 use procession::messages::Submit;
-use procession::testkit::{Fault, FaultPlan, World};
-use procession::{AskError, ListFilter, Noop, ProcedureId, ProcedureState, SubmitError};
+use procession::testkit::{Fault, FaultPlan, Run, World};
+use procession::{AskError, Builder, ListFilter, Noop, ProcedureId, ProcedureState, SubmitError};
 
+use crate::lifecycle::kit::enumerate_in;
 use crate::support::{Act, Lab, Planned, Tested, chain, kinds, live, plan};
 
 /// Requests that may wait.
@@ -142,4 +144,41 @@ fn e_107_requests_are_bounded_as_submissions_are() -> Tested {
         assert_eq!(answered, 20_000);
         Ok(())
     })
+}
+
+/// A flood so small that it can be crashed at every commit: whoever hears `Busy` asks again, and so
+/// does whoever hears nothing.
+async fn flood(lab: &Lab, run: &Run) -> Tested {
+    let large = run.executor.submit(Planned(chain(&"x".repeat(2_000), 1))).await;
+    assert!(matches!(large, Err(SubmitError::TooLarge { limit: 1_000, .. })));
+    let mut left: Vec<String> = (0..5).map(|number| format!("p{number}-")).collect();
+    let mut ids = Vec::new();
+    while !left.is_empty() {
+        let plans = left.iter().map(|name| (Planned(chain(name, 1)), name.clone()));
+        let submits = plans.map(|(plan, name)| run.executor.submit(plan).key(name).into_future());
+        let answers = run.wait(join_all(submits)).await?;
+        let mut refused = Vec::new();
+        for (name, answer) in left.into_iter().zip(answers) {
+            match answer {
+                Ok(handle) => ids.push(handle.id()),
+                Err(SubmitError::Busy { retry_after }) if retry_after > Duration::ZERO => refused.push(name),
+                Err(other) => return Err(other.into()),
+            }
+        }
+        lab.note(format!("{} busy", refused.len()));
+        left = refused;
+    }
+    for id in ids {
+        run.wait(run.executor.outcome(id)).await??;
+    }
+    Ok(())
+}
+
+#[test]
+fn e_107_a_small_flood_through_crashes() -> Tested {
+    let set_up = |lab: &Lab, builder: Builder| kinds(lab, builder).max_queued(2).max_payload(1_000);
+    let (done, lab) = enumerate_in(Lab::default, set_up, flood)?;
+    assert_eq!(lab.noted(), ["3 busy", "1 busy", "0 busy"]);
+    assert_eq!(done.commits, 5 * 2, "what was refused left no commit");
+    Ok(())
 }

@@ -4,10 +4,10 @@ use std::future::IntoFuture;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use procession::messages::{Submit, SubmitBatch};
-use procession::testkit::{FaultPlan, Run, Trouble, World};
+use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
 use procession::{
-    CauseKind, ChildOutcome, Children, JoinPolicy, JoinVerdict, LockNeed, Procedure, ProcedureId, ProcedureState,
-    StageContext, StageError, Step, WaitReason,
+    AskError, CauseKind, ChildOutcome, Children, JoinPolicy, JoinVerdict, LockNeed, Procedure, ProcedureId,
+    ProcedureState, StageContext, StageError, Step, WaitReason,
 };
 use serde::de::Deserializer;
 use serde::ser::Serializer;
@@ -290,4 +290,55 @@ fn e_103_a_panic_in_locks_at_submission_is_an_error() {
     let refused = Submit::new(&shaky).err().map(|error| error.to_string());
     let text = "the procedure cannot be submitted: a question to it panicked: locks at submission";
     assert_eq!(refused.as_deref(), Some(text));
+}
+
+/// Beside one healthy family, small enough to be crashed at every commit; what panics once does so again.
+async fn beside_one(run: &Run, place: Place) -> Tested {
+    let shaky = Shaky { place, mine: Mine(0) };
+    let shaky = run
+        .wait(run.executor.submit(shaky).key("shaky").into_future())
+        .await??;
+    let sound = Planned(chain("h", 2));
+    let sound = run
+        .wait(run.executor.submit(sound).key("sound").into_future())
+        .await??;
+    assert_eq!(run.wait(sound.outcome()).await??, 7);
+    if place != Place::Deserialize {
+        // How it ends is compared by the final world.
+        run.wait(shaky.outcome()).await?.ok();
+        return Ok(());
+    }
+    run.settle().await;
+    match run.wait(run.executor.signal(shaky.id(), "go", &(), Some("go"))).await? {
+        // Set aside already, by a start that called it.
+        Ok(_) | Err(AskError::NotNow(_)) => {}
+        Err(other) => return Err(other.into()),
+    }
+    run.settle().await;
+    assert_eq!(shaky.status().await?.wait, Some(WaitReason::Quarantined));
+    Ok(())
+}
+
+#[test]
+fn e_103_panics_through_crashes() -> Tested {
+    let places = [
+        // Submissions, the healthy one's two stages, and what each place says.
+        (Place::Execute, 2 + 2 + 3),
+        (Place::Rollback, 2 + 2 + 4),
+        (Place::Serialize, 2 + 2 + 3),
+        (Place::Deserialize, 2 + 2 + 2),
+        (Place::Join, 2 + 2 + 4),
+    ];
+    for (place, commits) in places {
+        let done = enumerate(
+            Lab::default,
+            |lab, builder| kinds(lab, builder).register::<Shaky>(lab.clone()),
+            async |_: &Lab, run: &Run| beside_one(run, place).await,
+            &[],
+            |plain, crashed, crashes| plain.compare(crashed, crashes),
+        )
+        .map_err(|why| format!("{place:?}: {why}"))?;
+        assert_eq!(done.commits, commits, "{place:?}");
+    }
+    Ok(())
 }

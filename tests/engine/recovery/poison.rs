@@ -4,13 +4,15 @@ use std::future::IntoFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use procession::messages::{Submit, SubmitBatch};
+use procession::provider::Space;
 use procession::testkit::{Ended, FaultPlan, MemoryStore, Run, Trouble, World};
 use procession::{
     Builder, By, Pause, Procedure, ProcedureId, ProcedureState, StageContext, StageError, Step, WaitReason,
 };
+use procession_actors::journal::keys;
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Act, Lab, Planned, Tested, chain, kinds, live_in, plan};
+use crate::support::{Act, Lab, Planned, Tested, chain, enumerate_later, kinds, live_in, plan};
 
 /// The process, as a stage sees it: how to kill it, how often that was done.
 #[derive(Clone, Default)]
@@ -212,4 +214,70 @@ fn e_106_a_drain_in_its_place_counts_nothing() -> Tested {
     })?;
     assert!(lab.calls().iter().all(|call| call.attempt == 1));
     Ok(())
+}
+
+/// The start that pauses it is crashed at each of its commits, and so is the life after it.
+#[test]
+fn e_106_it_is_paused_however_that_start_crashes() -> Tested {
+    let prepare = || {
+        let (world, process) = (World::new(), Process::default());
+        dies(&world, &process, Some(0))?;
+        dies(&world, &process, None)?;
+        dies(&world, &process, None)?;
+        Ok((world, process))
+    };
+    let drive = async |process: &Process, run: &Run, _: usize| {
+        process.begin(run);
+        let id = deadly(run).await?;
+        run.settle().await;
+        assert_eq!(run.executor.status(id).await?.wait, Some(WaitReason::Poison));
+        let all = run
+            .executor
+            .list(procession::ListFilter::default(), None, 100)
+            .await?
+            .items;
+        let ended = all.iter().filter(|status| status.state == ProcedureState::Success);
+        assert_eq!(ended.count(), 10, "the chains all end: {all:#?}");
+        Ok(())
+    };
+    let check = |process: &Process, _: usize| {
+        assert_eq!(process.deaths(), 3, "paused, it does not run");
+        Ok(())
+    };
+    let commits = enumerate_later(prepare, set_up, drive, check)?;
+    assert!(commits >= 1, "{commits}");
+    Ok(())
+}
+
+/// Two suspects; the first cannot be run when its turn comes, and is set aside.
+#[test]
+fn when_the_suspect_that_runs_is_set_aside_the_next_one_goes_at_once() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let held = |name: &str| Planned(plan(name, [Act::Held(name.to_owned(), Box::new(Act::Done(5)))]));
+    let mut ids = Vec::new();
+    for life in 0..2 {
+        live_in(&world, &lab, async |run| {
+            for name in ["a", "b"] {
+                let submit = run.executor.submit(held(name)).key(name);
+                ids.push(run.wait(submit.into_future()).await??.id());
+            }
+            run.until("both run", || lab.count("a1") > life && lab.count("b1") > life)
+                .await
+        })?;
+    }
+    let [a, b, ..] = ids[..] else {
+        return Err("two were submitted".into());
+    };
+    crate::retention::world::write(&world, |batch| {
+        batch.delete(Space::Payloads, &keys::payload(a, keys::PAYLOAD));
+    })?;
+    lab.open("b");
+    live_in(&world, &lab, async |run| {
+        run.settle().await;
+        let quarantined = run.executor.snapshot().await?.quarantined;
+        assert_eq!(quarantined.first().map(|(family, _)| *family), Some(a.family));
+        let status = run.executor.status(b).await?;
+        assert_eq!(status.state, ProcedureState::Success, "no audit was needed: {status:?}");
+        Ok(())
+    })
 }

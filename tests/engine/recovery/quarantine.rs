@@ -2,11 +2,16 @@
 
 use std::future::IntoFuture;
 
+use procession::provider::Space;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{AskError, Builder, Procedure, ProcedureId, StageContext, StageError, StartError, Step, WaitReason};
+use procession::{
+    AskError, Builder, By, Procedure, ProcedureId, StageContext, StageError, StartError, Step, Until, WaitReason,
+    WaitingFor,
+};
+use procession_actors::journal::keys;
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Act, Final, Lab, Patient, Planned, Tested, plan};
+use crate::support::{Act, Final, Lab, Limited, Patient, Planned, Tested, chain, enumerate_later, kinds, plan};
 
 /// One kind in two versions.
 macro_rules! version {
@@ -198,4 +203,93 @@ fn strict_refuses(world: &World, lab: &Lab, families: &Families) -> Tested {
     }
     assert_eq!(world.disk.len(), before, "nothing was written");
     Ok(())
+}
+
+#[test]
+fn e_097_they_are_set_aside_however_the_start_crashes() -> Tested {
+    let prepare = || {
+        let (world, lab) = (World::new(), Lab::default());
+        let families = world
+            .run(FaultPlan::none(), |builder| whole(&lab, builder), submit)?
+            .done()?;
+        Ok((world, (lab, families)))
+    };
+    let set_up = |(lab, _): &(Lab, Families), builder| partial(lab, builder);
+    let drive = async |(_, families): &(Lab, Families), run: &Run, _: usize| {
+        let quarantined = run.executor.snapshot().await?.quarantined;
+        let numbers: Vec<u64> = quarantined.iter().map(|(family, _)| *family).collect();
+        assert_eq!(numbers, [families.unknown.family, families.newer.family]);
+        let sent = run
+            .wait(run.executor.signal(families.healthy, "go", &(), Some("go")))
+            .await?;
+        assert!(matches!(sent, Ok(_) | Err(AskError::Finished(_))), "{sent:?}");
+        let outcome = run.wait(run.executor.outcome(families.healthy)).await??;
+        assert_eq!(outcome.output::<i64>()?, Some(9));
+        Ok(())
+    };
+    let check = |(lab, _): &(Lab, Families), _: usize| {
+        assert!(!lab.has("u3"), "no body of a quarantined family ran: {}", lab.line());
+        Ok(())
+    };
+    // The start's own, the signal, the stage.
+    assert_eq!(enumerate_later(prepare, set_up, drive, check)?, 3);
+    Ok(())
+}
+
+/// A permit of a family that was set aside, whenever that was, is held and shown as held.
+#[test]
+fn its_permit_is_not_free_and_who_waits_is_told_why() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let set_up = |builder: Builder| kinds(&lab, builder).limit("limited", 1);
+    let waits = plan("a", [Act::Wait("go".to_owned(), None), Act::Done(1)]);
+    let (a, b) = world
+        .run(FaultPlan::none(), set_up, async |run| {
+            let a = run
+                .wait(run.executor.submit(Limited(waits.clone())).into_future())
+                .await??;
+            let b = run
+                .wait(run.executor.submit(Limited(chain("b", 1))).into_future())
+                .await??;
+            run.settle().await;
+            Ok((a.id(), b.id()))
+        })?
+        .done()?;
+    crate::retention::world::write(&world, |batch| {
+        batch.delete(Space::Payloads, &keys::payload(a, keys::PAYLOAD));
+    })?;
+    // Set aside in the first life when its value is read, in the second by the start's own call.
+    for first in [true, false] {
+        world
+            .run(FaultPlan::none(), set_up, async |run| {
+                if first {
+                    run.executor.signal(a, "go", &(), None).await?;
+                }
+                run.settle().await;
+                assert_eq!(run.executor.snapshot().await?.quarantined.len(), 1);
+                let limits = run.executor.limits().await?;
+                let limit = limits.iter().find(|limit| limit.key.as_str() == "limited");
+                let limit = limit.ok_or("the limit is not known")?;
+                assert_eq!((limit.used, limit.waiting), (1, 1));
+                let status = run.executor.status(a).await?;
+                assert_eq!((status.holds, status.wait), (true, Some(WaitReason::Quarantined)));
+                let explained = run.executor.explain(b).await?;
+                let links: Vec<_> = explained.links.iter().map(|link| (link.to, link.why.clone())).collect();
+                assert_eq!(links, [(a, WaitingFor::Permit("limited".into()))]);
+                let ends: Vec<_> = explained.ends.iter().map(|end| (end.id, end.until.clone())).collect();
+                assert_eq!(ends, [(a, Until::Operator(WaitReason::Quarantined))]);
+                assert!(!lab.has("b1"));
+                Ok(())
+            })?
+            .done()?;
+    }
+    // It is free once an operator discharges the family.
+    world
+        .run(FaultPlan::none(), set_up, async |run| {
+            run.settle().await;
+            run.executor.discharge(a.family, By::new("ann", "it is lost")).await?;
+            let outcome = run.wait(run.executor.outcome(b)).await??;
+            assert_eq!(outcome.output::<i64>()?, Some(7));
+            Ok(())
+        })?
+        .done()
 }

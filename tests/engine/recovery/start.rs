@@ -8,7 +8,7 @@ use procession::provider::Clock;
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
 use procession::{HistoryEntry, Noop, Status};
 
-use crate::support::{Act, Lab, Planned, Tested, chain, end, kinds, live_in, plan};
+use crate::support::{Act, Lab, Plan, Planned, Tested, chain, end, enumerate_later, kinds, live_in, plan};
 
 fn one_stage() -> Planned {
     Planned(chain("a", 1))
@@ -53,21 +53,51 @@ fn e_094_a_restart_changes_nothing_that_is_finished() -> Tested {
 }
 
 #[test]
-fn e_095_who_goes_first() -> Tested {
+fn e_094_however_often_it_crashes() -> Tested {
+    let prepare = || {
+        let (world, lab) = (World::new(), Lab::default());
+        let drive = async |run: &Run| Ok(end(run, one_stage(), "k").await??);
+        world.run(
+            FaultPlan::at(2, Fault::CrashBefore),
+            |builder| kinds(&lab, builder),
+            drive,
+        )?;
+        Ok((world, lab))
+    };
+    let drive = async |_: &Lab, run: &Run, _: usize| {
+        let (output, status, history) = shown(run).await?;
+        assert_eq!((output, history.len()), (7, 1));
+        assert_eq!(status.ended, Some(run.now()));
+        Ok(())
+    };
+    let check = |lab: &Lab, crashes: usize| {
+        assert!((2..=2 + crashes).contains(&lab.count("a1")), "{}", lab.line());
+        Ok(())
+    };
+    // The start's own, and the stage.
+    assert_eq!(enumerate_later(prepare, kinds, drive, check)?, 2);
+    Ok(())
+}
+
+fn four_families() -> [Plan; 4] {
     let for_ever = |then: Act| Act::Yield(u32::MAX, Box::new(then));
     let fails = Act::Held("now".to_owned(), Box::new(Act::Fail("boom".to_owned())));
-    let families = [
+    [
         plan("f1-", [for_ever(Act::Done(1))]),
         plan("f2-", [Act::Next, for_ever(Act::Done(1))]),
         plan("f3-", [fails]),
         plan("f4-", [Act::Next, for_ever(Act::Done(1))]),
-    ];
-    let (world, lab) = (World::new(), Lab::default());
+    ]
+}
+
+/// Lives until F3 has failed, and no undo has begun; then it crashes.
+fn until_it_fails(world: &World, lab: &Lab) -> Tested {
+    let families = four_families();
     // Commits: the batch, the first stages of F2 and F4, the failure of F3.
     let crash = FaultPlan::at(4, Fault::CrashAfter);
     let ended = world.run(
         crash,
-        |builder| kinds(&lab, builder),
+        |builder| kinds(lab, builder),
         async |run| {
             let mut submits = Vec::new();
             for family in &families {
@@ -84,18 +114,46 @@ fn e_095_who_goes_first() -> Tested {
         },
     )?;
     assert!(matches!(ended, Ended::Crashed));
+    Ok(())
+}
+
+/// Gives the first bodies that the next life calls.
+fn first_calls(world: &World, lab: &Lab, count: usize) -> Result<Vec<String>, Trouble> {
     let before = lab.calls().len();
-    live_in(&world, &lab, async |run| {
-        run.until("four bodies ran", || lab.calls().len() >= before + 4).await
+    live_in(world, lab, async |run| {
+        run.until("they ran", || lab.calls().len() >= before + count).await
     })?;
-    let calls: Vec<String> = lab
-        .calls()
-        .iter()
-        .skip(before)
-        .take(4)
-        .map(crate::support::Call::short)
-        .collect();
-    assert_eq!(calls, ["f3-1'", "f2-2", "f4-2", "f1-1"]);
+    let calls = lab.calls();
+    let calls = calls.iter().skip(before).take(count);
+    Ok(calls.map(crate::support::Call::short).collect())
+}
+
+#[test]
+fn e_095_who_goes_first() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    until_it_fails(&world, &lab)?;
+    assert_eq!(first_calls(&world, &lab, 4)?, ["f3-1'", "f2-2", "f4-2", "f1-1"]);
+    Ok(())
+}
+
+#[test]
+fn e_095_and_after_a_crash_of_that_start() -> Tested {
+    // A second death makes suspects of those that had begun: the first of them runs, the others wait for it.
+    let cases: [(u64, Fault, &[&str]); 4] = [
+        (0, Fault::CrashBefore, &["f3-1'", "f2-2", "f4-2", "f1-1"]),
+        (0, Fault::CrashAfter, &["f3-1'", "f2-2", "f2-2"]),
+        (1, Fault::CrashBefore, &["f3-1'", "f2-2", "f2-2"]),
+        (1, Fault::CrashAfter, &["f2-2", "f2-2"]),
+    ];
+    for (commit, fault, expected) in cases {
+        let (world, lab) = (World::new(), Lab::default());
+        until_it_fails(&world, &lab)?;
+        let forever = async |run: &Run| run.until("it crashes", || false).await;
+        let ended = world.run(FaultPlan::at(commit, fault), |builder| kinds(&lab, builder), forever)?;
+        assert!(matches!(ended, Ended::Crashed));
+        let calls = first_calls(&world, &lab, expected.len())?;
+        assert_eq!(calls, expected, "commit {commit}, {fault:?}");
+    }
     Ok(())
 }
 
@@ -180,5 +238,39 @@ fn e_099_recovery_reads_the_living() -> Tested {
     // One entry more: when the first of the finished falls due.
     assert_eq!((some, more, evicted), (none + 1, none + 1, none));
     assert_eq!(rows(&world), alone, "nothing but the rows of the living is left");
+    Ok(())
+}
+
+/// A few living and a few finished, small enough to be crashed at every commit of the start that evicts them.
+#[test]
+fn e_099_a_start_that_evicts_reads_the_living_however_it_crashes() -> Tested {
+    let prepare = || {
+        let (world, lab) = (World::new(), Lab::default());
+        let living = || plan("p", [Act::Wait("go".to_owned(), None), Act::Done(1)]);
+        let mut alone = 0;
+        live_in(&world, &lab, async |run| {
+            for number in 0..3 {
+                let submit = run.executor.submit(Planned(living())).key(number.to_string());
+                run.wait(submit.into_future()).await??;
+            }
+            run.settle().await;
+            alone = rows(&world);
+            for number in 3..7 {
+                end(run, one_stage(), &number.to_string()).await??;
+            }
+            Ok(())
+        })?;
+        world.clock.advance(std::time::Duration::from_mins(16));
+        Ok((world, (lab, alone)))
+    };
+    let drive = async |(_, alone): &(Lab, usize), run: &Run, _: usize| {
+        assert_eq!(run.executor.snapshot().await?.recovered.procedures, 3);
+        run.settle().await;
+        assert_eq!(rows(&run.world), *alone, "nothing but the rows of the living is left");
+        Ok(())
+    };
+    let set_up = |(lab, _): &(Lab, usize), builder| kinds(lab, builder);
+    // The start's own, and one eviction of all four.
+    assert_eq!(enumerate_later(prepare, set_up, drive, |_, _| Ok(()))?, 2);
     Ok(())
 }

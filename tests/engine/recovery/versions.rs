@@ -6,12 +6,12 @@ use std::future::IntoFuture;
 use procession::messages::{Submit, SubmitBatch};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{
-    AbortAnswer, Builder, Old, Procedure, ProcedureId, ProcedureState, StageContext, StageError, StartError, Step,
-    UpgradeError, WaitReason,
+    AbortAnswer, AskError, Builder, Old, Procedure, ProcedureId, ProcedureState, StageContext, StageError, StartError,
+    Step, UpgradeError, WaitReason,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::support::{Lab, Patient, Planned, Tested, chain, kinds};
+use crate::support::{Lab, Patient, Planned, Tested, chain, enumerate_later, kinds};
 
 thread_local! {
     /// Versions that `upgrade` was called with: a world runs on the thread of its test.
@@ -333,4 +333,26 @@ fn e_103_a_panic_in_upgrade_quarantines() -> Tested {
 #[test]
 fn e_097_an_upgrade_that_fails_quarantines_with_its_reason() -> Tested {
     cannot::<Refuses>("version 1 of \"named\": the stored value is not of the type asked for")
+}
+
+#[test]
+fn e_097_rows_are_upgraded_however_that_life_crashes() -> Tested {
+    let prepare = || {
+        let (world, lab) = (World::new(), Lab::default());
+        let ids = rows(&world, &lab)?;
+        Ok((world, (lab, ids)))
+    };
+    let set_up = |(lab, _): &(Lab, _), builder| with::<Third>(lab, builder);
+    let drive = async |(_, ids): &(Lab, (ProcedureId, ProcedureId)), run: &Run, _: usize| {
+        for (id, text) in [(ids.0, "a of version 1"), (ids.1, "b+c of version 2")] {
+            let sent = run.wait(run.executor.signal(id, "go", &(), Some("go"))).await?;
+            assert!(matches!(sent, Ok(_) | Err(AskError::Finished(_))), "{sent:?}");
+            let outcome = run.wait(run.executor.outcome(id)).await??;
+            assert_eq!(outcome.output::<String>()?.as_deref(), Some(text));
+        }
+        Ok(())
+    };
+    // The start's own; for each the signal, the retry, the end of its backoff, two stages.
+    assert_eq!(enumerate_later(prepare, set_up, drive, |_, _| Ok(()))?, 1 + 2 * 5);
+    Ok(())
 }

@@ -7,7 +7,7 @@ use procession::testkit::{FaultPlan, MemoryStore, World};
 use crate::support::Tested;
 
 /// Writes a batch as the next owner would.
-pub(super) fn write(world: &World, fill: impl FnOnce(&mut Batch)) -> Tested {
+pub(crate) fn write(world: &World, fill: impl FnOnce(&mut Batch)) -> Tested {
     let store = MemoryStore::open(&world.disk, FaultPlan::none())?;
     let mut batch = Batch::new(block_on(store.acquire())?);
     fill(&mut batch);

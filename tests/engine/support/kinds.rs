@@ -234,6 +234,14 @@ where
                 }
                 *then
             }
+            Act::Owners(path, then) => {
+                let owners = lab
+                    .owners(&path)
+                    .await
+                    .map_err(|why| StageError::fail(why.to_string()))?;
+                lab.note(format!("{name}{stage} sees {path} of {owners}"));
+                *then
+            }
             Act::Submit(plan, then) => {
                 cx.submit(&Planned(*plan))?;
                 *then
@@ -313,6 +321,7 @@ where
         | Act::Add(..)
         | Act::Seen(..)
         | Act::See(..)
+        | Act::Owners(..)
         | Act::Submit(..)
         | Act::AddChild(..)
         | Act::Told(..)

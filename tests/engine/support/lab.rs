@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use procession::{LockNeed, ProcedureId};
+use procession::testkit::{Run, Trouble};
+use procession::{Executor, LockNeed, ProcedureId};
 
 use super::Tested;
 
@@ -38,6 +39,9 @@ struct Notes {
     id: BTreeMap<String, ProcedureId>,
     inside: Vec<Inside>,
     clashes: Vec<String>,
+    /// A body may outlive its hold on its locks: an operator ends it while it runs.
+    overlaps: bool,
+    asker: Option<Executor>,
 }
 
 /// A body that has begun and not ended, and what it runs under.
@@ -128,8 +132,14 @@ impl Lab {
         self.notes().id.get(name).copied()
     }
 
-    /// Every committed attempt appears at least once, at most once more for each crash, and nothing else appears.
+    /// Every committed attempt appears at least once, at most once more for each crash, and nothing
+    /// else appears; and no two bodies ever ran side by side whose locks exclude each other.
     pub(crate) fn compare(&self, crashed: &Self, crashes: usize) -> Tested {
+        for lab in [self, crashed] {
+            if let Some(clash) = lab.clashes().into_iter().next() {
+                return Err(clash.into());
+            }
+        }
         let count = |lab: &Self| {
             let mut counts: BTreeMap<Call, usize> = BTreeMap::new();
             for call in lab.calls() {
@@ -183,7 +193,10 @@ impl Lab {
             locks: locks.to_vec(),
         };
         let mut notes = self.notes();
-        let clashing = notes.inside.iter().filter(|other| inside.clashes(other));
+        let clashing = notes
+            .inside
+            .iter()
+            .filter(|other| !notes.overlaps && inside.clashes(other));
         let clashes: Vec<String> = clashing
             .map(|other| format!("{name} entered {locks:?} while {} was in {:?}", other.name, other.locks))
             .collect();
@@ -193,14 +206,47 @@ impl Lab {
         Guard(self.clone(), inside)
     }
 
+    /// A body may run on when its locks are gone, because an operator ends it while it runs.
+    pub(crate) fn lets_overlap(&self) {
+        self.notes().overlaps = true;
+    }
+
     /// Gives all clashes of bodies that exclude each other.
     pub(crate) fn clashes(&self) -> Vec<String> {
         self.notes().clashes.clone()
     }
 
-    /// A crash ends all bodies, whatever was dropped.
-    pub(crate) fn nobody_is_inside(&self) {
-        self.notes().inside.clear();
+    /// A crash ends all bodies, whatever was dropped; nobody can be asked until the engine is up.
+    pub(crate) fn begin_life(&self) {
+        let mut notes = self.notes();
+        notes.inside.clear();
+        notes.asker = None;
+    }
+
+    /// Lets bodies ask the engine of this life.
+    pub(crate) fn can_ask(&self, run: &Run) {
+        self.notes().asker = Some(run.executor.clone());
+    }
+
+    /// Tells, to a body, who holds this very path now, by the names of those that ran a body; waits until it can ask.
+    pub(crate) async fn owners(&self, path: &str) -> Result<String, Trouble> {
+        let asker = loop {
+            let asker = self.notes().asker.clone();
+            match asker {
+                Some(asker) => break asker,
+                None => tokio::task::yield_now().await,
+            }
+        };
+        let locks = asker.locks().await?;
+        let of_path = locks.into_iter().filter(|lock| lock.path.as_str() == path);
+        let holders: Vec<ProcedureId> = of_path.flat_map(|lock| lock.holders).map(|(id, _)| id).collect();
+        let names = self.notes().id.clone();
+        let name = |holder: &ProcedureId| names.iter().find(|(_, id)| *id == holder).map(|(name, _)| name.clone());
+        let names: Vec<String> = holders
+            .iter()
+            .map(|id| name(id).unwrap_or_else(|| id.to_string()))
+            .collect();
+        Ok(names.join(" "))
     }
 
     /// Logs that a body has begun.

@@ -46,6 +46,8 @@ pub(crate) enum Act {
     Seen(Box<Act>),
     /// Notes how the children stand that this stage sees; then does the other.
     See(Box<Act>),
+    /// Notes who holds this path, as `a1 sees t of a`; then does the other.
+    Owners(String, Box<Act>),
     /// Submits this family through the context; then does the other.
     Submit(Box<Plan>, Box<Act>),
     /// Lets others have this many turns first; then does the other.

@@ -33,7 +33,7 @@ pub(crate) struct Draft<'a> {
     closing: Vec<Record>,
     effects: Vec<Effect>,
     next_family: u64,
-    next_suspect_taken: bool,
+    pub(super) next_suspect_taken: bool,
     /// What an operator lets go on in this very decision.
     pub(super) resumed: Option<Pause>,
     /// The signal that the stage which reports has consumed.
@@ -292,8 +292,14 @@ impl<'a> Draft<'a> {
     // Setting going and parking.
 
     /// Lets the next stage of a procedure run after the commit, if nothing holds
-    /// it back: a drain, an operator, a lock or a permit that it lacks.
+    /// it back: a drain, an operator, a lock or a permit that it lacks, or that it goes in circles.
     pub(super) fn set_going(&mut self, row: &mut Row, payload: Option<Blob>) {
+        if self.circles(row) {
+            // It counts anew when an operator lets it go on.
+            row.same_stage = 0;
+            self.park(row, ProcedureState::Runnable, WaitReason::Circling);
+            return;
+        }
         row.ready = match &row.wait {
             Some(wait) if wait.is_admission() => Some(row.ready.unwrap_or(row.since)),
             Some(_) | None => None,
@@ -377,38 +383,6 @@ impl<'a> Draft<'a> {
         }
         row.wait = Some(reason);
         self.effect(Effect::Stop(row.id));
-    }
-
-    /// Sets the next suspect going, alone, when the one before it has reported.
-    pub(super) fn next_suspect(&mut self, ended: ProcedureId) {
-        if self.kernel.alone == Some(ended) {
-            self.let_suspect_go();
-        }
-    }
-
-    /// Sets the first suspect going that no operator holds back. Also one whose
-    /// family fails: it is in doubt, and what may have begun is undone.
-    pub(super) fn let_suspect_go(&mut self) {
-        if self.next_suspect_taken || self.kernel.draining {
-            return;
-        }
-        let next = self.kernel.suspects.iter().copied().find(|id| {
-            let waits = |row: &Row| row.wait == Some(WaitReason::Suspect) && !self.is_paused(row);
-            self.row(*id).is_some_and(waits)
-        });
-        if let Some(next) = next {
-            self.next_suspect_taken = true;
-            self.set_alone(next);
-        }
-    }
-
-    fn set_alone(&mut self, id: ProcedureId) {
-        let Some(mut row) = self.take(id) else { return };
-        self.set_going(&mut row, None);
-        if let Some(going) = &mut row.going {
-            going.alone = true;
-        }
-        self.put(row);
     }
 
     /// Makes the row of a procedure that is born now.

@@ -234,8 +234,9 @@ impl Draft<'_> {
             let again = next_stage(&report.outcome).is_some_and(|next| *next == row.stage);
             row.same_stage = if again { row.same_stage + 1 } else { 0 };
         }
-        if let Some(over) = self.over_same_stage(&row) {
-            self.circles(row, over, &report);
+        // Beyond the point of no return it does what it asked for, and waits before that stage runs once more.
+        if let Some(bound) = self.over_same_stage(&row).filter(|_| row.past.is_none()) {
+            self.over_bound(row, bound, &report);
             return;
         }
         let id = row.id;
@@ -308,7 +309,8 @@ impl Draft<'_> {
 
     /// Runs the next stage, or leaves it in the limiter's queue, where it stands already.
     fn next_stage_starts(&mut self, row: &mut Row, lacking: Option<Lacking>) {
-        match lacking.filter(|_| !row.is_admitted() && !self.is_paused(row) && !self.kernel.draining) {
+        let held_back = self.is_paused(row) || self.kernel.draining || self.circles(row);
+        match lacking.filter(|_| !row.is_admitted() && !held_back) {
             Some(lacking) => {
                 row.state = ProcedureState::Runnable;
                 row.since = self.now;
@@ -323,28 +325,6 @@ impl Draft<'_> {
                 self.set_going(row, None);
             }
         }
-    }
-
-    /// Gives the bound of the kind, if its stage was run as often in a row.
-    fn over_same_stage(&self, row: &Row) -> Option<u32> {
-        let bound = self.kernel.kind(&row.kind)?.same_stage?;
-        (row.same_stage >= bound).then_some(bound)
-    }
-
-    /// One stage was run too often in a row: it fails, or waits for an operator if it can fail no more.
-    fn circles(&mut self, mut row: Box<Row>, bound: u32, report: &StageEnded) {
-        let name = report.ahead.name.as_deref().unwrap_or("its stage");
-        let text = format!("stage {name} was run {bound} times in a row, which is the bound");
-        if report.admission.is_some() {
-            self.effect(Effect::Cancel(row.id));
-        }
-        if row.past.is_none() {
-            self.failed(row, CauseKind::OverBound, text);
-            return;
-        }
-        row.same_stage = 0;
-        self.park(&mut row, ProcedureState::Runnable, WaitReason::Circling);
-        self.put(row);
     }
 
     /// A stage that reports while its family is failing: what it did counts, what it asks does not.
@@ -439,7 +419,7 @@ impl Draft<'_> {
         self.kernel.rules.seed ^ place ^ (u64::from(row.attempt) << 56)
     }
 
-    fn failed(&mut self, row: Box<Row>, kind: CauseKind, text: String) {
+    pub(super) fn failed(&mut self, row: Box<Row>, kind: CauseKind, text: String) {
         if row.past.is_some() {
             self.try_again(row, kind, text);
             return;

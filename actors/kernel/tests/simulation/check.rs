@@ -62,10 +62,26 @@ pub(crate) fn is_stopped(kernel: &Kernel, row: &Row) -> bool {
 /// Looks at the state after a decision, and at the disk as it will be.
 pub(crate) fn after(kernel: &Kernel, ahead: &Disk, records: &[Record]) -> Result<(), String> {
     kernel.validate()?;
+    stopped_by_a_scope(kernel)?;
     ahead.compare(kernel)?;
     for record in records {
         if let Record::FamilyEnded(family, _) = record {
             ended(kernel.rules(), ahead, *family)?;
+        }
+    }
+    Ok(())
+}
+
+/// Who is stopped rolls back with a scope, and nobody else does: so an undo of one that
+/// has not ended, also of one that did not fail itself, is told from a stage by either,
+/// and asks for no permit.
+fn stopped_by_a_scope(kernel: &Kernel) -> Result<(), String> {
+    for family in kernel.families().values() {
+        for row in &family.members {
+            let scope = family.scope_of(row.id.member);
+            if scope.is_some() != kernel.is_stopped(row.id) {
+                return Err(format!("{} rolls back with {scope:?}, and is stopped or not", row.id));
+            }
         }
     }
     Ok(())

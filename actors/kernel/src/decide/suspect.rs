@@ -1,0 +1,47 @@
+//! Suspects: whose stage may be what kills the process. They run one at a time.
+
+use super::draft::Draft;
+use crate::id::ProcedureId;
+use crate::row::Row;
+use crate::wait::WaitReason;
+
+impl Draft<'_> {
+    /// Sets the next suspect going, alone, when the one before it has reported.
+    pub(super) fn next_suspect(&mut self, ended: ProcedureId) {
+        if self.kernel.alone == Some(ended) {
+            self.let_suspect_go();
+        }
+    }
+
+    /// With a family that was put aside the suspect may have gone that ran alone.
+    pub(super) fn family_forgotten(&mut self) {
+        if self.kernel.alone.is_none() {
+            self.let_suspect_go();
+        }
+    }
+
+    /// Sets the first suspect going that no operator holds back. Also one whose
+    /// family fails: it is in doubt, and what may have begun is undone.
+    pub(super) fn let_suspect_go(&mut self) {
+        if self.next_suspect_taken || self.kernel.draining {
+            return;
+        }
+        let next = self.kernel.suspects.iter().copied().find(|id| {
+            let waits = |row: &Row| row.wait == Some(WaitReason::Suspect) && !self.is_paused(row);
+            self.row(*id).is_some_and(waits)
+        });
+        if let Some(next) = next {
+            self.next_suspect_taken = true;
+            self.set_alone(next);
+        }
+    }
+
+    fn set_alone(&mut self, id: ProcedureId) {
+        let Some(mut row) = self.take(id) else { return };
+        self.set_going(&mut row, None);
+        if let Some(going) = &mut row.going {
+            going.alone = true;
+        }
+        self.put(row);
+    }
+}

@@ -1,0 +1,81 @@
+//! Suspects run one at a time; when the family of the one that runs is put
+//! aside, the next goes at once.
+
+use procession_kernel::{
+    Birth, Blob, Commit, Effect, Epoch, Event, Kernel, Kind, KindRules, ProcedureId, Record, Rules, Ticket, Timestamp,
+    WaitReason,
+};
+
+const NOW: Timestamp = Timestamp(1_000_000);
+const FIRST: ProcedureId = ProcedureId::root(1);
+const SECOND: ProcedureId = ProcedureId::root(2);
+const THIRD: ProcedureId = ProcedureId::root(3);
+
+fn rules() -> Rules {
+    Rules {
+        kinds: [(Kind::from("k"), KindRules::new(1))].into(),
+        ..Rules::default()
+    }
+}
+
+fn feed(kernel: &mut Kernel, event: Event) -> (Vec<Record>, Vec<Effect>) {
+    let decision = kernel.decide(NOW, event);
+    let planned = decision.planned().to_vec();
+    let records = kernel.apply(decision, &mut Commit::new());
+    assert_eq!(kernel.validate(), Ok(()));
+    (records, planned)
+}
+
+/// Three roots whose stages were out at two deaths of the process, at the start after them.
+fn suspects() -> Kernel {
+    let mut before = Kernel::new(rules(), Epoch(1), 0);
+    let birth = Birth::new(Kind::from("k"), 1, Blob::from(&b"1"[..]), Blob::default());
+    let (records, _) = feed(&mut before, Event::Submitted(Ticket(1), vec![birth.into(); 3]));
+    let mut kernel = Kernel::new(rules(), Epoch(3), 2);
+    for record in &records {
+        kernel.evolve(record);
+    }
+    feed(&mut kernel, Event::Recovered);
+    assert_eq!(alone(&kernel), [FIRST]);
+    kernel
+}
+
+/// Those that run alone.
+fn alone(kernel: &Kernel) -> Vec<ProcedureId> {
+    let rows = kernel.families().values().flat_map(|family| &family.members);
+    let alone = rows.filter(|row| row.going.is_some_and(|going| going.alone));
+    alone.map(|row| row.id).collect()
+}
+
+#[test]
+fn the_next_suspect_goes_when_the_family_of_the_one_alone_is_put_aside() {
+    let mut kernel = suspects();
+    kernel.forget(FIRST.family);
+    let (_, effects) = feed(&mut kernel, Event::FamilyForgotten);
+    assert_eq!(alone(&kernel), [SECOND]);
+    assert!(
+        effects
+            .iter()
+            .any(|effect| matches!(effect, Effect::Advance(advance) if advance.id == SECOND))
+    );
+    let third = kernel.row(THIRD).and_then(|row| row.wait.clone());
+    assert_eq!(third, Some(WaitReason::Suspect), "one at a time");
+}
+
+#[test]
+fn nobody_goes_when_the_family_of_another_is_put_aside() {
+    let mut kernel = suspects();
+    kernel.forget(SECOND.family);
+    let (records, effects) = feed(&mut kernel, Event::FamilyForgotten);
+    assert_eq!((records, effects), (Vec::new(), Vec::new()));
+    assert_eq!(alone(&kernel), [FIRST]);
+}
+
+#[test]
+fn nothing_is_set_going_by_it_in_a_drain() {
+    let mut kernel = suspects();
+    feed(&mut kernel, Event::DrainBegan);
+    kernel.forget(FIRST.family);
+    feed(&mut kernel, Event::FamilyForgotten);
+    assert_eq!(alone(&kernel), []);
+}
