@@ -19,7 +19,10 @@ fn e_001_one_stage_costs_two_commits() -> Tested {
         assert_eq!(run.executor.snapshot().await?.commits, 2);
         assert_eq!(handle.status().await?.state, ProcedureState::Success);
         Ok(())
-    })
+    })?;
+    let (done, _) = enumerate_plan(&chain("a", 1))?;
+    assert_eq!(done.commits, 2);
+    Ok(())
 }
 
 #[test]

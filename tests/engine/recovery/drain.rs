@@ -4,10 +4,10 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
-use procession::testkit::{FaultPlan, World};
-use procession::{AskError, Builder, ProcedureState, SubmitError};
+use procession::testkit::{FaultPlan, Run, World};
+use procession::{AskError, Builder, ProcedureId, ProcedureState, SubmitError};
 
-use crate::support::{Act, Lab, Once, Plan, Tested, chain, kinds, plan};
+use crate::support::{Act, Lab, Once, Plan, Tested, chain, enumerate_later, kinds, plan};
 
 fn set_up(lab: &Lab, builder: Builder) -> Builder {
     // Ten run, and twenty are queued for a permit.
@@ -86,5 +86,53 @@ fn e_059_drain() -> Tested {
     );
     // Thirty chains of two, and the stage that was cut short once more.
     assert_eq!(lab.calls().len(), 61);
+    Ok(())
+}
+
+fn two_run(lab: &Lab, builder: Builder) -> Builder {
+    kinds(lab, builder).limit("once", 2)
+}
+
+/// Two run and two are queued; one is in time. The start after it is crashed at each of its commits.
+#[test]
+fn e_059_nothing_is_lost_however_the_next_start_crashes() -> Tested {
+    let prepare = || {
+        let (world, lab) = (World::new(), Lab::default());
+        let drains = async |run: &Run| {
+            let mut ids = Vec::new();
+            // Number 9 is late.
+            for number in 8..12 {
+                let submit = run.executor.submit(Once(plan_of(number)));
+                ids.push(run.wait(submit.into_future()).await??.id());
+            }
+            run.until("two stages run", || lab.calls().len() == 2).await?;
+            lab.open("in time");
+            let report = run.wait(run.executor.drain(Duration::from_secs(30))).await??;
+            assert_eq!((report.finished, report.left), (1, 1));
+            Ok(ids)
+        };
+        let ids = world
+            .run(FaultPlan::none(), |builder| two_run(&lab, builder), drains)?
+            .done()?;
+        lab.open("late");
+        Ok((world, (lab, ids)))
+    };
+    let set_up = |(lab, _): &(Lab, _), builder| two_run(lab, builder);
+    let drive = async |(_, ids): &(Lab, Vec<ProcedureId>), run: &Run, _: usize| {
+        for id in ids {
+            let outcome = run.wait(run.executor.outcome(*id)).await??;
+            assert_eq!(outcome.state, ProcedureState::Success, "{id}: {:?}", outcome.cause);
+        }
+        Ok(())
+    };
+    let check = |(lab, _): &(Lab, _), _: usize| {
+        assert!(
+            lab.calls().iter().all(|call| call.attempt == 1),
+            "nobody lost an attempt"
+        );
+        Ok(())
+    };
+    // The start's own, seven stages, the grants of two.
+    assert_eq!(enumerate_later(prepare, set_up, drive, check)?, 1 + 7 + 2);
     Ok(())
 }

@@ -7,7 +7,9 @@ use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{AbortAnswer, AskError, Cause, CauseKind, ProcedureError, ProcedureId, ProcedureState as State};
 
 use super::helper::{Order, at_rest, commits, enumerate_client, rolled_back, submit, under_seeds};
-use crate::support::{Act, Lab, Plan, Planned, Tested, UndoAct, chain, failing, kinds, live, live_in, plan, spawn};
+use crate::support::{
+    Act, Lab, Plan, Planned, Tested, UndoAct, chain, enumerate_later, failing, kinds, live, live_in, plan, spawn,
+};
 
 fn held(gate: &str, act: Act) -> Act {
     Act::Held(gate.to_owned(), Box::new(act))
@@ -96,8 +98,8 @@ fn e_049_a_whole_family_is_aborted() -> Tested {
     Ok(())
 }
 
-#[test]
-fn e_050_the_intent_is_durable() -> Tested {
+/// Aborts while stage 2 runs, and crashes when that was answered.
+fn aborted_and_crashed() -> Result<(World, Lab), Trouble> {
     let (world, lab) = (World::new(), Lab::default());
     let ended = world.run(
         FaultPlan::none(),
@@ -114,12 +116,39 @@ fn e_050_the_intent_is_durable() -> Tested {
     )?;
     assert!(ended.done().is_err(), "it crashed");
     lab.open("gate");
-    live_in(&world, &lab, async |run| {
-        let handle = submit(run, Planned(four()), "k").await?;
-        is_by_ann(&rolled_back(run.wait(handle.outcome()).await?)?.0);
-        Ok(())
-    })?;
+    Ok((world, lab))
+}
+
+async fn is_rolled_back(run: &Run) -> Tested {
+    let handle = submit(run, Planned(four()), "k").await?;
+    is_by_ann(&rolled_back(run.wait(handle.outcome()).await?)?.0);
+    Ok(())
+}
+
+#[test]
+fn e_050_the_intent_is_durable() -> Tested {
+    let (world, lab) = aborted_and_crashed()?;
+    live_in(&world, &lab, is_rolled_back)?;
     assert_eq!(lab.line(), "a1 a2 a2 a2' a1'");
+    Ok(())
+}
+
+#[test]
+fn e_050_however_often_it_crashes() -> Tested {
+    let drive = async |_: &Lab, run: &Run, _: usize| is_rolled_back(run).await;
+    let check = |lab: &Lab, crashes: usize| {
+        assert!(!lab.has("a3"), "{}", lab.line());
+        for (body, once) in [("a2", 2), ("a2'", 1), ("a1'", 1)] {
+            assert!(
+                (once..=once + crashes).contains(&lab.count(body)),
+                "{body} in {}",
+                lab.line()
+            );
+        }
+        Ok(())
+    };
+    // The start's own, stage 2, two undos.
+    assert_eq!(enumerate_later(aborted_and_crashed, kinds, drive, check)?, 4);
     Ok(())
 }
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use procession::testkit::{Fault, FaultPlan, World};
+use procession::testkit::{Fault, FaultPlan, Run, World};
 use procession::{AskError, JoinPolicy, ProcedureState as State};
 
-use super::helper::{commits, enumerate_single, rolled_back, states, submit};
+use super::helper::{commits, enumerate_client, enumerate_single, rolled_back, states, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, enumerate_plan, failing, kinds, live, plan, spawn};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -206,4 +206,21 @@ fn both_fail(first: &str, second: &str) -> Tested {
 fn e_033_two_failures_at_once() -> Tested {
     both_fail("a", "b")?;
     both_fail("b", "a")
+}
+
+#[test]
+fn e_033_one_after_the_other_through_crashes() -> Tested {
+    let (done, lab) = enumerate_client(async |lab: &Lab, run: &Run| {
+        let children = ["a", "b"].map(|name| plan(name, [held(name, Act::Fail(format!("of {name}")))]));
+        let handle = submit(run, Planned(plan("r", [spawn(children), Act::Done(1)])), "k").await?;
+        for gate in ["a", "b"] {
+            run.settle().await;
+            lab.open(gate);
+        }
+        let (cause, _) = rolled_back(run.wait(handle.outcome()).await?)?;
+        assert_eq!(cause.text, "of a");
+        Ok(())
+    })?;
+    assert_eq!((done.commits, lab.line().as_str()), (7, "r1 a1 b1 b1' a1' r1'"));
+    Ok(())
 }
