@@ -6,7 +6,7 @@ use procession::testkit::{Run, Trouble, World};
 use procession::{AskError, By, CauseKind, Pause, ProcedureState as State, Seq, Timestamp, WaitReason};
 
 use crate::rollback::helper::{at_rest, commits, enumerate_client, rolled_back, submit};
-use crate::support::{Act, Circling, Lab, Plan, Planned, Tested, live, live_in, plan};
+use crate::support::{Act, Circling, Lab, Plan, Planned, Tested, chain, live, live_in, plan};
 
 fn endless() -> Plan {
     plan("a", [Act::Next, Act::Goto(2)])
@@ -118,6 +118,28 @@ fn past_its_point_of_no_return_it_waits_for_an_operator() -> Tested {
     })?;
     // Submit, eight stages, the resume.
     assert_eq!((done.commits, lab.line().as_str()), (10, "a1 a2 a2 a2 a2 a2 a2 a2"));
+    Ok(())
+}
+
+/// The children that the last visit asked for are born, and end, before it waits for an operator.
+#[test]
+fn what_the_last_visit_asked_for_is_done_first() -> Tested {
+    let mut visits = vec![Act::Goto(2); 4];
+    visits.push(Act::AddChild(Box::new(chain("c", 1)), Box::new(Act::Goto(2))));
+    visits.push(Act::Done(3));
+    let root = plan("a", [Act::Next, Act::Visits(visits)]).one_way(2);
+    let (done, lab) = enumerate_client(async |lab, run| {
+        let handle = submit(run, Circling(root.clone()), "a").await?;
+        run.settle().await;
+        if lab.count("a2") == 5 {
+            assert_eq!(handle.status().await?.wait, Some(WaitReason::Circling));
+        }
+        resume(run, handle.id()).await?;
+        assert_eq!(run.wait(handle.outcome()).await??, 3);
+        Ok(())
+    })?;
+    // Submit, eight stages, the resume.
+    assert_eq!((done.commits, lab.line().as_str()), (10, "a1 a2 a2 a2 a2 a2 c1 a2"));
     Ok(())
 }
 

@@ -165,7 +165,7 @@ fn what_was_evicted_while_its_row_was_read_is_not_brought_back() -> Tested {
 fn two_changes_at_once_both_stand() -> Tested {
     play(async |scene, disk| {
         scene.hold(true);
-        let asked = [scene.overrides(8), scene.acknowledges(), scene.overrides(9)];
+        let asked = [scene.overrides(8), scene.overrides(9), scene.acknowledges()];
         turns().await;
         scene.hold(false);
         for answer in asked {
