@@ -1,28 +1,55 @@
-//! The procedure that is measured: a counter that goes up by one in each stage.
+//! `chain`: procedures of some stages each, one after another. What a stage costs.
 //!
-//! Its stages do nothing, so that all the time there is belongs to the engine.
+//! The stages do nothing, so that all the time there is belongs to the engine.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+mod meter;
 
+use std::path::Path;
+use std::time::Duration;
+
+use futures::TryStreamExt;
 use hdrhistogram::Histogram;
-use procession::{Procedure, StageContext, StageError, Step};
+use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
-use super::load::{now, times};
+use meter::Meter;
 
-/// A chain of stages.
+use super::common::{Common, at_once, payload, queue};
+use super::report::{self, Ground, micros, row};
+use super::rounds::{Rounds, Summary};
+use super::taken::{Probe, Taken, now, quantile_us, record, tenths, thousandths, times};
+use super::{BenchError, STOP_TIME};
+
+/// Options of `chain`.
+#[derive(Debug, clap::Args)]
+pub(super) struct ChainArgs {
+    /// How many procedures run at once.
+    #[arg(long, default_value_t = 1_024, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    concurrency: u32,
+    /// How many procedures a round runs [default: 20 for each that runs at once, at least 500].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    procedures: Option<u32>,
+    /// How many stages each procedure has.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    stages: u32,
+    /// Bytes that each procedure carries besides its counter.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    payload: u32,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// A chain of stages: a counter that goes up by one in each.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Chain {
+struct Chain {
     /// Which of the round's procedures it is.
-    pub(super) slot: u32,
+    slot: u32,
     /// Stages that have run.
-    pub(super) ran: u32,
+    ran: u32,
     /// Stages in all.
-    pub(super) stages: u32,
+    stages: u32,
     /// What it carries.
-    pub(super) payload: String,
+    payload: String,
 }
 
 impl Procedure for Chain {
@@ -44,59 +71,159 @@ impl Procedure for Chain {
     }
 }
 
-/// Makes text of this length from a seed.
-pub(super) fn payload(seed: u64, length: u32) -> String {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let letter = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        char::from(b'a' + u8::try_from(state % 26).unwrap_or_default())
-    };
-    std::iter::repeat_with(letter)
-        .take(usize::try_from(length).unwrap_or_default())
-        .collect()
+/// What a round runs.
+#[derive(Clone, Debug)]
+struct Shape {
+    concurrency: u32,
+    procedures: u32,
+    stages: u32,
+    payload: String,
 }
 
-/// Measures the time from one stage of a procedure to its next, where they run.
-#[derive(Clone)]
-pub(super) struct Meter(Arc<Readings>);
-
-struct Readings {
-    begun: Instant,
-    /// When each procedure's last stage ran, in nanoseconds from `begun`.
-    last: Vec<AtomicU64>,
-    between: Mutex<Histogram<u64>>,
-}
-
-impl Meter {
-    /// Makes a meter for so many procedures in a round.
-    pub(super) fn new(procedures: u32) -> Self {
-        let last = (0..procedures).map(|_| AtomicU64::new(0)).collect();
-        Self(Arc::new(Readings {
-            begun: now(),
-            last,
-            between: Mutex::new(times()),
-        }))
-    }
-
-    fn stage_ran(&self, slot: u32, first: bool) {
-        let at = u64::try_from(self.0.begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        let Some(last) = usize::try_from(slot).ok().and_then(|slot| self.0.last.get(slot)) else {
-            return;
-        };
-        let before = last.swap(at, Ordering::Relaxed);
-        if !first {
-            self.between().saturating_record(at.saturating_sub(before));
+impl Shape {
+    /// A tenth of it, so that files, caches and threads are there.
+    fn warm_up(&self) -> Self {
+        Self {
+            procedures: (self.procedures / 10).max(1),
+            ..self.clone()
         }
     }
 
-    fn between(&self) -> MutexGuard<'_, Histogram<u64>> {
-        self.0.between.lock().unwrap_or_else(PoisonError::into_inner)
+    fn chain(&self, slot: u32) -> Chain {
+        Chain {
+            slot,
+            ran: 0,
+            stages: self.stages,
+            payload: self.payload.clone(),
+        }
     }
+}
 
-    /// Gives what was measured since the last time, and begins anew.
-    pub(super) fn take(&self) -> Histogram<u64> {
-        std::mem::replace(&mut *self.between(), times())
+/// What only a chain measures, in nanoseconds.
+struct Times {
+    /// Stage to stage.
+    stages: Histogram<u64>,
+    /// Submission to outcome.
+    procedures: Histogram<u64>,
+}
+
+/// Measures it, and prints what was found.
+pub(super) async fn run(args: ChainArgs) -> Result<(), BenchError> {
+    let procedures = args
+        .procedures
+        .unwrap_or_else(|| args.concurrency.saturating_mul(20).max(500));
+    let shape = Shape {
+        concurrency: args.concurrency,
+        procedures,
+        stages: args.stages,
+        payload: payload(args.common.seed, args.payload),
+    };
+    let summary = args
+        .common
+        .within(async |directory| measure(&args.common, &shape, directory).await)
+        .await?;
+    tell(&summary, &shape, &args.common)
+}
+
+async fn measure(common: &Common, shape: &Shape, directory: &Path) -> Result<Summary<Times>, BenchError> {
+    let meter = Meter::new(shape.procedures);
+    let executor = Executor::builder(directory.join("engine"))
+        .register::<Chain>(meter.clone())
+        .max_queued(queue(shape.concurrency))
+        .start()
+        .await?;
+    run_round(&executor, &meter, &shape.warm_up()).await?;
+    let mut rounds = Rounds::new(directory);
+    for _ in 0..common.rounds {
+        let (taken, times) = run_round(&executor, &meter, shape).await?;
+        rounds.add(taken, times).await?;
     }
+    let summary = rounds.summarize().await?;
+    executor.drain(STOP_TIME).await?;
+    Ok(summary)
+}
+
+async fn run_round(executor: &Executor, meter: &Meter, shape: &Shape) -> Result<(Taken, Times), BenchError> {
+    let mut procedures = times();
+    drop(meter.take());
+    let probe = Probe::begin(executor).await?;
+    let mut ended = at_once(shape.procedures, shape.concurrency, |slot| {
+        run_one(executor, shape.chain(slot))
+    });
+    while let Some(took) = ended.try_next().await? {
+        record(&mut procedures, took);
+    }
+    let stages = f64::from(shape.procedures) * f64::from(shape.stages);
+    let taken = probe.end(executor, stages).await?;
+    let stages = meter.take();
+    Ok((taken, Times { stages, procedures }))
+}
+
+async fn run_one(executor: &Executor, chain: Chain) -> Result<Duration, BenchError> {
+    let begun = now();
+    executor.submit(chain).await?.await?;
+    Ok(begun.elapsed())
+}
+
+/// The closing line. Its names are a promise to scripts.
+#[derive(Debug, Serialize)]
+struct Closing {
+    workload: &'static str,
+    concurrency: u32,
+    stages_per_second: f64,
+    raw_stages_per_second: f64,
+    ratio: f64,
+    stage_us_p50: f64,
+    stage_us_p99: f64,
+    raw_commit_us_p50: f64,
+    procedure_us_p50: f64,
+    procedure_us_p99: f64,
+    commits: u64,
+    bytes_per_stage: f64,
+    /// None where the system does not tell processor time.
+    cpu_us_per_stage: Option<f64>,
+    #[serde(flatten)]
+    ground: Ground,
+}
+
+fn tell(summary: &Summary<Times>, shape: &Shape, common: &Common) -> Result<(), BenchError> {
+    let ground = Ground::of(summary, common);
+    let (taken, times) = (&summary.taken, &summary.more);
+    let closing = Closing {
+        workload: "chain",
+        concurrency: shape.concurrency,
+        stages_per_second: tenths(taken.rate()),
+        raw_stages_per_second: tenths(summary.raw_rate()),
+        ratio: thousandths(summary.ratio()),
+        stage_us_p50: quantile_us(&times.stages, 0.5),
+        stage_us_p99: quantile_us(&times.stages, 0.99),
+        raw_commit_us_p50: tenths(summary.single.commit_us_p50),
+        procedure_us_p50: quantile_us(&times.procedures, 0.5),
+        procedure_us_p99: quantile_us(&times.procedures, 0.99),
+        commits: taken.commits,
+        bytes_per_stage: tenths(taken.per_unit(taken.bytes)),
+        cpu_us_per_stage: taken.processor_us_per_unit().map(thousandths),
+        ground,
+    };
+    if common.json {
+        return report::print_json(&closing);
+    }
+    closing.ground.print(&format!(
+        "chain: {} procedures of {} stages, {} at once",
+        shape.procedures, shape.stages, shape.concurrency
+    ));
+    report::print_rate(summary, "durable stages per second");
+    let tail = |micros_p99| format!("median; 1 of 100 takes longer than {}", micros(micros_p99));
+    row(
+        "from stage to stage",
+        &micros(closing.stage_us_p50),
+        &tail(closing.stage_us_p99),
+    );
+    row(
+        "from submission to outcome",
+        &micros(closing.procedure_us_p50),
+        &tail(closing.procedure_us_p99),
+    );
+    report::print_cost(summary, "stage");
+    Ok(())
 }

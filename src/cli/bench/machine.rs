@@ -1,4 +1,4 @@
-//! What the machine is, and the processor time that this process has used.
+//! What the machine is, and the processor time and memory that this process has used.
 
 use std::time::Duration;
 
@@ -21,6 +21,18 @@ fn parse_processor_time(stat: &str) -> Option<Duration> {
     let user: u64 = fields.next()?.parse().ok()?;
     let system: u64 = fields.next()?.parse().ok()?;
     Some(Duration::from_millis((user + system) * 1_000 / TICKS_PER_SECOND))
+}
+
+/// Memory of this process that is in the machine's, in bytes; none where there is
+/// no `/proc`. Allocators keep what was freed: it tells growth, and hardly shrinks.
+pub(super) fn resident_bytes() -> Option<u64> {
+    parse_resident_bytes(&std::fs::read_to_string("/proc/self/status").ok()?)
+}
+
+fn parse_resident_bytes(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes * 1_024)
 }
 
 /// How many threads the machine runs at once.
@@ -48,7 +60,14 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_another_form_gives_no_time() {
+    fn resident_memory_is_read_among_the_other_lines() {
+        let status = "Name:\tprocession\nVmHWM:\t  9000 kB\nVmRSS:\t    8 kB\nThreads:\t4\n";
+        assert_eq!(parse_resident_bytes(status), Some(8_192));
+    }
+
+    #[test]
+    fn a_text_of_another_form_gives_nothing() {
         assert_eq!(parse_processor_time("7 procession"), None);
+        assert_eq!(parse_resident_bytes("VmRSS: many"), None);
     }
 }

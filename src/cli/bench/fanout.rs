@@ -1,0 +1,166 @@
+//! `fanout`: parents that wait for many children each. What a child costs: its
+//! birth, its one stage, its end, and its parent's count.
+
+use std::path::Path;
+
+use futures::TryStreamExt;
+use procession::{Children, Executor, Procedure, StageContext, StageError, Step};
+use serde::{Deserialize, Serialize};
+
+use super::common::{Common, at_once, payload, queue};
+use super::report::{Telling, tell, thousands};
+use super::rounds::{Rounds, Summary};
+use super::taken::{Probe, Taken, tenths};
+use super::{BenchError, STOP_TIME};
+
+/// Options of `fanout`.
+#[derive(Debug, clap::Args)]
+pub(super) struct FanoutArgs {
+    /// How many children each parent has.
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    children: u32,
+    /// How many children of a parent run at once; 0 is no limit.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100_000))]
+    width: u32,
+    /// How many parents a round runs, all at once.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    parents: u32,
+    /// Bytes that each child carries.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    payload: u32,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Gives birth to its children, and ends when all of them have.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Parent {
+    children: u32,
+    width: u32,
+    payload: String,
+}
+
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+enum Stage {
+    Split,
+    Collect,
+}
+
+impl Procedure for Parent {
+    const KIND: &'static str = "bench_parent";
+    type Stage = Stage;
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> Stage {
+        Stage::Split
+    }
+
+    async fn execute(&mut self, stage: Stage, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        match stage {
+            Stage::Split => {
+                let child = Child {
+                    payload: std::mem::take(&mut self.payload),
+                };
+                let children = (0..self.children).try_fold(Children::new(), |children, _| children.and(&child))?;
+                Ok(Step::Spawn {
+                    children: children.width(self.width),
+                    then: Stage::Collect,
+                })
+            }
+            Stage::Collect => Ok(Step::Done(())),
+        }
+    }
+}
+
+/// Has one stage.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Child {
+    payload: String,
+}
+
+impl Procedure for Child {
+    const KIND: &'static str = "bench_child";
+    type Stage = ();
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> Self::Stage {}
+
+    async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Ok(Step::Done(()))
+    }
+}
+
+/// The closing line's own names.
+#[derive(Debug, Serialize)]
+struct Figures {
+    parents: u32,
+    children: u32,
+    width: u32,
+    children_per_second: f64,
+}
+
+/// Measures it, and prints what was found.
+pub(super) async fn run(args: FanoutArgs) -> Result<(), BenchError> {
+    if args.width > args.children {
+        return Err(BenchError::Options(format!(
+            "--width {} limits nothing: a parent has {} children; lower it, or leave it out",
+            args.width, args.children
+        )));
+    }
+    let common = &args.common;
+    let summary = common.within(async |directory| measure(&args, directory).await).await?;
+    let figures = Figures {
+        parents: args.parents,
+        children: args.children,
+        width: args.width,
+        children_per_second: tenths(summary.taken.rate()),
+    };
+    let width = match args.width {
+        0 => "all at once".to_owned(),
+        width => format!("{} at once", thousands(f64::from(width))),
+    };
+    let telling = Telling {
+        workload: "fanout",
+        title: format!("parents: {}, of {} children each, {width}", args.parents, args.children),
+        unit: "child",
+        units: "children",
+        rows: Vec::new(),
+    };
+    tell(&summary, common, figures, &telling)
+}
+
+async fn measure(args: &FanoutArgs, directory: &Path) -> Result<Summary<()>, BenchError> {
+    let executor = Executor::builder(directory.join("engine"))
+        .register::<Parent>(())
+        .register::<Child>(())
+        .max_queued(queue(args.parents))
+        .start()
+        .await?;
+    let parent = |children: u32| Parent {
+        children,
+        width: args.width,
+        payload: payload(args.common.seed, args.payload),
+    };
+    executor.submit(parent((args.children / 10).max(1))).await?.await?;
+    let mut rounds = Rounds::new(directory);
+    for _ in 0..args.common.rounds {
+        let taken = run_round(&executor, args.parents, &parent(args.children)).await?;
+        rounds.add(taken, ()).await?;
+    }
+    let summary = rounds.summarize().await?;
+    executor.drain(STOP_TIME).await?;
+    Ok(summary)
+}
+
+async fn run_round(executor: &Executor, parents: u32, parent: &Parent) -> Result<Taken, BenchError> {
+    let probe = Probe::begin(executor).await?;
+    let mut ended = at_once(parents, parents, |_| async {
+        Ok::<_, BenchError>(executor.submit(parent.clone()).await?.await?)
+    });
+    while ended.try_next().await?.is_some() {}
+    probe
+        .end(executor, f64::from(parents) * f64::from(parent.children))
+        .await
+}

@@ -1,0 +1,185 @@
+//! `recovery`: an engine is killed while procedures are in their stages, and
+//! another is started on what it left.
+//!
+//! A process of its own builds the state and is killed with SIGKILL. Each round
+//! starts the engine on a copy. Timed, all from before the start: until the first
+//! stage runs again; until all are queued, which is when the start is done (every
+//! live procedure is admitted, in a queue, or parked again); until the last stage
+//! has begun; and until all have ended. Not timed: the copy.
+
+mod state;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use state::{Begun, Life, Sizes};
+pub(super) use state::{StateArgs, build};
+
+use super::common::{Common, remove, until, unusable};
+use super::report::{Telling, tell, thousands};
+use super::rounds::{Rounds, Summary};
+use super::taken::{Taken, now, seconds};
+use super::{BenchError, STOP_TIME, machine};
+
+/// Options of `recovery`.
+#[derive(Debug, clap::Args)]
+pub(super) struct RecoveryArgs {
+    #[command(flatten)]
+    sizes: Sizes,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// The closing line's own names.
+#[derive(Debug, Serialize)]
+struct Figures {
+    live: u32,
+    parked: u32,
+    finished: u32,
+    first_stage_seconds: f64,
+    queued_seconds: f64,
+    running_seconds: f64,
+    done_seconds: f64,
+}
+
+/// When what was reached, from before the start.
+struct Times {
+    first: Duration,
+    queued: Duration,
+    running: Duration,
+}
+
+/// Measures it, and prints what was found.
+pub(super) async fn run(args: RecoveryArgs) -> Result<(), BenchError> {
+    let common = &args.common;
+    let summary = common.within(async |directory| measure(&args, directory).await).await?;
+    let (sizes, times) = (args.sizes, &summary.more);
+    let figures = Figures {
+        live: sizes.live,
+        parked: sizes.parked,
+        finished: sizes.finished,
+        first_stage_seconds: seconds(times.first),
+        queued_seconds: seconds(times.queued),
+        running_seconds: seconds(times.running),
+        done_seconds: seconds(summary.taken.elapsed),
+    };
+    let row = |name, seconds: f64, remark: &str| (name, format!("{:.1} ms", seconds * 1e3), remark.to_owned());
+    let telling = Telling {
+        workload: "recovery",
+        title: format!(
+            "{} in a stage, {} parked, {} finished, then kill -9",
+            thousands(f64::from(sizes.live)),
+            thousands(f64::from(sizes.parked)),
+            thousands(f64::from(sizes.finished))
+        ),
+        unit: "procedure",
+        units: "procedures taken up and ended",
+        rows: vec![
+            row(
+                "until the first stage runs",
+                figures.first_stage_seconds,
+                "from before the start",
+            ),
+            row("until all are queued", figures.queued_seconds, "the start is done"),
+            row("until all run or have run", figures.running_seconds, ""),
+            row("until all have ended", figures.done_seconds, ""),
+        ],
+    };
+    tell(&summary, common, figures, &telling)
+}
+
+async fn measure(args: &RecoveryArgs, directory: &Path) -> Result<Summary<Times>, BenchError> {
+    let killed = directory.join("killed");
+    build_and_kill(args, &killed).await?;
+    let mut rounds = Rounds::new(directory);
+    for _ in 0..args.common.rounds {
+        let engine = directory.join("engine");
+        copy(&killed, &engine)?;
+        let (taken, times) = run_round(args.sizes, &engine).await?;
+        remove(&engine)?;
+        rounds.add(taken, times).await?;
+    }
+    rounds.summarize().await
+}
+
+/// A process that does not outlive its owner.
+struct Killed(Child);
+
+impl Killed {
+    fn kill(&mut self) -> std::io::Result<()> {
+        self.0.kill()?;
+        self.0.wait().map(drop)
+    }
+}
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may have gone already; then there is nothing to be done.
+        drop(self.kill());
+    }
+}
+
+async fn build_and_kill(args: &RecoveryArgs, engine: &Path) -> Result<(), BenchError> {
+    let failed = |why: std::io::Error| BenchError::Child(format!("cannot be run: {why}"));
+    let sizes = args.sizes;
+    let mut command = Command::new(std::env::current_exe().map_err(failed)?);
+    command.args(["bench", "recovery-state", "--engine"]).arg(engine);
+    for (name, value) in [
+        ("--live", sizes.live),
+        ("--parked", sizes.parked),
+        ("--finished", sizes.finished),
+        ("--payload", sizes.payload),
+    ] {
+        command.arg(name).arg(value.to_string());
+    }
+    command.arg("--seed").arg(args.common.seed.to_string());
+    // Its input ends with this process, and so does it.
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = Killed(command.spawn().map_err(failed)?);
+    let output = child.0.stdout.take();
+    let said = actix_rt::task::spawn_blocking(move || output.and_then(|output| BufReader::new(output).lines().next()));
+    let said = said.await.ok().flatten().and_then(Result::ok);
+    if said.as_deref() != Some("ready") {
+        return Err(BenchError::Child("ended before the state was there".to_owned()));
+    }
+    child.kill().map_err(failed)
+}
+
+fn copy(from: &Path, to: &Path) -> Result<(), BenchError> {
+    std::fs::create_dir_all(to).map_err(|why| unusable(to, why))?;
+    for entry in std::fs::read_dir(from).map_err(|why| unusable(from, why))? {
+        let entry = entry.map_err(|why| unusable(from, why))?;
+        let target = to.join(entry.file_name());
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            copy(&entry.path(), &target)?;
+        } else {
+            std::fs::copy(entry.path(), &target).map_err(|why| unusable(&target, why))?;
+        }
+    }
+    Ok(())
+}
+
+async fn run_round(sizes: Sizes, engine: &Path) -> Result<(Taken, Times), BenchError> {
+    let processor = machine::processor_time();
+    let start = now();
+    let begun = Arc::new(Begun::new(start));
+    let executor = state::start(engine.to_path_buf(), Life::After(Arc::clone(&begun))).await?;
+    let queued = start.elapsed();
+    let parked = usize::try_from(sizes.parked).unwrap_or(usize::MAX);
+    until(&executor, |snapshot| snapshot.live_families <= parked).await?;
+    let snapshot = executor.snapshot().await?;
+    let taken = Taken::since_start(&snapshot, start, processor, f64::from(sizes.live));
+    executor.drain(STOP_TIME).await?;
+    let expected = sizes.live.saturating_add(sizes.parked);
+    let found = snapshot.recovered.procedures;
+    if u32::try_from(found) != Ok(expected) || begun.stages() < sizes.live {
+        return Err(BenchError::Lost { expected, found });
+    }
+    let (first, running) = begun.times();
+    Ok((taken, Times { first, queued, running }))
+}

@@ -1,0 +1,134 @@
+//! `submit`: how long until a submission is durable, as the submitter sees it.
+//!
+//! What is submitted has one stage that does nothing and runs at once, as it
+//! would in use: its end is journalled beside the submissions that follow.
+
+use std::path::Path;
+use std::time::Duration;
+
+use futures::TryStreamExt;
+use hdrhistogram::Histogram;
+use procession::{Executor, Procedure, StageContext, StageError, Step};
+use serde::{Deserialize, Serialize};
+
+use super::common::{Common, at_once, payload, queue};
+use super::report::{Telling, micros, tell};
+use super::rounds::{Rounds, Summary};
+use super::taken::{Probe, Taken, now, quantile_us, record, tenths, times};
+use super::{BenchError, STOP_TIME};
+
+/// Options of `submit`.
+#[derive(Debug, clap::Args)]
+pub(super) struct SubmitArgs {
+    /// How many submissions a round makes [default: 200 for each submitter, at least 2,000].
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=100_000_000))]
+    submissions: Option<u32>,
+    /// How many submitters there are; each waits for its answer before its next submission.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    concurrency: u32,
+    /// Bytes that each procedure carries.
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    payload: u32,
+    #[command(flatten)]
+    common: Common,
+}
+
+/// Ends with its first stage.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Once {
+    payload: String,
+}
+
+impl Procedure for Once {
+    const KIND: &'static str = "bench_once";
+    type Stage = ();
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> Self::Stage {}
+
+    async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        Ok(Step::Done(()))
+    }
+}
+
+/// The closing line's own names.
+#[derive(Debug, Serialize)]
+struct Figures {
+    submissions: u32,
+    concurrency: u32,
+    submissions_per_second: f64,
+    submit_us_p50: f64,
+    submit_us_p99: f64,
+}
+
+/// Measures it, and prints what was found.
+pub(super) async fn run(args: SubmitArgs) -> Result<(), BenchError> {
+    let common = &args.common;
+    let submissions = args
+        .submissions
+        .unwrap_or_else(|| args.concurrency.saturating_mul(200).max(2_000));
+    let summary = common
+        .within(async |directory| measure(&args, submissions, directory).await)
+        .await?;
+    let figures = Figures {
+        submissions,
+        concurrency: args.concurrency,
+        submissions_per_second: tenths(summary.taken.rate()),
+        submit_us_p50: quantile_us(&summary.more, 0.5),
+        submit_us_p99: quantile_us(&summary.more, 0.99),
+    };
+    let telling = Telling {
+        workload: "submit",
+        title: format!("{submissions} submissions, submitters: {}", args.concurrency),
+        unit: "submission",
+        units: "submissions",
+        rows: vec![(
+            "until it is durable",
+            micros(figures.submit_us_p50),
+            format!("median; 1 of 100 takes longer than {}", micros(figures.submit_us_p99)),
+        )],
+    };
+    tell(&summary, common, figures, &telling)
+}
+
+async fn measure(args: &SubmitArgs, submissions: u32, directory: &Path) -> Result<Summary<Histogram<u64>>, BenchError> {
+    let executor = Executor::builder(directory.join("engine"))
+        .register::<Once>(())
+        .max_queued(queue(args.concurrency))
+        .start()
+        .await?;
+    let once = Once {
+        payload: payload(args.common.seed, args.payload),
+    };
+    run_round(&executor, (submissions / 10).max(1), args.concurrency, &once).await?;
+    let mut rounds = Rounds::new(directory);
+    for _ in 0..args.common.rounds {
+        let (taken, answers) = run_round(&executor, submissions, args.concurrency, &once).await?;
+        rounds.add(taken, answers).await?;
+    }
+    let summary = rounds.summarize().await?;
+    executor.drain(STOP_TIME).await?;
+    Ok(summary)
+}
+
+async fn run_round(
+    executor: &Executor,
+    submissions: u32,
+    concurrency: u32,
+    once: &Once,
+) -> Result<(Taken, Histogram<u64>), BenchError> {
+    let mut answers = times();
+    let probe = Probe::begin(executor).await?;
+    let mut answered = at_once(submissions, concurrency, |_| submit_one(executor, once.clone()));
+    while let Some(took) = answered.try_next().await? {
+        record(&mut answers, took);
+    }
+    Ok((probe.end(executor, f64::from(submissions)).await?, answers))
+}
+
+async fn submit_one(executor: &Executor, once: Once) -> Result<Duration, BenchError> {
+    let begun = now();
+    executor.submit(once).await?;
+    Ok(begun.elapsed())
+}

@@ -1,0 +1,163 @@
+//! What a round took: time, and what the engine wrote in it.
+
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use procession::{Executor, Snapshot};
+
+use super::BenchError;
+use super::machine;
+
+/// Longest time that a histogram tells apart: a minute. Longer ones count as that.
+const LONGEST_NS: u64 = 60_000_000_000;
+/// Three digits hold.
+const DIGITS: u8 = 3;
+
+/// A round that has begun.
+pub(super) struct Probe {
+    before: Snapshot,
+    processor: Option<Duration>,
+    begun: Instant,
+}
+
+impl Probe {
+    /// Begins a round.
+    pub(super) async fn begin(executor: &Executor) -> Result<Self, BenchError> {
+        Ok(Self {
+            before: executor.snapshot().await?,
+            processor: machine::processor_time(),
+            begun: now(),
+        })
+    }
+
+    /// Ends it now, with so many units of work done.
+    pub(super) async fn end(self, executor: &Executor, units: f64) -> Result<Taken, BenchError> {
+        let elapsed = self.begun.elapsed();
+        let processor = machine::processor_time()
+            .zip(self.processor)
+            .map(|(after, before)| after.saturating_sub(before));
+        let after = executor.snapshot().await?;
+        let grown = |read: fn(&Snapshot) -> u64| read(&after).saturating_sub(read(&self.before));
+        Ok(Taken {
+            units,
+            elapsed,
+            processor,
+            commits: grown(|snapshot| snapshot.commits),
+            batches: grown(|snapshot| snapshot.batches),
+            writes: grown(|snapshot| snapshot.appended_writes),
+            bytes: grown(|snapshot| snapshot.appended_bytes),
+        })
+    }
+}
+
+impl Taken {
+    /// What an engine has done since it was started, and how long ago somebody began to start it.
+    pub(super) fn since_start(
+        snapshot: &Snapshot,
+        begun: Instant,
+        processor_before: Option<Duration>,
+        units: f64,
+    ) -> Self {
+        Self {
+            units,
+            elapsed: begun.elapsed(),
+            processor: machine::processor_time()
+                .zip(processor_before)
+                .map(|(after, before)| after.saturating_sub(before)),
+            commits: snapshot.commits,
+            batches: snapshot.batches,
+            writes: snapshot.appended_writes,
+            bytes: snapshot.appended_bytes,
+        }
+    }
+}
+
+/// What a round took.
+#[derive(Clone, Debug)]
+pub(super) struct Taken {
+    /// Units of work: stages, children, sagas, whatever the workload counts.
+    pub(super) units: f64,
+    pub(super) elapsed: Duration,
+    /// Processor time of the whole process; none where the system does not tell.
+    pub(super) processor: Option<Duration>,
+    pub(super) commits: u64,
+    pub(super) batches: u64,
+    pub(super) writes: u64,
+    pub(super) bytes: u64,
+}
+
+impl Taken {
+    /// Units in a second.
+    pub(super) fn rate(&self) -> f64 {
+        self.units / self.elapsed.as_secs_f64().max(f64::EPSILON)
+    }
+
+    /// So many of something for each unit.
+    pub(super) fn per_unit(&self, number: u64) -> f64 {
+        count(number) / self.units.max(f64::EPSILON)
+    }
+
+    /// Writes of a batch, on average.
+    pub(super) fn mean_batch(&self) -> usize {
+        rounded(self.writes, self.batches)
+    }
+
+    /// Bytes of a write, on average.
+    pub(super) fn bytes_per_write(&self) -> usize {
+        rounded(self.bytes, self.writes)
+    }
+
+    /// Processor time of each unit, in microseconds.
+    pub(super) fn processor_us_per_unit(&self) -> Option<f64> {
+        let time = self.processor?;
+        Some(time.as_secs_f64() * 1e6 / self.units.max(f64::EPSILON))
+    }
+}
+
+/// Numbers up to 2⁵³ are exact as `f64`, and no round has more.
+pub(super) fn count(number: u64) -> f64 {
+    number as f64
+}
+
+fn rounded(all: u64, parts: u64) -> usize {
+    let parts = parts.max(1);
+    usize::try_from((all + parts / 2) / parts).unwrap_or(usize::MAX).max(1)
+}
+
+/// An empty histogram of times in nanoseconds.
+pub(super) fn times() -> Histogram<u64> {
+    Histogram::new_with_max(LONGEST_NS, DIGITS).unwrap_or_else(|_| unreachable!())
+}
+
+/// Adds a time to a histogram.
+pub(super) fn record(times: &mut Histogram<u64>, time: Duration) {
+    times.saturating_record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+}
+
+/// Reads a quantile in microseconds.
+pub(super) fn quantile_us(times: &Histogram<u64>, quantile: f64) -> f64 {
+    tenths(count(times.value_at_quantile(quantile)) / 1e3)
+}
+
+/// Rounds to one digit behind the point.
+pub(super) fn tenths(number: f64) -> f64 {
+    (number * 10.0).round() / 10.0
+}
+
+/// Rounds to three digits behind the point.
+pub(super) fn thousandths(number: f64) -> f64 {
+    (number * 1e3).round() / 1e3
+}
+
+/// Rounds to a microsecond, of seconds.
+pub(super) fn seconds(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e6
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "measures durations, and decides nothing from them"
+)]
+pub(super) fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,136 @@
+//! The closing line of each workload has the names that scripts read, and sane numbers.
+
+use serde_json::Value;
+
+use crate::{Outcome, bench};
+
+/// Runs one round; gives the one line.
+fn closing(arguments: &str) -> Outcome<Value> {
+    let output = bench(&format!("{arguments} --rounds 1 --seed 7 --json"))?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    let text = String::from_utf8(output.stdout)?;
+    assert_eq!(text.lines().count(), 1, "{text}");
+    Ok(serde_json::from_str(&text)?)
+}
+
+/// Checks what every line has, and that these are numbers over zero.
+fn must_have(closing: &Value, workload: &str, names: &[&str]) {
+    assert_eq!(closing["workload"], workload, "{closing}");
+    assert_eq!(closing["sync"], "fdatasync", "{closing}");
+    assert_eq!(closing["seed"], 7, "{closing}");
+    assert_eq!(closing["rounds"], 1, "{closing}");
+    assert!(closing["machine"].is_string(), "{closing}");
+    let common = ["ratio", "raw_commit_us_p50", "commits", "cores"];
+    for name in names.iter().chain(&common) {
+        let number = closing[name].as_f64();
+        assert!(number.is_some_and(|number| number > 0.0), "{name} in {closing}");
+    }
+}
+
+#[test]
+fn chain_tells_its_rate_and_its_times() -> Outcome {
+    let closing = closing("chain --concurrency 4 --procedures 20 --stages 3")?;
+    let names = [
+        "stages_per_second",
+        "raw_stages_per_second",
+        "stage_us_p50",
+        "stage_us_p99",
+        "procedure_us_p50",
+        "procedure_us_p99",
+        "bytes_per_stage",
+    ];
+    must_have(&closing, "chain", &names);
+    assert_eq!(closing["commits"], 20 * 4, "a submission and three stages");
+    Ok(())
+}
+
+#[test]
+fn fanout_counts_children_with_and_without_a_width() -> Outcome {
+    for width in [0, 3] {
+        let closing = closing(&format!("fanout --children 20 --parents 2 --width {width}"))?;
+        must_have(&closing, "fanout", &["children_per_second", "raw_per_second"]);
+        assert_eq!(closing["width"], width);
+        assert_eq!(closing["children"], 20);
+    }
+    Ok(())
+}
+
+#[test]
+fn rollback_counts_sagas() -> Outcome {
+    let closing = closing("rollback --sagas 10 --concurrency 4")?;
+    must_have(&closing, "rollback", &["sagas_per_second"]);
+    assert_eq!(closing["stages"], 5);
+    Ok(())
+}
+
+#[test]
+fn parked_tells_memory_and_wakes_from_events_and_timers() -> Outcome {
+    for on in ["events", "timers"] {
+        let closing = closing(&format!("parked --procedures 200 --on {on}"))?;
+        must_have(&closing, "parked", &["wake_seconds", "wakes_per_second"]);
+        assert_eq!(closing["on"], on);
+        // So few may fit into what the process has already; where there is no /proc it is null.
+        let bytes = closing.get("bytes_per_procedure").ok_or("no bytes_per_procedure")?;
+        assert!(bytes.is_null() || bytes.as_f64() >= Some(0.0), "{closing}");
+    }
+    Ok(())
+}
+
+#[test]
+fn recovery_kills_an_engine_and_finds_all_of_its_procedures() -> Outcome {
+    let closing = closing("recovery --live 50 --parked 20 --finished 100")?;
+    let names = [
+        "first_stage_seconds",
+        "queued_seconds",
+        "running_seconds",
+        "done_seconds",
+    ];
+    must_have(&closing, "recovery", &names);
+    let seconds = |name: &str| closing[name].as_f64();
+    assert!(
+        seconds("first_stage_seconds") <= seconds("running_seconds"),
+        "{closing}"
+    );
+    assert!(seconds("running_seconds") <= seconds("done_seconds"), "{closing}");
+    assert!(seconds("queued_seconds") <= seconds("done_seconds"), "{closing}");
+    Ok(())
+}
+
+#[test]
+fn limits_and_locks_count_grants() -> Outcome {
+    let limits = closing("limits --procedures 40 --kinds 8 --limit 2")?;
+    must_have(&limits, "limits", &["grants_per_second"]);
+    for each in [1, 3] {
+        let locks = closing(&format!("locks --procedures 40 --locks 7 --each {each}"))?;
+        must_have(&locks, "locks", &["grants_per_second"]);
+    }
+    Ok(())
+}
+
+#[test]
+fn submit_tells_the_time_to_the_answer() -> Outcome {
+    let closing = closing("submit --submissions 50 --concurrency 2")?;
+    must_have(
+        &closing,
+        "submit",
+        &["submit_us_p50", "submit_us_p99", "submissions_per_second"],
+    );
+    Ok(())
+}
+
+#[test]
+fn without_json_a_table_names_machine_seed_and_sync() -> Outcome {
+    let output = bench("submit --submissions 50 --rounds 1 --seed 9")?;
+    let text = String::from_utf8(output.stdout)?;
+    for part in [
+        "machine: ",
+        "sync: fdatasync",
+        "seed: 9",
+        "engine against store",
+        "until it is durable",
+    ] {
+        assert!(text.contains(part), "no `{part}` in\n{text}");
+    }
+    Ok(())
+}
