@@ -1,0 +1,158 @@
+//! The workloads on procession.
+
+use std::path::Path;
+use std::time::Duration;
+
+use procession::{Children, Executor, Procedure, ProcedureError, StageContext, StageError, Step};
+use serde::{Deserialize, Serialize};
+
+use crate::Failed;
+use crate::workload::{Counter, Load, SAGA_STAGES, STAGES, Workload, payload, rate};
+
+/// Counts its stages.
+#[derive(Clone, Serialize, Deserialize)]
+struct Chain {
+    ran: u32,
+    payload: String,
+}
+
+impl Procedure for Chain {
+    const KIND: &'static str = "chain";
+    type Stage = ();
+    type Env = Counter;
+    type Output = ();
+
+    fn first(&self) -> Self::Stage {}
+
+    async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        cx.env().add(1);
+        self.ran += 1;
+        if self.ran == STAGES {
+            Ok(Step::Done(()))
+        } else {
+            Ok(Step::Next(()))
+        }
+    }
+}
+
+/// Has children.
+#[derive(Clone, Serialize, Deserialize)]
+struct Parent {
+    children: u32,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Stage {
+    Split,
+    Collect,
+}
+
+impl Procedure for Parent {
+    const KIND: &'static str = "parent";
+    type Stage = Stage;
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> Stage {
+        Stage::Split
+    }
+
+    async fn execute(&mut self, stage: Stage, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        match stage {
+            Stage::Split => {
+                let child = Child { payload: payload() };
+                let children = (0..self.children).try_fold(Children::new(), |children, _| children.and(&child))?;
+                Ok(Step::Spawn {
+                    children,
+                    then: Stage::Collect,
+                })
+            }
+            Stage::Collect => Ok(Step::Done(())),
+        }
+    }
+}
+
+/// Has one stage.
+#[derive(Clone, Serialize, Deserialize)]
+struct Child {
+    payload: String,
+}
+
+impl Procedure for Child {
+    const KIND: &'static str = "child";
+    type Stage = ();
+    type Env = Counter;
+    type Output = ();
+
+    fn first(&self) -> Self::Stage {}
+
+    async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        cx.env().add(1);
+        Ok(Step::Done(()))
+    }
+}
+
+/// Fails at its last stage.
+#[derive(Clone, Serialize, Deserialize)]
+struct Saga {
+    ran: u32,
+    payload: String,
+}
+
+impl Procedure for Saga {
+    const KIND: &'static str = "saga";
+    type Stage = ();
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> Self::Stage {}
+
+    async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        self.ran += 1;
+        if self.ran == SAGA_STAGES {
+            Err(StageError::fail("the last stage fails"))
+        } else {
+            Ok(Step::Next(()))
+        }
+    }
+
+    async fn rollback(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+        self.ran -= 1;
+        Ok(())
+    }
+}
+
+/// Gives units in a second.
+pub fn measure(load: Load, window: Duration, directory: &Path) -> Result<f64, Failed> {
+    actix_rt::System::new().block_on(run(load, window, directory))
+}
+
+async fn run(load: Load, window: Duration, directory: &Path) -> Result<f64, Failed> {
+    let counter = Counter::default();
+    let executor = Executor::builder(directory.join("journal"))
+        .register::<Chain>(counter.clone())
+        .register::<Parent>(())
+        .register::<Child>(counter.clone())
+        .register::<Saga>(())
+        .start()
+        .await?;
+    let one = async || -> Result<(), Failed> {
+        let payload = payload();
+        match load.workload {
+            Workload::Chain => executor.submit(Chain { ran: 0, payload }).await?.await?,
+            Workload::FanOut => {
+                let children = load.children;
+                executor.submit(Parent { children }).await?.await?;
+            }
+            Workload::Saga => {
+                let outcome = executor.submit(Saga { ran: 0, payload }).await?.await;
+                if !matches!(outcome, Err(ProcedureError::RolledBack { .. })) {
+                    return Err("a saga was not rolled back".into());
+                }
+                counter.add(1);
+            }
+        }
+        Ok(())
+    };
+    rate(load, window, &counter, one).await
+}

@@ -1,0 +1,217 @@
+//! What is run, on what, and how it is counted: the same for every engine.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::Failed;
+
+/// Stages of a chain.
+pub const STAGES: u32 = 10;
+/// Stages of a saga; it fails at the last.
+pub const SAGA_STAGES: u32 = 5;
+
+/// Bytes that each stage leaves.
+pub fn payload() -> String {
+    "x".repeat(64)
+}
+
+/// What is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Workload {
+    /// Ten stages one after another, each leaving 64 bytes. Counted: stages.
+    Chain,
+    /// One parent that waits for children of one stage each. Counted: children.
+    FanOut,
+    /// Five stages of which the last fails; what ran is undone. Counted: sagas.
+    Saga,
+}
+
+impl Workload {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chain => "chain",
+            Self::FanOut => "fan-out",
+            Self::Saga => "saga",
+        }
+    }
+
+    /// What is counted.
+    pub const fn units(self) -> &'static str {
+        match self {
+            Self::Chain => "stages",
+            Self::FanOut => "children",
+            Self::Saga => "sagas",
+        }
+    }
+
+    pub fn named(name: &str) -> Result<Self, Failed> {
+        let all = [Self::Chain, Self::FanOut, Self::Saga];
+        let found = all.into_iter().find(|workload| workload.name() == name);
+        found.ok_or_else(|| format!("{name} is no workload").into())
+    }
+}
+
+/// A workload with its sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Load {
+    pub workload: Workload,
+    /// How many chains or sagas run at once.
+    pub concurrency: u32,
+    /// Children of a fan-out.
+    pub children: u32,
+}
+
+impl Load {
+    /// Every load that is measured.
+    pub fn all(children: u32) -> Vec<Self> {
+        let load = |workload, concurrency| Self {
+            workload,
+            concurrency,
+            children,
+        };
+        vec![
+            load(Workload::Chain, 1),
+            load(Workload::Chain, 64),
+            load(Workload::Chain, 1_024),
+            load(Workload::FanOut, 1),
+            load(Workload::Saga, 1),
+            load(Workload::Saga, 1_024),
+        ]
+    }
+}
+
+impl fmt::Display for Load {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.workload {
+            Workload::FanOut => write!(f, "fan-out to {}", self.children),
+            Workload::Chain | Workload::Saga => write!(f, "{}, {} at once", self.workload.name(), self.concurrency),
+        }
+    }
+}
+
+/// On what it is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Engine {
+    Ours,
+    Steno,
+    Memable,
+}
+
+impl Engine {
+    pub const ALL: [Self; 3] = [Self::Ours, Self::Steno, Self::Memable];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ours => "procession",
+            Self::Steno => "steno",
+            Self::Memable => "memable",
+        }
+    }
+
+    pub fn named(name: &str) -> Result<Self, Failed> {
+        let found = Self::ALL.into_iter().find(|engine| engine.name() == name);
+        found.ok_or_else(|| format!("{name} is no engine").into())
+    }
+
+    /// Why a workload cannot be run on it.
+    pub const fn lacks(self, workload: Workload) -> Option<&'static str> {
+        match (self, workload) {
+            (Self::Memable, Workload::Saga) => Some("it has no undo: a workflow that fails stays as it is"),
+            (Self::Ours | Self::Steno | Self::Memable, _) => None,
+        }
+    }
+
+    /// What is on disk when a stage's successor runs.
+    pub const fn durability(self) -> &'static str {
+        match self {
+            Self::Ours => {
+                "one atomic commit a stage: value, row, history; one fdatasync for all commits that wait for it"
+            }
+            Self::Steno => {
+                "brings no store; the one here appends each log entry, two a node, to a file: one fdatasync for all that wait"
+            }
+            Self::Memable => "one redb transaction a step, with an fsync of its own; one writer at a time",
+        }
+    }
+
+    /// What stands for the workload where the engine has no such thing.
+    pub const fn remark(self) -> &'static str {
+        match self {
+            Self::Ours => "a child is a procedure with a row, a history and a rollback of its own",
+            Self::Steno => "a chain and a fan-out are nodes of one saga; a node's output stays in its log",
+            Self::Memable => {
+                "a chain is the steps of a workflow; it has no children: a fan-out is steps joined in one workflow"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Units that are done.
+#[derive(Clone, Default)]
+pub struct Counter(Arc<AtomicU64>);
+
+impl Counter {
+    pub fn add(&self, units: u32) {
+        self.0.fetch_add(u64::from(units), Ordering::Relaxed);
+    }
+
+    fn read(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Runs `one` again and again, so many at once, and tells units in a second.
+///
+/// A fan-out is counted whole, from its begin to its end: a window would cut it.
+pub async fn rate<F: Future<Output = Result<(), Failed>>>(
+    load: Load,
+    window: Duration,
+    counter: &Counter,
+    one: impl Fn() -> F,
+) -> Result<f64, Failed> {
+    if load.workload == Workload::FanOut {
+        return rate_of_whole(window, counter, one).await;
+    }
+    let again = async || -> Result<(), Failed> {
+        loop {
+            one().await?;
+        }
+    };
+    let workers = futures::future::try_join_all((0..load.concurrency).map(|_| again()));
+    let watch = async {
+        tokio::time::sleep(window / 4).await;
+        let (begun, before) = (Instant::now(), counter.read());
+        tokio::time::sleep(window).await;
+        per_second(counter.read() - before, begun.elapsed())
+    };
+    tokio::select! {
+        failed = workers => Err(failed.err().unwrap_or_else(|| "the workers ended".into())),
+        rate = watch => Ok(rate),
+    }
+}
+
+async fn rate_of_whole<F: Future<Output = Result<(), Failed>>>(
+    window: Duration,
+    counter: &Counter,
+    one: impl Fn() -> F,
+) -> Result<f64, Failed> {
+    one().await?;
+    let (begun, before) = (Instant::now(), counter.read());
+    while begun.elapsed() < window {
+        one().await?;
+    }
+    Ok(per_second(counter.read() - before, begun.elapsed()))
+}
+
+fn per_second(units: u64, time: Duration) -> f64 {
+    units as f64 / time.as_secs_f64().max(f64::EPSILON)
+}
