@@ -1,7 +1,7 @@
 //! The same workloads on procession and on its peers: one run, one table.
 //!
 //! ```console
-//! cargo run --release --manifest-path benches/peers/Cargo.toml -- --rounds 3 --seconds 3
+//! cargo run --release --manifest-path benches/peers/Cargo.toml -- --rounds 3 --seconds 5
 //! ```
 //! Every measurement has a process and a directory of its own, so that no engine
 //! inherits another's memory or files. The engines take turns within a round, and
@@ -27,7 +27,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Anything that ends a run.
 type Failed = Box<dyn std::error::Error + Send + Sync>;
 
-const USAGE: &str = "options: --rounds N (default 3), --seconds N for each measurement (default 3), \
+const USAGE: &str = "options: --rounds N (default 3), --seconds N for each measurement (default 5), \
                      --children N of the fan-out (default 1000), --data DIRECTORY (default the system's temporary one)";
 
 fn main() -> ExitCode {
@@ -57,7 +57,7 @@ impl Options {
     fn read(arguments: &[String]) -> Result<Self, Failed> {
         let mut options = Self {
             rounds: 3,
-            seconds: 3,
+            seconds: 5,
             children: 1_000,
             data: std::env::temp_dir(),
         };

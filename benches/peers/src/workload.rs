@@ -25,7 +25,8 @@ pub enum Workload {
     Chain,
     /// One parent that waits for children of one stage each. Counted: children.
     FanOut,
-    /// Five stages of which the last fails; what ran is undone. Counted: sagas.
+    /// Five stages of which the last fails; what ran is undone. Counted: calls of
+    /// stages and undos, so that a window cuts none; shown: sagas.
     Saga,
 }
 
