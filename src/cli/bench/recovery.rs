@@ -41,6 +41,8 @@ struct Figures {
     live: u32,
     parked: u32,
     finished: u32,
+    /// Of the start: reading what is live, the store being open.
+    read_seconds: f64,
     first_stage_seconds: f64,
     queued_seconds: f64,
     running_seconds: f64,
@@ -49,6 +51,7 @@ struct Figures {
 
 /// When what was reached, from before the start.
 struct Times {
+    read: Duration,
     first: Duration,
     queued: Duration,
     running: Duration,
@@ -63,6 +66,7 @@ pub(super) async fn run(args: RecoveryArgs) -> Result<(), BenchError> {
         live: sizes.live,
         parked: sizes.parked,
         finished: sizes.finished,
+        read_seconds: seconds(times.read),
         first_stage_seconds: seconds(times.first),
         queued_seconds: seconds(times.queued),
         running_seconds: seconds(times.running),
@@ -86,6 +90,11 @@ pub(super) async fn run(args: RecoveryArgs) -> Result<(), BenchError> {
                 "from before the start",
             ),
             row("until all are queued", figures.queued_seconds, "the start is done"),
+            row(
+                "of that, reading what is live",
+                figures.read_seconds,
+                "the rest is mostly the store, which reads its log",
+            ),
             row("until all run or have run", figures.running_seconds, ""),
             row("until all have ended", figures.done_seconds, ""),
         ],
@@ -181,5 +190,12 @@ async fn run_round(sizes: Sizes, engine: &Path) -> Result<(Taken, Times), BenchE
         return Err(BenchError::Lost { expected, found });
     }
     let (first, running) = begun.times();
-    Ok((taken, Times { first, queued, running }))
+    let read = snapshot.recovered.took;
+    let times = Times {
+        read,
+        first,
+        queued,
+        running,
+    };
+    Ok((taken, times))
 }
