@@ -94,6 +94,8 @@ pub(crate) struct CallFacts {
 pub(crate) struct Host {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) reader: Reader,
+    #[cfg(feature = "testkit")]
+    pub(crate) meddler: Option<Arc<dyn crate::meddle::seen::Meddler>>,
 }
 
 /// What a stage or an undo may use while it runs.
@@ -302,6 +304,7 @@ impl<'a, P: Procedure> StageContext<'a, P> {
     }
 
     /// Runs blocking work on a thread of its own, so that others on this worker go on.
+    /// Where a test comes between (`testkit`), it is done on the thread of all else.
     ///
     /// # Errors
     ///
@@ -311,6 +314,12 @@ impl<'a, P: Procedure> StageContext<'a, P> {
         T: Send + 'static,
         F: FnOnce() -> T + Send + 'static,
     {
+        #[cfg(feature = "testkit")]
+        if self.host.meddler.is_some() {
+            // Others that are ready go first, as they would while a thread works.
+            tokio::task::yield_now().await;
+            return crate::guard::guarded("blocking work", work).map_err(crate::StageError::Retry);
+        }
         actix_rt::task::spawn_blocking(work)
             .await
             .map_err(|_| crate::StageError::retry("blocking work panicked"))

@@ -70,6 +70,10 @@ pub struct Settings {
     pub audit_every: Option<Duration>,
     /// From when on something is told as stuck.
     pub thresholds: Thresholds,
+    /// Who comes between the engine and user code, in tests of procedures; blocking work
+    /// is then done where it is asked for. Default nobody.
+    #[cfg(feature = "testkit")]
+    pub meddler: Option<Arc<dyn crate::meddle::seen::Meddler>>,
 }
 
 impl Default for Settings {
@@ -92,6 +96,8 @@ impl Default for Settings {
             max_workers: None,
             audit_every: Some(Duration::from_secs(10)),
             thresholds: Thresholds::default(),
+            #[cfg(feature = "testkit")]
+            meddler: None,
         }
     }
 }

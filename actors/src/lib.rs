@@ -11,6 +11,7 @@ mod guard;
 mod hooks;
 pub mod journal;
 mod limiter;
+mod meddle;
 pub mod messages;
 pub mod offline;
 mod procedure;

@@ -14,6 +14,7 @@ use crate::error::CodecError;
 use crate::guard::{guarded, panic_text};
 use crate::hooks::{HookCall, Moment};
 use crate::journal::codec;
+use crate::meddle::Calling;
 use crate::procedure::Procedure;
 use crate::step::{ChildOutcome, JoinVerdict, StageError, Step, ahead_of};
 use crate::upgrade::Old;
@@ -254,9 +255,9 @@ impl<P: Procedure> Typed<P> {
             Ok(value) => value,
             Err(error) => return Did::nothing(StageOutcome::Panicked(error.to_string())),
         };
-        let result = AssertUnwindSafe(async { value.execute(stage, &mut cx).await })
-            .catch_unwind()
-            .await;
+        let calling = Calling::new(host, facts, P::KIND, &stage, false);
+        let body = AssertUnwindSafe(async { value.execute(stage, &mut cx).await });
+        let result = calling.make(body.catch_unwind()).await;
         let (writes, submitted) = (std::mem::take(&mut cx.writes), std::mem::take(&mut cx.births));
         let children = std::mem::take(&mut cx.children);
         drop(cx);
@@ -325,9 +326,9 @@ impl<P: Procedure> Typed<P> {
             Ok(value) => value,
             Err(error) => return Did::nothing(Err(error.to_string())),
         };
-        let result = AssertUnwindSafe(async { value.rollback(stage, &mut cx).await })
-            .catch_unwind()
-            .await;
+        let calling = Calling::new(host, facts, P::KIND, &stage, true);
+        let body = AssertUnwindSafe(async { value.rollback(stage, &mut cx).await });
+        let result = calling.make(body.catch_unwind()).await;
         let writes = std::mem::take(&mut cx.writes);
         drop(cx);
         let failed = match result {

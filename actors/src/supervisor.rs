@@ -164,6 +164,8 @@ impl Supervisor {
         let host = Host {
             clock: Arc::clone(&settings.clock),
             reader: reader.clone(),
+            #[cfg(feature = "testkit")]
+            meddler: settings.meddler.clone(),
         };
         Self {
             hooks: MetricHooks::new(&registry, &telemetry),

@@ -3,4 +3,5 @@
 pub mod clock;
 pub mod format;
 
+pub use crate::meddle::seen::{Called, Fate, Leaving, Meddler, Meddling};
 pub use clock::TestClock;

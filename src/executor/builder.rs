@@ -188,6 +188,13 @@ impl Builder {
         self
     }
 
+    /// Lets a test come between the engine and user code.
+    #[cfg(feature = "testkit")]
+    pub(crate) fn meddler(mut self, meddler: Arc<dyn procession_actors::testkit::Meddler>) -> Self {
+        self.settings.meddler = Some(meddler);
+        self
+    }
+
     /// Merges at most this many commits into one batch. Default 4,096.
     #[must_use]
     pub fn merge(mut self, commits: usize) -> Self {

@@ -1,7 +1,7 @@
 //! What survives a crash, and one engine's life in it.
 
 use std::future::Future;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -21,6 +21,10 @@ pub type Trouble = Box<dyn std::error::Error>;
 /// Turns without any progress after which nothing is under way any more: several
 /// times as many as a message needs through all actors.
 const QUIET_TURNS: usize = 64;
+
+/// Polls of a future, with quiet turns between, after which it waits for time: more
+/// than it takes to ask the engine something and to act on the answer.
+const QUIET_ROUNDS: usize = 3;
 
 /// Turns after which something that always makes progress is taken for a loop.
 const TURNS_MAX: usize = 20_000_000;
@@ -185,6 +189,24 @@ impl Run {
             }
         }
         Err("the wait does not end: timers fire on and on".into())
+    }
+
+    /// Drives a future until it has its value, or until nothing moves any more. One that
+    /// awaits one thing after the other asks for the next only when it is polled.
+    pub(super) async fn at_rest<F: Future>(&self, mut future: Pin<&mut F>) -> Option<F::Output> {
+        let (mut before, mut quiet) = (self.progress(), 0);
+        loop {
+            if let Poll::Ready(value) = futures::poll!(future.as_mut()) {
+                return Some(value);
+            }
+            if quiet == QUIET_ROUNDS {
+                return None;
+            }
+            self.settle().await;
+            let now = self.progress();
+            quiet = if now == before { quiet + 1 } else { 0 };
+            before = now;
+        }
     }
 
     /// Waits for a condition without letting time pass.

@@ -20,7 +20,16 @@ pub(crate) const KERNEL: &[&[&str]] = &[
 pub(crate) const ACTORS: &[&[&str]] = &[
     &["error", "clock", "guard", "telemetry"],
     &["journal"],
-    &["procedure", "step", "context", "upgrade", "view", "export", "hooks"],
+    &[
+        "procedure",
+        "step",
+        "context",
+        "upgrade",
+        "view",
+        "export",
+        "hooks",
+        "meddle",
+    ],
     &["messages", "registry", "limiter", "worker"],
     &["procedure_actor"],
     &["supervisor", "engine"],

@@ -109,6 +109,31 @@ impl MemoryDisk {
         epoch
     }
 
+    /// Writes entries as the owner of the next epoch would, in one batch with this
+    /// number, or the newest on the disk if that is higher. For a disk that no store has open: an owner that lives is fenced by it.
+    pub fn import<'a>(&self, seq: Seq, entries: impl IntoIterator<Item = (Space, &'a [u8], &'a [u8])>) {
+        let mut state = self.lock();
+        let mut batch = Batch::new(Epoch(state.epoch.0 + 1));
+        let seq = seq.max(state.seq);
+        batch.advance_to(seq);
+        for (space, key, value) in entries {
+            batch.put(space, key, value);
+        }
+        let (bytes, _) = frame::encode(&batch);
+        state.write(&bytes);
+        (state.epoch, state.seq) = (batch.epoch(), seq);
+    }
+
+    /// Lists the keyspaces in which something is, as the next opening would find them.
+    #[must_use]
+    pub fn spaces(&self) -> Vec<Space> {
+        let mut world = World::new();
+        self.lock()
+            .replay(|(space, key, value)| apply_one(world.entry(space).or_default(), key, value));
+        let filled = world.into_iter().filter(|(_, rows)| !rows.is_empty());
+        filled.map(|(space, _)| space).collect()
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

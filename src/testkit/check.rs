@@ -1,0 +1,258 @@
+//! `Check`: properties that every procedure is to have, one line each.
+
+mod case;
+mod compare;
+mod finding;
+mod hooks;
+mod life;
+mod properties;
+mod rest;
+
+pub use finding::Finding;
+pub use properties::Checked;
+
+use std::fmt::Debug;
+use std::future::IntoFuture;
+
+use procession_actors::view::Outcome;
+use procession_actors::{FamilyExport, Procedure};
+use procession_kernel::ProcedureId;
+
+use super::effects::Effects;
+use super::world::{Run, Trouble, World};
+use crate::executor::Builder;
+use hooks::{Act, ActOn};
+
+/// The key under which the procedure is submitted, in every life the same.
+const KEY: &str = "the procedure under test";
+
+/// The seed, unless another is set: one under which nothing is put out of order.
+const SEED: u64 = 0;
+
+type Register<S> = Box<dyn Fn(&S, Builder) -> Builder>;
+type Picture<S> = Box<dyn Fn(&S) -> Result<String, Trouble>>;
+type Noted<S> = Box<dyn Fn(&S) -> Effects>;
+
+/// A scenario around one procedure, and the properties that are checked of it.
+///
+/// Say how the kind is registered and which procedure is submitted; each method below
+/// is then one property, and runs the procedure as often as that needs, each time in a
+/// new world: a store in memory, a clock that stands still until nothing can run, all
+/// on one thread. Nothing of the procedure is changed for it.
+///
+/// ```
+/// use procession::testkit::Check;
+/// # use procession::{Procedure, StageContext, StageError, Step};
+/// # use serde::{Deserialize, Serialize};
+/// # #[derive(Serialize, Deserialize)]
+/// # struct Greet(String);
+/// # impl Procedure for Greet {
+/// #     const KIND: &'static str = "greet";
+/// #     type Stage = ();
+/// #     type Env = ();
+/// #     type Output = String;
+/// #     fn first(&self) {}
+/// #     async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+/// #         cx.put("guests", &self.0, &true)?;
+/// #         Ok(Step::Done(format!("hello, {}", self.0)))
+/// #     }
+/// # }
+/// # fn main() -> Result<(), procession::testkit::Finding> {
+/// let check = Check::new(|builder| builder.register::<Greet>(()), || Greet("ann".into()));
+/// check.everything()?;
+/// # Ok(()) }
+/// ```
+///
+/// **What is compared.** Without any word more: states, causes and outputs of all
+/// procedures, all user data, and that no lock, permit, actor or live row is left; a
+/// run that is rolled back must leave the user data as it was before. What is outside
+/// the engine only you can see: [`picture`](Self::picture) says how it looks,
+/// [`effects`](Self::effects) what was called, [`afterwards`](Self::afterwards) is any
+/// check of your own.
+///
+/// **What works in here.** All runs on the current thread. Work in
+/// [`StageContext::blocking`](crate::StageContext::blocking) is done there as well, so
+/// that files are read and written in the same order each time. A stage that awaits
+/// tokio's input and output works, too: time stands still until it has its answer, but
+/// the order of what happens meanwhile is the machine's. A stage that sleeps by itself
+/// sleeps in truth: let it return [`Step::Sleep`](crate::Step::Sleep). What a stage
+/// spawns and does not await lives on after a crash here, as it would not elsewhere.
+pub struct Check<S> {
+    fresh: Box<dyn Fn() -> Result<(World, S), Trouble>>,
+    register: Register<S>,
+    submit: Box<dyn Act<S, ProcedureId>>,
+    given: Option<Box<dyn Act<S, ()>>>,
+    client: Option<Box<dyn ActOn<S, ProcedureId>>>,
+    afterwards: Option<Box<dyn ActOn<S, Outcome>>>,
+    picture: Option<Picture<S>>,
+    effects: Option<Noted<S>>,
+    seed: u64,
+    only: Option<String>,
+}
+
+impl Check<()> {
+    /// Checks a procedure that needs nothing of the host: how its kinds are registered,
+    /// and which is submitted.
+    pub fn new<P: Procedure>(
+        register: impl Fn(Builder) -> Builder + 'static,
+        procedure: impl Fn() -> P + 'static,
+    ) -> Self {
+        Self::with(|| Ok(()), move |(), builder| register(builder), move |()| procedure())
+    }
+}
+
+impl<S: 'static> Check<S> {
+    /// Checks a procedure that works on something outside the engine. `fresh` makes
+    /// that anew for each run; it outlives the run's crashes.
+    ///
+    /// ```
+    /// # use procession::testkit::Check;
+    /// # use procession::{Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # use std::path::PathBuf;
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct MakeFile;
+    /// # impl Procedure for MakeFile {
+    /// #     const KIND: &'static str = "make_file";
+    /// #     type Stage = ();
+    /// #     type Env = PathBuf;
+    /// #     type Output = ();
+    /// #     fn first(&self) {}
+    /// #     async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    /// #         std::fs::write(cx.env().join("file"), "text")?;
+    /// #         Ok(Step::Done(()))
+    /// #     }
+    /// #     async fn rollback(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+    /// #         match std::fs::remove_file(cx.env().join("file")) {
+    /// #             Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
+    /// #             Ok(()) | Err(_) => Ok(()),
+    /// #         }
+    /// #     }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// Check::with(
+    ///     || Ok(tempfile::tempdir()?),
+    ///     |directory, builder| builder.register::<MakeFile>(directory.path().to_owned()),
+    ///     |_| MakeFile,
+    /// )
+    /// .picture(|directory| {
+    ///     let names = std::fs::read_dir(directory.path())?.map(|file| Ok(file?.file_name()));
+    ///     Ok(names.collect::<Result<Vec<_>, std::io::Error>>()?)
+    /// })
+    /// .everything()?;
+    /// # Ok(()) }
+    /// ```
+    pub fn with<P: Procedure>(
+        fresh: impl Fn() -> Result<S, Trouble> + 'static,
+        register: impl Fn(&S, Builder) -> Builder + 'static,
+        procedure: impl Fn(&S) -> P + 'static,
+    ) -> Self {
+        Self::submitting(fresh, register, async move |state: &S, run: &Run| {
+            let handle = run.executor.submit(procedure(state)).key(KEY).into_future().await?;
+            Ok(handle.id())
+        })
+    }
+
+    /// Checks what `submit` submits. It is called again after a crash that it did not
+    /// survive, so it submits with a key.
+    pub fn submitting(
+        fresh: impl Fn() -> Result<S, Trouble> + 'static,
+        register: impl Fn(&S, Builder) -> Builder + 'static,
+        submit: impl AsyncFn(&S, &Run) -> Result<ProcedureId, Trouble> + 'static,
+    ) -> Self {
+        Self {
+            fresh: Box::new(move || Ok((World::new(), fresh()?))),
+            register: Box::new(register),
+            submit: Box::new(submit),
+            given: None,
+            client: None,
+            afterwards: None,
+            picture: None,
+            effects: None,
+            seed: SEED,
+            only: std::env::var(finding::ONLY).ok(),
+        }
+    }
+
+    /// Checks how an exported family goes on from where it stood: an incident as a test.
+    ///
+    /// # Errors
+    ///
+    /// As [`World::of_export`].
+    pub fn replaying(
+        export: &FamilyExport,
+        fresh: impl Fn() -> Result<S, Trouble> + 'static,
+        register: impl Fn(&S, Builder) -> Builder + 'static,
+    ) -> Result<Self, Trouble> {
+        // Refused here, and not by the first property.
+        World::of_export(export)?;
+        let (export, root) = (export.clone(), ProcedureId::root(export.family));
+        let check = Self::submitting(
+            || Err("it is not called".into()),
+            register,
+            async move |_: &S, _: &Run| Ok(root),
+        );
+        Ok(Self {
+            fresh: Box::new(move || Ok((World::of_export(&export)?, fresh()?))),
+            ..check
+        })
+    }
+
+    /// Sets a scene first, undisturbed, in a life of its own: other procedures that must
+    /// have run, user data that must be there.
+    #[must_use]
+    pub fn given(mut self, given: impl AsyncFn(&S, &Run) -> Result<(), Trouble> + 'static) -> Self {
+        self.given = Some(Box::new(given));
+        self
+    }
+
+    /// Acts while the procedure runs: sends the signals that it waits for, aborts it.
+    /// It is called in every life once the procedure is submitted, and until its outcome
+    /// is known; so it sends with keys, and does not mind that the procedure has ended.
+    #[must_use]
+    pub fn client(mut self, client: impl AsyncFn(&S, &Run, ProcedureId) -> Result<(), Trouble> + 'static) -> Self {
+        self.client = Some(Box::new(client));
+        self
+    }
+
+    /// Looks at the world after each run, when nothing is under way any more, however
+    /// the procedure ended.
+    #[must_use]
+    pub fn afterwards(mut self, check: impl AsyncFn(&S, &Run, Outcome) -> Result<(), Trouble> + 'static) -> Self {
+        self.afterwards = Some(Box::new(check));
+        self
+    }
+
+    /// Says what can be seen of the outside. It must be the same after a run that is
+    /// rolled back as before it, and the same after every crash as without one.
+    #[must_use]
+    pub fn picture<T: Debug>(mut self, picture: impl Fn(&S) -> Result<T, Trouble> + 'static) -> Self {
+        self.picture = Some(Box::new(move |state| Ok(format!("{:#?}", picture(state)?))));
+        self
+    }
+
+    /// Says where effects are noted: none may happen twice, a run that is rolled back
+    /// takes all of them back, and after a crash there are those that there are without.
+    #[must_use]
+    pub fn effects(mut self, effects: impl Fn(&S) -> Effects + 'static) -> Self {
+        self.effects = Some(Box::new(effects));
+        self
+    }
+
+    /// Draws from this number what is left to chance: the jitter of backoffs, and in
+    /// which order those run that could run at once. Default 0, which is first come,
+    /// first served. One seed gives one run.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.seed = seed;
+        self
+    }
+
+    /// Runs one case alone, named as a [`Finding`] names it; all others are taken to
+    /// hold. Default: the environment variable `PROCESSION_CASE`, if it is set.
+    #[must_use]
+    pub fn only(mut self, case: impl Into<String>) -> Self {
+        self.only = Some(case.into());
+        self
+    }
+}

@@ -1,0 +1,156 @@
+//! What a run leaves, and what must be the same in two runs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use procession_actors::journal::Space;
+use procession_actors::journal::memory::MemoryDisk;
+use procession_actors::journal::store::Entries;
+
+use crate::testkit::effects::Effects;
+use crate::testkit::enumerate::Final;
+use crate::testkit::world::{Run, Trouble};
+
+/// Lines that differ and are shown.
+const SHOWN: usize = 12;
+
+/// What a run leaves.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Left {
+    procedures: Option<Final>,
+    user: BTreeMap<String, Entries>,
+    picture: Option<String>,
+    effects: Option<Effects>,
+    /// The effects that stood when it was looked at.
+    standing: Vec<String>,
+}
+
+impl Left {
+    /// Looks at user data and at what lies outside.
+    pub(super) fn outside(disk: &MemoryDisk, picture: Option<String>, effects: Option<Effects>) -> Self {
+        let own = |space: Space| {
+            if let Space::User(name) = &space {
+                return Some((name.to_string(), disk.dump(&space)));
+            }
+            None
+        };
+        let user = disk.spaces().into_iter().filter_map(own);
+        Self {
+            procedures: None,
+            user: user.collect(),
+            picture,
+            standing: effects.as_ref().map(Effects::standing).unwrap_or_default(),
+            effects,
+        }
+    }
+
+    /// Looks at the procedures.
+    pub(super) async fn inside(run: &Run) -> Result<Self, Trouble> {
+        Ok(Self {
+            procedures: Some(Final::of(run, &[]).await?),
+            ..Self::default()
+        })
+    }
+
+    pub(super) fn add(&mut self, outside: Self) {
+        let procedures = self.procedures.take();
+        *self = Self { procedures, ..outside };
+    }
+
+    /// No effect happened twice.
+    pub(super) fn once(&self) -> Result<(), String> {
+        match self.effects.as_ref().map(Effects::twice).unwrap_or_default() {
+            twice if twice.is_empty() => Ok(()),
+            twice => Err(twice.join("; ")),
+        }
+    }
+
+    /// Outside all is as it was.
+    pub(super) fn is_restored(&self, before: &Self) -> Result<(), String> {
+        let what = "it was rolled back, and";
+        differ(
+            &format!("{what} user data are not as before"),
+            &before.data(),
+            &self.data(),
+        )?;
+        let pictures = (before.picture.as_deref(), self.picture.as_deref());
+        let picture = |picture: Option<&str>| picture.unwrap_or_default().to_owned();
+        differ(
+            &format!("{what} the picture is not as before"),
+            &picture(pictures.0),
+            &picture(pictures.1),
+        )?;
+        differ(
+            &format!("{what} not all effects were taken back"),
+            &before.standing.join("\n"),
+            &self.standing.join("\n"),
+        )
+    }
+
+    /// All is as in a run that was not disturbed.
+    pub(super) fn is_as(&self, plain: &Self) -> Result<(), String> {
+        let picture = |left: &Self| left.picture.clone().unwrap_or_default();
+        let procedures = |left: &Self| format!("{:#?}", left.procedures);
+        differ(
+            "the procedures did not end alike",
+            &procedures(plain),
+            &procedures(self),
+        )?;
+        differ("user data differ", &plain.data(), &self.data())?;
+        differ("the picture differs", &picture(plain), &picture(self))?;
+        differ(
+            "other effects happened",
+            &plain.standing.join("\n"),
+            &self.standing.join("\n"),
+        )
+    }
+
+    /// Shows user data, an entry a line.
+    fn data(&self) -> String {
+        let mut text = String::new();
+        for (space, entries) in &self.user {
+            for (key, value) in entries {
+                let mut hasher = DefaultHasher::new();
+                value.hash(&mut hasher);
+                let (key, value, hash) = (readable(key), readable(value), hasher.finish());
+                // Writing to a string cannot fail.
+                writeln!(text, "{space}/{key}: {value} #{hash:016x}").ok();
+            }
+        }
+        text
+    }
+}
+
+/// Shows bytes as far as they are text.
+fn readable(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    let plain = |letter: char| {
+        if letter.is_control() || letter == '\u{fffd}' {
+            '.'
+        } else {
+            letter
+        }
+    };
+    text.chars().map(plain).collect()
+}
+
+/// Shows the lines of two texts that are not in the other.
+fn differ(what: &str, expected: &str, found: &str) -> Result<(), String> {
+    if expected == found {
+        return Ok(());
+    }
+    let only = |sign: char, these: &str, those: &str| -> Vec<String> {
+        let others: Vec<&str> = those.lines().collect();
+        let lines = these.lines().filter(|line| !others.contains(line));
+        lines
+            .take(SHOWN)
+            .map(|line| format!("\n    {sign} {}", line.trim()))
+            .collect()
+    };
+    let lines = [only('-', expected, found), only('+', found, expected)].concat();
+    if lines.is_empty() {
+        return Err(format!("{what}: the same lines, in another order or number"));
+    }
+    Err(format!("{what}:{}", lines.concat()))
+}
