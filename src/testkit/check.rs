@@ -2,6 +2,7 @@
 
 mod case;
 mod compare;
+mod families;
 mod finding;
 mod hooks;
 mod life;

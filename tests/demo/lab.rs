@@ -126,7 +126,7 @@ impl Lab {
 #[derive(Default)]
 pub(crate) struct Files(pub(crate) BTreeMap<String, Vec<(String, String)>>);
 
-fn below(directory: &Path, files: &mut Files) -> Outcome {
+pub(crate) fn below(directory: &Path, files: &mut Files) -> Outcome {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
         if path.is_dir() {

@@ -10,6 +10,7 @@ mod input;
 mod kills;
 mod lab;
 mod moves;
+mod properties;
 mod reshaping;
 mod twelve;
 mod workload;

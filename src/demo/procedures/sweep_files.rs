@@ -2,8 +2,6 @@
 //! the commit that ends their last user, as a family of its own: so a file goes
 //! only once nothing can want it back.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 use crate::demo::master::Master;
@@ -26,7 +24,6 @@ impl SweepFiles {
 
 impl Procedure for SweepFiles {
     const KIND: &'static str = "sweep_files";
-    const ROLLBACK: bool = false;
     type Stage = ();
     type Env = Master;
     type Output = ();
@@ -43,11 +40,12 @@ impl Procedure for SweepFiles {
         Ok(Step::Done(()))
     }
 
+    /// What it removes is named nowhere else: if it gave up, the files would stay for ever.
+    fn rollback_supported(&self, (): &()) -> bool {
+        false
+    }
+
     fn retry() -> RetryPolicy {
-        RetryPolicy {
-            attempts: 8,
-            base: Duration::from_millis(50),
-            ..RetryPolicy::default()
-        }
+        stage::quick_retry()
     }
 }

@@ -8,8 +8,8 @@ use procession_actors::journal::Space;
 use procession_actors::journal::memory::MemoryDisk;
 use procession_actors::journal::store::Entries;
 
+use super::families;
 use crate::testkit::effects::Effects;
-use crate::testkit::enumerate::Final;
 use crate::testkit::world::{Run, Trouble};
 
 /// Lines that differ and are shown.
@@ -18,7 +18,7 @@ const SHOWN: usize = 12;
 /// What a run leaves.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Left {
-    procedures: Option<Final>,
+    procedures: String,
     user: BTreeMap<String, Entries>,
     picture: Option<String>,
     effects: Option<Effects>,
@@ -37,7 +37,7 @@ impl Left {
         };
         let user = disk.spaces().into_iter().filter_map(own);
         Self {
-            procedures: None,
+            procedures: String::new(),
             user: user.collect(),
             picture,
             standing: effects.as_ref().map(Effects::standing).unwrap_or_default(),
@@ -48,13 +48,13 @@ impl Left {
     /// Looks at the procedures.
     pub(super) async fn inside(run: &Run) -> Result<Self, Trouble> {
         Ok(Self {
-            procedures: Some(Final::of(run, &[]).await?),
+            procedures: families::shown(run).await?,
             ..Self::default()
         })
     }
 
     pub(super) fn add(&mut self, outside: Self) {
-        let procedures = self.procedures.take();
+        let procedures = std::mem::take(&mut self.procedures);
         *self = Self { procedures, ..outside };
     }
 
@@ -91,12 +91,7 @@ impl Left {
     /// All is as in a run that was not disturbed.
     pub(super) fn is_as(&self, plain: &Self) -> Result<(), String> {
         let picture = |left: &Self| left.picture.clone().unwrap_or_default();
-        let procedures = |left: &Self| format!("{:#?}", left.procedures);
-        differ(
-            "the procedures did not end alike",
-            &procedures(plain),
-            &procedures(self),
-        )?;
+        differ("the procedures did not end alike", &plain.procedures, &self.procedures)?;
         differ("user data differ", &plain.data(), &self.data())?;
         differ("the picture differs", &picture(plain), &picture(self))?;
         differ(
@@ -111,15 +106,20 @@ impl Left {
         let mut text = String::new();
         for (space, entries) in &self.user {
             for (key, value) in entries {
-                let mut hasher = DefaultHasher::new();
-                value.hash(&mut hasher);
-                let (key, value, hash) = (readable(key), readable(value), hasher.finish());
+                let (key, value) = (readable(key), described(value));
                 // Writing to a string cannot fail.
-                writeln!(text, "{space}/{key}: {value} #{hash:016x}").ok();
+                writeln!(text, "{space}/{key}: {value}").ok();
             }
         }
         text
     }
+}
+
+/// Shows a stored value: what of it is text, and a number that tells it from all others.
+pub(super) fn described(value: &[u8]) -> String {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    format!("{} #{:016x}", readable(value), hasher.finish())
 }
 
 /// Shows bytes as far as they are text.

@@ -12,6 +12,7 @@ use procession_kernel::{By, Pause, ProcedureId, WaitReason};
 use super::Check;
 use super::case::Case;
 use super::compare::Left;
+use super::families;
 use super::rest;
 use crate::testkit::calls::{Calls, Shared};
 use crate::testkit::world::{Ended, Run, Trouble, World};
@@ -235,13 +236,5 @@ async fn live_ones(run: &Run) -> Result<Vec<Status>, Trouble> {
         live_only: true,
         ..ListFilter::default()
     };
-    let (mut all, mut cursor) = (Vec::new(), None);
-    loop {
-        let page = run.executor.list(live.clone(), cursor, 1_000).await?;
-        all.extend(page.items);
-        cursor = page.next;
-        if cursor.is_none() {
-            return Ok(all);
-        }
-    }
+    families::list(run, live).await
 }

@@ -1,0 +1,80 @@
+//! How all families ended, in words that are the same whatever numbers they got: a
+//! crash may skip numbers of families, and children that run at once may give birth in
+//! another order.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use procession_actors::journal::{Space, keys};
+use procession_actors::view::{ListFilter, Status};
+use procession_kernel::ProcedureId;
+
+use super::compare::described;
+use crate::testkit::world::{Run, Trouble};
+
+/// Procedures that are read at once.
+const PAGE: usize = 1_000;
+
+/// Lists those that match, all of them.
+pub(super) async fn list(run: &Run, filter: ListFilter) -> Result<Vec<Status>, Trouble> {
+    let (mut all, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = run.executor.list(filter.clone(), cursor, PAGE).await?;
+        all.extend(page.items);
+        cursor = page.next;
+        if cursor.is_none() {
+            return Ok(all);
+        }
+    }
+}
+
+/// Shows every family, a procedure a line, below its parent, in the order of birth.
+pub(super) async fn shown(run: &Run) -> Result<String, Trouble> {
+    run.settle().await;
+    let all = list(run, ListFilter::default()).await?;
+    let mut outputs = BTreeMap::new();
+    for (key, value) in run.world.disk.dump(&Space::Payloads) {
+        if let (Some(id), Some(&keys::OUTPUT)) = (keys::parse_procedure(&key), key.last()) {
+            outputs.insert(id, described(&value));
+        }
+    }
+    let mut children: BTreeMap<Option<ProcedureId>, Vec<&Status>> = BTreeMap::new();
+    for status in &all {
+        children.entry(status.parent).or_default().push(status);
+    }
+    let roots = children.get(&None).map(Vec::as_slice).unwrap_or_default();
+    let mut families: Vec<String> = Vec::new();
+    for root in roots {
+        let mut text = String::new();
+        show(root, 0, &children, &outputs, &mut text);
+        families.push(text);
+    }
+    families.sort();
+    Ok(families.concat())
+}
+
+fn show(
+    status: &Status,
+    depth: usize,
+    children: &BTreeMap<Option<ProcedureId>, Vec<&Status>>,
+    outputs: &BTreeMap<ProcedureId, String>,
+    text: &mut String,
+) {
+    let output = outputs.get(&status.id).map(String::as_str).unwrap_or_default();
+    let cause = status
+        .cause
+        .as_ref()
+        .map(|cause| cause.text.as_str())
+        .unwrap_or_default();
+    let (kind, state, not_undone) = (&status.kind, status.state, status.not_undone.len());
+    // Writing to a string cannot fail.
+    writeln!(
+        text,
+        "{:depth$}{kind} is {state} {cause} {output} ({not_undone} not undone)",
+        ""
+    )
+    .ok();
+    for child in children.get(&Some(status.id)).map(Vec::as_slice).unwrap_or_default() {
+        show(child, depth + 1, children, outputs, text);
+    }
+}
