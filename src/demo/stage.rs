@@ -155,6 +155,11 @@ pub(crate) async fn tablet<P: Procedure>(
 /// its birth to its end. It ends without output if the tablet is gone when its
 /// turn comes, and this same stage looks again: whoever waits for a lock here
 /// holds none, and no two wait for each other.
+///
+/// What the child did stands once it has ended, also if its parent is aborted or fails
+/// between the child's end and its own: the child's locks are free by then, others build
+/// on what it left, and what it made superfluous is being swept. Taking it back would
+/// bring back tablets whose files are gone.
 pub(crate) async fn by_child<P, T>(
     cx: &StageContext<'_, P>,
     table: &str,
@@ -172,7 +177,7 @@ where
     }
     let child = child_for(&tablets(cx, table).await?)?;
     Ok(Step::Spawn {
-        children: Children::new().and_compensated(&child)?,
+        children: Children::new().and(&child)?,
         then: again,
     })
 }

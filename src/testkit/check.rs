@@ -66,7 +66,8 @@ type Noted<S> = Box<dyn Fn(&S) -> Effects>;
 ///
 /// **What is compared.** Without any word more: states, causes and outputs of all
 /// procedures, all user data, and that no lock, permit, actor or live row is left; a
-/// run that is rolled back must leave the user data as it was before. What is outside
+/// run that is rolled back must leave the user data as it was before, unless it has a
+/// child whose result is kept, or leaves a family of its own behind. What is outside
 /// the engine only you can see: [`picture`](Self::picture) says how it looks,
 /// [`effects`](Self::effects) what was called, [`afterwards`](Self::afterwards) is any
 /// check of your own.

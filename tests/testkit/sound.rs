@@ -15,6 +15,8 @@ use crate::provision::{Fault, Provision};
 enum Sort {
     /// Has children, and goes on when they are done.
     Family,
+    /// Has a child whose result is kept, whatever becomes of its parent.
+    Keeps,
     /// Passes a point of no return.
     OneWay,
     /// Sleeps for a day, and waits for a signal.
@@ -58,7 +60,11 @@ impl Procedure for Sound {
                     .try_fold(Children::new(), Children::and_compensated)?,
                 then,
             }),
-            Sort::Family | Sort::OneWay => {
+            Sort::Keeps if stage == 1 => Ok(Step::Spawn {
+                children: Children::new().and(&volume(1))?,
+                then,
+            }),
+            Sort::Family | Sort::Keeps | Sort::OneWay => {
                 cx.put("sound", stage.to_string(), &true)?;
                 Ok(Step::Next(then))
             }
@@ -111,6 +117,23 @@ fn a_family_with_compensated_children() -> Tested {
     sound(Sort::Family)
         .effects(|outside| outside.effects.clone())
         .everything()?;
+    Ok(())
+}
+
+#[test]
+fn a_family_with_a_child_whose_result_is_kept() -> Tested {
+    let check = sound(Sort::Keeps).afterwards(async |outside, run, outcome| {
+        // The child's volume is there if it came to its end, and not otherwise.
+        let child = run.executor.tree(outcome.id).await?.into_iter().nth(1);
+        let there = child.is_some_and(|child| child.state == procession::ProcedureState::Success);
+        let file = outside.path().join("v1-1").exists();
+        if file == there {
+            Ok(())
+        } else {
+            Err("child and file do not agree".into())
+        }
+    });
+    check.everything()?;
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use procession_actors::journal::Space;
 use procession_actors::journal::memory::MemoryDisk;
 use procession_actors::journal::store::Entries;
+use procession_kernel::ProcedureId;
 
 use super::families;
 use crate::testkit::effects::Effects;
@@ -19,6 +20,8 @@ const SHOWN: usize = 12;
 #[derive(Clone, Debug, Default)]
 pub(super) struct Left {
     procedures: String,
+    /// Something of the run stands, though its root may have been rolled back.
+    pub(super) stands: bool,
     user: BTreeMap<String, Entries>,
     picture: Option<String>,
     effects: Option<Effects>,
@@ -38,6 +41,7 @@ impl Left {
         let user = disk.spaces().into_iter().filter_map(own);
         Self {
             procedures: String::new(),
+            stands: false,
             user: user.collect(),
             picture,
             standing: effects.as_ref().map(Effects::standing).unwrap_or_default(),
@@ -45,17 +49,22 @@ impl Left {
         }
     }
 
-    /// Looks at the procedures.
-    pub(super) async fn inside(run: &Run) -> Result<Self, Trouble> {
+    /// Looks at the procedures; `root` is the one under test.
+    pub(super) async fn inside(run: &Run, root: ProcedureId) -> Result<Self, Trouble> {
         Ok(Self {
             procedures: families::shown(run).await?,
+            stands: families::stands(run, root).await?,
             ..Self::default()
         })
     }
 
     pub(super) fn add(&mut self, outside: Self) {
         let procedures = std::mem::take(&mut self.procedures);
-        *self = Self { procedures, ..outside };
+        *self = Self {
+            procedures,
+            stands: self.stands,
+            ..outside
+        };
     }
 
     /// No effect happened twice.

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use procession_actors::journal::{Space, keys};
 use procession_actors::view::{ListFilter, Status};
-use procession_kernel::ProcedureId;
+use procession_kernel::{ProcedureId, ProcedureState};
 
 use super::compare::described;
 use crate::testkit::world::{Run, Trouble};
@@ -26,6 +26,17 @@ pub(super) async fn list(run: &Run, filter: ListFilter) -> Result<Vec<Status>, T
             return Ok(all);
         }
     }
+}
+
+/// Tells whether something of this run stands, whatever became of its root: a child
+/// whose result is kept, or a family of its own that it left behind.
+pub(super) async fn stands(run: &Run, root: ProcedureId) -> Result<bool, Trouble> {
+    let succeeded = ListFilter {
+        state: Some(ProcedureState::Success),
+        ..ListFilter::default()
+    };
+    let all = list(run, succeeded).await?;
+    Ok(all.iter().any(|status| status.id > root))
 }
 
 /// Shows every family, a procedure a line, below its parent, in the order of birth.

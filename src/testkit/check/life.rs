@@ -140,13 +140,13 @@ impl<S: 'static> Trial<'_, S> {
             let outcome = self.wait(run, run.executor.outcome(id)).await??;
             *self.outcome.borrow_mut() = Some(outcome);
         }
+        let outcome = self.outcome.borrow().clone().ok_or("its outcome is not known")?;
         self.settle(run).await?;
         // The start's own commit is number 0, and not counted.
         let commits = run.store.commits().saturating_sub(1);
-        let left = Left::inside(run).await?;
+        let left = Left::inside(run, outcome.id).await?;
         rest::nothing_is_held(run).await?;
-        let outcome = self.outcome.borrow().clone();
-        if let (Some(afterwards), Some(outcome)) = (&self.check.afterwards, outcome) {
+        if let Some(afterwards) = &self.check.afterwards {
             self.wait(run, afterwards.act(&self.state, run, outcome)).await??;
         }
         if self.to_the_last {
