@@ -22,8 +22,9 @@ impl Calling {
         Self {}
     }
 
-    pub(crate) async fn make<T>(self, body: impl Future<Output = Said<T>>) -> Said<T> {
-        body.await
+    /// The body itself: a future around it would carry it twice.
+    pub(crate) fn make<T, F: Future<Output = Said<T>>>(self, body: F) -> F {
+        body
     }
 }
 

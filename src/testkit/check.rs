@@ -7,6 +7,7 @@ mod finding;
 mod hooks;
 mod life;
 mod properties;
+mod property;
 mod rest;
 
 pub use finding::Finding;
@@ -95,6 +96,14 @@ pub struct Check<S> {
 impl Check<()> {
     /// Checks a procedure that needs nothing of the host: how its kinds are registered,
     /// and which is submitted.
+    ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// Check::new(|builder| builder.register::<Noop>(()), || Noop).succeeds()?;
+    /// # Ok(()) }
+    /// ```
     pub fn new<P: Procedure>(
         register: impl Fn(Builder) -> Builder + 'static,
         procedure: impl Fn() -> P + 'static,
@@ -157,6 +166,19 @@ impl<S: 'static> Check<S> {
 
     /// Checks what `submit` submits. It is called again after a crash that it did not
     /// survive, so it submits with a key.
+    ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let check = Check::submitting(
+    ///     || Ok(()),
+    ///     |(), builder| builder.register::<Noop>(()),
+    ///     async |(), run| Ok(run.executor.submit(Noop).key("once").priority(1).await?.id()),
+    /// );
+    /// check.crash_at_every_commit()?;
+    /// # Ok(()) }
+    /// ```
     pub fn submitting(
         fresh: impl Fn() -> Result<S, Trouble> + 'static,
         register: impl Fn(&S, Builder) -> Builder + 'static,
@@ -202,6 +224,19 @@ impl<S: 'static> Check<S> {
 
     /// Sets a scene first, undisturbed, in a life of its own: other procedures that must
     /// have run, user data that must be there.
+    ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    /// let check = check.given(async |(), run| {
+    ///     run.executor.submit(Noop).await?.await?;
+    ///     Ok(())
+    /// });
+    /// check.crash_at_every_commit()?;
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn given(mut self, given: impl AsyncFn(&S, &Run) -> Result<(), Trouble> + 'static) -> Self {
         self.given = Some(Box::new(given));
@@ -211,6 +246,20 @@ impl<S: 'static> Check<S> {
     /// Acts while the procedure runs: sends the signals that it waits for, aborts it.
     /// It is called in every life once the procedure is submitted, and until its outcome
     /// is known; so it sends with keys, and does not mind that the procedure has ended.
+    ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    /// let check = check.client(async |(), run, id| {
+    ///     // It is too late or not; both are well.
+    ///     run.executor.abort(id, "ann", "a mistake").await.ok();
+    ///     Ok(())
+    /// });
+    /// check.crash_at_every_commit()?;
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn client(mut self, client: impl AsyncFn(&S, &Run, ProcedureId) -> Result<(), Trouble> + 'static) -> Self {
         self.client = Some(Box::new(client));
@@ -219,6 +268,19 @@ impl<S: 'static> Check<S> {
 
     /// Looks at the world after each run, when nothing is under way any more, however
     /// the procedure ended.
+    ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    /// let check = check.afterwards(async |(), run, outcome| {
+    ///     let family = run.executor.tree(outcome.id).await?;
+    ///     if family.len() == 1 { Ok(()) } else { Err("it has children".into()) }
+    /// });
+    /// check.fail_each_stage()?;
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn afterwards(mut self, check: impl AsyncFn(&S, &Run, Outcome) -> Result<(), Trouble> + 'static) -> Self {
         self.afterwards = Some(Box::new(check));
@@ -244,6 +306,17 @@ impl<S: 'static> Check<S> {
     /// Draws from this number what is left to chance: the jitter of backoffs, and in
     /// which order those run that could run at once. Default 0, which is first come,
     /// first served. One seed gives one run.
+    ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// for seed in 1..=3 {
+    ///     let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    ///     check.seed(seed).run_stages_twice()?;
+    /// }
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
@@ -252,6 +325,16 @@ impl<S: 'static> Check<S> {
 
     /// Runs one case alone, named as a [`Finding`] names it; all others are taken to
     /// hold. Default: the environment variable `PROCESSION_CASE`, if it is set.
+    ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    /// let checked = check.only("a crash after commit 1").crash_at_every_commit()?;
+    /// assert_eq!(checked.crashes, 1);
+    /// # Ok(()) }
+    /// ```
     #[must_use]
     pub fn only(mut self, case: impl Into<String>) -> Self {
         self.only = Some(case.into());

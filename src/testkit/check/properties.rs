@@ -1,15 +1,16 @@
 //! The properties, one method each.
 
-use procession_actors::journal::memory::Fault;
 use procession_actors::view::Outcome;
 use procession_kernel::ProcedureState;
 
 use super::Check;
 use super::case::{Case, Crashes};
 use super::finding::Finding;
-use super::life::{self, Lived};
-use crate::testkit::calls::{Failure, Moment, Spot};
-use crate::testkit::world::Trouble;
+use super::property::{Property, crashes};
+use crate::testkit::calls::Moment;
+
+/// Commits that a life after a crash makes more than one without, at most.
+const RECOVERY_COMMITS: u64 = 8;
 
 /// What a property did to be sure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    fn and(self, other: Self) -> Self {
+    pub(super) fn and(self, other: Self) -> Self {
         Self {
             runs: self.runs + other.runs,
             crashes: self.crashes + other.crashes,
@@ -33,6 +34,15 @@ impl Checked {
 impl<S: 'static> Check<S> {
     /// Runs it once, undisturbed, and gives its outcome, whichever that is.
     ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Finding> {
+    /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    /// assert!(check.outcome()?.cause.is_none());
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Finding`] if it does not come to an end, or leaves something held.
@@ -41,6 +51,15 @@ impl<S: 'static> Check<S> {
     }
 
     /// Undisturbed it succeeds, and nothing is held when it has.
+    ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Finding> {
+    /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    /// check.succeeds()?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -60,6 +79,15 @@ impl<S: 'static> Check<S> {
     /// The engine crashes at every commit, before it and after it, and goes on: all
     /// ends as without a crash. It is what shows that a stage may be cut off anywhere.
     ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Finding> {
+    /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    /// check.crash_at_every_commit()?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Finding`] names the commit.
@@ -74,6 +102,15 @@ impl<S: 'static> Check<S> {
     /// engine crashes once more at every commit of the next life. It takes as many runs
     /// as the square of the commits.
     ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Finding> {
+    /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    /// check.crash_again_in_recovery()?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Finding`] names the two commits.
@@ -86,7 +123,8 @@ impl<S: 'static> Check<S> {
                 let case = Case::default().with(Crashes::At(vec![first, second]));
                 let lived = property.run(&case, Some(&plain))?;
                 // From here on the second life ends before it would crash.
-                if lived.is_none_or(|lived| lived.crashes < 2) && self.only.is_none() || second.0 > plain.commits + 2 {
+                let over = lived.is_some_and(|lived| lived.crashes < 2);
+                if over || second.0 > plain.commits + RECOVERY_COMMITS {
                     break;
                 }
             }
@@ -96,6 +134,15 @@ impl<S: 'static> Check<S> {
 
     /// Every stage runs twice, with the same value: the engine crashes before each
     /// commit once. It is what shows that stages bear repetition.
+    ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Finding> {
+    /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    /// check.run_stages_twice()?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -111,6 +158,15 @@ impl<S: 'static> Check<S> {
     /// that it does: what the procedure did until then must be undone.
     ///
     /// A stage beyond its point of no return fails twice, and then goes on.
+    ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Finding> {
+    /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    /// check.fail_each_stage()?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -128,6 +184,15 @@ impl<S: 'static> Check<S> {
 
     /// Each undo fails once while the family rolls back, before it begins and after all
     /// that it does, and is tried again: it must bear that it was done before.
+    ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Finding> {
+    /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    /// check.fail_each_undo()?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -151,6 +216,15 @@ impl<S: 'static> Check<S> {
     /// Every stage and every undo runs twice while the family rolls back: the engine
     /// crashes before each commit once.
     ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Finding> {
+    /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    /// check.run_undos_twice()?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Finding`] names the stage that failed, and lists the calls.
@@ -163,6 +237,15 @@ impl<S: 'static> Check<S> {
     }
 
     /// The engine crashes at every commit of a run that rolls back, before it and after it.
+    ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Finding> {
+    /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    /// check.crash_while_rolling_back()?;
+    /// # Ok(()) }
+    /// ```
     ///
     /// # Errors
     ///
@@ -181,6 +264,15 @@ impl<S: 'static> Check<S> {
     /// signal or timer of the engine, whether the procedure succeeds or rolls back.
     /// Locks, permits and actors are looked at by every property, when all has ended.
     ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Finding> {
+    /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    /// check.nothing_left()?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Finding`] lists what is left.
@@ -196,6 +288,15 @@ impl<S: 'static> Check<S> {
 
     /// All properties but [`crash_again_in_recovery`](Self::crash_again_in_recovery).
     ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Finding> {
+    /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    /// check.everything()?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     ///
     /// [`Finding`] of the first that does not hold.
@@ -209,118 +310,5 @@ impl<S: 'static> Check<S> {
             .and(self.nothing_left()?)
             .and(self.crash_at_every_commit()?)
             .and(self.crash_while_rolling_back()?))
-    }
-}
-
-/// Lists both ways to crash at each of so many commits.
-fn crashes(commits: u64) -> impl Iterator<Item = (u64, Fault)> {
-    (1..=commits).flat_map(|commit| [Fault::CrashBefore, Fault::CrashAfter].map(|fault| (commit, fault)))
-}
-
-/// One property on its way.
-struct Property<'a, S> {
-    check: &'a Check<S>,
-    name: &'static str,
-    /// The family of the undisturbed run, by which calls are found again.
-    root: u64,
-    to_the_last: bool,
-    checked: Checked,
-}
-
-impl<'a, S: 'static> Property<'a, S> {
-    fn new(check: &'a Check<S>, name: &'static str) -> Self {
-        Self {
-            check,
-            name,
-            root: 0,
-            to_the_last: false,
-            checked: Checked::default(),
-        }
-    }
-
-    fn finding(&self, case: &Case, calls: String, what: impl ToString) -> Finding {
-        Finding {
-            property: self.name,
-            case: case.to_string(),
-            what: what.to_string(),
-            calls,
-            seed: self.check.seed,
-        }
-    }
-
-    /// Lives the scenario as it is.
-    fn plain(&mut self) -> Result<Lived, Finding> {
-        let plain = self.undisturbed(&Case::default())?;
-        self.root = plain.calls.first_family();
-        Ok(plain)
-    }
-
-    /// Lives a case that others are made from, whichever is asked for.
-    fn undisturbed(&mut self, case: &Case) -> Result<Lived, Finding> {
-        let (calls, lived) = life::live(self.check, case, self.root, self.to_the_last);
-        self.judge(case, None, lived)
-            .map_err(|why| self.finding(case, calls.line(), why))
-    }
-
-    /// Lives a case, unless another is asked for.
-    fn run(&mut self, case: &Case, plain: Option<&Lived>) -> Result<Option<Lived>, Finding> {
-        let name = case.to_string();
-        if self.check.only.as_ref().is_some_and(|only| *only != name) {
-            return Ok(None);
-        }
-        let (calls, lived) = life::live(self.check, case, self.root, self.to_the_last);
-        self.judge(case, plain, lived)
-            .map(Some)
-            .map_err(|why| self.finding(case, calls.line(), why))
-    }
-
-    fn judge(&mut self, case: &Case, plain: Option<&Lived>, lived: Result<Lived, Trouble>) -> Result<Lived, Trouble> {
-        let lived = lived?;
-        self.checked = self.checked.and(Checked {
-            runs: 1,
-            crashes: lived.crashes,
-        });
-        lived.after.once()?;
-        if lived.outcome.state == ProcedureState::RolledBack {
-            if let Some(not_undone) = lived.outcome.not_undone.first() {
-                return Err(format!("it was rolled back, but not {not_undone:?}").into());
-            }
-            // What is kept on purpose is for the user's own check to tell.
-            if !lived.after.stands {
-                lived.after.is_restored(&lived.before)?;
-            }
-        }
-        if let (Some(plain), None) = (plain, &case.stage) {
-            lived.after.is_as(&plain.after)?;
-        }
-        Ok(lived)
-    }
-
-    /// Crashes a case at each of its commits.
-    fn sweep(&mut self, case: &Case, plain: Option<&Lived>, commits: u64) -> Result<(), Finding> {
-        for crash in crashes(commits) {
-            self.run(&case.with(Crashes::At(vec![crash])), plain)?;
-        }
-        Ok(())
-    }
-
-    /// Finds as few failures of a stage as it takes to have every undo called, each
-    /// with the undos that no failure before it has called.
-    fn rollbacks(&mut self) -> Result<Vec<(Failure, Vec<Spot>)>, Finding> {
-        let plain = self.plain()?;
-        let mut found = Vec::new();
-        for spot in plain.calls.spots(false) {
-            let failure = (spot, Moment::After);
-            let lived = self.undisturbed(&Case::failing(failure.clone()))?;
-            found.push((failure, lived.calls.spots(true)));
-        }
-        found.sort_by_key(|(_, undos)| std::cmp::Reverse(undos.len()));
-        let mut known: Vec<Spot> = Vec::new();
-        for (_, undos) in &mut found {
-            undos.retain(|undo| !known.contains(undo));
-            known.extend(undos.iter().cloned());
-        }
-        found.retain(|(_, undos)| !undos.is_empty());
-        Ok(found)
     }
 }
