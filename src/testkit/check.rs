@@ -13,6 +13,7 @@ mod rest;
 pub use finding::Finding;
 pub use properties::Checked;
 
+use std::cell::RefCell;
 use std::fmt::Debug;
 use std::future::IntoFuture;
 
@@ -33,6 +34,7 @@ const SEED: u64 = 0;
 
 type Register<S> = Box<dyn Fn(&S, Builder) -> Builder>;
 type Picture<S> = Box<dyn Fn(&S) -> Result<String, Trouble>>;
+type Copied<S> = Box<dyn Fn(&S) -> Result<S, Trouble>>;
 type Noted<S> = Box<dyn Fn(&S) -> Effects>;
 
 /// A scenario around one procedure, and the properties that are checked of it.
@@ -85,6 +87,9 @@ pub struct Check<S> {
     register: Register<S>,
     submit: Box<dyn Act<S, ProcedureId>>,
     given: Option<Box<dyn Act<S, ()>>>,
+    copied: Option<Copied<S>>,
+    /// The scene that was set, if each run begins with a copy of it.
+    scene: RefCell<Option<(World, S)>>,
     client: Option<Box<dyn ActOn<S, ProcedureId>>>,
     afterwards: Option<Box<dyn ActOn<S, Outcome>>>,
     picture: Option<Picture<S>>,
@@ -189,6 +194,8 @@ impl<S: 'static> Check<S> {
             register: Box::new(register),
             submit: Box::new(submit),
             given: None,
+            copied: None,
+            scene: RefCell::new(None),
             client: None,
             afterwards: None,
             picture: None,
@@ -240,6 +247,30 @@ impl<S: 'static> Check<S> {
     #[must_use]
     pub fn given(mut self, given: impl AsyncFn(&S, &Run) -> Result<(), Trouble> + 'static) -> Self {
         self.given = Some(Box::new(given));
+        self
+    }
+
+    /// Sets the scene once, and begins each run with a copy of it: of the journal, which
+    /// the kit copies, and of what is outside, which this does. Worth it where the scene
+    /// takes longer than the procedure.
+    ///
+    /// ```
+    /// # use procession::Noop;
+    /// # use procession::testkit::{Check, Finding};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let check = Check::new(|builder| builder.register::<Noop>(()), || Noop);
+    /// let check = check.given(async |(), run| {
+    ///     for _ in 0..100 {
+    ///         run.executor.submit(Noop).await?.await?;
+    ///     }
+    ///     Ok(())
+    /// });
+    /// check.copied_by(|()| Ok(())).everything()?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn copied_by(mut self, copy: impl Fn(&S) -> Result<S, Trouble> + 'static) -> Self {
+        self.copied = Some(Box::new(copy));
         self
     }
 

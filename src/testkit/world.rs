@@ -30,6 +30,11 @@ const QUIET_ROUNDS: usize = 3;
 const TURNS_MAX: usize = 20_000_000;
 
 /// What survives a crash: disk and clock.
+///
+/// Work that a stage does on other threads, as in
+/// [`StageContext::blocking`](crate::StageContext::blocking), is outside the simulation:
+/// [`Run::wait`] does not know that it is under way, and lets time pass. A
+/// [`Check`](super::Check) knows.
 #[derive(Clone, Default)]
 pub struct World {
     /// The bytes of the journal.
@@ -76,6 +81,17 @@ impl World {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Makes a copy, which goes its own way from here on. No engine may run in this one.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let fork = Self {
+            disk: self.disk.fork(),
+            clock: TestClock::new(),
+        };
+        fork.clock.advance_to(self.clock.now());
+        fork
     }
 
     /// Lives one engine's life: starts it with these faults, and drives it until

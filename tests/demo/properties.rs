@@ -4,6 +4,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -31,16 +32,21 @@ struct Tablets {
 
 impl Tablets {
     fn new() -> Result<Self, Trouble> {
-        // Nothing here is to outlive the machine: where there is a file system in memory, it
-        // spares the disk some ten thousand syncs.
-        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
-        let directory = Rc::new(directory?);
+        let directory = Rc::new(tempfile::tempdir()?);
         let master = Master::open(directory.path(), 3, numbered(ROWS))?;
         Ok(Self {
             directory,
             master,
             expected: RefCell::default(),
         })
+    }
+
+    /// Copies the files, so that the scene need not be set for each run.
+    fn copy(&self) -> Result<Self, Trouble> {
+        let copy = Self::new()?;
+        copy_below(self.directory.path(), copy.directory.path())?;
+        *copy.expected.borrow_mut() = self.expected.borrow().clone();
+        Ok(copy)
     }
 
     fn world(&self, run: &Run) -> World {
@@ -79,10 +85,24 @@ impl Tablets {
     fn files(&self) -> Outcome<BTreeMap<String, Vec<(String, String)>>> {
         let mut files = Files::default();
         for directory in ["servers", "shared"] {
-            lab::below(&Path::new(self.directory.path()).join(directory), &mut files)?;
+            lab::below(&self.directory.path().join(directory), &mut files)?;
         }
         Ok(files.0)
     }
+}
+
+fn copy_below(from: &Path, to: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let path = entry?.path();
+        let to = to.join(path.file_name().unwrap_or_default());
+        if path.is_dir() {
+            copy_below(&path, &to)?;
+        } else {
+            fs::copy(&path, &to)?;
+        }
+    }
+    Ok(())
 }
 
 fn check(case: &Case) -> Check<Tablets> {
@@ -93,6 +113,7 @@ fn check(case: &Case) -> Check<Tablets> {
         async move |_, run: &Run| Ok(action.submit(&run.executor, "the operation").await?),
     )
     .given(async |tablets: &Tablets, run: &Run| tablets.furnish(run).await)
+    .copied_by(Tablets::copy)
     .picture(Tablets::files)
     .afterwards(async move |tablets: &Tablets, run: &Run, outcome| tablets.verify(run, then, outcome).await)
 }

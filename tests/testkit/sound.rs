@@ -1,5 +1,7 @@
 //! Sound procedures of every sort have every property.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use procession::testkit::Check;
@@ -169,6 +171,24 @@ fn one_that_leaves_a_family_behind() -> Tested {
     check.run_stages_twice()?;
     check.crash_at_every_commit()?;
     check.nothing_left()?;
+    Ok(())
+}
+
+#[test]
+fn a_scene_is_set_once_where_it_can_be_copied() -> Tested {
+    let set = Arc::new(AtomicU32::new(0));
+    let times = Arc::clone(&set);
+    let check = sound(Sort::Family)
+        .given(async move |_, run| {
+            times.fetch_add(1, Ordering::Relaxed);
+            run.executor.submit(Sound(Sort::OneWay)).await?.await?;
+            Ok(())
+        })
+        .copied_by(|_| Outside::new());
+    let checked = check.fail_each_stage()?;
+    check.run_stages_twice()?;
+    assert_eq!(set.load(Ordering::Relaxed), 1);
+    assert!(checked.runs > 8, "{checked:?}");
     Ok(())
 }
 

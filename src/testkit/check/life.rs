@@ -57,7 +57,7 @@ pub(super) fn live<S: 'static>(
     to_the_last: bool,
 ) -> (Shared, Result<Lived, Trouble>) {
     let calls = Arc::new(Calls::new(root, case.stage.clone(), case.undo.clone()));
-    let lived = (check.fresh)().and_then(|(world, state)| {
+    let lived = begin(check, &calls).and_then(|(world, state)| {
         let trial = Trial {
             check,
             state,
@@ -72,9 +72,37 @@ pub(super) fn live<S: 'static>(
     (calls, lived)
 }
 
+/// Gives a world with its scene set.
+fn begin<S: 'static>(check: &Check<S>, calls: &Shared) -> Result<(World, S), Trouble> {
+    let Some(copy) = &check.copied else {
+        return set_scene(check, calls);
+    };
+    let mut kept = check.scene.borrow_mut();
+    let scene = match kept.take() {
+        Some(scene) => scene,
+        None => set_scene(check, calls)?,
+    };
+    let (world, state) = kept.insert(scene);
+    Ok((world.fork(), copy(state)?))
+}
+
+fn set_scene<S: 'static>(check: &Check<S>, calls: &Shared) -> Result<(World, S), Trouble> {
+    let (world, state) = (check.fresh)()?;
+    let trial = Trial {
+        check,
+        state,
+        world,
+        calls: Arc::clone(calls),
+        id: Cell::new(None),
+        outcome: RefCell::new(None),
+        to_the_last: false,
+    };
+    trial.set_the_scene()?;
+    Ok((trial.world, trial.state))
+}
+
 impl<S: 'static> Trial<'_, S> {
     fn live(&self, case: &Case) -> Result<Lived, Trouble> {
-        self.set_the_scene()?;
         let before = self.look()?;
         self.calls.begin(self.check.seed);
         for life in 0..LIVES_MAX {

@@ -45,6 +45,22 @@ impl MemoryDisk {
         Self::default()
     }
 
+    /// Copies all that is on it to another disk.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let state = self.lock();
+        let copy = State {
+            bytes: state.bytes.clone(),
+            epoch: state.epoch,
+            seq: state.seq,
+            ..State::default()
+        };
+        drop(state);
+        Self {
+            state: Arc::new(Mutex::new(copy)),
+        }
+    }
+
     /// Gives the number of bytes written.
     #[must_use]
     pub fn len(&self) -> usize {
