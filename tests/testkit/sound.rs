@@ -185,7 +185,7 @@ fn a_scene_is_set_once_where_it_can_be_copied() -> Tested {
             Ok(())
         })
         .copied_by(|_| Outside::new());
-    let checked = check.fail_each_stage()?;
+    let checked = check.crash_at_every_commit()?;
     check.run_stages_twice()?;
     assert_eq!(set.load(Ordering::Relaxed), 1);
     assert!(checked.runs > 8, "{checked:?}");
