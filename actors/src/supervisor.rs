@@ -24,6 +24,8 @@ mod recovery_hooks;
 mod reports;
 mod restore;
 mod retention;
+#[cfg(feature = "testkit")]
+pub(crate) mod reveal;
 mod submits;
 pub(crate) mod tickets;
 mod timer;

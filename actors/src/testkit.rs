@@ -4,4 +4,5 @@ pub mod clock;
 pub mod format;
 
 pub use crate::meddle::seen::{Called, Fate, Leaving, Meddler, Meddling};
+pub use crate::supervisor::reveal::{Reveal, reload};
 pub use clock::TestClock;

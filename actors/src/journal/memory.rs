@@ -23,11 +23,13 @@ use crate::error::StoreError;
 mod disk;
 mod fault;
 mod frame;
+mod late;
 
 pub use disk::MemoryDisk;
 pub use fault::{Fault, FaultPlan};
 
 use disk::{PLACE, World, apply_marks, apply_one};
+use late::Late;
 
 /// A store on a [`MemoryDisk`].
 #[derive(Debug)]
@@ -49,6 +51,7 @@ struct State {
     bytes: u64,
     failure: Option<&'static str>,
     refused: u64,
+    late: Late,
     /// Batches on the disk whose receipts are withheld; none if receipts flow.
     withheld: Option<VecDeque<Withheld>>,
     /// Taken when it fires; a store without it is dead.
@@ -74,6 +77,7 @@ impl MemoryStore {
         let mut state = disk.lock();
         let (opening, world) = state.open()?;
         let (bell, crashed) = oneshot::channel();
+        let late = plan.lateness();
         Ok(Self {
             disk: disk.clone(),
             opening,
@@ -85,6 +89,7 @@ impl MemoryStore {
                 bytes: 0,
                 failure: None,
                 refused: 0,
+                late,
                 withheld: None,
                 bell: Some(bell),
             }),
@@ -161,12 +166,29 @@ impl MemoryStore {
     }
 
     /// Gives what is computed from the state, at once if the store lives, and never if it is dead.
-    fn answer<'a, T: Send + 'a>(&self, compute: impl FnOnce(&mut State) -> T) -> BoxFuture<'a, T> {
+    fn answer<'a, T: Send + 'a>(&'a self, compute: impl FnOnce(&mut State) -> T) -> BoxFuture<'a, T> {
         let mut state = self.lock();
         if state.bell.is_none() {
             return pending().boxed();
         }
-        ready(compute(&mut state)).boxed()
+        let answer = ready(compute(&mut state)).boxed();
+        self.later(&mut state, answer)
+    }
+
+    /// Gives an answer as late as the plan says, unless the store dies before.
+    fn later<'a, T: Send + 'a>(&'a self, state: &mut State, answer: BoxFuture<'a, T>) -> BoxFuture<'a, T> {
+        let turns = state.late.turns();
+        if turns == 0 {
+            return answer;
+        }
+        let late = async move {
+            late::pass(turns).await;
+            if self.is_dead() {
+                pending::<()>().await;
+            }
+            answer.await
+        };
+        late.boxed()
     }
 
     fn die(&self, state: &mut State) {
@@ -309,7 +331,10 @@ impl JournalStore for MemoryStore {
         if state.bell.is_none() {
             return pending().boxed();
         }
-        self.commit(&mut state, batch).unwrap_or_else(|| pending().boxed())
+        match self.commit(&mut state, batch) {
+            Some(answer) => self.later(&mut state, answer),
+            None => pending().boxed(),
+        }
     }
 
     fn last_seq(&self, epoch: Epoch) -> BoxFuture<'_, Result<Option<Seq>, StoreError>> {

@@ -1,5 +1,7 @@
 //! What goes wrong at which commit of a memory store.
 
+use super::late::Late;
+
 /// Something that happens to one commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
@@ -42,6 +44,7 @@ impl Fault {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultPlan {
     faults: Vec<(u64, Fault)>,
+    late: Late,
 }
 
 impl FaultPlan {
@@ -62,6 +65,18 @@ impl FaultPlan {
     pub fn and(mut self, commit: u64, fault: Fault) -> Self {
         self.faults.push((commit, fault));
         self
+    }
+
+    /// Lets every answer of the store come late, by up to so many turns of the
+    /// executor, drawn from this seed.
+    #[must_use]
+    pub fn late(mut self, seed: u64, turns: u32) -> Self {
+        self.late = Late::new(seed, turns.into());
+        self
+    }
+
+    pub(super) fn lateness(&self) -> Late {
+        self.late.clone()
     }
 
     pub(super) fn fault(&self, commit: u64) -> Option<Fault> {

@@ -1,0 +1,34 @@
+//! For tests: the kernel as it stands in memory, and as the disk would give it back.
+
+use std::sync::Arc;
+
+use actix::prelude::*;
+use procession_kernel::{Kernel, Rules};
+
+use super::{Supervisor, recovery};
+use crate::clock::Clock;
+use crate::error::StartError;
+use crate::journal::JournalStore;
+
+/// Asks for a copy of the state in memory. It runs ahead of the disk while a
+/// commit is under way.
+#[derive(Message, Clone, Copy, Debug)]
+#[rtype(result = "Box<Kernel>")]
+pub struct Reveal;
+
+impl Handler<Reveal> for Supervisor {
+    type Result = MessageResult<Reveal>;
+
+    fn handle(&mut self, _: Reveal, _: &mut Self::Context) -> Self::Result {
+        MessageResult(Box::new(self.kernel.clone()))
+    }
+}
+
+/// Reads the store as the next start would, and gives the state that it would begin with.
+///
+/// # Errors
+///
+/// [`StartError`] if the store cannot be read, or would be refused.
+pub async fn reload(store: Arc<dyn JournalStore>, rules: Rules, clock: Arc<dyn Clock>) -> Result<Kernel, StartError> {
+    Ok(recovery::load(store, rules, clock).await?.kernel)
+}

@@ -1,0 +1,157 @@
+//! The calm after the storm: no faults, a helpful operator, and everything must
+//! come to its end and leave nothing.
+
+use procession::testkit::{Run, Trouble};
+use procession::{By, BypassAs, Pause, ProcedureId, Reach, Rule, WaitReason};
+use procession_actors::journal::Space;
+use procession_kernel::{Kernel, Row};
+
+use super::client::{Requests, told};
+use super::operate::{Ask, operator};
+use super::reload::{kernel, scan};
+use super::shape::REPAIRED;
+use super::story::Story;
+
+/// Rounds of calm after which whatever still moves is taken for a loop.
+const ROUNDS: usize = 4_000;
+
+impl Story {
+    /// Helps until nothing is left to be done, and looks at what is left.
+    pub(crate) async fn calm(&mut self, run: &Run) -> Result<(), Trouble> {
+        self.lab.open(REPAIRED);
+        let mut requests = Requests::default();
+        for _ in 0..ROUNDS {
+            if !self.look(run, &mut requests, &[]).await? {
+                return Err("the engine failed without a fault".into());
+            }
+            if !self.helped(run, &mut requests).await? {
+                self.nothing_is_left(run).await?;
+                self.past(run).await?;
+                return self.all_is_forgotten(run, &mut requests).await;
+            }
+        }
+        Err(format!("it does not come to its end: {:?}", self.seen).into())
+    }
+
+    /// Gives what somebody waits for; tells whether anybody waited.
+    async fn helped(&mut self, run: &Run, requests: &mut Requests) -> Result<bool, Trouble> {
+        let kernel = kernel(run).await?;
+        if let Some(what) = kernel.pauses().first() {
+            self.send(run, requests, Ask::Resume(what.clone()), operator());
+            return Ok(true);
+        }
+        let rows: Vec<Row> = kernel
+            .families()
+            .values()
+            .flat_map(|family| &family.members)
+            .map(|row| (**row).clone())
+            .collect();
+        for row in &rows {
+            if self.help(run, requests, &kernel, row) {
+                return Ok(true);
+            }
+        }
+        if kernel.next_deadline().is_some() {
+            run.world.clock.jump();
+            return Ok(true);
+        }
+        if kernel.families().is_empty() {
+            return Ok(false);
+        }
+        self.untie(run, requests, &rows).await
+    }
+
+    fn help(&mut self, run: &Run, requests: &mut Requests, kernel: &Kernel, row: &Row) -> bool {
+        let id = row.id;
+        if row.paused {
+            self.send(run, requests, Ask::Resume(Pause::One(id)), operator());
+            return true;
+        }
+        if row.is_ended() {
+            return false;
+        }
+        let stopped = kernel.is_stopped(id);
+        let ask = match &row.wait {
+            Some(WaitReason::Event(name, _)) if !stopped => {
+                let (executor, name) = (run.executor.clone(), name.to_string());
+                requests.add(format!("release {id}"), async move {
+                    told(executor.signal(id, &name, &1, None).await)
+                });
+                return true;
+            }
+            Some(WaitReason::RollbackFailed) if !is_outermost(kernel, id) => return false,
+            Some(WaitReason::RollbackFailed) if id.family.is_multiple_of(2) => Ask::SkipUndo(id),
+            Some(WaitReason::RollbackFailed) => Ask::RetryUndo(id),
+            Some(WaitReason::Poison | WaitReason::Circling) if !stopped => Ask::Resume(Pause::One(id)),
+            Some(_) | None => return false,
+        };
+        self.send(run, requests, ask, operator());
+        true
+    }
+
+    /// Nothing moves any more: some wait for each other, and the engine names whom to end.
+    async fn untie(&mut self, run: &Run, requests: &mut Requests, rows: &[Row]) -> Result<bool, Trouble> {
+        let verdicts = run.executor.verdicts().await?;
+        let deadlock = verdicts.iter().find(|verdict| verdict.rule == Rule::Deadlock);
+        let Some(victim) = deadlock.and_then(|verdict| verdict.procedure) else {
+            let live: Vec<&Row> = rows.iter().filter(|row| !row.is_over()).collect();
+            return Err(format!("nothing moves these, and no verdict says why: {live:#?}").into());
+        };
+        let explained = run.executor.explain(victim).await?;
+        if explained.deadlocks.is_empty() {
+            return Err(format!("{victim} is the victim of a deadlock, and is explained by {explained:?}").into());
+        }
+        self.log.push(format!("deadlock: {victim}"));
+        let ask = Ask::Bypass(victim, Reach::Family, BypassAs::Failed);
+        self.send(run, requests, ask, By::new("sim", "deadlock"));
+        Ok(true)
+    }
+
+    async fn nothing_is_left(&mut self, run: &Run) -> Result<(), Trouble> {
+        let snapshot = run.executor.snapshot().await?;
+        let (live, going, set_aside) = (snapshot.live_families, snapshot.going, &snapshot.quarantined);
+        if (live, going, set_aside.len(), snapshot.actors) != (0, 0, 0, 0) {
+            return Err(format!("all have ended, and the engine shows {snapshot:?}").into());
+        }
+        let locks = run.executor.locks().await?;
+        let busy = |limit: &procession::LimitUse| limit.used > 0 || limit.waiting > 0;
+        let limits = run.executor.limits().await?;
+        if !locks.is_empty() || limits.iter().any(busy) {
+            return Err(format!("all have ended, and these are left: {locks:?} {limits:?}").into());
+        }
+        let verdicts = run.executor.verdicts().await?;
+        if verdicts.is_empty() {
+            return Ok(());
+        }
+        Err(format!("all have ended, and the engine says {verdicts:?}").into())
+    }
+
+    /// Once every result was kept as long as it must be, the disk holds none.
+    async fn all_is_forgotten(&mut self, run: &Run, requests: &mut Requests) -> Result<(), Trouble> {
+        run.world.clock.advance(self.settings.after_end);
+        self.settle(run, requests).await?;
+        while run.world.clock.jump() {
+            self.settle(run, requests).await?;
+        }
+        for space in [
+            Space::Procedures,
+            Space::Payloads,
+            Space::History,
+            Space::Signals,
+            Space::Keys,
+            Space::Live,
+            Space::Finished,
+        ] {
+            let left = scan(run, space.clone()).await?;
+            if !left.is_empty() {
+                return Err(format!("{} entries of {} are left for ever", left.len(), space.name()).into());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_outermost(kernel: &Kernel, id: ProcedureId) -> bool {
+    let family = kernel.families().get(&id.family);
+    family.and_then(|family| family.scope_of(id.member)) == Some(id)
+}

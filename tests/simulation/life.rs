@@ -1,0 +1,262 @@
+//! One life in the storm: who does what, and when it is looked at.
+
+use std::time::Duration;
+
+use actix::prelude::*;
+use procession::ListFilter;
+use procession::testkit::{Run, Trouble};
+
+use super::client::{Requests, Told, submit, told};
+use super::feed::{Subscriber, Watched};
+use super::shape::EVENTS;
+use super::story::{Keyed, Story};
+
+/// Turns without any progress after which nothing is under way any more: more
+/// than the latest answer of the store takes, and its way through all actors.
+const QUIET_TURNS: usize = 64;
+/// Turns after which something that always makes progress is taken for a loop.
+const TURNS_MAX: usize = 200_000;
+/// Families that live at once at most.
+const FAMILIES: usize = 9;
+
+impl Story {
+    /// Things happen until the engine dies, fails or is left.
+    pub(crate) async fn storm(&mut self, run: &Run) -> Result<(), Trouble> {
+        let mut requests = Requests::default();
+        let mut feeds = Vec::new();
+        for _ in 0..12 + self.draw.below(70) {
+            if !self.step(run, &mut requests, &mut feeds).await? {
+                return Ok(());
+            }
+        }
+        if self.draw.percent(20) {
+            self.drain(run, &mut requests).await?;
+        }
+        Ok(())
+    }
+
+    /// Lets one thing happen; tells whether the engine lives on.
+    async fn step(&mut self, run: &Run, requests: &mut Requests, feeds: &mut Vec<Watched>) -> Result<bool, Trouble> {
+        match self.draw.below(100) {
+            0..20 => self.submit(run, requests),
+            20..30 => self.signal(run, requests),
+            30..33 => self.broadcast(run, requests),
+            33..52 => self.operate(run, requests),
+            52..62 => {
+                let by = Duration::from_millis(self.draw.below(3_000));
+                self.advance(run, by);
+            }
+            62..68 => self.jump(run),
+            68..69 => {
+                let by = Duration::from_secs(3_600 * self.draw.below(30));
+                self.advance(run, by);
+            }
+            69..79 => self.question(run, requests),
+            79..81 => self.subscribe(run, requests, feeds),
+            81..84 => self.acknowledge(run, requests),
+            84..94 => return self.look(run, requests, feeds).await,
+            _ if run.store.is_withholding() => run.store.release_receipts(),
+            _ => {}
+        }
+        for _ in 0..self.draw.below(25) {
+            self.turn(requests).await?;
+        }
+        Ok(true)
+    }
+
+    // Turns.
+
+    /// Lets everybody have a turn; tells how many were answered.
+    async fn turn(&mut self, requests: &mut Requests) -> Result<usize, Trouble> {
+        tokio::task::yield_now().await;
+        let said = requests.poll(&mut self.draw);
+        let answered = said.len();
+        for (what, told) in said {
+            self.hear(&what, told)?;
+        }
+        Ok(answered)
+    }
+
+    /// Lets everything run that can run without time passing.
+    pub(crate) async fn settle(&mut self, run: &Run, requests: &mut Requests) -> Result<(), Trouble> {
+        let progress = || (run.store.commits(), run.store.reads(), run.store.appended_bytes());
+        let (mut before, mut quiet) = (progress(), 0);
+        for _ in 0..TURNS_MAX {
+            let answered = self.turn(requests).await?;
+            let now = progress();
+            quiet = if now == before && answered == 0 { quiet + 1 } else { 0 };
+            before = now;
+            if quiet > QUIET_TURNS {
+                return Ok(());
+            }
+        }
+        Err("it does not come to rest, though no time passes".into())
+    }
+
+    /// Waits until nothing moves, and looks at everything; tells whether the engine lives on.
+    pub(crate) async fn look(
+        &mut self,
+        run: &Run,
+        requests: &mut Requests,
+        feeds: &[Watched],
+    ) -> Result<bool, Trouble> {
+        self.settle(run, requests).await?;
+        self.no_clash()?;
+        if run.store.is_withholding() {
+            return Ok(true);
+        }
+        let unanswered = requests.unanswered();
+        if !unanswered.is_empty() {
+            return Err(format!("nothing moves, and nobody answers {unanswered:?}").into());
+        }
+        let snapshot = run.executor.snapshot().await?;
+        if let Some(why) = &snapshot.poisoned {
+            self.log.push(format!("--- failed: {why}"));
+            return Ok(false);
+        }
+        if self.stopped > 0 {
+            return Err("somebody was told that the engine has stopped, and it has not".into());
+        }
+        for feed in feeds {
+            feed.check(snapshot.durable)?;
+        }
+        self.invariants(run).await?;
+        Ok(true)
+    }
+
+    // What happens.
+
+    fn submit(&mut self, run: &Run, requests: &mut Requests) {
+        if self.draw.percent(15)
+            && let Some(keyed) = self.draw.pick(&self.keyed)
+        {
+            return self.send_keyed(run, requests, &keyed);
+        }
+        if self.live_families() >= FAMILIES {
+            return;
+        }
+        let (plan, kind) = (self.shapes.root(&mut self.draw), self.draw.below(24));
+        if self.draw.percent(60) {
+            let key = format!("key {}", self.keyed.len());
+            let keyed = Keyed { key, plan, kind };
+            self.keyed.push(keyed.clone());
+            for _ in 0..=u64::from(self.draw.percent(20)) {
+                self.send_keyed(run, requests, &keyed);
+            }
+        } else {
+            let what = format!("submit {} as {kind}", plan.name);
+            self.log.push(format!("{what}: {plan:?}"));
+            requests.add(what, submit(run, plan, kind, None));
+        }
+    }
+
+    fn send_keyed(&mut self, run: &Run, requests: &mut Requests, keyed: &Keyed) {
+        let what = format!("submit {} as {} with {}", keyed.plan.name, keyed.kind, keyed.key);
+        self.log.push(format!("{what}: {:?}", keyed.plan));
+        let (plan, key) = (keyed.plan.clone(), Some(keyed.key.clone()));
+        requests.add(what, submit(run, plan, keyed.kind, key));
+    }
+
+    fn live_families(&self) -> usize {
+        let mut live: Vec<u64> = self.seen.iter().map(|(id, _)| id.family).collect();
+        live.dedup();
+        live.len()
+    }
+
+    fn signal(&mut self, run: &Run, requests: &mut Requests) {
+        let Some(id) = self.anybody() else { return };
+        let name = self.draw.pick(&EVENTS).unwrap_or("go");
+        let key = self.draw.percent(30).then(|| format!("signal {}", self.draw.below(5)));
+        let (executor, payload) = (run.executor.clone(), self.draw.small(100));
+        self.log.push(format!("signal {name} to {id} {key:?}"));
+        requests.add(format!("signal {name} to {id}"), async move {
+            told(executor.signal(id, name, &payload, key.as_deref()).await)
+        });
+    }
+
+    fn broadcast(&mut self, run: &Run, requests: &mut Requests) {
+        let name = self.draw.pick(&EVENTS).unwrap_or("go");
+        let executor = run.executor.clone();
+        self.log.push(format!("broadcast {name}"));
+        requests.add(format!("broadcast {name}"), async move {
+            told(executor.broadcast(name, &5).await)
+        });
+    }
+
+    fn acknowledge(&mut self, run: &Run, requests: &mut Requests) {
+        let Some(id) = self.draw.pick(&self.known.ids) else {
+            return;
+        };
+        let executor = run.executor.clone();
+        requests.add(format!("acknowledge {id}"), async move {
+            told(executor.acknowledge(id).await)
+        });
+    }
+
+    fn subscribe(&mut self, run: &Run, requests: &mut Requests, feeds: &mut Vec<Watched>) {
+        let watched = Watched::default();
+        let to = Subscriber(watched.clone()).start().recipient();
+        let executor = run.executor.clone();
+        requests.add(
+            "subscribe".to_owned(),
+            async move { told(executor.subscribe(to).await) },
+        );
+        feeds.push(watched);
+    }
+
+    fn question(&mut self, run: &Run, requests: &mut Requests) {
+        let Some(id) = self.anybody() else { return };
+        let (executor, which) = (run.executor.clone(), self.draw.below(10));
+        requests.add(format!("question {which} of {id}"), async move {
+            match which {
+                0..2 => told(executor.explain(id).await),
+                2 => told(executor.verdicts().await),
+                3 => told(executor.list(ListFilter::default(), None, 7).await),
+                4 => told(executor.tree(id).await),
+                5 => told(executor.history(id).await),
+                6 => told(executor.locks().await),
+                7 => told(executor.limits().await),
+                8 => told(executor.audit(None, 5).await),
+                _ => told(executor.export(id).await.map(|_| ())),
+            }
+        });
+    }
+
+    // Time.
+
+    fn advance(&mut self, run: &Run, by: Duration) {
+        run.world.clock.advance(by);
+        self.log.push(format!("time: {}", run.now().0));
+    }
+
+    fn jump(&mut self, run: &Run) {
+        if run.world.clock.jump() {
+            self.log.push(format!("time: {}", run.now().0));
+        }
+    }
+
+    // The end.
+
+    async fn drain(&mut self, run: &Run, requests: &mut Requests) -> Result<(), Trouble> {
+        if run.store.is_withholding() {
+            run.store.release_receipts();
+        }
+        self.log.push("drain".to_owned());
+        self.drained = true;
+        let (executor, deadline) = (run.executor.clone(), Duration::from_secs(self.draw.below(3)));
+        requests.add("drain".to_owned(), async move {
+            match executor.drain(deadline).await {
+                Ok(report) => Told::Said(format!("{report:?}")),
+                Err(error) => told(Err::<(), _>(error)),
+            }
+        });
+        self.settle(run, requests).await?;
+        run.world.clock.advance(deadline);
+        self.settle(run, requests).await?;
+        let unanswered = requests.unanswered();
+        if unanswered.is_empty() {
+            return Ok(());
+        }
+        Err(format!("the engine has drained, and nobody answers {unanswered:?}").into())
+    }
+}

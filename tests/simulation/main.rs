@@ -1,0 +1,100 @@
+//! The whole engine on one thread, under random histories: one seed draws the
+//! procedures, the engine's settings, who asks for what and when, how late the
+//! store answers, crashes, torn commits and failed syncs, jumps of the clock.
+//! Whenever nothing moves the invariants hold; in the calm at the end
+//! everything comes to its end, and nothing is left.
+//!
+//! A failing seed prints the command that replays it.
+
+#![expect(
+    clippy::panic,
+    clippy::wildcard_enum_match_arm,
+    reason = "a failing seed panics with its story, some procedures panic, and a test names what it expects"
+)]
+
+mod calm;
+mod claims;
+mod client;
+mod draw;
+mod feed;
+mod life;
+mod operate;
+mod past;
+mod reload;
+mod settings;
+mod shape;
+mod story;
+mod support;
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use story::Story;
+
+/// Seeds of every run, from 1 on.
+const FIXED: u64 = 60;
+/// How long fresh seeds are drawn.
+const FRESH: Duration = Duration::from_secs(12);
+/// Things that happened in a failing history that are shown.
+const SHOWN: usize = 60;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// Lives the history of a seed; gives what happened in it.
+fn run(seed: u64) -> Vec<String> {
+    let mut story = Story::new(seed);
+    match story.live() {
+        Ok(()) => story.log,
+        Err(why) => {
+            let shown = number("SIM_SHOWN").and_then(|shown| usize::try_from(shown).ok());
+            let from = story.log.len().saturating_sub(shown.unwrap_or(SHOWN));
+            let last = story.log.get(from..).unwrap_or_default().join("\n  ");
+            let replay = format!("SIM_SEED={seed} cargo test --all-features --test simulation seeds");
+            panic!(
+                "seed {seed} after {} events:\n  {last}\n{why}\nreplay it with: {replay}",
+                story.log.len()
+            );
+        }
+    }
+}
+
+#[test]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the machine's time bounds the run, and no seed's history"
+)]
+#[expect(
+    clippy::print_stderr,
+    reason = "whoever looks for a fault wants to know which seeds were tried"
+)]
+fn the_engine_survives_fixed_and_fresh_seeds() {
+    if let Some(seed) = number("SIM_SEED") {
+        run(seed);
+        return;
+    }
+    if let Some(count) = number("SIM_SEEDS") {
+        let first = number("SIM_FIRST").unwrap_or(1);
+        for seed in first..first.saturating_add(count) {
+            run(seed);
+        }
+        return;
+    }
+    (1..=FIXED).for_each(|seed| drop(run(seed)));
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let first = since_1970.as_secs() * 1_000;
+    let begun = Instant::now();
+    let mut tried = 0;
+    while begun.elapsed() < FRESH {
+        run(first + tried);
+        tried += 1;
+    }
+    eprintln!("{FIXED} fixed seeds, and {tried} fresh ones from {first} on");
+}
+
+#[test]
+fn the_same_seed_lives_the_same_history_of_seeds() {
+    for seed in [7, 8, 9] {
+        assert_eq!(run(seed), run(seed), "seed {seed} cannot be replayed");
+    }
+}

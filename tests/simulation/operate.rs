@@ -1,0 +1,145 @@
+//! What operators ask for: every verb, some of them as a dry run, some on a
+//! revision, some with a key and then once more.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use procession::testkit::Run;
+use procession::{AskError, By, BypassAs, Executor, Kind, Operated, Pause, ProcedureId, Reach, Seq, WaitReason};
+
+use super::client::{Requests, operated};
+use super::settings::LIMITS;
+use super::story::Story;
+
+/// One request of an operator.
+#[derive(Clone, Debug)]
+pub(crate) enum Ask {
+    Abort(ProcedureId),
+    Pause(Pause),
+    Resume(Pause),
+    RetryNow(ProcedureId),
+    Bypass(ProcedureId, Reach, BypassAs),
+    BypassWith(ProcedureId, Reach, i64),
+    Override(ProcedureId, i64),
+    Priority(ProcedureId, i16),
+    Limit(&'static str, Option<u32>),
+    RetryUndo(ProcedureId),
+    SkipUndo(ProcedureId),
+    Discharge(u64),
+}
+
+type Sent = Pin<Box<dyn Future<Output = Result<Operated, AskError>>>>;
+
+impl Ask {
+    pub(crate) fn send(self, executor: Executor, by: By) -> Sent {
+        Box::pin(async move {
+            match self {
+                Self::Abort(id) => executor.abort_by(id, by).await,
+                Self::Pause(what) => executor.pause(what, by).await,
+                Self::Resume(what) => executor.resume(what, by).await,
+                Self::RetryNow(id) => executor.retry_now(id, by).await,
+                Self::Bypass(id, reach, outcome) => executor.bypass(id, reach, outcome, by).await,
+                Self::BypassWith(id, reach, output) => executor.bypass_with_output(id, reach, &output, by).await,
+                Self::Override(id, output) => executor.override_result(id, &output, by).await,
+                Self::Priority(id, priority) => executor.set_priority(id, priority, by).await,
+                Self::Limit(key, limit) => executor.set_limit(key, limit, by).await,
+                Self::RetryUndo(id) => executor.retry_undo(id, by).await,
+                Self::SkipUndo(id) => executor.skip_undo(id, by).await,
+                Self::Discharge(family) => executor.discharge(family, by).await,
+            }
+        })
+    }
+}
+
+pub(crate) fn operator() -> By {
+    By::new("sim", "because")
+}
+
+impl Story {
+    /// Lets an operator ask for something.
+    pub(crate) fn operate(&mut self, run: &Run, requests: &mut Requests) {
+        let again = if self.draw.percent(12) {
+            self.draw.pick(&self.asked)
+        } else {
+            None
+        };
+        let Some((ask, by)) = again.or_else(|| self.new_ask()) else {
+            return;
+        };
+        self.send(run, requests, ask, by);
+    }
+
+    pub(crate) fn send(&mut self, run: &Run, requests: &mut Requests, ask: Ask, by: By) {
+        if let Ask::Limit(key, limit) = &ask {
+            self.may_widen(key, *limit);
+        }
+        let what = format!("{ask:?}{}", if by.dry_run { ", dry" } else { "" });
+        self.log.push(format!("ask {what} {:?}", by.key));
+        let sent = ask.send(run.executor.clone(), by.clone());
+        requests.add(what, async move { operated(&by, sent.await) });
+    }
+
+    fn new_ask(&mut self) -> Option<(Ask, By)> {
+        let ask = self.ask()?;
+        let mut by = operator();
+        by.dry_run = self.draw.percent(15);
+        if self.draw.percent(10) {
+            by = by.expecting(Seq(self.draw.below(200)));
+        }
+        if self.draw.percent(40) && !by.dry_run {
+            by = by.key(format!("act {}", self.asked.len()));
+            self.asked.push((ask.clone(), by.clone()));
+        }
+        Some((ask, by))
+    }
+
+    /// Draws somebody, one that waits for this if there is one.
+    fn who(&mut self, waits: impl Fn(&WaitReason) -> bool) -> Option<ProcedureId> {
+        let such: Vec<ProcedureId> = self
+            .seen
+            .iter()
+            .filter(|(_, wait)| wait.as_ref().is_some_and(&waits))
+            .map(|(id, _)| *id)
+            .collect();
+        self.draw.pick(&such).or_else(|| self.anybody())
+    }
+
+    /// Draws anybody, also one that has ended.
+    pub(crate) fn anybody(&mut self) -> Option<ProcedureId> {
+        if self.draw.percent(40) {
+            return self.draw.pick(&self.known.ids);
+        }
+        self.draw.pick(&self.seen).map(|(id, _)| id)
+    }
+
+    pub(crate) fn ask(&mut self) -> Option<Ask> {
+        let reaches = [Reach::Alone, Reach::Descendants, Reach::Ancestors, Reach::Family];
+        let reach = self.draw.pick(&reaches).unwrap_or_default();
+        Some(match self.draw.below(40) {
+            0..6 => Ask::Abort(self.anybody()?),
+            6..11 => Ask::Pause(self.pause()?),
+            11..20 => Ask::Resume(self.pause()?),
+            20..23 => Ask::RetryNow(self.who(|wait| matches!(wait, WaitReason::Backoff(..)))?),
+            23..25 => Ask::Bypass(self.anybody()?, reach, BypassAs::Success),
+            25..26 => Ask::Bypass(self.anybody()?, reach, BypassAs::Failed),
+            26..27 => Ask::BypassWith(self.anybody()?, reach, 77),
+            27..28 => Ask::Override(self.anybody()?, 78),
+            28..30 => Ask::Priority(self.anybody()?, i16::try_from(self.draw.below(5)).unwrap_or(0)),
+            30..35 => {
+                let limit = 1 + self.draw.small(5);
+                Ask::Limit(self.draw.pick(&LIMITS)?, self.draw.percent(85).then_some(limit))
+            }
+            35..37 => Ask::RetryUndo(self.who(|wait| *wait == WaitReason::RollbackFailed)?),
+            37..39 => Ask::SkipUndo(self.who(|wait| *wait == WaitReason::RollbackFailed)?),
+            _ => Ask::Discharge(self.anybody()?.family),
+        })
+    }
+
+    fn pause(&mut self) -> Option<Pause> {
+        Some(match self.draw.below(8) {
+            0 => Pause::All,
+            1..3 => Pause::Kind(Kind::from(self.draw.pick(&["planned", "limited", "patient"])?)),
+            _ => Pause::One(self.anybody()?),
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! Random trees of procedures. Each procedure has a name of its own, and a
+//! child is named after its parent, so that the log tells them apart.
+
+use procession::{ChildPermits, JoinPolicy, LockNeed};
+
+use super::draw::Draw;
+use super::settings::ROOM;
+use super::support::{Act, Plan, UndoAct, plan};
+
+/// Names of events that are waited for and sent.
+pub(crate) const EVENTS: [&str; 2] = ["go", "stop"];
+/// The gate that is shut until the calm: faults of undos last until then.
+pub(crate) const REPAIRED: &str = "repaired";
+/// What is locked: few paths, so that they are met.
+const PATHS: [&str; 4] = ["a", "a/1", "a/2", "b"];
+/// Generations of one tree at most, the root's included.
+const DEEPEST: usize = 3;
+
+/// Draws plans, and remembers them all by name.
+pub(crate) struct Shapes {
+    drawn: u64,
+}
+
+impl Shapes {
+    pub(crate) const fn new() -> Self {
+        Self { drawn: 0 }
+    }
+
+    /// Draws the plan of a root.
+    pub(crate) fn root(&mut self, draw: &mut Draw) -> Plan {
+        self.drawn += 1;
+        let name = format!("p{}", self.drawn);
+        self.plan(draw, &name, 0)
+    }
+
+    fn plan(&mut self, draw: &mut Draw, name: &str, depth: usize) -> Plan {
+        let stages = 1 + draw.small(5);
+        let mut acts: Vec<Act> = (1..stages).map(|stage| self.act(draw, name, stage, depth)).collect();
+        acts.push(self.last(draw, name, stages, depth));
+        let mut drawn = plan(name, acts);
+        for stage in 1..=stages {
+            if draw.percent(25) {
+                drawn = drawn.undo(stage, undo(draw, name));
+            }
+            let needs = if draw.percent(15) { needs(draw) } else { Vec::new() };
+            if !needs.is_empty() {
+                drawn.locks.insert(stage, needs);
+            }
+        }
+        drawn.priority = i16::try_from(draw.below(3)).unwrap_or(0);
+        drawn.limit = draw.percent(12).then(|| ROOM.to_owned());
+        drawn.timeout = draw.percent(10).then(|| 1 + draw.below(30_000));
+        drawn.told = draw.percent(40);
+        drawn.one_way = draw.percent(6).then(|| 1 + draw.small(stages));
+        drawn.holding = draw.percent(20);
+        drawn.compensated = draw.percent(30);
+        drawn.without_rollback = draw.percent(10);
+        drawn.tidies = draw.percent(20);
+        drawn
+    }
+
+    fn act(&mut self, draw: &mut Draw, name: &str, stage: u32, depth: usize) -> Act {
+        let act = match draw.below(100) {
+            0..40 => Act::Next,
+            40..50 => Act::Sleep(draw.below(4_000)),
+            50..64 => {
+                let event = draw.pick(&EVENTS).unwrap_or("go").to_owned();
+                let timeout = draw.percent(60).then(|| draw.below(6_000));
+                Act::Wait(event, timeout)
+            }
+            64..84 if depth + 1 < DEEPEST => self.spawn(draw, name, stage, depth),
+            84..90 => Act::Fail("boom".to_owned()),
+            90..94 => Act::Visits(vec![Act::SleepAgain(draw.below(500)), Act::Next]),
+            _ => Act::Next,
+        };
+        self.wrapped(draw, act, name, stage, depth)
+    }
+
+    fn last(&mut self, draw: &mut Draw, name: &str, stage: u32, depth: usize) -> Act {
+        let act = if draw.percent(15) {
+            Act::Fail("in the end".to_owned())
+        } else {
+            Act::Done(i64::from(draw.small(100)))
+        };
+        self.wrapped(draw, act, name, stage, depth)
+    }
+
+    /// What a stage does before: take turns, write, fail for a while, give birth.
+    fn wrapped(&mut self, draw: &mut Draw, act: Act, name: &str, stage: u32, depth: usize) -> Act {
+        if matches!(act, Act::Visits(_)) {
+            return act;
+        }
+        let mut act = act;
+        match draw.below(100) {
+            0..10 => act = Act::Retry(1 + draw.small(2), Box::new(act)),
+            10..13 => act = Act::Retry(9, Box::new(act)),
+            13..18 => act = Act::Panic(1 + draw.small(2), Box::new(act)),
+            18..26 => act = Act::Yield(1 + draw.small(3), Box::new(act)),
+            26..30 if depth + 1 < DEEPEST => {
+                let child = self.plan(draw, &format!("{name}.{stage}x"), depth + 1);
+                act = Act::AddChild(Box::new(child), Box::new(act));
+            }
+            30..33 if depth + 1 < DEEPEST => {
+                let other = self.plan(draw, &format!("{name}-{stage}y"), depth + 1);
+                act = Act::Submit(Box::new(other), Box::new(act));
+            }
+            _ => {}
+        }
+        if draw.percent(40) {
+            act = Act::Add(name.to_owned(), i64::from(1 + draw.small(9)), Box::new(act));
+        }
+        if draw.percent(60) {
+            act = Act::Turns(draw.small(12), Box::new(act));
+        }
+        act
+    }
+
+    fn spawn(&mut self, draw: &mut Draw, name: &str, stage: u32, depth: usize) -> Act {
+        let count = draw.small(5);
+        let mut children: Vec<Plan> = Vec::new();
+        for place in 0..count {
+            let detached = draw.percent(8);
+            // One that is detached is of another family, and named like that.
+            let mark = if detached { "-" } else { "." };
+            let mut child = self.plan(draw, &format!("{name}{mark}{stage}{}", letter(place)), depth + 1);
+            child.detached = detached && !child.without_rollback;
+            child.without_rollback &= !detached;
+            child.compensated &= !detached;
+            children.push(child);
+        }
+        if draw.percent(25) {
+            let permits = match draw.below(3) {
+                0 => ChildPermits::Exempt,
+                1 => ChildPermits::Inherited,
+                _ => ChildPermits::Own,
+            };
+            return Act::SpawnOn(permits, children);
+        }
+        let own = children.iter().filter(|child| !child.detached).count();
+        let own = u32::try_from(own).unwrap_or(0);
+        let join = match draw.below(7) {
+            0 => JoinPolicy::AllFinished,
+            1 => JoinPolicy::AtLeast(1 + draw.small(own.max(1))),
+            2 => JoinPolicy::Named(vec![draw.small(own.max(1))]),
+            3 => JoinPolicy::Custom,
+            _ => JoinPolicy::AllSucceeded,
+        };
+        Act::Spawn(children, join, draw.small(3))
+    }
+}
+
+fn letter(place: u32) -> char {
+    char::from_u32('a' as u32 + place % 26).unwrap_or('z')
+}
+
+fn undo(draw: &mut Draw, name: &str) -> UndoAct {
+    match draw.below(10) {
+        0..3 => UndoAct::Fail(1 + draw.small(2)),
+        3..4 => UndoAct::Fail(7),
+        4..6 => UndoAct::Panic(1),
+        6..8 => UndoAct::FailUntil(REPAIRED.to_owned()),
+        _ => UndoAct::Add(name.to_owned(), -1),
+    }
+}
+
+fn needs(draw: &mut Draw) -> Vec<LockNeed> {
+    let mut needs: Vec<LockNeed> = Vec::new();
+    for _ in 0..=draw.below(2) {
+        let path = draw.pick(&PATHS).unwrap_or("a");
+        let need = if draw.percent(60) {
+            LockNeed::exclusive(path)
+        } else {
+            LockNeed::shared(path)
+        };
+        if !needs.contains(&need) {
+            needs.push(need);
+        }
+    }
+    needs
+}
+
+impl Act {
+    /// Gives what this stage adds to rows of the user, if it is committed.
+    pub(crate) fn adds(&self) -> i64 {
+        match self {
+            Self::Add(_, amount, then) => amount + then.adds(),
+            Self::Retry(_, then)
+            | Self::Panic(_, then)
+            | Self::Yield(_, then)
+            | Self::AddChild(_, then)
+            | Self::Submit(_, then)
+            | Self::Turns(_, then) => then.adds(),
+            _ => 0,
+        }
+    }
+
+    /// Tells whether calls of it may leave no entry.
+    pub(crate) fn yields(&self) -> bool {
+        match self {
+            Self::Yield(..) => true,
+            Self::Add(_, _, then)
+            | Self::Retry(_, then)
+            | Self::Panic(_, then)
+            | Self::AddChild(_, then)
+            | Self::Submit(_, then)
+            | Self::Turns(_, then) => then.yields(),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! One history: lives of engines on one disk, each with a fault of its own, and
+//! a calm one in the end.
+
+use std::collections::BTreeMap;
+
+use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
+use procession::{By, Cause, ProcedureId, ProcedureState, WaitReason};
+
+use super::client::{Known, Told};
+use super::draw::Draw;
+use super::operate::Ask;
+use super::settings::Settings;
+use super::shape::Shapes;
+use super::support::{Lab, Plan};
+
+/// A submission that may be repeated.
+#[derive(Clone)]
+pub(crate) struct Keyed {
+    pub(crate) key: String,
+    pub(crate) plan: Plan,
+    pub(crate) kind: u64,
+}
+
+/// What survives crashes: the world, and what everybody outside remembers.
+pub(crate) struct Story {
+    pub(crate) draw: Draw,
+    pub(crate) world: World,
+    pub(crate) lab: Lab,
+    pub(crate) settings: Settings,
+    pub(crate) shapes: Shapes,
+    pub(crate) known: Known,
+    pub(crate) keyed: Vec<Keyed>,
+    /// What operators asked for with a key.
+    pub(crate) asked: Vec<(Ask, By)>,
+    /// The number that each such request was answered with.
+    pub(crate) numbers: BTreeMap<String, u64>,
+    /// Everybody who was on disk when nothing moved last.
+    pub(crate) seen: Vec<(ProcedureId, Option<WaitReason>)>,
+    /// How those ended that have.
+    pub(crate) fates: BTreeMap<ProcedureId, (ProcedureState, Option<Cause>)>,
+    /// Permits that were out when nothing moved last, and the widest capacity since.
+    pub(crate) used: BTreeMap<String, (u32, Option<u32>)>,
+    pub(crate) lives: u32,
+    /// Answers that say that the engine has stopped, of this life.
+    pub(crate) stopped: usize,
+    pub(crate) drained: bool,
+    pub(crate) log: Vec<String>,
+}
+
+impl Story {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut draw = Draw::new(seed);
+        let settings = Settings::draw(&mut draw);
+        let log = vec![format!("{settings:?}")];
+        Self {
+            draw,
+            world: World::new(),
+            lab: Lab::default(),
+            settings,
+            shapes: Shapes::new(),
+            known: Known::default(),
+            keyed: Vec::new(),
+            asked: Vec::new(),
+            numbers: BTreeMap::new(),
+            seen: Vec::new(),
+            fates: BTreeMap::new(),
+            used: BTreeMap::new(),
+            lives: 0,
+            stopped: 0,
+            drained: false,
+            log,
+        }
+    }
+
+    /// Lives it to its end.
+    pub(crate) fn live(&mut self) -> Result<(), Trouble> {
+        for _ in 0..=self.draw.below(4) {
+            let fault = self.fault();
+            self.one(fault, async |story: &mut Self, run: &Run| story.storm(run).await)?;
+        }
+        self.one(None, async |story: &mut Self, run: &Run| story.calm(run).await)
+    }
+
+    fn one(
+        &mut self,
+        fault: Option<(u64, Fault)>,
+        drive: impl AsyncFnOnce(&mut Self, &Run) -> Result<(), Trouble>,
+    ) -> Result<(), Trouble> {
+        self.lives += 1;
+        self.log.push(format!("--- life {}, {fault:?}", self.lives));
+        (self.stopped, self.drained) = (0, false);
+        let mut plan = FaultPlan::none().late(self.draw.next(), self.settings.late);
+        if let Some((commit, fault)) = fault {
+            plan = plan.and(commit, fault);
+        }
+        let (world, settings, lab) = (self.world.clone(), self.settings.clone(), self.lab.clone());
+        let ended = world.run(
+            plan,
+            |builder| settings.build(&lab, builder),
+            async |run: &Run| {
+                let stood = drive(self, run).await;
+                self.log.push(format!("--- left after {} commits", run.store.commits()));
+                stood
+            },
+        )?;
+        if matches!(ended, Ended::Crashed) {
+            self.log.push("--- crashed".to_owned());
+        }
+        self.lab.nobody_is_inside();
+        self.no_clash()
+    }
+
+    pub(crate) fn no_clash(&self) -> Result<(), Trouble> {
+        match self.lab.clashes().first() {
+            Some(clash) => Err(clash.clone().into()),
+            None => Ok(()),
+        }
+    }
+
+    fn fault(&mut self) -> Option<(u64, Fault)> {
+        let commit = 1 + self.draw.below(90);
+        let fault = match self.draw.below(100) {
+            0..20 => return None,
+            20..42 => Fault::CrashBefore,
+            42..60 => Fault::CrashAfter,
+            60..76 => Fault::Torn {
+                cut: self.draw.place(1_500),
+            },
+            76..84 => Fault::FailSync,
+            84..87 => Fault::FailWrite,
+            87..90 => Fault::FailNoSpace,
+            _ => Fault::Withhold,
+        };
+        Some((commit, fault))
+    }
+
+    /// Takes note of what somebody was told.
+    pub(crate) fn hear(&mut self, what: &str, told: Told) -> Result<(), Trouble> {
+        self.log.push(format!("  {what}: {}", told.words()));
+        match told {
+            Told::Submitted(key, id) => Ok(self.known.note(key, id, self.settings.keeps())?),
+            Told::Operated(Some(key), Some(number), _) => match self.numbers.insert(key, number) {
+                Some(before) if before != number => {
+                    Err(format!("{what} was number {before}, and is done again as {number}").into())
+                }
+                Some(_) | None => Ok(()),
+            },
+            Told::Operated(..) | Told::Said(_) => Ok(()),
+            Told::Stopped(_) => {
+                self.stopped += 1;
+                Ok(())
+            }
+            Told::Wrong(why) => Err(format!("{what}: {why}").into()),
+        }
+    }
+}
