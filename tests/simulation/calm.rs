@@ -13,7 +13,9 @@ use super::shape::REPAIRED;
 use super::story::Story;
 
 /// Rounds of calm after which whatever still moves is taken for a loop.
-const ROUNDS: usize = 4_000;
+const ROUNDS: usize = 1_000;
+/// Attempts after which a stage is taken never to succeed: more than any kind has.
+const ATTEMPTS: u32 = 12;
 
 impl Story {
     /// Helps until nothing is left to be done, and looks at what is left.
@@ -80,8 +82,12 @@ impl Story {
                 return true;
             }
             Some(WaitReason::RollbackFailed) if !is_outermost(kernel, id) => return false,
-            Some(WaitReason::RollbackFailed) if id.family.is_multiple_of(2) => Ask::SkipUndo(id),
+            Some(WaitReason::RollbackFailed) if self.draw.percent(50) => Ask::SkipUndo(id),
             Some(WaitReason::RollbackFailed) => Ask::RetryUndo(id),
+            // Beyond its point of no return it tries for ever.
+            Some(WaitReason::Backoff(attempts, _)) if *attempts > ATTEMPTS => {
+                Ask::Bypass(id, Reach::Family, BypassAs::Failed)
+            }
             Some(WaitReason::Poison | WaitReason::Circling) if !stopped => Ask::Resume(Pause::One(id)),
             Some(_) | None => return false,
         };

@@ -16,6 +16,7 @@ use super::story::{Keyed, Story};
 const QUIET_TURNS: usize = 64;
 /// Turns after which something that always makes progress is taken for a loop.
 const TURNS_MAX: usize = 200_000;
+const DAY: Duration = Duration::from_secs(24 * 3_600);
 /// Families that live at once at most.
 const FAMILIES: usize = 9;
 
@@ -69,12 +70,27 @@ impl Story {
     /// Lets everybody have a turn; tells how many were answered.
     async fn turn(&mut self, requests: &mut Requests) -> Result<usize, Trouble> {
         tokio::task::yield_now().await;
+        if self.shows_calls {
+            self.show_calls();
+        }
         let said = requests.poll(&mut self.draw);
         let answered = said.len();
         for (what, told) in said {
             self.hear(&what, told)?;
         }
         Ok(answered)
+    }
+
+    fn show_calls(&mut self) {
+        let calls = self.lab.calls();
+        for call in calls.iter().skip(self.shown) {
+            self.log
+                .push(format!("    > {}, attempt {}", call.short(), call.attempt));
+        }
+        self.shown = calls.len();
+        for clash in self.lab.clashes() {
+            self.log.push(format!("    > {clash}"));
+        }
     }
 
     /// Lets everything run that can run without time passing.
@@ -229,8 +245,11 @@ impl Story {
         self.log.push(format!("time: {}", run.now().0));
     }
 
+    /// Jumps to the next deadline, but not over the time that results are kept.
     fn jump(&mut self, run: &Run) {
-        if run.world.clock.jump() {
+        let near = run.now().after(DAY);
+        let next = run.world.clock.next_deadline();
+        if next.is_some_and(|next| next < near) && run.world.clock.jump() {
             self.log.push(format!("time: {}", run.now().0));
         }
     }
@@ -253,6 +272,10 @@ impl Story {
         self.settle(run, requests).await?;
         run.world.clock.advance(deadline);
         self.settle(run, requests).await?;
+        if run.store.is_withholding() {
+            run.store.release_receipts();
+            self.settle(run, requests).await?;
+        }
         let unanswered = requests.unanswered();
         if unanswered.is_empty() {
             return Ok(());

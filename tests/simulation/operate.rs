@@ -120,10 +120,10 @@ impl Story {
             6..11 => Ask::Pause(self.pause()?),
             11..20 => Ask::Resume(self.pause()?),
             20..23 => Ask::RetryNow(self.who(|wait| matches!(wait, WaitReason::Backoff(..)))?),
-            23..25 => Ask::Bypass(self.anybody()?, reach, BypassAs::Success),
-            25..26 => Ask::Bypass(self.anybody()?, reach, BypassAs::Failed),
-            26..27 => Ask::BypassWith(self.anybody()?, reach, 77),
-            27..28 => Ask::Override(self.anybody()?, 78),
+            23..25 if self.is_rash => Ask::Bypass(self.anybody()?, reach, BypassAs::Success),
+            25..26 if self.is_rash => Ask::Bypass(self.anybody()?, reach, BypassAs::Failed),
+            26..27 if self.is_rash => Ask::BypassWith(self.anybody()?, reach, 77),
+            23..28 => Ask::Override(self.anybody()?, 78),
             28..30 => Ask::Priority(self.anybody()?, i16::try_from(self.draw.below(5)).unwrap_or(0)),
             30..35 => {
                 let limit = 1 + self.draw.small(5);

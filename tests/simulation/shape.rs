@@ -42,10 +42,10 @@ impl Shapes {
             if draw.percent(25) {
                 drawn = drawn.undo(stage, undo(draw, name));
             }
-            let needs = if draw.percent(15) { needs(draw) } else { Vec::new() };
-            if !needs.is_empty() {
-                drawn.locks.insert(stage, needs);
-            }
+        }
+        if draw.percent(30) {
+            // The same in all of its stages: an undo runs under the locks of its member, not of its stage.
+            drawn = drawn.locks(needs(draw));
         }
         drawn.priority = i16::try_from(draw.below(3)).unwrap_or(0);
         drawn.limit = draw.percent(12).then(|| ROOM.to_owned());
