@@ -108,6 +108,7 @@ impl Story {
             return Err(format!("{victim} is the victim of a deadlock, and is explained by {explained:?}").into());
         }
         self.log.push(format!("deadlock: {victim}"));
+        self.cover("Deadlock");
         let ask = Ask::Bypass(victim, Reach::Family, BypassAs::Failed);
         self.send(run, requests, ask, By::new("sim", "deadlock"));
         Ok(true)

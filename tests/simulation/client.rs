@@ -5,11 +5,15 @@ use std::fmt::Debug;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
+use procession::messages::{Submit, SubmitBatch};
 use procession::testkit::Run;
-use procession::{AskError, By, Handle, Operated, Procedure, ProcedureId, SubmitError};
+use procession::{AskError, By, Handle, Operated, Outcome, Procedure, ProcedureId, SubmitError};
 
 use super::draw::Draw;
 use super::support::{Active, Circling, Final, Holding, Jittery, Limited, Once, Patient, Plan, Planned, Tidy};
+
+/// The number of the kind that bounds how often a stage runs in a row.
+pub(crate) const CIRCLING: u64 = 6;
 
 /// What somebody is told.
 #[derive(Clone, Debug)]
@@ -18,6 +22,10 @@ pub(crate) enum Told {
     Submitted(Option<String>, ProcedureId),
     /// Key and number of what an operator did.
     Operated(Option<String>, Option<u64>, String),
+    /// The roots of a batch.
+    Batch(Vec<ProcedureId>),
+    /// How one ended.
+    Ended(Outcome),
     /// Something that is only looked at in the log.
     Said(String),
     /// The engine takes no more commits, or has stopped.
@@ -31,6 +39,8 @@ impl Told {
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Submitted(_, id) => id.to_string(),
+            Self::Batch(ids) => format!("{ids:?}"),
+            Self::Ended(outcome) => format!("{:?}", outcome.state),
             Self::Operated(_, _, text) | Self::Said(text) => text.clone(),
             Self::Stopped(why) => format!("stopped: {why}"),
             Self::Wrong(why) => format!("wrong: {why}"),
@@ -44,6 +54,8 @@ type Answer = Pin<Box<dyn Future<Output = Told>>>;
 struct Open {
     what: String,
     answer: Answer,
+    /// Whose end it waits for.
+    until: Option<ProcedureId>,
 }
 
 /// The requests under way in one life.
@@ -54,8 +66,14 @@ pub(crate) struct Requests {
 
 impl Requests {
     pub(crate) fn add(&mut self, what: String, answer: impl Future<Output = Told> + 'static) {
-        let answer = Box::pin(answer);
-        self.open.push(Open { what, answer });
+        let (answer, until) = (Box::pin(answer), None);
+        self.open.push(Open { what, answer, until });
+    }
+
+    /// Adds one that is answered when a procedure ends.
+    pub(crate) fn watch(&mut self, id: ProcedureId, answer: impl Future<Output = Told> + 'static) {
+        let (what, answer, until) = (format!("outcome of {id}"), Box::pin(answer), Some(id));
+        self.open.push(Open { what, answer, until });
     }
 
     /// Polls all of them once, in an order that the seed draws; gives what was said.
@@ -74,9 +92,15 @@ impl Requests {
         said
     }
 
-    /// Names those that nobody has answered.
+    /// Names those that nobody has answered, and that do not wait for an end.
     pub(crate) fn unanswered(&self) -> Vec<&str> {
-        self.open.iter().map(|open| open.what.as_str()).collect()
+        let open = self.open.iter().filter(|open| open.until.is_none());
+        open.map(|open| open.what.as_str()).collect()
+    }
+
+    /// Gives those whose end somebody waits for.
+    pub(crate) fn watched(&self) -> impl Iterator<Item = ProcedureId> {
+        self.open.iter().filter_map(|open| open.until)
     }
 }
 
@@ -108,6 +132,52 @@ fn short(text: String) -> String {
     text.chars().take(160).collect()
 }
 
+/// Reads how one ended.
+pub(crate) fn ended(answer: Result<Outcome, AskError>) -> Told {
+    match answer {
+        Ok(outcome) => Told::Ended(outcome),
+        Err(error) => told(Err::<(), _>(error)),
+    }
+}
+
+/// Reads what became of a submission.
+fn refused(error: SubmitError) -> Told {
+    match error {
+        SubmitError::JournalFailed(why) => Told::Stopped(why),
+        SubmitError::Stopped | SubmitError::Draining => Told::Stopped("stopped".to_owned()),
+        error => Told::Wrong(error.to_string()),
+    }
+}
+
+/// Submits plans together: all of them or none.
+pub(crate) fn submit_batch(run: &Run, plans: Vec<Plan>) -> Pin<Box<dyn Future<Output = Told>>> {
+    let supervisor = run.executor.supervisor().clone();
+    Box::pin(async move {
+        let submits: Result<Vec<Submit>, _> = plans.into_iter().map(|plan| Submit::new(&Planned(plan))).collect();
+        let submits = match submits {
+            Ok(submits) => submits,
+            Err(error) => return Told::Wrong(error.to_string()),
+        };
+        match supervisor.send(SubmitBatch(submits)).await {
+            Ok(Ok(ids)) => Told::Batch(ids),
+            Ok(Err(error)) => refused(error),
+            Err(_) => Told::Stopped("stopped".to_owned()),
+        }
+    })
+}
+
+/// Submits another value with a key that was given away: it must be refused.
+pub(crate) fn conflict(run: &Run, plan: Plan, key: String) -> Pin<Box<dyn Future<Output = Told>>> {
+    let sent = run.executor.submit(Planned(plan)).key(key).into_future();
+    Box::pin(async move {
+        match sent.await {
+            Ok(handle) => Told::Wrong(format!("{} has the key of another", handle.id())),
+            Err(error @ SubmitError::KeyConflict { .. }) => Told::Said(error.to_string()),
+            Err(error) => refused(error),
+        }
+    })
+}
+
 /// Submits a plan as a kind that the number chooses.
 pub(crate) fn submit(run: &Run, plan: Plan, kind: u64, key: Option<String>) -> Pin<Box<dyn Future<Output = Told>>> {
     match kind {
@@ -117,7 +187,7 @@ pub(crate) fn submit(run: &Run, plan: Plan, kind: u64, key: Option<String>) -> P
         3 => submit_as(run, Once(plan), key),
         4 => submit_as(run, Holding(plan), key),
         5 => submit_as(run, Active(plan), key),
-        6 => submit_as(run, Circling(plan), key),
+        CIRCLING => submit_as(run, Circling(plan), key),
         7 => submit_as(run, Jittery(plan), key),
         8 => submit_as(run, Tidy(plan), key),
         _ => submit_as(run, Planned(plan), key),
@@ -134,9 +204,7 @@ fn submit_as<P: Procedure>(run: &Run, procedure: P, key: Option<String>) -> Pin<
         let answer: Result<Handle<P>, SubmitError> = sent.await;
         match answer {
             Ok(handle) => Told::Submitted(key, handle.id()),
-            Err(SubmitError::JournalFailed(why)) => Told::Stopped(why),
-            Err(SubmitError::Stopped | SubmitError::Draining) => Told::Stopped("stopped".to_owned()),
-            Err(error) => Told::Wrong(error.to_string()),
+            Err(error) => refused(error),
         }
     })
 }

@@ -6,10 +6,12 @@ use actix::prelude::*;
 use procession::ListFilter;
 use procession::testkit::{Run, Trouble};
 
-use super::client::{Requests, Told, submit, told};
+use super::client::{CIRCLING, Requests, Told, conflict, ended, submit, submit_batch, told};
 use super::feed::{Subscriber, Watched};
+use super::operate::operator;
 use super::shape::EVENTS;
 use super::story::{Keyed, Story};
+use super::support::Plan;
 
 /// Turns without any progress after which nothing is under way any more: more
 /// than the latest answer of the store takes, and its way through all actors.
@@ -128,6 +130,7 @@ impl Story {
         let snapshot = run.executor.snapshot().await?;
         if let Some(why) = &snapshot.poisoned {
             self.log.push(format!("--- failed: {why}"));
+            self.cover("Failure");
             return Ok(false);
         }
         if self.stopped > 0 {
@@ -137,7 +140,27 @@ impl Story {
             feed.check(snapshot.durable)?;
         }
         self.invariants(run).await?;
+        let ended = requests
+            .watched()
+            .find(|id| !self.seen.iter().any(|(live, _)| live == id));
+        if let Some(ended) = ended {
+            return Err(format!("{ended} has ended, and somebody still waits for that").into());
+        }
+        self.dry_run(run, requests).await?;
         Ok(true)
+    }
+
+    /// Where nothing moves, asking what would be done leaves nothing on disk.
+    async fn dry_run(&mut self, run: &Run, requests: &mut Requests) -> Result<(), Trouble> {
+        let Some(ask) = self.ask() else { return Ok(()) };
+        let before = run.store.commits();
+        let what = format!("{ask:?}");
+        self.send(run, requests, ask, operator().dry_run());
+        self.settle(run, requests).await?;
+        if run.store.commits() > before {
+            return Err(format!("{what} was a dry run, and is on disk").into());
+        }
+        Ok(())
     }
 
     // What happens.
@@ -151,7 +174,16 @@ impl Story {
         if self.live_families() >= FAMILIES {
             return;
         }
-        let (plan, kind) = (self.shapes.root(&mut self.draw), self.draw.below(24));
+        match self.draw.below(20) {
+            0 => return self.submit_batch(run, requests),
+            1 => return self.submit_other(run, requests),
+            _ => {}
+        }
+        let kind = self.draw.below(24);
+        let plan = match kind {
+            CIRCLING => self.shapes.circle(&mut self.draw),
+            _ => self.shapes.root(&mut self.draw),
+        };
         if self.draw.percent(60) {
             let key = format!("key {}", self.keyed.len());
             let keyed = Keyed { key, plan, kind };
@@ -163,6 +195,23 @@ impl Story {
             let what = format!("submit {} as {kind}", plan.name);
             self.log.push(format!("{what}: {plan:?}"));
             requests.add(what, submit(run, plan, kind, None));
+        }
+    }
+
+    fn submit_batch(&mut self, run: &Run, requests: &mut Requests) {
+        let plans: Vec<Plan> = (0..=self.draw.below(3))
+            .map(|_| self.shapes.root(&mut self.draw))
+            .collect();
+        self.log.push(format!("submit {plans:?}"));
+        requests.add("submit a batch".to_owned(), submit_batch(run, plans));
+    }
+
+    /// Another value with a key that was answered, if results are kept so long.
+    fn submit_other(&mut self, run: &Run, requests: &mut Requests) {
+        let answered: Vec<String> = self.known.keys.keys().cloned().collect();
+        if let Some(key) = self.draw.pick(&answered).filter(|_| self.settings.keeps()) {
+            let plan = self.shapes.root(&mut self.draw);
+            requests.add(format!("submit another with {key}"), conflict(run, plan, key));
         }
     }
 
@@ -222,6 +271,11 @@ impl Story {
 
     fn question(&mut self, run: &Run, requests: &mut Requests) {
         let Some(id) = self.anybody() else { return };
+        let live = self.seen.iter().any(|(live, _)| *live == id);
+        if live && self.draw.percent(30) {
+            let executor = run.executor.clone();
+            return requests.watch(id, async move { ended(executor.outcome(id).await) });
+        }
         let (executor, which) = (run.executor.clone(), self.draw.below(10));
         requests.add(format!("question {which} of {id}"), async move {
             match which {

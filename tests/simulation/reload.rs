@@ -49,6 +49,13 @@ impl Story {
         self.wakes(run).await?;
         let rows = rows(run).await?;
         self.promises(&rows)?;
+        for row in &rows {
+            self.cover(&format!("{:?}", row.state));
+            if let Some(wait) = &row.wait {
+                let wait = format!("{wait:?}");
+                self.cover(wait.split('(').next().unwrap_or_default());
+            }
+        }
         self.seen = rows
             .into_iter()
             .filter(|row| !row.is_over() || row.ended.is_none())

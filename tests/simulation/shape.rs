@@ -33,6 +33,17 @@ impl Shapes {
         self.plan(draw, &name, 0)
     }
 
+    /// Draws one that runs a stage again and again, now and then from beyond its point of no return.
+    pub(crate) fn circle(&mut self, draw: &mut Draw) -> Plan {
+        self.drawn += 1;
+        let mut visits = vec![Act::SleepAgain(draw.below(200)); draw.place(9)];
+        visits.push(Act::Next);
+        let acts = [Act::Next, Act::Visits(visits), Act::Done(1)];
+        let mut drawn = plan(&format!("p{}", self.drawn), acts);
+        drawn.one_way = draw.percent(60).then_some(1);
+        drawn
+    }
+
     fn plan(&mut self, draw: &mut Draw, name: &str, depth: usize) -> Plan {
         let stages = 1 + draw.small(5);
         let mut acts: Vec<Act> = (1..stages).map(|stage| self.act(draw, name, stage, depth)).collect();

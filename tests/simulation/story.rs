@@ -1,10 +1,10 @@
 //! One history: lives of engines on one disk, each with a fault of its own, and
 //! a calm one in the end.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
-use procession::{By, Cause, ProcedureId, ProcedureState, WaitReason};
+use procession::{By, Cause, Outcome, ProcedureId, ProcedureState, WaitReason};
 
 use super::client::{Known, Told};
 use super::draw::Draw;
@@ -41,6 +41,8 @@ pub(crate) struct Story {
     /// Permits that were out when nothing moved last, and the widest capacity since.
     pub(crate) used: BTreeMap<String, (u32, Option<u32>)>,
     pub(crate) lives: u32,
+    /// Crashes come one after the other, and meet the same stages again.
+    is_stormy: bool,
     /// Operators end procedures whose stage is out, and so free locks that its body works under.
     pub(crate) is_rash: bool,
     /// Answers that say that the engine has stopped, of this life.
@@ -49,6 +51,8 @@ pub(crate) struct Story {
     /// The log names every call of a body.
     pub(crate) shows_calls: bool,
     pub(crate) shown: usize,
+    /// Why procedures waited, and what else came to pass, in a word: what the histories cover.
+    pub(crate) covered: BTreeSet<String>,
     pub(crate) log: Vec<String>,
 }
 
@@ -56,6 +60,7 @@ impl Story {
     pub(crate) fn new(seed: u64) -> Self {
         let mut draw = Draw::new(seed);
         let settings = Settings::draw(&mut draw);
+        let is_stormy = draw.percent(15);
         let is_rash = draw.percent(40);
         let log = vec![format!("{settings:?}")];
         Self {
@@ -72,18 +77,21 @@ impl Story {
             fates: BTreeMap::new(),
             used: BTreeMap::new(),
             lives: 0,
+            is_stormy,
             is_rash,
             stopped: 0,
             drained: false,
             shows_calls: false,
             shown: 0,
+            covered: BTreeSet::new(),
             log,
         }
     }
 
     /// Lives it to its end.
     pub(crate) fn live(&mut self) -> Result<(), Trouble> {
-        for _ in 0..=self.draw.below(4) {
+        let lives = if self.is_stormy { 8 } else { self.draw.below(4) };
+        for _ in 0..=lives {
             let fault = self.fault();
             self.one(fault, async |story: &mut Self, run: &Run| story.storm(run).await)?;
         }
@@ -114,6 +122,7 @@ impl Story {
         )?;
         if matches!(ended, Ended::Crashed) {
             self.log.push("--- crashed".to_owned());
+            self.cover("Crash");
         }
         self.lab.nobody_is_inside();
         self.no_clash()
@@ -131,7 +140,7 @@ impl Story {
     }
 
     fn fault(&mut self) -> Option<(u64, Fault)> {
-        let commit = 1 + self.draw.below(90);
+        let commit = 1 + self.draw.below(if self.is_stormy { 5 } else { 90 });
         let fault = match self.draw.below(100) {
             0..20 => return None,
             20..42 => Fault::CrashBefore,
@@ -147,11 +156,25 @@ impl Story {
         Some((commit, fault))
     }
 
+    /// Takes note of what has come to pass.
+    pub(crate) fn cover(&mut self, what: &str) {
+        if !self.covered.contains(what) {
+            self.covered.insert(what.to_owned());
+        }
+    }
+
     /// Takes note of what somebody was told.
     pub(crate) fn hear(&mut self, what: &str, told: Told) -> Result<(), Trouble> {
         self.log.push(format!("  {what}: {}", told.words()));
         match told {
             Told::Submitted(key, id) => Ok(self.known.note(key, id, self.settings.keeps())?),
+            Told::Batch(ids) => {
+                for id in ids {
+                    self.known.note(None, id, self.settings.keeps())?;
+                }
+                Ok(())
+            }
+            Told::Ended(outcome) => self.told_end(&outcome),
             Told::Operated(Some(key), Some(number), _) => match self.numbers.insert(key, number) {
                 Some(before) if before != number => {
                     Err(format!("{what} was number {before}, and is done again as {number}").into())
@@ -164,6 +187,17 @@ impl Story {
                 Ok(())
             }
             Told::Wrong(why) => Err(format!("{what}: {why}").into()),
+        }
+    }
+
+    /// Whoever is told of an end is told the same, in this life and in every other.
+    fn told_end(&mut self, outcome: &Outcome) -> Result<(), Trouble> {
+        let fate = (outcome.state, outcome.cause.clone());
+        match self.fates.insert(outcome.id, fate.clone()) {
+            Some(before) if before != fate => {
+                Err(format!("{} had ended as {before:?}, and is told as {fate:?}", outcome.id).into())
+            }
+            Some(_) | None => Ok(()),
         }
     }
 }
