@@ -134,7 +134,7 @@ impl Shapes {
             // One that is detached is of another family, and named like that.
             let mark = if detached { "-" } else { "." };
             let mut child = self.plan(draw, &format!("{name}{mark}{stage}{}", letter(place)), depth + 1);
-            child.detached = detached && !child.without_rollback;
+            child.detached = detached;
             child.without_rollback &= !detached;
             child.compensated &= !detached;
             children.push(child);

@@ -81,6 +81,13 @@ impl Kernel {
             })
     }
 
+    /// Tells whether a procedure waits for a permit or a lock, for its next stage or for
+    /// its undo, as things stand: who has got on meanwhile needs to ask no more.
+    #[must_use]
+    pub fn waits_for_admission(&self, id: ProcedureId) -> bool {
+        Draft::new(self, Timestamp::default()).waits_for_admission(id)
+    }
+
     /// Gives the others in the failing part of a member's family that hold locks: of
     /// such a part one undo runs at a time and nothing else, so an undo enters what they hold.
     #[must_use]

@@ -19,8 +19,12 @@ mod desk;
 mod disk;
 #[path = "simulation/draw.rs"]
 mod draw;
+#[path = "simulation/kept.rs"]
+mod kept;
 #[path = "simulation/limiter.rs"]
 mod limiter;
+#[path = "simulation/lost.rs"]
+mod lost;
 #[path = "simulation/operate.rs"]
 mod operate;
 #[path = "simulation/play.rs"]

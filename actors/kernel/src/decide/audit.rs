@@ -51,7 +51,7 @@ impl Draft<'_> {
     }
 
     /// For its next stage, or because its undo is the next of a rollback that waits for its locks.
-    fn waits_for_admission(&self, id: ProcedureId) -> bool {
+    pub(super) fn waits_for_admission(&self, id: ProcedureId) -> bool {
         let waits = self
             .row(id)
             .is_some_and(|row| row.wait.as_ref().is_some_and(WaitReason::is_admission));

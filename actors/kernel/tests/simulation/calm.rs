@@ -22,11 +22,11 @@ impl Play {
                 continue;
             }
             check::at_rest(&self.shell.kernel)?;
-            return if self.shell.desk.is_idle() {
-                Ok(())
-            } else {
-                Err(format!("a permit or a lock is left over: {:?}", self.shell.desk))
-            };
+            self.shell.all_are_answered()?;
+            if !self.shell.desk.is_idle() {
+                return Err(format!("a permit or a lock is left over: {:?}", self.shell.desk));
+            }
+            return self.forget_all();
         }
         Err(format!(
             "it does not come to rest: {:?}",

@@ -31,6 +31,8 @@ pub(crate) struct Desk {
     pub(crate) of: BTreeMap<ProcedureId, Ticket>,
     pub(crate) by: BTreeMap<Ticket, ProcedureId>,
     pub(crate) words: VecDeque<Word>,
+    /// Who has asked, and has not heard the answer: it alone tells them of a grant.
+    pub(crate) asking: BTreeMap<ProcedureId, u32>,
 }
 
 impl Desk {
@@ -58,6 +60,23 @@ impl Desk {
             self.words.push_back(Word::Served(served));
         }
         Ok(())
+    }
+
+    pub(crate) fn asks(&mut self, id: ProcedureId) {
+        *self.asking.entry(id).or_default() += 1;
+    }
+
+    pub(crate) fn hears(&mut self, id: ProcedureId) {
+        if let Some(asks) = self.asking.get_mut(&id) {
+            *asks -= 1;
+        }
+        self.asking.retain(|_, asks| *asks > 0);
+    }
+
+    /// Gives whom a ticket that was served stands for, unless an answer to them is on its way.
+    pub(crate) fn served(&self, ticket: Ticket) -> Option<ProcedureId> {
+        let id = self.by.get(&ticket).copied();
+        id.filter(|id| !self.asking.contains_key(id))
     }
 
     pub(crate) fn bind(&mut self, ticket: Ticket, id: ProcedureId) {

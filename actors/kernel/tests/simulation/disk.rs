@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
     AuditEntry, Blob, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, LimitKey, Pause, ProcedureId, Record,
-    Row, Rules, SignalEntry,
+    Row, Rules, SignalEntry, Timestamp,
 };
 
 /// Everything that is on disk.
@@ -12,11 +12,13 @@ use procession_kernel::{
 pub(crate) struct Disk {
     pub(crate) rows: BTreeMap<ProcedureId, Row>,
     pub(crate) history: BTreeMap<(u64, u32), HistoryEntry>,
-    signals: BTreeMap<(ProcedureId, u32), SignalEntry>,
-    payloads: BTreeSet<ProcedureId>,
+    pub(crate) signals: BTreeMap<(ProcedureId, u32), SignalEntry>,
+    pub(crate) payloads: BTreeSet<ProcedureId>,
     live: BTreeSet<u64>,
     ended: BTreeSet<u64>,
     pub(crate) keys: BTreeMap<Key, KeyEntry>,
+    /// Finished families by the instant at which their result goes; or a key that outlives one.
+    pub(crate) due: BTreeMap<(Timestamp, u64), Option<Key>>,
     limits: BTreeMap<LimitKey, Option<u32>>,
     pauses: BTreeSet<Pause>,
     pub(crate) audit: BTreeMap<u64, AuditEntry>,
@@ -67,10 +69,20 @@ impl Disk {
                     return Err(format!("family {family} begins twice"));
                 }
             }
-            Record::FamilyEnded(family, _) => {
+            Record::FamilyEnded(family, due) => {
                 if !self.live.remove(family) || !self.ended.insert(*family) {
                     return Err(format!("family {family} ends twice"));
                 }
+                self.due_at(*family, *due);
+            }
+            Record::DueChanged(family, old, new) => {
+                self.no_longer_due(*family, *old)?;
+                self.due_at(*family, *new);
+            }
+            Record::Evicted(doomed) => self.evicted(doomed)?,
+            Record::KeyExpired(key, due, family) => {
+                self.no_longer_due(*family, *due)?;
+                self.keys.remove(key);
             }
             Record::Limit(key, value) => {
                 self.limits.insert(key.clone(), *value);
@@ -92,12 +104,7 @@ impl Disk {
             Record::FamiliesReserved(below) => self.reserved = self.reserved.max(*below),
             Record::Started(epoch, deaths) => (self.epoch, self.deaths) = (epoch.0, *deaths),
             Record::Stopped(epoch) => self.stopped = epoch.0,
-            Record::Output(..)
-            | Record::DueChanged(..)
-            | Record::Evicted(_)
-            | Record::KeyExpired(..)
-            | Record::Archived(..)
-            | Record::User(_) => {}
+            Record::Output(..) | Record::Archived(..) | Record::User(_) => {}
             Record::StackAsked(_)
             | Record::StackHeld(..)
             | Record::StackPopped(_)

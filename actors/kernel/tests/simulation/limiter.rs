@@ -168,6 +168,7 @@ impl Shell {
             Some(Word::Ahead(ahead)) => self.hear_ahead(*ahead),
             Some(Word::Asked(grants, served)) => {
                 for (id, grant) in grants {
+                    self.desk.hears(id);
                     if grant == Grant::Granted {
                         self.decide(Event::Granted(id))?;
                     }
@@ -203,7 +204,7 @@ impl Shell {
     pub(crate) fn served(&mut self, served: Vec<Ticket>) -> Result<(), String> {
         for ticket in served {
             // One that asked is bound when its own answer is heard, and was answered before it was served.
-            if let Some(id) = self.desk.by.get(&ticket).copied() {
+            if let Some(id) = self.desk.served(ticket) {
                 self.decide(Event::Granted(id))?;
             }
         }

@@ -1,10 +1,15 @@
 //! What may happen next, drawn at random.
 
+use std::time::Duration;
+
 use procession_kernel::{Birth, Blob, By, Event, Key, KeyAsked, KeyEntry, ProcedureId, Row, Submission, Verb};
 
 use super::claims;
 use super::draw::Draw;
 use super::shell::Shell;
+
+/// Timers that may be due at once: two for each of some hundred members.
+const TIMERS: usize = 512;
 
 /// One simulated history of an engine and its crashes.
 pub(crate) struct Play {
@@ -12,6 +17,8 @@ pub(crate) struct Play {
     pub(crate) draw: Draw,
     /// Crashes come often, and meet the same stages again.
     stormy: bool,
+    /// Wakes get lost.
+    lossy: bool,
     /// What operators asked for with a key, and may ask for once more.
     pub(crate) asked: Vec<(Verb, By)>,
     /// How often some waited for each other, and nothing moved.
@@ -25,6 +32,7 @@ impl Play {
             shell: Shell::new()?,
             draw: Draw::new(seed),
             stormy: seed.is_multiple_of(4),
+            lossy: seed.is_multiple_of(3),
             asked: Vec::new(),
             deadlocks: 0,
         })
@@ -41,6 +49,7 @@ impl Play {
             35..42 => self.undo_one(),
             42..47 => self.load_one(),
             47..50 => self.rule_one(),
+            50..54 if self.draw.percent(5) => self.time_flies(),
             50..54 => self.time_passes(),
             54..57 => self.signal(),
             57..58 => self.broadcast(),
@@ -51,6 +60,10 @@ impl Play {
             82..83 => self.crash(),
             83..84 if self.draw.percent(20) => self.drain(),
             84..86 => self.audit(),
+            86..88 => self.acknowledge(),
+            88..90 => self.evict(),
+            90..91 if self.lossy => self.lose_word(),
+            91..92 if self.lossy => self.lose_timer(),
             _ => {
                 let commits = 1 + self.draw.place(self.shell.pending());
                 self.shell.sync(commits)
@@ -58,6 +71,8 @@ impl Play {
         }?;
         if self.shell.is_quiet() {
             claims::told(&self.shell.kernel, &self.shell.desk)?;
+            self.shell.what_is_out()?;
+            self.shell.all_are_answered()?;
         }
         self.nothing_found()
     }
@@ -73,11 +88,13 @@ impl Play {
         self.nothing_found()
     }
 
-    fn nothing_found(&self) -> Result<(), String> {
-        match self.shell.kernel.found() {
-            0 => Ok(()),
-            found => Err(format!("the audit found {found} lost wakes")),
+    /// The audit has found what was lost on purpose, and nothing else.
+    pub(crate) fn nothing_found(&self) -> Result<(), String> {
+        let (found, lost) = (self.shell.kernel.found(), self.shell.lost);
+        if found == lost {
+            return Ok(());
         }
+        Err(format!("{lost} wakes were lost, and the audit found {found}"))
     }
 
     // Requests.
@@ -137,13 +154,23 @@ impl Play {
         if let Some(next) = self.shell.kernel.next_deadline() {
             self.shell.now = self.shell.now.max(next);
         }
-        for _ in 0..64 {
+        self.timers()
+    }
+
+    /// The clock jumps far beyond what anybody waits for.
+    fn time_flies(&mut self) -> Result<(), String> {
+        self.shell.now = self.shell.now.after(Duration::from_secs(self.draw.below(2_000)));
+        self.timers()
+    }
+
+    fn timers(&mut self) -> Result<(), String> {
+        for _ in 0..TIMERS {
             let Some(id) = self.shell.kernel.due(self.shell.now) else {
                 return Ok(());
             };
             self.shell.decide(Event::TimerDue(id))?;
         }
-        Err("64 timers are due at one instant: one fires on and on".to_owned())
+        Err(format!("{TIMERS} timers are due at one instant: one fires on and on"))
     }
 
     // Ends of engines.

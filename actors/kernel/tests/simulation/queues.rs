@@ -10,10 +10,14 @@ use super::shell::Shell;
 
 impl Shell {
     pub(crate) fn ask(&mut self, id: ProcedureId) -> Result<(), String> {
+        if !self.kernel.waits_for_admission(id) {
+            return Ok(());
+        }
         let Some(request) = self.request_of(id) else {
             return Ok(());
         };
         let (grant, served) = self.desk.work(|limiter| limiter.request(request))?;
+        self.desk.asks(id);
         self.desk.words.push_back(Word::Asked(vec![(id, grant)], served));
         Ok(())
     }
@@ -136,6 +140,7 @@ impl Shell {
         for id in waiting {
             if let Some(request) = self.request_of(id) {
                 let (grant, others) = self.desk.work(|limiter| limiter.request(request))?;
+                self.desk.asks(id);
                 grants.push((id, grant));
                 served.extend(others);
             }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use procession_kernel::{
-    Advance, Answer, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, ProcedureId, Receipt, Record, Seq,
+    Advance, Answer, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, ProcedureId, Receipt, Record, Scope, Seq,
     StageOutcome, Ticket, Timestamp, Undo,
 };
 
@@ -42,6 +42,10 @@ pub(crate) struct Shell {
     pub(crate) old: Vec<Event>,
     pub(crate) next_ticket: u64,
     pub(crate) answered: BTreeMap<Ticket, Answer>,
+    /// Who asked in this life.
+    asked: BTreeSet<Ticket>,
+    /// Wakes that were lost on purpose in this life.
+    pub(crate) lost: u64,
     /// Why procedures waited, in short: what the histories have covered.
     pub(crate) waits: BTreeSet<String>,
     /// What happened, for whoever looks for the fault.
@@ -67,6 +71,8 @@ impl Shell {
             old: Vec::new(),
             next_ticket: 0,
             answered: BTreeMap::new(),
+            asked: BTreeSet::new(),
+            lost: 0,
             waits: BTreeSet::new(),
             log: Vec::new(),
         };
@@ -85,6 +91,8 @@ impl Shell {
         self.judges.clear();
         self.loads.clear();
         self.cleanups.clear();
+        self.asked.clear();
+        self.lost = 0;
         self.restore()?;
         self.decide(Event::Recovered)?;
         Ok(())
@@ -122,10 +130,9 @@ impl Shell {
         let records = decision.records().to_vec();
         let planned = decision.planned().to_vec();
         check::before(&self.kernel, &records)?;
-        for record in &records {
-            if let Record::WakeFound(id) = record {
-                return Err(format!("the wake of {id} was lost: {:?}", self.kernel.row(*id)));
-            }
+        let found = records.iter().filter(|record| matches!(record, Record::WakeFound(_)));
+        if self.kernel.found() + found.count() as u64 > self.lost {
+            return Err(format!("wakes were lost: {records:?}"));
         }
         for record in &records {
             if let Record::Row(row) = record
@@ -171,6 +178,7 @@ impl Shell {
 
     /// A yielded stage is out under its old number: it may report again.
     fn remember(&mut self, event: &Event) {
+        self.asked.extend(asker(event));
         if let Event::StageEnded(report) = event
             && report.outcome != StageOutcome::Yield
         {
@@ -258,5 +266,65 @@ impl Shell {
     /// Gives the history of a family as the store has it now.
     pub(crate) fn stack(&self, family: u64) -> Vec<HistoryEntry> {
         self.disk.of_family(family).cloned().collect()
+    }
+
+    /// With nothing on its way, everybody who asked in this life has been answered.
+    pub(crate) fn all_are_answered(&self) -> Result<(), String> {
+        match self.asked.iter().find(|ticket| !self.answered.contains_key(ticket)) {
+            Some(ticket) => Err(format!("{ticket:?} was never answered")),
+            None => Ok(()),
+        }
+    }
+
+    /// With every commit on disk, each stage and undo that counts as out is out.
+    pub(crate) fn what_is_out(&self) -> Result<(), String> {
+        for family in self.kernel.families().values() {
+            for row in &family.members {
+                if let Some(going) = row.going
+                    && !self.running.contains_key(&(row.id, going.run))
+                {
+                    return Err(format!("a stage of {} counts as out, and nobody runs it", row.id));
+                }
+            }
+            for (member, scope) in &family.scopes {
+                let Some(id) = family.row(*member).map(|row| row.id) else {
+                    continue;
+                };
+                // One within another that rolls back is left to that.
+                let is_outermost = family.scope_of(*member) == Some(id);
+                let is_out = match scope {
+                    Scope::Loading => self.loads.contains(&id),
+                    Scope::Held { out: true, .. } => self.undos.iter().any(|undo| undo.scope == id),
+                    Scope::Held { out: false, .. } => true,
+                };
+                if is_outermost && !is_out {
+                    return Err(format!("the rollback of {id} counts as under way: {scope:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Gives who must be answered.
+fn asker(event: &Event) -> Option<Ticket> {
+    match event {
+        Event::Submitted(ticket, _)
+        | Event::Signalled { ticket, .. }
+        | Event::Broadcast { ticket, .. }
+        | Event::Requested(ticket, ..)
+        | Event::Acknowledged(ticket, _)
+        | Event::DrainEnded(ticket) => Some(*ticket),
+        Event::StageEnded(_)
+        | Event::UndoEnded(_)
+        | Event::StackLoaded(..)
+        | Event::JoinRuled { .. }
+        | Event::TimerDue(_)
+        | Event::Granted(_)
+        | Event::EvictionDue(_)
+        | Event::CleanedUp(_)
+        | Event::AuditDue { .. }
+        | Event::DrainBegan
+        | Event::Recovered => None,
     }
 }

@@ -1,0 +1,131 @@
+//! Results: how long they are kept, who takes note of them, and how they go as a whole.
+
+use procession_kernel::{Doomed, Event, Key, ProcedureId, Row, Timestamp};
+
+use super::disk::Disk;
+use super::play::Play;
+
+impl Disk {
+    /// The result of a family goes at this instant.
+    pub(crate) fn due_at(&mut self, family: u64, due: Timestamp) {
+        self.due.insert((due, family), None);
+    }
+
+    /// What was due at this instant is due no more.
+    pub(crate) fn no_longer_due(&mut self, family: u64, due: Timestamp) -> Result<(), String> {
+        let was_due = self.due.remove(&(due, family)).is_some();
+        was_due
+            .then_some(())
+            .ok_or_else(|| format!("nothing of family {family} is due at {due:?}"))
+    }
+
+    /// A finished family is gone.
+    pub(crate) fn evicted(&mut self, doomed: &Doomed) -> Result<(), String> {
+        self.no_longer_due(doomed.family, doomed.due)?;
+        self.forget(doomed);
+        Ok(())
+    }
+
+    fn forget(&mut self, doomed: &Doomed) {
+        for member in 0..doomed.members {
+            let id = ProcedureId::new(doomed.family, member);
+            self.rows.remove(&id);
+            self.payloads.remove(&id);
+        }
+        for number in 1..=doomed.history {
+            self.history.remove(&(doomed.family, number));
+        }
+        for (member, _, number) in &doomed.signals {
+            self.signals
+                .remove(&(ProcedureId::new(doomed.family, *member), *number));
+        }
+        match (&doomed.key, doomed.key_until) {
+            (Some(key), Some(until)) => {
+                self.due.insert((until, doomed.family), Some(key.clone()));
+            }
+            (Some(key), None) => {
+                self.keys.remove(key);
+            }
+            (None, _) => {}
+        }
+    }
+
+    /// Lists what is due, each family with every key that it has.
+    fn doomed(&self, now: Timestamp) -> Vec<Doomed> {
+        let due = self.due.iter().take_while(|((due, _), _)| *due <= now);
+        due.map(|((due, family), key)| self.described(*due, *family, key.as_ref()))
+            .collect()
+    }
+
+    fn described(&self, due: Timestamp, family: u64, key: Option<&Key>) -> Doomed {
+        let rows: Vec<&Row> = self.members(family).collect();
+        let root_key = rows.first().and_then(|row| row.key.clone());
+        let until = root_key.as_ref().and_then(|key| self.keys.get(key)?.until);
+        let signals = self.signals.iter().filter(|((id, _), _)| id.family == family);
+        Doomed {
+            family,
+            due,
+            members: u32::try_from(rows.len()).unwrap_or(u32::MAX),
+            history: rows.iter().map(|row| row.history).max().unwrap_or_default(),
+            signals: signals
+                .map(|((id, number), entry)| (id.member, entry.name.clone(), *number))
+                .collect(),
+            key: key.cloned().or(root_key),
+            key_until: until,
+            raw: Vec::new(),
+        }
+    }
+
+    /// Gives the root's rows of finished families.
+    fn results(&self) -> Vec<&Row> {
+        let families = self.due.iter().filter(|(_, key)| key.is_none());
+        let roots = families.filter_map(|((_, family), _)| self.rows.get(&ProcedureId::root(*family)));
+        roots.collect()
+    }
+
+    /// Names what is left of families that are gone.
+    fn leavings(&self) -> Option<String> {
+        let left = (self.rows.len(), self.history.len(), self.signals.len());
+        let more = (self.payloads.len(), self.keys.len(), self.due.len());
+        (left != (0, 0, 0) || more != (0, 0, 0))
+            .then(|| format!("rows, history, signals {left:?}; payloads, keys, results due {more:?}"))
+    }
+}
+
+impl Play {
+    /// Somebody takes note of a result. As with an eviction, it is read first, when all that was
+    /// decided is on disk.
+    pub(crate) fn acknowledge(&mut self) -> Result<(), String> {
+        if self.shell.pending() > 0 {
+            return Ok(());
+        }
+        let rows: Vec<Row> = self.shell.ahead.results().into_iter().cloned().collect();
+        let Some(row) = self.draw.pick(&rows) else {
+            return Ok(());
+        };
+        let ticket = self.shell.ticket();
+        self.shell.decide(Event::Acknowledged(ticket, Box::new(row))).map(drop)
+    }
+
+    /// What is due goes.
+    pub(crate) fn evict(&mut self) -> Result<(), String> {
+        let doomed = self.shell.ahead.doomed(self.shell.now);
+        if doomed.is_empty() || self.shell.pending() > 0 {
+            return Ok(());
+        }
+        self.shell.decide(Event::EvictionDue(doomed)).map(drop)
+    }
+
+    /// When every result has been kept as long as it must be, nothing is left.
+    pub(crate) fn forget_all(&mut self) -> Result<(), String> {
+        while let Some((last, _)) = self.shell.ahead.due.keys().next_back().copied() {
+            self.shell.now = self.shell.now.max(last);
+            self.evict()?;
+            self.shell.sync(usize::MAX)?;
+        }
+        match self.shell.ahead.leavings() {
+            Some(left) => Err(format!("all have ended and gone, and these are left: {left}")),
+            None => Ok(()),
+        }
+    }
+}
