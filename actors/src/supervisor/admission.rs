@@ -264,7 +264,12 @@ impl Supervisor {
 
     /// Asks for all that a procedure lacks for its next stage; for an undo, for its locks alone.
     pub(super) fn ask_for(&mut self, id: ProcedureId, ctx: &mut Context<Self>) {
+        // Who has got on meanwhile would be granted what it no longer waits for.
+        if !self.kernel.waits_for_admission(id) {
+            return;
+        }
         let Some(request) = self.request_of(id) else { return };
+        self.tickets_of.asks(id);
         let acquire = Acquire {
             requests: vec![request],
             exchange: None,
@@ -272,6 +277,7 @@ impl Supervisor {
         let request = self.limiter.send(acquire);
         let work = async move { request.await.unwrap_or_default() };
         self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
+            supervisor.tickets_of.hears(id);
             if acquired.grants.contains(&Grant::Granted) {
                 supervisor.decide(Event::Granted(id), ctx);
             }
@@ -382,7 +388,7 @@ impl Supervisor {
     pub(super) fn served(&mut self, tickets: Vec<Ticket>, ctx: &mut Context<Self>) {
         for ticket in tickets {
             // One that asked is bound when its own answer is taken, and was answered before it was served.
-            if let Some(id) = self.tickets_of.holder(ticket) {
+            if let Some(id) = self.tickets_of.served(ticket) {
                 self.decide(Event::Granted(id), ctx);
             }
         }

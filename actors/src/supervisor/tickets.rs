@@ -13,6 +13,8 @@ pub(super) struct Tickets {
     limited: BTreeSet<LimitKey>,
     pub(super) of: FxHashMap<ProcedureId, Ticket>,
     pub(super) by: FxHashMap<Ticket, ProcedureId>,
+    /// Who has asked for more and has not been answered: how often.
+    asking: FxHashMap<ProcedureId, u32>,
 }
 
 impl Tickets {
@@ -21,6 +23,7 @@ impl Tickets {
             limited: limited.into_iter().collect(),
             of: FxHashMap::default(),
             by: FxHashMap::default(),
+            asking: FxHashMap::default(),
         }
     }
 
@@ -32,6 +35,28 @@ impl Tickets {
     /// Gives whom a ticket stands for.
     pub(super) fn holder(&self, ticket: Ticket) -> Option<ProcedureId> {
         self.by.get(&ticket).copied()
+    }
+
+    /// A question for this procedure is on its way to the limiter.
+    pub(super) fn asks(&mut self, id: ProcedureId) {
+        *self.asking.entry(id).or_default() += 1;
+    }
+
+    /// The answer to a question has come.
+    pub(super) fn hears(&mut self, id: ProcedureId) {
+        if let Some(asks) = self.asking.get_mut(&id) {
+            *asks -= 1;
+            if *asks == 0 {
+                self.asking.remove(&id);
+            }
+        }
+    }
+
+    /// Gives who is to be told that a ticket was served. Who has asked again
+    /// meanwhile is told by the answer, and not twice: the second word could
+    /// be taken for a grant of what it waits for by then.
+    pub(super) fn served(&self, ticket: Ticket) -> Option<ProcedureId> {
+        self.holder(ticket).filter(|id| !self.asking.contains_key(id))
     }
 
     pub(super) fn bind(&mut self, ticket: Ticket, id: ProcedureId) {
@@ -59,3 +84,6 @@ impl Tickets {
         limits
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -57,6 +57,8 @@ impl Draft<'_> {
             self.put(row);
         } else if let Some(scope) = scope.filter(|scope| self.undo_waits_for(*scope, id)) {
             self.change(id, hold_locks);
+            // The grant may be of the stage that it waited for before: an undo needs no permit.
+            self.give_back_unheld(id);
             self.try_undo_again(scope);
         } else {
             self.late(id);
@@ -78,6 +80,15 @@ impl Draft<'_> {
                 self.effect(Effect::Cancel(id));
                 self.effect(Effect::GiveBack(id, needs));
             }
+        }
+    }
+
+    /// Gives back the permits that its row does not hold, should the limiter have granted them.
+    fn give_back_unheld(&mut self, id: ProcedureId) {
+        let row = self.row(id).filter(|row| !row.holds && !row.limits.is_empty());
+        if let Some(limits) = row.map(|row| row.limits.clone()) {
+            let locks = Vec::new();
+            self.effect(Effect::GiveBack(id, Needs { limits, locks }));
         }
     }
 
