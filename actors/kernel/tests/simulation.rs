@@ -37,11 +37,14 @@ mod reports;
 mod shell;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use play::Play;
 
-/// Seeds of a plain run.
-const SEEDS: u64 = 300;
+/// Seeds of every plain run, from 1 on.
+const FIXED: u64 = 200;
+/// How long a plain run draws fresh seeds after them.
+const FRESH: Duration = Duration::from_secs(8);
 /// Things that happen before the calm.
 const STEPS: usize = 400;
 /// Events of a failing history that are shown.
@@ -95,22 +98,56 @@ fn run(seed: u64) -> Result<BTreeSet<String>, String> {
     })
 }
 
-#[test]
-fn a_kernel_survives_random_histories() {
-    let seeds = match number("SEED") {
-        Some(seed) => seed..=seed,
-        None => 1..=number("SEEDS").unwrap_or(SEEDS),
-    };
-    let many = seeds.clone().count() >= 100;
+/// Lives the histories of these seeds; gives what they cover.
+fn all(seeds: impl Iterator<Item = u64>) -> Result<BTreeSet<String>, String> {
     let mut waits = BTreeSet::new();
     for seed in seeds {
-        match run(seed) {
-            Ok(seen) => waits.extend(seen),
-            Err(why) => panic!("{why}"),
-        }
+        waits.extend(run(seed)?);
     }
-    assert!(
-        !many || waits.iter().map(String::as_str).eq(WAITS),
-        "the histories cover only {waits:?}"
-    );
+    Ok(waits)
+}
+
+#[test]
+fn a_kernel_survives_random_histories() {
+    let stood = match (number("SEED"), number("SEEDS")) {
+        (Some(seed), _) => all(std::iter::once(seed)).map(drop),
+        (None, Some(count)) => {
+            let first = number("FIRST").unwrap_or(1);
+            all(first..first.saturating_add(count)).map(drop)
+        }
+        (None, None) => fixed_and_fresh(),
+    };
+    if let Err(why) = stood {
+        panic!("{why}");
+    }
+}
+
+fn fixed_and_fresh() -> Result<(), String> {
+    let waits = all(1..=FIXED)?;
+    if !waits.iter().map(String::as_str).eq(WAITS) {
+        return Err(format!("the histories cover only {waits:?}"));
+    }
+    fresh()
+}
+
+/// Lives histories that nobody has seen before, for a while.
+#[expect(
+    clippy::disallowed_types,
+    reason = "the machine's time bounds the run, and no history"
+)]
+#[expect(
+    clippy::print_stderr,
+    reason = "whoever looks for a fault wants to know which seeds were tried"
+)]
+fn fresh() -> Result<(), String> {
+    let now = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+    let first = now.unwrap_or_default().as_secs() * 1_000;
+    let begun = std::time::Instant::now();
+    let mut tried = 0;
+    while begun.elapsed() < FRESH {
+        all(std::iter::once(first + tried))?;
+        tried += 1;
+    }
+    eprintln!("{FIXED} fixed seeds, and {tried} fresh ones from {first} on");
+    Ok(())
 }
