@@ -124,7 +124,7 @@ impl Story {
             self.log.push("--- crashed".to_owned());
             self.cover("Crash");
         }
-        self.lab.nobody_is_inside();
+        self.lab.begin_life();
         self.no_clash()
     }
 

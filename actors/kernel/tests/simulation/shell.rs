@@ -325,6 +325,7 @@ fn asker(event: &Event) -> Option<Ticket> {
         | Event::CleanedUp(_)
         | Event::AuditDue { .. }
         | Event::DrainBegan
+        | Event::FamilyForgotten
         | Event::Recovered => None,
     }
 }
