@@ -1,6 +1,6 @@
 //! `Supervisor`: the one that holds the kernel. A message becomes an event, the
 //! event a decision, the decision part of the next commit; what follows from it
-//! leaves only with the receipt. It runs no user code and never blocks.
+//! leaves only with the receipt. It runs no user code, and never holds anybody up.
 
 mod admission;
 mod asks;
@@ -104,7 +104,6 @@ pub struct Supervisor {
     counts: Counts,
     journal: Addr<Journal>,
     in_place: InPlace,
-    flush_noted: bool,
     limiter: Addr<Limiter>,
     registry: Arc<Registry>,
     host: Host,
@@ -179,7 +178,6 @@ impl Supervisor {
             counts: Counts::default(),
             journal,
             in_place,
-            flush_noted: false,
             limiter,
             registry,
             host,

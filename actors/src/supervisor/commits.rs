@@ -173,11 +173,6 @@ impl Commits {
         room && (!self.full.is_empty() || 2 * self.open.batch.len() >= first.writes)
     }
 
-    /// Tells whether the journal stands still, and more may merge into what is open.
-    pub(super) fn may_wait(&self) -> bool {
-        self.in_flight.is_empty() && self.full.is_empty() && !self.open.is_empty() && !self.open.is_full(self.merge)
-    }
-
     /// Tells whether one decision alone waits to go to the journal, which stands still.
     pub(super) fn is_single(&self) -> bool {
         self.in_flight.is_empty() && self.full.is_empty() && self.open.commit.decisions() == 1

@@ -1,10 +1,8 @@
 //! When what was decided goes to the journal, and on which thread.
 //!
-//! A batch is handed over when no message waits for the supervisor any more: all
-//! that was reported by then shares one sync. Where that is one decision of the
-//! only procedure that is active, the supervisor commits it on its own thread:
-//! nobody could be served meanwhile, and two changes of thread are saved, which
-//! take as long as a third of the sync (docs/decisions/0017).
+//! One decision of the only procedure that is active is committed on the
+//! supervisor's own thread: nobody could be served meanwhile, and two changes of
+//! thread are saved, which take a third of a sync (docs/decisions/0017).
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -38,14 +36,15 @@ impl InPlace {
         }
     }
 
-    /// Gives the store, unless it was slow not long ago.
-    fn store(&mut self) -> Option<Arc<dyn JournalStore>> {
-        let store = self.store.as_ref()?.upgrade()?;
-        if self.rest > 0 {
-            self.rest -= 1;
-            return None;
-        }
-        Some(store)
+    /// Tells whether the store may be appended to here; not for a while after it was slow.
+    fn is_ready(&mut self) -> bool {
+        let rests = self.rest > 0;
+        self.rest = self.rest.saturating_sub(1);
+        self.store.is_some() && !rests
+    }
+
+    fn store(&self) -> Option<Arc<dyn JournalStore>> {
+        self.store.as_ref()?.upgrade()
     }
 
     fn append(&mut self, store: &dyn JournalStore, batch: Batch) -> Result<Receipt, AppendError> {
@@ -58,7 +57,7 @@ impl InPlace {
     }
 }
 
-/// Says that no message waits any more.
+/// Says that what waited when something was decided has been handled.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(super) struct FlushTime;
@@ -67,7 +66,6 @@ impl Handler<FlushTime> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, _: FlushTime, ctx: &mut Self::Context) {
-        self.flush_noted = false;
         if self.poisoned.is_some() {
             return;
         }
@@ -80,16 +78,14 @@ impl Handler<FlushTime> for Supervisor {
 }
 
 impl Supervisor {
-    /// Hands over what was decided: at once while the journal is busy, which makes
-    /// batches of its own accord, else when the mailbox is empty.
+    /// Hands over what was decided: at once, unless it may be for the supervisor
+    /// to commit. That shows behind the messages that wait in the mailbox now.
     pub(super) fn flush_soon(&mut self, ctx: &mut Context<Self>) {
-        if !self.commits.may_wait() {
-            self.flush(ctx);
-        } else if !self.flush_noted {
-            self.flush_noted = true;
-            // The context takes it up when it finds the mailbox empty.
-            ctx.notify(FlushTime);
+        let here = self.in_place.is_ready() && self.commits.is_single() && self.actors.len() <= 1;
+        if here && ctx.address().try_send(FlushTime).is_ok() {
+            return;
         }
+        self.flush(ctx);
     }
 
     pub(super) fn flush(&mut self, ctx: &mut Context<Self>) {

@@ -1,11 +1,13 @@
 //! Bypass of a family that rolls back: what is left of the rollback never runs.
 
 use procession::testkit::Run;
-use procession::{AskError, By, BypassAs, Mark, ProcedureError, ProcedureId, ProcedureState as State, Reach};
+use procession::{
+    AskError, By, BypassAs, JoinPolicy, Mark, ProcedureError, ProcedureId, ProcedureState as State, Reach,
+};
 
-use super::bypass::bypass;
+use super::bypass::{bypass, bypass_as};
 use crate::rollback::helper::{commits, enumerate_client, states, submit};
-use crate::support::{Act, Lab, Planned, Tested, UndoAct, chain, failing, live, plan, spawn};
+use crate::support::{Act, Lab, Plan, Planned, Tested, UndoAct, chain, failing, live, plan, spawn};
 
 #[test]
 fn what_is_left_of_a_rollback_never_runs() -> Tested {
@@ -138,4 +140,29 @@ fn a_compensation_that_waits_for_its_lock_waits_no_more() -> Tested {
         assert_eq!(run.wait(next.outcome()).await??, 5);
         Ok(())
     })
+}
+
+/// The part that rolls back lies below what is bypassed: its compensated child has
+/// taken its lock again for an undo that fails until somebody repairs it.
+fn part_of_it_rolls_back() -> Plan {
+    let c = plan("c", [Act::Done(1)])
+        .compensated()
+        .exclusive("t")
+        .undo(1, UndoAct::FailUntil("repaired".to_owned()));
+    let p = plan("p", [spawn([c]), Act::Fail("boom".to_owned())]);
+    plan("r", [Act::Spawn(vec![p], JoinPolicy::AllFinished, 0), Act::Done(3)])
+}
+
+#[test]
+fn e_056_a_compensated_child_below_gives_its_lock_back() -> Tested {
+    enumerate_client(async |_, run| {
+        let handle = submit(run, Planned(part_of_it_rolls_back()), "r").await?;
+        run.settle().await;
+        bypass_as(run, handle.id(), Reach::Family, BypassAs::Failed).await?;
+        assert!(run.wait(handle.outcome()).await?.is_err());
+        let locks = run.executor.locks().await?;
+        assert!(locks.is_empty(), "{locks:?}");
+        Ok(())
+    })?;
+    Ok(())
 }
