@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -187,16 +188,18 @@ pub async fn rate<F: Future<Output = Result<(), Failed>>>(
             one().await?;
         }
     };
-    let workers = futures::future::try_join_all((0..load.concurrency).map(|_| again()));
-    let watch = async {
-        tokio::time::sleep(window / 4).await;
-        let (begun, before) = (Instant::now(), counter.read());
-        tokio::time::sleep(window).await;
-        per_second(counter.read() - before, begun.elapsed())
-    };
-    tokio::select! {
-        failed = workers => Err(failed.err().unwrap_or_else(|| "the workers ended".into())),
-        rate = watch => Ok(rate),
+    let mut workers = pin!(futures::future::try_join_all((0..load.concurrency).map(|_| again())));
+    run_for(window / 4, workers.as_mut()).await?;
+    let (begun, before) = (Instant::now(), counter.read());
+    run_for(window, workers).await?;
+    Ok(per_second(counter.read() - before, begun.elapsed()))
+}
+
+/// Runs what never ends but by an error, for so long.
+async fn run_for<T>(time: Duration, workers: Pin<&mut impl Future<Output = Result<T, Failed>>>) -> Result<(), Failed> {
+    match tokio::time::timeout(time, workers).await {
+        Err(_) => Ok(()),
+        Ok(ended) => Err(ended.err().unwrap_or_else(|| "the workers ended".into())),
     }
 }
 
