@@ -107,18 +107,23 @@ impl Draft<'_> {
     /// A rollback that ends here leaves nothing behind: one that had succeeded and
     /// was to be undone holds its locks again, or waits for them.
     fn leave_compensations(&mut self, top: ProcedureId) {
-        let Some(family) = self.family(top.family).filter(|_| self.is_stopped(top)) else {
-            return;
+        // The part that rolls back may lie below what is bypassed.
+        let again = |row: &Row| row.is_ended() && row.on_failure == OnFailure::Compensate && self.is_stopped(row.id);
+        let left: Vec<Row> = match self.family(top.family) {
+            Some(family) => family
+                .members
+                .iter()
+                .filter(|row| again(row) && family.is_within(top.member, row.id.member))
+                .map(|row| (**row).clone())
+                .collect(),
+            None => Vec::new(),
         };
-        let again = |row: &Row| row.is_ended() && row.on_failure == OnFailure::Compensate;
-        for row in family.members.iter().filter(|row| again(row)) {
-            if family.is_within(top.member, row.id.member) {
-                let (mut row, held) = (row.clone(), !row.locked.is_empty());
-                self.effect(Effect::Stop(row.id));
-                self.release(&mut row);
-                if held {
-                    self.put(row);
-                }
+        for mut row in left {
+            let held = !row.locked.is_empty();
+            self.effect(Effect::Stop(row.id));
+            self.release(&mut row);
+            if held {
+                self.put(Box::new(row));
             }
         }
     }
