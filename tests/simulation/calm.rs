@@ -101,7 +101,9 @@ impl Story {
         let deadlock = verdicts.iter().find(|verdict| verdict.rule == Rule::Deadlock);
         let Some(victim) = deadlock.and_then(|verdict| verdict.procedure) else {
             let live: Vec<&Row> = rows.iter().filter(|row| !row.is_over()).collect();
-            return Err(format!("nothing moves these, and no verdict says why: {live:#?}").into());
+            let live: Vec<_> = live.iter().map(|row| (row.id, row.state, &row.wait)).collect();
+            let (locks, limits) = (run.executor.locks().await?, run.executor.limits().await?);
+            return Err(format!("nothing moves {live:?}, and no verdict says why: {locks:?} {limits:?}").into());
         };
         let explained = run.executor.explain(victim).await?;
         if explained.deadlocks.is_empty() {
@@ -109,7 +111,7 @@ impl Story {
         }
         self.log.push(format!("deadlock: {victim}"));
         self.cover("Deadlock");
-        let ask = Ask::Bypass(victim, Reach::Family, BypassAs::Failed);
+        let ask = Ask::Bypass(ProcedureId::root(victim.family), Reach::Family, BypassAs::Failed);
         self.send(run, requests, ask, By::new("sim", "deadlock"));
         Ok(true)
     }

@@ -98,6 +98,15 @@ impl Kernel {
         self.next_undo(id).map(|(member, _)| member)
     }
 
+    /// Gives who must move before somebody gives back what it holds: itself, or, of one
+    /// that has ended and is compensated, the root of the part that rolls back.
+    #[must_use]
+    pub fn gives_back_as(&self, id: ProcedureId) -> ProcedureId {
+        let family = self.families.get(&id.family);
+        let ended = family.filter(|family| family.row(id.member).is_some_and(Row::is_ended));
+        ended.and_then(|family| family.scope_of(id.member)).unwrap_or(id)
+    }
+
     /// Tells what moves a procedure that waits for no other one.
     #[must_use]
     pub fn until_of(&self, id: ProcedureId) -> Until {
