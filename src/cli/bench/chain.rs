@@ -133,7 +133,7 @@ async fn measure(common: &Common, shape: &Shape, directory: &Path) -> Result<Sum
         .start()
         .await?;
     run_round(&executor, &meter, &shape.warm_up()).await?;
-    let mut rounds = Rounds::new(directory);
+    let mut rounds = Rounds::new(directory).side_by_side(shape.concurrency);
     for _ in 0..common.rounds {
         let (taken, times) = run_round(&executor, &meter, shape).await?;
         rounds.add(taken, times).await?;

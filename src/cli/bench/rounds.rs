@@ -19,6 +19,7 @@ const SINGLE_COMMITS: u32 = 2_000;
 /// Rounds that were run, each with the rate of the store right behind it.
 pub(super) struct Rounds<T> {
     directory: PathBuf,
+    side_by_side: u64,
     rounds: Vec<(Taken, T)>,
     raw: Vec<RawRate>,
 }
@@ -28,15 +29,25 @@ impl<T> Rounds<T> {
     pub(super) fn new(directory: &Path) -> Self {
         Self {
             directory: directory.to_path_buf(),
+            side_by_side: 1,
             rounds: Vec::new(),
             raw: Vec::new(),
         }
     }
 
+    /// Has the store write the keys of so many procedures that advance side by side, as the engine does.
+    pub(super) fn side_by_side(mut self, procedures: u32) -> Self {
+        self.side_by_side = u64::from(procedures);
+        self
+    }
+
     /// Adds a round, and measures the store with batches of the same mean size.
     pub(super) async fn add(&mut self, taken: Taken, more: T) -> Result<(), BenchError> {
         let place = self.directory.join("raw");
-        let load = raw_load(taken.mean_batch(), taken.bytes_per_write());
+        let load = RawLoad {
+            side_by_side: self.side_by_side,
+            ..raw_load(taken.mean_batch(), taken.bytes_per_write())
+        };
         self.raw.push(raw_store_rate(&place, load).await?);
         self.rounds.push((taken, more));
         remove(&place)
