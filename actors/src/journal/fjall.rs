@@ -28,6 +28,7 @@ use crate::error::StoreError;
 mod directory;
 mod log;
 mod open;
+mod remedy;
 
 use directory::Directory;
 

@@ -30,7 +30,7 @@ pub enum AppendError {
     },
     /// The store cannot say whether the batch is there. Read the last `Seq` of
     /// this epoch before anything else.
-    #[error("the store cannot say whether the commit is on disk: {0}; restart the engine")]
+    #[error("the store cannot say whether the commit is on disk: {0}")]
     Unknown(String),
     /// The batch is not there, and no later one will be.
     #[error("the commit failed: {0}")]

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use procession_kernel::{Epoch, Seq};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::remedy::advise;
 use crate::error::StoreError;
 
 /// Locked by the owner while the journal is open; its text says who that is.
@@ -202,7 +203,7 @@ pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
 pub(super) fn refused(place: &Path, what: &str, error: &io::Error) -> StoreError {
     StoreError::Io {
         place: place.display().to_string(),
-        why: format!("{what}: {error}"),
+        why: format!("{what}: {}", advise(error)),
     }
 }
 

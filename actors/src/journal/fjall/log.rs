@@ -5,13 +5,15 @@
 //! middle that would drop committed batches without a word, and for good. Each
 //! batch is synced before the next is written, so the two cases can be told
 //! apart: behind a torn tail there is nothing, behind damage there is a whole
-//! batch. This file only reads, save for [`TornTail::cut`].
+//! batch. This file only reads, save for [`TornTail::cut`] and [`Newest::copy`].
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
+
+use super::directory::sync_directory;
 
 /// Ends every batch, behind its checksum.
 const TRAILER: &[u8] = b"FJL\x03";
@@ -49,29 +51,78 @@ impl TornTail {
     }
 }
 
+/// A key and its value.
+type Entry = (Vec<u8>, Vec<u8>);
+
+/// The whole batches of the newest log.
+#[derive(Debug)]
+pub(super) struct Newest {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    /// Key and value that were written last.
+    last: Entry,
+}
+
+impl Newest {
+    /// Tells whether this is what was written last.
+    pub(super) fn ends_with(&self, key: &[u8], value: &[u8]) -> bool {
+        self.last.0 == key && self.last.1 == value
+    }
+
+    /// Puts a copy in its place, on stable storage.
+    ///
+    /// When a sync fails, the system may take the pages for clean: they are read
+    /// as if all were well, no later sync writes them, and they are gone with its
+    /// memory. To write the same bytes once more is not enough: ext4 may still
+    /// hold the blocks for unwritten. Only a new file has none of that.
+    pub(super) fn copy(&self) -> io::Result<()> {
+        let copy = self.path.with_extension("copy");
+        let mut file = File::create(&copy)?;
+        file.write_all(&self.bytes)?;
+        file.sync_all()?;
+        fs::rename(&copy, &self.path)?;
+        sync_directory(self.path.parent().unwrap_or(Path::new(".")))
+    }
+}
+
+/// What the log ends with.
+#[derive(Debug, Default)]
+pub(super) struct LogEnd {
+    /// None if the newest log has no batch yet.
+    pub(super) newest: Option<Newest>,
+    pub(super) torn: Option<TornTail>,
+}
+
 /// Checks the files without which fjall would begin anew or panic, and each batch of the log.
-pub(super) fn check(store: &Path) -> Result<Option<TornTail>, Finding> {
+pub(super) fn check(store: &Path) -> Result<LogEnd, Finding> {
     check_files(store)?;
     let logs = logs(store)?;
-    let mut tail = None;
+    let mut end = LogEnd::default();
     let mut last_seqno = None;
     let newest = logs.last().map(|(number, _)| *number);
     for (number, path) in logs {
-        let bytes = read(&path).map_err(|error| Finding::Unreadable(path.clone(), error))?;
-        let at = whole_batches(&bytes, &mut last_seqno);
+        let mut bytes = read(&path).map_err(|error| Finding::Unreadable(path.clone(), error))?;
+        let (at, last) = whole_batches(&bytes, &mut last_seqno);
         let rest = bytes.get(at..).unwrap_or_default();
-        if rest.is_empty() {
-            continue;
-        }
-        if newest != Some(number) || holds_batch(rest) {
+        if !rest.is_empty() && (newest != Some(number) || holds_batch(rest)) {
             return Err(Finding::Damaged(format!(
                 "{} is broken at byte {at}, with committed data behind it",
                 path.display()
             )));
         }
-        tail = Some(TornTail { path, at: at as u64 });
+        if newest == Some(number) {
+            let torn = TornTail {
+                path: path.clone(),
+                at: at as u64,
+            };
+            end.torn = (!rest.is_empty()).then_some(torn);
+            end.newest = last.map(|last| {
+                bytes.truncate(at);
+                Newest { path, bytes, last }
+            });
+        }
     }
-    Ok(tail)
+    Ok(end)
 }
 
 /// Each of these makes fjall start an empty store, delete a keyspace or panic when it is missing.
@@ -168,18 +219,20 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Gives where the whole batches end. The checksum leaves out fjall's own
-/// sequence number, which only grows: one that does not is damage too.
-fn whole_batches(bytes: &[u8], last_seqno: &mut Option<u64>) -> usize {
-    let mut at = 0;
-    while let Some((length, seqno)) = bytes.get(at..).and_then(read_batch) {
-        if last_seqno.is_some_and(|last| seqno <= last) {
+/// Gives where the whole batches end, and the key and value that come last in
+/// them. The checksum leaves out fjall's own sequence number, which only grows:
+/// one that does not is damage too.
+fn whole_batches(bytes: &[u8], last_seqno: &mut Option<u64>) -> (usize, Option<Entry>) {
+    let (mut at, mut last) = (0, None);
+    while let Some(batch) = bytes.get(at..).and_then(read_batch) {
+        if last_seqno.is_some_and(|last| batch.seqno <= last) {
             break;
         }
-        *last_seqno = Some(seqno);
-        at += length;
+        *last_seqno = Some(batch.seqno);
+        at += batch.length;
+        last = Some(batch.last);
     }
-    at
+    (at, last.map(|(key, value)| (key.to_vec(), value.to_vec())))
 }
 
 /// The checksum makes it as good as impossible that chance looks like a batch.
@@ -190,8 +243,16 @@ fn holds_batch(bytes: &[u8]) -> bool {
         .any(|(at, byte)| *byte == START && bytes.get(at..).and_then(read_batch).is_some())
 }
 
-/// Gives length and sequence number of the batch with which the bytes begin, if it is whole.
-fn read_batch(bytes: &[u8]) -> Option<(usize, u64)> {
+/// A whole batch of the log.
+struct Found<'a> {
+    length: usize,
+    seqno: u64,
+    /// The last key and value; empty where the batch clears a keyspace.
+    last: (&'a [u8], &'a [u8]),
+}
+
+/// Gives the batch with which the bytes begin, if it is whole.
+fn read_batch(bytes: &[u8]) -> Option<Found<'_>> {
     let mut cursor = Cursor { bytes, at: 0 };
     if cursor.byte()? != START {
         return None;
@@ -199,27 +260,33 @@ fn read_batch(bytes: &[u8]) -> Option<(usize, u64)> {
     let items = cursor.number::<4>()?;
     let seqno = cursor.number::<8>()?;
     let from = cursor.at;
+    let mut last = (&[][..], &[][..]);
     for _ in 0..items {
-        skip_item(&mut cursor)?;
+        last = read_item(&mut cursor)?;
     }
     let sum = xxh3_64(bytes.get(from..cursor.at)?);
     if cursor.byte()? != END || cursor.number::<8>()? != sum {
         return None;
     }
-    (cursor.take(TRAILER.len())? == TRAILER).then_some((cursor.at, seqno))
+    let is_whole = cursor.take(TRAILER.len())? == TRAILER;
+    is_whole.then_some(Found {
+        length: cursor.at,
+        seqno,
+        last,
+    })
 }
 
-/// Passes over tag, value type, compression, keyspace, three lengths, key and value.
-fn skip_item(cursor: &mut Cursor<'_>) -> Option<()> {
+/// Passes over tag, value type, compression, keyspace and three lengths; gives key and value.
+fn read_item<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a [u8], &'a [u8])> {
     match cursor.byte()? {
         ITEM => {
             cursor.skip(10)?;
-            let key = cursor.number::<2>()?;
+            let key = usize::try_from(cursor.number::<2>()?).ok()?;
             cursor.skip(4)?;
-            let value = cursor.number::<4>()?;
-            cursor.skip(key.checked_add(value)?)
+            let value = usize::try_from(cursor.number::<4>()?).ok()?;
+            Some((cursor.take(key)?, cursor.take(value)?))
         }
-        CLEAR => cursor.skip(8),
+        CLEAR => cursor.skip(8).map(|()| (&[][..], &[][..])),
         _ => None,
     }
 }

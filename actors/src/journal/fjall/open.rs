@@ -11,7 +11,8 @@ use fjall::{Database, Error, Keyspace, KeyspaceCreateOptions, LsmError, PersistM
 use procession_kernel::{Epoch, Key, Seq};
 
 use super::directory::{self, Directory};
-use super::log::{self, Finding};
+use super::log::{self, Finding, Newest};
+use super::remedy::advise;
 use super::{EPOCH_KEY, FORMAT, FORMAT_KEY, FjallStore, SEQ_KEY, SPACE_PREFIX, SyncMode, Writer};
 use crate::error::StoreError;
 use crate::journal::keys::Space;
@@ -100,12 +101,17 @@ fn create(directory: &Directory) -> Result<Database, StoreError> {
 }
 
 fn recover(directory: &Directory) -> Result<Database, StoreError> {
-    let tail = log::check(&directory.store()).map_err(|finding| match finding {
+    let end = log::check(&directory.store()).map_err(|finding| match finding {
         Finding::Damaged(why) => directory.damaged(why),
         Finding::Unreadable(path, error) => directory.refused(&format!("{} cannot be read", path.display()), &error),
     })?;
+    if let Some(newest) = end.newest.filter(|newest| !is_marked(newest, directory)) {
+        newest
+            .copy()
+            .map_err(|error| directory.refused("its log cannot be copied", &error))?;
+    }
     let opened = start(directory);
-    match (opened, tail) {
+    match (opened, end.torn) {
         // Nothing whole lies behind the place at which fjall stopped, so it is a torn tail after all.
         (Err(StoreError::Damaged { .. }), Some(tail)) => {
             tail.cut()
@@ -114,6 +120,14 @@ fn recover(directory: &Directory) -> Result<Database, StoreError> {
         }
         (opened, _) => opened,
     }
+}
+
+/// Tells whether the last batch of the log, which ends with its number, was synced
+/// for sure. What is acknowledged from here on stands on it, and after a failed
+/// sync it may be in memory alone.
+fn is_marked(newest: &Newest, directory: &Directory) -> bool {
+    let mark = directory.mark();
+    mark.is_some_and(|(epoch, seq)| newest.ends_with(SEQ_KEY, &encode_seq(epoch, seq)))
 }
 
 /// Starts fjall. It asserts some of what it reads, and a damaged file must be an error.
@@ -283,13 +297,13 @@ fn is_damage(error: &Error) -> bool {
 /// Says in a sentence what fjall says in code.
 pub(super) fn explain(error: &Error) -> String {
     let text = match error {
-        Error::Io(error) => return error.to_string(),
+        Error::Io(error) => return advise(error),
         Error::Storage(error) => return explain_table(error),
         Error::JournalRecovery(_) => "a batch of the log does not have its checksum or length",
         Error::InvalidVersion(_) => "the file \"version\" names no layout that this release knows",
         Error::Decompress(_) => "a value cannot be decompressed",
         Error::InvalidTrailer | Error::InvalidTag(_) => "an entry of the log has no known shape",
-        Error::Poisoned => "an earlier write to the disk failed in the background",
+        Error::Poisoned => "an earlier write failed in the background; see whether the disk is full",
         Error::KeyspaceDeleted => "the keyspace was deleted",
         Error::Locked => "another process holds its lock",
         Error::Unrecoverable => "the tables and the log do not fit together",
@@ -300,7 +314,7 @@ pub(super) fn explain(error: &Error) -> String {
 
 fn explain_table(error: &LsmError) -> String {
     let text = match error {
-        LsmError::Io(error) => return error.to_string(),
+        LsmError::Io(error) => return advise(error),
         LsmError::Decompress(_) => "a block cannot be decompressed",
         LsmError::InvalidVersion(_) => "a table has a layout that this release does not know",
         LsmError::Unrecoverable => "a table file is missing or broken",

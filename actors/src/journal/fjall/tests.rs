@@ -347,3 +347,24 @@ fn a_flipped_byte_of_a_table_never_gives_other_rows() -> Outcome {
     assert!(found > 30, "only {found} flips were found");
     Ok(())
 }
+
+/// Only a file of its own shows that the log is on disk as it is read.
+#[cfg(unix)]
+#[test]
+fn a_log_whose_last_batch_may_be_in_memory_alone_is_copied() -> Outcome {
+    use std::os::unix::fs::MetadataExt;
+
+    let place = TempDir::new()?;
+    let (log, _) = journal(place.path(), 5)?;
+    let made = fs::metadata(&log)?.ino();
+    assert_eq!(count(place.path())?, 6);
+    let copied = fs::metadata(&log)?.ino();
+    assert_ne!(
+        made, copied,
+        "the watermark was never written, so the batch may not be synced"
+    );
+    assert_eq!(count(place.path())?, 6);
+    assert_eq!(fs::metadata(&log)?.ino(), copied, "the watermark names the last batch");
+    assert!(!log.with_extension("copy").exists());
+    Ok(())
+}
