@@ -107,6 +107,14 @@ impl Kernel {
         ended.and_then(|family| family.scope_of(id.member)).unwrap_or(id)
     }
 
+    /// Gives who moves on when a request is granted: who asks, or, of one that is
+    /// undone, the root of the part that rolls back. The reverse of [`asks_as`](Self::asks_as).
+    #[must_use]
+    pub fn waits_as(&self, id: ProcedureId) -> ProcedureId {
+        let family = self.families.get(&id.family);
+        family.and_then(|family| family.scope_of(id.member)).unwrap_or(id)
+    }
+
     /// Tells what moves a procedure that waits for no other one.
     #[must_use]
     pub fn until_of(&self, id: ProcedureId) -> Until {

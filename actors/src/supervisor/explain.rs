@@ -115,7 +115,10 @@ impl Supervisor {
             .by
             .iter()
             .filter_map(|ticket| self.tickets_of.holder(*ticket))
-            .map(|id| self.kernel.gives_back_as(id))
+            .map(|id| match blocker.place {
+                true => self.kernel.waits_as(id),
+                false => self.kernel.gives_back_as(id),
+            })
             .collect();
         if !blocker.any {
             needs.extend(of.into_iter().map(|id| Need {
