@@ -111,7 +111,7 @@ pub fn describe(bytes: &[u8]) -> String {
     if let Ok(number) = read::<i64>(bytes) {
         return number.to_string();
     }
-    if let Ok(number) = read::<i64>(bytes) {
+    if let Ok(number) = read::<u64>(bytes) {
         return number.to_string();
     }
     match read::<std::collections::BTreeMap<String, serde::de::IgnoredAny>>(bytes) {

@@ -295,25 +295,9 @@ impl FjallStore {
 /// Neighbours in the keyspace are neighbours in its memtable: in this order each
 /// insert finds its place near the last one. Writes of one key keep their order.
 fn in_order(batch: &Batch) -> Vec<Write<'_>> {
-    let mut writes: Vec<(u8, u128, Write<'_>)> = batch
-        .writes()
-        .map(|write| (write.space.rank(), head(write.key), write))
-        .collect();
-    // Two numbers tell nearly all of them apart.
-    writes.sort_by(|(rank, head, one), (other_rank, other_head, other)| {
-        let whole = || (one.space, one.key).cmp(&(other.space, other.key));
-        (rank, head).cmp(&(other_rank, other_head)).then_with(whole)
-    });
-    writes.into_iter().map(|(.., write)| write).collect()
-}
-
-/// The first bytes of a key as a number that orders as they do.
-fn head(key: &[u8]) -> u128 {
-    let mut bytes = [0; 16];
-    for (place, byte) in bytes.iter_mut().zip(key) {
-        *place = *byte;
-    }
-    u128::from_be_bytes(bytes)
+    let mut writes: Vec<Write<'_>> = batch.writes().collect();
+    writes.sort_by(|one, other| (one.space, one.key).cmp(&(other.space, other.key)));
+    writes
 }
 
 impl Writer {

@@ -45,24 +45,6 @@ impl Space {
         Self::Archive,
     ];
 
-    /// Gives a number that tells the engine's keyspaces apart; all of the user's have the last.
-    #[must_use]
-    pub const fn rank(&self) -> u8 {
-        match self {
-            Self::Procedures => 0,
-            Self::Payloads => 1,
-            Self::History => 2,
-            Self::Signals => 3,
-            Self::Keys => 4,
-            Self::Live => 5,
-            Self::Finished => 6,
-            Self::Meta => 7,
-            Self::Audit => 8,
-            Self::Archive => 9,
-            Self::User(_) => 10,
-        }
-    }
-
     /// Gives the name on disk.
     #[must_use]
     pub fn name(&self) -> String {
