@@ -29,6 +29,7 @@ pub(crate) mod reveal;
 mod submits;
 pub(crate) mod tickets;
 mod timer;
+mod unstarted;
 pub(crate) mod verdicts;
 pub(crate) mod workers;
 
@@ -63,6 +64,7 @@ use metric_hooks::MetricHooks;
 use recovery::Loaded;
 use tickets::Tickets;
 use timer::{TimeCame, Timer};
+use unstarted::Unstarted;
 use verdicts::Watch;
 use workers::Workers;
 
@@ -121,6 +123,7 @@ pub struct Supervisor {
     /// What quarantined families hold, until it is restored.
     quarantined_holders: Vec<(ProcedureId, Row)>,
     loads: Loads,
+    unstarted: Unstarted,
     /// Join rules that are out, each with the question that comes next.
     judging: FxHashMap<ProcedureId, Option<loads::Load>>,
     actors: FxHashMap<ProcedureId, Active>,
@@ -194,6 +197,7 @@ impl Supervisor {
             turns: Turns::default(),
             quarantined_holders: loaded.quarantined_holders,
             loads: Loads::default(),
+            unstarted: Unstarted::default(),
             judging: FxHashMap::default(),
             actors: FxHashMap::default(),
             tickets: FxHashMap::default(),
@@ -252,6 +256,7 @@ impl Supervisor {
                 .push(Changes::describe(self.kernel.epoch(), seq, decision.durable()));
         }
         let due = decision.durable().filter_map(due_of).min();
+        self.unstarted.note(decision.records());
         self.kernel.fold(decision, &mut ready.commit);
         self.counts.commits += 1;
         self.note_due(due);

@@ -31,7 +31,8 @@ impl Reader {
         }
     }
 
-    async fn run<T, F>(&self, read: F) -> Result<T, StoreError>
+    /// Reads from the store where it may block.
+    pub(crate) async fn run<T, F>(&self, read: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: for<'a> FnOnce(&'a dyn JournalStore) -> futures::future::BoxFuture<'a, Result<T, StoreError>>

@@ -73,6 +73,7 @@ impl Supervisor {
             Effect::Ended(ended) => {
                 // One that held something earlier, and nothing at its end, has its ticket still.
                 self.release_of(ended.id, ctx);
+                self.unstarted.take(ended.id);
                 if let Some(watchers) = self.watchers.remove(&ended.id) {
                     let outcome = Outcome::of(*ended);
                     for watcher in watchers {
@@ -114,7 +115,8 @@ impl Supervisor {
         }
     }
 
-    fn advance(&mut self, advance: Advance, ctx: &mut Context<Self>) {
+    fn advance(&mut self, mut advance: Advance, ctx: &mut Context<Self>) {
+        advance.payload = advance.payload.or_else(|| self.unstarted.take(advance.id));
         let at_hand = self.actors.contains_key(&advance.id);
         if advance.wake.is_none() && (at_hand || advance.payload.is_some()) {
             let Advance {

@@ -1,23 +1,29 @@
 //! What must be read before user code can be called: the value of a parked
 //! procedure, its children's outcomes, a signal, a rollback stack. In order,
 //! and a bounded number at once.
+//!
+//! Reads that fall due together are done together: what the read itself takes is
+//! far less than to have another thread do it.
+
+mod wanted;
 
 use std::collections::VecDeque;
 
 use actix::prelude::*;
 use procession_kernel::{Blob, Event, Kind, ProcedureId, Round, Seq, Wake};
 
+use self::wanted::{Found, Wanted};
 use super::Supervisor;
-use crate::context::{Signal, Woken};
-use crate::error::{ReadError, StoreError};
-use crate::journal::encode::StoredSignal;
-use crate::journal::keys::{self, OUTPUT, PAYLOAD};
-use crate::journal::{Reader, Space, codec};
+use crate::context::Woken;
+use crate::error::ReadError;
 use crate::procedure_actor::{Call, Stored};
-use crate::step::ChildOutcome;
 
-/// Reads under way for revivals: as many as keep the reader's places busy.
-const AT_ONCE: usize = 32;
+/// Groups of reads under way: half of the reader's places, so that who asks
+/// something has his turn.
+const GROUPS: usize = 4;
+/// Reads of one group: enough that to hand it over costs each of them little,
+/// few enough that the first does not wait long for the last.
+const GROUP: usize = 128;
 
 /// What a call is for.
 pub(super) enum Purpose {
@@ -49,16 +55,32 @@ pub(super) struct Load {
     pub(super) purpose: Purpose,
 }
 
-/// A load that was read, or could not be.
-type Read = (Load, Result<Woken, ReadError>);
+/// Loads that were read, and what was found for each.
+type Group = Vec<(Load, Result<Found, ReadError>)>;
 
 #[derive(Default)]
 pub(super) struct Loads {
     queue: VecDeque<Load>,
-    /// Those that are being read, and those that are ready and wait for an earlier one.
-    under_way: VecDeque<(ProcedureId, Option<Read>)>,
-    /// How many have left the front of `under_way`.
+    /// Groups that are being read, and those that are ready and wait for an earlier one.
+    under_way: VecDeque<(Vec<ProcedureId>, Option<Group>)>,
+    /// How many groups have left the front of `under_way`.
     gone: u64,
+    /// The next group is begun when what falls due now has been queued.
+    called: bool,
+}
+
+/// Says that what fell due together has been queued.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct LoadTime;
+
+impl Handler<LoadTime> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: LoadTime, ctx: &mut Self::Context) {
+        self.loads.called = false;
+        self.load_next(ctx);
+    }
 }
 
 impl Loads {
@@ -66,20 +88,32 @@ impl Loads {
         self.queue.clear();
     }
 
-    fn ready(&mut self, number: u64, read: Read) {
+    /// Takes the next group, and gives its number.
+    fn begin(&mut self) -> Option<(u64, Vec<Load>)> {
+        if self.queue.is_empty() || self.under_way.len() >= GROUPS {
+            return None;
+        }
+        let group: Vec<Load> = self.queue.drain(..self.queue.len().min(GROUP)).collect();
+        let number = self.gone + self.under_way.len() as u64;
+        self.under_way
+            .push_back((group.iter().map(|load| load.id).collect(), None));
+        Some((number, group))
+    }
+
+    fn ready(&mut self, number: u64, group: Group) {
         let place = usize::try_from(number - self.gone).ok();
         if let Some((_, place)) = place.and_then(|place| self.under_way.get_mut(place)) {
-            *place = Some(read);
+            *place = Some(group);
         }
     }
 
     /// Tells whether a call of this procedure waits to be read for.
     pub(super) fn holds(&self, id: ProcedureId) -> bool {
-        self.queue.iter().any(|load| load.id == id) || self.under_way.iter().any(|(other, _)| *other == id)
+        self.queue.iter().any(|load| load.id == id) || self.under_way.iter().any(|(ids, _)| ids.contains(&id))
     }
 
     /// Takes the oldest, if it is ready.
-    fn next_ready(&mut self) -> Option<Read> {
+    fn next_ready(&mut self) -> Option<Group> {
         self.under_way.front()?.1.as_ref()?;
         self.gone += 1;
         self.under_way.pop_front()?.1
@@ -89,36 +123,51 @@ impl Loads {
 impl Supervisor {
     pub(super) fn load(&mut self, load: Load, ctx: &mut Context<Self>) {
         self.loads.queue.push_back(load);
-        self.load_next(ctx);
+        if !self.loads.called {
+            self.loads.called = true;
+            ctx.notify(LoadTime);
+        }
     }
 
     fn load_next(&mut self, ctx: &mut Context<Self>) {
-        while self.loads.under_way.len() < AT_ONCE {
-            let Some(mut load) = self.loads.queue.pop_front() else {
-                return;
-            };
-            let number = self.loads.gone + self.loads.under_way.len() as u64;
-            self.loads.under_way.push_back((load.id, None));
+        while let Some((number, group)) = self.loads.begin() {
+            let wanted = group.iter().map(|load| self.wanted(load)).collect();
             let reader = self.reader.clone();
-            let at_hand = self.actors.contains_key(&load.id);
             let work = async move {
-                let woken = read(&reader, &mut load, at_hand).await;
-                (load, woken)
+                let found = wanted::read(&reader, wanted).await;
+                group.into_iter().zip(found).collect()
             };
-            ctx.spawn(work.into_actor(self).map(move |read, supervisor, ctx| {
-                supervisor.loads.ready(number, read);
+            ctx.spawn(work.into_actor(self).map(move |group, supervisor, ctx| {
+                supervisor.loads.ready(number, group);
                 supervisor.hand_over(ctx);
                 supervisor.load_next(ctx);
             }));
         }
     }
 
+    fn wanted(&self, load: &Load) -> Wanted {
+        let round = match &load.purpose {
+            Purpose::Join(round, _) => Some(Wake::Children(round.first, round.count)),
+            Purpose::Execute { .. } | Purpose::CleanUp | Purpose::Undo { .. } => None,
+        };
+        Wanted {
+            id: load.id,
+            payload: load.payload.is_none() && !self.actors.contains_key(&load.id),
+            wake: round.or_else(|| load.wake.clone()),
+        }
+    }
+
     /// Reads end in any order; calls are made in the order in which they were decided.
     fn hand_over(&mut self, ctx: &mut Context<Self>) {
-        while let Some((load, woken)) = self.loads.next_ready() {
-            match woken {
-                Ok(woken) => self.loaded(load, woken, ctx),
-                Err(why) => self.put_aside(load.id.family, format!("{}: {why}", load.id), ctx),
+        while let Some(group) = self.loads.next_ready() {
+            for (mut load, found) in group {
+                match found {
+                    Ok(found) => {
+                        load.payload = load.payload.or(found.payload);
+                        self.loaded(load, found.woken, ctx);
+                    }
+                    Err(why) => self.put_aside(load.id.family, format!("{}: {why}", load.id), ctx),
+                }
             }
         }
     }
@@ -198,61 +247,4 @@ impl Supervisor {
             supervisor.decide(Event::StackLoaded(scope, entries), ctx);
         }));
     }
-}
-
-async fn read(reader: &Reader, load: &mut Load, at_hand: bool) -> Result<Woken, ReadError> {
-    if load.payload.is_none() && !at_hand {
-        let bytes = reader.payload(load.id, PAYLOAD).await?;
-        let missing = || StoreError::Damaged {
-            place: "the store".to_owned(),
-            why: format!("the payload of {} is missing", load.id),
-        };
-        load.payload = Some(Blob::from(bytes.ok_or_else(missing)?));
-    }
-    if let Purpose::Join(round, _) = &load.purpose {
-        return Ok(Woken::Children(
-            outcomes(reader, load.id, round.first, round.count).await?,
-        ));
-    }
-    Ok(match &load.wake {
-        None => Woken::Plainly,
-        Some(Wake::Timeout(_)) => Woken::Timeout,
-        Some(Wake::Children(first, count)) => Woken::Children(outcomes(reader, load.id, *first, *count).await?),
-        Some(Wake::Signal(name, number)) => {
-            let key = keys::signal(load.id, *number, name.as_str());
-            let bytes = reader.get(Space::Signals, key).await?;
-            let payload = match bytes {
-                Some(bytes) => codec::decode::<StoredSignal>(&bytes)?.payload,
-                None => Blob::default(),
-            };
-            Woken::Signal(Signal {
-                name: name.to_string(),
-                number: *number,
-                payload,
-            })
-        }
-    })
-}
-
-async fn outcomes(
-    reader: &Reader,
-    parent: ProcedureId,
-    first: u32,
-    count: u32,
-) -> Result<Vec<ChildOutcome>, ReadError> {
-    let mut outcomes = Vec::with_capacity(count as usize);
-    for member in first..first + count {
-        let id = ProcedureId::new(parent.family, member);
-        let Some(row) = reader.row(id).await? else { continue };
-        let output = reader.payload(id, OUTPUT).await?.map(Blob::from);
-        outcomes.push(ChildOutcome {
-            id,
-            ended: row.is_ended(),
-            kind: row.kind,
-            state: row.state,
-            cause: row.cause,
-            output,
-        });
-    }
-    Ok(outcomes)
 }

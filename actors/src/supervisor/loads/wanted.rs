@@ -1,0 +1,120 @@
+//! One group of reads, done one after the other on one thread.
+
+use procession_kernel::{Blob, ProcedureId, Wake};
+
+use crate::context::{Signal, Woken};
+use crate::error::{ReadError, StoreError};
+use crate::journal::encode::StoredSignal;
+use crate::journal::keys::{self, OUTPUT, PAYLOAD};
+use crate::journal::reader::{PAGE, decode_row};
+use crate::journal::store::Scan;
+use crate::journal::{JournalStore, Reader, Space, codec};
+use crate::step::ChildOutcome;
+
+/// What a call needs to have read.
+pub(super) struct Wanted {
+    pub(super) id: ProcedureId,
+    /// Its value, which no actor has.
+    pub(super) payload: bool,
+    /// What woke it, or what its join rule is asked about.
+    pub(super) wake: Option<Wake>,
+}
+
+/// What was read for it.
+pub(super) struct Found {
+    pub(super) payload: Option<Blob>,
+    pub(super) woken: Woken,
+}
+
+/// Reads all of them; as many answers as questions, in the same order.
+pub(super) async fn read(reader: &Reader, wanted: Vec<Wanted>) -> Vec<Result<Found, ReadError>> {
+    let count = wanted.len();
+    let all = reader.run(move |store| {
+        Box::pin(async move {
+            let mut found = Vec::with_capacity(wanted.len());
+            for wanted in wanted {
+                found.push(find(store, wanted).await);
+            }
+            Ok(found)
+        })
+    });
+    all.await
+        .unwrap_or_else(|error| (0..count).map(|_| Err(error.clone().into())).collect())
+}
+
+async fn find(store: &dyn JournalStore, wanted: Wanted) -> Result<Found, ReadError> {
+    let Wanted { id, payload, wake } = wanted;
+    let payload = if payload {
+        Some(value_of(store, id).await?)
+    } else {
+        None
+    };
+    let woken = match wake {
+        None => Woken::Plainly,
+        Some(Wake::Timeout(_)) => Woken::Timeout,
+        Some(Wake::Children(first, count)) => Woken::Children(outcomes(store, id, first, count).await?),
+        Some(Wake::Signal(name, number)) => {
+            let key = keys::signal(id, number, name.as_str());
+            let payload = match store.get(Space::Signals, key).await? {
+                Some(bytes) => codec::decode::<StoredSignal>(&bytes)?.payload,
+                None => Blob::default(),
+            };
+            let name = name.to_string();
+            Woken::Signal(Signal { name, number, payload })
+        }
+    };
+    Ok(Found { payload, woken })
+}
+
+async fn value_of(store: &dyn JournalStore, id: ProcedureId) -> Result<Blob, StoreError> {
+    let bytes = store.get(Space::Payloads, keys::payload(id, PAYLOAD).to_vec()).await?;
+    let missing = || StoreError::Damaged {
+        place: "the store".to_owned(),
+        why: format!("the payload of {id} is missing"),
+    };
+    Ok(Blob::from(bytes.ok_or_else(missing)?))
+}
+
+/// Their rows in one pass, and the output of each; those that are gone are left out.
+async fn outcomes(
+    store: &dyn JournalStore,
+    parent: ProcedureId,
+    first: u32,
+    count: u32,
+) -> Result<Vec<ChildOutcome>, ReadError> {
+    let mut outcomes = Vec::new();
+    let mut next = first;
+    let end = first.saturating_add(count);
+    while next < end {
+        let page = Scan {
+            space: Space::Procedures,
+            from: keys::procedure(ProcedureId::new(parent.family, next)).to_vec(),
+            to: Some(keys::procedure(ProcedureId::new(parent.family, end)).to_vec()),
+            limit: PAGE,
+        };
+        let rows = store.scan(page).await?;
+        next = end;
+        let full = rows.len() == PAGE;
+        for (key, bytes) in rows {
+            let Some(id) = keys::parse_procedure(&key) else {
+                continue;
+            };
+            outcomes.push(outcome(store, id, &bytes).await?);
+            next = if full { id.member.saturating_add(1) } else { end };
+        }
+    }
+    Ok(outcomes)
+}
+
+async fn outcome(store: &dyn JournalStore, id: ProcedureId, row: &[u8]) -> Result<ChildOutcome, ReadError> {
+    let row = decode_row(id, row)?;
+    let output = store.get(Space::Payloads, keys::payload(id, OUTPUT).to_vec()).await?;
+    Ok(ChildOutcome {
+        id,
+        ended: row.is_ended(),
+        kind: row.kind,
+        state: row.state,
+        cause: row.cause,
+        output: output.map(Blob::from),
+    })
+}
