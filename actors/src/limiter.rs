@@ -52,6 +52,8 @@ pub(crate) enum Change {
     GiveBack(Ticket, Needs),
     /// Leaves the queue, and keeps what it holds.
     Cancel(Ticket),
+    /// Leaves the queue; gives back what it waits for, too, if it was served a moment ago.
+    Withdraw(Ticket, Needs),
     /// Gets another place in the queues.
     Priority(Ticket, i16),
     /// Another capacity.
@@ -184,7 +186,9 @@ impl Handler<Change> for Limiter {
 
     fn handle(&mut self, change: Change, ctx: &mut Self::Context) {
         let limits = match &change {
-            Change::Release(ticket) | Change::Cancel(ticket) => self.admissions.limits_of(*ticket),
+            Change::Release(ticket) | Change::Cancel(ticket) | Change::Withdraw(ticket, _) => {
+                self.admissions.limits_of(*ticket)
+            }
             Change::GiveBack(_, needs) => needs.limits.clone(),
             Change::Capacity(key, _) => vec![key.clone()],
             Change::Priority(..) => Vec::new(),
@@ -193,6 +197,11 @@ impl Handler<Change> for Limiter {
             Change::Release(ticket) => self.admissions.release(ticket),
             Change::GiveBack(ticket, needs) => self.admissions.give_back(ticket, &needs),
             Change::Cancel(ticket) => self.admissions.cancel(ticket),
+            Change::Withdraw(ticket, awaited) => {
+                let mut served = self.admissions.cancel(ticket);
+                served.extend(self.admissions.give_back(ticket, &awaited));
+                served
+            }
             Change::Priority(ticket, priority) => self.admissions.set_priority(ticket, priority),
             Change::Capacity(key, limit) => self.admissions.set_limit(key, limit),
         };

@@ -332,11 +332,16 @@ impl Supervisor {
         }
     }
 
-    /// A family that is put aside keeps what it holds, and waits for nothing more.
-    pub(super) fn cancel_family(&mut self, family: u64) {
+    /// A family that is put aside keeps what its rows say that it holds, and waits
+    /// for nothing more. What the limiter gives it in this moment nobody would ever take.
+    pub(super) fn withdraw_family(&mut self, family: u64) {
         let of_family = self.tickets_of.of.iter().filter(|(id, _)| id.family == family);
-        for ticket in of_family.map(|(_, ticket)| *ticket) {
-            if let Err(SendError::Full(message)) = self.limiter.try_send(Change::Cancel(ticket)) {
+        let tickets: Vec<(ProcedureId, Ticket)> = of_family.map(|(id, ticket)| (*id, *ticket)).collect();
+        for (id, ticket) in tickets {
+            let waits = self.kernel.waits_for_admission(id);
+            let request = if waits { self.request_of(id) } else { None };
+            let awaited = request.map(|request| request.needs).unwrap_or_default();
+            if let Err(SendError::Full(message)) = self.limiter.try_send(Change::Withdraw(ticket, awaited)) {
                 let send = self.limiter.send(message);
                 actix_rt::spawn(async move {
                     send.await.ok();

@@ -67,8 +67,8 @@ impl Supervisor {
     pub(super) fn quarantine(&mut self, family: u64, why: String) {
         tracing::warn!(family, why, "the family is quarantined");
         self.count_forgotten(family);
+        self.withdraw_family(family);
         self.kernel.forget(family);
-        self.cancel_family(family);
         self.actors.retain(|id, _| id.family != family);
         self.unstarted.forget(family);
         self.quarantined.insert(family, why);

@@ -34,12 +34,14 @@ enum Lose {
     Grant(ProcedureId),
     /// Its actor never got the call.
     Call(ProcedureId),
+    /// The second is served when the first lets go, and set aside before it hears of it.
+    Family(ProcedureId, ProcedureId),
 }
 
 impl Handler<Lose> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, lose: Lose, _: &mut Self::Context) {
+    fn handle(&mut self, lose: Lose, ctx: &mut Self::Context) {
         match lose {
             Lose::Timer => {
                 if let Some(timer) = &self.timer {
@@ -56,6 +58,10 @@ impl Handler<Lose> for Supervisor {
                 self.limiter.try_send(Restore(vec![request])).ok();
             }
             Lose::Call(id) => drop(self.actors.remove(&id)),
+            Lose::Family(holder, waiter) => {
+                self.release_of(holder, ctx);
+                self.put_aside(waiter.family, "a test says so".to_owned(), ctx);
+            }
         }
     }
 }
@@ -172,9 +178,13 @@ fn sleeps(locks: bool) -> Work {
     }
 }
 
-/// The holder of the lock, which sleeps, and one that waits for it.
+/// One that waits for the lock of another, which sleeps.
 async fn waiter(live: &Live) -> ProcedureId {
-    live.submit(sleeps(true)).await;
+    holder_and_waiter(live).await.1
+}
+
+async fn holder_and_waiter(live: &Live) -> (ProcedureId, ProcedureId) {
+    let holder = live.submit(sleeps(true)).await;
     let work = Work {
         locks: true,
         ..Work::default()
@@ -183,7 +193,7 @@ async fn waiter(live: &Live) -> ProcedureId {
     Live::rest().await;
     assert_eq!(live.status(waiter).await.wait, Some(WaitReason::Lock("t".into())));
     assert_eq!(live.audit().await, []);
-    waiter
+    (holder, waiter)
 }
 
 #[test]
@@ -246,5 +256,21 @@ fn e_108_a_lost_call_is_made_again() {
         Live::rest().await;
         assert_eq!(live.status(id).await.state, ProcedureState::Success);
         assert_eq!((live.audit().await, live.lost_wakes().await), (Vec::new(), 1));
+    });
+}
+
+#[test]
+fn a_grant_in_the_moment_of_a_quarantine_goes_to_the_next() {
+    live(async |live| {
+        let (holder, waiter) = holder_and_waiter(live).await;
+        live.lose(Lose::Family(holder, waiter)).await;
+        Live::rest().await;
+        let next = live.submit(Work {
+            locks: true,
+            ..Work::default()
+        });
+        let next = next.await;
+        Live::rest().await;
+        assert_eq!(live.status(next).await.state, ProcedureState::Success);
     });
 }
