@@ -46,6 +46,14 @@ fn chain_tells_its_rate_and_its_times() -> Outcome {
 }
 
 #[test]
+fn chain_compares_its_rate_with_that_beside_many_live_ones() -> Outcome {
+    let closing = closing("chain --concurrency 4 --procedures 20 --stages 3 --live 50")?;
+    must_have(&closing, "chain", &["stages_per_second", "live_ratio"]);
+    assert_eq!(closing["live"], 50);
+    Ok(())
+}
+
+#[test]
 fn fanout_counts_children_with_and_without_a_width() -> Outcome {
     for width in [0, 3] {
         let closing = closing(&format!("fanout --children 20 --parents 2 --width {width}"))?;

@@ -2,6 +2,7 @@
 //!
 //! The stages do nothing, so that all the time there is belongs to the engine.
 
+mod beside;
 mod meter;
 
 use std::path::Path;
@@ -12,6 +13,7 @@ use hdrhistogram::Histogram;
 use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
+use beside::Bystander;
 use meter::Meter;
 
 use super::common::{Common, at_once, payload, queue};
@@ -35,6 +37,10 @@ pub(super) struct ChainArgs {
     /// Bytes that each procedure carries besides its counter.
     #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
     payload: u32,
+    /// How many more procedures live beside them and wait: a second engine has
+    /// them, rounds of both take turns, and their rates are compared.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
+    live: u32,
     #[command(flatten)]
     common: Common,
 }
@@ -118,29 +124,76 @@ pub(super) async fn run(args: ChainArgs) -> Result<(), BenchError> {
         stages: args.stages,
         payload: payload(args.common.seed, args.payload),
     };
-    let summary = args
+    let measured = args
         .common
-        .within(async |directory| measure(&args.common, &shape, directory).await)
+        .within(async |directory| measure(&args, &shape, directory).await)
         .await?;
-    tell(&summary, &shape, &args.common)
+    tell(&measured, &shape, &args)
 }
 
-async fn measure(common: &Common, shape: &Shape, directory: &Path) -> Result<Summary<Times>, BenchError> {
-    let meter = Meter::new(shape.procedures);
-    let executor = Executor::builder(directory.join("engine"))
-        .register::<Chain>(meter.clone())
-        .max_queued(queue(shape.concurrency))
-        .start()
-        .await?;
-    run_round(&executor, &meter, &shape.warm_up()).await?;
+/// All that was found.
+struct Measured {
+    summary: Summary<Times>,
+    /// Rate with many live ones beside, against the rate without, in the median of
+    /// the pairs of rounds; none if none were asked for.
+    live_ratio: Option<f64>,
+}
+
+/// An engine, and what its stages are timed with.
+struct Runner {
+    executor: Executor,
+    meter: Meter,
+}
+
+impl Runner {
+    async fn start(directory: &Path, shape: &Shape) -> Result<Self, BenchError> {
+        let meter = Meter::new(shape.procedures);
+        let executor = Executor::builder(directory)
+            .register::<Chain>(meter.clone())
+            .register::<Bystander>(())
+            .max_queued(queue(shape.concurrency))
+            .start()
+            .await?;
+        Ok(Self { executor, meter })
+    }
+
+    async fn round(&self, shape: &Shape) -> Result<(Taken, Times), BenchError> {
+        run_round(&self.executor, &self.meter, shape).await
+    }
+}
+
+async fn measure(args: &ChainArgs, shape: &Shape, directory: &Path) -> Result<Measured, BenchError> {
+    let plain = Runner::start(&directory.join("engine"), shape).await?;
+    plain.round(&shape.warm_up()).await?;
+    let crowded = match args.live {
+        0 => None,
+        live => Some(crowded(&directory.join("crowded"), shape, live).await?),
+    };
     let mut rounds = Rounds::new(directory).side_by_side(shape.concurrency);
-    for _ in 0..common.rounds {
-        let (taken, times) = run_round(&executor, &meter, shape).await?;
+    let mut ratios = Vec::new();
+    for _ in 0..args.common.rounds {
+        let (taken, times) = plain.round(shape).await?;
+        if let Some(crowded) = &crowded {
+            ratios.push(crowded.round(shape).await?.0.rate() / taken.rate().max(f64::EPSILON));
+        }
         rounds.add(taken, times).await?;
     }
     let summary = rounds.summarize().await?;
-    executor.drain(STOP_TIME).await?;
-    Ok(summary)
+    plain.executor.drain(STOP_TIME).await?;
+    if let Some(crowded) = crowded {
+        crowded.executor.drain(STOP_TIME).await?;
+    }
+    ratios.sort_by(f64::total_cmp);
+    let live_ratio = ratios.get(ratios.len() / 2).copied();
+    Ok(Measured { summary, live_ratio })
+}
+
+/// An engine on which so many wait.
+async fn crowded(directory: &Path, shape: &Shape, live: u32) -> Result<Runner, BenchError> {
+    let runner = Runner::start(directory, shape).await?;
+    beside::park(&runner.executor, live, &shape.payload).await?;
+    runner.round(&shape.warm_up()).await?;
+    Ok(runner)
 }
 
 async fn run_round(executor: &Executor, meter: &Meter, shape: &Shape) -> Result<(Taken, Times), BenchError> {
@@ -182,11 +235,15 @@ struct Closing {
     bytes_per_stage: f64,
     /// None where the system does not tell processor time.
     cpu_us_per_stage: Option<f64>,
+    live: u32,
+    /// None where none live beside.
+    live_ratio: Option<f64>,
     #[serde(flatten)]
     ground: Ground,
 }
 
-fn tell(summary: &Summary<Times>, shape: &Shape, common: &Common) -> Result<(), BenchError> {
+fn tell(measured: &Measured, shape: &Shape, args: &ChainArgs) -> Result<(), BenchError> {
+    let (summary, common) = (&measured.summary, &args.common);
     let ground = Ground::of(summary, common);
     let (taken, times) = (&summary.taken, &summary.more);
     let closing = Closing {
@@ -203,6 +260,8 @@ fn tell(summary: &Summary<Times>, shape: &Shape, common: &Common) -> Result<(), 
         commits: taken.commits,
         bytes_per_stage: tenths(taken.per_unit(taken.bytes)),
         cpu_us_per_stage: taken.processor_us_per_unit().map(thousandths),
+        live: args.live,
+        live_ratio: measured.live_ratio.map(thousandths),
         ground,
     };
     if common.json {
@@ -225,5 +284,13 @@ fn tell(summary: &Summary<Times>, shape: &Shape, common: &Common) -> Result<(), 
         &tail(closing.procedure_us_p99),
     );
     report::print_cost(summary, "stage");
+    if let Some(ratio) = closing.live_ratio {
+        let number = report::thousands(f64::from(args.live));
+        row(
+            "rate with more live",
+            &format!("{ratio}"),
+            &format!("of the rate without the {number} that wait beside"),
+        );
+    }
     Ok(())
 }
