@@ -116,9 +116,9 @@ fn e_124_damaged_files_are_named_by_a_run_that_has_still_to_use_them() -> Outcom
 }
 
 /// Changes a row of the meta table behind the master's back.
-#[derive(Serialize, Deserialize)]
-struct Vandal {
-    table: String,
+#[derive(Clone, Serialize, Deserialize)]
+pub(crate) struct Vandal {
+    pub(crate) table: String,
 }
 
 impl Procedure for Vandal {
@@ -157,7 +157,7 @@ fn e_124_a_changed_meta_row_is_named() -> Outcome {
 
 /// Holds a lock and a permit, and waits for ever.
 #[derive(Serialize, Deserialize)]
-struct Lurker;
+pub(crate) struct Lurker;
 
 impl Procedure for Lurker {
     const KIND: &'static str = "lurker";

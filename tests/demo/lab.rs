@@ -9,9 +9,11 @@ use std::sync::Arc;
 
 use procession::demo::master::Master;
 use procession::demo::workload::{Action, Expected};
-use procession::provider::SystemClock;
+use procession::provider::{Space, SystemClock};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, World as Disk};
-use procession::{Outcome as End, ProcedureState};
+use procession::{Builder, Outcome as End, ProcedureState};
+use procession_actors::journal::codec;
+use procession_kernel::Row;
 use tempfile::TempDir;
 
 use crate::Outcome;
@@ -62,12 +64,22 @@ impl Lab {
         plan: FaultPlan,
         drive: impl AsyncFnOnce(&mut World) -> Outcome<T>,
     ) -> Outcome<Ended<T>> {
+        self.live_with(plan, |builder| builder, drive)
+    }
+
+    /// Lives one life of an engine that knows more kinds.
+    pub(crate) fn live_with<T>(
+        &self,
+        plan: FaultPlan,
+        set_up: impl FnOnce(Builder) -> Builder,
+        drive: impl AsyncFnOnce(&mut World) -> Outcome<T>,
+    ) -> Outcome<Ended<T>> {
         let master = Master::open(self.directory.path(), self.servers, numbered(self.rows))?;
         let register = master.clone();
         self.disk.run(
             plan,
             // Waits are real: file work runs on other threads, and is no step of the simulated clock.
-            |builder| register.register(builder.clock(Arc::new(SystemClock))),
+            |builder| register.register(set_up(builder).clock(Arc::new(SystemClock))),
             async |run: &Run| {
                 let mut world = World::of(self.directory.clone(), master, run.executor.clone());
                 world.expected = self.expected.clone();
@@ -98,6 +110,14 @@ impl Lab {
             }
         }
         Err("it does not come to an end".into())
+    }
+
+    /// Counts the procedures on the disk that have not ended: so many the next life resumes.
+    pub(crate) fn unfinished(&self) -> Outcome<usize> {
+        let rows = self.disk.disk.dump(&Space::Procedures);
+        let decoded = rows.iter().map(|(_, row)| codec::decode::<Row>(row));
+        let rows = decoded.collect::<Result<Vec<_>, _>>()?;
+        Ok(rows.iter().filter(|row| !row.is_ended()).count())
     }
 
     /// Checks the world rule.

@@ -12,6 +12,7 @@ mod lab;
 mod moves;
 mod properties;
 mod reshaping;
+mod small;
 mod twelve;
 mod workload;
 mod world;
