@@ -5,4 +5,5 @@ mod deadlock;
 mod healthy;
 mod kit;
 mod stuck;
+mod stuck_crashed;
 mod stuck_engine;

@@ -1,7 +1,8 @@
 //! What crashes, faults, damage, floods and other versions of the code lead to: scenarios E-046, E-092 to E-107, E-112 to E-114, E-059.
 
 mod blocked;
-mod crash;
+mod blocked_crashed;
+pub(crate) mod crash;
 mod damage;
 mod drain;
 mod endless;
@@ -13,6 +14,7 @@ mod hooks;
 mod journal_failure;
 mod lists;
 mod metrics;
+mod metrics_crashed;
 mod overload;
 mod panics;
 mod poison;

@@ -16,4 +16,5 @@ mod set_aside;
 mod space;
 mod terse;
 mod transitions;
+mod transitions_crashed;
 pub(crate) mod world;

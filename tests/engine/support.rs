@@ -1,11 +1,13 @@
 //! What the scenarios are written with, and short ways to run them.
 
 mod again;
+mod disk;
 mod kinds;
 mod lab;
 mod plan;
 
-pub(crate) use again::enumerate_later;
+pub(crate) use again::{at_every_commit, each_crash, enumerate_later, live_through};
+pub(crate) use disk::rows;
 pub(crate) use kinds::{Active, Circling, Final, Holding, Jittery, Limited, Once, Patient, Planned, Tidy};
 pub(crate) use lab::{Call, Lab};
 pub(crate) use plan::{Act, Plan, UndoAct, chain, failing, plan, spawn};

@@ -8,7 +8,10 @@ use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Builder, Executor, Handle, LockNeed, Thresholds};
 
 use super::kit::set_up;
-use crate::support::{Act, Active, Holding, Lab, Limited, Plan, Planned, Tested, chain, failing, plan, spawn};
+use crate::support::{
+    Act, Active, Holding, Lab, Limited, Plan, Planned, Tested, at_every_commit, chain, failing, live_through, plan,
+    spawn,
+};
 
 /// Procedures that meet at every path and limit, some of which fail.
 fn busy(number: usize) -> Plan {
@@ -122,4 +125,32 @@ fn e_108_audits_find_nothing_with_threads() -> Tested {
             Ok(())
         })?
         .done()
+}
+
+/// A few of them, small enough to be crashed at every commit, with audits all the while in every life.
+#[test]
+fn e_108_audits_find_nothing_however_it_crashes() -> Tested {
+    let families = || {
+        let parent = plan("p", [spawn([chain("x", 1).exclusive("t")]), Act::Done(1)]);
+        let sleeps = plan("s", [Act::Sleep(40), Act::Done(1)]).exclusive("t");
+        [(parent, "p"), (sleeps, "s")]
+    };
+    let drive = async |_: &Lab, run: &Run| {
+        let mut handles = Vec::new();
+        for (plan, key) in families() {
+            handles.push(run.executor.submit(Limited(plan)).key(key).await?);
+        }
+        let audits = audits(&run.executor);
+        for handle in handles {
+            run.wait(handle.outcome()).await??;
+        }
+        audits.await??;
+        assert_eq!(run.executor.snapshot().await?.lost_wakes, 0);
+        Ok(())
+    };
+    let done = at_every_commit(false, |faults| {
+        live_through(faults, |_| Lab::default(), limits, drive, |_, _| Ok(()))
+    })?;
+    assert!(done.commits >= 8, "{done:?}");
+    Ok(())
 }

@@ -279,14 +279,21 @@ fn e_115_without_code() -> Tested {
 
 /// The process, as a stage sees it.
 #[derive(Clone, Default)]
-struct Process {
+pub(super) struct Process {
     store: Arc<Mutex<Option<Arc<MemoryStore>>>>,
-    lab: Lab,
+    pub(super) lab: Lab,
+}
+
+impl Process {
+    /// The next stage that runs kills this life.
+    pub(super) fn arm(&self, run: &Run) {
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&run.store));
+    }
 }
 
 /// Kills the process, until the lab says that it is cured.
 #[derive(Serialize, Deserialize)]
-struct Deadly;
+pub(super) struct Deadly;
 
 impl Procedure for Deadly {
     const KIND: &'static str = "deadly_too";
@@ -314,13 +321,12 @@ impl Procedure for Deadly {
 fn e_115_poison() -> Tested {
     let (world, process) = (World::new(), Process::default());
     let with = |builder| set_up(&process.lab, builder).register::<Deadly>(process.clone());
-    let arm = |run: &Run| *process.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&run.store));
     for life in 0..3 {
         let ended = world.run(FaultPlan::none(), with, async |run| {
             if life == 0 {
                 run.executor.submit(Deadly).await?;
             }
-            arm(run);
+            process.arm(run);
             run.pass(Duration::from_secs(1)).await;
             run.until("it dies", || false).await
         })?;

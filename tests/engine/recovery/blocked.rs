@@ -23,10 +23,10 @@ const LONGEST: Duration = Duration::from_mins(10);
 
 /// Holds threads by name, until the test lets go of them.
 #[derive(Clone, Default)]
-struct Grip(Arc<(Mutex<Hold>, Condvar)>);
+pub(super) struct Grip(Arc<(Mutex<Hold>, Condvar)>);
 
 #[derive(Default)]
-struct Hold {
+pub(super) struct Hold {
     held: BTreeSet<String>,
     freed: BTreeSet<String>,
     all: bool,
@@ -46,7 +46,7 @@ impl Grip {
         hold.lock().unwrap_or_else(PoisonError::into_inner).held.contains(name)
     }
 
-    fn free(&self, name: &str) {
+    pub(super) fn free(&self, name: &str) {
         let (hold, freed) = &*self.0;
         hold.lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -57,7 +57,7 @@ impl Grip {
 }
 
 /// Lets go of every thread, also when the test fails.
-struct FreeAll(Grip);
+pub(super) struct FreeAll(pub(super) Grip);
 
 impl Drop for FreeAll {
     fn drop(&mut self) {
@@ -69,10 +69,10 @@ impl Drop for FreeAll {
 
 /// Holds its thread.
 #[derive(Serialize, Deserialize)]
-struct Holding(String);
+pub(super) struct Holding(pub(super) String);
 
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-enum Holds {
+pub(super) enum Holds {
     Tight,
 }
 
@@ -109,7 +109,7 @@ fn on_threads(drive: impl AsyncFnOnce(&Run, &Lab, &Grip) -> Tested) -> Tested {
         .done()
 }
 
-async fn until(run: &Run, reason: &str, condition: impl Fn(&Snapshot) -> bool) -> Result<Snapshot, Trouble> {
+pub(super) async fn until(run: &Run, reason: &str, condition: impl Fn(&Snapshot) -> bool) -> Result<Snapshot, Trouble> {
     let end = SystemClock.now().after(LONGEST);
     loop {
         let snapshot = run.executor.snapshot().await?;
@@ -124,7 +124,7 @@ async fn until(run: &Run, reason: &str, condition: impl Fn(&Snapshot) -> bool) -
 }
 
 /// Waits until these are the verdicts, by rule and procedure, and gives them.
-async fn until_told(run: &Run, expected: &BTreeSet<ProcedureId>) -> Result<Vec<Verdict>, Trouble> {
+pub(super) async fn until_told(run: &Run, expected: &BTreeSet<ProcedureId>) -> Result<Vec<Verdict>, Trouble> {
     let end = SystemClock.now().after(LONGEST);
     loop {
         let verdicts = run.executor.verdicts().await?;
@@ -156,7 +156,7 @@ async fn holding(run: &Run, grip: &Grip, name: &str) -> Result<Handle<Holding>, 
     Ok(handle)
 }
 
-fn blocked(snapshot: &Snapshot) -> BTreeSet<ProcedureId> {
+pub(super) fn blocked(snapshot: &Snapshot) -> BTreeSet<ProcedureId> {
     let stages = snapshot.workers.iter().filter_map(|worker| worker.blocked.as_ref());
     stages.map(|stage| stage.procedure).collect()
 }

@@ -12,12 +12,12 @@ use crate::support::{
 ///
 /// A commit of one record is torn in front of it and inside it; one of `n`
 /// records in front of each, and inside the first and the last.
-struct Expected {
-    commits: u64,
-    torn: usize,
+pub(crate) struct Expected {
+    pub(crate) commits: u64,
+    pub(crate) torn: usize,
 }
 
-fn check(done: Enumeration, expected: &Expected) {
+pub(crate) fn check(done: Enumeration, expected: &Expected) {
     let commits = usize::try_from(expected.commits).unwrap_or(usize::MAX);
     // The second crash, before and after, at each commit of the next life: after
     // a first one before commit i there are the start's own and n - i + 1, after

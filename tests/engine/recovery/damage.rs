@@ -195,11 +195,10 @@ fn e_101_families_that_can_be_read_run() -> Tested {
     })
 }
 
-#[test]
-fn e_101_a_hole_in_the_history_parks_the_rollback_that_needs_it() -> Tested {
-    let (world, lab) = (World::new(), Lab::default());
+/// Two that roll back, of which one has a hole in its history.
+fn holed(world: &World, lab: &Lab) -> Result<[ProcedureId; 2], Trouble> {
     let fails = failing("f", 3).undo(3, UndoAct::Fail(1));
-    let (broken, sound) = live_in(&world, &lab, async |run| {
+    let (broken, sound) = live_in(world, lab, async |run| {
         let broken = run
             .wait(run.executor.submit(Planned(fails.clone())).into_future())
             .await??;
@@ -207,23 +206,37 @@ fn e_101_a_hole_in_the_history_parks_the_rollback_that_needs_it() -> Tested {
         run.settle().await;
         Ok((broken.id(), sound.id()))
     })?;
-    spoil(&world, |batch| {
+    spoil(world, |batch| {
         batch.delete(Space::History, &keys::history(broken.family, 2))
     })?;
-    live_in(&world, &lab, async |run| {
-        let outcome = run.wait(run.executor.outcome(sound)).await??;
+    Ok([broken, sound])
+}
+
+#[test]
+fn e_101_a_hole_in_the_history_parks_the_rollback_that_needs_it_however_it_crashes() -> Tested {
+    let prepare = || {
+        let (world, lab) = (World::new(), Lab::default());
+        let ids = holed(&world, &lab)?;
+        Ok((world, (lab, ids)))
+    };
+    let set_up = |(lab, _): &(Lab, _), builder| kinds(lab, builder);
+    let drive = async |(_, [broken, sound]): &(Lab, [ProcedureId; 2]), run: &Run, _: usize| {
+        let outcome = run.wait(run.executor.outcome(*sound)).await??;
         assert_eq!(outcome.state, ProcedureState::RolledBack);
-        let status = run.executor.status(broken).await?;
+        let status = run.executor.status(*broken).await?;
         assert_eq!(
             (status.state, status.wait),
             (ProcedureState::Failed, Some(WaitReason::Quarantined))
         );
-        let other = run
-            .wait(run.executor.submit(Planned(chain("o", 1))).into_future())
-            .await??;
+        let other = run.executor.submit(Planned(chain("o", 1))).key("o");
+        let other = run.wait(other.into_future()).await??;
         assert_eq!(run.wait(other.outcome()).await??, 7);
         Ok(())
-    })
+    };
+    let commits = enumerate_later(prepare, set_up, drive, |_, _| Ok(()))?;
+    // The start's own; four of the sound one, and two of the other up to the hole; submit and end of a new one.
+    assert_eq!(commits, 9);
+    Ok(())
 }
 
 #[test]

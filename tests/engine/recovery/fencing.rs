@@ -2,12 +2,12 @@
 
 use std::future::IntoFuture;
 
-use procession::testkit::{FaultPlan, Run, World};
+use procession::testkit::{Fault, FaultPlan, Run, World};
 use procession::{AskError, Executor, ProcedureId, StartError, StoreError, SubmitError};
 use tempfile::TempDir;
 
 use super::helper::{Other, work};
-use crate::support::{Act, Lab, Planned, Tested, chain, enumerate_later, kinds, live_in, plan};
+use crate::support::{Act, Lab, Planned, Tested, chain, enumerate_later, kinds, live_in, plan, spawn};
 
 #[test]
 fn e_102_a_second_opener_is_refused_and_the_first_not_disturbed() -> Tested {
@@ -114,6 +114,55 @@ fn e_102_overtaken_it_stops_acknowledging_and_says_why() -> Tested {
         run.until("the chain goes on", || lab.has("a2")).await
     })?;
     assert_eq!(lab.line(), "a1 a1 a2");
+    Ok(())
+}
+
+/// Whichever commit is its last: nothing of the next is there, and the new owner goes on behind it.
+#[test]
+fn e_102_overtaken_at_each_of_its_commits() -> Tested {
+    /// Submit, the root, its child, the root again.
+    const COMMITS: u64 = 4;
+    let root = || plan("r", [spawn([chain("c", 1)]), Act::Done(1)]);
+    for commit in 1..=COMMITS {
+        let (world, lab) = (World::new(), Lab::default());
+        let withheld = FaultPlan::at(commit, Fault::Withhold);
+        let drive = async |run: &Run| {
+            let submitting = run.executor.submit(Planned(root())).key("k").into_future();
+            let submitted = actix_rt::spawn(submitting);
+            run.until("its last commit is on the disk", || run.store.is_withholding())
+                .await?;
+            let epoch = world.disk.take_epoch();
+            let before = world.disk.len();
+            run.store.release_receipts();
+            run.settle().await;
+            let why = format!("another engine has taken the store with epoch {epoch}");
+            // With its last commit behind it, it learns so from the next that it tries.
+            let next = run.executor.submit(work(0)).await.err();
+            let says = |error: &SubmitError| error.to_string().contains(&why);
+            assert!(next.as_ref().is_some_and(says), "commit {commit}: {next:?}");
+            assert!(
+                run.executor
+                    .snapshot()
+                    .await?
+                    .poisoned
+                    .is_some_and(|text| text.contains(&why))
+            );
+            assert_eq!(world.disk.len(), before, "nothing of the refused commit is there");
+            submitted.await?.ok();
+            Ok(lab.calls().len())
+        };
+        let called = world.run(withheld, |builder| kinds(&lab, builder), drive)?.done()?;
+        let all: Vec<&str> = ["r1", "c1", "r2"].into_iter().collect();
+        live_in(&world, &lab, async |run| {
+            let outcome = run.wait(run.executor.outcome(ProcedureId::root(1))).await??;
+            assert_eq!(outcome.output::<i64>()?, Some(1));
+            Ok(())
+        })?;
+        let mut calls: Vec<String> = lab.calls().iter().map(crate::support::Call::short).collect();
+        assert!(calls.len() <= all.len() + 1 && called <= calls.len(), "{calls:?}");
+        calls.dedup();
+        assert_eq!(calls, all, "commit {commit}");
+    }
     Ok(())
 }
 

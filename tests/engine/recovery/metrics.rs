@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use crate::support::{Act, Lab, Limited, Plan, Planned, Tested, chain, end, failing, kinds, plan, spawn};
 
 /// Every series by its name with its labels: counters and gauges as one number, histograms as their samples.
-struct Read(BTreeMap<String, Vec<f64>>);
+pub(super) struct Read(BTreeMap<String, Vec<f64>>);
 
 impl Read {
     /// Takes what was recorded; a second reading finds nothing of it.
-    fn of(snapshotter: &Snapshotter) -> Self {
+    pub(super) fn of(snapshotter: &Snapshotter) -> Self {
         let mut read = BTreeMap::new();
         for (key, _, _, value) in snapshotter.snapshot().into_vec() {
             let labels: Vec<&str> = key.key().labels().map(metrics::Label::value).collect();
@@ -30,25 +30,25 @@ impl Read {
         Self(read)
     }
 
-    fn samples(&self, series: &str) -> &[f64] {
+    pub(super) fn samples(&self, series: &str) -> &[f64] {
         let name = format!("procession_{series}");
         self.0.get(&name).map_or(&[], Vec::as_slice)
     }
 
     /// Gives a counter or a gauge; an unknown one is no number, which equals nothing.
-    fn value(&self, series: &str) -> f64 {
+    pub(super) fn value(&self, series: &str) -> f64 {
         self.samples(series).first().copied().unwrap_or(f64::NAN)
     }
 
     /// Adds up all series whose names begin like this.
-    fn sum(&self, prefix: &str) -> f64 {
+    pub(super) fn sum(&self, prefix: &str) -> f64 {
         let prefix = format!("procession_{prefix}");
         let series = self.0.iter().filter(|(name, _)| name.starts_with(&prefix));
         series.flat_map(|(_, values)| values).sum()
     }
 }
 
-fn limited(lab: &Lab, builder: Builder) -> Builder {
+pub(super) fn limited(lab: &Lab, builder: Builder) -> Builder {
     kinds(lab, builder).limit("limited", 2)
 }
 
@@ -58,14 +58,18 @@ fn three() -> [(&'static str, Plan); 3] {
 }
 
 async fn run_three(run: &Run) -> Result<u64, Trouble> {
-    for (key, plan) in three() {
+    run_these(run, three()).await
+}
+
+pub(super) async fn run_these(run: &Run, three: [(&'static str, Plan); 3]) -> Result<u64, Trouble> {
+    for (key, plan) in three {
         end(run, Limited(plan), key).await?.ok();
     }
     run.settle().await;
     Ok(run.store.commits())
 }
 
-fn assert_three(read: &Read, name: &str) {
+pub(super) fn assert_three(read: &Read, name: &str) {
     assert_eq!(read.value("submitted_total limited"), 3.0, "{name}");
     assert_eq!(read.value("finished_total limited success"), 2.0, "{name}");
     assert_eq!(read.value("finished_total limited rolled_back"), 1.0, "{name}");

@@ -1,15 +1,19 @@
 //! The feed of committed changes: in order, from a known place on, and never a
 //! burden to anybody.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::IntoFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::prelude::*;
-use procession::testkit::{Run, Trouble};
-use procession::{Feed, ProcedureState, Seq};
-use std::future::IntoFuture;
+use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
+use procession::{Change, Feed, ListFilter, ProcedureState, Seq};
 
 use super::crash::compensated;
-use crate::support::{Act, Lab, Planned, Tested, chain, end, live};
+use crate::support::{
+    Act, Lab, Plan, Planned, Tested, at_every_commit, chain, end, live, live_through, plan, rows, spawn,
+};
 
 /// What one subscriber got.
 #[derive(Clone, Default)]
@@ -143,7 +147,7 @@ async fn second_begins(run: &Run, second: &Got) -> Result<Seq, Trouble> {
 
 /// The rows that the feed showed last are those that are there.
 async fn check_rows(run: &Run, feed: &Got) -> Tested {
-    let mut last = std::collections::BTreeMap::new();
+    let mut last = BTreeMap::new();
     for feed in feed.all() {
         if let Feed::Change(change) = feed {
             for row in &change.rows {
@@ -161,7 +165,6 @@ async fn check_rows(run: &Run, feed: &Got) -> Tested {
 
 #[test]
 fn e_113_nothing_is_told_before_its_receipt() -> Tested {
-    use procession::testkit::{Fault, FaultPlan, World};
     let (world, lab) = (World::new(), Lab::default());
     let plan = FaultPlan::at(2, Fault::Withhold);
     world
@@ -193,5 +196,134 @@ fn e_113_nothing_is_told_before_its_receipt() -> Tested {
             },
         )?
         .done()?;
+    Ok(())
+}
+
+/// What the subscribers of one life were told.
+struct OfLife {
+    /// One that reads all.
+    reads: Got,
+    /// One that reads nothing before the end.
+    lags: Got,
+}
+
+/// The lives of one world, and what outlives them.
+struct Watched {
+    lab: Lab,
+    world: World,
+    family: Plan,
+    lives: RefCell<Vec<OfLife>>,
+}
+
+/// The changes that a subscriber got, behind the place from which on it got them; without gap, and no word too many.
+fn in_order(got: &Got) -> Result<(Seq, Vec<Arc<Change>>), Trouble> {
+    let all = got.all();
+    let Some((Feed::From(from), rest)) = all.split_first() else {
+        return Err("the first word is where it begins".into());
+    };
+    let (mut last, mut changes) = (*from, Vec::new());
+    for feed in rest {
+        match feed {
+            Feed::Change(change) => {
+                assert!(change.seq > last, "{} after {last}", change.seq);
+                last = change.seq;
+                changes.push(Arc::clone(change));
+            }
+            Feed::Lagged(place) => assert_eq!(*place, last, "the place is the last that it got"),
+            Feed::From(_) => return Err("it begins twice".into()),
+        }
+    }
+    Ok((*from, changes))
+}
+
+impl Watched {
+    /// Between two lives: whatever was told in the last one is on the disk.
+    fn is_durable(&self) -> Tested {
+        let rows = rows(&self.world.disk)?;
+        let Some(life) = self.lives.borrow().last().map(|life| life.reads.clone()) else {
+            return Ok(());
+        };
+        if life.all().is_empty() {
+            return Ok(());
+        }
+        let (from, changes) = in_order(&life)?;
+        let numbers: Vec<u64> = changes.iter().map(|change| change.seq.0).collect();
+        let without_gap: Vec<u64> = (from.0 + 1..).take(numbers.len()).collect();
+        assert_eq!(numbers, without_gap, "every commit, and each once");
+        for told in changes.iter().flat_map(|change| &change.rows) {
+            let row = rows
+                .iter()
+                .find(|row| row.id == told.id)
+                .ok_or("a told row is not there")?;
+            assert!(row.revision >= told.revision, "{} is older on the disk", told.id);
+            assert!(row.revision > told.revision || row.state == told.state, "{}", told.id);
+        }
+        Ok(())
+    }
+
+    async fn live(&self, run: &Run) -> Tested {
+        let (reads, lags) = (
+            subscribe(run, &self.lab, None).await?,
+            subscribe(run, &self.lab, Some("read")).await?,
+        );
+        let before = self.lives.borrow().last().and_then(|life| in_order(&life.reads).ok());
+        let told = before.map(|(from, changes)| changes.last().map_or(from, |change| change.seq));
+        self.lives.borrow_mut().push(OfLife {
+            reads: reads.clone(),
+            lags: lags.clone(),
+        });
+        let first = run.executor.list(ListFilter::default(), None, 100).await?.items;
+        end(run, Planned(self.family.clone()), "the plan").await?.ok();
+        run.settle().await;
+        self.lab.open("read");
+        run.settle().await;
+        // A consistent beginning, and all after it, is what there is at the end.
+        let (from, changes) = in_order(&reads)?;
+        assert!(told.is_none_or(|told| from > told), "{from} after {told:?}");
+        let mut last: BTreeMap<_, _> = first.into_iter().map(|row| (row.id, row)).collect();
+        for row in changes.iter().flat_map(|change| change.rows.clone()) {
+            if last.get(&row.id).is_none_or(|known| known.revision <= row.revision) {
+                last.insert(row.id, row);
+            }
+        }
+        let rows = run.executor.list(ListFilter::default(), None, 100).await?.items;
+        assert_eq!(last.into_values().collect::<Vec<_>>(), rows);
+        let (_, of_late) = in_order(&lags)?;
+        assert!(of_late.len() <= changes.len());
+        Ok(())
+    }
+}
+
+/// E-030 whole, and a smaller family that is crashed once more at every commit of the next life.
+#[test]
+fn e_113_nobody_is_told_what_a_crash_takes_away() -> Tested {
+    let small = plan(
+        "r",
+        [spawn([chain("c", 1).compensated()]), Act::Fail("boom".to_owned())],
+    );
+    for (family, twice, commits) in [(compensated(), false, 12), (small, true, 7)] {
+        let fresh = |world: &World| Watched {
+            lab: Lab::default(),
+            world: world.clone(),
+            family: family.clone(),
+            lives: RefCell::default(),
+        };
+        let set_up = |watched: &Watched, builder| {
+            let checked = watched.is_durable();
+            assert!(checked.is_ok(), "{checked:?}");
+            crate::support::kinds(&watched.lab, builder)
+        };
+        let drive = async |watched: &Watched, run: &Run| watched.live(run).await;
+        let check = |watched: &Watched, came: &[(u64, Fault)]| {
+            let lags = |life: &OfLife| life.lags.all().iter().any(|feed| matches!(feed, Feed::Lagged(_)));
+            assert!(
+                !came.is_empty() || watched.lives.borrow().iter().any(lags),
+                "one lags behind"
+            );
+            watched.is_durable()
+        };
+        let done = at_every_commit(twice, |faults| live_through(faults, fresh, set_up, drive, check))?;
+        assert_eq!(done.commits, commits);
+    }
     Ok(())
 }

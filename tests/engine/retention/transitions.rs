@@ -281,7 +281,7 @@ impl Stage<'_> {
     }
 }
 
-fn legal() -> BTreeSet<(State, State)> {
+pub(super) fn legal() -> BTreeSet<(State, State)> {
     let all = State::ALL;
     let pairs = all
         .into_iter()

@@ -3,12 +3,13 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{AbortAnswer, AskError, Cause, CauseKind, ProcedureError, ProcedureId, ProcedureState as State};
+use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
+use procession::{AbortAnswer, AskError, By, Cause, CauseKind, ProcedureError, ProcedureId, ProcedureState as State};
 
 use super::helper::{Order, at_rest, commits, enumerate_client, rolled_back, submit, under_seeds};
 use crate::support::{
-    Act, Lab, Plan, Planned, Tested, UndoAct, chain, enumerate_later, failing, kinds, live, live_in, plan, spawn,
+    Act, Lab, Plan, Planned, Tested, UndoAct, chain, each_crash, enumerate_later, failing, kinds, live, live_in, plan,
+    spawn,
 };
 
 fn held(gate: &str, act: Act) -> Act {
@@ -62,6 +63,61 @@ fn e_047_abort_says_what_happens() -> Tested {
         is_by_ann(&rolled_back(run.wait(running.outcome()).await?)?.0);
         Ok(())
     })
+}
+
+/// Asks with a key, in every life.
+async fn asked(run: &Run, id: ProcedureId, key: &str) -> Result<Result<Option<AbortAnswer>, AskError>, Trouble> {
+    let by = By::new("ann", "wrong table").key(key);
+    let operated = run.wait(run.executor.abort_by(id, by)).await?;
+    Ok(operated.map(|operated| operated.abort))
+}
+
+/// Whatever it crashes at, the answer is the same, and what was answered comes about.
+#[test]
+fn e_047_abort_says_the_same_however_it_crashes() -> Tested {
+    let (done, lab) = enumerate_client(async |lab, run| {
+        let unknown = ProcedureId::root(77);
+        assert!(matches!(asked(run, unknown, "1").await?, Err(AskError::Unknown(id)) if id == unknown));
+        let running = plan("a", [held("gate", Act::Next), Act::Done(1)]);
+        let running = submit(run, Planned(running), "running").await?;
+        run.settle().await;
+        for times in 0..2 {
+            let before = commits(run).await?;
+            let answer = asked(run, running.id(), "2").await??;
+            assert_eq!(answer, Some(AbortAnswer::WillRollBack));
+            assert!(
+                commits(run).await? <= before + 1 - times,
+                "the second time it commits nothing"
+            );
+        }
+        lab.open("gate");
+        is_by_ann(&rolled_back(run.wait(running.outcome()).await?)?.0);
+        Ok(())
+    })?;
+    assert_eq!((done.commits, lab.line().as_str()), (4, "a1 a1'"));
+
+    let (done, lab) = enumerate_client(async |_, run| {
+        let finished = submit(run, Planned(chain("f", 1)), "finished").await?;
+        run.wait(finished.outcome()).await??;
+        let answer = asked(run, finished.id(), "3").await?;
+        assert!(matches!(answer, Err(AskError::Finished(id)) if id == finished.id()));
+        assert_eq!(run.executor.outcome(finished.id()).await?.state, State::Success);
+
+        let past = plan("p", [Act::Wait("go".to_owned(), None), Act::Done(1)]).one_way(1);
+        let past = submit(run, Planned(past), "past").await?;
+        if at_rest(run, past.id()).await?.state == State::WaitingTimeout {
+            let before = commits(run).await?;
+            let why = "it passed its point of no return with stage 1".to_owned();
+            assert_eq!(asked(run, past.id(), "4").await??, Some(AbortAnswer::TooLate(why)));
+            assert_eq!(commits(run).await?, before, "it leaves nothing");
+            run.executor.signal(past.id(), "go", &1_i64, Some("go")).await?;
+        }
+        assert_eq!(run.wait(past.outcome()).await??, 1, "it was not aborted");
+        Ok(())
+    })?;
+    // Two for the finished one, four for the other with its signal.
+    assert_eq!((done.commits, lab.line().as_str()), (6, "f1 p1 p2"));
+    Ok(())
 }
 
 fn four() -> Plan {
@@ -194,6 +250,60 @@ fn e_052_abort_against_done() -> Tested {
     assert!(
         seen.borrow().len() == 2 || std::env::var("SEED").is_ok(),
         "both happen: {:?}",
+        seen.borrow()
+    );
+    Ok(())
+}
+
+/// Whichever comes first on the disk decides, also where a crash takes one of them away: whoever was
+/// told something, in whatever life, was told what came about.
+#[test]
+fn e_052_abort_against_done_however_it_crashes() -> Tested {
+    let seen = RefCell::new(BTreeSet::new());
+    for turns in [0, 40] {
+        let drive = async |lab: &Lab, run: &Run| {
+            let (executor, asked) = (run.executor.clone(), lab.clone());
+            let aborting = actix_rt::spawn(async move {
+                let root = plan("a", [Act::Turns(20, Box::new(Act::Done(7)))]);
+                let handle = executor.submit(Planned(root)).key("k").await?;
+                for _ in 0..turns {
+                    tokio::task::yield_now().await;
+                }
+                let by = By::new("ann", "wrong table").key("abort");
+                match executor.abort_by(handle.id(), by).await {
+                    Ok(operated) if operated.abort == Some(AbortAnswer::WillRollBack) => asked.note("aborted"),
+                    Err(AskError::Finished(_)) => asked.note("done"),
+                    other => asked.note(format!("{other:?}")),
+                }
+                Ok::<_, procession::SubmitError>(handle)
+            });
+            let handle = run.wait(aborting).await???;
+            match run.wait(handle.outcome()).await? {
+                Ok(7) => lab.note("done"),
+                Err(ProcedureError::RolledBack { cause, .. }) => {
+                    is_by_ann(&cause);
+                    lab.note("aborted");
+                }
+                other => lab.note(format!("{other:?}")),
+            }
+            Ok(())
+        };
+        let check = |lab: &Lab, faults: &[(u64, Fault)]| {
+            let told: BTreeSet<String> = lab.noted().into_iter().collect();
+            assert_eq!(told.len(), 1, "{told:?}");
+            assert_eq!(lab.has("a1'"), told.contains("aborted"));
+            seen.borrow_mut().insert((turns, faults.is_empty(), told));
+            Ok(())
+        };
+        each_crash(|_| Lab::default(), kinds, drive, check)?;
+    }
+    let undisturbed = |turns, told: &str| {
+        let told = BTreeSet::from([told.to_owned()]);
+        seen.borrow().contains(&(turns, true, told))
+    };
+    assert!(
+        undisturbed(0, "aborted") && undisturbed(40, "done"),
+        "{:?}",
         seen.borrow()
     );
     Ok(())

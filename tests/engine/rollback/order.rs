@@ -1,10 +1,12 @@
 //! The order of undos: the exact reverse of commit order, over the whole family.
 
-use procession::CauseKind;
-use procession::testkit::{Fault, FaultPlan, World};
+use procession::testkit::{Fault, FaultPlan, Run, World};
+use procession::{CauseKind, ProcedureState};
 
 use super::helper::{Order, committed, enumerate_client, fails, lives, rolled_back, submit, under_seeds};
-use crate::support::{Act, Lab, Plan, Planned, Tested, enumerate_plan, failing, kinds, live, plan, spawn};
+use crate::support::{
+    Act, Lab, Plan, Planned, Tested, each_crash, enumerate_plan, failing, kinds, live, plan, rows, spawn,
+};
 
 fn nested() -> Plan {
     plan(
@@ -76,6 +78,48 @@ fn e_026_the_cause_is_there_before_the_first_undo() -> Tested {
         })?;
         assert_eq!(crashes, faults.len());
     }
+    Ok(())
+}
+
+/// On the disk, between any two lives: from the failure on the root's row says why, and it says so to its end.
+#[test]
+fn e_026_the_cause_is_on_the_disk_from_the_failure_on_however_it_crashes() -> Tested {
+    let set_up = |(lab, world): &(Lab, World), builder| {
+        let rows = rows(&world.disk).unwrap_or_default();
+        let failed = |state| [ProcedureState::Failed, ProcedureState::RolledBack].contains(&state);
+        if rows
+            .iter()
+            .any(|row| row.kind.as_str() == "planned" && failed(row.state))
+        {
+            let cause = rows.first().and_then(|root| root.cause.as_ref());
+            lab.note(cause.map_or("no cause", |cause| &cause.text));
+        }
+        kinds(lab, builder)
+    };
+    let drive = async |(lab, _): &(Lab, World), run: &Run| {
+        let handle = submit(run, Planned(nested()), "k").await?;
+        let seen = run.executor.status(handle.id()).await?.cause;
+        let (cause, _) = rolled_back(run.wait(handle.outcome()).await?)?;
+        assert_eq!((cause.kind, cause.text.as_str()), (CauseKind::Failed, "boom"));
+        assert_eq!(Some(cause.origin), lab.id("t"));
+        let outcome = run.executor.outcome(handle.id()).await?.cause;
+        let status = run.executor.status(handle.id()).await?.cause;
+        assert_eq!((outcome.as_ref(), status.as_ref()), (Some(&cause), Some(&cause)));
+        assert!(seen.is_none_or(|seen| seen == cause));
+        lab.note(cause.text);
+        Ok(())
+    };
+    let told = std::cell::Cell::new(0);
+    let check = |(lab, _): &(Lab, World), _: &[(u64, Fault)]| {
+        let mut noted = lab.noted();
+        told.set(told.get() + noted.len() - 1);
+        noted.dedup();
+        assert_eq!(noted.len(), 1, "the same text in every life: {noted:?}");
+        Ok(())
+    };
+    let done = each_crash(|world| (Lab::default(), world.clone()), set_up, drive, check)?;
+    assert_eq!(done.commits, 7);
+    assert!(told.get() > done.runs, "many lives began behind the failure");
     Ok(())
 }
 
@@ -186,5 +230,39 @@ fn e_036_a_crash_in_the_middle_of_rollback() -> Tested {
         let (crashes, cause) = lives(&faults, &lab, async |run| fails(run, &failing("a", 3)).await)?;
         assert_eq!((crashes, lab.line().as_str(), cause.text.as_str()), (3, calls, "boom"));
     }
+    Ok(())
+}
+
+/// Whatever it crashes at, and at whatever the next life does: a crash repeats the one body
+/// whose commit it met, if it met one, and no other; no stage is undone again that was.
+#[test]
+fn e_036_a_crash_repeats_only_the_body_whose_commit_it_met() -> Tested {
+    let drive = async |_: &Lab, run: &Run| {
+        assert_eq!(fails(run, &failing("a", 3)).await?.text, "boom");
+        Ok(())
+    };
+    let check = |lab: &Lab, faults: &[(u64, Fault)]| {
+        let (mut submitted, mut repeated) = (false, 0);
+        for (commit, fault) in faults {
+            let lost = *fault != Fault::CrashAfter;
+            match (*commit, submitted) {
+                // The start's own.
+                (0, _) => {}
+                (1, false) => submitted = !lost,
+                _ => {
+                    submitted = true;
+                    repeated += usize::from(lost);
+                }
+            }
+        }
+        let mut calls: Vec<String> = lab.calls().iter().map(crate::support::Call::short).collect();
+        assert_eq!(calls.len(), 6 + repeated, "{calls:?}");
+        calls.dedup();
+        assert_eq!(calls, ["a1", "a2", "a3", "a3'", "a2'", "a1'"]);
+        Ok(())
+    };
+    let done = each_crash(|_| Lab::default(), kinds, drive, check)?;
+    assert_eq!(done.commits, 7);
+    assert!(done.second > 30, "{done:?}");
     Ok(())
 }

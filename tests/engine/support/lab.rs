@@ -35,12 +35,15 @@ struct Notes {
     calls: Vec<Call>,
     open: BTreeSet<String>,
     yielded: BTreeMap<String, u32>,
+    yields_no_more: bool,
     outcomes: Vec<String>,
     id: BTreeMap<String, ProcedureId>,
     inside: Vec<Inside>,
     clashes: Vec<String>,
     /// A body may outlive its hold on its locks: an operator ends it while it runs.
     overlaps: bool,
+    /// How many calls there were when this life began.
+    before: usize,
     asker: Option<Executor>,
 }
 
@@ -180,9 +183,15 @@ impl Lab {
     /// Tells whether a body of this name is still to yield, of so many times.
     pub(crate) fn yields(&self, name: &str, times: u32) -> bool {
         let mut notes = self.notes();
+        let is_over = notes.yields_no_more;
         let yielded = notes.yielded.entry(name.to_owned()).or_default();
         *yielded += 1;
-        *yielded <= times
+        *yielded <= times && !is_over
+    }
+
+    /// No body yields from here on, however many times are left.
+    pub(crate) fn yields_no_more(&self) {
+        self.notes().yields_no_more = true;
     }
 
     /// Notes that a body runs under these locks, until the guard is dropped; and a clash, if another excludes it.
@@ -220,7 +229,14 @@ impl Lab {
     pub(crate) fn begin_life(&self) {
         let mut notes = self.notes();
         notes.inside.clear();
+        notes.before = notes.calls.len();
         notes.asker = None;
+    }
+
+    /// Gives the calls of this life.
+    pub(crate) fn calls_of_life(&self) -> Vec<Call> {
+        let notes = self.notes();
+        notes.calls.iter().skip(notes.before).cloned().collect()
     }
 
     /// Lets bodies ask the engine of this life.
