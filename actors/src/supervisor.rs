@@ -441,6 +441,10 @@ impl Handler<TimeCame> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, _: TimeCame, ctx: &mut Self::Context) {
+        let now = self.clock.now();
+        if let Some(due) = self.kernel.next_deadline().filter(|due| *due <= now) {
+            self.telemetry.timer_lag.set(now.since(due));
+        }
         for _ in 0..TIMERS_AT_ONCE {
             match self.kernel.due(self.clock.now()) {
                 Some(id) if self.poisoned.is_none() => self.decide(Event::TimerDue(id), ctx),

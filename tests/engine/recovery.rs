@@ -15,6 +15,7 @@ mod journal_failure;
 mod lists;
 mod metrics;
 mod metrics_crashed;
+mod metrics_more;
 mod overload;
 mod panics;
 mod poison;

@@ -99,6 +99,27 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     T::deserialize(&mut deserializer).map_err(|error| error.to_string())
 }
 
+/// Gives the name of the variant that these bytes are a stage of; `()` for one without, and `-` for
+/// what is no variant, a number for example. Only what stands in front is read.
+#[must_use]
+pub fn variant(bytes: &[u8]) -> &str {
+    match bytes {
+        [0xc0, ..] => "()",
+        [0x81, rest @ ..] => text(rest).unwrap_or("-"),
+        _ => text(bytes).unwrap_or("-"),
+    }
+}
+
+/// Gives the text at the beginning, if it is a short one.
+fn text(bytes: &[u8]) -> Option<&str> {
+    let (length, rest) = match bytes {
+        [length @ 0xa0..=0xbf, rest @ ..] => (length & 0x1f, rest),
+        [0xd9, length, rest @ ..] => (*length, rest),
+        _ => return None,
+    };
+    std::str::from_utf8(rest.get(..usize::from(length))?).ok()
+}
+
 /// Says in a word which stage these bytes are: the variant's name, a number, or `()`.
 #[must_use]
 pub fn describe(bytes: &[u8]) -> String {

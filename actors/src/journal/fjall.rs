@@ -23,7 +23,9 @@ use procession_kernel::{Epoch, Receipt, Seq};
 use super::batch::{Batch, Write};
 use super::keys::Space;
 use super::store::{AppendError, Entries, JournalStore, Scan};
+use crate::clock::machine_now;
 use crate::error::StoreError;
+use crate::telemetry::SyncSeconds;
 
 mod directory;
 mod log;
@@ -83,6 +85,7 @@ pub struct FjallStore {
     writer: Mutex<Writer>,
     queue: Mutex<VecDeque<Pending>>,
     sync: SyncMode,
+    sync_seconds: SyncSeconds,
     directory: Directory,
 }
 
@@ -224,7 +227,10 @@ impl FjallStore {
             writes.insert(&meta, FORMAT_KEY, FORMAT.to_be_bytes());
         }
         writes.insert(&meta, SEQ_KEY, open::encode_seq(batch.epoch(), batch.seq()));
-        writes.commit().map_err(|error| {
+        let begun = machine_now();
+        let committed = writes.commit();
+        self.sync_seconds.record(begun.elapsed());
+        committed.map_err(|error| {
             let why = open::explain(&error);
             // The one error that comes before anything is written.
             let is_refused = matches!(error, fjall::Error::Poisoned);

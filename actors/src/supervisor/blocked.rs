@@ -107,6 +107,7 @@ impl Handler<Look> for Supervisor {
             tracing::warn!(worker = found.worker, procedure = %found.procedure, stage, ?call, seconds, "a worker is blocked");
             self.workers.block(&found, call, stage);
         }
+        self.telemetry.worker_blocked.set(self.workers.blocked_for(now));
         if self.poisoned.is_none() && !self.stopped {
             self.workers.adjust(now);
             self.vacate(ctx);

@@ -5,19 +5,20 @@
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_kernel::{Ending, Family, HistoryEntry, Kernel, ProcedureId, Record, Row, Timestamp, WaitReason};
+use procession_kernel::{Blob, Ending, Family, HistoryEntry, Kernel, ProcedureId, Record, Row, Timestamp, WaitReason};
 
 use super::Supervisor;
 use super::commits::Waiting;
 use crate::clock::Clock;
 use crate::hooks::{Finished, HookCall, Submitted};
+use crate::journal::codec;
 use crate::telemetry::{Telemetry, live_place, wait_place};
 
 /// Something to be counted after the receipt. The first number is the place of the kind.
 pub(super) enum Seen {
     Born(usize, ProcedureId, Timestamp),
     Moved(usize, Option<usize>, Option<usize>),
-    Ran(usize, Ending, Duration),
+    Ran(usize, Ending, Duration, Blob),
     Waited(usize, usize, Duration),
     Retried(usize),
     Ended(usize, Box<Finished>),
@@ -113,7 +114,7 @@ fn entry_seen(telemetry: &Telemetry, rows: &mut Rows<'_>, entry: &HistoryEntry, 
     if is_undo(entry.ending) || row.going.is_some() {
         let took = entry.ended.since(entry.begun);
         if let Some(place) = telemetry.place(&row.kind) {
-            seen.push(Seen::Ran(place, entry.ending, took));
+            seen.push(Seen::Ran(place, entry.ending, took, entry.stage.clone()));
         }
     }
 }
@@ -160,7 +161,7 @@ impl Supervisor {
                 self.hook(place, |kind| HookCall::Submitted(kind, Submitted { id, at }));
             }
             Seen::Moved(_, from, to) => kind.moved(from, to),
-            Seen::Ran(_, ending, took) => kind.ran(ending, took),
+            Seen::Ran(_, ending, took, stage) => kind.ran(codec::variant(stage.as_slice()), ending, took),
             Seen::Waited(_, reason, took) => kind.waited(reason, took),
             Seen::Retried(_) => kind.retried(),
             Seen::Ended(_, finished) => {

@@ -1,9 +1,12 @@
 //! Submissions, on their way to a decision: keys looked up, permits asked for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_kernel::{Answer, Birth, Event, Key, KeyAsked, KeyEntry, ProcedureId, Refusal, Submission, Ticket};
+use procession_kernel::{
+    Answer, Birth, Event, Key, KeyAsked, KeyEntry, Kind, ProcedureId, Refusal, Submission, Ticket,
+};
 use tokio::sync::oneshot;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -20,10 +23,13 @@ impl Handler<Submit> for Supervisor {
     type Result = ResponseFuture<Result<ProcedureId, SubmitError>>;
 
     fn handle(&mut self, submit: Submit, ctx: &mut Self::Context) -> Self::Result {
+        let (refused, kind) = (Arc::clone(&self.telemetry.refused), submit.birth.kind.clone());
         let answer = self.submit(vec![submit], ctx);
         Box::pin(async move {
-            let ids = submitted(answer?.await)?;
-            ids.first().copied().ok_or(SubmitError::Stopped)
+            let id = submitted(answer)
+                .await
+                .and_then(|ids| ids.first().copied().ok_or(SubmitError::Stopped));
+            id.inspect_err(|why| refused.count(&kind, why))
         })
     }
 }
@@ -32,13 +38,18 @@ impl Handler<SubmitBatch> for Supervisor {
     type Result = ResponseFuture<Result<Vec<ProcedureId>, SubmitError>>;
 
     fn handle(&mut self, SubmitBatch(submits): SubmitBatch, ctx: &mut Self::Context) -> Self::Result {
+        let refused = Arc::clone(&self.telemetry.refused);
+        let kinds: Vec<Kind> = submits.iter().map(|submit| submit.birth.kind.clone()).collect();
         let answer = self.submit(submits, ctx);
-        Box::pin(async move { submitted(answer?.await) })
+        Box::pin(async move {
+            let ids = submitted(answer).await;
+            ids.inspect_err(|why| kinds.iter().for_each(|kind| refused.count(kind, why)))
+        })
     }
 }
 
-fn submitted(answer: Result<Answered, oneshot::error::RecvError>) -> Result<Vec<ProcedureId>, SubmitError> {
-    match answer {
+async fn submitted(answer: Result<oneshot::Receiver<Answered>, SubmitError>) -> Result<Vec<ProcedureId>, SubmitError> {
+    match answer?.await {
         Ok(Ok(Answer::Submitted(ids))) => Ok(ids),
         Ok(Ok(Answer::Refused(refusal))) => Err(refused(refusal)),
         Ok(Ok(Answer::Signalled(_) | Answer::Broadcast(_) | Answer::Operated(_) | Answer::Done)) | Err(_) => {

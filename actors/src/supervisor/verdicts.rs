@@ -222,6 +222,9 @@ impl Supervisor {
         self.watch.tell(&mut verdicts);
         let told: Vec<&str> = verdicts.iter().map(|verdict| verdict.rule.as_str()).collect();
         self.telemetry.verdicts(&told);
+        if let Some(bytes) = self.reader.size_bytes() {
+            self.telemetry.bytes.set(bytes as f64);
+        }
         take(self, verdicts, begun.elapsed(), ctx);
     }
 

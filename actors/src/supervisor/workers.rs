@@ -161,6 +161,13 @@ impl Workers {
         found
     }
 
+    /// Gives how long the one is held that is held longest; nothing if none is blocked.
+    pub(super) fn blocked_for(&self, now: Instant) -> Duration {
+        let blocked = self.workers.iter().filter(|worker| worker.blocked.is_some());
+        let times = blocked.map(|worker| now.saturating_duration_since(worker.since));
+        times.max().unwrap_or_default()
+    }
+
     /// Marks a worker as blocked by this call.
     pub(super) fn block(&mut self, found: &Found, call: UserCall, stage: String) {
         if let Some(worker) = self.workers.iter_mut().find(|worker| worker.number == found.worker) {

@@ -1,6 +1,12 @@
-//! The page shows exactly what the code registers.
+//! The page shows exactly what the code registers; what no engine of a test reaches moves.
 
-use super::{ALL, LIVE, Metric, RULES, WAITS};
+use futures::executor::block_on;
+use metrics_util::debugging::{DebugValue, DebuggingRecorder};
+use procession_kernel::Seq;
+
+use super::labels::{LIVE, REFUSALS, RULES, WAITS};
+use super::names::{ALL, Metric, SYNC_SECONDS, Sort};
+use crate::journal::{Batch, EmbeddedStore, JournalStore, Space, SyncMode};
 
 fn row(metric: &Metric) -> String {
     let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
@@ -20,7 +26,7 @@ fn the_page_shows_every_metric_as_it_is() {
     let shown: Vec<&str> = page.lines().filter(|line| line.starts_with("| `procession_")).collect();
     let wanted: Vec<String> = ALL.iter().map(row).collect();
     assert_eq!(shown, wanted, "the page is to have these rows:\n{}", wanted.join("\n"));
-    for value in LIVE.iter().chain(&WAITS).chain(&RULES) {
+    for value in LIVE.iter().chain(&WAITS).chain(&RULES).chain(&REFUSALS) {
         assert!(page.contains(&format!("`{value}`")), "the page does not name `{value}`");
     }
 }
@@ -35,8 +41,28 @@ fn there_is_a_gauge_for_each_rule() {
 fn names_follow_the_rules() {
     for metric in ALL {
         let is_total = metric.name.ends_with("_total");
-        assert_eq!(is_total, metric.sort == super::Sort::Counter, "{}", metric.name);
+        assert_eq!(is_total, metric.sort == Sort::Counter, "{}", metric.name);
         let is_time = metric.name.ends_with("_seconds");
         assert_eq!(is_time, metric.unit == metrics::Unit::Seconds, "{}", metric.name);
     }
+}
+
+#[test]
+fn each_sync_is_measured() -> Result<(), Box<dyn std::error::Error>> {
+    let (recorder, place) = (DebuggingRecorder::new(), tempfile::tempdir()?);
+    metrics::with_local_recorder(&recorder, || {
+        let store = EmbeddedStore::open(place.path(), SyncMode::Data)?;
+        let mut batch = Batch::new(block_on(store.acquire())?);
+        batch.advance_to(Seq(1));
+        batch.put(Space::Keys, b"key", b"value");
+        block_on(store.append(batch))?;
+        Ok::<_, Box<dyn std::error::Error>>(())
+    })?;
+    let series = recorder.snapshotter().snapshot().into_vec();
+    let syncs = series.into_iter().find_map(|(key, _, _, value)| match value {
+        DebugValue::Histogram(samples) if key.key().name() == SYNC_SECONDS.name => Some(samples.len()),
+        DebugValue::Histogram(_) | DebugValue::Counter(_) | DebugValue::Gauge(_) => None,
+    });
+    assert_eq!(syncs, Some(1));
+    Ok(())
 }

@@ -100,7 +100,7 @@ fn e_115_the_audit_on_the_clock_logs_a_verdict_once_and_shows_it() -> Tested {
         let all = snapshotter.snapshot().into_vec();
         let overrun = all.into_iter().find(|(key, ..)| {
             let labels: Vec<&str> = key.key().labels().map(metrics::Label::value).collect();
-            key.key().name() == "procession_verdicts" && labels == ["overrun"]
+            key.key().name() == "procession_stuck" && labels == ["overrun"]
         });
         match overrun {
             Some((.., DebugValue::Gauge(value))) => value.into_inner(),

@@ -98,12 +98,12 @@ fn e_112_each_end_is_counted_once_per_kind() -> Tested {
     let read = Read::of(&recorder.snapshotter());
     assert_three(&read, "without a crash");
     assert_eq!(
-        read.samples("stage_seconds limited ok").len(),
+        read.samples("stage_seconds limited - ok").len(),
         4,
         "a call that yields is none"
     );
-    assert_eq!(read.samples("stage_seconds limited failed").len(), 1);
-    assert_eq!(read.samples("undo_seconds limited ok").len(), 2);
+    assert_eq!(read.samples("stage_seconds limited - failed").len(), 1);
+    assert_eq!(read.samples("undo_seconds limited - ok").len(), 2);
     assert_eq!(read.value("journal_commits_total "), commits as f64);
     assert_eq!(read.samples("journal_batch_commits ").len() as u64, commits);
     assert_eq!(read.samples("journal_commit_seconds ").len() as u64, commits);
@@ -112,7 +112,7 @@ fn e_112_each_end_is_counted_once_per_kind() -> Tested {
             .iter()
             .all(|records| *records > 0.0)
     );
-    assert_eq!(read.value("late_total "), 0.0);
+    assert_eq!(read.value("late_wakes_total "), 0.0);
     Ok(())
 }
 
@@ -159,7 +159,7 @@ fn waits_retries_and_children_are_measured() -> Tested {
     let read = Read::of(&recorder.snapshotter());
     assert_eq!(read.value("submitted_total planned"), 3.0, "children count");
     assert_eq!(read.value("retries_total planned"), 2.0);
-    assert_eq!(read.samples("stage_seconds planned retry").len(), 2);
+    assert_eq!(read.samples("stage_seconds planned - retry").len(), 2);
     assert_eq!(read.samples("wait_seconds planned timer"), [1.5]);
     let backoffs = read.samples("wait_seconds planned backoff");
     assert_eq!(backoffs.len(), 2);

@@ -16,6 +16,7 @@ use super::remedy::advise;
 use super::{EPOCH_KEY, FORMAT, FORMAT_KEY, FjallStore, SEQ_KEY, SPACE_PREFIX, SyncMode, Writer};
 use crate::error::StoreError;
 use crate::journal::keys::Space;
+use crate::telemetry::SyncSeconds;
 
 /// Size at which a keyspace's memory table goes to disk. Rows are overwritten
 /// and deleted soon, so a larger one writes fewer of them out; but a commit that
@@ -50,6 +51,7 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<FjallStore, StoreErro
         writer: Mutex::new(writer),
         queue: Mutex::new(VecDeque::new()),
         sync,
+        sync_seconds: SyncSeconds::new(),
         directory,
     })
 }

@@ -1,0 +1,144 @@
+//! Handles of one kind, and of its stages.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use metrics::{Counter, Gauge, Histogram};
+use procession_kernel::{Ending, ProcedureState};
+
+use super::labels::{LIVE, OTHER, OUTCOMES, WAITS, outcome_place};
+use super::names::{
+    ACTIVE, FAILED, FINISHED, PANICS, PROCEDURE_SECONDS, RETRIES, STAGE_SECONDS, SUBMITTED, UNDO_SECONDS, WAIT_SECONDS,
+    counter, gauge, histogram,
+};
+
+/// Stages of one kind that have series of their own. An enum has fewer variants;
+/// the rest go together, so that no kind can flood the recorder.
+const STAGES: usize = 64;
+
+/// Handles of one kind.
+pub(crate) struct KindMetrics {
+    submitted: Counter,
+    retries: Counter,
+    failed: Counter,
+    finished: [(Counter, Histogram); 3],
+    pub(super) active: [(u64, Gauge); 5],
+    waits: [Histogram; 14],
+    panics: Counter,
+    /// The kind's name, for stages that come up later.
+    name: String,
+    stages: BTreeMap<String, StageMetrics>,
+}
+
+impl KindMetrics {
+    pub(super) fn new(kind: &str) -> Self {
+        Self {
+            submitted: counter(&SUBMITTED, &[kind]),
+            retries: counter(&RETRIES, &[kind]),
+            failed: counter(&FAILED, &[kind]),
+            finished: OUTCOMES.map(|outcome| {
+                let count = counter(&FINISHED, &[kind, outcome]);
+                (count, histogram(&PROCEDURE_SECONDS, &[kind, outcome]))
+            }),
+            active: LIVE.map(|state| (0, gauge(&ACTIVE, &[kind, state]))),
+            waits: WAITS.map(|reason| histogram(&WAIT_SECONDS, &[kind, reason])),
+            panics: counter(&PANICS, &[kind]),
+            name: kind.to_owned(),
+            stages: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn born(&self) {
+        self.submitted.increment(1);
+    }
+
+    pub(crate) fn retried(&self) {
+        self.retries.increment(1);
+    }
+
+    pub(crate) fn finished(&self, state: ProcedureState, elapsed: Duration) {
+        let place = outcome_place(state).and_then(|place| self.finished.get(place));
+        if let Some((count, time)) = place {
+            count.increment(1);
+            time.record(elapsed);
+        }
+        if state != ProcedureState::Success {
+            self.failed.increment(1);
+        }
+    }
+
+    pub(crate) fn waited(&self, place: usize, took: Duration) {
+        if let Some(wait) = self.waits.get(place) {
+            wait.record(took);
+        }
+    }
+
+    /// User code of this stage, or of its undo, has run.
+    pub(crate) fn ran(&mut self, stage: &str, ending: Ending, took: Duration) {
+        if ending == Ending::Panic {
+            self.panics.increment(1);
+        }
+        if let Some(time) = self.stage(stage).and_then(|stage| stage.of(ending)) {
+            time.record(took);
+        }
+    }
+
+    fn stage(&mut self, stage: &str) -> Option<&StageMetrics> {
+        let has_own = self.stages.contains_key(stage) || self.stages.len() < STAGES;
+        let name = if has_own { stage } else { OTHER };
+        if !self.stages.contains_key(name) {
+            self.stages.insert(name.to_owned(), StageMetrics::new(&self.name, name));
+        }
+        self.stages.get(name)
+    }
+
+    /// One procedure of this kind left the state at one place, and entered that at another.
+    pub(crate) fn moved(&mut self, from: Option<usize>, to: Option<usize>) {
+        if let Some((count, gauge)) = from.and_then(|place| self.active.get_mut(place)) {
+            *count = count.saturating_sub(1);
+            gauge.set(*count as f64);
+        }
+        if let Some((count, gauge)) = to.and_then(|place| self.active.get_mut(place)) {
+            *count += 1;
+            gauge.set(*count as f64);
+        }
+    }
+}
+
+/// Handles of one stage; asked of the recorder when it has first run.
+struct StageMetrics {
+    ok: Histogram,
+    retry: Histogram,
+    failed: Histogram,
+    panicked: Histogram,
+    undo_ok: Histogram,
+    undo_failed: Histogram,
+}
+
+impl StageMetrics {
+    fn new(kind: &str, stage: &str) -> Self {
+        let executed = |outcome| histogram(&STAGE_SECONDS, &[kind, stage, outcome]);
+        let undone = |outcome| histogram(&UNDO_SECONDS, &[kind, stage, outcome]);
+        Self {
+            ok: executed("ok"),
+            retry: executed("retry"),
+            failed: executed("failed"),
+            panicked: executed("panicked"),
+            undo_ok: undone("ok"),
+            undo_failed: undone("failed"),
+        }
+    }
+
+    /// Gives where a call that ended so is recorded; none if no user code ran.
+    const fn of(&self, ending: Ending) -> Option<&Histogram> {
+        match ending {
+            Ending::Next | Ending::Done | Ending::Spawn | Ending::Sleep | Ending::Wait => Some(&self.ok),
+            Ending::Retry => Some(&self.retry),
+            Ending::Fail => Some(&self.failed),
+            Ending::Panic => Some(&self.panicked),
+            Ending::Undone => Some(&self.undo_ok),
+            Ending::UndoFailed => Some(&self.undo_failed),
+            Ending::UndoSkipped => None,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Values of labels: lists, and the place in them of what the engine knows by its own types.
+
+use procession_kernel::{ProcedureState, WaitReason};
+
+use crate::error::SubmitError;
+
+pub(super) const LIVE: [&str; 5] = ["initializing", "runnable", "waiting", "waiting_timeout", "failed"];
+
+/// Gives the place of a state in which a procedure has not ended.
+pub(crate) const fn live_place(state: ProcedureState) -> Option<usize> {
+    match state {
+        ProcedureState::Initializing => Some(0),
+        ProcedureState::Runnable => Some(1),
+        ProcedureState::Waiting => Some(2),
+        ProcedureState::WaitingTimeout => Some(3),
+        ProcedureState::Failed => Some(4),
+        ProcedureState::RolledBack | ProcedureState::Success => None,
+    }
+}
+
+pub(super) const WAITS: [&str; 14] = [
+    "width",
+    "permit",
+    "children",
+    "timer",
+    "event",
+    "backoff",
+    "queue",
+    "suspect",
+    "poison",
+    "rollback_failed",
+    "quarantined",
+    "lock",
+    "paused",
+    "circling",
+];
+
+/// Gives the place of a reason.
+pub(crate) const fn wait_place(reason: &WaitReason) -> usize {
+    match reason {
+        WaitReason::Width => 0,
+        WaitReason::Permit(_) => 1,
+        WaitReason::Children => 2,
+        WaitReason::Timer(_) => 3,
+        WaitReason::Event(..) => 4,
+        WaitReason::Backoff(..) => 5,
+        WaitReason::Queue => 6,
+        WaitReason::Suspect => 7,
+        WaitReason::Poison => 8,
+        WaitReason::RollbackFailed => 9,
+        WaitReason::Quarantined => 10,
+        WaitReason::Lock(_) => 11,
+        WaitReason::Paused => 12,
+        WaitReason::Circling => 13,
+    }
+}
+
+pub(super) const OUTCOMES: [&str; 3] = ["success", "rolled_back", "failed"];
+
+pub(super) const fn outcome_place(state: ProcedureState) -> Option<usize> {
+    match state {
+        ProcedureState::Success => Some(0),
+        ProcedureState::RolledBack => Some(1),
+        ProcedureState::Failed => Some(2),
+        ProcedureState::Initializing
+        | ProcedureState::Runnable
+        | ProcedureState::Waiting
+        | ProcedureState::WaitingTimeout => None,
+    }
+}
+
+pub(super) const RULES: [&str; 12] = [
+    "overrun",
+    "retry_storm",
+    "no_progress",
+    "lost_wake",
+    "deadlock",
+    "starved",
+    "poison",
+    "quarantined",
+    "rollback_failed",
+    "blocked_worker",
+    "store_slow",
+    "store_failed",
+];
+
+pub(super) const REFUSALS: [&str; 9] = [
+    "busy",
+    "unknown_kind",
+    "key_conflict",
+    "bad_key",
+    "too_large",
+    "batch_too_large",
+    "draining",
+    "journal_failed",
+    "stopped",
+];
+
+/// Gives the place of a refusal; none for what its sender finds out before it sends.
+pub(super) const fn refusal_place(error: &SubmitError) -> Option<usize> {
+    match error {
+        SubmitError::Busy { .. } => Some(0),
+        SubmitError::UnknownKind { .. } => Some(1),
+        SubmitError::KeyConflict { .. } => Some(2),
+        SubmitError::BadKey { .. } => Some(3),
+        SubmitError::TooLarge { .. } => Some(4),
+        SubmitError::BatchTooLarge { .. } => Some(5),
+        SubmitError::Draining => Some(6),
+        SubmitError::JournalFailed(_) => Some(7),
+        SubmitError::Stopped => Some(8),
+        SubmitError::Unfit { .. } | SubmitError::Codec(_) => None,
+    }
+}
+
+/// Whose submission was refused, if its kind is not registered.
+pub(super) const UNREGISTERED: &str = "unregistered";
+/// The stage of those beyond the bound.
+pub(super) const OTHER: &str = "other";

@@ -1,0 +1,43 @@
+//! Handles of limits; the limiter's own.
+
+use std::collections::BTreeMap;
+
+use metrics::Gauge;
+use procession_kernel::{LimitKey, LimitUse};
+
+use super::names::{LIMITER_LIMIT, LIMITER_USED, LIMITER_WAITING, gauge};
+
+struct LimitMetrics {
+    used: Gauge,
+    limit: Gauge,
+    waiting: Gauge,
+}
+
+/// Handles of limits; the limiter's own.
+#[derive(Default)]
+pub(crate) struct LimiterMetrics(BTreeMap<LimitKey, LimitMetrics>);
+
+impl LimiterMetrics {
+    pub(crate) fn new(limits: &[LimitUse]) -> Self {
+        let mut new = Self::default();
+        for limit in limits {
+            new.set(limit);
+        }
+        new
+    }
+
+    /// Shows a limit as it stands; one that is new gets its handles here.
+    pub(crate) fn set(&mut self, limit: &LimitUse) {
+        let of = self.0.entry(limit.key.clone()).or_insert_with(|| {
+            let name = [limit.key.as_str()];
+            LimitMetrics {
+                used: gauge(&LIMITER_USED, &name),
+                limit: gauge(&LIMITER_LIMIT, &name),
+                waiting: gauge(&LIMITER_WAITING, &name),
+            }
+        });
+        of.used.set(limit.used);
+        of.limit.set(limit.limit.map_or(f64::INFINITY, f64::from));
+        of.waiting.set(limit.waiting as f64);
+    }
+}

@@ -1,0 +1,131 @@
+//! The table of metrics: what `docs/metrics.md` shows, a test compares them.
+
+use metrics::{Counter, Gauge, Histogram, Label, Unit};
+
+/// What sort of series a metric is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    Counter,
+    Gauge,
+    Histogram,
+}
+
+/// One metric: all that the page says of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Metric {
+    pub(super) name: &'static str,
+    pub(super) sort: Sort,
+    pub(super) labels: &'static [&'static str],
+    pub(super) unit: Unit,
+    pub(super) meaning: &'static str,
+}
+
+macro_rules! metrics {
+    ($($constant:ident, $name:literal, $sort:ident, [$($label:literal),*], $unit:ident, $meaning:literal;)*) => {
+        $(pub(super) const $constant: Metric = Metric {
+            name: $name,
+            sort: Sort::$sort,
+            labels: &[$($label),*],
+            unit: Unit::$unit,
+            meaning: $meaning,
+        };)*
+        /// All metrics, in the order of the page.
+        pub(super) const ALL: &[Metric] = &[$($constant),*];
+    };
+}
+
+metrics! {
+    SUBMITTED, "procession_submitted_total", Counter, ["kind"], Count,
+        "procedures born, roots and children";
+    REFUSED, "procession_refused_total", Counter, ["kind", "reason"], Count,
+        "submissions that the engine refused";
+    FINISHED, "procession_finished_total", Counter, ["kind", "outcome"], Count,
+        "procedures ended; `outcome` is `success`, `rolled_back` or `failed`";
+    FAILED, "procession_failed_total", Counter, ["kind"], Count,
+        "procedures ended in any other way than success";
+    PROCEDURE_SECONDS, "procession_procedure_seconds", Histogram, ["kind", "outcome"], Seconds,
+        "from birth to end, one sample for each end";
+    ACTIVE, "procession_active", Gauge, ["kind", "state"], Count,
+        "procedures that have not ended; `failed` is being rolled back";
+    STAGE_SECONDS, "procession_stage_seconds", Histogram, ["kind", "stage", "outcome"], Seconds,
+        "user code of one stage; `outcome` is `ok`, `retry`, `failed` or `panicked`, and a call that yields is none";
+    UNDO_SECONDS, "procession_undo_seconds", Histogram, ["kind", "stage", "outcome"], Seconds,
+        "user code of one undo; `outcome` is `ok` or `failed`";
+    WAIT_SECONDS, "procession_wait_seconds", Histogram, ["kind", "reason"], Seconds,
+        "one wait, from its beginning to its end";
+    RETRIES, "procession_retries_total", Counter, ["kind"], Count,
+        "stages that are to be tried again after a backoff";
+    PANICS, "procession_panics_total", Counter, ["kind"], Count,
+        "stages that panicked";
+    LATE, "procession_late_wakes_total", Counter, [], Count,
+        "reports and wakes that came too late and changed nothing";
+    LIMITER_USED, "procession_limiter_used", Gauge, ["limit"], Count,
+        "permits that are out";
+    LIMITER_LIMIT, "procession_limiter_limit", Gauge, ["limit"], Count,
+        "capacity; infinite for a limit that was lifted";
+    LIMITER_WAITING, "procession_limiter_waiting", Gauge, ["limit"], Count,
+        "requests that wait for a permit";
+    COMMITS, "procession_journal_commits_total", Counter, [], Count,
+        "commits that are on disk";
+    BATCH_COMMITS, "procession_journal_batch_commits", Histogram, [], Count,
+        "commits merged into one batch";
+    BATCH_RECORDS, "procession_journal_batch_records", Histogram, [], Count,
+        "puts and deletes of one batch";
+    COMMIT_SECONDS, "procession_journal_commit_seconds", Histogram, [], Seconds,
+        "one batch, from the append to its receipt";
+    SYNC_SECONDS, "procession_journal_sync_seconds", Histogram, [], Seconds,
+        "one batch, written and synced by the embedded store";
+    BYTES, "procession_journal_bytes", Gauge, [], Bytes,
+        "what the store takes up on the disk, read at each audit";
+    COMMITS_WAITING, "procession_commits_waiting", Gauge, [], Count,
+        "commits decided and not yet on disk, read at each receipt";
+    POISONED, "procession_journal_poisoned", Gauge, [], Count,
+        "1 once the journal has failed, and no more commits are taken";
+    RECOVERY_SECONDS, "procession_recovery_seconds", Gauge, [], Seconds,
+        "the last start, from taking the store to opening for messages";
+    RECOVERED, "procession_recovered", Gauge, ["state"], Count,
+        "unfinished procedures that the last start found";
+    QUARANTINED, "procession_quarantined", Gauge, [], Count,
+        "families set aside";
+    STUCK, "procession_stuck", Gauge, ["rule"], Count,
+        "verdicts that the last audit told";
+    ROLLBACK_FAILED, "procession_rollback_failed", Gauge, [], Count,
+        "procedures whose rollback waits for an operator, at the last audit";
+    WORKER_BLOCKED, "procession_worker_blocked_seconds", Gauge, [], Seconds,
+        "how long user code has held the worker that it holds longest; 0 while none is blocked";
+    TIMER_LAG, "procession_timer_lag_seconds", Gauge, [], Seconds,
+        "how late the last timer was served";
+    LOST_WAKES, "procession_lost_wakes_total", Counter, [], Count,
+        "wakes that were lost, and made up for; anything but 0 is a defect";
+    HOOKS_DROPPED, "procession_hooks_dropped_total", Counter, [], Count,
+        "calls of `on_submit` and `on_finish` dropped because too many waited";
+}
+
+fn labels(metric: &Metric, values: &[&str]) -> Vec<Label> {
+    let pairs = metric.labels.iter().zip(values);
+    pairs
+        .map(|(name, value)| Label::new(*name, (*value).to_owned()))
+        .collect()
+}
+
+pub(super) fn counter(metric: &Metric, values: &[&str]) -> Counter {
+    metrics::counter!(metric.name, labels(metric, values))
+}
+
+pub(super) fn gauge(metric: &Metric, values: &[&str]) -> Gauge {
+    metrics::gauge!(metric.name, labels(metric, values))
+}
+
+pub(super) fn histogram(metric: &Metric, values: &[&str]) -> Histogram {
+    metrics::histogram!(metric.name, labels(metric, values))
+}
+
+pub(super) fn describe() {
+    for metric in ALL {
+        match metric.sort {
+            Sort::Counter => metrics::describe_counter!(metric.name, metric.unit, metric.meaning),
+            Sort::Gauge => metrics::describe_gauge!(metric.name, metric.unit, metric.meaning),
+            Sort::Histogram => metrics::describe_histogram!(metric.name, metric.unit, metric.meaning),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The span around each call of user code.
+
+use procession_kernel::{Kind, ProcedureId, ProcedureState, Seq};
+use tracing::Span;
+
+/// What a span says of one call of user code.
+pub(crate) struct Marks<'a> {
+    pub(crate) procedure: ProcedureId,
+    pub(crate) kind: &'a Kind,
+    pub(crate) state: ProcedureState,
+    pub(crate) seq: Seq,
+    pub(crate) attempt: u32,
+}
+
+// Values of fields are made only where somebody listens: the macro tests that
+// before it evaluates them. A span has no parent: the one of its submitter
+// would have to stay open as long as the procedure.
+
+/// Makes the span of one attempt of a stage; `outcome` is recorded at its end.
+pub(crate) fn stage_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span {
+    tracing::info_span!(
+        target: "procession",
+        parent: None,
+        "stage",
+        procedure = %marks.procedure,
+        kind = %marks.kind,
+        stage = %stage(),
+        state = %marks.state,
+        seq = marks.seq.0,
+        attempt = marks.attempt,
+        outcome = tracing::field::Empty,
+    )
+}
+
+/// Makes the span of one attempt of an undo; `outcome` is recorded at its end.
+pub(crate) fn undo_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span {
+    tracing::info_span!(
+        target: "procession",
+        parent: None,
+        "undo",
+        procedure = %marks.procedure,
+        kind = %marks.kind,
+        stage = %stage(),
+        state = %marks.state,
+        seq = marks.seq.0,
+        attempt = marks.attempt,
+        outcome = tracing::field::Empty,
+    )
+}
+
+/// Says how the call of this span ended.
+pub(crate) fn record_outcome(span: &Span, outcome: &'static str) {
+    span.record("outcome", outcome);
+}

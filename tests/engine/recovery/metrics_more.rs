@@ -1,0 +1,165 @@
+//! What is counted of stages by their names, of refusals, and at an audit.
+
+use std::future::IntoFuture;
+use std::time::Duration;
+
+use metrics_util::debugging::DebuggingRecorder;
+use procession::testkit::{FaultPlan, Run, Trouble, World};
+use procession::{Builder, Procedure, RetryPolicy, StageContext, StageError, Step, SubmitError};
+use serde::{Deserialize, Serialize};
+
+use super::metrics::Read;
+use crate::support::{Act, Lab, Limited, Planned, Tested, UndoAct, end, kinds, plan};
+
+/// Goes through stages with names, of which one panics once; fails at the end if it is told so.
+#[derive(Clone, Serialize, Deserialize)]
+struct Staged {
+    fails: bool,
+}
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+enum Stage {
+    Prepare,
+    Copy(u32),
+    Check,
+}
+
+impl Procedure for Staged {
+    const KIND: &'static str = "staged";
+    type Stage = Stage;
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> Stage {
+        Stage::Prepare
+    }
+
+    async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        match stage {
+            Stage::Prepare => Ok(Step::Next(Stage::Copy(1))),
+            Stage::Copy(part) if part < 3 => Ok(Step::Next(Stage::Copy(part + 1))),
+            Stage::Copy(_) => Ok(Step::Next(Stage::Check)),
+            Stage::Check if self.fails => Err(StageError::fail("it is wrong")),
+            Stage::Check if cx.attempt() == 1 => panic!("the first attempt panics"),
+            Stage::Check => Ok(Step::Done(())),
+        }
+    }
+
+    fn retry() -> RetryPolicy {
+        RetryPolicy::default().attempts(3)
+    }
+}
+
+fn staged(builder: Builder) -> Builder {
+    builder.register::<Staged>(())
+}
+
+/// Runs it with a recorder of its own, and gives what that has read.
+fn recorded(set_up: impl Fn(Builder) -> Builder, drive: impl AsyncFnOnce(&Run) -> Tested) -> Result<Read, Trouble> {
+    let recorder = DebuggingRecorder::new();
+    metrics::with_local_recorder(&recorder, || World::new().run(FaultPlan::none(), set_up, drive)?.done())?;
+    Ok(Read::of(&recorder.snapshotter()))
+}
+
+#[test]
+fn stages_and_undos_are_measured_by_their_names() -> Tested {
+    let read = recorded(staged, async |run| {
+        end(run, Staged { fails: false }, "a").await??;
+        assert!(end(run, Staged { fails: true }, "b").await?.is_err());
+        run.settle().await;
+        Ok(())
+    })?;
+    let count = |series: &str| read.samples(series).len();
+    assert_eq!(count("stage_seconds staged Prepare ok"), 2);
+    assert_eq!(
+        count("stage_seconds staged Copy ok"),
+        6,
+        "what a stage carries is no part of its name"
+    );
+    assert_eq!(count("stage_seconds staged Check panicked"), 1);
+    assert_eq!(count("stage_seconds staged Check ok"), 1);
+    assert_eq!(count("stage_seconds staged Check failed"), 1);
+    assert_eq!(count("undo_seconds staged Copy ok"), 3);
+    assert_eq!(count("undo_seconds staged Prepare ok"), 1);
+    assert_eq!(read.value("panics_total staged"), 1.0);
+    Ok(())
+}
+
+/// Has a stage of another name in each of its visits.
+#[derive(Clone, Serialize, Deserialize)]
+struct ManyNames;
+
+impl Procedure for ManyNames {
+    const KIND: &'static str = "many_names";
+    type Stage = String;
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> String {
+        "stage 0".to_owned()
+    }
+
+    async fn execute(&mut self, stage: String, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        let number = stage
+            .strip_prefix("stage ")
+            .and_then(|number| number.parse::<u32>().ok());
+        Ok(match number {
+            Some(number) if number < 99 => Step::Next(format!("stage {}", number + 1)),
+            Some(_) | None => Step::Done(()),
+        })
+    }
+}
+
+#[test]
+fn a_kind_cannot_flood_the_recorder_with_names() -> Tested {
+    let read = recorded(
+        |builder| builder.register::<ManyNames>(()),
+        async |run| {
+            end(run, ManyNames, "a").await??;
+            Ok(())
+        },
+    )?;
+    assert_eq!(read.samples("stage_seconds many_names stage 63 ok").len(), 1);
+    assert_eq!(read.samples("stage_seconds many_names stage 64 ok").len(), 0);
+    assert_eq!(read.samples("stage_seconds many_names other ok").len(), 36);
+    Ok(())
+}
+
+#[test]
+fn refusals_are_counted_by_kind_and_reason() -> Tested {
+    let read = recorded(staged, async |run| {
+        end(run, Staged { fails: false }, "a").await??;
+        let other = run.executor.submit(Staged { fails: true }).key("a");
+        let refused = run.wait(other.into_future()).await?;
+        assert!(matches!(refused, Err(SubmitError::KeyConflict { .. })));
+        let unknown = run.executor.submit(Limited(plan("u", [Act::Done(1)])));
+        let refused = run.wait(unknown.into_future()).await?;
+        assert!(matches!(refused, Err(SubmitError::UnknownKind { .. })));
+        Ok(())
+    })?;
+    assert_eq!(read.value("refused_total staged key_conflict"), 1.0);
+    assert_eq!(read.value("refused_total unregistered unknown_kind"), 1.0);
+    assert_eq!(read.sum("refused_total"), 2.0);
+    Ok(())
+}
+
+#[test]
+fn an_audit_shows_what_waits_for_an_operator() -> Tested {
+    let lab = Lab::default();
+    let mut failing = plan("f", [Act::Next, Act::Fail("boom".to_owned())]);
+    failing.undos.insert(1, UndoAct::Fail(99));
+    let read = recorded(
+        |builder| kinds(&lab, builder),
+        async |run| {
+            run.wait(run.executor.submit(Planned(failing)).into_future()).await??;
+            run.pass(Duration::from_hours(1)).await;
+            run.executor.verdicts().await?;
+            Ok(())
+        },
+    )?;
+    assert_eq!(read.value("rollback_failed "), 1.0);
+    assert_eq!(read.value("stuck rollback_failed"), 1.0);
+    assert_eq!(read.value("stuck deadlock"), 0.0);
+    assert_eq!(read.value("active planned failed"), 1.0, "it is being rolled back");
+    Ok(())
+}
