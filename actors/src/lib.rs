@@ -19,6 +19,7 @@ mod procedure_actor;
 mod registry;
 mod step;
 mod supervisor;
+mod sync;
 mod telemetry;
 #[cfg(feature = "testkit")]
 pub mod testkit;

@@ -2,6 +2,7 @@
 
 pub mod clock;
 pub mod format;
+pub mod log;
 
 pub use crate::meddle::seen::{Called, Fate, Leaving, Meddler, Meddling};
 pub use crate::supervisor::reveal::{Reveal, reload};

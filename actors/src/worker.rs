@@ -4,10 +4,10 @@
 
 use std::future::poll_fn;
 use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 use procession_kernel::ProcedureId;
+
+use crate::sync::{Arc, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// The pulse of one worker. Only the worker's thread beats; aligned so that no
 /// other's beats slow it.
@@ -27,8 +27,9 @@ pub(crate) struct Within<'a>(&'a Pulse);
 impl Pulse {
     /// Marks that user code of this procedure has the thread, until the value is dropped.
     pub(crate) fn enter(&self, id: ProcedureId) -> Within<'_> {
-        self.family.store(id.family, Ordering::Relaxed);
-        self.member.store(id.member, Ordering::Relaxed);
+        // Released: who sees a half of a newer id sees the beat before it, too.
+        self.family.store(id.family, Ordering::Release);
+        self.member.store(id.member, Ordering::Release);
         self.beat();
         Within(self)
     }
@@ -44,9 +45,11 @@ impl Pulse {
         self.beats.load(Ordering::Acquire)
     }
 
-    /// Gives whose code the thread was given last.
-    pub(crate) fn procedure(&self) -> ProcedureId {
-        ProcedureId::new(self.family.load(Ordering::Relaxed), self.member.load(Ordering::Relaxed))
+    /// Gives whose code has had the thread since so many beats; none if there was another beat
+    /// since, or if nobody's has: the two halves of an id are of one procedure.
+    pub(crate) fn holder(&self, beats: u64) -> Option<ProcedureId> {
+        let id = ProcedureId::new(self.family.load(Ordering::Acquire), self.member.load(Ordering::Acquire));
+        (!beats.is_multiple_of(2) && self.beats() == beats).then_some(id)
     }
 
     /// Counts the actors that exist on this worker: also those that the
@@ -92,9 +95,9 @@ impl Post {
     }
 
     /// Gives the actor's side. The actor counts as one of its worker from here on.
-    pub(crate) fn seat(self: &Arc<Self>) -> Seat {
-        self.pulse.actors.fetch_add(1, Ordering::AcqRel);
-        Seat(Arc::clone(self))
+    pub(crate) fn seat(post: &Arc<Self>) -> Seat {
+        post.pulse.actors.fetch_add(1, Ordering::AcqRel);
+        Seat(Arc::clone(post))
     }
 
     /// Tells whether this is a post on the worker with that pulse.

@@ -14,11 +14,12 @@ pub(crate) const KERNEL: &[&[&str]] = &[
     &["kernel"],
     &["decide", "evolve", "outstanding"],
     &["view", "explain", "verdict", "invariant"],
+    &["damage"],
 ];
 
 /// Layers of the actors.
 pub(crate) const ACTORS: &[&[&str]] = &[
-    &["error", "clock", "guard", "telemetry"],
+    &["error", "clock", "guard", "sync", "telemetry"],
     &["journal"],
     &[
         "procedure",

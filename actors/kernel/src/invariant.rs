@@ -26,7 +26,7 @@ impl Kernel {
 }
 
 impl Family {
-    fn validate(&self) -> Result<(), String> {
+    pub(crate) fn validate(&self) -> Result<(), String> {
         if self.members.is_empty() {
             return Err("it has no member".to_owned());
         }

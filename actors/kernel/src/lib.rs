@@ -18,6 +18,7 @@
 mod admission;
 mod audit;
 mod cause;
+mod damage;
 mod decide;
 mod decision;
 mod effect;
@@ -43,6 +44,7 @@ mod waits;
 pub use admission::{Admissions, Blocker, Grant, LimitUse, LockUse, PATIENCE, Request};
 pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, By, Changed, Stand};
 pub use cause::{Cause, CauseKind, NotUndone};
+pub use damage::{NUMBER_MAX, check_rows};
 pub use decision::{Commit, Decision, Receipt};
 pub use effect::{AbortAnswer, Advance, Answer, Effect, Ended, Operated, Refusal, Undo};
 pub use event::{

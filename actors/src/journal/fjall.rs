@@ -9,10 +9,10 @@
 //! last batch before a power cut, when the watermark was lost with it; that
 //! looks like the torn tail of a batch that was never acknowledged.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{PoisonError, RwLock};
 
 use fjall::{Database, Keyspace, OwnedWriteBatch, PersistMode, Readable};
 use futures::FutureExt;
@@ -28,11 +28,14 @@ use crate::error::StoreError;
 use crate::telemetry::SyncSeconds;
 
 mod directory;
+mod line;
 mod log;
+mod manifest;
 mod open;
 mod remedy;
 
 use directory::Directory;
+use line::Line;
 
 /// The newest format of the journal that this release reads, and the one it writes.
 ///
@@ -82,8 +85,7 @@ pub struct FjallStore {
     // Dropped in this order: the lock on the directory goes last.
     spaces: RwLock<BTreeMap<Space, Keyspace>>,
     database: Database,
-    writer: Mutex<Writer>,
-    queue: Mutex<VecDeque<Pending>>,
+    line: Line<Writer, Pending>,
     sync: SyncMode,
     sync_seconds: SyncSeconds,
     directory: Directory,
@@ -166,15 +168,10 @@ impl FjallStore {
 
     /// Commits what was handed in, in that order, on the thread that asks first.
     fn commit_queued(&self) {
-        let mut writer = guard(&self.writer);
-        while let Some(Pending { batch, answer }) = self.take_pending() {
+        self.line.serve(|writer, Pending { batch, answer }| {
             // Who no longer waits for the answer does not need it.
-            answer.send(self.commit(&mut writer, &batch)).ok();
-        }
-    }
-
-    fn take_pending(&self) -> Option<Pending> {
-        guard(&self.queue).pop_front()
+            answer.send(self.commit(writer, &batch)).ok();
+        });
     }
 
     fn commit(&self, writer: &mut Writer, batch: &Batch) -> Result<Receipt, AppendError> {
@@ -298,6 +295,12 @@ impl FjallStore {
     }
 }
 
+/// Gives how many bytes of a log are whole batches, and whether another follows what is none.
+#[cfg(feature = "testkit")]
+pub(crate) fn look(bytes: &[u8]) -> (usize, bool) {
+    log::look(bytes)
+}
+
 /// Neighbours in the keyspace are neighbours in its memtable: in this order each
 /// insert finds its place near the last one. Writes of one key keep their order.
 fn in_order(batch: &Batch) -> Vec<Write<'_>> {
@@ -322,15 +325,15 @@ impl Writer {
 
 impl JournalStore for FjallStore {
     fn acquire(&self) -> BoxFuture<'_, Result<Epoch, StoreError>> {
-        ready(Ok(guard(&self.writer).grant())).boxed()
+        ready(Ok(self.line.writer().grant())).boxed()
     }
 
     fn renew(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
-        ready(guard(&self.writer).admit(epoch)).boxed()
+        ready(self.line.writer().admit(epoch)).boxed()
     }
 
     fn release(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
-        let admitted = guard(&self.writer).admit(epoch);
+        let admitted = self.line.writer().admit(epoch);
         let synced = admitted.and_then(|()| {
             self.directory
                 .sync_mark()
@@ -342,7 +345,7 @@ impl JournalStore for FjallStore {
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Receipt, AppendError>> {
         // The call decides the order, not the poll.
         let (answer, receipt) = oneshot::channel();
-        guard(&self.queue).push_back(Pending { batch, answer });
+        self.line.push(Pending { batch, answer });
         async move {
             self.commit_queued();
             receipt
@@ -354,7 +357,7 @@ impl JournalStore for FjallStore {
 
     /// Gives none for an epoch that never wrote, and for one that a newer has followed.
     fn last_seq(&self, epoch: Epoch) -> BoxFuture<'_, Result<Option<Seq>, StoreError>> {
-        let writer = guard(&self.writer);
+        let writer = self.line.writer();
         let answer = match &writer.failure {
             // Only the next opening shows whether the failed batch is in the log.
             Some(why) => Err(StoreError::Io {
@@ -394,11 +397,6 @@ impl std::fmt::Debug for FjallStore {
             .field("sync", &self.sync)
             .finish_non_exhaustive()
     }
-}
-
-/// A panic elsewhere does not make the value behind the lock wrong: each change is one assignment.
-fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -227,7 +227,7 @@ impl Supervisor {
             };
             let (registry, host, me) = (self.registry.clone(), self.host.clone(), ctx.address().recipient());
             let post = Post::new(Arc::clone(pulse));
-            let seat = post.seat();
+            let seat = Post::seat(&post);
             let start = move |_: &mut Context<ProcedureActor>| ProcedureActor::new(stored, registry, host, me, seat);
             let active = Active::new(ProcedureActor::start_in_arbiter(worker, start), post);
             self.actors.insert(id, active);

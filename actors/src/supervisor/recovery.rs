@@ -7,7 +7,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use procession_kernel::{
-    AuditEntry, Epoch, HistoryEntry, Kernel, LimitKey, Pause, ProcedureId, Record, Row, Rules, Timestamp,
+    AuditEntry, Epoch, HistoryEntry, Kernel, LimitKey, NUMBER_MAX, Pause, ProcedureId, Record, Row, Rules, Timestamp,
+    check_rows,
 };
 
 use crate::clock::Clock;
@@ -66,9 +67,8 @@ async fn read(store: &dyn JournalStore, rules: Rules, clock: &dyn Clock) -> Resu
         quarantined_holders: Vec::new(),
         report: Recovered::default(),
     };
-    loaded
-        .kernel
-        .continue_from(number(meta(store, META_FAMILIES).await?).unwrap_or(1));
+    let families = number(META_FAMILIES, meta(store, META_FAMILIES).await?)?;
+    loaded.kernel.continue_from(families.unwrap_or(1));
     if let Some(seq) = store.last_seq(Epoch(epoch.0.saturating_sub(1))).await? {
         loaded.kernel.continue_after(seq);
     }
@@ -92,8 +92,14 @@ async fn meta(store: &dyn JournalStore, name: &[u8]) -> Result<Option<Vec<u8>>, 
     store.get(Space::Meta, name.to_vec()).await
 }
 
-fn number(bytes: Option<Vec<u8>>) -> Option<u64> {
-    Some(u64::from_be_bytes(bytes?.try_into().ok()?))
+/// Reads a number that counts on: one that is none, or that no engine gets to, is damage.
+fn number(name: &[u8], bytes: Option<Vec<u8>>) -> Result<Option<u64>, StoreError> {
+    let Some(bytes) = bytes else { return Ok(None) };
+    let number = bytes.try_into().ok().map(u64::from_be_bytes);
+    match number.filter(|number| *number <= NUMBER_MAX) {
+        Some(number) => Ok(Some(number)),
+        None => Err(damaged(format!("\"{}\" is no number", String::from_utf8_lossy(name)))),
+    }
 }
 
 fn damaged(why: impl ToString) -> StoreError {
@@ -109,16 +115,18 @@ async fn deaths(store: &dyn JournalStore) -> Result<u32, StartError> {
         return Ok(0);
     };
     let started: Started = codec::decode(&bytes).map_err(damaged)?;
-    let stopped = number(meta(store, META_STOPPED).await?);
+    let stopped = number(META_STOPPED, meta(store, META_STOPPED).await?)?;
     let in_order = stopped == Some(started.epoch.0);
-    Ok(started.deaths + u32::from(!in_order))
+    Ok(started.deaths.saturating_add(u32::from(!in_order)))
 }
 
 async fn store_number(store: &dyn JournalStore) -> Result<(u64, bool), StartError> {
-    match number(meta(store, META_STORE).await?) {
-        Some(number) => Ok((number, false)),
-        None => Ok((RandomState::new().build_hasher().finish(), true)),
-    }
+    let Some(bytes) = meta(store, META_STORE).await? else {
+        return Ok((RandomState::new().build_hasher().finish(), true));
+    };
+    // Any number will do: it was drawn.
+    let number = bytes.try_into().map(u64::from_be_bytes);
+    Ok((number.map_err(|_| damaged("the store's own number is none"))?, false))
 }
 
 async fn scan(
@@ -154,7 +162,7 @@ async fn read_pauses(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<()
 /// Reads the last acts of operators: a repeated request is recognised by its key.
 async fn read_audit(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(), StartError> {
     for (key, value) in scan(store, Space::Audit, Vec::new(), None, usize::MAX).await? {
-        let number = number(Some(key)).ok_or_else(|| damaged("an entry of the audit has a key that is no number"))?;
+        let number = number(b"an entry of the audit", Some(key))?.unwrap_or_default();
         let mut entry: AuditEntry = codec::decode(&value).map_err(damaged)?;
         entry.number = number;
         kernel.evolve(&Record::Audit(Box::new(entry)));
@@ -169,9 +177,7 @@ async fn read_families(store: &dyn JournalStore, loaded: &mut Loaded) -> Result<
     loop {
         let page = scan(store, Space::Live, from, None, PAGE).await?;
         for (key, _) in &page {
-            let Some(family) = key.get(..8).and_then(|key| key.try_into().ok()).map(u64::from_be_bytes) else {
-                continue;
-            };
+            let family = number(b"a live family", Some(key.clone()))?.unwrap_or_default();
             read_family(store, loaded, family).await?;
         }
         match page.last() {
@@ -193,25 +199,19 @@ async fn read_family(store: &dyn JournalStore, loaded: &mut Loaded, family: u64)
         Ok(_) => scan(store, Space::Signals, prefix.clone(), to.clone(), usize::MAX).await?,
         Err(_) => Vec::new(),
     };
-    match checked.and_then(|rows| Ok((rows, check_signals(&signals)?))) {
+    loaded.kernel.evolve(&Record::FamilyBegan(family));
+    let taken = checked.and_then(|rows| {
+        let signals = check_signals(&signals)?;
+        take_family(loaded, family, rows, &signals)
+    });
+    match taken {
         Err(why) => {
             tracing::warn!(family, why, "the family is quarantined");
             loaded.report.quarantined.push((family, why));
-            loaded.kernel.evolve(&Record::FamilyBegan(family));
             loaded.kernel.forget(family);
             loaded.quarantined_holders.extend(holders(&rows));
         }
-        Ok((rows, signals)) => {
-            loaded.report.families += 1;
-            loaded.report.procedures += rows.iter().filter(|row| !row.is_ended()).count();
-            let rolls_back = rows.iter().any(Row::is_failing);
-            loaded.kernel.evolve(&Record::FamilyBegan(family));
-            for row in rows {
-                loaded.kernel.evolve(&Record::Row(Box::new(row)));
-            }
-            for signal in &signals {
-                loaded.kernel.evolve(signal);
-            }
+        Ok(rolls_back) => {
             if rolls_back {
                 let history = scan(store, Space::History, prefix, to, usize::MAX).await?;
                 // Entries that cannot be read are missed when the rollback needs them: the family parks there.
@@ -224,6 +224,22 @@ async fn read_family(store: &dyn JournalStore, loaded: &mut Loaded, family: u64)
         }
     }
     Ok(())
+}
+
+/// Takes a family in, if what comes of its rows can be. Tells whether some of it rolls back.
+fn take_family(loaded: &mut Loaded, family: u64, rows: Vec<Row>, signals: &[Record]) -> Result<bool, String> {
+    let unfinished = rows.iter().filter(|row| !row.is_ended()).count();
+    let rolls_back = rows.iter().any(Row::is_failing);
+    for row in rows {
+        loaded.kernel.evolve(&Record::Row(Box::new(row)));
+    }
+    for signal in signals {
+        loaded.kernel.evolve(signal);
+    }
+    loaded.kernel.check_family(family)?;
+    loaded.report.families += 1;
+    loaded.report.procedures += unfinished;
+    Ok(rolls_back)
 }
 
 /// Gives the rows that hold something, as far as they can be read.
@@ -250,6 +266,7 @@ fn check_family(kernel: &Kernel, family: u64, entries: &[(Vec<u8>, Vec<u8>)]) ->
         check_place(family, &row)?;
         rows.push(row);
     }
+    check_rows(&rows)?;
     check_code(kernel, &rows)?;
     Ok(rows)
 }

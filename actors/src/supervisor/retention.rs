@@ -1,7 +1,7 @@
 //! Results that are due go: a few families at a time, each as a whole.
 
 use actix::prelude::*;
-use procession_kernel::{Doomed, Event, EventName, Key, KeyEntry, ProcedureId, Row, Timestamp};
+use procession_kernel::{Blob, Doomed, Event, EventName, Key, KeyEntry, ProcedureId, Row, Timestamp};
 
 use super::Supervisor;
 use crate::error::ReadError;
@@ -74,7 +74,15 @@ async fn find(reader: &Reader, now: Timestamp) -> Result<Found, ReadError> {
             return Ok(found);
         }
         let doomed = if kept_key.is_empty() {
-            describe(reader, family, due).await?
+            match describe(reader, family, due).await {
+                Ok(doomed) => doomed,
+                // It stays as it is, and holds up no other.
+                Err(ReadError::Codec(why)) => {
+                    tracing::warn!(family, %why, "a finished family cannot be read, and stays");
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
         } else {
             key_alone(family, due, &kept_key)
         };
@@ -98,9 +106,25 @@ fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> Doomed {
     }
 }
 
-/// Lists every key of a finished family.
-pub(super) async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Doomed, ReadError> {
+/// Lists every key of a finished family. Where the index of results names one that has
+/// not ended, or whose time is later, that entry alone goes: it is wrong.
+async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Doomed, ReadError> {
     let rows: Vec<Row> = reader.rows(family).await?;
+    if rows
+        .iter()
+        .any(|row| !row.is_over() || row.due.is_some_and(|own| own > due))
+    {
+        tracing::warn!(family, %due, "a family stands among the results whose time is not up, and is left alone");
+        let entry = key_alone(family, due, &[]);
+        return Ok(Doomed { key: None, ..entry });
+    }
+    let history = rows.iter().map(|row| row.history).max().unwrap_or_default();
+    // Its rows may say more than there is: what is more than one commit deletes is looked up.
+    let raw = if u64::from(history) > KEYS_AT_ONCE {
+        every_key(reader, family).await?
+    } else {
+        Vec::new()
+    };
     let signals = reader.scan_prefix(Space::Signals, &keys::family(family)).await?;
     let root = rows.iter().find(|row| row.id == ProcedureId::root(family));
     let key = root.and_then(|row| row.key.clone());
@@ -114,7 +138,7 @@ pub(super) async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Re
         family,
         due,
         members: u32::try_from(rows.len()).unwrap_or(u32::MAX),
-        history: rows.iter().map(|row| row.history).max().unwrap_or_default(),
+        history: if raw.is_empty() { history } else { 0 },
         signals: signals
             .iter()
             .filter_map(|(key, _)| keys::parse_signal(key))
@@ -122,6 +146,17 @@ pub(super) async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Re
             .collect(),
         key,
         key_until,
-        raw: Vec::new(),
+        raw,
     })
+}
+
+/// Lists the keys of a family's rows, values and history as they are.
+async fn every_key(reader: &Reader, family: u64) -> Result<Vec<(String, Blob)>, ReadError> {
+    let mut all = Vec::new();
+    for space in [Space::Procedures, Space::Payloads, Space::History] {
+        let entries = reader.scan_prefix(space.clone(), &keys::family(family)).await?;
+        let named = entries.into_iter().map(|(key, _)| (space.name(), Blob::from(key)));
+        all.extend(named);
+    }
+    Ok(all)
 }

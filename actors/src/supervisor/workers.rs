@@ -149,11 +149,11 @@ impl Workers {
                 }
             }
             let time = now.saturating_duration_since(worker.since);
-            let is_held = !beats.is_multiple_of(2) && time >= watch.blocked_after;
-            if is_held && worker.blocked.is_none() {
+            let is_new = time >= watch.blocked_after && worker.blocked.is_none();
+            if let Some(procedure) = worker.pulse.holder(beats).filter(|_| is_new) {
                 found.push(Found {
                     worker: worker.number,
-                    procedure: worker.pulse.procedure(),
+                    procedure,
                     time,
                 });
             }

@@ -9,6 +9,7 @@ use crate::error::CodecError;
 use crate::journal::encode::{self, Started, StoredSignal};
 use crate::journal::reader::decode_row;
 use crate::journal::{Batch, codec};
+use crate::view::ListFilter;
 
 /// Gives the writes that records mean, in their order.
 ///
@@ -30,6 +31,12 @@ pub fn writes(records: &[Record]) -> Result<Batch, CodecError> {
 /// [`CodecError`] if this release cannot.
 pub fn row(id: ProcedureId, bytes: &[u8]) -> Result<Row, CodecError> {
     decode_row(id, bytes)
+}
+
+/// Tells whether a list with this filter shows a row.
+#[must_use]
+pub fn admits(filter: &ListFilter, row: &Row) -> bool {
+    filter.admits(row)
 }
 
 /// Reads a history entry back.

@@ -10,7 +10,7 @@ use super::{Post, Pulse};
 fn a_call_is_begun_or_taken_back_never_both() {
     for _ in 0..1_000 {
         let post = Post::new(Arc::default());
-        let (seat, both) = (post.seat(), Arc::new(Barrier::new(2)));
+        let (seat, both) = (Post::seat(&post), Arc::new(Barrier::new(2)));
         let ready = Arc::clone(&both);
         let actor = std::thread::spawn(move || {
             ready.wait();
@@ -26,7 +26,7 @@ fn a_call_is_begun_or_taken_back_never_both() {
 #[test]
 fn what_runs_is_not_taken_back_and_what_has_ended_is_counted() {
     let post = Post::new(Arc::default());
-    let seat = post.seat();
+    let seat = Post::seat(&post);
     assert!(seat.begin());
     assert_eq!(post.revoke(), None);
     assert!(!post.has_ended(1));
@@ -42,10 +42,12 @@ fn a_pulse_is_odd_within_user_code_and_counts_actors() {
     let pulse = Arc::new(Pulse::default());
     let id = ProcedureId::new(7, 3);
     let within = pulse.enter(id);
-    assert_eq!((pulse.beats(), pulse.procedure()), (1, id));
+    assert_eq!((pulse.beats(), pulse.holder(1)), (1, Some(id)));
     drop(within);
-    assert_eq!(pulse.beats(), 2);
-    let seat = Post::new(Arc::clone(&pulse)).seat();
+    assert_eq!((pulse.beats(), pulse.holder(2)), (2, None));
+    let _next = pulse.enter(ProcedureId::new(8, 0));
+    assert_eq!(pulse.holder(1), None, "who has gone on holds the thread no more");
+    let seat = Post::seat(&Post::new(Arc::clone(&pulse)));
     assert_eq!(pulse.actors(), 1);
     drop(seat);
     assert_eq!(pulse.actors(), 0);

@@ -214,7 +214,8 @@ impl Draft<'_> {
         entries
     }
 
-    /// A hole in the history is met here: fewer entries than the rows say stand.
+    /// A hole in the history is met here: fewer entries than the rows say stand, or one
+    /// that no row of the family has come to.
     fn is_complete(&self, scope: ProcedureId, within: &[HistoryEntry]) -> bool {
         let Some(family) = self.family(scope.family) else {
             return false;
@@ -225,7 +226,7 @@ impl Draft<'_> {
             .filter(|row| family.is_within(scope.member, row.id.member) && !self.is_kept(scope, row))
             .map(|row| row.standing as usize)
             .sum();
-        expected == within.len()
+        expected == within.len() && within.iter().all(|entry| entry.number <= family.history)
     }
 
     fn park_broken(&mut self, scope: ProcedureId) {

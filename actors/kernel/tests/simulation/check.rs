@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use procession_kernel::{
     Family, Kernel, Kind, Mark, OnFailure, ProcedureId, ProcedureState, Record, Row, Rules, Undo, WaitReason,
+    check_rows,
 };
 
 use super::disk::Disk;
@@ -62,12 +63,22 @@ pub(crate) fn is_stopped(kernel: &Kernel, row: &Row) -> bool {
 /// Looks at the state after a decision, and at the disk as it will be.
 pub(crate) fn after(kernel: &Kernel, ahead: &Disk, records: &[Record]) -> Result<(), String> {
     kernel.validate()?;
+    readable(kernel)?;
     stopped_by_a_scope(kernel)?;
     ahead.compare(kernel)?;
     for record in records {
         if let Record::FamilyEnded(family, _) = record {
             ended(kernel.rules(), ahead, *family)?;
         }
+    }
+    Ok(())
+}
+
+/// What a start refuses of rows that it reads, no engine leaves behind.
+fn readable(kernel: &Kernel) -> Result<(), String> {
+    for family in kernel.families().values() {
+        let rows: Vec<Row> = family.members.iter().map(|row| (**row).clone()).collect();
+        check_rows(&rows)?;
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::directory::sync_directory;
+use super::manifest;
 
 /// Ends every batch, behind its checksum.
 const TRAILER: &[u8] = b"FJL\x03";
@@ -141,6 +142,7 @@ fn check_files(store: &Path) -> Result<(), Finding> {
         if tables.is_dir() && !list(&tables)?.is_empty() {
             require(&path.join("current"))?;
         }
+        manifest::check(&path)?;
     }
     Ok(())
 }
@@ -233,6 +235,13 @@ fn whole_batches(bytes: &[u8], last_seqno: &mut Option<u64>) -> (usize, Option<E
         last = Some(batch.last);
     }
     (at, last.map(|(key, value)| (key.to_vec(), value.to_vec())))
+}
+
+/// Gives how many bytes are whole batches, and whether another follows what is none.
+#[cfg(feature = "testkit")]
+pub(super) fn look(bytes: &[u8]) -> (usize, bool) {
+    let (at, _) = whole_batches(bytes, &mut None);
+    (at, bytes.get(at..).is_some_and(holds_batch))
 }
 
 /// The checksum makes it as good as impossible that chance looks like a batch.

@@ -1,16 +1,17 @@
 //! Opening and making the embedded store: keyspace options, the checks that
 //! nothing committed is missing, and fjall's errors as sentences.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Mutex, RwLock};
+use std::sync::RwLock;
 
 use fjall::{Database, Error, Keyspace, KeyspaceCreateOptions, LsmError, PersistMode};
-use procession_kernel::{Epoch, Key, Seq};
+use procession_kernel::{Epoch, Key, NUMBER_MAX, Seq};
 
 use super::directory::{self, Directory};
+use super::line::Line;
 use super::log::{self, Finding, Newest};
 use super::remedy::advise;
 use super::{EPOCH_KEY, FORMAT, FORMAT_KEY, FjallStore, SEQ_KEY, SPACE_PREFIX, SyncMode, Writer};
@@ -48,8 +49,7 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<FjallStore, StoreErro
     Ok(FjallStore {
         spaces: RwLock::new(spaces),
         database,
-        writer: Mutex::new(writer),
-        queue: Mutex::new(VecDeque::new()),
+        line: Line::new(writer),
         sync,
         sync_seconds: SyncSeconds::new(),
         directory,
@@ -245,6 +245,9 @@ fn read_writer(spaces: &BTreeMap<Space, Keyspace>, directory: &Directory) -> Res
                 .map_err(|_| damaged(EPOCH_KEY))?,
         )),
     };
+    if epoch.0.max(seq.0) > NUMBER_MAX {
+        return Err(damaged(SEQ_KEY));
+    }
     if newest != epoch {
         return Err(directory.damaged(format!(
             "keyspace \"meta\" names epoch {newest}, and its last commit is of epoch {epoch}"

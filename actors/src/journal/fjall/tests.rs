@@ -368,3 +368,26 @@ fn a_log_whose_last_batch_may_be_in_memory_alone_is_copied() -> Outcome {
     assert!(!log.with_extension("copy").exists());
     Ok(())
 }
+
+/// fjall believes and asserts what stands in a manifest: a damaged one would end the process.
+#[test]
+fn a_changed_byte_of_a_manifest_is_named() -> Outcome {
+    let master = TempDir::new()?;
+    journal(master.path(), 2)?;
+    let keyspace = master.path().join("store/keyspaces/1");
+    for name in ["current", "v0"] {
+        let path = keyspace.join(name);
+        let whole = fs::read(&path)?;
+        for at in 0..whole.len() {
+            let mut changed = whole.clone();
+            changed[at] ^= 0x24;
+            fs::write(&path, changed)?;
+            let said = damage(master.path());
+            assert!(said.contains("keyspaces/1"), "byte {at} of {name}: {said}");
+        }
+        fs::write(&path, whole)?;
+    }
+    fs::remove_file(keyspace.join("v0"))?;
+    assert!(damage(master.path()).contains("v0 is missing"));
+    Ok(())
+}

@@ -45,6 +45,20 @@ impl MemoryDisk {
         Self::default()
     }
 
+    /// Makes a disk that holds these bytes, whatever they are.
+    #[must_use]
+    pub fn from_bytes(bytes: Vec<u8>) -> Self {
+        let disk = Self::new();
+        disk.lock().bytes = bytes;
+        disk
+    }
+
+    /// Gives the bytes that are on it.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.lock().bytes.clone()
+    }
+
     /// Copies all that is on it to another disk.
     #[must_use]
     pub fn fork(&self) -> Self {

@@ -1,0 +1,56 @@
+//! A look at the manifest of a keyspace before the LSM store opens it.
+//!
+//! The file "current" names the version file that counts, and has its checksum,
+//! which fjall writes and does not compare: it believes the counts that stand in
+//! a damaged one, asserts others, and such an assertion ends the process, since
+//! it comes while a lock is held that the clean-up takes as well.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use super::log::Finding;
+
+/// Checks the version file of a keyspace that has one.
+pub(super) fn check(keyspace: &Path) -> Result<(), Finding> {
+    let path = keyspace.join("current");
+    let Some(current) = read(&path)? else { return Ok(()) };
+    let Some((number, sum)) = parse(&current) else {
+        return Err(Finding::Damaged(format!("{} has no known shape", path.display())));
+    };
+    let path = keyspace.join(format!("v{number}"));
+    match read(&path)? {
+        None => Err(Finding::Damaged(format!("{} is missing", path.display()))),
+        Some(bytes) if xxh3_128(&bytes) != sum => Err(Finding::Damaged(format!(
+            "{} does not have the checksum that \"current\" beside it names",
+            path.display()
+        ))),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Number of the version (8), its checksum (16), and the checksum's kind, of which there is one.
+fn parse(current: &[u8]) -> Option<(u64, u128)> {
+    let (number, rest) = current.split_at_checked(8)?;
+    let (sum, kind) = rest.split_at_checked(16)?;
+    let is_known = kind == [0];
+    is_known.then_some((
+        u64::from_le_bytes(number.try_into().ok()?),
+        u128::from_le_bytes(sum.try_into().ok()?),
+    ))
+}
+
+/// Gives none of a file that is not there.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, Finding> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => Err(Finding::Unreadable(path.to_owned(), error)),
+    }
+}
+
+fn is_missing(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::NotFound
+}

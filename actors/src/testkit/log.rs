@@ -1,0 +1,19 @@
+//! The embedded store's look at its log, for tests that give it any bytes.
+
+use crate::journal::fjall;
+
+/// What was found in the bytes of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// Bytes of whole batches, from the beginning.
+    pub whole: usize,
+    /// Behind them is another whole batch: what lies between was changed.
+    pub damaged: bool,
+}
+
+/// Looks at the bytes of the newest log as an opening does.
+#[must_use]
+pub fn look(bytes: &[u8]) -> Found {
+    let (whole, damaged) = fjall::look(bytes);
+    Found { whole, damaged }
+}

@@ -1,0 +1,5 @@
+//! The target `log` for the fuzzer.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| procession_fuzz::run("log", bytes));

@@ -1,0 +1,28 @@
+//! What is done with bytes from outside, one function a target: each takes any
+//! bytes, and holds if it gives `Ok`. The fuzzer calls them, and so do the tests.
+
+mod export;
+mod kinds;
+mod log;
+mod recovery;
+mod rows;
+pub(crate) mod seeds;
+mod text;
+mod values;
+
+/// A target: its name, which is that of its corpus, and what it does.
+pub(crate) type Target = (&'static str, fn(&[u8]) -> Checked);
+
+/// Why a property of a target does not hold; asserts say it as well.
+pub(crate) type Checked = Result<(), procession::testkit::Trouble>;
+
+/// All targets.
+pub(crate) const TARGETS: [Target; 7] = [
+    ("values", values::check),
+    ("text", text::check),
+    ("log", log::check),
+    ("disk", log::check_disk),
+    ("export", export::check),
+    ("recovery", recovery::check),
+    ("rows", rows::check),
+];

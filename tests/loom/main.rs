@@ -1,0 +1,44 @@
+//! What threads share, in every order that the memory model allows: the same
+//! modules that run, built on loom. Each model says what must hold; a model that
+//! fails prints the order of events. docs/testing.md says how to run it.
+
+mod sync {
+    //! loom's, where the engine has the standard library's.
+
+    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+    pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
+}
+
+#[path = "../../actors/src/journal/fjall/line.rs"]
+mod line;
+#[allow(dead_code, reason = "the engine uses all of it")]
+#[path = "../../actors/src/worker.rs"]
+mod worker;
+
+mod calls;
+mod queue;
+
+/// Each model with its name.
+const MODELS: [(&str, fn()); 8] = [
+    ("a call is begun or taken back, and done once", calls::done_once),
+    ("of two calls each is done once, in order", calls::two_in_order),
+    ("a call is taken back once", calls::taken_back_once),
+    ("who sees that a call has ended sees what it did", calls::end_shows_work),
+    ("a blocked worker is told with one id, of who holds it", calls::one_id),
+    ("actors are counted to the last", calls::counted),
+    ("each batch is written once, in order, before its caller goes on", queue::each_once),
+    ("a look at the writer loses no batch", queue::looked_at),
+];
+
+fn main() {
+    for (name, model) in MODELS {
+        let orders = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+        let counted = std::sync::Arc::clone(&orders);
+        loom::model(move || {
+            counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            model();
+        });
+        println!("loom: {name}: {} orders", orders.load(std::sync::atomic::Ordering::Relaxed));
+    }
+    println!("loom: all {} hold", MODELS.len());
+}
