@@ -2,7 +2,7 @@
 # Installs what the tests need, and passes them all: format, clippy, tests, doc
 # tests, rustdoc, examples, and the demo, run once and then killed three times.
 #
-# One command, no input. Root is needed only where a C linker or Python is missing.
+# One command, no input. Root is needed only where a C linker or valgrind is missing.
 # Every step says its name and how long it took; the first that fails ends the run.
 # One target directory serves all steps: clippy and rustdoc share the checked
 # dependencies, tests and examples the built ones, and only the demo is a release build.
@@ -61,11 +61,12 @@ find_cargo() {
     cargo --version
 }
 
-# Rust links with the C compiler, and the binary's allocator is built with it;
-# all else that the tests need comes with cargo.
+# Rust links with the C compiler, and the binary's allocator is built with it; the
+# memory check is valgrind's. All else that the tests need comes with cargo.
 find_tools() {
     local missing=()
     command -v cc >/dev/null || missing+=(gcc libc6-dev)
+    command -v valgrind >/dev/null || missing+=(valgrind)
     if ((${#missing[@]} == 0)); then
         return
     fi
@@ -86,6 +87,22 @@ document() {
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --all-features
 }
 
+# What threads share, in every order: a package of its own, built on loom.
+explore() {
+    cargo run --quiet --locked --manifest-path tests/loom/Cargo.toml
+}
+
+# The unit tests that read and write real files, and those of what threads share, under
+# valgrind: no read of what was not written, none of what was given back.
+check_memory() {
+    local host runner
+    host=$(rustc -vV | sed -n 's/^host: //p') || return
+    runner="CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$host")_RUNNER"
+    env "$runner=valgrind --quiet --error-exitcode=9" \
+        timeout --verbose 10m cargo test --locked --workspace --all-features --lib -- \
+        worker:: memory:: codec an_append a_log_shorter a_missing_table a_torn_tail_is
+}
+
 target_directory() {
     cargo metadata --locked --no-deps --format-version 1 |
         sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'
@@ -100,12 +117,14 @@ run_demo() {
 }
 
 step "cargo, rustfmt and clippy are there" find_cargo
-step "a linker and Python are there" find_tools
+step "a linker and valgrind are there" find_tools
 step "format" cargo fmt --all --check
 step "clippy, warnings as errors" cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
 step "tests: they compile" cargo test --locked --workspace --all-features --no-run
 # A test that hangs is a failure, not a reason to wait: a whole run takes minutes.
 step "tests: unit, integration, documentation" timeout --verbose 40m cargo test --locked --workspace --all-features
+step "what threads share, in every order" explore
+step "memory check" check_memory
 step "examples" cargo build --locked --workspace --all-features --examples
 step "rustdoc, warnings as errors" document
 step "release build" cargo build --locked --release --bin procession

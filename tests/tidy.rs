@@ -335,3 +335,18 @@ fn every_rule_can_fail() {
     good(wrong_metrics(page, telemetry));
     assert_eq!(rust_block("text\n```rust\nfn main() {}\n```\n"), Some("fn main() {}\n"));
 }
+
+/// The fuzzer's binaries alone are another's macro.
+#[test]
+fn unsafe_is_forbidden_in_every_package() -> Checked {
+    let mut wrong = Vec::new();
+    let packages = ["actors/Cargo.toml", "actors/kernel/Cargo.toml"].map(|path| (path, "[lints]\nworkspace = true"));
+    let others = ["Cargo.toml", "tests/loom/Cargo.toml", "benches/peers/Cargo.toml"];
+    let others = others.map(|path| (path, "unsafe_code = \"forbid\""));
+    let own = [("Cargo.toml", "[lints]\nworkspace = true")];
+    for (path, text) in packages.into_iter().chain(others).chain(own) {
+        let is_there = fs::read_to_string(root().join(path))?.contains(text);
+        wrong.extend((!is_there).then(|| path.to_owned()));
+    }
+    verdict("these packages do not forbid unsafe code", &wrong)
+}
