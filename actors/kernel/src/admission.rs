@@ -14,25 +14,41 @@
 //! shows it, so that the search for deadlocks finds the cycle.
 //!
 //! Each waiter watches one thing that it lacks, and is looked at again when
-//! that changes: see `queue`.
+//! that changes: see `look`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::iter;
 
 use crate::id::{LimitKey, Ticket};
 use crate::lock::{LockMode, LockPath};
 pub(crate) use crate::needs::{Lacking, Needs};
 
+mod ask;
 mod claim;
 mod explain;
+mod few;
 mod hold;
+mod index;
+mod inside;
 mod judge;
-mod paths;
+mod line;
+mod look;
+mod node;
 mod pool;
 mod queue;
+mod seat;
+mod slab;
+mod sorted;
+mod tree;
+mod watch;
 
-use claim::{Claim, Line, Seat};
-use paths::Paths;
-use pool::Pool;
+use claim::Claims;
+use inside::Insides;
+use line::Lines;
+use pool::{Pool, Pools};
+use seat::Seat;
+use tree::Tree;
 
 /// How often a waiter may be passed.
 ///
@@ -128,33 +144,18 @@ pub struct Blocker {
 /// assert!(matches!(admissions.request(ask(2)), (Grant::Queued(_), _)));
 /// assert_eq!(admissions.release(Ticket(1)), [Ticket(2)]);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Admissions {
-    pools: BTreeMap<LimitKey, Pool>,
-    claims: BTreeMap<Ticket, Claim>,
+    pools: Pools,
+    claims: Claims,
     arrivals: u64,
-    /// All who wait, in the order of service.
-    queue: BTreeSet<Seat>,
-    /// Locks that are held.
-    held: Paths<Ticket>,
-    /// Locks that are waited for, by arrival.
-    asked: Paths<(u64, Ticket)>,
-    /// Those of them whose place counts.
-    reserved: Paths<Seat>,
-    /// Those of them that lack permits alone.
-    idle: Paths<Seat>,
-    /// As `asked` and `reserved`, beside the waiter itself and each of its ancestors.
-    asked_inside: Paths<(Ticket, u64, Ticket)>,
-    reserved_inside: Paths<(Ticket, Seat)>,
-    lines: BTreeMap<Line, BTreeSet<Seat>>,
+    /// Paths, and who locks them or waits for them.
+    tree: Tree,
     /// Waiting descendants by ancestor.
-    inside: BTreeMap<Ticket, BTreeSet<Ticket>>,
-    /// Waiters by the ticket that they watch.
-    watchers: BTreeMap<Ticket, BTreeSet<Ticket>>,
+    insides: Insides,
+    lines: Lines,
     /// Waiters that must be looked at; empty between two calls.
-    look: BTreeSet<Seat>,
-    /// Limits whose watchers must be looked at, each with the last one that was.
-    stirred: BTreeMap<LimitKey, Option<Seat>>,
+    look: BinaryHeap<Reverse<Seat>>,
     #[cfg(test)]
     looks: u64,
 }
@@ -165,130 +166,27 @@ impl Admissions {
     pub fn new(limits: impl IntoIterator<Item = (LimitKey, Option<u32>)>) -> Self {
         let mut admissions = Self::default();
         for (key, limit) in limits {
-            admissions.pools.entry(key).or_default().limit = limit;
+            admissions.pools.set(&key, limit);
         }
         admissions
-    }
-
-    /// Asks for what the ticket does not hold already: all of it or nothing.
-    /// Gives the answer, and the others that are served thereby, in order.
-    ///
-    /// Others can be: a descendant passes whoever waits for what its ancestor
-    /// was just granted, and one that was passed once too often goes first. A
-    /// ticket that waits already waits for both, in the place it has.
-    pub fn request(&mut self, request: Request) -> (Grant, Vec<Ticket>) {
-        let ticket = request.ticket;
-        self.enter(request);
-        let mut served = self.serve();
-        served.retain(|other| *other != ticket);
-        (self.answer(ticket), served)
-    }
-
-    /// Gives a recorded holder its own back, beyond the capacity and whoever
-    /// holds it too. Gives the others that are served thereby: none, as long as nobody waits.
-    pub fn restore(&mut self, request: Request) -> Vec<Ticket> {
-        let ticket = request.ticket;
-        self.with_seat_left(ticket, |this| {
-            let claim = this.claims.entry(ticket).or_default();
-            claim.within = request.within;
-            let lacking = claim.lacking(&request.needs);
-            this.hold(ticket, &lacking);
-            if let Some(claim) = this.claims.get_mut(&ticket)
-                && let Some(mut waiting) = claim.waiting.take()
-            {
-                waiting.needs = claim.lacking(&waiting.needs);
-                claim.waiting = (!waiting.needs.is_empty()).then_some(waiting);
-            }
-        });
-        self.forget_idle_claim(ticket);
-        self.serve()
-    }
-
-    /// Gives back those parts of what the ticket holds. Gives those that are served thereby, in order.
-    pub fn give_back(&mut self, ticket: Ticket, needs: &Needs) -> Vec<Ticket> {
-        self.with_seat_left(ticket, |this| this.let_go(ticket, needs));
-        self.forget_idle_claim(ticket);
-        self.serve()
-    }
-
-    /// Takes the ticket off the queue; it keeps what it holds. Gives those that are served thereby, in order.
-    pub fn cancel(&mut self, ticket: Ticket) -> Vec<Ticket> {
-        self.leave_seat(ticket);
-        if let Some(claim) = self.claims.get_mut(&ticket) {
-            claim.waiting = None;
-        }
-        self.forget_idle_claim(ticket);
-        self.serve()
-    }
-
-    /// Takes the ticket off the queue and gives back all that it holds. Gives
-    /// those that are served thereby, in order.
-    pub fn release(&mut self, ticket: Ticket) -> Vec<Ticket> {
-        self.leave_seat(ticket);
-        if let Some(claim) = self.claims.get_mut(&ticket) {
-            claim.waiting = None;
-            let all = self.held(ticket);
-            self.let_go(ticket, &all);
-            self.claims.remove(&ticket);
-        }
-        self.serve()
-    }
-
-    /// Gives parts back and asks again, behind all who wait with the same
-    /// priority, in one step. Gives the answer, and the others that are served, in order.
-    pub fn exchange(&mut self, ticket: Ticket, give: &Needs, request: Request) -> (Grant, Vec<Ticket>) {
-        self.with_seat_left(ticket, |this| this.let_go(ticket, give));
-        self.request(Request { ticket, ..request })
-    }
-
-    /// Changes a capacity. Raising serves exactly the difference; lowering takes nothing back.
-    pub fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) -> Vec<Ticket> {
-        self.pools.entry(key.clone()).or_default().limit = limit;
-        self.stir(&key);
-        self.serve()
-    }
-
-    /// Changes the priority with which the ticket waits; it keeps its arrival.
-    pub fn set_priority(&mut self, ticket: Ticket, priority: i16) -> Vec<Ticket> {
-        self.with_seat_left(ticket, |this| {
-            if let Some(waiting) = this.waiting_mut(ticket) {
-                waiting.priority = priority;
-                waiting.seat = Seat::new(ticket, priority, waiting.seat.arrival, waiting.passed);
-            }
-        });
-        self.serve()
     }
 
     /// Tells whether a limit of this name was ever set or asked for.
     #[must_use]
     pub fn knows(&self, key: &LimitKey) -> bool {
-        self.pools.contains_key(key)
+        self.pools.find(key).is_some()
     }
 
     /// Gives every limit as it stands.
     #[must_use]
     pub fn usage(&self) -> Vec<LimitUse> {
-        self.pools
-            .iter()
-            .map(|(key, pool)| LimitUse {
-                key: key.clone(),
-                limit: pool.limit,
-                used: pool.used(),
-                waiting: pool.waiting.len(),
-            })
-            .collect()
+        self.pools.by_name().into_iter().map(Pool::usage).collect()
     }
 
     /// Gives one limit as it stands.
     #[must_use]
     pub fn usage_of(&self, key: &LimitKey) -> Option<LimitUse> {
-        let pool = self.pools.get(key)?;
-        Some(LimitUse {
-            key: key.clone(),
-            limit: pool.limit,
-            used: pool.used(),
-            waiting: pool.waiting.len(),
-        })
+        self.pools.get(self.pools.find(key)?).map(Pool::usage)
     }
 
     /// Gives the limits of which a ticket holds, or waits for, a permit each.
@@ -296,14 +194,19 @@ impl Admissions {
     pub fn limits_of(&self, ticket: Ticket) -> Vec<LimitKey> {
         let mut limits = self.held(ticket).limits;
         if let Some(waiting) = self.waiting_of(ticket) {
-            limits.extend(waiting.needs.limits.iter().cloned());
+            limits.extend(self.pools.keys(&waiting.limits));
         }
         limits
     }
 
     /// Gives all who wait, in the order of service.
     pub fn waiting(&self) -> impl Iterator<Item = Ticket> {
-        self.queue.iter().map(|seat| seat.ticket)
+        let seats = self
+            .claims
+            .iter()
+            .filter_map(|claim| Some(Reverse(claim.waiting()?.seat)));
+        let mut queue: BinaryHeap<Reverse<Seat>> = seats.collect();
+        iter::from_fn(move || self.claims.ticket(queue.pop()?.0.slot))
     }
 
     /// Tells whether the ticket waits.
@@ -321,18 +224,27 @@ impl Admissions {
     /// Tells whether the ticket holds all of this, each lock in just that mode.
     #[must_use]
     pub fn holds_all(&self, ticket: Ticket, needs: &Needs) -> bool {
-        self.claims
-            .get(&ticket)
-            .map_or(needs.is_empty(), |claim| claim.lacking(needs).is_empty())
+        let Some((_, claim)) = self.claims.get_by(ticket) else {
+            return needs.is_empty();
+        };
+        let has_permit = |key| self.pools.find(key).is_some_and(|id| claim.limits.contains(id));
+        let has_lock = |need| self.tree.find(need).is_some_and(|lock| claim.locks.contains(lock));
+        needs.limits.iter().all(has_permit) && needs.locks.iter().all(has_lock)
     }
 
     /// Gives all that the ticket holds.
     #[must_use]
     pub fn held(&self, ticket: Ticket) -> Needs {
-        self.claims.get(&ticket).map_or_else(Needs::default, |claim| Needs {
-            limits: claim.limits.iter().cloned().collect(),
-            locks: claim.locks.iter().cloned().collect(),
-        })
+        let Some((_, claim)) = self.claims.get_by(ticket) else {
+            return Needs::default();
+        };
+        let mut needs = Needs {
+            limits: self.pools.keys(&claim.limits).collect(),
+            locks: claim.locks.iter().map(|lock| self.tree.need(lock)).collect(),
+        };
+        needs.limits.sort_unstable();
+        needs.locks.sort_unstable();
+        needs
     }
 }
 

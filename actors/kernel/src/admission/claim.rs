@@ -1,46 +1,25 @@
 //! What one ticket holds and what it waits for.
 
-use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use super::few::Few;
+use super::index::{self, Index};
+use super::line::LineId;
+use super::node::Lock;
+use super::pool::PoolId;
+use super::seat::Seat;
+use crate::id::Ticket;
 
-use super::{Needs, PATIENCE};
-use crate::id::{LimitKey, Ticket};
-use crate::lock::LockNeed;
+/// Number of a claim.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Slot(pub(super) u32);
 
-/// A place in the order of service.
-///
-/// The order of the fields is the order of service: those whose patience has
-/// run out, then by priority, then by arrival. Arrivals are never repeated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Seat {
-    is_patient: bool,
-    priority: Reverse<i16>,
-    pub(super) arrival: u64,
-    pub(super) ticket: Ticket,
-}
-
-impl Seat {
-    /// Gives the place of one who came at `arrival` and was passed that often.
-    pub(super) fn new(ticket: Ticket, priority: i16, arrival: u64, passed: u32) -> Self {
-        let is_patient = passed < PATIENCE;
-        Self {
-            is_patient,
-            priority: Reverse(if is_patient { priority } else { 0 }),
-            arrival,
-            ticket,
-        }
-    }
-
-    /// Tells whether it was passed so often that nobody may pass it any more.
-    pub(super) fn is_out_of_patience(self) -> bool {
-        !self.is_patient
-    }
-}
+pub(super) type Limits = Few<PoolId, 5>;
+pub(super) type Locks = Few<Lock, 5>;
 
 /// What a waiter lacked when it was last looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Standing {
     /// Not looked at in this place.
+    #[default]
     Unseen,
     /// At least one lock: it keeps its place on each path.
     LacksLock,
@@ -49,89 +28,223 @@ pub(super) enum Standing {
 }
 
 /// What must change before a waiter is worth another look.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Watch {
     /// Nothing: another of its line watches for it, or it is about to be looked at.
+    #[default]
     Nothing,
-    /// This ticket: a holder, or a waiter before it.
-    Ticket(Ticket),
+    /// This one: a holder, or a waiter before it.
+    Claim(Slot),
     /// The room in this limit.
-    Limit(LimitKey),
-}
-
-/// Those who lack permits alone and are alike: if the first of them lacks one, all do.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Line {
-    limits: Vec<LimitKey>,
-    kind: Option<LimitKey>,
-    within: Vec<Ticket>,
-    /// One who holds something already is like nobody else.
-    alone: Option<Ticket>,
+    Limit(PoolId),
 }
 
 /// What a ticket waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     pub(super) seat: Seat,
     /// What it asked for and does not hold.
-    pub(super) needs: Needs,
-    pub(super) kind: Option<LimitKey>,
+    pub(super) limits: Limits,
+    pub(super) locks: Locks,
+    pub(super) kind: Option<PoolId>,
     pub(super) priority: i16,
     pub(super) passed: u32,
     pub(super) standing: Standing,
     pub(super) watch: Watch,
+    /// The others who watch the same claim.
+    pub(super) earlier: Option<Slot>,
+    pub(super) later: Option<Slot>,
+    /// The line it stands in.
+    pub(super) line: Option<LineId>,
+    /// Whether it is on the list of those to look at.
+    pub(super) is_listed: bool,
 }
 
 impl Waiting {
-    /// Tells whether its place on a path may count against those behind it.
-    pub(super) fn reserves_locks(&self) -> bool {
-        match self.standing {
-            Standing::LacksLock => true,
-            Standing::LacksPermit => self.seat.is_out_of_patience(),
-            Standing::Unseen => false,
+    /// Makes this one that has just come, and needs nothing yet. All the rest
+    /// is as when it left its seat for good.
+    pub(super) fn begin(&mut self, seat: Seat, priority: i16) {
+        self.seat = seat;
+        self.limits.clear();
+        self.locks.clear();
+        self.kind = None;
+        self.priority = priority;
+        self.passed = 0;
+    }
+}
+
+impl Standing {
+    /// Tells whether a place on a path may count against those behind it.
+    pub(super) const fn reserves_locks(self, seat: Seat) -> bool {
+        match self {
+            Self::LacksLock => true,
+            Self::LacksPermit => seat.is_out_of_patience(),
+            Self::Unseen => false,
+        }
+    }
+
+    /// Tells whether every lock is free for the waiter, as far as is known.
+    pub(super) const fn is_idle(self) -> bool {
+        match self {
+            Self::LacksLock => false,
+            Self::LacksPermit | Self::Unseen => true,
         }
     }
 }
 
 /// A ticket that holds something, or waits.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(super) struct Claim {
-    pub(super) limits: BTreeSet<LimitKey>,
-    pub(super) locks: BTreeSet<LockNeed>,
+    pub(super) ticket: Ticket,
+    /// Whether there is such a ticket; its place is free otherwise.
+    is_there: bool,
+    pub(super) is_waiting: bool,
+    /// One of those who watch it; the others hang on that one.
+    pub(super) watcher: Option<Slot>,
+    pub(super) limits: Limits,
+    pub(super) locks: Locks,
     /// Tickets of its ancestors, nearest first.
     pub(super) within: Vec<Ticket>,
-    pub(super) waiting: Option<Waiting>,
+    /// What it waits for, if it does. Kept in place: it is long, and moving it takes time.
+    pub(super) wish: Waiting,
 }
 
 impl Claim {
+    fn new(ticket: Ticket) -> Self {
+        Self {
+            ticket,
+            is_there: true,
+            is_waiting: false,
+            watcher: None,
+            limits: Limits::default(),
+            locks: Locks::default(),
+            within: Vec::new(),
+            wish: Waiting::default(),
+        }
+    }
+
     /// Tells whether it holds nothing.
+    #[inline]
     pub(super) fn is_empty_handed(&self) -> bool {
         self.limits.is_empty() && self.locks.is_empty()
     }
 
-    /// Gives those parts of the needs that it does not hold, each once, in their order.
-    pub(super) fn lacking(&self, needs: &Needs) -> Needs {
-        let mut lacking = Needs::default();
-        for key in &needs.limits {
-            if !self.limits.contains(key) && !lacking.limits.contains(key) {
-                lacking.limits.push(key.clone());
-            }
-        }
-        for lock in &needs.locks {
-            if !self.locks.contains(lock) && !lacking.locks.contains(lock) {
-                lacking.locks.push(lock.clone());
-            }
-        }
-        lacking
+    /// Tells whether neither it nor, for all that can be told from it, an ancestor holds anything.
+    #[inline]
+    pub(super) fn has_nothing(&self) -> bool {
+        self.is_empty_handed() && self.within.is_empty()
     }
 
-    /// Gives the line in which it waits for permits.
-    pub(super) fn line(&self, waiting: &Waiting) -> Line {
-        Line {
-            limits: waiting.needs.limits.clone(),
-            kind: waiting.kind.clone(),
-            within: self.within.clone(),
-            alone: (!self.is_empty_handed()).then_some(waiting.seat.ticket),
+    #[inline]
+    pub(super) fn waiting(&self) -> Option<&Waiting> {
+        self.is_waiting.then_some(&self.wish)
+    }
+
+    #[inline]
+    pub(super) fn waiting_mut(&mut self) -> Option<&mut Waiting> {
+        self.is_waiting.then_some(&mut self.wish)
+    }
+
+    /// Has it wait if it wants anything.
+    pub(super) fn settle(&mut self) {
+        self.is_waiting = !(self.wish.limits.is_empty() && self.wish.locks.is_empty());
+    }
+}
+
+/// All claims, by number and by ticket.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Claims {
+    all: Vec<Claim>,
+    free: Vec<Slot>,
+    by_ticket: Index,
+}
+
+impl Claims {
+    /// Room that is kept when nobody is left; what a crowd took beyond it is given back.
+    const KEPT: usize = 1024;
+
+    #[inline]
+    pub(super) fn find(&self, ticket: Ticket) -> Option<Slot> {
+        let is = |number| {
+            self.all
+                .get(number as usize)
+                .is_some_and(|claim| claim.ticket == ticket)
+        };
+        self.by_ticket.find(index::of_number(ticket.0), is).map(Slot)
+    }
+
+    pub(super) fn find_or_add(&mut self, ticket: Ticket) -> Slot {
+        if let Some(slot) = self.find(ticket) {
+            return slot;
         }
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                if let Some(claim) = self.all.get_mut(slot.0 as usize) {
+                    claim.ticket = ticket;
+                    claim.is_there = true;
+                }
+                slot
+            }
+            None => {
+                self.all.push(Claim::new(ticket));
+                Slot(u32::try_from(self.all.len() - 1).unwrap_or(u32::MAX))
+            }
+        };
+        self.by_ticket.insert(index::of_number(ticket.0), slot.0);
+        slot
+    }
+
+    /// Drops a claim that holds nothing, waits for nothing and is not watched.
+    pub(super) fn remove(&mut self, slot: Slot) {
+        let Some(claim) = self.get_mut(slot) else {
+            return;
+        };
+        claim.is_there = false;
+        claim.within = Vec::new();
+        let hash = index::of_number(claim.ticket.0);
+        self.by_ticket.remove(hash, slot.0);
+        self.free.push(slot);
+        if self.free.len() == self.all.len() && self.all.len() > Self::KEPT {
+            *self = Self::default();
+        }
+    }
+
+    #[inline]
+    pub(super) fn get(&self, slot: Slot) -> Option<&Claim> {
+        self.all.get(slot.0 as usize).filter(|claim| claim.is_there)
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut Claim> {
+        self.all.get_mut(slot.0 as usize).filter(|claim| claim.is_there)
+    }
+
+    #[inline]
+    pub(super) fn waiting(&self, slot: Slot) -> Option<&Waiting> {
+        self.get(slot)?.waiting()
+    }
+
+    #[inline]
+    pub(super) fn waiting_mut(&mut self, slot: Slot) -> Option<&mut Waiting> {
+        self.get_mut(slot)?.waiting_mut()
+    }
+
+    pub(super) fn get_by(&self, ticket: Ticket) -> Option<(Slot, &Claim)> {
+        let slot = self.find(ticket)?;
+        Some((slot, self.get(slot)?))
+    }
+
+    pub(super) fn ticket(&self, slot: Slot) -> Option<Ticket> {
+        self.get(slot).map(|claim| claim.ticket)
+    }
+
+    /// Gives all, in no order that means anything.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Claim> {
+        self.all.iter().filter(|claim| claim.is_there)
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.len() == self.free.len()
     }
 }

@@ -3,10 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::claim::{Claim, Waiting};
+use super::claim::{Claim, Slot, Waiting};
+use super::node::Lock;
+use super::pool::PoolId;
 use super::{Admissions, Blocker, Lacking, LockUse};
-use crate::id::{LimitKey, Ticket};
-use crate::lock::{LockMode, LockNeed, LockPath};
+use crate::id::Ticket;
+use crate::lock::{LockNeed, LockPath};
 
 impl Admissions {
     /// Gives all that a waiting ticket lacks; nothing for one that does not wait.
@@ -18,36 +20,42 @@ impl Admissions {
     /// and those for whom a permit is kept. So the whole is short for a long queue.
     #[must_use]
     pub fn blockers(&self, ticket: Ticket) -> Vec<Blocker> {
-        let Some((claim, waiting)) = self.waiter(ticket) else {
+        let Some(slot) = self.claims.find(ticket) else {
             return Vec::new();
         };
-        let locks = waiting.needs.locks.iter();
-        let for_locks = locks.flat_map(|lock| self.lock_blockers(claim, waiting, lock));
-        let permits = waiting.needs.limits.iter();
+        let Some((claim, waiting)) = self.waiter(slot) else {
+            return Vec::new();
+        };
+        let locks = waiting.locks.iter();
+        let for_locks = locks.flat_map(|lock| self.lock_blockers(slot, claim, waiting, lock));
+        let permits = waiting.limits.iter();
         let for_permits = permits
-            .filter(|key| !self.has_permit_for(waiting, key))
-            .map(|key| self.permit_blockers(waiting, key));
+            .filter(|id| !self.has_permit_for(slot, claim, waiting, *id))
+            .filter_map(|id| self.permit_blockers(slot, claim, waiting, id));
         for_locks.chain(for_permits).collect()
     }
 
-    fn lock_blockers(&self, claim: &Claim, waiting: &Waiting, lock: &LockNeed) -> impl Iterator<Item = Blocker> {
+    fn lock_blockers(&self, slot: Slot, claim: &Claim, waiting: &Waiting, lock: Lock) -> impl Iterator<Item = Blocker> {
         let mut before = Vec::new();
         let mut is_all = false;
-        for other in self.places_before(waiting, lock) {
-            before.push(other);
+        for other in self.places_before(slot, claim, waiting, lock) {
+            before.extend(self.claims.ticket(other));
             is_all = self.waits_for_all_before(other, lock);
             if is_all {
                 break;
             }
         }
-        let holders: BTreeSet<Ticket> = if is_all {
-            BTreeSet::new()
-        } else {
-            self.holders_against(claim, waiting, lock).collect()
-        };
+        let mut holders: BTreeSet<Ticket> = BTreeSet::new();
+        if !is_all {
+            self.tree.each_holder(lock, |holder| {
+                let is_kin = self.is_kin(holder, slot, claim);
+                holders.extend(self.claims.ticket(holder).filter(|_| !is_kin));
+                false
+            });
+        }
         let both = [(before, true), (holders.into_iter().collect(), false)];
         let blockers = both.map(|(by, place)| Blocker {
-            lacking: Lacking::Lock(lock.path.clone()),
+            lacking: Lacking::Lock(self.tree.path(lock)),
             by,
             any: false,
             place,
@@ -57,44 +65,59 @@ impl Admissions {
 
     /// Tells whether a waiter waits for everybody before it who conflicts with
     /// the lock: it wants the path, or one above it, exclusive, and passes nobody.
-    fn waits_for_all_before(&self, ticket: Ticket, lock: &LockNeed) -> bool {
-        self.waiter(ticket).is_some_and(|(claim, waiting)| {
-            let covers = |need: &LockNeed| need.mode == LockMode::Exclusive && need.path.covers(&lock.path);
-            claim.within.is_empty() && claim.is_empty_handed() && waiting.needs.locks.iter().any(covers)
+    fn waits_for_all_before(&self, slot: Slot, lock: Lock) -> bool {
+        self.waiter(slot).is_some_and(|(claim, waiting)| {
+            let covers = |need: Lock| self.tree.covers(need, lock);
+            claim.within.is_empty() && claim.is_empty_handed() && waiting.locks.iter().any(covers)
         })
     }
 
-    fn permit_blockers(&self, waiting: &Waiting, key: &LimitKey) -> Blocker {
-        let by = match self.line_mate_before(waiting.seat.ticket) {
-            Some(mate) => vec![mate],
-            None => {
-                let holders = self.pools.get(key).into_iter().flat_map(|pool| &pool.holders);
-                let is_full = self.pools.get(key).is_some_and(|pool| !pool.has_room());
-                let guards = self.guards_against(waiting, key).filter(|_| !is_full);
-                guards.chain(holders.copied()).collect()
-            }
+    fn permit_blockers(&self, slot: Slot, claim: &Claim, waiting: &Waiting, id: PoolId) -> Option<Blocker> {
+        let pool = self.pools.get(id)?;
+        let mate = self
+            .lines
+            .first_like(claim, waiting)
+            .filter(|first| *first < waiting.seat);
+        let by = match mate {
+            Some(mate) => self.claims.ticket(mate.slot).into_iter().collect(),
+            None => self.holders_and_guards(slot, claim, waiting, id),
         };
-        Blocker {
-            lacking: Lacking::Permit(key.clone()),
+        Some(Blocker {
+            lacking: Lacking::Permit(pool.key.clone()),
             by,
             any: true,
             place: false,
-        }
+        })
+    }
+
+    fn holders_and_guards(&self, slot: Slot, claim: &Claim, waiting: &Waiting, id: PoolId) -> Vec<Ticket> {
+        let Some(pool) = self.pools.get(id) else {
+            return Vec::new();
+        };
+        let is_full = !pool.has_room();
+        let guards = self.guards_against(slot, claim, waiting, id).filter(|_| !is_full);
+        let guards = guards.filter_map(|guard| self.claims.ticket(guard));
+        guards.chain(pool.holders.iter()).collect()
     }
 
     /// Gives every path that is locked or wanted.
     #[must_use]
     pub fn locks(&self) -> Vec<LockUse> {
-        let mut uses: BTreeMap<&LockPath, LockUse> = BTreeMap::new();
-        for (ticket, claim) in &self.claims {
-            for lock in &claim.locks {
-                use_of(&mut uses, lock).holders.push((*ticket, lock.mode));
+        let mut uses: BTreeMap<LockPath, LockUse> = BTreeMap::new();
+        let mut holders: Vec<&Claim> = self.claims.iter().filter(|claim| !claim.locks.is_empty()).collect();
+        holders.sort_unstable_by_key(|claim| claim.ticket);
+        for claim in holders {
+            let mut locks: Vec<LockNeed> = claim.locks.iter().map(|lock| self.tree.need(lock)).collect();
+            locks.sort_unstable();
+            for lock in locks {
+                let mode = lock.mode;
+                use_of(&mut uses, lock.path).holders.push((claim.ticket, mode));
             }
         }
         for ticket in self.waiting() {
-            let needs = self.waiting_of(ticket).map(|waiting| &waiting.needs.locks);
-            for lock in needs.into_iter().flatten() {
-                let waiting = &mut use_of(&mut uses, lock).waiting;
+            let waiting = self.waiting_of(ticket);
+            for lock in waiting.into_iter().flat_map(|waiting| waiting.locks.iter()) {
+                let waiting = &mut use_of(&mut uses, self.tree.path(lock)).waiting;
                 if waiting.last() != Some(&ticket) {
                     waiting.push(ticket);
                 }
@@ -104,9 +127,9 @@ impl Admissions {
     }
 }
 
-fn use_of<'a, 'p>(uses: &'a mut BTreeMap<&'p LockPath, LockUse>, lock: &'p LockNeed) -> &'a mut LockUse {
-    uses.entry(&lock.path).or_insert_with(|| LockUse {
-        path: lock.path.clone(),
+fn use_of(uses: &mut BTreeMap<LockPath, LockUse>, path: LockPath) -> &mut LockUse {
+    uses.entry(path.clone()).or_insert_with(|| LockUse {
+        path,
         holders: Vec::new(),
         waiting: Vec::new(),
     })

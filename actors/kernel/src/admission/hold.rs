@@ -1,121 +1,156 @@
 //! Giving and taking: what a grant or a return changes, and who was passed by it.
 
-use std::collections::BTreeSet;
-use std::ops::Bound;
-
-use super::claim::Seat;
+use super::claim::{Claim, Limits, Locks, Slot};
+use super::node::{Lock, Part};
+use super::pool::PoolId;
+use super::seat::Seat;
 use super::{Admissions, Needs, PATIENCE};
-use crate::id::{LimitKey, Ticket};
-use crate::lock::LockNeed;
 
 impl Admissions {
-    /// Gives a waiter all it needs, and notes who was passed thereby.
-    pub(super) fn grant(&mut self, ticket: Ticket) {
+    /// Gives a waiter, who has left its seat, all it needs, and notes who was passed thereby.
+    pub(super) fn grant(&mut self, slot: Slot) {
         // Who is passed must be known before the grant makes room for nobody.
-        let passed = self.passed_by(ticket);
-        self.leave_seat(ticket);
-        let waiting = self.claims.get_mut(&ticket).and_then(|claim| claim.waiting.take());
-        if let Some(waiting) = waiting {
-            self.hold(ticket, &waiting.needs);
+        let passed = self.passed_by(slot);
+        if let Some(claim) = self.claims.get_mut(slot).filter(|claim| claim.is_waiting) {
+            claim.is_waiting = false;
+            let (limits, locks) = (claim.wish.limits.clone(), claim.wish.locks.clone());
+            self.hold(slot, &limits, &locks);
         }
         for other in passed {
             self.count_as_passed(other);
         }
     }
 
-    /// Gives those who came before a ticket and wait for what it is about to take.
-    fn passed_by(&self, ticket: Ticket) -> BTreeSet<Ticket> {
-        let Some(waiting) = self.waiting_of(ticket) else {
-            return BTreeSet::new();
+    /// Gives those who came before a waiter and wait for what it is about to take.
+    fn passed_by(&self, slot: Slot) -> Vec<Slot> {
+        let Some((claim, waiting)) = self.waiter(slot) else {
+            return Vec::new();
         };
-        let earlier = (waiting.seat.arrival, Ticket(0));
-        // Most who ask have nothing yet, and neither have their ancestors.
-        let has_nothing = self.kin(ticket).all(|(_, claim)| claim.is_empty_handed());
-        let locks = waiting.needs.locks.iter();
-        let for_locks = locks
-            .flat_map(|lock| self.asked_before(ticket, lock, waiting.seat.arrival))
-            .filter(|(_, other)| {
-                self.claims
-                    .get(other)
-                    .is_some_and(|claim| !claim.within.contains(&ticket))
-            });
-        let last_ones = waiting.needs.limits.iter().filter_map(|key| self.pools.get(key));
-        let for_permits = last_ones
-            .filter(|pool| pool.spare().is_some_and(|spare| spare <= 1))
-            .flat_map(|pool| pool.arrivals.range(..earlier).copied());
-        for_locks
-            .chain(for_permits)
-            .map(|(_, other)| other)
-            .filter(|other| has_nothing || !self.has_part_of(ticket, *other))
-            .collect()
-    }
-
-    /// Gives those who came before and wait for what conflicts with a lock, strangers to its shelter aside.
-    fn asked_before(&self, ticket: Ticket, lock: &LockNeed, arrival: u64) -> Vec<(u64, Ticket)> {
-        match self.shelter(ticket, lock) {
-            Some(holder) => {
-                let start = Bound::Included((holder, 0, Ticket(0)));
-                let end = Bound::Excluded((holder, arrival, Ticket(0)));
-                let inside = self.asked_inside.conflicting(lock, (start, end));
-                inside.map(|(_, arrival, other)| (arrival, other)).collect()
-            }
-            None => {
-                let earlier = (Bound::Unbounded, Bound::Excluded((arrival, Ticket(0))));
-                self.asked.conflicting(lock, earlier).collect()
+        let mut passed = Vec::new();
+        for lock in waiting.locks.iter() {
+            self.asked_before(slot, claim, waiting.seat.arrival, lock, &mut passed);
+        }
+        if !passed.is_empty() {
+            let is_entering = |other: &Slot| {
+                let entering = self.claims.get(*other).map(|claim| &claim.within);
+                entering.is_some_and(|within| within.contains(&claim.ticket))
+            };
+            passed.retain(|other| !is_entering(other));
+        }
+        for pool in waiting.limits.iter().filter_map(|id| self.pools.get(id)) {
+            if pool.spare().is_some_and(|spare| spare <= 1) {
+                pool.waiting.came_before(waiting.seat.arrival, &mut passed);
             }
         }
+        if passed.is_empty() {
+            return passed;
+        }
+        passed.sort_unstable();
+        passed.dedup();
+        // Most who ask have nothing yet, and neither have their ancestors.
+        if !self.kin(slot, claim).all(|(_, claim)| claim.is_empty_handed()) {
+            passed.retain(|other| !self.has_part_of(slot, claim, *other));
+        }
+        passed
     }
 
-    fn count_as_passed(&mut self, ticket: Ticket) {
-        let Some(waiting) = self.waiting_mut(ticket) else {
+    /// Notes those who came before a waiter and wait for what conflicts with a
+    /// lock, strangers to its shelter aside.
+    fn asked_before(&self, slot: Slot, claim: &Claim, arrival: u64, lock: Lock, passed: &mut Vec<Slot>) {
+        let parts = [Part::Reserved, Part::Idle];
+        let Some((holder, holds)) = self.shelter(slot, claim, lock) else {
+            return parts
+                .into_iter()
+                .for_each(|part| self.tree.came_before(part, lock, arrival, passed));
+        };
+        if let Some(inside) = self.insides.of(holds.ticket) {
+            let levels = parts.into_iter().map(|part| inside.part(part));
+            levels.for_each(|levels| self.tree.came_before_in(levels, lock, arrival, passed));
+        }
+        let own = self.own_seat(holder, lock, |waiting| waiting.seat.arrival < arrival);
+        passed.extend(own.map(|seat| seat.slot));
+    }
+
+    fn count_as_passed(&mut self, slot: Slot) {
+        let Some(waiting) = self.claims.waiting_mut(slot) else {
             return;
         };
         waiting.passed += 1;
         if waiting.passed == PATIENCE {
-            self.with_seat_left(ticket, |this| {
-                if let Some(waiting) = this.waiting_mut(ticket) {
-                    waiting.seat = Seat::new(ticket, waiting.priority, waiting.seat.arrival, PATIENCE);
+            self.with_seat_left(slot, |this| {
+                if let Some(waiting) = this.claims.waiting_mut(slot) {
+                    waiting.seat = Seat::new(slot, waiting.priority, waiting.seat.arrival, PATIENCE);
                 }
             });
         }
     }
 
-    /// Gives a ticket what it does not hold yet, whoever else has it.
-    pub(super) fn hold(&mut self, ticket: Ticket, needs: &Needs) {
-        let Some(claim) = self.claims.get_mut(&ticket) else {
+    /// Gives a claim what it does not hold yet, whoever else has it.
+    pub(super) fn hold(&mut self, slot: Slot, limits: &Limits, locks: &Locks) {
+        let Some(claim) = self.claims.get_mut(slot) else {
             return;
         };
-        claim.limits.extend(needs.limits.iter().cloned());
-        claim.locks.extend(needs.locks.iter().cloned());
-        for key in &needs.limits {
-            self.pools.entry(key.clone()).or_default().holders.insert(ticket);
+        let ticket = claim.ticket;
+        limits.iter().for_each(|id| claim.limits.push(id));
+        locks.iter().for_each(|lock| claim.locks.push(lock));
+        for id in limits.iter() {
+            self.pools.take(id, ticket);
         }
-        for lock in &needs.locks {
-            self.held.insert(lock, ticket);
+        for lock in locks.iter() {
+            self.tree.hold(lock, slot);
             // For these the lock was free until now.
-            let idle = self.idle.conflicting(lock, (Bound::Unbounded, Bound::Unbounded));
-            self.look.extend(idle);
+            self.look_at_idle(lock, None);
         }
         self.look_inside(ticket);
     }
 
-    /// Takes from a ticket those parts of what it holds.
-    pub(super) fn let_go(&mut self, ticket: Ticket, needs: &Needs) {
-        let Some(claim) = self.claims.get_mut(&ticket) else {
+    /// Takes from a claim those parts of what it holds.
+    pub(super) fn let_go(&mut self, slot: Slot, needs: &Needs) {
+        for key in &needs.limits {
+            let held = |id: &PoolId| self.claims.get(slot).is_some_and(|claim| claim.limits.contains(*id));
+            if let Some(id) = self.pools.find(key).filter(held) {
+                self.let_go_of_permit(slot, id);
+            }
+        }
+        for need in &needs.locks {
+            let held = |lock: &Lock| self.claims.get(slot).is_some_and(|claim| claim.locks.contains(*lock));
+            if let Some(lock) = self.tree.find(need).filter(held) {
+                self.let_go_of_lock(slot, lock);
+            }
+        }
+        self.has_let_go(slot);
+    }
+
+    /// Takes from a claim all that it holds.
+    pub(super) fn let_go_of_all(&mut self, slot: Slot) {
+        let Some(claim) = self.claims.get(slot) else {
             return;
         };
-        let limits: Vec<&LimitKey> = needs.limits.iter().filter(|key| claim.limits.remove(*key)).collect();
-        let locks: Vec<_> = needs.locks.iter().filter(|lock| claim.locks.remove(*lock)).collect();
-        for key in limits {
-            if let Some(pool) = self.pools.get_mut(key) {
-                pool.holders.remove(&ticket);
-            }
-            self.stir(key);
+        let (limits, locks) = (claim.limits.clone(), claim.locks.clone());
+        limits.iter().for_each(|id| self.let_go_of_permit(slot, id));
+        locks.iter().for_each(|lock| self.let_go_of_lock(slot, lock));
+        self.has_let_go(slot);
+    }
+
+    fn let_go_of_permit(&mut self, slot: Slot, id: PoolId) {
+        if let Some(claim) = self.claims.get_mut(slot) {
+            claim.limits.remove(id);
+            self.pools.give_back(id, claim.ticket);
         }
-        for lock in locks {
-            self.held.remove(lock, ticket);
+    }
+
+    fn let_go_of_lock(&mut self, slot: Slot, lock: Lock) {
+        if let Some(claim) = self.claims.get_mut(slot) {
+            claim.locks.remove(lock);
+            self.tree.let_go(lock, slot);
+            self.tree.leave(lock);
         }
-        self.look_at_watchers(ticket);
-        self.look_inside(ticket);
+    }
+
+    fn has_let_go(&mut self, slot: Slot) {
+        self.look_at_watchers(slot);
+        if let Some(ticket) = self.claims.ticket(slot) {
+            self.look_inside(ticket);
+        }
     }
 }

@@ -2,119 +2,149 @@
 //! Reads only.
 
 use std::iter;
-use std::ops::Bound;
 
-use super::claim::{Claim, Standing, Waiting};
+use super::claim::{Claim, Slot, Standing, Waiting};
+use super::node::{Lock, Part};
+use super::pool::PoolId;
+use super::seat::Seat;
 use super::{Admissions, Grant, Lacking};
-use crate::id::{LimitKey, Ticket};
-use crate::lock::{LockMode, LockNeed, LockPath};
+use crate::id::Ticket;
 
 /// What is found about a waiter.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) enum Finding {
     /// It lacks nothing.
     Free,
-    /// It lacks this lock, because of that ticket.
-    Lock(LockPath, Ticket),
+    /// It lacks this lock, because of that claim.
+    Lock(Lock, Slot),
     /// It lacks no lock, but a permit of this limit.
-    Permit(LimitKey),
+    Permit(PoolId),
 }
 
 impl Admissions {
     /// Looks for the first thing that a waiter lacks: a lock, else a permit.
-    pub(super) fn judge(&self, ticket: Ticket) -> Finding {
-        let Some((claim, waiting)) = self.waiter(ticket) else {
+    pub(super) fn judge(&self, slot: Slot) -> Finding {
+        let Some((claim, waiting)) = self.waiter(slot) else {
             return Finding::Free;
         };
-        for lock in &waiting.needs.locks {
-            if let Some(blocker) = self.lock_blocker(claim, waiting, lock) {
-                return Finding::Lock(lock.path.clone(), blocker);
+        for lock in waiting.locks.iter() {
+            if let Some(blocker) = self.lock_blocker(slot, claim, waiting, lock) {
+                return Finding::Lock(lock, blocker);
             }
         }
-        let lacking = waiting
-            .needs
-            .limits
-            .iter()
-            .find(|key| !self.has_permit_for(waiting, key));
-        lacking.map_or(Finding::Free, |key| Finding::Permit(key.clone()))
+        let mut limits = waiting.limits.iter();
+        let lacking = limits.find(|id| !self.has_permit_for(slot, claim, waiting, *id));
+        lacking.map_or(Finding::Free, Finding::Permit)
     }
 
     /// Gives what is told to one who asked.
-    pub(super) fn answer(&self, ticket: Ticket) -> Grant {
-        match self.judge(ticket) {
+    pub(super) fn answer(&self, finding: Finding) -> Grant {
+        match finding {
             Finding::Free => Grant::Granted,
-            Finding::Lock(path, _) => Grant::Queued(Lacking::Lock(path)),
-            Finding::Permit(key) => Grant::Queued(Lacking::Permit(key)),
+            Finding::Lock(lock, _) => Grant::Queued(Lacking::Lock(self.tree.path(lock))),
+            Finding::Permit(id) => match self.pools.get(id) {
+                Some(pool) => Grant::Queued(Lacking::Permit(pool.key.clone())),
+                None => Grant::Granted,
+            },
         }
     }
 
     /// Gives one who keeps a waiter from a lock. The nearest waiter before it
     /// comes before any holder: of many who wait for one holder each then
     /// watches the next, and only the first of them the holder.
-    fn lock_blocker(&self, claim: &Claim, waiting: &Waiting, lock: &LockNeed) -> Option<Ticket> {
-        let ahead = self.places_before(waiting, lock).next();
-        ahead.or_else(|| self.holders_against(claim, waiting, lock).next())
+    fn lock_blocker(&self, slot: Slot, claim: &Claim, waiting: &Waiting, lock: Lock) -> Option<Slot> {
+        let shelter = self.shelter(slot, claim, lock);
+        let mut bound = waiting.seat;
+        while let Some(seat) = self.place_before(shelter, lock, bound) {
+            if self.holds_up(seat.slot, slot, claim) {
+                return Some(seat.slot);
+            }
+            bound = seat;
+        }
+        self.tree.holder(lock, |holder| self.is_kin(holder, slot, claim))
     }
 
     /// Gives those before a waiter whose place keeps it from this lock, nearest first.
-    pub(super) fn places_before(&self, waiting: &Waiting, lock: &LockNeed) -> impl Iterator<Item = Ticket> {
-        let ticket = waiting.seat.ticket;
-        let shelter = self.shelter(ticket, lock);
-        let before = move |seat| match shelter {
-            Some(holder) => self
-                .reserved_inside
-                .last_before(lock, (holder, seat))
-                .filter(|(of, _)| *of == holder)
-                .map(|(_, seat)| seat),
-            None => self.reserved.last_before(lock, seat),
-        };
-        iter::successors(before(waiting.seat), move |seat| before(*seat))
-            .map(|seat| seat.ticket)
-            .filter(move |other| self.holds_up(*other, ticket))
+    pub(super) fn places_before<'a>(
+        &'a self,
+        slot: Slot,
+        claim: &'a Claim,
+        waiting: &Waiting,
+        lock: Lock,
+    ) -> impl Iterator<Item = Slot> + 'a {
+        let shelter = self.shelter(slot, claim, lock);
+        let first = self.place_before(shelter, lock, waiting.seat);
+        iter::successors(first, move |seat| self.place_before(shelter, lock, *seat))
+            .map(|seat| seat.slot)
+            .filter(move |other| self.holds_up(*other, slot, claim))
     }
 
-    /// Gives the ticket or an ancestor of it that holds the path, or one above
+    /// Gives the last place before `bound` of one who waits, inside the shelter
+    /// if there is one, for what conflicts with a lock.
+    fn place_before(&self, shelter: Option<(Slot, &Claim)>, lock: Lock, bound: Seat) -> Option<Seat> {
+        let Some((holder, holds)) = shelter else {
+            return self.tree.last_before(Part::Reserved, lock, bound);
+        };
+        let inside = self.insides.of(holds.ticket);
+        let last = inside.and_then(|inside| self.tree.last_before_in(inside.part(Part::Reserved), lock, bound));
+        let own = self.own_seat(holder, lock, |place| place.standing.reserves_locks(place.seat));
+        last.max(own.filter(|own| *own < bound))
+    }
+
+    /// Gives the place in which a claim waits for what conflicts with a lock.
+    pub(super) fn own_seat(&self, slot: Slot, lock: Lock, counts: impl Fn(&Waiting) -> bool) -> Option<Seat> {
+        let waiting = self.claims.waiting(slot).filter(|waiting| counts(waiting))?;
+        let conflicts = waiting.locks.iter().any(|need| self.tree.conflict(need, lock));
+        conflicts.then_some(waiting.seat)
+    }
+
+    /// Gives the claim or an ancestor of it that holds the path, or one above
     /// it, exclusive. Strangers who want the lock wait for that one, so only
     /// its own descendants matter: a crowd outside costs nothing.
-    pub(super) fn shelter(&self, ticket: Ticket, lock: &LockNeed) -> Option<Ticket> {
-        let covers = |held: &LockNeed| held.mode == LockMode::Exclusive && held.path.covers(&lock.path);
-        let mut kin = self.kin(ticket);
-        kin.find(|(_, claim)| claim.locks.iter().any(covers))
-            .map(|(holder, _)| holder)
+    pub(super) fn shelter<'a>(&'a self, slot: Slot, claim: &'a Claim, lock: Lock) -> Option<(Slot, &'a Claim)> {
+        if claim.has_nothing() {
+            return None;
+        }
+        self.kin(slot, claim)
+            .find(|(_, claim)| claim.locks.iter().any(|held| self.tree.covers(held, lock)))
     }
 
-    /// Gives those who hold what conflicts with this lock, its ancestors aside.
-    /// One may come more than once.
-    pub(super) fn holders_against(
-        &self,
-        claim: &Claim,
-        waiting: &Waiting,
-        lock: &LockNeed,
-    ) -> impl Iterator<Item = Ticket> {
-        let ticket = waiting.seat.ticket;
-        self.held
-            .conflicting(lock, (Bound::Unbounded, Bound::Unbounded))
-            .filter(move |holder| *holder != ticket && !claim.within.contains(holder))
+    /// Tells whether a holder keeps nobody out: the one who asks, or an ancestor.
+    pub(super) fn is_kin(&self, holder: Slot, slot: Slot, claim: &Claim) -> bool {
+        let is_within = || {
+            let ticket = self.claims.ticket(holder);
+            ticket.is_some_and(|ticket| claim.within.contains(&ticket))
+        };
+        holder == slot || (!claim.within.is_empty() && is_within())
     }
 
     /// Tells whether a permit of this limit can be given to a waiter, and one
     /// be left for who must have one.
-    pub(super) fn has_permit_for(&self, waiting: &Waiting, key: &LimitKey) -> bool {
-        let Some(spare) = self.pools.get(key).and_then(super::Pool::spare) else {
+    pub(super) fn has_permit_for(&self, slot: Slot, claim: &Claim, waiting: &Waiting, id: PoolId) -> bool {
+        let Some(pool) = self.pools.get(id) else {
             return true;
         };
-        spare > 1 || (spare == 1 && self.guards_against(waiting, key).next().is_none())
+        match pool.spare() {
+            Some(0) => false,
+            Some(1) => !pool.may_have_guards() || self.guards_against(slot, claim, waiting, id).next().is_none(),
+            Some(_) | None => true,
+        }
     }
 
     /// Gives those before a waiter for whom one permit of this limit is kept.
-    pub(super) fn guards_against(&self, waiting: &Waiting, key: &LimitKey) -> impl Iterator<Item = Ticket> {
-        let ticket = waiting.seat.ticket;
-        let guards = self.pools.get(key).map(|pool| pool.guards(waiting.seat));
+    pub(super) fn guards_against<'a>(
+        &'a self,
+        slot: Slot,
+        claim: &'a Claim,
+        waiting: &Waiting,
+        id: PoolId,
+    ) -> impl Iterator<Item = Slot> + 'a {
+        let guards = self.pools.get(id).map(|pool| pool.guards(waiting.seat));
         guards
             .into_iter()
             .flatten()
-            .map(|seat| seat.ticket)
-            .filter(move |other| self.holds_up(*other, ticket))
+            .map(|seat| seat.slot)
+            .filter(move |other| self.holds_up(*other, slot, claim))
     }
 
     /// Tells whether the place of a waiter counts against one behind it.
@@ -122,67 +152,58 @@ impl Admissions {
     /// It does not if the waiter may depend on that one: it waits for a lock
     /// that this one or an ancestor of it holds; or, lacking permits alone and
     /// reserving only because it was passed so often, for a permit of theirs.
-    fn holds_up(&self, waiter: Ticket, asker: Ticket) -> bool {
-        let Some((_, waiting)) = self.waiter(waiter) else {
+    fn holds_up(&self, waiter: Slot, asker: Slot, claim: &Claim) -> bool {
+        let Some(waiting) = self.claims.waiting(waiter) else {
             return false;
         };
         let counts = match waiting.standing {
             Standing::LacksLock => true,
-            Standing::LacksPermit => waiting.seat.is_out_of_patience() && !self.has_permit_of(asker, waiting),
+            Standing::LacksPermit => waiting.seat.is_out_of_patience() && !self.has_permit_of(asker, claim, waiting),
             Standing::Unseen => false,
         };
-        counts && !self.has_lock_of(asker, waiter)
+        counts && !self.has_lock_of(asker, claim, waiter)
     }
 
     /// Tells whether one who passes a waiter has a part of what that one waits for.
-    pub(super) fn has_part_of(&self, asker: Ticket, waiter: Ticket) -> bool {
-        let permits = self
-            .waiting_of(waiter)
-            .is_some_and(|waiting| self.has_permit_of(asker, waiting));
-        permits || self.has_lock_of(asker, waiter)
+    pub(super) fn has_part_of(&self, asker: Slot, claim: &Claim, waiter: Slot) -> bool {
+        let waiting = self.claims.waiting(waiter);
+        let has_permit = waiting.is_some_and(|waiting| self.has_permit_of(asker, claim, waiting));
+        has_permit || self.has_lock_of(asker, claim, waiter)
     }
 
-    /// Tells whether a ticket or one of its ancestors holds a permit that a waiter waits for.
-    fn has_permit_of(&self, asker: Ticket, waiting: &Waiting) -> bool {
-        self.kin(asker)
-            .any(|(_, claim)| waiting.needs.limits.iter().any(|key| claim.limits.contains(key)))
+    /// Tells whether a claim or one of its ancestors holds a permit that a waiter waits for.
+    fn has_permit_of(&self, asker: Slot, claim: &Claim, waiting: &Waiting) -> bool {
+        self.kin(asker, claim)
+            .any(|(_, claim)| waiting.limits.iter().any(|id| claim.limits.contains(id)))
     }
 
-    /// Tells whether a ticket or one of its ancestors holds a lock that keeps a waiter out.
-    fn has_lock_of(&self, asker: Ticket, waiter: Ticket) -> bool {
+    /// Tells whether a claim or one of its ancestors holds a lock that keeps a waiter out.
+    fn has_lock_of(&self, asker: Slot, claim: &Claim, waiter: Slot) -> bool {
+        if claim.has_nothing() {
+            return false;
+        }
         let Some((entering, waiting)) = self.waiter(waiter) else {
             return false;
         };
-        let strangers = self
-            .kin(asker)
-            .filter(|(holder, _)| *holder != waiter && !entering.within.contains(holder));
-        strangers
-            .flat_map(|(_, claim)| &claim.locks)
-            .any(|lock| waiting.needs.locks.iter().any(|need| need.conflicts(lock)))
+        self.kin(asker, claim)
+            .filter(|(_, claim)| !claim.locks.is_empty())
+            .filter(|(holder, claim)| *holder != waiter && !entering.within.contains(&claim.ticket))
+            .flat_map(|(_, claim)| claim.locks.iter())
+            .any(|lock| waiting.locks.iter().any(|need| self.tree.conflict(need, lock)))
     }
 
-    /// Gives a ticket and its ancestors, as far as they hold or want anything.
-    pub(super) fn kin(&self, ticket: Ticket) -> impl Iterator<Item = (Ticket, &Claim)> {
-        self.kin_tickets(ticket)
-            .filter_map(|ticket| self.claims.get(&ticket).map(|claim| (ticket, claim)))
+    /// Gives a claim and its ancestors', as far as they hold or want anything, nearest first.
+    pub(super) fn kin<'a>(&'a self, slot: Slot, claim: &'a Claim) -> impl Iterator<Item = (Slot, &'a Claim)> {
+        let ancestors = claim.within.iter().filter_map(|ticket| self.claims.get_by(*ticket));
+        iter::once((slot, claim)).chain(ancestors)
     }
 
-    /// Gives a ticket and those of its ancestors, nearest first.
-    pub(super) fn kin_tickets(&self, ticket: Ticket) -> impl Iterator<Item = Ticket> {
-        let within = self.claims.get(&ticket).map_or(&[][..], |claim| &claim.within);
-        iter::once(ticket).chain(within.iter().copied())
-    }
-
-    pub(super) fn waiter(&self, ticket: Ticket) -> Option<(&Claim, &Waiting)> {
-        let claim = self.claims.get(&ticket)?;
-        Some((claim, claim.waiting.as_ref()?))
+    pub(super) fn waiter(&self, slot: Slot) -> Option<(&Claim, &Waiting)> {
+        let claim = self.claims.get(slot)?;
+        Some((claim, claim.waiting()?))
     }
 
     pub(super) fn waiting_of(&self, ticket: Ticket) -> Option<&Waiting> {
-        self.waiter(ticket).map(|(_, waiting)| waiting)
-    }
-
-    pub(super) fn waiting_mut(&mut self, ticket: Ticket) -> Option<&mut Waiting> {
-        self.claims.get_mut(&ticket)?.waiting.as_mut()
+        self.claims.waiting(self.claims.find(ticket)?)
     }
 }

@@ -5,6 +5,7 @@ use crate::lock::LockNeed;
 
 mod locks;
 mod model;
+mod parts;
 mod permits;
 mod work;
 
@@ -38,6 +39,12 @@ pub(super) fn limited(limits: &[(&str, u32)]) -> Admissions {
 }
 
 impl Admissions {
+    /// Tells whether nothing is left of anybody but the names of limits.
+    pub(super) fn is_empty(&self) -> bool {
+        let of_waiters = self.insides.is_empty() && self.lines.is_empty() && self.look.is_empty();
+        of_waiters && self.claims.is_empty() && self.tree.is_empty() && !self.pools.is_any_stirred()
+    }
+
     /// Asks; tells whether it was granted. Nobody else is served.
     fn ask(&mut self, ticket: u64, texts: &[&str]) -> bool {
         self.ask_for(request(ticket, texts))

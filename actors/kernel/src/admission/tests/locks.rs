@@ -18,14 +18,7 @@ fn e_067_exclusive_is_first_come_first_served() {
         assert_eq!(admissions.end(ticket), [ticket + 1]);
     }
     assert_eq!(admissions.end(4), []);
-    assert_eq!(
-        admissions,
-        Admissions {
-            arrivals: 4,
-            looks: admissions.looks,
-            ..Admissions::default()
-        }
-    );
+    assert!(admissions.is_empty());
 }
 
 #[test]

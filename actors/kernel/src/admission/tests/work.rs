@@ -1,5 +1,7 @@
 //! How many waiters are looked at, counted: a long queue costs what it serves.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 const WAITERS: u64 = 10_000;

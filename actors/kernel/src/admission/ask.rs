@@ -1,0 +1,208 @@
+//! What may be asked of the value, and told to it: each call changes what one
+//! ticket has or wants, and then serves whoever can be served.
+
+use super::claim::{Claim, Limits, Locks, Slot};
+use super::seat::Seat;
+use super::{Admissions, Grant, Needs, Request};
+use crate::id::{LimitKey, Ticket};
+
+impl Admissions {
+    /// Asks for what the ticket does not hold already: all of it or nothing.
+    /// Gives the answer, and the others that are served thereby, in order.
+    ///
+    /// Others can be: a descendant passes whoever waits for what its ancestor
+    /// was just granted, and one that was passed once too often goes first. A
+    /// ticket that waits already waits for both, in the place it has.
+    pub fn request(&mut self, request: Request) -> (Grant, Vec<Ticket>) {
+        let ticket = request.ticket;
+        let slot = self.claims.find_or_add(ticket);
+        let waited = self.claims.waiting(slot).is_some();
+        self.leave_seat(slot);
+        self.enter(slot, request);
+        if self.is_alone(slot) && !waited {
+            let finding = self.look_at_once(slot);
+            if !self.is_any_to_look_at() {
+                return (self.answer(finding), Vec::new());
+            }
+        } else {
+            self.take_seat(slot);
+            self.forget_idle_claim(slot);
+        }
+        let mut served = self.serve();
+        served.retain(|other| *other != ticket);
+        (self.answer(self.judge(slot)), served)
+    }
+
+    /// Tells whether one who has just come needs no look but one at itself.
+    fn is_alone(&mut self, slot: Slot) -> bool {
+        if self.is_any_to_look_at() {
+            return false;
+        }
+        self.claims.waiting(slot).is_some_and(|waiting| {
+            let kind = waiting.kind.filter(|id| waiting.limits.contains(*id));
+            let pool = kind.and_then(|id| self.pools.get(id));
+            // As the first of its kind it could change what others lack.
+            pool.is_none_or(|pool| {
+                pool.watchers.is_empty() || pool.own.first().is_some_and(|first| first < waiting.seat)
+            })
+        })
+    }
+
+    /// Notes what a ticket that has no seat asks for, if it lacks anything at all.
+    fn enter(&mut self, slot: Slot, request: Request) {
+        self.arrivals += 1;
+        let seat = Seat::new(slot, request.priority, self.arrivals, 0);
+        let kind = request.kind.as_ref().map(|key| self.pools.name(key));
+        let Some(claim) = self.claims.get_mut(slot) else {
+            return;
+        };
+        claim.within = request.within;
+        if !claim.is_waiting {
+            claim.wish.begin(seat, request.priority);
+        }
+        claim.wish.kind = claim.wish.kind.or(kind);
+        let Claim {
+            limits, locks, wish, ..
+        } = claim;
+        for key in &request.needs.limits {
+            let id = self.pools.ask(key);
+            if !limits.contains(id) && !wish.limits.contains(id) {
+                wish.limits.push(id);
+            }
+        }
+        for need in &request.needs.locks {
+            let lock = self.tree.enter(need);
+            if locks.contains(lock) || wish.locks.contains(lock) {
+                self.tree.leave(lock);
+            } else {
+                wish.locks.push(lock);
+            }
+        }
+        claim.settle();
+    }
+
+    /// Gives a recorded holder its own back, beyond the capacity and whoever
+    /// holds it too. Gives the others that are served thereby: none, as long as nobody waits.
+    pub fn restore(&mut self, request: Request) -> Vec<Ticket> {
+        let slot = self.claims.find_or_add(request.ticket);
+        self.with_seat_left(slot, |this| this.take_back(slot, request));
+        self.forget_idle_claim(slot);
+        self.serve()
+    }
+
+    fn take_back(&mut self, slot: Slot, request: Request) {
+        let Some(claim) = self.claims.get_mut(slot) else {
+            return;
+        };
+        claim.within = request.within;
+        let (mut limits, mut locks) = (Limits::default(), Locks::default());
+        for key in &request.needs.limits {
+            let id = self.pools.ask(key);
+            if !claim.limits.contains(id) && !limits.contains(id) {
+                limits.push(id);
+            }
+        }
+        for need in &request.needs.locks {
+            let lock = self.tree.enter(need);
+            if claim.locks.contains(lock) || locks.contains(lock) {
+                self.tree.leave(lock);
+            } else {
+                locks.push(lock);
+            }
+        }
+        self.hold(slot, &limits, &locks);
+        self.wait_for_the_rest(slot, &limits, &locks);
+    }
+
+    /// Has a claim wait no more for what it was given outside its turn.
+    fn wait_for_the_rest(&mut self, slot: Slot, limits: &Limits, locks: &Locks) {
+        let Self { claims, tree, .. } = self;
+        if let Some(claim) = claims.get_mut(slot).filter(|claim| claim.is_waiting) {
+            claim.wish.limits.retain(|id| !limits.contains(id));
+            claim.wish.locks.retain(|lock| {
+                let is_given = locks.contains(lock);
+                if is_given {
+                    tree.leave(lock);
+                }
+                !is_given
+            });
+            claim.settle();
+        }
+    }
+
+    /// Gives back those parts of what the ticket holds. Gives those that are served thereby, in order.
+    pub fn give_back(&mut self, ticket: Ticket, needs: &Needs) -> Vec<Ticket> {
+        if let Some(slot) = self.claims.find(ticket) {
+            self.with_seat_left(slot, |this| this.let_go(slot, needs));
+            self.forget_idle_claim(slot);
+        }
+        self.serve()
+    }
+
+    /// Takes the ticket off the queue; it keeps what it holds. Gives those that are served thereby, in order.
+    pub fn cancel(&mut self, ticket: Ticket) -> Vec<Ticket> {
+        if let Some(slot) = self.claims.find(ticket) {
+            self.want_nothing(slot);
+            self.forget_idle_claim(slot);
+        }
+        self.serve()
+    }
+
+    /// Takes the ticket off the queue and gives back all that it holds. Gives
+    /// those that are served thereby, in order.
+    pub fn release(&mut self, ticket: Ticket) -> Vec<Ticket> {
+        if let Some(slot) = self.claims.find(ticket) {
+            self.want_nothing(slot);
+            self.let_go_of_all(slot);
+            self.forget_idle_claim(slot);
+        }
+        self.serve()
+    }
+
+    fn want_nothing(&mut self, slot: Slot) {
+        self.leave_seat(slot);
+        let Self { claims, tree, .. } = self;
+        if let Some(claim) = claims.get_mut(slot).filter(|claim| claim.is_waiting) {
+            claim.is_waiting = false;
+            claim.wish.locks.iter().for_each(|lock| tree.leave(lock));
+        }
+    }
+
+    /// Gives parts back and asks again, behind all who wait with the same
+    /// priority, in one step. Gives the answer, and the others that are served, in order.
+    pub fn exchange(&mut self, ticket: Ticket, give: &Needs, request: Request) -> (Grant, Vec<Ticket>) {
+        if let Some(slot) = self.claims.find(ticket) {
+            self.with_seat_left(slot, |this| this.let_go(slot, give));
+        }
+        self.request(Request { ticket, ..request })
+    }
+
+    /// Changes a capacity. Raising serves exactly the difference; lowering takes nothing back.
+    pub fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) -> Vec<Ticket> {
+        let id = self.pools.set(&key, limit);
+        self.pools.stir(id);
+        self.serve()
+    }
+
+    /// Changes the priority with which the ticket waits; it keeps its arrival.
+    pub fn set_priority(&mut self, ticket: Ticket, priority: i16) -> Vec<Ticket> {
+        if let Some(slot) = self.claims.find(ticket) {
+            self.with_seat_left(slot, |this| {
+                if let Some(waiting) = this.claims.waiting_mut(slot) {
+                    waiting.priority = priority;
+                    waiting.seat = Seat::new(slot, priority, waiting.seat.arrival, waiting.passed);
+                }
+            });
+        }
+        self.serve()
+    }
+
+    /// Drops what is known of a ticket that holds nothing and waits for nothing.
+    fn forget_idle_claim(&mut self, slot: Slot) {
+        let claim = self.claims.get(slot);
+        if claim.is_some_and(|claim| claim.is_empty_handed() && !claim.is_waiting) {
+            self.look_at_watchers(slot);
+            self.claims.remove(slot);
+        }
+    }
+}

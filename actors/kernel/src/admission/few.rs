@@ -1,0 +1,93 @@
+//! A short list that lives where its owner does: most who ask need one or two
+//! things, and a list on the heap would be one more place to look.
+
+/// A list of any length; up to `N` items are in place.
+#[derive(Clone, Debug)]
+pub(super) enum Few<T, const N: usize> {
+    /// The first `len` of these.
+    Here { len: u8, items: [T; N] },
+    /// Too many for that.
+    There(Vec<T>),
+}
+
+impl<T: Copy + Default, const N: usize> Default for Few<T, N> {
+    fn default() -> Self {
+        Self::Here {
+            len: 0,
+            items: [T::default(); N],
+        }
+    }
+}
+
+impl<T: Copy + Default + PartialEq, const N: usize> Few<T, N> {
+    pub(super) fn as_slice(&self) -> &[T] {
+        match self {
+            Self::Here { len, items } => items.get(..usize::from(*len)).unwrap_or_default(),
+            Self::There(items) => items,
+        }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = T> {
+        self.as_slice().iter().copied()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.as_slice().is_empty()
+    }
+
+    pub(super) fn contains(&self, item: T) -> bool {
+        self.as_slice().contains(&item)
+    }
+
+    /// Drops all.
+    pub(super) fn clear(&mut self) {
+        match self {
+            Self::Here { len, .. } => *len = 0,
+            Self::There(_) => *self = Self::default(),
+        }
+    }
+
+    /// Adds an item at the end.
+    pub(super) fn push(&mut self, item: T) {
+        match self {
+            Self::Here { len, items } => {
+                if let Some(place) = items.get_mut(usize::from(*len)) {
+                    *place = item;
+                    *len += 1;
+                } else {
+                    *self = Self::There(items.iter().copied().chain([item]).collect());
+                }
+            }
+            Self::There(items) => items.push(item),
+        }
+    }
+
+    /// Drops those for which `keep` says no.
+    pub(super) fn retain(&mut self, mut keep: impl FnMut(T) -> bool) {
+        match self {
+            Self::Here { .. } => {
+                let mut kept = Self::default();
+                self.iter().filter(|item| keep(*item)).for_each(|item| kept.push(item));
+                *self = kept;
+            }
+            Self::There(items) => items.retain(|item| keep(*item)),
+        }
+    }
+
+    /// Drops an item, whose place the last one takes; tells whether it was there.
+    pub(super) fn remove(&mut self, item: T) -> bool {
+        let Some(place) = self.iter().position(|other| other == item) else {
+            return false;
+        };
+        match self {
+            Self::Here { len, items } => {
+                *len -= 1;
+                items.swap(place, usize::from(*len));
+            }
+            Self::There(items) => {
+                items.swap_remove(place);
+            }
+        }
+        true
+    }
+}

@@ -1,0 +1,124 @@
+//! Who waits inside whom: the waiting descendants of a ticket, and what they
+//! wait for. One who holds a path exclusive keeps strangers out of it, so only
+//! these matter to each other there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::claim::Slot;
+use super::index::{self, Index};
+use super::node::{Level, Lock, Part, Spot};
+use super::seat::Seat;
+use super::slab::Slab;
+use super::tree::Tree;
+use crate::id::Ticket;
+
+/// The waiting descendants of one ticket.
+#[derive(Clone, Debug)]
+pub(super) struct Inside {
+    ancestor: Ticket,
+    pub(super) waiting: BTreeSet<Slot>,
+    reserved: BTreeMap<Spot, Level>,
+    idle: BTreeMap<Spot, Level>,
+}
+
+impl Inside {
+    pub(super) const fn part(&self, part: Part) -> &BTreeMap<Spot, Level> {
+        match part {
+            Part::Reserved => &self.reserved,
+            Part::Idle => &self.idle,
+        }
+    }
+
+    const fn part_mut(&mut self, part: Part) -> &mut BTreeMap<Spot, Level> {
+        match part {
+            Part::Reserved => &mut self.reserved,
+            Part::Idle => &mut self.idle,
+        }
+    }
+}
+
+/// The waiting descendants of all tickets that have any.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Insides {
+    all: Slab<Inside>,
+    by_ancestor: Index,
+}
+
+impl Insides {
+    fn find(&self, ancestor: Ticket) -> Option<u32> {
+        let is = |number| self.all.get(number).is_some_and(|inside| inside.ancestor == ancestor);
+        self.by_ancestor.find(index::of_number(ancestor.0), is)
+    }
+
+    /// Gives what waits inside a ticket.
+    pub(super) fn of(&self, ancestor: Ticket) -> Option<&Inside> {
+        self.all.get(self.find(ancestor)?)
+    }
+
+    fn of_mut(&mut self, ancestor: Ticket) -> Option<&mut Inside> {
+        self.all.get_mut(self.find(ancestor)?)
+    }
+
+    /// Notes that somebody waits inside a ticket.
+    pub(super) fn enter(&mut self, ancestor: Ticket, slot: Slot) {
+        if self.find(ancestor).is_none() {
+            let number = self.all.add(Inside {
+                ancestor,
+                waiting: BTreeSet::new(),
+                reserved: BTreeMap::new(),
+                idle: BTreeMap::new(),
+            });
+            self.by_ancestor.insert(index::of_number(ancestor.0), number);
+        }
+        if let Some(inside) = self.of_mut(ancestor) {
+            inside.waiting.insert(slot);
+        }
+    }
+
+    /// Notes that somebody waits inside a ticket no more.
+    pub(super) fn leave(&mut self, ancestor: Ticket, slot: Slot) {
+        let Some(number) = self.find(ancestor) else {
+            return;
+        };
+        let is_empty = self.all.get_mut(number).is_some_and(|inside| {
+            inside.waiting.remove(&slot);
+            inside.waiting.is_empty()
+        });
+        if is_empty {
+            self.all.remove(number);
+            self.by_ancestor.remove(index::of_number(ancestor.0), number);
+        }
+    }
+
+    /// Notes that somebody inside a ticket waits for a lock.
+    pub(super) fn sit(&mut self, ancestor: Ticket, tree: &Tree, part: Part, lock: Lock, seat: Seat) {
+        let Some(inside) = self.of_mut(ancestor) else {
+            return;
+        };
+        let levels = inside.part_mut(part);
+        for spot in tree.upwards(lock.spot()) {
+            levels.entry(spot).or_default().of(lock, spot).insert(seat);
+        }
+    }
+
+    /// Notes that somebody inside a ticket waits for a lock no more.
+    pub(super) fn rise(&mut self, ancestor: Ticket, tree: &Tree, part: Part, lock: Lock, seat: Seat) {
+        let Some(inside) = self.of_mut(ancestor) else {
+            return;
+        };
+        let levels = inside.part_mut(part);
+        for spot in tree.upwards(lock.spot()) {
+            if let Some(level) = levels.get_mut(&spot) {
+                level.of(lock, spot).remove(seat);
+                if level.is_empty() {
+                    levels.remove(&spot);
+                }
+            }
+        }
+    }
+
+    /// Tells whether nobody waits inside anybody.
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.len() == 0
+    }
+}

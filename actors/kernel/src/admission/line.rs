@@ -1,0 +1,110 @@
+//! Those who lack permits alone and are alike: if the first of them lacks one,
+//! all do, and only the first needs to watch.
+
+use super::claim::{Claim, Limits, Waiting};
+use super::index::{self, Index};
+use super::pool::PoolId;
+use super::seat::{Seat, Seats};
+use super::slab::Slab;
+use crate::id::Ticket;
+
+/// Number of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LineId(u32);
+
+/// A line, and what those in it have in common.
+#[derive(Clone, Debug)]
+struct Line {
+    limits: Limits,
+    kind: Option<PoolId>,
+    within: Vec<Ticket>,
+    /// One who holds something already is like nobody else.
+    alone: Option<Ticket>,
+    seats: Seats,
+}
+
+impl Line {
+    fn is_of(&self, claim: &Claim, waiting: &Waiting) -> bool {
+        self.limits.as_slice() == waiting.limits.as_slice()
+            && self.kind == waiting.kind
+            && self.within == claim.within
+            && self.alone == alone(claim)
+    }
+}
+
+fn alone(claim: &Claim) -> Option<Ticket> {
+    (!claim.is_empty_handed()).then_some(claim.ticket)
+}
+
+fn hash(limits: &Limits, kind: Option<PoolId>, within: &[Ticket], alone: Option<Ticket>) -> u32 {
+    let limits = limits.iter().map(|limit| u64::from(limit.0));
+    let kind = kind.map_or(u64::MAX, |kind| u64::from(kind.0));
+    let tickets = within.iter().chain(&alone).map(|ticket| ticket.0);
+    index::of_numbers(limits.chain([kind]).chain(tickets))
+}
+
+/// All lines.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lines {
+    all: Slab<Line>,
+    by_needs: Index,
+}
+
+impl Lines {
+    fn find(&self, claim: &Claim, waiting: &Waiting) -> Option<u32> {
+        let is = |number| self.all.get(number).is_some_and(|line| line.is_of(claim, waiting));
+        let hash = hash(&waiting.limits, waiting.kind, &claim.within, alone(claim));
+        self.by_needs.find(hash, is)
+    }
+
+    /// Puts a waiter in its line.
+    pub(super) fn join(&mut self, claim: &Claim, waiting: &Waiting) -> LineId {
+        let number = self.find(claim, waiting).unwrap_or_else(|| {
+            let line = Line {
+                limits: waiting.limits.clone(),
+                kind: waiting.kind,
+                within: claim.within.clone(),
+                alone: alone(claim),
+                seats: Seats::default(),
+            };
+            let hash = hash(&line.limits, line.kind, &line.within, line.alone);
+            let number = self.all.add(line);
+            self.by_needs.insert(hash, number);
+            number
+        });
+        if let Some(line) = self.all.get_mut(number) {
+            line.seats.insert(waiting.seat);
+        }
+        LineId(number)
+    }
+
+    /// Takes a waiter off its line. If it was the first of it, gives the next one.
+    pub(super) fn leave(&mut self, LineId(number): LineId, seat: Seat) -> Option<Seat> {
+        let line = self.all.get_mut(number)?;
+        let was_first = line.seats.first() == Some(seat);
+        line.seats.remove(seat);
+        let next = line.seats.first();
+        if next.is_none()
+            && let Some(line) = self.all.remove(number)
+        {
+            let hash = hash(&line.limits, line.kind, &line.within, line.alone);
+            self.by_needs.remove(hash, number);
+        }
+        next.filter(|_| was_first)
+    }
+
+    /// Gives the first of a line.
+    pub(super) fn first(&self, LineId(number): LineId) -> Option<Seat> {
+        self.all.get(number)?.seats.first()
+    }
+
+    /// Gives the first of those who need the same permits as this waiter.
+    pub(super) fn first_like(&self, claim: &Claim, waiting: &Waiting) -> Option<Seat> {
+        self.all.get(self.find(claim, waiting)?)?.seats.first()
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.len() == 0
+    }
+}

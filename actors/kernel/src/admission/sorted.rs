@@ -1,0 +1,185 @@
+//! A sorted set that is cheapest at its ends: queues grow at one and shrink at
+//! the other. Kept in pieces, so that a change within a long one moves little.
+
+use std::collections::VecDeque;
+
+/// Items in order, each once.
+#[derive(Clone, Debug)]
+pub(super) struct Sorted<T> {
+    first: VecDeque<T>,
+    /// The pieces behind the first. None is empty, nor is the first one then.
+    rest: Vec<VecDeque<T>>,
+}
+
+impl<T> Default for Sorted<T> {
+    fn default() -> Self {
+        Self {
+            first: VecDeque::new(),
+            rest: Vec::new(),
+        }
+    }
+}
+
+impl<T: Copy + Ord> Sorted<T> {
+    /// Longest piece.
+    const MOST: usize = 128;
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn first(&self) -> Option<T> {
+        self.first.front().copied()
+    }
+
+    #[inline]
+    pub(super) fn last(&self) -> Option<T> {
+        self.rest.last().unwrap_or(&self.first).back().copied()
+    }
+
+    /// Gives all, in order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = T> {
+        self.first.iter().chain(self.rest.iter().flatten()).copied()
+    }
+
+    /// Gives the items from this one on.
+    pub(super) fn from(&self, start: T) -> impl Iterator<Item = T> {
+        let at = self.piece_of(start);
+        let piece = self.piece(at);
+        let skipped = piece.map_or(0, |piece| piece.partition_point(|item| *item < start));
+        let later = self.rest.iter().skip(at).flatten();
+        piece
+            .into_iter()
+            .flat_map(move |piece| piece.range(skipped..))
+            .chain(later)
+            .copied()
+    }
+
+    /// Gives the last item before this one.
+    pub(super) fn before(&self, bound: T) -> Option<T> {
+        if self.first()? >= bound {
+            return None;
+        }
+        let last = self.last()?;
+        if last < bound {
+            return Some(last);
+        }
+        let at = self.piece_of(bound);
+        let piece = self.piece(at)?;
+        match piece.partition_point(|item| *item < bound).checked_sub(1) {
+            Some(place) => piece.get(place).copied(),
+            None => self.piece(at.checked_sub(1)?)?.back().copied(),
+        }
+    }
+
+    /// Gives the first item behind this one.
+    pub(super) fn after(&self, bound: T) -> Option<T> {
+        if self.last()? <= bound {
+            return None;
+        }
+        let at = self.piece_of(bound);
+        let piece = self.piece(at)?;
+        let place = piece.partition_point(|item| *item <= bound);
+        let next = piece.get(place).or_else(|| self.piece(at + 1)?.front());
+        next.copied()
+    }
+
+    /// Adds an item; one that is in already stays as it is.
+    #[inline]
+    pub(super) fn insert(&mut self, item: T) {
+        let tail = self.rest.last_mut().unwrap_or(&mut self.first);
+        if tail.back().is_some_and(|last| *last >= item) {
+            self.insert_within(item);
+        } else if tail.len() < Self::MOST {
+            tail.push_back(item);
+        } else {
+            let mut tail = VecDeque::with_capacity(Self::MOST);
+            tail.push_back(item);
+            self.rest.push(tail);
+        }
+    }
+
+    fn insert_within(&mut self, item: T) {
+        let at = self.piece_of(item);
+        if let Some(piece) = self.piece_mut(at)
+            && let Err(place) = piece.binary_search(&item)
+        {
+            piece.insert(place, item);
+            if piece.len() > Self::MOST {
+                let behind = piece.split_off(Self::MOST / 2);
+                self.rest.insert(at, behind);
+            }
+        }
+    }
+
+    /// Drops an item; tells whether it was in.
+    #[inline]
+    pub(super) fn remove(&mut self, item: T) -> bool {
+        if self.first.front() != Some(&item) {
+            return self.remove_within(item);
+        }
+        self.first.pop_front();
+        if self.first.is_empty() && !self.rest.is_empty() {
+            self.first = self.rest.remove(0);
+        }
+        true
+    }
+
+    fn remove_within(&mut self, item: T) -> bool {
+        let at = self.piece_of(item);
+        let Some(piece) = self.piece_mut(at) else {
+            return false;
+        };
+        let Ok(place) = piece.binary_search(&item) else {
+            return false;
+        };
+        piece.remove(place);
+        if piece.len() < Self::MOST / 4 && !self.rest.is_empty() {
+            self.join(at);
+        }
+        true
+    }
+
+    /// Joins a short piece with the one before it, or behind it if it is the first.
+    fn join(&mut self, at: usize) {
+        let behind = at.saturating_sub(1);
+        let before = self.piece(behind).map_or(0, VecDeque::len);
+        let length = self.rest.get(behind).map_or(0, VecDeque::len);
+        if before == 0 || length == 0 || before + length <= Self::MOST / 2 {
+            let piece = self.rest.remove(behind);
+            if let Some(before) = self.piece_mut(behind) {
+                before.extend(piece);
+            }
+        }
+    }
+
+    /// Gives the number of the piece in which an item is, if it is in.
+    #[inline]
+    fn piece_of(&self, item: T) -> usize {
+        let is_before = |piece: &VecDeque<T>| piece.front().is_some_and(|first| *first <= item);
+        match self.rest.last() {
+            None => 0,
+            Some(last) if is_before(last) => self.rest.len(),
+            Some(_) if !self.rest.first().is_some_and(is_before) => 0,
+            Some(_) => self.rest.partition_point(is_before),
+        }
+    }
+
+    #[inline]
+    fn piece(&self, at: usize) -> Option<&VecDeque<T>> {
+        match at.checked_sub(1) {
+            None => Some(&self.first),
+            Some(behind) => self.rest.get(behind),
+        }
+    }
+
+    #[inline]
+    fn piece_mut(&mut self, at: usize) -> Option<&mut VecDeque<T>> {
+        match at.checked_sub(1) {
+            None => Some(&mut self.first),
+            Some(behind) => self.rest.get_mut(behind),
+        }
+    }
+}

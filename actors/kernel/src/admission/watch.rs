@@ -1,0 +1,130 @@
+//! What each waiter watches, and who watches whom.
+
+use std::iter;
+
+use super::Admissions;
+use super::claim::{Slot, Watch};
+use super::pool::PoolId;
+
+impl Admissions {
+    /// Has the first of a line watch a limit in its turn. A look would find the
+    /// same, as long as one that it needs has no room.
+    pub(super) fn lead_line(&mut self, slot: Slot) {
+        let Some(waiting) = self.claims.waiting(slot) else {
+            return;
+        };
+        let is_full = |id: &PoolId| self.pools.get(*id).is_some_and(|pool| !pool.has_room());
+        let full = waiting.limits.iter().find(is_full);
+        match full {
+            Some(id) => self.set_watch(slot, Watch::Limit(id)),
+            None => self.list(slot),
+        }
+    }
+
+    /// Has a waiter watch a limit, unless another of its line does.
+    pub(super) fn watch_limit(&mut self, slot: Slot, id: PoolId) {
+        let waiting = self.claims.waiting(slot);
+        let first = waiting.and_then(|waiting| self.lines.first(waiting.line?));
+        if first.is_none_or(|first| first.slot == slot) {
+            self.set_watch(slot, Watch::Limit(id));
+        }
+    }
+
+    pub(super) fn set_watch(&mut self, slot: Slot, watch: Watch) {
+        let Some(waiting) = self.claims.waiting_mut(slot) else {
+            return;
+        };
+        if waiting.watch == watch {
+            return;
+        }
+        let seat = waiting.seat;
+        match std::mem::replace(&mut waiting.watch, watch) {
+            Watch::Nothing => {}
+            Watch::Claim(watched) => self.unhook(slot, watched),
+            Watch::Limit(id) => {
+                if let Some(pool) = self.pools.get_mut(id) {
+                    pool.watchers.remove(seat);
+                }
+            }
+        }
+        match watch {
+            Watch::Nothing => {}
+            Watch::Claim(watched) => self.hook(slot, watched),
+            Watch::Limit(id) => {
+                if let Some(pool) = self.pools.get_mut(id) {
+                    pool.watchers.insert(seat);
+                }
+            }
+        }
+    }
+
+    /// Puts a waiter before the others who watch the same claim.
+    pub(super) fn hook(&mut self, slot: Slot, watched: Slot) {
+        let Some(claim) = self.claims.get_mut(watched) else {
+            return;
+        };
+        let later = claim.watcher.replace(slot);
+        if let Some(waiting) = later.and_then(|later| self.claims.waiting_mut(later)) {
+            waiting.earlier = Some(slot);
+        }
+        if let Some(waiting) = self.claims.waiting_mut(slot) {
+            waiting.later = later;
+        }
+    }
+
+    pub(super) fn unhook(&mut self, slot: Slot, watched: Slot) {
+        let Some(waiting) = self.claims.waiting_mut(slot) else {
+            return;
+        };
+        let (earlier, later) = (waiting.earlier.take(), waiting.later.take());
+        if let Some(waiting) = later.and_then(|later| self.claims.waiting_mut(later)) {
+            waiting.earlier = earlier;
+        }
+        if let Some(waiting) = earlier.and_then(|earlier| self.claims.waiting_mut(earlier)) {
+            waiting.later = later;
+        } else if let Some(claim) = self.claims.get_mut(watched) {
+            claim.watcher = later;
+        }
+    }
+
+    /// Has all looked at who watch a claim; none of them does any more.
+    pub(super) fn look_at_watchers(&mut self, slot: Slot) {
+        let mut next = self.claims.get_mut(slot).and_then(|claim| claim.watcher.take());
+        while let Some(watcher) = next {
+            let Some(waiting) = self.claims.waiting_mut(watcher) else {
+                return;
+            };
+            next = waiting.later.take();
+            waiting.earlier = None;
+            waiting.watch = Watch::Nothing;
+            self.list(watcher);
+        }
+    }
+
+    /// Has those looked at who watch a claim from within it.
+    pub(super) fn look_at_watchers_inside(&mut self, slot: Slot) {
+        if self.insides.is_empty() {
+            return;
+        }
+        let Some(claim) = self.claims.get(slot) else {
+            return;
+        };
+        let is_inside = |watcher: &Slot| {
+            let watcher = self.claims.get(*watcher);
+            watcher.is_some_and(|watcher| watcher.within.contains(&claim.ticket))
+        };
+        let watchers = iter::successors(claim.watcher, |watcher| self.claims.waiting(*watcher)?.later);
+        let inside: Vec<Slot> = watchers.filter(is_inside).collect();
+        for watcher in inside {
+            self.set_watch(watcher, Watch::Nothing);
+            self.list(watcher);
+        }
+    }
+
+    /// Has those looked at who watch what a waiter waits for: it reserves less than it did.
+    pub(super) fn stir_limits(&mut self, slot: Slot) {
+        if let Some(waiting) = self.claims.waiting(slot) {
+            waiting.limits.iter().for_each(|id| self.pools.stir(id));
+        }
+    }
+}
