@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
-use procession::{AskError, By, Ending, Handle};
+use procession::{AskError, By, Ending, Handle, WaitReason};
 
 use super::helper::{at_rest, commits, enumerate_client, is_parked, lives, rolled_back, submit};
-use crate::support::{Lab, Patient, Plan, Planned, Tested, UndoAct, enumerate_plan, failing, kinds, live, live_in};
+use crate::support::{
+    Holding, Lab, Patient, Plan, Planned, Tested, UndoAct, chain, enumerate_plan, failing, kinds, live, live_in,
+};
 
 fn seconds(run: &Run) -> u64 {
     run.now().0 / 1_000_000
@@ -53,9 +55,9 @@ fn e_034_a_crash_in_every_backoff_adds_no_attempt() -> Tested {
     Ok(())
 }
 
-/// Fails in its third stage; the second's undo fails until the gate `repaired` is open.
+/// Fails in its third stage; the second's undo fails, once by error and twice by panic, until the gate `repaired` is open.
 fn stuck() -> Plan {
-    failing("a", 3).undo(2, UndoAct::FailUntil("repaired".to_owned()))
+    failing("a", 3).undo(2, UndoAct::FailThenPanicUntil("repaired".to_owned()))
 }
 
 /// Submits it and waits until it is parked.
@@ -136,6 +138,36 @@ fn e_035_panics_of_an_undo_use_up_its_attempts() -> Tested {
     let lab = parked_and_ended(&plan, false)?;
     assert_eq!(lab.line(), "a1 a2 a3 a3' a2' a2' a2' a1'");
     Ok(())
+}
+
+#[test]
+fn e_035_a_parked_rollback_keeps_its_locks() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    for _ in 0..2 {
+        live_in(&world, &lab, async |run| {
+            let stuck = submit(run, Holding(stuck().exclusive("t")), "k").await?;
+            let stranger = submit(run, Planned(chain("b", 1).exclusive("t")), "b").await?;
+            run.pass(Duration::from_secs(60)).await;
+            assert!(is_parked(&at_rest(run, stuck.id()).await?));
+            let locks = run.executor.locks().await?;
+            let holders: Vec<_> = locks.iter().flat_map(|lock| &lock.holders).map(|(id, _)| *id).collect();
+            assert_eq!(holders, [stuck.id()]);
+            let wait = stranger.status().await?.wait;
+            assert!(matches!(wait, Some(WaitReason::Lock(_))), "{wait:?}");
+            Ok(())
+        })?;
+    }
+    live_in(&world, &lab, async |run| {
+        let stuck = submit(run, Holding(stuck().exclusive("t")), "k").await?;
+        let stranger = submit(run, Planned(chain("b", 1).exclusive("t")), "b").await?;
+        let skipped = run.executor.skip_undo(stuck.id(), By::new("ann", "done by hand"));
+        run.wait(skipped).await??;
+        rolled_back(run.wait(stuck.outcome()).await?)?;
+        assert_eq!(run.wait(stranger.outcome()).await??, 7);
+        assert_eq!(run.executor.locks().await?, []);
+        assert_eq!(lab.line(), "a1 a2 a3 a3' a2' a2' a2' a1' b1", "the stranger comes last");
+        Ok(())
+    })
 }
 
 #[test]

@@ -51,6 +51,10 @@ macro_rules! kind_of_plan {
                     Some(UndoAct::Fail(times)) if attempt <= *times => Err(StageError::retry("the undo fails")),
                     Some(UndoAct::Panic(times)) if attempt <= *times => panic!("the undo panics"),
                     Some(UndoAct::FailUntil(gate)) if !lab.is_open(gate) => Err(StageError::retry("the fault is there")),
+                    Some(UndoAct::FailThenPanicUntil(gate)) if !lab.is_open(gate) => match attempt {
+                        1 => Err(StageError::retry("the undo fails")),
+                        _ => panic!("the undo panics"),
+                    },
                     Some(UndoAct::Held(gate)) => {
                         lab.gate(gate).await;
                         Ok(())

@@ -69,6 +69,8 @@ pub(crate) enum UndoAct {
     Panic(u32),
     /// Fails as long as the lab's gate of this name is shut.
     FailUntil(String),
+    /// Fails in its first attempt, and panics in the others, as long as the lab's gate of this name is shut.
+    FailThenPanicUntil(String),
     /// Takes from the row of this name.
     Add(String, i64),
     /// Waits, in its body, until the lab opens this gate.
