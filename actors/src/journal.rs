@@ -17,6 +17,8 @@ pub mod probe;
 pub(crate) mod reader;
 pub mod store;
 
+#[cfg(feature = "testkit")]
+pub(crate) use self::fjall::look as look_at_log;
 pub use self::fjall::{FjallStore as EmbeddedStore, SyncMode};
 pub use batch::Batch;
 pub use keys::Space;

@@ -1,6 +1,6 @@
 //! The embedded store's look at its log, for tests that give it any bytes.
 
-use crate::journal::fjall;
+use crate::journal::look_at_log;
 
 /// What was found in the bytes of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +14,6 @@ pub struct Found {
 /// Looks at the bytes of the newest log as an opening does.
 #[must_use]
 pub fn look(bytes: &[u8]) -> Found {
-    let (whole, damaged) = fjall::look(bytes);
+    let (whole, damaged) = look_at_log(bytes);
     Found { whole, damaged }
 }
