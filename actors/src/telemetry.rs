@@ -128,16 +128,16 @@ impl Telemetry {
     }
 
     /// Sets the gauges of what the start has found; the counters of a new process begin at zero.
-    pub(crate) fn recovered<'a>(&mut self, live: impl Iterator<Item = (&'a Kind, ProcedureState)>) {
+    pub(crate) fn recovered(&mut self, live: &BTreeMap<(Kind, ProcedureState), u64>) {
         let mut found = [0_u64; 5];
-        for (kind, state) in live {
-            let Some(state) = live_place(state) else { continue };
+        for ((kind, state), procedures) in live {
+            let Some(state) = live_place(*state) else { continue };
             if let Some(count) = found.get_mut(state) {
-                *count += 1;
+                *count += procedures;
             }
             let kind = self.place(kind).and_then(|place| self.kinds.get_mut(place));
             if let Some((count, _)) = kind.and_then(|kind| kind.active.get_mut(state)) {
-                *count += 1;
+                *count += procedures;
             }
         }
         for (gauge, count) in self.recovered.iter().zip(found) {

@@ -11,6 +11,7 @@ pub(crate) const KERNEL: &[&[&str]] = &[
     &["event", "record", "effect", "decision"],
     &["latch", "retry", "admission", "waits"],
     &["family"],
+    &["families"],
     &["kernel"],
     &["decide", "evolve", "outstanding"],
     &["view", "explain", "verdict", "invariant"],

@@ -15,13 +15,13 @@ impl Kernel {
         match record {
             Record::Row(row) => self.row_put(row.clone()),
             Record::History(entry) => {
-                if let Some(family) = self.families.get_mut(&entry.family) {
+                if let Some(family) = self.families.get_mut(entry.family) {
                     family.history = family.history.max(entry.number);
                 }
             }
             Record::Signal(id, number, entry, _) => self.signal_put(*id, *number, entry),
             Record::SignalDropped(id, number, _) => {
-                if let Some(family) = self.families.get_mut(&id.family) {
+                if let Some(family) = self.families.get_mut(id.family) {
                     family.signals.remove(&(id.member, *number));
                 }
             }
@@ -30,7 +30,7 @@ impl Kernel {
             }
             Record::FamilyBegan(family) => {
                 self.next_family = self.next_family.max(family + 1);
-                self.families.entry(*family).or_default();
+                self.families.get_or_begin(*family);
             }
             Record::FamilyEnded(family, _) => self.family_ended(*family),
             Record::Evicted(doomed) => {
@@ -127,7 +127,7 @@ impl Kernel {
         // Commits go on above every number that a row was written with, so that no
         // stage ever gets the number under which an earlier engine set it going.
         self.seq = self.seq.max(row.revision);
-        let family = self.families.entry(row.id.family).or_default();
+        let family = self.families.get_or_begin(row.id.family);
         let old = family.row(row.id.member);
         let old_deadlines = old.map_or([None, None], deadlines);
         let was_going = old.is_some_and(|old| old.going.is_some());
@@ -163,7 +163,7 @@ impl Kernel {
     }
 
     fn family_ended(&mut self, number: u64) {
-        let Some(family) = self.families.remove(&number) else {
+        let Some(family) = self.families.remove(number) else {
             return;
         };
         for row in &family.members {
@@ -179,19 +179,19 @@ impl Kernel {
     }
 
     fn signal_put(&mut self, id: ProcedureId, number: u32, entry: &SignalEntry) {
-        if let Some(family) = self.families.get_mut(&id.family) {
+        if let Some(family) = self.families.get_mut(id.family) {
             family.signals.insert((id.member, number), entry.clone());
         }
     }
 
     fn scope_put(&mut self, scope: ProcedureId, state: Scope) {
-        if let Some(family) = self.families.get_mut(&scope.family) {
+        if let Some(family) = self.families.get_mut(scope.family) {
             family.scopes.insert(scope.member, state);
         }
     }
 
     fn scope_mut(&mut self, scope: ProcedureId) -> Option<&mut Scope> {
-        self.families.get_mut(&scope.family)?.scopes.get_mut(&scope.member)
+        self.families.get_mut(scope.family)?.scopes.get_mut(&scope.member)
     }
 }
 

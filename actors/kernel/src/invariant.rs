@@ -14,10 +14,10 @@ impl Kernel {
     ///
     /// One sentence for the first rule that is broken.
     pub fn validate(&self) -> Result<(), String> {
-        for (number, family) in &self.families {
+        for (number, family) in self.families.iter() {
             family.validate().map_err(|why| format!("family {number}: {why}"))?;
         }
-        let going: usize = self.families.values().map(|family| family.going as usize).sum();
+        let going: usize = self.families.awake().map(|family| family.going as usize).sum();
         if going != self.going {
             return Err(format!("{going} stages are out, and {} are counted", self.going));
         }

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use crate::audit::AuditEntry;
 use crate::decision::{Commit, Decision};
-use crate::family::Family;
+use crate::families::Families;
 use crate::id::{Epoch, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
 use crate::record::{KeyEntry, Record};
 use crate::retry::RetryPolicy;
 use crate::row::Row;
-use crate::wait::Pause;
+use crate::wait::{Pause, WaitReason};
 
 /// How much history a kind leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -158,7 +158,7 @@ pub struct Kernel {
     pub(crate) seq: Seq,
     pub(crate) next_family: u64,
     pub(crate) reserved: u64,
-    pub(crate) families: BTreeMap<u64, Family>,
+    pub(crate) families: Families,
     pub(crate) timers: BTreeSet<(Timestamp, ProcedureId)>,
     pub(crate) keys: BTreeMap<Key, KeyEntry>,
     pub(crate) limits: BTreeMap<LimitKey, Option<u32>>,
@@ -200,15 +200,29 @@ impl Kernel {
         if is_commit {
             self.seq = self.seq.next();
         }
+        let mut parked = Vec::new();
         for record in records {
             if let Record::Row(row) = record {
+                if row.wait.as_ref().is_some_and(WaitReason::is_rest) {
+                    parked.push(row.id.family);
+                }
                 // Large, and most decisions bring one: it moves in as it is.
                 self.row_put(row);
             } else {
                 self.evolve(&record);
             }
         }
+        self.families.cool();
+        for family in parked {
+            self.families.freeze(family);
+        }
         commit.hold(self.seq, is_commit, effects);
+    }
+
+    /// Packs a family away if all that it does is to wait for a time or an
+    /// event: a start has read it. Live, each decision does so with what it parks.
+    pub fn freeze(&mut self, family: u64) {
+        self.families.freeze(family);
     }
 
     /// [Folds](Self::fold) a decision, and gives the records that must go to disk, in order.
@@ -232,7 +246,7 @@ impl Kernel {
 
     /// Gives the live families.
     #[must_use]
-    pub const fn families(&self) -> &BTreeMap<u64, Family> {
+    pub const fn families(&self) -> &Families {
         &self.families
     }
 
@@ -282,7 +296,7 @@ impl Kernel {
     #[must_use]
     pub fn undoing(&self) -> usize {
         self.families
-            .values()
+            .awake()
             .flat_map(|family| family.scopes.values())
             .filter(|scope| matches!(scope, crate::family::Scope::Held { out: true, .. }))
             .count()

@@ -25,6 +25,7 @@ mod effect;
 mod event;
 mod evolve;
 mod explain;
+mod families;
 mod family;
 mod history;
 mod id;
@@ -52,6 +53,7 @@ pub use event::{
     Verb,
 };
 pub use explain::Until;
+pub use families::{Families, SAME_STAGE_FROZEN, Seen};
 pub use family::{Family, Scope};
 pub use history::{Ending, HistoryEntry, settle_standing};
 pub use id::{Blob, Epoch, EventName, Key, Kind, LimitKey, ParseProcedureIdError, ProcedureId, Seq, Ticket, Timestamp};

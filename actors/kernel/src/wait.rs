@@ -78,6 +78,11 @@ impl WaitReason {
 }
 
 impl WaitReason {
+    /// Tells whether it waits for a time or an event: for nothing in the engine.
+    pub(crate) const fn is_rest(&self) -> bool {
+        matches!(self, Self::Timer(_) | Self::Event(..))
+    }
+
     /// Tells whether it waits for a permit or a lock.
     #[must_use]
     pub const fn is_admission(&self) -> bool {

@@ -2,6 +2,7 @@
 //! applied, held with the commit, counted when its receipt is there. So what is
 //! counted is on disk, and what a crash undoes was never counted.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use actix::prelude::*;
@@ -190,14 +191,13 @@ impl Supervisor {
 
     /// Sets the gauges to what the start has found.
     pub(super) fn count_recovered(&mut self) {
-        let rows = self
-            .kernel
-            .families()
-            .values()
-            .flat_map(|family| &family.members)
-            .filter(|row| !row.is_ended())
-            .map(|row| (&row.kind, row.state));
-        self.telemetry.recovered(rows);
+        let mut live = BTreeMap::new();
+        for (_, family) in self.kernel.families().iter() {
+            for row in family.members.iter().filter(|row| !row.is_ended()) {
+                *live.entry((row.kind.clone(), row.state)).or_insert(0_u64) += 1;
+            }
+        }
+        self.telemetry.recovered(&live);
         self.telemetry.quarantined.set(self.quarantined.len() as f64);
     }
 }

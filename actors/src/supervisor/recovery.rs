@@ -212,6 +212,7 @@ async fn read_family(store: &dyn JournalStore, loaded: &mut Loaded, family: u64)
             loaded.quarantined_holders.extend(holders(&rows));
         }
         Ok(rolls_back) => {
+            loaded.kernel.freeze(family);
             if rolls_back {
                 let history = scan(store, Space::History, prefix, to, usize::MAX).await?;
                 // Entries that cannot be read are missed when the rollback needs them: the family parks there.

@@ -33,15 +33,16 @@ impl Supervisor {
     pub(super) fn call_recovery_hooks(&mut self, moment: Moment) -> impl Future<Output = Failed> + use<> {
         let mut calls = Vec::new();
         if self.registry.has_recovery_hooks() {
-            let members = self.kernel.families().values().flat_map(|family| &family.members);
-            let wanted = members.filter(|row| !row.is_ended() && self.registry.wants_recovery_hooks(&row.kind));
-            let hooked: Vec<Hooked> = wanted
-                .map(|row| Hooked {
+            let mut hooked = Vec::new();
+            for (_, family) in self.kernel.families().iter() {
+                let members = family.members.iter();
+                let wanted = members.filter(|row| !row.is_ended() && self.registry.wants_recovery_hooks(&row.kind));
+                hooked.extend(wanted.map(|row| Hooked {
                     id: row.id,
                     kind: row.kind.clone(),
                     version: row.version,
-                })
-                .collect();
+                }));
+            }
             for hooked in hooked {
                 let worker = self.workers.next().map(|(worker, _)| worker.clone());
                 calls.push((hooked, worker));

@@ -18,14 +18,12 @@ impl Supervisor {
             let ticket = self.ticket_of(id);
             held.push(restored(ticket, &row, Vec::new()));
         }
-        let rows: Vec<Row> = self
-            .kernel
-            .families()
-            .values()
-            .flat_map(|family| &family.members)
-            .filter(|row| row.holds || !row.locked.is_empty() || waits(row))
-            .map(|row| (**row).clone())
-            .collect();
+        let mut rows: Vec<Row> = Vec::new();
+        for (_, family) in self.kernel.families().iter() {
+            let members = family.members.iter();
+            let asked = members.filter(|row| row.holds || !row.locked.is_empty() || waits(row));
+            rows.extend(asked.map(|row| (**row).clone()));
+        }
         let mut waiting = Vec::new();
         for row in rows {
             let ticket = self.ticket_of(row.id);

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use actix::WeakRecipient;
 use actix::prelude::*;
-use procession_kernel::{Event, ProcedureId, Record, Seq, Timestamp, WaitReason};
+use procession_kernel::{Event, ProcedureId, Record, SAME_STAGE_FROZEN, Seq, Timestamp, WaitReason};
 use tokio::sync::oneshot;
 
 use super::Supervisor;
@@ -51,6 +51,14 @@ impl Default for Thresholds {
             passed: 128,
             store: Duration::from_secs(5),
         }
+    }
+}
+
+impl Thresholds {
+    /// Tells whether one that only waits may be told of, though nothing of it
+    /// has failed: such are many, and looked at one by one for that alone.
+    const fn may_tell_of_frozen(&self) -> bool {
+        self.retries == 0 || self.same_stage < SAME_STAGE_FROZEN
     }
 }
 
@@ -197,7 +205,7 @@ impl Supervisor {
     /// Gives those who wait for the limiter and are not in its queues, though
     /// they asked before it answered: each with its revision.
     fn missed(&self, queues: &Queues, asked: Seq) -> BTreeMap<ProcedureId, Seq> {
-        let rows = self.kernel.families().values().flat_map(|family| &family.members);
+        let rows = self.kernel.families().awake().flat_map(|family| &family.members);
         let waits = rows.filter(|row| row.wait.as_ref().is_some_and(WaitReason::is_admission));
         waits
             .filter(|row| !row.is_ended() && row.revision <= asked)
@@ -262,7 +270,7 @@ impl Supervisor {
     /// Gives those whose stage is out, by a commit whose effects were released,
     /// and who have no actor, nor is anything read for one.
     fn uncalled(&self) -> Vec<ProcedureId> {
-        let rows = self.kernel.families().values().flat_map(|family| &family.members);
+        let rows = self.kernel.families().awake().flat_map(|family| &family.members);
         let out = rows.filter(|row| row.going.is_some_and(|going| going.run <= self.commits.durable));
         out.filter(|row| !self.actors.contains_key(&row.id) && !self.loads.holds(row.id))
             .map(|row| row.id)

@@ -4,6 +4,7 @@
 
 use super::draft::Draft;
 use crate::effect::Effect;
+use crate::families::arms;
 use crate::family::{Family, deadlines};
 use crate::id::ProcedureId;
 use crate::latch::Join;
@@ -35,16 +36,7 @@ impl Draft<'_> {
                 self.effect(Effect::Ask(id));
             }
         }
-        let kernel = self.kernel;
-        let mut lost = Vec::new();
-        for family in kernel.families.values() {
-            for row in family.members.iter().filter(|row| !row.is_ended()) {
-                if let Some(how) = self.lost(family, row) {
-                    lost.push((row.id, how));
-                }
-            }
-        }
-        for (id, how) in lost {
+        for (id, how) in self.all_lost() {
             self.record(Record::WakeFound(id));
             self.make_up_for(id, &how);
         }
@@ -59,6 +51,23 @@ impl Draft<'_> {
             Some(scope) if self.is_stopped(id) => self.undo_waits_for(scope, id),
             Some(_) | None => waits,
         }
+    }
+
+    /// A frozen family can have lost nothing but its timers, and these are counted.
+    fn all_lost(&self) -> Vec<(ProcedureId, Lost)> {
+        let (kernel, mut lost, mut armed) = (self.kernel, Vec::new(), 0);
+        for family in kernel.families.awake() {
+            for row in family.members.iter().filter(|row| !row.is_ended()) {
+                armed += arms(row).filter(|at| kernel.timers.contains(&(*at, row.id))).count();
+                if let Some(how) = self.lost(family, row) {
+                    lost.push((row.id, how));
+                }
+            }
+        }
+        let frozen = kernel.families.frozen_without_timer(&kernel.timers, armed);
+        lost.extend(frozen.map(|id| (id, Lost::Timer)));
+        lost.sort_unstable_by_key(|(id, _)| *id);
+        lost
     }
 
     fn lost(&self, family: &Family, row: &Row) -> Option<Lost> {

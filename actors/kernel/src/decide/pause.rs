@@ -70,14 +70,14 @@ impl Draft<'_> {
     /// Sets going all that nothing holds back any more, first come first served.
     fn let_go_on(&mut self, below: Option<ProcedureId>) {
         let kernel = self.kernel;
-        let families = match below {
-            Some(id) => kernel.families.range(id.family..=id.family),
-            None => kernel.families.range(..),
-        };
+        // One that is frozen is not held back.
+        let one = below.and_then(|id| kernel.families.get(&id.family));
+        let all = below.is_none().then(|| kernel.families.awake());
+        let families = one.into_iter().chain(all.into_iter().flatten());
         let waits =
             |row: &&Row| row.wait == Some(WaitReason::Paused) && !self.is_paused(self.row(row.id).unwrap_or(row));
         let mut held: Vec<&Row> = families
-            .flat_map(|(_, family)| family.members.iter().map(|row| &**row))
+            .flat_map(|family| family.members.iter().map(|row| &**row))
             .filter(waits)
             .collect();
         held.sort_by_key(|row| (row.since, row.id));

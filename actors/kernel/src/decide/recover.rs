@@ -36,7 +36,8 @@ impl Draft<'_> {
         let mut executed = Vec::new();
         let mut fresh = Vec::new();
         let mut scopes = Vec::new();
-        for row in self.kernel.families.values().flat_map(|family| &family.members) {
+        // Time or a signal will move those that are frozen.
+        for row in self.kernel.families.awake().flat_map(|family| &family.members) {
             if row.cleaning {
                 self.effect(Effect::CleanUp(row.id, row.kind.clone(), row.version));
             }

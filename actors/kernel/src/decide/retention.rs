@@ -48,7 +48,7 @@ impl Draft<'_> {
         let out: Vec<ProcedureId> = self
             .kernel
             .families
-            .values()
+            .awake()
             .filter(|family| family.going > 0)
             .flat_map(|family| &family.members)
             .filter(|row| row.going.is_some())

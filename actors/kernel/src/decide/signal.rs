@@ -122,14 +122,14 @@ impl Draft<'_> {
 
     fn who_waits_for(&self, name: &EventName) -> Vec<ProcedureId> {
         let waits = |row: &&Row| matches!(&row.wait, Some(WaitReason::Event(event, _)) if event == name);
-        let mut woken: Vec<_> = self
-            .kernel
-            .families
-            .values()
+        let families = &self.kernel.families;
+        let mut woken: Vec<_> = families
+            .awake()
             .flat_map(|family| family.members.iter().map(|row| &**row))
             .filter(waits)
             .filter(|row| !self.is_stopping(row))
             .map(|row| (row.since, row.id))
+            .chain(families.frozen_waiting(name))
             .collect();
         woken.sort_unstable();
         woken.into_iter().map(|(_, id)| id).collect()

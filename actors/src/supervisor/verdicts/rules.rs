@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Deadlock, Lacking, PATIENCE, ProcedureId, Row, Timestamp, WaitReason};
+use procession_kernel::{Deadlock, Family, Lacking, PATIENCE, ProcedureId, Row, Timestamp, WaitReason};
 
 use super::super::Supervisor;
 use super::super::explain::Queues;
@@ -34,14 +34,14 @@ impl Supervisor {
     /// Gives all that is wrong, in the order of the rules.
     pub(super) fn verdicts(&self, queues: &Queues, found: &[(ProcedureId, String)]) -> Vec<Verdict> {
         let mut verdicts = Vec::new();
-        let durable = self.commits.durable;
-        let rows = self.kernel.families().values().flat_map(|family| &family.members);
-        for row in rows.filter(|row| !row.is_ended() && row.revision <= durable) {
-            verdicts.extend(self.overrun(row));
-            verdicts.extend(self.retry_storm(row));
-            verdicts.extend(self.no_progress(row));
-            verdicts.extend(self.starved(row, queues));
-            verdicts.extend(self.waits_for_operator(row));
+        if self.watch.thresholds.may_tell_of_frozen() {
+            for (_, family) in self.kernel.families().iter() {
+                self.of_family(&family, queues, &mut verdicts);
+            }
+        } else {
+            for family in self.kernel.families().awake() {
+                self.of_family(family, queues, &mut verdicts);
+            }
         }
         verdicts.extend(found.iter().map(|(id, what)| self.lost_wake(*id, what)));
         verdicts.extend(self.deadlocks(queues));
@@ -51,6 +51,18 @@ impl Supervisor {
         verdicts.extend(self.store_failed());
         verdicts.sort_by_key(|verdict| (verdict.rule, verdict.procedure));
         verdicts
+    }
+
+    fn of_family(&self, family: &Family, queues: &Queues, verdicts: &mut Vec<Verdict>) {
+        let durable = self.commits.durable;
+        let rows = family.members.iter();
+        for row in rows.filter(|row| !row.is_ended() && row.revision <= durable) {
+            verdicts.extend(self.overrun(row));
+            verdicts.extend(self.retry_storm(row));
+            verdicts.extend(self.no_progress(row));
+            verdicts.extend(self.starved(row, queues));
+            verdicts.extend(self.waits_for_operator(row));
+        }
     }
 
     /// Time that passed before this start does not count: nothing ran then.

@@ -101,7 +101,7 @@ fn e_108_a_lost_end_of_a_child_is_found() {
         .expect("the parent");
     stage_ends(&mut kernel, ProcedureId::new(1, 1), StageOutcome::Done(Blob::default()));
     // What the child's end did to its parent is taken back.
-    let family = kernel.families.get_mut(&1).expect("it lives");
+    let family = kernel.families.get_mut(1).expect("it lives");
     *family.members.first_mut().expect("the parent") = waiting;
     family.going = 0;
     kernel.going = 0;

@@ -1,0 +1,419 @@
+//! A family as bytes: what is small is small, what is absent is nothing.
+//!
+//! ```text
+//! flags · [event] · since · [until] · kind · version · stage · counts … · [what the flags name]
+//! ```
+//! Numbers take seven bits a byte, times are told from one another. What is
+//! rare is not told at all: a family with it stays awake. The bytes never leave
+//! the process, so they have no version.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::family::Family;
+use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
+use crate::lifecycle::ProcedureState;
+use crate::row::{Hold, OnFailure, OnTimeout, Row};
+use crate::wait::WaitReason;
+
+/// A stage run as often in a row, or more often, keeps its family awake: the
+/// audit tells of such, and looks at those awake alone. Default threshold of
+/// the audit is 100; a quarter leaves room for a lower one.
+pub const SAME_STAGE_FROZEN: u32 = 25;
+
+const EVENT: u64 = 1;
+const UNTIL: u64 = 1 << 1;
+const DEADLINE: u64 = 1 << 2;
+const PRIORITY: u64 = 1 << 3;
+const KEY: u64 = 1 << 4;
+const LIMITS: u64 = 1 << 5;
+const HOLDS: u64 = 1 << 6;
+const ON_TIMEOUT_EXECUTE: u64 = 1 << 7;
+const WHILE_ACTIVE: u64 = 1 << 8;
+const LOCKS_FOR_LIFE: u64 = 1 << 9;
+const OUT_OF_TIME: u64 = 1 << 10;
+const ONE_WAY: u64 = 1 << 11;
+const PAST: u64 = 1 << 12;
+const EXPECTED: u64 = 1 << 13;
+const COMPENSATE: u64 = 1 << 14;
+
+/// Tells whether a family may be frozen: nothing of it is in its bytes but what is told here.
+pub(super) fn is_at_rest(family: &Family) -> bool {
+    let Family {
+        members,
+        history: _,
+        live,
+        going,
+        latches,
+        held,
+        scopes,
+        signals,
+    } = family;
+    let [row] = members.as_slice() else { return false };
+    let counts = *live == 1 && *going == 0;
+    let maps = latches.is_empty() && held.is_empty() && scopes.is_empty() && signals.is_empty();
+    counts && maps && rests(row)
+}
+
+/// Every field is named, so that a new one is thought of.
+fn rests(row: &Row) -> bool {
+    let Row {
+        id,
+        revision: _,
+        kind: _,
+        version: _,
+        parent,
+        on_failure: _,
+        state,
+        wait,
+        since: _,
+        stage: _,
+        visit: _,
+        attempt,
+        going,
+        history: _,
+        standing: _,
+        attempts_kept,
+        wake,
+        rounds,
+        limits: _,
+        holds: _,
+        hold: _,
+        locks,
+        locked,
+        locks_for_life: _,
+        ready,
+        one_way: _,
+        past: _,
+        same_stage,
+        expected: _,
+        on_timeout: _,
+        out_of_time: _,
+        paused,
+        mark,
+        output,
+        cleaning,
+        priority: _,
+        cause,
+        undo_attempts,
+        not_undone,
+        signals: _,
+        key: _,
+        deadline: _,
+        submitted: _,
+        ended,
+        due,
+    } = row;
+    wait.as_ref().is_some_and(WaitReason::is_rest)
+        && *state == ProcedureState::WaitingTimeout
+        && id.is_root()
+        && parent.is_none()
+        && *attempt == 0
+        && going.is_none()
+        && attempts_kept.is_empty()
+        && wake.is_none()
+        && rounds.is_empty()
+        && locks.is_empty()
+        && locked.is_empty()
+        && ready.is_none()
+        && *same_stage < SAME_STAGE_FROZEN
+        && !paused
+        && mark.is_none()
+        && output.is_none()
+        && !cleaning
+        && cause.is_none()
+        && *undo_attempts == 0
+        && not_undone.is_empty()
+        && ended.is_none()
+        && due.is_none()
+}
+
+/// Gives since when a frozen family waits, if it waits for this event.
+pub(super) fn waits_since(bytes: &[u8], event: &str) -> Option<Timestamp> {
+    let mut unpack = Unpack { bytes };
+    let flags = unpack.number()?;
+    let is_it = flags & EVENT != 0 && unpack.bytes()? == event.as_bytes();
+    is_it.then(|| unpack.number().map(Timestamp))?
+}
+
+/// Kinds by number, so that a frozen family need not spell its own. They are as
+/// many as are registered.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    kinds: Vec<Kind>,
+    places: BTreeMap<Kind, usize>,
+}
+
+impl Names {
+    fn place(&mut self, kind: &Kind) -> usize {
+        if let Some(place) = self.places.get(kind) {
+            return *place;
+        }
+        let place = self.kinds.len();
+        self.kinds.push(kind.clone());
+        self.places.insert(kind.clone(), place);
+        place
+    }
+
+    /// Packs a family that is at rest.
+    pub(super) fn freeze(&mut self, family: &Family, pack: &mut Pack) -> Box<[u8]> {
+        pack.bytes.clear();
+        if let [row] = family.members.as_slice() {
+            let kind = self.place(&row.kind);
+            pack.row(row, kind);
+        }
+        pack.number(u64::from(family.history));
+        Box::from(pack.bytes.as_slice())
+    }
+
+    /// Makes a family of what it was frozen to.
+    pub(super) fn thaw(&self, number: u64, bytes: &[u8]) -> Box<Family> {
+        let mut unpack = Unpack { bytes };
+        let thawed = unpack.row(number, self).zip(unpack.count());
+        // Ours to keep: the bytes were written by this process.
+        assert!(thawed.is_some(), "the frozen family {number} is broken");
+        let mut family = Box::<Family>::default();
+        if let Some((row, history)) = thawed {
+            family.history = history;
+            family.live = 1;
+            family.members = vec![row];
+        }
+        family
+    }
+}
+
+/// Where bytes are put together.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pack {
+    bytes: Vec<u8>,
+}
+
+impl Pack {
+    fn number(&mut self, mut number: u64) {
+        while let Some(more) = Some(number >> 7).filter(|more| *more > 0) {
+            self.bytes.push(number.to_le_bytes()[0] | 0x80);
+            number = more;
+        }
+        self.bytes.push(number.to_le_bytes()[0]);
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.number(bytes.len() as u64);
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    /// Times lie near each other; one that lies before the other takes ten bytes.
+    fn between(&mut self, from: Timestamp, to: Timestamp) {
+        self.number(to.0.wrapping_sub(from.0));
+    }
+
+    fn row(&mut self, row: &Row, kind: usize) {
+        self.number(flags(row));
+        if let Some(WaitReason::Event(name, _)) = &row.wait {
+            self.text(name.as_str());
+        }
+        self.number(row.since.0);
+        if let Some(until) = row.wait.as_ref().and_then(WaitReason::deadline) {
+            self.between(row.since, until);
+        }
+        self.number(kind as u64);
+        self.number(u64::from(row.version));
+        self.bytes(row.stage.as_slice());
+        self.number(row.revision.0);
+        self.between(row.submitted, row.since);
+        for count in [row.visit, row.history, row.standing, row.same_stage, row.signals] {
+            self.number(u64::from(count));
+        }
+        self.rare(row);
+    }
+
+    fn rare(&mut self, row: &Row) {
+        if let Some(deadline) = row.deadline {
+            self.between(row.since, deadline);
+        }
+        if row.priority != 0 {
+            self.bytes.extend_from_slice(&row.priority.to_le_bytes());
+        }
+        if let Some(key) = &row.key {
+            self.text(key.as_str());
+        }
+        if !row.limits.is_empty() {
+            self.number(row.limits.len() as u64);
+            for limit in &row.limits {
+                self.text(limit.as_str());
+            }
+        }
+        for name in [&row.one_way, &row.past].into_iter().flatten() {
+            self.text(name);
+        }
+        if let Some(expected) = row.expected {
+            self.number(expected.as_secs());
+            self.number(u64::from(expected.subsec_nanos()));
+        }
+    }
+}
+
+fn flags(row: &Row) -> u64 {
+    let flags = [
+        (EVENT, matches!(row.wait, Some(WaitReason::Event(..)))),
+        (UNTIL, row.wait.as_ref().is_some_and(|wait| wait.deadline().is_some())),
+        (DEADLINE, row.deadline.is_some()),
+        (PRIORITY, row.priority != 0),
+        (KEY, row.key.is_some()),
+        (LIMITS, !row.limits.is_empty()),
+        (HOLDS, row.holds),
+        (ON_TIMEOUT_EXECUTE, row.on_timeout == OnTimeout::Execute),
+        (WHILE_ACTIVE, row.hold == Hold::WhileActive),
+        (LOCKS_FOR_LIFE, row.locks_for_life),
+        (OUT_OF_TIME, row.out_of_time),
+        (ONE_WAY, row.one_way.is_some()),
+        (PAST, row.past.is_some()),
+        (EXPECTED, row.expected.is_some()),
+        (COMPENSATE, row.on_failure == OnFailure::Compensate),
+    ];
+    let set = flags.into_iter().filter(|(_, is_set)| *is_set);
+    set.map(|(flag, _)| flag).sum()
+}
+
+struct Unpack<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Unpack<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(length)?;
+        self.bytes = rest;
+        Some(taken)
+    }
+
+    fn number(&mut self) -> Option<u64> {
+        let (mut number, mut shift) = (0, 0);
+        loop {
+            let (byte, rest) = self.bytes.split_first()?;
+            self.bytes = rest;
+            number |= u64::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte & 0x80 == 0 {
+                return Some(number);
+            }
+        }
+    }
+
+    fn count(&mut self) -> Option<u32> {
+        self.number()?.try_into().ok()
+    }
+
+    fn bytes(&mut self) -> Option<&'a [u8]> {
+        let length = self.number()?;
+        self.take(length.try_into().ok()?)
+    }
+
+    fn text(&mut self) -> Option<&'a str> {
+        std::str::from_utf8(self.bytes()?).ok()
+    }
+
+    fn after(&mut self, time: Timestamp) -> Option<Timestamp> {
+        Some(Timestamp(time.0.wrapping_add(self.number()?)))
+    }
+
+    fn row(&mut self, family: u64, names: &Names) -> Option<Box<Row>> {
+        let flags = self.number()?;
+        let has = |flag: u64| flags & flag != 0;
+        let event = if has(EVENT) {
+            Some(EventName::from(self.text()?))
+        } else {
+            None
+        };
+        let since = Timestamp(self.number()?);
+        let until = if has(UNTIL) { Some(self.after(since)?) } else { None };
+        let wait = match (event, until) {
+            (Some(event), until) => Some(WaitReason::Event(event, until)),
+            (None, until) => until.map(WaitReason::Timer),
+        };
+        let kind = names.kinds.get(usize::try_from(self.number()?).ok()?)?.clone();
+        let version = self.number()?.try_into().ok()?;
+        let stage = Blob::from(self.bytes()?);
+        let revision = Seq(self.number()?);
+        let submitted = Timestamp(since.0.wrapping_sub(self.number()?));
+        Some(Box::new(Row {
+            id: ProcedureId::root(family),
+            revision,
+            kind,
+            version,
+            parent: None,
+            on_failure: if has(COMPENSATE) {
+                OnFailure::Compensate
+            } else {
+                OnFailure::Keep
+            },
+            state: ProcedureState::WaitingTimeout,
+            wait,
+            since,
+            stage,
+            visit: self.count()?,
+            attempt: 0,
+            going: None,
+            history: self.count()?,
+            standing: self.count()?,
+            attempts_kept: Vec::new(),
+            wake: None,
+            rounds: Vec::new(),
+            same_stage: self.count()?,
+            signals: self.count()?,
+            deadline: if has(DEADLINE) { Some(self.after(since)?) } else { None },
+            priority: if has(PRIORITY) {
+                i16::from_le_bytes(self.take(2)?.try_into().ok()?)
+            } else {
+                0
+            },
+            key: if has(KEY) { Some(Key::from(self.text()?)) } else { None },
+            limits: if has(LIMITS) { self.limits()? } else { Vec::new() },
+            holds: has(HOLDS),
+            hold: if has(WHILE_ACTIVE) {
+                Hold::WhileActive
+            } else {
+                Hold::ForLife
+            },
+            locks: Vec::new(),
+            locked: Vec::new(),
+            locks_for_life: has(LOCKS_FOR_LIFE),
+            ready: None,
+            one_way: if has(ONE_WAY) {
+                Some(self.text()?.to_owned())
+            } else {
+                None
+            },
+            past: if has(PAST) { Some(self.text()?.to_owned()) } else { None },
+            expected: if has(EXPECTED) { Some(self.duration()?) } else { None },
+            on_timeout: if has(ON_TIMEOUT_EXECUTE) {
+                OnTimeout::Execute
+            } else {
+                OnTimeout::Fail
+            },
+            out_of_time: has(OUT_OF_TIME),
+            paused: false,
+            mark: None,
+            output: None,
+            cleaning: false,
+            cause: None,
+            undo_attempts: 0,
+            not_undone: Vec::new(),
+            submitted,
+            ended: None,
+            due: None,
+        }))
+    }
+
+    fn limits(&mut self) -> Option<Vec<LimitKey>> {
+        let count = self.number()?;
+        (0..count).map(|_| self.text().map(LimitKey::from)).collect()
+    }
+
+    fn duration(&mut self) -> Option<Duration> {
+        Some(Duration::new(self.number()?, self.count()?))
+    }
+}

@@ -1,0 +1,234 @@
+//! Rules of `families`, one by one: a family that was frozen is the one that it was.
+
+use proptest::option;
+use proptest::prelude::*;
+
+use super::*;
+use crate::id::{Blob, Key, LimitKey, Seq};
+use crate::lifecycle::ProcedureState;
+use crate::row::{Hold, OnFailure, OnTimeout};
+use crate::wait::WaitReason;
+
+const NUMBER: u64 = 7;
+
+fn wait() -> impl Strategy<Value = WaitReason> {
+    prop_oneof![
+        any::<u64>().prop_map(|at| WaitReason::Timer(Timestamp(at))),
+        (".{0,9}", option::of(any::<u64>()))
+            .prop_map(|(name, at)| WaitReason::Event(name.as_str().into(), at.map(Timestamp))),
+    ]
+}
+
+type Common = ((WaitReason, u64, u64), (u16, Vec<u8>, u64), [u32; 5], bool);
+type Rare = (
+    (Option<u64>, i16, Option<String>, Vec<String>),
+    (Option<String>, Option<String>, Option<std::time::Duration>),
+    [bool; 6],
+);
+
+fn common() -> impl Strategy<Value = Common> {
+    let counts = (
+        any::<u32>(),
+        any::<u32>(),
+        any::<u32>(),
+        0..SAME_STAGE_FROZEN,
+        any::<u32>(),
+    );
+    (
+        (wait(), any::<u64>(), any::<u64>()),
+        (any::<u16>(), any::<Vec<u8>>(), any::<u64>()),
+        counts.prop_map(|(visit, history, standing, same, signals)| [visit, history, standing, same, signals]),
+        any::<bool>(),
+    )
+}
+
+fn rare() -> impl Strategy<Value = Rare> {
+    let names = proptest::collection::vec(".{0,5}", 0..3);
+    (
+        (option::of(any::<u64>()), any::<i16>(), option::of(".{0,9}"), names),
+        (
+            option::of(".{0,5}"),
+            option::of(".{0,5}"),
+            option::of(any::<std::time::Duration>()),
+        ),
+        any::<[bool; 6]>(),
+    )
+}
+
+fn family(common: Common, rare: Rare) -> Family {
+    let ((wait, since, submitted), (version, stage, revision), counts, is_other_kind) = common;
+    let [visit, history, standing, same_stage, signals] = counts;
+    let ((deadline, priority, key, limits), (one_way, past, expected), switches) = rare;
+    let [holds, active, execute, for_life, out_of_time, compensate] = switches;
+    let mut row = at_rest(wait);
+    row.since = Timestamp(since);
+    row.submitted = Timestamp(submitted);
+    row.kind = if is_other_kind { "other" } else { "kind" }.into();
+    row.version = version;
+    row.stage = Blob::from(stage);
+    row.revision = Seq(revision);
+    (row.visit, row.history, row.standing) = (visit, history, standing);
+    (row.same_stage, row.signals) = (same_stage, signals);
+    row.deadline = deadline.map(Timestamp);
+    row.priority = priority;
+    row.key = key.map(Key::from);
+    row.limits = limits.into_iter().map(LimitKey::from).collect();
+    (row.one_way, row.past, row.expected) = (one_way, past, expected);
+    row.holds = holds;
+    row.hold = if active { Hold::WhileActive } else { Hold::ForLife };
+    row.on_timeout = if execute { OnTimeout::Execute } else { OnTimeout::Fail };
+    row.locks_for_life = for_life;
+    row.out_of_time = out_of_time;
+    row.on_failure = if compensate {
+        OnFailure::Compensate
+    } else {
+        OnFailure::Keep
+    };
+    of(row, history.wrapping_add(1))
+}
+
+fn of(row: Row, history: u32) -> Family {
+    Family {
+        members: vec![Box::new(row)],
+        history,
+        live: 1,
+        ..Family::default()
+    }
+}
+
+/// A root that waits, and has nothing else.
+fn at_rest(wait: WaitReason) -> Row {
+    Row {
+        id: ProcedureId::root(NUMBER),
+        revision: Seq(3),
+        kind: "kind".into(),
+        version: 1,
+        parent: None,
+        on_failure: OnFailure::Keep,
+        state: ProcedureState::WaitingTimeout,
+        wait: Some(wait),
+        since: Timestamp(5),
+        stage: Blob::from(&b"stage"[..]),
+        visit: 1,
+        attempt: 0,
+        going: None,
+        history: 1,
+        standing: 1,
+        attempts_kept: Vec::new(),
+        wake: None,
+        rounds: Vec::new(),
+        limits: Vec::new(),
+        holds: false,
+        hold: Hold::ForLife,
+        locks: Vec::new(),
+        locked: Vec::new(),
+        locks_for_life: false,
+        ready: None,
+        one_way: None,
+        past: None,
+        same_stage: 0,
+        expected: None,
+        on_timeout: OnTimeout::Fail,
+        out_of_time: false,
+        paused: false,
+        mark: None,
+        output: None,
+        cleaning: false,
+        priority: 0,
+        cause: None,
+        undo_attempts: 0,
+        not_undone: Vec::new(),
+        signals: 0,
+        key: None,
+        deadline: None,
+        submitted: Timestamp(3),
+        ended: None,
+        due: None,
+    }
+}
+
+fn put(families: &mut Families, family: Family) {
+    *families.get_or_begin(NUMBER) = family;
+}
+
+proptest! {
+    #[test]
+    fn frozen_and_thawed_a_family_is_what_it_was(common in common(), rare in rare()) {
+        let family = family(common, rare);
+        let mut families = Families::default();
+        put(&mut families, family.clone());
+        let awake = families.clone();
+        families.freeze(NUMBER);
+        prop_assert_eq!(families.frozen(), 1);
+        prop_assert_eq!(&families, &awake);
+        prop_assert_eq!(families.get(&NUMBER), Some(&family));
+        families.cool();
+        prop_assert_eq!(families.remove(NUMBER), Some(family));
+        prop_assert!(families.is_empty() && families.timers == 0);
+    }
+
+    #[test]
+    fn who_waits_for_an_event_is_found_frozen(common in common(), rare in rare()) {
+        let family = family(common, rare);
+        let row = family.row(0).expect("its root").clone();
+        let mut families = Families::default();
+        put(&mut families, family);
+        families.freeze(NUMBER);
+        let waiting = |event: &EventName| families.frozen_waiting(event).collect::<Vec<_>>();
+        let event = if let Some(WaitReason::Event(event, _)) = &row.wait { Some(event) } else { None };
+        let found = event.map(waiting).unwrap_or_default();
+        prop_assert_eq!(found.len(), usize::from(event.is_some()));
+        prop_assert!(found.iter().all(|found| *found == (row.since, row.id)));
+        prop_assert!(waiting(&"another event".into()).is_empty());
+    }
+}
+
+#[test]
+fn a_family_that_does_anything_else_stays_awake() {
+    let changes: [fn(&mut Row); 7] = [
+        |row| row.wait = Some(WaitReason::Children),
+        |row| row.attempt = 1,
+        |row| row.same_stage = SAME_STAGE_FROZEN,
+        |row| row.paused = true,
+        |row| row.state = ProcedureState::Failed,
+        |row| row.cleaning = true,
+        |row| row.ready = Some(Timestamp(1)),
+    ];
+    for change in changes {
+        let mut row = at_rest(WaitReason::Timer(Timestamp(9)));
+        change(&mut row);
+        let mut families = Families::default();
+        put(&mut families, of(row, 0));
+        families.freeze(NUMBER);
+        assert_eq!(families.frozen(), 0);
+    }
+}
+
+#[test]
+fn a_look_leaves_nothing_behind() {
+    let mut families = Families::default();
+    put(&mut families, of(at_rest(WaitReason::Timer(Timestamp(9))), 0));
+    families.freeze(NUMBER);
+    assert!(families.get(&NUMBER).is_some());
+    let thawed = |families: &Families| {
+        let mut frozen = families.frozen.values();
+        frozen.any(|frozen| frozen.thawed.get().is_some())
+    };
+    assert!(thawed(&families));
+    families.cool();
+    assert!(!thawed(&families) && families.asked.get_mut().is_empty());
+    assert_eq!(families.frozen(), 1);
+}
+
+#[test]
+fn a_missing_timer_of_a_frozen_family_is_found() {
+    let id = ProcedureId::root(NUMBER);
+    let mut families = Families::default();
+    put(&mut families, of(at_rest(WaitReason::Timer(Timestamp(9))), 0));
+    families.freeze(NUMBER);
+    let mut timers = BTreeSet::from([(Timestamp(9), id), (Timestamp(1), ProcedureId::root(1))]);
+    let found = |timers: &BTreeSet<_>| families.frozen_without_timer(timers, 1).collect::<Vec<_>>();
+    assert!(found(&timers).is_empty());
+    timers.remove(&(Timestamp(9), id));
+    assert_eq!(found(&timers), [id]);
+}
