@@ -87,11 +87,6 @@ document() {
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --workspace --no-deps --all-features
 }
 
-# What threads share, in every order: a package of its own, built on loom.
-explore() {
-    cargo run --quiet --locked --manifest-path tests/loom/Cargo.toml
-}
-
 # The unit tests that read and write real files, and those of what threads share, under
 # valgrind: no read of what was not written, none of what was given back.
 check_memory() {
@@ -106,6 +101,11 @@ check_memory() {
 target_directory() {
     cargo metadata --locked --no-deps --format-version 1 |
         sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p'
+}
+
+# What threads share, in every order: a package of its own, built on loom.
+explore() {
+    CARGO_TARGET_DIR="$(target_directory)/loom" cargo run --quiet --locked --manifest-path tests/loom/Cargo.toml
 }
 
 run_demo() {
