@@ -3,6 +3,7 @@
 //! has the same targets for the fuzzer; docs/testing.md says how to run it.
 
 mod directory;
+mod known;
 mod mutate;
 mod targets;
 

@@ -2,9 +2,9 @@
 //! bytes, and holds if it gives `Ok`. The fuzzer calls them, and so do the tests.
 
 mod export;
-mod kinds;
+pub(crate) mod kinds;
 mod log;
-mod recovery;
+pub(crate) mod recovery;
 mod rows;
 pub(crate) mod seeds;
 mod text;
