@@ -219,6 +219,11 @@ impl Kernel {
         commit.hold(self.seq, is_commit, effects);
     }
 
+    /// Takes a row up that a start has read, as [`evolve`](Self::evolve) does.
+    pub fn take_up(&mut self, row: Box<Row>) {
+        self.row_put(row);
+    }
+
     /// Packs a family away if all that it does is to wait for a time or an
     /// event: a start has read it. Live, each decision does so with what it parks.
     pub fn freeze(&mut self, family: u64) {

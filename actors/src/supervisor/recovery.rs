@@ -2,27 +2,23 @@
 //! must not come back, read the live rows, check every tree, put aside what
 //! cannot be loaded. Rows go through the same `evolve` as live ones.
 
+mod families;
+mod ranges;
+
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use procession_kernel::{
     AuditEntry, Epoch, HistoryEntry, Kernel, LimitKey, NUMBER_MAX, Pause, ProcedureId, Record, Row, Rules, Timestamp,
-    check_rows,
 };
 
 use crate::clock::Clock;
 use crate::error::{StartError, StoreError};
-use crate::journal::encode::{
-    META_FAMILIES, META_LIMIT, META_PAUSE, META_STARTED, META_STOPPED, META_STORE, Started, StoredSignal,
-};
-use crate::journal::reader::{PAGE, decode_row};
+use crate::journal::encode::{META_FAMILIES, META_LIMIT, META_PAUSE, META_STARTED, META_STOPPED, META_STORE, Started};
 use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Space, codec, keys};
 use crate::view::Recovered;
-
-/// Members of one family whose code is gone that its reason names; of a wide family they are many, and alike.
-const LISTED: usize = 16;
 
 /// What a start has read.
 pub(crate) struct Loaded {
@@ -78,7 +74,7 @@ async fn read(store: &dyn JournalStore, rules: Rules, clock: &dyn Clock) -> Resu
     if loaded.kernel.rules().seed == 0 {
         loaded.kernel.set_seed(loaded.store.0);
     }
-    read_families(store, &mut loaded).await?;
+    families::read_families(store, &mut loaded).await?;
     let first = scan(store, Space::Finished, Vec::new(), None, 1).await?;
     loaded.next_due = first
         .first()
@@ -168,166 +164,4 @@ async fn read_audit(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(),
         kernel.evolve(&Record::Audit(Box::new(entry)));
     }
     Ok(())
-}
-
-/// Reads the live families in their order, a page at a time. Their rows lie
-/// among those of finished ones: each run of live numbers is one scan.
-async fn read_families(store: &dyn JournalStore, loaded: &mut Loaded) -> Result<(), StartError> {
-    let mut from = Vec::new();
-    loop {
-        let page = scan(store, Space::Live, from, None, PAGE).await?;
-        for (key, _) in &page {
-            let family = number(b"a live family", Some(key.clone()))?.unwrap_or_default();
-            read_family(store, loaded, family).await?;
-        }
-        match page.last() {
-            Some((last, _)) if page.len() == PAGE => {
-                from = last.clone();
-                from.push(0);
-            }
-            Some(_) | None => return Ok(()),
-        }
-    }
-}
-
-async fn read_family(store: &dyn JournalStore, loaded: &mut Loaded, family: u64) -> Result<(), StartError> {
-    let prefix = keys::family(family).to_vec();
-    let to = keys::after_prefix(&prefix);
-    let rows = scan(store, Space::Procedures, prefix.clone(), to.clone(), usize::MAX).await?;
-    let checked = check_family(&loaded.kernel, family, &rows);
-    let signals = match checked {
-        Ok(_) => scan(store, Space::Signals, prefix.clone(), to.clone(), usize::MAX).await?,
-        Err(_) => Vec::new(),
-    };
-    loaded.kernel.evolve(&Record::FamilyBegan(family));
-    let taken = checked.and_then(|rows| {
-        let signals = check_signals(&signals)?;
-        take_family(loaded, family, rows, &signals)
-    });
-    match taken {
-        Err(why) => {
-            tracing::warn!(family, why, "the family is quarantined");
-            loaded.report.quarantined.push((family, why));
-            loaded.kernel.forget(family);
-            loaded.quarantined_holders.extend(holders(&rows));
-        }
-        Ok(rolls_back) => {
-            loaded.kernel.freeze(family);
-            if rolls_back {
-                let history = scan(store, Space::History, prefix, to, usize::MAX).await?;
-                // Entries that cannot be read are missed when the rollback needs them: the family parks there.
-                let stack = decode_history(&history).unwrap_or_else(|error| {
-                    tracing::warn!(family, %error, "its history is damaged");
-                    Vec::new()
-                });
-                loaded.stacks.insert(family, stack);
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Takes a family in, if what comes of its rows can be. Tells whether some of it rolls back.
-fn take_family(loaded: &mut Loaded, family: u64, rows: Vec<Row>, signals: &[Record]) -> Result<bool, String> {
-    let unfinished = rows.iter().filter(|row| !row.is_ended()).count();
-    let rolls_back = rows.iter().any(Row::is_failing);
-    for row in rows {
-        loaded.kernel.evolve(&Record::Row(Box::new(row)));
-    }
-    for signal in signals {
-        loaded.kernel.evolve(signal);
-    }
-    loaded.kernel.check_family(family)?;
-    loaded.report.families += 1;
-    loaded.report.procedures += unfinished;
-    Ok(rolls_back)
-}
-
-/// Gives the rows that hold something, as far as they can be read.
-fn holders(rows: &[(Vec<u8>, Vec<u8>)]) -> impl Iterator<Item = (ProcedureId, Row)> {
-    rows.iter()
-        .filter_map(|(key, value)| {
-            let id = keys::parse_procedure(key)?;
-            Some((id, decode_row(id, value).ok()?))
-        })
-        .filter(|(_, row)| row.holds || !row.locked.is_empty())
-}
-
-fn check_family(kernel: &Kernel, family: u64, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Row>, String> {
-    if entries.is_empty() {
-        return Err("its rows are missing".to_owned());
-    }
-    let mut rows = Vec::with_capacity(entries.len());
-    for ((key, value), expected) in entries.iter().zip(0_u32..) {
-        let id = keys::parse_procedure(key).ok_or("a row has a key that names no procedure")?;
-        if id.member != expected {
-            return Err(format!("member {expected} is missing"));
-        }
-        let row = decode_row(id, value).map_err(|error| format!("the row of {id}: {error}"))?;
-        check_place(family, &row)?;
-        rows.push(row);
-    }
-    check_rows(&rows)?;
-    check_code(kernel, &rows)?;
-    Ok(rows)
-}
-
-fn check_place(family: u64, row: &Row) -> Result<(), String> {
-    if row.id.family != family
-        || (row.id.member == 0) != row.parent.is_none()
-        || row.parent.is_some_and(|parent| parent >= row.id.member)
-    {
-        return Err(format!("{} does not hang below its parent", row.id));
-    }
-    Ok(())
-}
-
-/// Lists the live procedures whose code is gone.
-fn check_code(kernel: &Kernel, rows: &[Row]) -> Result<(), String> {
-    let mut gone = Vec::new();
-    let mut more = 0_usize;
-    for row in rows.iter().filter(|row| !row.is_ended()) {
-        let checked = match kernel.rules().kinds.get(&row.kind) {
-            Some(rules) => rules.check_version(&row.kind, row.version),
-            None => Err(format!("no procedure of kind \"{}\" is registered", row.kind)),
-        };
-        match checked {
-            Ok(()) => {}
-            Err(why) if gone.len() < LISTED => gone.push(format!("{}: {why}", row.id)),
-            Err(_) => more += 1,
-        }
-    }
-    match (gone.is_empty(), more) {
-        (true, _) => Ok(()),
-        (false, 0) => Err(gone.join("; ")),
-        (false, more) => Err(format!("{}; and {more} more", gone.join("; "))),
-    }
-}
-
-fn check_signals(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Record>, String> {
-    let decode = |(key, value): &(Vec<u8>, Vec<u8>)| {
-        let (id, number, _) = keys::parse_signal(key).ok_or("a signal has a key that names none")?;
-        let stored: StoredSignal = codec::decode(value).map_err(|error| format!("signal {number} of {id}: {error}"))?;
-        Ok(Record::Signal(
-            id,
-            number,
-            stored.entry,
-            procession_kernel::Blob::default(),
-        ))
-    };
-    entries.iter().map(decode).collect()
-}
-
-fn decode_history(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<HistoryEntry>, crate::error::CodecError> {
-    let known = entries
-        .iter()
-        .filter_map(|(key, value)| Some((keys::parse_procedure(key)?, value)));
-    known
-        .map(|(id, value)| {
-            let mut entry: HistoryEntry = codec::decode(value)?;
-            entry.family = id.family;
-            entry.number = id.member;
-            Ok(entry)
-        })
-        .collect()
 }

@@ -202,7 +202,9 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut piece = vec![0; PIECE_BYTES];
     let zeros = piece.clone();
-    let mut bytes = Vec::new();
+    // What is zero at the end is not touched, and so takes no memory.
+    let length = usize::try_from(file.metadata()?.len()).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(length);
     let mut end = 0;
     loop {
         let length = file.read(&mut piece)?;

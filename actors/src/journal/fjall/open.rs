@@ -24,9 +24,9 @@ use crate::telemetry::SyncSeconds;
 /// meets the change of tables waits for it, in proportion. On two cores 16 MiB
 /// was as fast as 32 or 64, with half and a quarter of their longest commit.
 const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
-/// Size of all logs at which the oldest is made superfluous. A restart replays
-/// them, in about a second; fjall takes no less than 64 MiB.
-const LOG_BYTES: u64 = 128 * 1024 * 1024;
+/// Size of closed logs at which the oldest is made superfluous. A restart replays
+/// them and the open one, of up to 64 MiB, a second each; fjall takes no less.
+const LOG_BYTES: u64 = 64 * 1024 * 1024;
 /// Cache of table blocks. Live rows are in memory tables; only woken rows and history come from blocks.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// Threads that write out and merge tables: one can always write out while the

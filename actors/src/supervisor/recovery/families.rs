@@ -1,0 +1,203 @@
+//! The live families of a start: each is checked, and taken into the kernel or
+//! set aside. Where reads may block, the next are read meanwhile.
+
+use std::sync::mpsc;
+use std::thread;
+
+use procession_kernel::{HistoryEntry, Kernel, ProcedureId, Record, Row, check_rows};
+
+use super::ranges::{Stored, read_live};
+use super::{Loaded, scan};
+use crate::error::{StartError, StoreError};
+use crate::journal::encode::StoredSignal;
+use crate::journal::reader::decode_row;
+use crate::journal::{JournalStore, Space, codec, keys};
+
+/// Members of one family whose code is gone that its reason names; of a wide family they are many, and alike.
+const LISTED: usize = 16;
+
+/// Groups of families that are read ahead: enough that neither side waits for
+/// the other at each, few enough that they take no memory to speak of.
+const AHEAD: usize = 4;
+
+/// Reads the live families in their order.
+pub(super) async fn read_families(store: &dyn JournalStore, loaded: &mut Loaded) -> Result<(), StartError> {
+    let mut failing = Vec::new();
+    if store.reads_block() {
+        failing = read_beside(store, loaded)?;
+    } else {
+        let mut all = Vec::new();
+        let take = |some: Vec<Stored>| {
+            all.extend(some);
+            true
+        };
+        read_live(store, take).await?;
+        failing.extend(all.iter().filter_map(|stored| take_family(loaded, stored)));
+    }
+    for family in failing {
+        let stack = read_stack(store, family).await?;
+        loaded.stacks.insert(family, stack);
+    }
+    Ok(())
+}
+
+/// Has a thread of its own read, while this one decodes what was read.
+fn read_beside(store: &dyn JournalStore, loaded: &mut Loaded) -> Result<Vec<u64>, StartError> {
+    let (give, given) = mpsc::sync_channel(AHEAD);
+    let read = move || futures::executor::block_on(read_live(store, |some| give.send(some).is_ok()));
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().name("procession-start".to_owned());
+        let reading = thread
+            .spawn_scoped(scope, read)
+            .map_err(|error| StartError::Thread(error.to_string()))?;
+        let mut failing = Vec::new();
+        for some in given {
+            failing.extend(some.iter().filter_map(|stored| take_family(loaded, stored)));
+        }
+        let read = reading
+            .join()
+            .map_err(|_| StartError::Thread("reading the live rows panicked".to_owned()))?;
+        read.map(|()| failing).map_err(StartError::from)
+    })
+}
+
+/// Takes a family in, or sets it aside. Gives its number if it rolls back.
+fn take_family(loaded: &mut Loaded, stored: &Stored) -> Option<u64> {
+    let family = stored.family;
+    loaded.kernel.evolve(&Record::FamilyBegan(family));
+    let checked = check_family(&loaded.kernel, family, &stored.rows);
+    let taken = checked.and_then(|rows| take_rows(loaded, family, rows, &check_signals(&stored.signals)?));
+    match taken {
+        Err(why) => {
+            tracing::warn!(family, why, "the family is quarantined");
+            loaded.report.quarantined.push((family, why));
+            loaded.kernel.forget(family);
+            loaded.quarantined_holders.extend(holders(&stored.rows));
+            None
+        }
+        Ok(rolls_back) => {
+            loaded.kernel.freeze(family);
+            rolls_back.then_some(family)
+        }
+    }
+}
+
+/// Builds a family, and checks what came of its rows. Tells whether some of it rolls back.
+fn take_rows(loaded: &mut Loaded, family: u64, rows: Vec<Row>, signals: &[Record]) -> Result<bool, String> {
+    let unfinished = rows.iter().filter(|row| !row.is_ended()).count();
+    let rolls_back = rows.iter().any(Row::is_failing);
+    for row in rows {
+        loaded.kernel.take_up(Box::new(row));
+    }
+    for signal in signals {
+        loaded.kernel.evolve(signal);
+    }
+    loaded.kernel.check_family(family)?;
+    loaded.report.families += 1;
+    loaded.report.procedures += unfinished;
+    Ok(rolls_back)
+}
+
+/// Entries that cannot be read are missed when the rollback needs them: the family parks there.
+async fn read_stack(store: &dyn JournalStore, family: u64) -> Result<Vec<HistoryEntry>, StoreError> {
+    let prefix = keys::family(family).to_vec();
+    let to = keys::after_prefix(&prefix);
+    let history = scan(store, Space::History, prefix, to, usize::MAX).await?;
+    Ok(decode_history(&history).unwrap_or_else(|error| {
+        tracing::warn!(family, %error, "its history is damaged");
+        Vec::new()
+    }))
+}
+
+/// Gives the rows that hold something, as far as they can be read.
+fn holders(rows: &[(Vec<u8>, Vec<u8>)]) -> impl Iterator<Item = (ProcedureId, Row)> {
+    rows.iter()
+        .filter_map(|(key, value)| {
+            let id = keys::parse_procedure(key)?;
+            Some((id, decode_row(id, value).ok()?))
+        })
+        .filter(|(_, row)| row.holds || !row.locked.is_empty())
+}
+
+fn check_family(kernel: &Kernel, family: u64, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Row>, String> {
+    if entries.is_empty() {
+        return Err("its rows are missing".to_owned());
+    }
+    let mut rows = Vec::with_capacity(entries.len());
+    for ((key, value), expected) in entries.iter().zip(0_u32..) {
+        let id = keys::parse_procedure(key).ok_or("a row has a key that names no procedure")?;
+        if id.member != expected {
+            return Err(format!("member {expected} is missing"));
+        }
+        let mut row = decode_row(id, value).map_err(|error| format!("the row of {id}: {error}"))?;
+        check_place(family, &row)?;
+        // All of a kind share its name.
+        if let Some((kind, _)) = kernel.rules().kinds.get_key_value(&row.kind) {
+            row.kind = kind.clone();
+        }
+        rows.push(row);
+    }
+    check_rows(&rows)?;
+    check_code(kernel, &rows)?;
+    Ok(rows)
+}
+
+fn check_place(family: u64, row: &Row) -> Result<(), String> {
+    if row.id.family != family
+        || (row.id.member == 0) != row.parent.is_none()
+        || row.parent.is_some_and(|parent| parent >= row.id.member)
+    {
+        return Err(format!("{} does not hang below its parent", row.id));
+    }
+    Ok(())
+}
+
+/// Lists the live procedures whose code is gone.
+fn check_code(kernel: &Kernel, rows: &[Row]) -> Result<(), String> {
+    let mut gone = Vec::new();
+    let mut more = 0_usize;
+    for row in rows.iter().filter(|row| !row.is_ended()) {
+        let checked = match kernel.rules().kinds.get(&row.kind) {
+            Some(rules) => rules.check_version(&row.kind, row.version),
+            None => Err(format!("no procedure of kind \"{}\" is registered", row.kind)),
+        };
+        match checked {
+            Ok(()) => {}
+            Err(why) if gone.len() < LISTED => gone.push(format!("{}: {why}", row.id)),
+            Err(_) => more += 1,
+        }
+    }
+    match (gone.is_empty(), more) {
+        (true, _) => Ok(()),
+        (false, 0) => Err(gone.join("; ")),
+        (false, more) => Err(format!("{}; and {more} more", gone.join("; "))),
+    }
+}
+
+fn check_signals(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Record>, String> {
+    let decode = |(key, value): &(Vec<u8>, Vec<u8>)| {
+        let (id, number, _) = keys::parse_signal(key).ok_or("a signal has a key that names none")?;
+        let stored: StoredSignal = codec::decode(value).map_err(|error| format!("signal {number} of {id}: {error}"))?;
+        Ok(Record::Signal(
+            id,
+            number,
+            stored.entry,
+            procession_kernel::Blob::default(),
+        ))
+    };
+    entries.iter().map(decode).collect()
+}
+
+fn decode_history(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<HistoryEntry>, crate::error::CodecError> {
+    let known = entries
+        .iter()
+        .filter_map(|(key, value)| Some((keys::parse_procedure(key)?, value)));
+    known
+        .map(|(id, value)| {
+            let mut entry: HistoryEntry = codec::decode(value)?;
+            entry.family = id.family;
+            entry.number = id.member;
+            Ok(entry)
+        })
+        .collect()
+}
