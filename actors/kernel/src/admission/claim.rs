@@ -12,8 +12,8 @@ use crate::id::Ticket;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Slot(pub(super) u32);
 
-pub(super) type Limits = Few<PoolId, 5>;
-pub(super) type Locks = Few<Lock, 5>;
+pub(super) type Limits = Few<PoolId, 3>;
+pub(super) type Locks = Few<Lock, 3>;
 
 /// What a waiter lacked when it was last looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,21 +8,29 @@ use std::collections::VecDeque;
 pub(super) struct Sorted<T> {
     first: VecDeque<T>,
     /// The pieces behind the first. None is empty, nor is the first one then.
-    rest: Vec<VecDeque<T>>,
+    rest: VecDeque<Piece<T>>,
+}
+
+#[derive(Clone, Debug)]
+struct Piece<T> {
+    /// Nothing in it comes before this, and all in the pieces before it does:
+    /// beside the others, so that the search for a piece looks into none.
+    least: T,
+    items: VecDeque<T>,
 }
 
 impl<T> Default for Sorted<T> {
     fn default() -> Self {
         Self {
             first: VecDeque::new(),
-            rest: Vec::new(),
+            rest: VecDeque::new(),
         }
     }
 }
 
 impl<T: Copy + Ord> Sorted<T> {
     /// Longest piece.
-    const MOST: usize = 128;
+    const MOST: usize = 64;
 
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
@@ -36,12 +44,19 @@ impl<T: Copy + Ord> Sorted<T> {
 
     #[inline]
     pub(super) fn last(&self) -> Option<T> {
-        self.rest.last().unwrap_or(&self.first).back().copied()
+        self.rest
+            .back()
+            .map_or(&self.first, |piece| &piece.items)
+            .back()
+            .copied()
     }
 
     /// Gives all, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = T> {
-        self.first.iter().chain(self.rest.iter().flatten()).copied()
+        self.first
+            .iter()
+            .chain(self.rest.iter().flat_map(|piece| &piece.items))
+            .copied()
     }
 
     /// Gives the items from this one on.
@@ -49,7 +64,7 @@ impl<T: Copy + Ord> Sorted<T> {
         let at = self.piece_of(start);
         let piece = self.piece(at);
         let skipped = piece.map_or(0, |piece| piece.partition_point(|item| *item < start));
-        let later = self.rest.iter().skip(at).flatten();
+        let later = self.rest.iter().skip(at).flat_map(|piece| &piece.items);
         piece
             .into_iter()
             .flat_map(move |piece| piece.range(skipped..))
@@ -89,15 +104,15 @@ impl<T: Copy + Ord> Sorted<T> {
     /// Adds an item; one that is in already stays as it is.
     #[inline]
     pub(super) fn insert(&mut self, item: T) {
-        let tail = self.rest.last_mut().unwrap_or(&mut self.first);
+        let tail = self.rest.back_mut().map_or(&mut self.first, |piece| &mut piece.items);
         if tail.back().is_some_and(|last| *last >= item) {
             self.insert_within(item);
         } else if tail.len() < Self::MOST {
             tail.push_back(item);
         } else {
-            let mut tail = VecDeque::with_capacity(Self::MOST);
-            tail.push_back(item);
-            self.rest.push(tail);
+            let mut items = VecDeque::with_capacity(Self::MOST);
+            items.push_back(item);
+            self.rest.push_back(Piece { least: item, items });
         }
     }
 
@@ -108,8 +123,10 @@ impl<T: Copy + Ord> Sorted<T> {
         {
             piece.insert(place, item);
             if piece.len() > Self::MOST {
-                let behind = piece.split_off(Self::MOST / 2);
-                self.rest.insert(at, behind);
+                let items = piece.split_off(Self::MOST / 2);
+                if let Some(least) = items.front().copied() {
+                    self.rest.insert(at, Piece { least, items });
+                }
             }
         }
     }
@@ -121,8 +138,10 @@ impl<T: Copy + Ord> Sorted<T> {
             return self.remove_within(item);
         }
         self.first.pop_front();
-        if self.first.is_empty() && !self.rest.is_empty() {
-            self.first = self.rest.remove(0);
+        if self.first.is_empty()
+            && let Some(next) = self.rest.pop_front()
+        {
+            self.first = next.items;
         }
         true
     }
@@ -146,11 +165,13 @@ impl<T: Copy + Ord> Sorted<T> {
     fn join(&mut self, at: usize) {
         let behind = at.saturating_sub(1);
         let before = self.piece(behind).map_or(0, VecDeque::len);
-        let length = self.rest.get(behind).map_or(0, VecDeque::len);
+        let length = self.rest.get(behind).map_or(0, |piece| piece.items.len());
         if before == 0 || length == 0 || before + length <= Self::MOST / 2 {
             let piece = self.rest.remove(behind);
-            if let Some(before) = self.piece_mut(behind) {
-                before.extend(piece);
+            if let Some(piece) = piece
+                && let Some(before) = self.piece_mut(behind)
+            {
+                before.extend(piece.items);
             }
         }
     }
@@ -158,11 +179,11 @@ impl<T: Copy + Ord> Sorted<T> {
     /// Gives the number of the piece in which an item is, if it is in.
     #[inline]
     fn piece_of(&self, item: T) -> usize {
-        let is_before = |piece: &VecDeque<T>| piece.front().is_some_and(|first| *first <= item);
-        match self.rest.last() {
+        let is_before = |piece: &Piece<T>| piece.least <= item;
+        match self.rest.back() {
             None => 0,
             Some(last) if is_before(last) => self.rest.len(),
-            Some(_) if !self.rest.first().is_some_and(is_before) => 0,
+            Some(_) if !self.rest.front().is_some_and(is_before) => 0,
             Some(_) => self.rest.partition_point(is_before),
         }
     }
@@ -171,7 +192,7 @@ impl<T: Copy + Ord> Sorted<T> {
     fn piece(&self, at: usize) -> Option<&VecDeque<T>> {
         match at.checked_sub(1) {
             None => Some(&self.first),
-            Some(behind) => self.rest.get(behind),
+            Some(behind) => self.rest.get(behind).map(|piece| &piece.items),
         }
     }
 
@@ -179,7 +200,7 @@ impl<T: Copy + Ord> Sorted<T> {
     fn piece_mut(&mut self, at: usize) -> Option<&mut VecDeque<T>> {
         match at.checked_sub(1) {
             None => Some(&mut self.first),
-            Some(behind) => self.rest.get_mut(behind),
+            Some(behind) => self.rest.get_mut(behind).map(|piece| &mut piece.items),
         }
     }
 }
