@@ -224,6 +224,11 @@ impl Kernel {
         self.row_put(row);
     }
 
+    /// Lets go of frozen families that were thawed for a look. Each commit does so.
+    pub fn cool(&mut self) {
+        self.families.cool();
+    }
+
     /// Packs a family away if all that it does is to wait for a time or an
     /// event: a start has read it. Live, each decision does so with what it parks.
     pub fn freeze(&mut self, family: u64) {

@@ -226,6 +226,8 @@ impl Supervisor {
         take: impl FnOnce(&mut Self, Vec<Verdict>, Duration, &mut Context<Self>),
     ) {
         let begun = machine_now();
+        // An engine that commits nothing may have been looked at all the same.
+        self.kernel.cool();
         let mut found = Vec::new();
         if self.poisoned.is_none() && !self.stopped && !self.kernel.is_draining() {
             found = self.wake_lost(unknown, ctx);
