@@ -1,6 +1,5 @@
 //! Handles of one kind, and of its stages.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram};
@@ -27,7 +26,9 @@ pub(crate) struct KindMetrics {
     panics: Counter,
     /// The kind's name, for stages that come up later.
     name: String,
-    stages: BTreeMap<String, StageMetrics>,
+    stages: Vec<(String, StageMetrics)>,
+    /// The place of the one that ran last.
+    last: usize,
 }
 
 impl KindMetrics {
@@ -44,7 +45,8 @@ impl KindMetrics {
             waits: WAITS.map(|reason| histogram(&WAIT_SECONDS, &[kind, reason])),
             panics: counter(&PANICS, &[kind]),
             name: kind.to_owned(),
-            stages: BTreeMap::new(),
+            stages: Vec::new(),
+            last: 0,
         }
     }
 
@@ -83,13 +85,26 @@ impl KindMetrics {
         }
     }
 
+    /// Finds the handles of a stage; mostly those that were asked for last.
     fn stage(&mut self, stage: &str) -> Option<&StageMetrics> {
-        let has_own = self.stages.contains_key(stage) || self.stages.len() < STAGES;
-        let name = if has_own { stage } else { OTHER };
-        if !self.stages.contains_key(name) {
-            self.stages.insert(name.to_owned(), StageMetrics::new(&self.name, name));
+        let is_it = |(name, _): &(String, StageMetrics)| name == stage;
+        if !self.stages.get(self.last).is_some_and(is_it) {
+            self.last = match self.stages.iter().position(is_it) {
+                Some(place) => place,
+                None => self.add_stage(stage),
+            };
         }
-        self.stages.get(name)
+        self.stages.get(self.last).map(|(_, metrics)| metrics)
+    }
+
+    fn add_stage(&mut self, stage: &str) -> usize {
+        let has_own = self.stages.len() < STAGES;
+        let name = if has_own { stage } else { OTHER };
+        if let Some(place) = self.stages.iter().position(|(known, _)| known == name) {
+            return place;
+        }
+        self.stages.push((name.to_owned(), StageMetrics::new(&self.name, name)));
+        self.stages.len() - 1
     }
 
     /// One procedure of this kind left the state at one place, and entered that at another.
