@@ -66,11 +66,15 @@ pub mod cli;
 #[cfg(feature = "cli")]
 pub mod demo;
 mod executor;
+#[cfg(feature = "views")]
+pub mod filter;
 mod handle;
 mod noop;
 mod sequence;
 #[cfg(feature = "testkit")]
 pub mod testkit;
+#[cfg(feature = "views")]
+pub mod views;
 
 pub use executor::{Builder, Executor, Submission};
 pub use handle::{Handle, ProcedureError};

@@ -43,6 +43,8 @@ pub(crate) const ACTORS: &[&[&str]] = &[
 pub(crate) const FACADE: &[&[&str]] = &[
     &["handle", "executor"],
     &["noop", "sequence", "definition"],
+    &["views"],
+    &["filter"],
     &["dashboard", "testkit"],
     &["demo", "cli"],
     &["main"],

@@ -1,0 +1,166 @@
+//! The language of filters: which procedures a list shows.
+//!
+//! A filter is a line of terms separated by blanks, all of which must hold:
+//!
+//! | term | holds for |
+//! |---|---|
+//! | `state:waiting` | that state; also `live` and `ended` |
+//! | `reason:lock` | those that do not run for this reason |
+//! | `kind:create_table` | that type |
+//! | `key:req-` | idempotency keys that begin so |
+//! | `root:42` | the family of that root |
+//! | `age:>10m` | how long ago it was born; until its end, if it has ended |
+//! | `since:>10m` | how long state and reason have been as they are |
+//! | `attempts:>3` | failed attempts of the stage that is next |
+//! | `err:timeout` | causes of failure that contain this, in any case |
+//! | `rule:retry_storm` | those of whom a verdict of that rule tells; also `S2` |
+//! | `req-4` | ids and keys that begin so |
+//!
+//! `state`, `reason`, `kind`, `root` and `rule` take several values with commas: one of
+//! them must fit. Times and numbers may have `>`, `>=`, `<`, `<=` or `=` before them;
+//! without, `>=` is meant for times, and `=` for numbers. Units are `ms`, `s`, `m`, `h`
+//! and `d`. What has blanks, colons or commas goes between `"`, with `\"` and `\\` inside.
+//!
+//! ```
+//! use procession::filter::Filter;
+//!
+//! let filter: Filter = "state:waiting reason:lock,permit age:>10m".parse()?;
+//! assert_eq!(filter.to_string(), "state:waiting reason:lock,permit age:>10m");
+//! let wrong = "state:waiting age:soon".parse::<Filter>().unwrap_err();
+//! assert_eq!(wrong.position(), 19);
+//! # Ok::<(), procession::filter::FilterError>(())
+//! ```
+
+mod compare;
+mod scan;
+mod term;
+mod words;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::str::FromStr;
+
+use procession_actors::view::{Rule, Status};
+use procession_kernel::Timestamp;
+
+use scan::Scanner;
+use term::Term;
+
+/// Longest filter, in bytes: enough for every field with several values, little enough for a URL.
+pub const FILTER_MAX: usize = 1024;
+
+/// Which procedures a list shows. The empty one shows all.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Filter {
+    terms: Vec<Term>,
+}
+
+/// A text that is no filter.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the filter cannot be read at character {position}: {why}")]
+pub struct FilterError {
+    position: usize,
+    why: String,
+}
+
+impl FilterError {
+    /// Gives where the text stops making sense: the number of the character, counted from 1.
+    #[must_use]
+    pub const fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Says what is wrong there, and what would be right.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        &self.why
+    }
+}
+
+/// What is known of a procedure beside its row.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// The time to which ages count.
+    pub now: Timestamp,
+    /// Rules of the verdicts that tell of it.
+    pub rules: BTreeSet<Rule>,
+}
+
+impl Filter {
+    /// Tells whether a procedure is shown.
+    #[must_use]
+    pub fn admits(&self, status: &Status, beside: &Beside) -> bool {
+        self.terms.iter().all(|term| term.admits(status, beside))
+    }
+
+    /// Tells whether it says anything of states: else a list shows those that have not ended.
+    #[must_use]
+    pub fn names_states(&self) -> bool {
+        self.terms.iter().any(|term| matches!(term, Term::State(_)))
+    }
+
+    /// Tells whether verdicts must be known before it can be asked.
+    #[must_use]
+    pub fn names_rules(&self) -> bool {
+        self.terms.iter().any(|term| matches!(term, Term::Rule(_)))
+    }
+
+    /// Gives the only families that it can show, if it names any: a list need read no other.
+    #[must_use]
+    pub fn families(&self) -> Option<BTreeSet<u64>> {
+        let named = self.terms.iter().filter_map(|term| match term {
+            Term::Root(families) => Some(families.iter().copied().collect::<BTreeSet<u64>>()),
+            Term::State(_)
+            | Term::Reason(_)
+            | Term::Kind(_)
+            | Term::Key(_)
+            | Term::Age(_)
+            | Term::Since(_)
+            | Term::Attempts(_)
+            | Term::Error(_)
+            | Term::Rule(_)
+            | Term::Bare(_) => None,
+        });
+        named.reduce(|one, other| one.intersection(&other).copied().collect())
+    }
+}
+
+impl FromStr for Filter {
+    type Err = FilterError;
+
+    fn from_str(text: &str) -> Result<Self, FilterError> {
+        if text.len() > FILTER_MAX {
+            let position = text.floor_char_boundary(FILTER_MAX);
+            let why = format!("it has {} bytes, and {FILTER_MAX} are the limit", text.len());
+            return Err(at(text, position, why));
+        }
+        let mut scanner = Scanner::new(text);
+        let mut terms = Vec::new();
+        while let Some(word) = scanner.next_word().map_err(|(offset, why)| at(text, offset, why))? {
+            terms.push(Term::of(&word).map_err(|(offset, why)| at(text, offset, why))?);
+        }
+        Ok(Self { terms })
+    }
+}
+
+fn at(text: &str, offset: usize, why: String) -> FilterError {
+    let before = text.get(..offset).unwrap_or(text);
+    FilterError {
+        position: before.chars().count() + 1,
+        why,
+    }
+}
+
+impl fmt::Display for Filter {
+    /// As it would be written; read again it is the same.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, term) in self.terms.iter().enumerate() {
+            let blank = if place == 0 { "" } else { " " };
+            write!(f, "{blank}{term}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! One term of a filter: what it asks, and how it is written.
+
+use std::fmt;
+use std::time::Duration;
+
+use procession_actors::view::{Rule, Status};
+use procession_kernel::ProcedureId;
+
+use super::Beside;
+use super::compare::Compare;
+use super::scan::{Value, Word, Wrong, quote};
+use super::words::{StateWord, read_rule};
+use crate::views::Reason;
+
+const FIELDS: &str = "state, reason, kind, key, root, age, since, attempts, err, rule";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Term {
+    State(Vec<StateWord>),
+    Reason(Vec<Reason>),
+    Kind(Vec<String>),
+    Key(String),
+    Root(Vec<u64>),
+    Age(Compare<Duration>),
+    Since(Compare<Duration>),
+    Attempts(Compare<u32>),
+    Error(String),
+    Rule(Vec<Rule>),
+    Bare(String),
+}
+
+impl Term {
+    pub(super) fn of(word: &Word<'_>) -> Result<Self, Wrong> {
+        let values = &word.values;
+        let Some((name, at)) = word.name else {
+            return Ok(Self::Bare(single(values, Ok)?));
+        };
+        Ok(match name {
+            "state" => Self::State(each(values, StateWord::read)?),
+            "reason" => Self::Reason(each(values, read_reason)?),
+            "kind" => Self::Kind(each(values, |kind| Ok(kind.to_owned()))?),
+            "key" => Self::Key(single(values, Ok)?),
+            "root" => Self::Root(each(values, read_root)?),
+            "age" => Self::Age(single(values, |text| Compare::of_time(&text))?),
+            "since" => Self::Since(single(values, |text| Compare::of_time(&text))?),
+            "attempts" | "attempt" => Self::Attempts(single(values, |text| Compare::of_number(&text))?),
+            "err" | "error" => Self::Error(single(values, Ok)?.to_lowercase()),
+            "rule" => Self::Rule(each(values, read_rule)?.concat()),
+            _ => {
+                let why = format!("there is no field \"{name}\"; put it in quotes, or use one of {FIELDS}");
+                return Err((at, why));
+            }
+        })
+    }
+
+    pub(super) fn admits(&self, status: &Status, beside: &Beside) -> bool {
+        match self {
+            Self::State(states) => states.iter().any(|state| state.admits(status)),
+            Self::Reason(reasons) => {
+                let reason = status.wait.as_ref().map(Reason::from);
+                reason.is_some_and(|reason| reasons.contains(&reason))
+            }
+            Self::Kind(kinds) => kinds.iter().any(|kind| kind == status.kind.as_str()),
+            Self::Key(prefix) => has_key(status, prefix),
+            Self::Root(families) => families.contains(&status.id.family),
+            Self::Age(compare) => {
+                let end = status.ended.unwrap_or(beside.now);
+                compare.admits(&end.since(status.submitted))
+            }
+            Self::Since(compare) => compare.admits(&beside.now.since(status.since)),
+            Self::Attempts(compare) => compare.admits(&status.attempt),
+            Self::Error(text) => {
+                let cause = status.cause.as_ref();
+                cause.is_some_and(|cause| cause.text.to_lowercase().contains(text))
+            }
+            Self::Rule(rules) => rules.iter().any(|rule| beside.rules.contains(rule)),
+            Self::Bare(prefix) => status.id.to_string().starts_with(prefix) || has_key(status, prefix),
+        }
+    }
+}
+
+fn has_key(status: &Status, prefix: &str) -> bool {
+    status.key.as_ref().is_some_and(|key| key.as_str().starts_with(prefix))
+}
+
+fn each<T>(values: &[Value], read: impl Fn(&str) -> Result<T, String>) -> Result<Vec<T>, Wrong> {
+    let read = |value: &Value| read(&value.text).map_err(|why| (value.at, why));
+    values.iter().map(read).collect()
+}
+
+fn single<T>(values: &[Value], read: impl Fn(String) -> Result<T, String>) -> Result<T, Wrong> {
+    match values {
+        [value] => read(value.text.clone()).map_err(|why| (value.at, why)),
+        [_, second, ..] => Err((second.at, "this field takes one value".to_owned())),
+        [] => Err((0, "a value is missing".to_owned())),
+    }
+}
+
+fn read_reason(word: &str) -> Result<Reason, String> {
+    word.parse().map_err(|()| {
+        let known: Vec<&str> = Reason::ALL.into_iter().map(Reason::as_str).collect();
+        let word = word.escape_debug();
+        format!("\"{word}\" is no reason; the reasons are {}", known.join(", "))
+    })
+}
+
+/// A family's number, or the id of one of its members.
+fn read_root(text: &str) -> Result<u64, String> {
+    let family = text.parse::<u64>().ok();
+    let member = || Some(text.parse::<ProcedureId>().ok()?.family);
+    family.or_else(member).ok_or_else(|| {
+        let text = text.escape_debug();
+        format!("\"{text}\" is no root; write its number or its id, for instance 42 or 42.0")
+    })
+}
+
+fn list<T>(f: &mut fmt::Formatter<'_>, name: &str, values: &[T], say: impl Fn(&T) -> String) -> fmt::Result {
+    let said: Vec<String> = values.iter().map(say).collect();
+    write!(f, "{name}:{}", said.join(","))
+}
+
+impl fmt::Display for Term {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::State(states) => list(f, "state", states, ToString::to_string),
+            Self::Reason(reasons) => list(f, "reason", reasons, ToString::to_string),
+            Self::Kind(kinds) => list(f, "kind", kinds, |kind| quote(kind)),
+            Self::Key(prefix) => write!(f, "key:{}", quote(prefix)),
+            Self::Root(families) => list(f, "root", families, ToString::to_string),
+            Self::Age(compare) => write!(f, "age:{compare}"),
+            Self::Since(compare) => write!(f, "since:{compare}"),
+            Self::Attempts(compare) => write!(f, "attempts:{compare}"),
+            Self::Error(text) => write!(f, "err:{}", quote(text)),
+            Self::Rule(rules) => list(f, "rule", rules, ToString::to_string),
+            Self::Bare(prefix) => f.write_str(&quote(prefix)),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What each term means, what is refused and where, and that no text is too much.
+
+use proptest::prelude::*;
+
+use super::{FILTER_MAX, Filter};
+
+fn written(text: &str) -> String {
+    match text.parse::<Filter>() {
+        Ok(filter) => filter.to_string(),
+        Err(error) => format!("{}: {}", error.position(), error.why()),
+    }
+}
+
+#[test]
+fn every_field_is_read_and_written() {
+    let same = [
+        "",
+        "state:waiting reason:lock kind:create_table key:req- age:>10m attempts:>3 err:timeout root:42",
+        "state:live,ended,rolledback rule:retry_storm,poison",
+        "kind:\"a b\",\"c,d\" err:\"rpc timeout\" \"state:waiting\"",
+        "age:<=90s since:>=1d attempts:=0 req-4",
+    ];
+    for text in same {
+        assert_eq!(written(text), text);
+    }
+    let other = [
+        ("state:Waiting_Timeout", "state:waitingtimeout"),
+        ("rule:s2,S11", "rule:retry_storm,store_slow,store_failed"),
+        ("age:10m attempts:3", "age:>=10m attempts:=3"),
+        ("age:>1000ms since:>0h", "age:>1s since:>0s"),
+        ("root:42.7", "root:42"),
+        ("  a\t\"b\"  ", "a b"),
+        ("err:TimeOut", "err:timeout"),
+        (r#"key:"a\"b\\c""#, r#"key:"a\"b\\c""#),
+    ];
+    for (text, expected) in other {
+        assert_eq!(written(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let wrong = [
+        ("state:sleepy", "7: \"sleepy\" is no state"),
+        ("state:live,x", "12: \"x\" is no state"),
+        ("ä reason:why", "10: \"why\" is no reason"),
+        ("colour:red", "1: there is no field \"colour\""),
+        ("age:>soon", "5: \"soon\" is no time"),
+        ("age:>99999999999999999999d", "5: "),
+        ("age:>18446744073709551615d", "5: "),
+        ("age:>-5m", "5: \"-5m\" is no time"),
+        ("age:>5", "5: \"5\" is no time"),
+        ("attempts:+3", "10: \"+3\" is no number"),
+        ("attempts:1,2", "12: this field takes one value"),
+        ("root:x", "6: \"x\" is no root"),
+        ("rule:S7", "6: \"S7\" is no rule"),
+        ("kind:", "6: a value is missing"),
+        ("kind:a,", "8: a value is missing"),
+        ("kind:\"a", "6: the closing \" is missing"),
+        ("kind:\"a\"b", "9: a blank is missing before \"b\""),
+        ("a\"b\"", "2: a blank is missing before \"\\\"\""),
+        (r#"key:"a\n""#, "8: behind \\ only \" and \\ may stand"),
+        ("\"\"", "1: a value is missing"),
+    ];
+    for (text, expected) in wrong {
+        let written = written(text);
+        assert!(written.starts_with(expected), "{text}: {written}");
+    }
+}
+
+#[test]
+fn a_filter_has_a_bound() {
+    let most = "a".repeat(FILTER_MAX);
+    assert!(most.parse::<Filter>().is_ok());
+    let error = format!("{most}ä").parse::<Filter>().map_err(|error| error.position());
+    assert_eq!(error, Err(FILTER_MAX + 1));
+}
+
+#[test]
+fn families_are_those_that_all_terms_name() {
+    let families = |text: &str| text.parse::<Filter>().ok().and_then(|filter| filter.families());
+    assert_eq!(families("state:live"), None);
+    assert_eq!(families("root:7,8 root:8,9"), Some([8].into()));
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_read_or_refused(text in "\\PC{0,80}") {
+        survives(&text)?;
+    }
+
+    #[test]
+    fn texts_of_the_language_are_read_or_refused(
+        text in "((state|reason|kind|key|age|attempts|err|root|rule|x)?:?[<>=]{0,2}(\"[a \\\\:,\"]{0,4}\"?|[0-9]{0,21}(ms|s|m|h|d)?|live|lock|S2|[a-z.]{0,4})[, ]?){0,6}",
+    ) {
+        survives(&text)?;
+    }
+}
+
+/// What is read is written so that it is read again as the same; what is not has a place in the text.
+fn survives(text: &str) -> Result<(), TestCaseError> {
+    match text.parse::<Filter>() {
+        Ok(filter) => prop_assert_eq!(filter.to_string().parse::<Filter>(), Ok(filter)),
+        Err(error) => prop_assert!((1..=text.chars().count() + 1).contains(&error.position())),
+    }
+    Ok(())
+}

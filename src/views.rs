@@ -1,0 +1,44 @@
+//! What is shown of procedures, as JSON has it: ids are strings, times RFC 3339 in
+//! UTC, durations milliseconds. The command line and every other reader of the
+//! engine share these shapes. Fields are added, never renamed and never removed.
+
+mod explanation;
+mod history;
+mod limit;
+mod lock;
+mod procedure;
+mod reply;
+mod signal;
+mod tree;
+mod verdict;
+mod words;
+
+pub use explanation::{EndView, ExplanationView, LinkView, PlaceView};
+pub use history::HistoryView;
+pub use limit::LimitView;
+pub use lock::{HolderView, LockUseView};
+pub use procedure::{CauseView, LockHeldView, ProcedureView};
+pub use reply::{PageView, Reply};
+pub use signal::SignalView;
+pub use tree::{TreeNodeView, tree_of};
+pub use verdict::{CycleView, VerdictView};
+pub use words::{Reason, ending_word, mark_word};
+
+use std::time::Duration;
+
+use procession_kernel::Timestamp;
+
+/// Gives an instant as the views have it.
+#[must_use]
+pub fn time(at: Timestamp) -> String {
+    at.to_string()
+}
+
+/// Gives a duration as the views have it, in milliseconds.
+#[must_use]
+pub fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! Why a procedure stands where it stands: the chain of who waits for whom, and where it ends.
+
+use procession_actors::view::{ChainEnd, Explanation, Place};
+use procession_kernel::Link;
+use serde::Serialize;
+
+use super::{CycleView, time};
+
+/// Why a procedure stands where it stands, and who keeps it there.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ExplanationView {
+    /// Who it is.
+    pub id: String,
+    /// Its type.
+    pub kind: String,
+    /// Its state.
+    pub state: String,
+    /// Why it is in that state, in words.
+    pub reason: String,
+    /// Since when state and reason are as they are.
+    pub since: String,
+    /// What comes next, in words.
+    pub next: String,
+    /// Its place in the queue, if it waits for a permit or a lock.
+    pub place: Option<PlaceView>,
+    /// Who waits for whom, nearest first.
+    pub links: Vec<LinkView>,
+    /// What those wait for who wait for no other one.
+    pub ends: Vec<EndView>,
+    /// Deadlocks in which the chains end.
+    pub deadlocks: Vec<CycleView>,
+    /// There are more links than are shown.
+    pub truncated: bool,
+}
+
+/// A place among those who wait for the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PlaceView {
+    /// Counted from 1.
+    pub place: usize,
+    /// How many wait.
+    pub of: usize,
+}
+
+/// Who waits for whom.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LinkView {
+    /// Who waits.
+    pub from: String,
+    /// For whom.
+    pub to: String,
+    /// What for.
+    pub why: String,
+    /// Since when.
+    pub since: String,
+}
+
+/// Where a chain ends.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct EndView {
+    /// Who waits for no other one.
+    pub id: String,
+    /// What moves it, in words.
+    pub until: String,
+    /// Since when it waits for that.
+    pub since: String,
+}
+
+impl From<&Explanation> for ExplanationView {
+    fn from(explanation: &Explanation) -> Self {
+        let place = |place: Place| PlaceView {
+            place: place.place,
+            of: place.of,
+        };
+        Self {
+            id: explanation.id.to_string(),
+            kind: explanation.kind.to_string(),
+            state: explanation.state.to_string(),
+            reason: explanation.reason.clone(),
+            since: time(explanation.since),
+            next: explanation.next.clone(),
+            place: explanation.place.map(place),
+            links: explanation.links.iter().map(LinkView::from).collect(),
+            ends: explanation.ends.iter().map(EndView::from).collect(),
+            deadlocks: explanation.deadlocks.iter().map(CycleView::from).collect(),
+            truncated: explanation.truncated,
+        }
+    }
+}
+
+impl From<&Link> for LinkView {
+    fn from(link: &Link) -> Self {
+        Self {
+            from: link.from.to_string(),
+            to: link.to.to_string(),
+            why: link.why.to_string(),
+            since: time(link.since),
+        }
+    }
+}
+
+impl From<&ChainEnd> for EndView {
+    fn from(end: &ChainEnd) -> Self {
+        Self {
+            id: end.id.to_string(),
+            until: end.until.to_string(),
+            since: time(end.since),
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! One lock: who holds it, and who waits for it in which order.
+
+use procession_actors::view::LockView;
+use serde::Serialize;
+
+/// One lock that is held or wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LockUseView {
+    /// Its path.
+    pub path: String,
+    /// Who holds it.
+    pub holders: Vec<HolderView>,
+    /// Who waits for it, in the order of service.
+    pub waiting: Vec<String>,
+}
+
+/// Who holds a lock, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct HolderView {
+    /// Who.
+    pub id: String,
+    /// `shared` or `exclusive`.
+    pub mode: String,
+}
+
+impl From<&LockView> for LockUseView {
+    fn from(lock: &LockView) -> Self {
+        let holder = |(id, mode): &(procession_kernel::ProcedureId, procession_kernel::LockMode)| HolderView {
+            id: id.to_string(),
+            mode: mode.to_string(),
+        };
+        Self {
+            path: lock.path.to_string(),
+            holders: lock.holders.iter().map(holder).collect(),
+            waiting: lock.waiting.iter().map(ToString::to_string).collect(),
+        }
+    }
+}

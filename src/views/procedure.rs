@@ -1,0 +1,139 @@
+//! One procedure, as lists and its own page show it.
+
+use procession_actors::view::Status;
+use procession_kernel::{Cause, LockNeed, ProcedureId};
+use serde::Serialize;
+
+use super::{Reason, mark_word, time};
+
+/// One procedure as it stands on disk: state, reason, since, and what comes next.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct ProcedureView {
+    /// Who it is, as `family.member`.
+    pub id: String,
+    /// The root of its family.
+    pub root: String,
+    /// Its parent; none for a root.
+    pub parent: Option<String>,
+    /// Its type.
+    pub kind: String,
+    /// Schema of its stored payload.
+    pub version: u16,
+    /// Idempotency key of its submission.
+    pub key: Option<String>,
+    /// Its state.
+    pub state: String,
+    /// Why it does not run, in a word.
+    pub reason: Option<Reason>,
+    /// Why it does not run, in words.
+    pub waits: Option<String>,
+    /// Since when state and reason are as they are.
+    pub since: String,
+    /// When time moves it, if time does.
+    pub until: Option<String>,
+    /// What comes next, in words.
+    pub next: String,
+    /// The stage that runs, or runs next.
+    pub stage: String,
+    /// Failed attempts of that stage.
+    pub attempt: u32,
+    /// A stage of it was out when the row was written.
+    pub going: bool,
+    /// Higher goes first where it waits.
+    pub priority: i16,
+    /// An operator has paused it and all below it.
+    pub paused: bool,
+    /// It holds its permits.
+    pub holds: bool,
+    /// Locks that it holds.
+    pub locks: Vec<LockHeldView>,
+    /// The stage with which it passed its point of no return.
+    pub past: Option<String>,
+    /// Why it failed.
+    pub cause: Option<CauseView>,
+    /// How many executed stages of its part of the family were not undone.
+    pub not_undone: usize,
+    /// What an operator did to its end: `bypassed` or `overridden`.
+    pub mark: Option<&'static str>,
+    /// When it was born.
+    pub submitted: String,
+    /// When it ended.
+    pub ended: Option<String>,
+    /// The commit that wrote its row.
+    pub revision: String,
+}
+
+/// Why something failed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct CauseView {
+    /// What sort of failure it is.
+    pub kind: String,
+    /// What was said of it.
+    pub text: String,
+    /// The procedure in which it began.
+    pub origin: String,
+}
+
+/// A lock that is held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LockHeldView {
+    /// What is locked.
+    pub path: String,
+    /// `shared` or `exclusive`.
+    pub mode: String,
+}
+
+impl From<&Status> for ProcedureView {
+    fn from(status: &Status) -> Self {
+        Self {
+            id: status.id.to_string(),
+            root: ProcedureId::root(status.id.family).to_string(),
+            parent: status.parent.map(|parent| parent.to_string()),
+            kind: status.kind.to_string(),
+            version: status.version,
+            key: status.key.as_ref().map(ToString::to_string),
+            state: status.state.to_string(),
+            reason: status.wait.as_ref().map(Reason::from),
+            waits: status.wait.as_ref().map(ToString::to_string),
+            since: time(status.since),
+            until: status.wait.as_ref().and_then(|wait| wait.deadline()).map(time),
+            next: status.next.clone(),
+            stage: status.stage.clone(),
+            attempt: status.attempt,
+            going: status.going,
+            priority: status.priority,
+            paused: status.paused,
+            holds: status.holds,
+            locks: status.locks.iter().map(LockHeldView::from).collect(),
+            past: status.past.clone(),
+            cause: status.cause.as_ref().map(CauseView::from),
+            not_undone: status.not_undone.len(),
+            mark: status.mark.map(mark_word),
+            submitted: time(status.submitted),
+            ended: status.ended.map(time),
+            revision: status.revision.to_string(),
+        }
+    }
+}
+
+impl From<&Cause> for CauseView {
+    fn from(cause: &Cause) -> Self {
+        Self {
+            kind: format!("{:?}", cause.kind),
+            text: cause.text.clone(),
+            origin: cause.origin.to_string(),
+        }
+    }
+}
+
+impl From<&LockNeed> for LockHeldView {
+    fn from(lock: &LockNeed) -> Self {
+        Self {
+            path: lock.path.to_string(),
+            mode: lock.mode.to_string(),
+        }
+    }
+}
