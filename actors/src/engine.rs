@@ -14,7 +14,7 @@ use crate::procedure::Procedure;
 use crate::registry::Registry;
 use crate::supervisor::flush::InPlace;
 use crate::supervisor::opening::Open;
-use crate::supervisor::recovery::{self, Loaded};
+use crate::supervisor::recovery::{self, Code, Loaded};
 use crate::supervisor::verdicts::Thresholds;
 use crate::supervisor::workers::Workers;
 use crate::supervisor::{Parts, Supervisor};
@@ -137,7 +137,7 @@ impl Engine {
             keep_after_acknowledgement: settings.keep_after_acknowledgement,
             seed: settings.seed,
         };
-        let loaded = recovery::load(Arc::clone(&store), rules, Arc::clone(&settings.clock)).await?;
+        let loaded = recovery::load(Arc::clone(&store), rules, Code::Registered, Arc::clone(&settings.clock)).await?;
         if settings.strict && !loaded.report.quarantined.is_empty() {
             let families = loaded
                 .report

@@ -77,6 +77,18 @@ pub(crate) struct Waiting {
     pub(crate) passed: u32,
 }
 
+impl Waiting {
+    /// All who wait, in the order of service.
+    pub(crate) fn all(admissions: &Admissions) -> Vec<Self> {
+        let waiting = |ticket| Self {
+            ticket,
+            blockers: admissions.blockers(ticket),
+            passed: admissions.passed(ticket),
+        };
+        admissions.waiting().map(waiting).collect()
+    }
+}
+
 /// Asks who waits, in the order of service, and for whom; answered with its place among all answers.
 #[derive(Message)]
 #[rtype(result = "(u64, Vec<Waiting>)")]
@@ -230,12 +242,7 @@ impl Handler<Waits> for Limiter {
     type Result = MessageResult<Waits>;
 
     fn handle(&mut self, _: Waits, _: &mut Self::Context) -> Self::Result {
-        let waiting = |ticket| Waiting {
-            ticket,
-            blockers: self.admissions.blockers(ticket),
-            passed: self.admissions.passed(ticket),
-        };
-        let waiting = self.admissions.waiting().map(waiting).collect();
+        let waiting = Waiting::all(&self.admissions);
         MessageResult((self.next_turn(), waiting))
     }
 }

@@ -1,11 +1,17 @@
-//! Reading a closed journal: the store is held while it is read, and no epoch is
-//! taken. Opening it does what every opening does: a torn tail is cut off.
+//! Reading a closed journal: in its place, where the store is held while it is read, or
+//! from a private copy, which leaves no trace of the look. No epoch is taken.
+
+mod read;
+mod standing;
+
+pub use standing::Standing;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use procession_kernel::ProcedureId;
 use serde::de::DeserializeOwned;
+use tempfile::TempDir;
 
 use crate::error::{ReadError, StoreError};
 use crate::export::{EXPORT_MAX, FamilyExport};
@@ -14,12 +20,15 @@ use crate::journal::{JournalStore, Reader};
 
 /// A journal that no engine runs on, opened for reading.
 pub struct Offline {
-    _store: Arc<dyn JournalStore>,
+    // Dropped in this order: the copy goes when nobody reads it any more.
+    store: Arc<dyn JournalStore>,
     reader: Reader,
+    _copy: Option<TempDir>,
 }
 
 impl Offline {
-    /// Opens the journal in a directory. Blocks while it is read.
+    /// Opens the journal in a directory, in its place. Opening it does what every opening
+    /// does: a torn tail is cut off. Blocks while it is read.
     ///
     /// # Errors
     ///
@@ -32,9 +41,40 @@ impl Offline {
                 why: "there is no journal in it".to_owned(),
             });
         }
+        Self::open_in(directory, None)
+    }
+
+    /// Opens a private copy of the journal in a directory: nothing in the directory is
+    /// written, and engines may have it again as soon as this returns. The copy is made in
+    /// the system's directory for temporary files (`TMPDIR`), can be read by this user
+    /// alone, and goes with this value. Blocks while it is copied and read.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if an engine holds it, if it is damaged or missing, or if there is
+    /// no room for the copy.
+    pub fn open_copy(directory: &Path) -> Result<Self, StoreError> {
+        let copy = private_directory().map_err(|error| StoreError::Io {
+            place: directory.display().to_string(),
+            why: format!(
+                "no private copy can be made in {}: {error}; set TMPDIR to a directory with room",
+                std::env::temp_dir().display()
+            ),
+        })?;
+        let place = copy.path().to_owned();
+        FjallStore::copy(directory, &place)?;
+        let named = |error| named_after(directory, error);
+        Self::open_in(&place, Some(copy)).map_err(named)
+    }
+
+    fn open_in(directory: &Path, copy: Option<TempDir>) -> Result<Self, StoreError> {
         let store: Arc<dyn JournalStore> = Arc::new(FjallStore::open(directory, SyncMode::Data)?);
         let reader = Reader::new(&store);
-        Ok(Self { _store: store, reader })
+        Ok(Self {
+            store,
+            reader,
+            _copy: copy,
+        })
     }
 
     /// Reads all user data whose key begins with `prefix`, in the order of the keys.
@@ -69,5 +109,27 @@ impl Offline {
     /// [`ReadError::TooLarge`] if it has more bytes. [`ReadError`] if the store cannot be read.
     pub async fn export_up_to(&self, id: ProcedureId, bytes: usize) -> Result<Option<FamilyExport>, ReadError> {
         FamilyExport::read(&self.reader, id.family, bytes).await
+    }
+}
+
+fn private_directory() -> std::io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("procession-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(std::fs::Permissions::from_mode(0o700));
+    }
+    builder.tempdir()
+}
+
+/// Damage is told of the journal that was copied: the copy is nobody's business.
+fn named_after(directory: &Path, error: StoreError) -> StoreError {
+    let place = directory.display().to_string();
+    match error {
+        StoreError::Damaged { why, .. } => StoreError::Damaged { place, why },
+        StoreError::Newer { found, known, .. } => StoreError::Newer { place, found, known },
+        StoreError::Io { why, .. } => StoreError::Io { place, why },
+        StoreError::Held { holder, .. } => StoreError::Held { place, holder },
     }
 }

@@ -3,17 +3,19 @@
 //! leaves only with the receipt. It runs no user code, and never holds anybody up.
 
 mod admission;
-mod asks;
+pub(crate) mod asks;
 mod blocked;
 mod changes;
+pub(crate) mod claimants;
 mod commits;
 mod drain;
 mod effects;
-mod explain;
+pub(crate) mod explain;
 mod exports;
 mod finished;
 pub(crate) mod flush;
 mod in_turn;
+pub(crate) mod insight;
 mod loads;
 mod measure;
 mod metric_hooks;

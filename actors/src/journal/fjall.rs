@@ -27,6 +27,7 @@ use crate::clock::machine_now;
 use crate::error::StoreError;
 use crate::telemetry::SyncSeconds;
 
+mod copy;
 mod directory;
 mod line;
 mod log;
@@ -154,6 +155,17 @@ impl FjallStore {
     #[must_use]
     pub fn exists(directory: &Path) -> bool {
         directory::holds_store(directory)
+    }
+
+    /// Copies the journal in a directory, which nobody may hold meanwhile, into another
+    /// one that is empty. Nothing is written where it is; what engines left there, a torn
+    /// tail for example, is copied as it is. Blocks while it is copied.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`]: there is no journal, an engine holds it, or it cannot be read or written.
+    pub fn copy(directory: &Path, to: &Path) -> Result<(), StoreError> {
+        copy::copy(directory, to)
     }
 
     /// Says who holds the journal in a directory; none if nobody does. An

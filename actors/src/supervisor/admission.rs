@@ -6,11 +6,12 @@ use std::collections::BTreeSet;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Admission, Birth, Decision, Effect, Event, Grant, Hold, LimitKey, LockNeed, Needs, ProcedureId, Request, Row,
+    Admission, Birth, Decision, Effect, Event, Grant, Hold, LimitKey, LockNeed, Needs, ProcedureId, Request,
     StageEnded, StageOutcome, Ticket,
 };
 
 use super::Supervisor;
+use super::claimants::{Claimants, within, within_above};
 use crate::limiter::{Acquire, Acquired, Change, Exchange, Limiter, Served};
 
 /// What is asked of the limiter before a decision.
@@ -54,19 +55,10 @@ impl Supervisor {
                 locks: birth.ahead.locks.clone(),
             },
             priority: birth.priority,
-            within: parent.map(|parent| self.within(parent)).unwrap_or_default(),
+            within: parent
+                .map(|parent| within(&self.kernel, &self.tickets_of, parent))
+                .unwrap_or_default(),
         });
-    }
-
-    /// Gives the tickets of a procedure and of all above it, nearest first.
-    fn within(&self, id: ProcedureId) -> Vec<Ticket> {
-        let Some(family) = self.kernel.families().get(&id.family) else {
-            return Vec::new();
-        };
-        family
-            .ancestry(id.member)
-            .filter_map(|row| self.tickets_of.of.get(&row.id).copied())
-            .collect()
     }
 
     /// Asks the limiter; the answer is matched with `admitted`, and decided with `commit_admitted`.
@@ -228,38 +220,25 @@ impl Supervisor {
                 kind: limits.contains(&kind).then_some(kind),
                 needs: needs(limits, locks),
                 priority,
-                within: self.within_above(id),
+                within: within_above(&self.kernel, &self.tickets_of, id),
             },
         })
     }
 
-    pub(super) fn within_above(&self, id: ProcedureId) -> Vec<Ticket> {
-        let parent = self.kernel.row(id).and_then(|row| row.parent);
-        parent
-            .map(|parent| self.within(ProcedureId::new(id.family, parent)))
-            .unwrap_or_default()
-    }
-
-    /// Gives the tickets whose holders keep a procedure from nothing: those above it, and
-    /// for its undo all of the part that rolls back.
-    fn entered_by(&self, id: ProcedureId) -> Vec<Ticket> {
-        let mut within = self.within_above(id);
-        for other in self.kernel.rolled_back_with(id) {
-            let ticket = self.tickets_of.of.get(&other).copied();
-            within.extend(ticket.filter(|ticket| !within.contains(ticket)));
+    pub(super) fn claimants(&mut self) -> Claimants<'_> {
+        Claimants {
+            kernel: &self.kernel,
+            tickets: &mut self.tickets_of,
+            newest: &mut self.next_ticket,
         }
-        within
     }
 
     pub(super) fn ticket_of(&mut self, id: ProcedureId) -> Ticket {
-        match self.tickets_of.of.get(&id) {
-            Some(ticket) => *ticket,
-            None => {
-                let ticket = self.new_ticket();
-                self.tickets_of.bind(ticket, id);
-                ticket
-            }
-        }
+        self.claimants().ticket_of(id)
+    }
+
+    pub(super) fn request_of(&mut self, id: ProcedureId) -> Option<Request> {
+        self.claimants().request_of(id)
     }
 
     /// Asks for all that a procedure lacks for its next stage; for an undo, for its locks alone.
@@ -283,21 +262,6 @@ impl Supervisor {
             }
             supervisor.served(acquired.served, ctx);
         });
-    }
-
-    pub(super) fn request_of(&mut self, id: ProcedureId) -> Option<Request> {
-        let row = self.kernel.row(id)?;
-        let is_undone = row.is_ended() || self.kernel.is_stopped(id);
-        let limits = lacking_limits(row, is_undone);
-        let (locks, priority) = (lacking_locks(row), row.priority);
-        let kind = LimitKey::new(row.kind.as_str());
-        Some(Request {
-            ticket: self.ticket_of(id),
-            kind: limits.contains(&kind).then_some(kind),
-            needs: needs(limits, locks),
-            priority,
-            within: self.entered_by(id),
-        })
     }
 
     /// Carries a change to the limiter, if the procedure has anything of it.
@@ -427,23 +391,6 @@ fn lacking(grant: Grant) -> Option<procession_kernel::Lacking> {
         Grant::Granted => None,
         Grant::Queued(lacking) => Some(lacking),
     }
-}
-
-/// What it needs of permits; an undo, of one that has ended or is stopped, needs none.
-fn lacking_limits(row: &Row, is_undone: bool) -> Vec<LimitKey> {
-    if row.holds || is_undone {
-        Vec::new()
-    } else {
-        row.limits.clone()
-    }
-}
-
-fn lacking_locks(row: &Row) -> Vec<LockNeed> {
-    row.locks
-        .iter()
-        .filter(|need| !row.locked.contains(need))
-        .cloned()
-        .collect()
 }
 
 impl Handler<Served> for Supervisor {

@@ -4,18 +4,19 @@
 use std::sync::{Arc, OnceLock};
 
 use actix::prelude::*;
-use procession_kernel::{AuditEntry, Blob, HistoryEntry, LimitUse, LockUse, ProcedureId, Row};
+use procession_kernel::{AuditEntry, Blob, HistoryEntry, LimitUse, ProcedureId, Row};
 use tokio::sync::oneshot;
 
 use super::Supervisor;
-use crate::error::AskError;
+use super::insight::lock_views;
+use crate::error::{AskError, StoreError};
 use crate::journal::keys::{self, OUTPUT};
 use crate::journal::reader::decode_row;
 use crate::journal::store::Scan;
 use crate::journal::{Reader, Space};
 use crate::limiter::{LocksHeld, Usage};
 use crate::messages::{Audit, AwaitOutcome, History, Limits, List, Locks, Query, Subscribe, TakeSnapshot, Tree};
-use crate::view::{ListFilter, LockView, Outcome, Page, Snapshot, Status};
+use crate::view::{LockView, Outcome, Page, Snapshot, Status};
 
 /// Rows of one page at most.
 const PAGE_MAX: usize = 1_000;
@@ -63,7 +64,7 @@ pub(super) fn unanswered(failure: &OnceLock<String>) -> AskError {
         .map_or(AskError::Stopped, AskError::JournalFailed)
 }
 
-fn shown(row: &Row, quarantined: bool) -> Status {
+pub(crate) fn shown(row: &Row, quarantined: bool) -> Status {
     let status = Status::of(row);
     if quarantined { status.quarantined() } else { status }
 }
@@ -121,15 +122,22 @@ impl Handler<List> for Supervisor {
         let quarantined: Vec<u64> = self.quarantined.keys().copied().collect();
         Box::pin(async move {
             settled.await?;
-            page(&reader, &list, &quarantined).await
+            let admits = |row: &Row| list.filter.admits(row);
+            let shows = |row: &Row| shown(row, quarantined.contains(&row.id.family));
+            Ok(page(&reader, list.cursor, list.limit, |row| admits(row).then(|| shows(row))).await?)
         })
     }
 }
 
-async fn page(reader: &Reader, list: &List, quarantined: &[u64]) -> Result<Page, AskError> {
-    let limit = list.limit.clamp(1, PAGE_MAX);
-    let mut from = list
-        .cursor
+/// Reads one page of rows, as far as one request may read; `show` says which and how.
+pub(crate) async fn page(
+    reader: &Reader,
+    cursor: Option<ProcedureId>,
+    limit: usize,
+    mut show: impl FnMut(&Row) -> Option<Status>,
+) -> Result<Page, StoreError> {
+    let limit = limit.clamp(1, PAGE_MAX);
+    let mut from = cursor
         .map(|cursor| keys::procedure(cursor).to_vec())
         .unwrap_or_default();
     let mut page = Page {
@@ -161,22 +169,17 @@ async fn page(reader: &Reader, list: &List, quarantined: &[u64]) -> Result<Page,
             }
             page.scanned += 1;
             last = key;
-            admit(&mut page, &list.filter, id, &value, quarantined);
+            match decode_row(id, &value) {
+                Ok(row) => page.items.extend(show(&row)),
+                // One damaged row does not hide all others.
+                Err(_) => page.unreadable.push(id),
+            }
         }
         if !full {
             return Ok(page);
         }
         from = last;
         from.push(0);
-    }
-}
-
-fn admit(page: &mut Page, filter: &ListFilter, id: ProcedureId, value: &[u8], quarantined: &[u64]) {
-    match decode_row(id, value) {
-        Ok(row) if filter.admits(&row) => page.items.push(shown(&row, quarantined.contains(&id.family))),
-        Ok(_) => {}
-        // One damaged row does not hide all others.
-        Err(_) => page.unreadable.push(id),
     }
 }
 
@@ -253,7 +256,7 @@ impl Handler<Locks> for Supervisor {
             match locks {
                 Ok((turn, locks)) => supervisor.in_turn(turn, ctx, |supervisor, _| {
                     sender
-                        .send(Ok((supervisor.lock_views(locks), supervisor.settled())))
+                        .send(Ok((lock_views(locks, &supervisor.tickets_of), supervisor.settled())))
                         .ok();
                 }),
                 Err(error) => {
@@ -268,27 +271,6 @@ impl Handler<Locks> for Supervisor {
             told.into_actor(supervisor)
         });
         Box::pin(shown)
-    }
-}
-
-impl Supervisor {
-    fn lock_views(&self, locks: Vec<LockUse>) -> Vec<LockView> {
-        let holders = |lock: &LockUse| {
-            let known = lock.holders.iter();
-            known
-                .filter_map(|(ticket, mode)| Some((self.tickets_of.holder(*ticket)?, *mode)))
-                .collect()
-        };
-        let waiting = |lock: &LockUse| {
-            let known = lock.waiting.iter();
-            known.filter_map(|ticket| self.tickets_of.holder(*ticket)).collect()
-        };
-        let view = |lock: LockUse| LockView {
-            holders: holders(&lock),
-            waiting: waiting(&lock),
-            path: lock.path,
-        };
-        locks.into_iter().map(view).collect()
     }
 }
 

@@ -11,13 +11,13 @@ use futures::future::LocalBoxFuture;
 use procession_kernel::{
     Blocker, Lacking, Link, Need, Node, ProcedureId, Row, Seq, Until, WaitGraph, WaitReason, WaitingFor,
 };
-use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use super::Supervisor;
+use super::insight::{Insight, Queues};
 use crate::error::AskError;
 use crate::journal::{Reader, codec};
-use crate::limiter::{Waiting, Waits};
+use crate::limiter::Waits;
 use crate::messages::Explain;
 use crate::view::{self, ChainEnd, Explanation, Place};
 
@@ -27,20 +27,6 @@ const LINKS_MAX: usize = 1_000;
 /// Procedures that one search looks at, at most: some tens of megabytes. Who is
 /// left out counts as one that can move, so that no deadlock is invented.
 const NODES_MAX: usize = 200_000;
-
-/// What the limiter says of those that wait, by procedure.
-pub(super) struct Queues {
-    /// In the order of service.
-    pub(super) waiting: Vec<(ProcedureId, Waiting)>,
-    places: FxHashMap<ProcedureId, usize>,
-}
-
-impl Queues {
-    pub(super) fn of(&self, id: ProcedureId) -> Option<&Waiting> {
-        let place = self.places.get(&id)?;
-        self.waiting.get(*place).map(|(_, waiting)| waiting)
-    }
-}
 
 impl Supervisor {
     /// Reads the limiter's queues; what it gives is taken in the limiter's turn.
@@ -53,33 +39,36 @@ impl Supervisor {
         ctx.spawn(request.into_actor(self).map(move |answer, supervisor, ctx| {
             let (turn, waiting) = answer.unwrap_or_default();
             supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
-                let queues = supervisor.queues(waiting);
+                let queues = Queues::new(waiting, &supervisor.tickets_of);
                 take(supervisor, queues, ctx);
             });
         }));
     }
 
-    fn queues(&self, waiting: Vec<Waiting>) -> Queues {
-        let held = waiting
-            .into_iter()
-            .filter_map(|waiting| Some((self.tickets_of.holder(waiting.ticket)?, waiting)));
-        let waiting: Vec<(ProcedureId, Waiting)> = held.collect();
-        let places = waiting
-            .iter()
-            .enumerate()
-            .map(|(place, (id, _))| (*id, place))
-            .collect();
-        Queues { waiting, places }
+    /// Gives the reading that the kernel, the tickets and these queues are.
+    pub(super) fn insight<'a>(
+        &'a self,
+        queues: &'a Queues,
+        called: &'a dyn Fn(ProcedureId) -> &'static str,
+    ) -> Insight<'a> {
+        Insight {
+            kernel: &self.kernel,
+            tickets: &self.tickets_of,
+            queues,
+            quarantined: &self.quarantined,
+            thresholds: self.watch.thresholds(),
+            now: self.clock.now(),
+            opened: self.watch.opened(),
+            durable: self.commits.durable,
+            called,
+        }
     }
+}
 
+impl Insight<'_> {
     /// Gives who waits for whom from these on. Rows newer than `until` are left
     /// out, and count as those of procedures that can move.
-    pub(super) fn graph(
-        &self,
-        from: impl IntoIterator<Item = ProcedureId>,
-        queues: &Queues,
-        until: Option<Seq>,
-    ) -> WaitGraph {
+    pub(super) fn graph(&self, from: impl IntoIterator<Item = ProcedureId>, until: Option<Seq>) -> WaitGraph {
         let mut graph = WaitGraph::new();
         let mut next: Vec<ProcedureId> = from.into_iter().collect();
         let mut seen: BTreeSet<ProcedureId> = next.iter().copied().collect();
@@ -88,7 +77,7 @@ impl Supervisor {
             if self.kernel.row(id).is_none_or(is_new) {
                 continue;
             }
-            let Some(node) = self.node(id, queues) else { continue };
+            let Some(node) = self.node(id) else { continue };
             let of = node.needs.iter().flat_map(|need| &need.of);
             next.extend(of.copied().filter(|id| seen.insert(*id)));
             graph.insert(id, node);
@@ -96,9 +85,9 @@ impl Supervisor {
         graph
     }
 
-    fn node(&self, id: ProcedureId, queues: &Queues) -> Option<Node> {
+    fn node(&self, id: ProcedureId) -> Option<Node> {
         let mut node = self.kernel.needs_of(id)?;
-        let asks = self.kernel.asks_as(id).and_then(|asker| queues.of(asker));
+        let asks = self.kernel.asks_as(id).and_then(|asker| self.queues.of(asker));
         for blocker in asks.into_iter().flat_map(|waiting| &waiting.blockers) {
             self.blocked(blocker, &mut node.needs);
         }
@@ -114,7 +103,7 @@ impl Supervisor {
         let of: Vec<ProcedureId> = blocker
             .by
             .iter()
-            .filter_map(|ticket| self.tickets_of.holder(*ticket))
+            .filter_map(|ticket| self.tickets.holder(*ticket))
             .map(|id| match blocker.place {
                 true => self.kernel.waits_as(id),
                 false => self.kernel.gives_back_as(id),
@@ -135,9 +124,10 @@ impl Supervisor {
         }
     }
 
-    fn explain(&self, id: ProcedureId, queues: &Queues) -> Option<Explanation> {
+    /// Explains one that is live; none of any other.
+    pub(crate) fn explain(&self, id: ProcedureId) -> Option<Explanation> {
         let row = self.kernel.row(id).filter(|row| !row.is_ended())?;
-        let graph = self.graph([id], queues, None);
+        let graph = self.graph([id], None);
         let mut links = graph.chain(id, LINKS_MAX + 1);
         let truncated = links.len() > LINKS_MAX;
         links.truncate(LINKS_MAX);
@@ -148,7 +138,7 @@ impl Supervisor {
             reason: self.reason(row, links.first().filter(|link| link.from == id)),
             since: row.since,
             next: view::next(row),
-            place: self.place(id, queues),
+            place: self.place(id),
             ends: self.ends(id, &links),
             links,
             deadlocks: graph.deadlocks(),
@@ -174,7 +164,7 @@ impl Supervisor {
         ChainEnd {
             id,
             until,
-            since: self.kernel.row(id).map_or_else(|| self.clock.now(), |row| row.since),
+            since: self.kernel.row(id).map_or(self.now, |row| row.since),
         }
     }
 
@@ -187,7 +177,7 @@ impl Supervisor {
             (_, None) => {
                 let until = self.end(row.id).until;
                 if let Until::Stage(stage) = &until {
-                    return format!("stage {stage} {}", self.called_words(row.id));
+                    return format!("stage {stage} {}", (self.called)(row.id));
                 }
                 format!("it waits until {until}")
             }
@@ -195,14 +185,14 @@ impl Supervisor {
     }
 
     /// Gives the place among those who wait for the same thing.
-    fn place(&self, id: ProcedureId, queues: &Queues) -> Option<Place> {
+    fn place(&self, id: ProcedureId) -> Option<Place> {
         let reason = |id: ProcedureId| self.kernel.row(id)?.wait.as_ref();
         let asker = self.kernel.asks_as(id)?;
-        queues.of(asker)?;
+        self.queues.of(asker)?;
         let wanted = reason(id)?;
         let (mut before, mut of) = (0, 0);
         let mut met = false;
-        for (other, _) in &queues.waiting {
+        for (other, _) in &self.queues.waiting {
             met |= *other == asker;
             if *other == asker || reason(*other) == Some(wanted) {
                 of += 1;
@@ -225,7 +215,8 @@ impl Handler<Explain> for Supervisor {
         }
         let (sender, receiver) = oneshot::channel::<Told>();
         self.read_queues(ctx, move |supervisor, queues, _| {
-            let explanation = supervisor.explain(id, &queues);
+            let called = |id| supervisor.called_words(id);
+            let explanation = supervisor.insight(&queues, &called).explain(id);
             // Whoever asked may have gone.
             sender.send((explanation, Box::pin(supervisor.settled()))).ok();
         });
@@ -242,7 +233,11 @@ impl Handler<Explain> for Supervisor {
 }
 
 /// One that is not live has ended, is quarantined, or is unknown.
-async fn stored(reader: &Reader, id: ProcedureId, quarantined: Option<String>) -> Result<Explanation, AskError> {
+pub(crate) async fn stored(
+    reader: &Reader,
+    id: ProcedureId,
+    quarantined: Option<String>,
+) -> Result<Explanation, AskError> {
     let row = reader.row(id).await?.ok_or(AskError::Unknown(id))?;
     let mut explanation = Explanation {
         id,

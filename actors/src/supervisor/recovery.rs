@@ -20,10 +20,20 @@ use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Space, codec, keys};
 use crate::view::Recovered;
 
+/// Whose rows are taken in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// Those whose code is registered, in a version that it reads.
+    Registered,
+    /// All: nothing of them is to run.
+    Any,
+}
+
 /// What a start has read.
 pub(crate) struct Loaded {
     pub(crate) kernel: Kernel,
     pub(crate) epoch: Epoch,
+    code: Code,
     /// The store's own number, and whether it was drawn just now.
     pub(crate) store: (u64, bool),
     /// History of the families that roll back.
@@ -39,24 +49,26 @@ pub(crate) struct Loaded {
 pub(crate) async fn load(
     store: Arc<dyn JournalStore>,
     rules: Rules,
+    code: Code,
     clock: Arc<dyn Clock>,
 ) -> Result<Loaded, StartError> {
     if !store.reads_block() {
-        return read(&*store, rules, &*clock).await;
+        return read(&*store, rules, code, &*clock).await;
     }
-    let work = move || futures::executor::block_on(read(&*store, rules, &*clock));
+    let work = move || futures::executor::block_on(read(&*store, rules, code, &*clock));
     actix_rt::task::spawn_blocking(work)
         .await
         .map_err(|error| StartError::Thread(error.to_string()))?
 }
 
-async fn read(store: &dyn JournalStore, rules: Rules, clock: &dyn Clock) -> Result<Loaded, StartError> {
+async fn read(store: &dyn JournalStore, rules: Rules, code: Code, clock: &dyn Clock) -> Result<Loaded, StartError> {
     let begun = clock.now();
     let epoch = store.acquire().await?;
     let deaths = deaths(store).await?;
     let mut loaded = Loaded {
         kernel: Kernel::new(rules, epoch, deaths),
         epoch,
+        code,
         store: store_number(store).await?,
         stacks: BTreeMap::new(),
         next_due: None,

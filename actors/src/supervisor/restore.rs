@@ -1,43 +1,19 @@
 //! The start: what is held is given back to those who held it, and who waited waits again.
 
-use std::cmp::Reverse;
-
 use actix::prelude::*;
-use procession_kernel::{Event, Grant, ProcedureId, Request, Row, Ticket, WaitReason};
+use procession_kernel::{Event, Grant, ProcedureId};
 
 use super::Supervisor;
-use super::admission::needs;
 use crate::limiter::{Acquire, Acquired, Restore};
 
 impl Supervisor {
     /// Recorded holders get theirs back, parents first. Gives those who wait, by
     /// priority and in the order in which they began to.
     pub(super) fn restore_admissions(&mut self, ctx: &mut Context<Self>) -> Vec<ProcedureId> {
-        let mut held = Vec::new();
-        for (id, row) in std::mem::take(&mut self.quarantined_holders) {
-            let ticket = self.ticket_of(id);
-            held.push(restored(ticket, &row, Vec::new()));
-        }
-        let mut rows: Vec<Row> = Vec::new();
-        for (_, family) in self.kernel.families().iter() {
-            let members = family.members.iter();
-            let asked = members.filter(|row| row.holds || !row.locked.is_empty() || waits(row));
-            rows.extend(asked.map(|row| (**row).clone()));
-        }
-        let mut waiting = Vec::new();
-        for row in rows {
-            let ticket = self.ticket_of(row.id);
-            if row.holds || !row.locked.is_empty() {
-                held.push(restored(ticket, &row, self.within_above(row.id)));
-            }
-            // One that a failure above it has stopped runs no more, and needs nothing.
-            if waits(&row) && !self.kernel.is_stopped(row.id) {
-                waiting.push((Reverse(row.priority), row.since, row.revision, row.id));
-            }
-        }
+        let quarantined = std::mem::take(&mut self.quarantined_holders);
+        let (held, waiting) = self.claimants().restored(quarantined);
         self.tell(&self.limiter, Restore(held), ctx);
-        waiting.sort_unstable();
-        waiting.into_iter().map(|(_, _, _, id)| id).collect()
+        waiting
     }
 
     /// Those who waited before the start queue up again. Asked one after the
@@ -64,20 +40,5 @@ impl Supervisor {
             }
             supervisor.served(served, ctx);
         });
-    }
-}
-
-fn waits(row: &Row) -> bool {
-    row.wait.as_ref().is_some_and(WaitReason::is_admission)
-}
-
-fn restored(ticket: Ticket, row: &Row, within: Vec<Ticket>) -> Request {
-    let limits = if row.holds { row.limits.clone() } else { Vec::new() };
-    Request {
-        ticket,
-        needs: needs(limits, row.locked.clone()),
-        kind: None,
-        priority: row.priority,
-        within,
     }
 }

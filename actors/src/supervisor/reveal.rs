@@ -30,5 +30,7 @@ impl Handler<Reveal> for Supervisor {
 ///
 /// [`StartError`] if the store cannot be read, or would be refused.
 pub async fn reload(store: Arc<dyn JournalStore>, rules: Rules, clock: Arc<dyn Clock>) -> Result<Kernel, StartError> {
-    Ok(recovery::load(store, rules, clock).await?.kernel)
+    Ok(recovery::load(store, rules, recovery::Code::Registered, clock)
+        .await?
+        .kernel)
 }

@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 pub const GLOBAL_LIMIT: &str = "*";
 
 /// Which procedure holds or waits with which ticket.
-pub(super) struct Tickets {
+pub(crate) struct Tickets {
     limited: BTreeSet<LimitKey>,
     pub(super) of: FxHashMap<ProcedureId, Ticket>,
     pub(super) by: FxHashMap<Ticket, ProcedureId>,
@@ -18,7 +18,7 @@ pub(super) struct Tickets {
 }
 
 impl Tickets {
-    pub(super) fn new(limited: Vec<LimitKey>) -> Self {
+    pub(crate) fn new(limited: Vec<LimitKey>) -> Self {
         Self {
             limited: limited.into_iter().collect(),
             of: FxHashMap::default(),

@@ -19,7 +19,7 @@ use procession_kernel::{Event, ProcedureId, Record, SAME_STAGE_FROZEN, Seq, Time
 use tokio::sync::oneshot;
 
 use super::Supervisor;
-use super::explain::Queues;
+use super::insight::Queues;
 use crate::clock::machine_now;
 use crate::error::AskError;
 use crate::journal::deliver;
@@ -92,6 +92,15 @@ impl Watch {
             known: BTreeMap::new(),
             recalled: 0,
         }
+    }
+
+    pub(super) const fn thresholds(&self) -> &Thresholds {
+        &self.thresholds
+    }
+
+    /// When the audits of this engine began.
+    pub(super) const fn opened(&self) -> Timestamp {
+        self.opened
     }
 
     /// Notes that something begins of which no row says since when. It is logged where it begins.

@@ -190,6 +190,52 @@ pub(super) fn holder(place: &Path) -> Result<Option<String>, StoreError> {
     }
 }
 
+/// A journal that is looked at, and held meanwhile. Nothing in its directory is written.
+pub(super) struct Looked<'a> {
+    place: &'a Path,
+    /// None if the file of its owner is missing: no engine can hold it then.
+    _owner: Option<File>,
+}
+
+impl<'a> Looked<'a> {
+    pub(super) fn hold(place: &'a Path) -> Result<Self, StoreError> {
+        if !holds_store(place) {
+            return Err(StoreError::Io {
+                place: place.display().to_string(),
+                why: "there is no journal in it".to_owned(),
+            });
+        }
+        let owner = match File::open(place.join(OWNER)) {
+            Ok(mut file) => lock(place, &mut file).map(|()| Some(file))?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(refused(place, "its file \"owner\" cannot be read", &error)),
+        };
+        Ok(Self { place, _owner: owner })
+    }
+
+    /// Gives what a copy must have, each with its name there: the mark, and the files of the store.
+    pub(super) fn files(&self) -> io::Result<Vec<(PathBuf, PathBuf)>> {
+        let mut files = Vec::new();
+        if self.place.join(WATERMARK).try_exists()? {
+            files.push((self.place.join(WATERMARK), PathBuf::from(WATERMARK)));
+        }
+        let mut folders = vec![PathBuf::from(STORE)];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(self.place.join(&folder))? {
+                let entry = entry?;
+                let name = folder.join(entry.file_name());
+                if entry.file_type()?.is_dir() {
+                    folders.push(name);
+                } else {
+                    files.push((entry.path(), name));
+                }
+            }
+        }
+        files.sort_unstable();
+        Ok(files)
+    }
+}
+
 /// Puts the names in a directory on stable storage.
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     // Other systems cannot open a directory, and write its names through.

@@ -7,7 +7,7 @@ use std::thread;
 use procession_kernel::{HistoryEntry, Kernel, ProcedureId, Record, Row, check_rows};
 
 use super::ranges::{Stored, read_live};
-use super::{Loaded, scan};
+use super::{Code, Loaded, scan};
 use crate::error::{StartError, StoreError};
 use crate::journal::encode::StoredSignal;
 use crate::journal::reader::decode_row;
@@ -65,7 +65,7 @@ fn read_beside(store: &dyn JournalStore, loaded: &mut Loaded) -> Result<Vec<u64>
 fn take_family(loaded: &mut Loaded, stored: &Stored) -> Option<u64> {
     let family = stored.family;
     loaded.kernel.evolve(&Record::FamilyBegan(family));
-    let checked = check_family(&loaded.kernel, family, &stored.rows);
+    let checked = check_family(loaded, family, &stored.rows);
     let taken = checked.and_then(|rows| take_rows(loaded, family, rows, &check_signals(&stored.signals)?));
     match taken {
         Err(why) => {
@@ -119,7 +119,7 @@ fn holders(rows: &[(Vec<u8>, Vec<u8>)]) -> impl Iterator<Item = (ProcedureId, Ro
         .filter(|(_, row)| row.holds || !row.locked.is_empty())
 }
 
-fn check_family(kernel: &Kernel, family: u64, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Row>, String> {
+fn check_family(loaded: &Loaded, family: u64, entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Row>, String> {
     if entries.is_empty() {
         return Err("its rows are missing".to_owned());
     }
@@ -132,13 +132,15 @@ fn check_family(kernel: &Kernel, family: u64, entries: &[(Vec<u8>, Vec<u8>)]) ->
         let mut row = decode_row(id, value).map_err(|error| format!("the row of {id}: {error}"))?;
         check_place(family, &row)?;
         // All of a kind share its name.
-        if let Some((kind, _)) = kernel.rules().kinds.get_key_value(&row.kind) {
+        if let Some((kind, _)) = loaded.kernel.rules().kinds.get_key_value(&row.kind) {
             row.kind = kind.clone();
         }
         rows.push(row);
     }
     check_rows(&rows)?;
-    check_code(kernel, &rows)?;
+    if loaded.code == Code::Registered {
+        check_code(&loaded.kernel, &rows)?;
+    }
     Ok(rows)
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use procession_kernel::{Deadlock, Family, Lacking, PATIENCE, ProcedureId, Row, Timestamp, WaitReason};
 
 use super::super::Supervisor;
-use super::super::explain::Queues;
+use super::super::insight::{Insight, Queues};
 use crate::journal::codec;
 use crate::view::{Rule, Verdict};
 
@@ -33,19 +33,9 @@ fn of_row(rule: Rule, row: &Row, mut facts: Facts, text: &str) -> Verdict {
 impl Supervisor {
     /// Gives all that is wrong, in the order of the rules.
     pub(super) fn verdicts(&self, queues: &Queues, found: &[(ProcedureId, String)]) -> Vec<Verdict> {
-        let mut verdicts = Vec::new();
-        if self.watch.thresholds.may_tell_of_frozen() {
-            for (_, family) in self.kernel.families().iter() {
-                self.of_family(&family, queues, &mut verdicts);
-            }
-        } else {
-            for family in self.kernel.families().awake() {
-                self.of_family(family, queues, &mut verdicts);
-            }
-        }
+        let called = |id| self.called_words(id);
+        let mut verdicts = self.insight(queues, &called).verdicts();
         verdicts.extend(found.iter().map(|(id, what)| self.lost_wake(*id, what)));
-        verdicts.extend(self.deadlocks(queues));
-        verdicts.extend(self.quarantines());
         verdicts.extend(self.blocked_workers());
         verdicts.extend(self.store_slow());
         verdicts.extend(self.store_failed());
@@ -53,14 +43,83 @@ impl Supervisor {
         verdicts
     }
 
-    fn of_family(&self, family: &Family, queues: &Queues, verdicts: &mut Vec<Verdict>) {
-        let durable = self.commits.durable;
+    fn lost_wake(&self, id: ProcedureId, what: &str) -> Verdict {
+        let facts = vec![
+            ("lost", what.to_owned()),
+            ("count", (self.kernel.found() + self.watch.recalled).to_string()),
+        ];
+        let text =
+            format!("{id} would never have gone on ({what}); it was set going again. This is a defect of the engine");
+        verdict(Rule::LostWake, Some(id), self.clock.now(), facts, text)
+    }
+
+    fn blocked_workers(&self) -> Vec<Verdict> {
+        let statuses = self.workers.statuses().into_iter();
+        let blocked = statuses.filter_map(|status| Some((status.worker, status.blocked?)));
+        blocked
+            .map(|(worker, blocked)| {
+                let facts = vec![
+                    ("worker", worker.to_string()),
+                    ("stage", blocked.stage.clone()),
+                    ("call", format!("{:?}", blocked.call)),
+                    ("time", format!("{:?}", blocked.time)),
+                ];
+                let text = format!(
+                    "{} at stage {} has held worker {worker} for {:?}",
+                    blocked.procedure, blocked.stage, blocked.time
+                );
+                let since = ago(self.clock.now(), blocked.time);
+                verdict(Rule::BlockedWorker, Some(blocked.procedure), since, facts, text)
+            })
+            .collect()
+    }
+
+    fn store_slow(&self) -> Option<Verdict> {
+        let since = self.commits.oldest_under_way()?;
+        let time = self.clock.now().since(since);
+        if self.poisoned.is_some() || time < self.watch.thresholds.store {
+            return None;
+        }
+        let waiting = self.kernel.seq().0.saturating_sub(self.commits.durable.0);
+        let facts = vec![("time", format!("{time:?}")), ("commits", waiting.to_string())];
+        let text = format!("the store has not answered for {time:?}; {waiting} commits wait for it");
+        Some(verdict(Rule::StoreSlow, None, since, facts, text))
+    }
+
+    fn store_failed(&self) -> Option<Verdict> {
+        let why = self.poisoned.as_ref()?;
+        let text = format!("the engine takes no more commits: {why}");
+        let facts = vec![("why", why.clone())];
+        Some(verdict(Rule::StoreFailed, None, self.clock.now(), facts, text))
+    }
+}
+
+impl Insight<'_> {
+    /// Gives all that the rows and the queues tell of, in the order of the rules.
+    pub(crate) fn verdicts(&self) -> Vec<Verdict> {
+        let mut verdicts = Vec::new();
+        if self.thresholds.may_tell_of_frozen() {
+            for (_, family) in self.kernel.families().iter() {
+                self.of_family(&family, &mut verdicts);
+            }
+        } else {
+            for family in self.kernel.families().awake() {
+                self.of_family(family, &mut verdicts);
+            }
+        }
+        verdicts.extend(self.deadlocks());
+        verdicts.extend(self.quarantines());
+        verdicts.sort_by_key(|verdict| (verdict.rule, verdict.procedure));
+        verdicts
+    }
+
+    fn of_family(&self, family: &Family, verdicts: &mut Vec<Verdict>) {
         let rows = family.members.iter();
-        for row in rows.filter(|row| !row.is_ended() && row.revision <= durable) {
+        for row in rows.filter(|row| !row.is_ended() && row.revision <= self.durable) {
             verdicts.extend(self.overrun(row));
             verdicts.extend(self.retry_storm(row));
             verdicts.extend(self.no_progress(row));
-            verdicts.extend(self.starved(row, queues));
+            verdicts.extend(self.starved(row));
             verdicts.extend(self.waits_for_operator(row));
         }
     }
@@ -68,15 +127,15 @@ impl Supervisor {
     /// Time that passed before this start does not count: nothing ran then.
     fn overrun(&self, row: &Row) -> Option<Verdict> {
         let expected = row.expected.filter(|_| row.going.is_some())?;
-        let since = row.since.max(self.watch.opened);
-        let time = self.clock.now().since(since);
+        let since = row.since.max(self.opened);
+        let time = self.now.since(since);
         if time <= expected {
             return None;
         }
         let facts = vec![
             ("expected", format!("{expected:?}")),
             ("time", format!("{time:?}")),
-            ("call", self.called_words(row.id).to_owned()),
+            ("call", (self.called)(row.id).to_owned()),
         ];
         let text = format!("takes {time:?}; {expected:?} is expected");
         let mut verdict = of_row(Rule::Overrun, row, facts, &text);
@@ -92,7 +151,7 @@ impl Supervisor {
         let rules = self.kernel.rules().kinds.get(&row.kind);
         let budget = rules.map_or(u32::MAX, |rules| rules.retry.attempts);
         let past_budget = !row.is_failing() && row.past.is_some() && row.attempt >= budget;
-        let least = self.watch.thresholds.retries;
+        let least = self.thresholds.retries;
         let (what, failed) = if row.is_failing() {
             ("its undo", row.undo_attempts)
         } else {
@@ -128,7 +187,7 @@ impl Supervisor {
 
     fn no_progress(&self, row: &Row) -> Option<Verdict> {
         let circles = row.wait == Some(WaitReason::Circling);
-        if !circles && row.same_stage < self.watch.thresholds.same_stage {
+        if !circles && row.same_stage < self.thresholds.same_stage {
             return None;
         }
         let times = match self
@@ -146,9 +205,9 @@ impl Supervisor {
         Some(of_row(Rule::NoProgress, row, facts, &text))
     }
 
-    fn starved(&self, row: &Row, queues: &Queues) -> Option<Verdict> {
-        let waiting = queues.of(self.kernel.asks_as(row.id)?)?;
-        if waiting.passed < self.watch.thresholds.passed {
+    fn starved(&self, row: &Row) -> Option<Verdict> {
+        let waiting = self.queues.of(self.kernel.asks_as(row.id)?)?;
+        if waiting.passed < self.thresholds.passed {
             return None;
         }
         let lacking: Vec<String> = waiting.blockers.iter().map(|blocker| lacks(&blocker.lacking)).collect();
@@ -193,20 +252,10 @@ impl Supervisor {
         }
     }
 
-    fn lost_wake(&self, id: ProcedureId, what: &str) -> Verdict {
-        let facts = vec![
-            ("lost", what.to_owned()),
-            ("count", (self.kernel.found() + self.watch.recalled).to_string()),
-        ];
-        let text =
-            format!("{id} would never have gone on ({what}); it was set going again. This is a defect of the engine");
-        verdict(Rule::LostWake, Some(id), self.clock.now(), facts, text)
-    }
-
     /// A circle leads through the limiter's queues, so only who waits there is looked at.
-    fn deadlocks(&self, queues: &Queues) -> Vec<Verdict> {
-        let waiting = queues.waiting.iter().map(|(id, _)| *id);
-        let graph = self.graph(waiting, queues, Some(self.commits.durable));
+    fn deadlocks(&self) -> Vec<Verdict> {
+        let waiting = self.queues.waiting.iter().map(|(id, _)| *id);
+        let graph = self.graph(waiting, Some(self.durable));
         graph.deadlocks().into_iter().map(deadlocked).collect()
     }
 
@@ -215,48 +264,8 @@ impl Supervisor {
             let text = format!("the family {family} is quarantined: {why}");
             let facts = vec![("why", why.clone())];
             let root = ProcedureId::root(*family);
-            verdict(Rule::Quarantined, Some(root), self.clock.now(), facts, text)
+            verdict(Rule::Quarantined, Some(root), self.now, facts, text)
         })
-    }
-
-    fn blocked_workers(&self) -> Vec<Verdict> {
-        let statuses = self.workers.statuses().into_iter();
-        let blocked = statuses.filter_map(|status| Some((status.worker, status.blocked?)));
-        blocked
-            .map(|(worker, blocked)| {
-                let facts = vec![
-                    ("worker", worker.to_string()),
-                    ("stage", blocked.stage.clone()),
-                    ("call", format!("{:?}", blocked.call)),
-                    ("time", format!("{:?}", blocked.time)),
-                ];
-                let text = format!(
-                    "{} at stage {} has held worker {worker} for {:?}",
-                    blocked.procedure, blocked.stage, blocked.time
-                );
-                let since = ago(self.clock.now(), blocked.time);
-                verdict(Rule::BlockedWorker, Some(blocked.procedure), since, facts, text)
-            })
-            .collect()
-    }
-
-    fn store_slow(&self) -> Option<Verdict> {
-        let since = self.commits.oldest_under_way()?;
-        let time = self.clock.now().since(since);
-        if self.poisoned.is_some() || time < self.watch.thresholds.store {
-            return None;
-        }
-        let waiting = self.kernel.seq().0.saturating_sub(self.commits.durable.0);
-        let facts = vec![("time", format!("{time:?}")), ("commits", waiting.to_string())];
-        let text = format!("the store has not answered for {time:?}; {waiting} commits wait for it");
-        Some(verdict(Rule::StoreSlow, None, since, facts, text))
-    }
-
-    fn store_failed(&self) -> Option<Verdict> {
-        let why = self.poisoned.as_ref()?;
-        let text = format!("the engine takes no more commits: {why}");
-        let facts = vec![("why", why.clone())];
-        Some(verdict(Rule::StoreFailed, None, self.clock.now(), facts, text))
     }
 }
 

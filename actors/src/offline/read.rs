@@ -1,0 +1,98 @@
+//! Rows, histories and signals of a closed journal.
+
+use procession_kernel::{Epoch, HistoryEntry, ProcedureId, Seq, SignalEntry};
+
+use super::Offline;
+use crate::error::ReadError;
+use crate::journal::encode::StoredSignal;
+use crate::journal::{Space, codec, keys};
+use crate::supervisor::asks::page;
+use crate::view::{Page, Status};
+
+impl Offline {
+    /// Lists procedures by id, from a cursor on: those that `admits` says, 1,000 at most.
+    /// After 100,000 rows it stops, and says so.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read.
+    pub async fn list(
+        &self,
+        cursor: Option<ProcedureId>,
+        limit: usize,
+        mut admits: impl FnMut(&Status) -> bool,
+    ) -> Result<Page, ReadError> {
+        let show = |row: &_| Some(Status::of(row)).filter(&mut admits);
+        Ok(page(&self.reader, cursor, limit, show).await?)
+    }
+
+    /// Reads one procedure; none if the journal does not know it.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store or the row cannot be read.
+    pub async fn status(&self, id: ProcedureId) -> Result<Option<Status>, ReadError> {
+        Ok(self.reader.row(id).await?.as_ref().map(Status::of))
+    }
+
+    /// Reads the family of a procedure, by member; empty if the journal does not know it.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store or a row cannot be read.
+    pub async fn family(&self, id: ProcedureId) -> Result<Vec<Status>, ReadError> {
+        Ok(self.reader.rows(id.family).await?.iter().map(Status::of).collect())
+    }
+
+    /// Reads the executed stages and undos of the family of a procedure, in commit order.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store or an entry cannot be read.
+    pub async fn history(&self, id: ProcedureId) -> Result<Vec<HistoryEntry>, ReadError> {
+        self.reader.history(id.family).await
+    }
+
+    /// Reads the signals to the family of a procedure that are still there, without their
+    /// payloads: to whom, the number, and what is known of it.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store or a signal cannot be read.
+    pub async fn signals(&self, id: ProcedureId) -> Result<Vec<(ProcedureId, u32, SignalEntry)>, ReadError> {
+        let entries = self
+            .reader
+            .scan_prefix(Space::Signals, &keys::family(id.family))
+            .await?;
+        let known = entries
+            .iter()
+            .filter_map(|(key, value)| Some((keys::parse_signal(key)?, value)));
+        let read = known.map(|((id, number, _), value)| {
+            let stored: StoredSignal = codec::decode(value)?;
+            Ok((id, number, stored.entry))
+        });
+        read.collect()
+    }
+
+    /// Gives the newest commit of the journal.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if the store cannot be read.
+    pub async fn as_of(&self) -> Result<(Epoch, Seq), ReadError> {
+        let read = async |store: &dyn crate::journal::JournalStore| {
+            // The epoch after the newest one; it takes effect with a commit, and there is none.
+            let next = store.acquire().await?;
+            let newest = Epoch(next.0.saturating_sub(1));
+            let seq = store.last_seq(newest).await?;
+            Ok::<_, crate::error::StoreError>((newest, seq.unwrap_or_default()))
+        };
+        Ok(read(&*self.store).await?)
+    }
+
+    /// Gives the bytes that the journal takes up.
+    #[must_use]
+    pub fn size_bytes(&self) -> Option<u64> {
+        self.reader.size_bytes()
+    }
+}

@@ -1,0 +1,167 @@
+//! How all stands in a closed journal: its live rows in a kernel as a start would read
+//! them, and in an admission as a start would restore them. Nothing goes on from there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use procession_kernel::{Admissions, Kernel, Kind, LimitKey, LimitUse, ProcedureId, Rules, Seq, Timestamp, WaitReason};
+
+use super::Offline;
+use crate::clock::{Clock, SystemClock};
+use crate::error::{AskError, StartError};
+use crate::limiter::Waiting;
+use crate::supervisor::claimants::Claimants;
+use crate::supervisor::explain::stored;
+use crate::supervisor::insight::{Insight, Queues, lock_views};
+use crate::supervisor::recovery::{self, Code};
+use crate::supervisor::tickets::Tickets;
+use crate::supervisor::verdicts::Thresholds;
+use crate::view::{Explanation, LockView, Recovered, Verdict};
+
+/// How the unfinished procedures of a closed journal stand to each other.
+///
+/// The rows do not tell all: capacities that the code sets are not on disk, nor is how
+/// often one was passed in a queue. Of a family that rolls back, the undo that is next
+/// is not looked up.
+pub struct Standing {
+    kernel: Kernel,
+    tickets: Tickets,
+    queues: Queues,
+    admissions: Admissions,
+    /// Limits whose capacity nobody has written down.
+    unknown: BTreeSet<LimitKey>,
+    quarantined: BTreeMap<u64, String>,
+    report: Recovered,
+    thresholds: Thresholds,
+    now: Timestamp,
+}
+
+impl Offline {
+    /// Reads all live families, and who waits for whom among them.
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] if the store cannot be read, or its own numbers are damaged.
+    pub async fn standing(&self) -> Result<Standing, StartError> {
+        let clock = Arc::new(SystemClock);
+        let now = clock.now();
+        let loaded = recovery::load(Arc::clone(&self.store), Rules::default(), Code::Any, clock).await?;
+        let kernel = loaded.kernel;
+        let limits = kernel.limits().iter().map(|(key, limit)| (key.clone(), *limit));
+        let mut admissions = Admissions::new(limits);
+        let (mut tickets, mut newest) = (Tickets::new(Vec::new()), 0);
+        let mut claimants = Claimants {
+            kernel: &kernel,
+            tickets: &mut tickets,
+            newest: &mut newest,
+        };
+        let (held, waiting) = claimants.restored(loaded.quarantined_holders);
+        for request in held {
+            admissions.restore(request);
+        }
+        let unknown = fill(&kernel, &waiting, &mut admissions);
+        for id in waiting {
+            if let Some(request) = claimants.request_of(id) {
+                admissions.request(request);
+            }
+        }
+        Ok(Standing {
+            queues: Queues::new(Waiting::all(&admissions), &tickets),
+            quarantined: loaded.report.quarantined.iter().cloned().collect(),
+            report: loaded.report,
+            thresholds: Thresholds::default(),
+            kernel,
+            tickets,
+            admissions,
+            unknown,
+            now,
+        })
+    }
+
+    /// Says why a procedure stands where it stands, as far as the rows tell.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Unknown`] if the journal does not know it; [`AskError`] if its row
+    /// cannot be read.
+    pub async fn explain(&self, standing: &Standing, id: ProcedureId) -> Result<Explanation, AskError> {
+        match standing.insight().explain(id) {
+            Some(explanation) => Ok(explanation),
+            None => stored(&self.reader, id, standing.quarantined.get(&id.family).cloned()).await,
+        }
+    }
+}
+
+/// A capacity that the code sets is not on disk: where one waits for a permit, all are out.
+fn fill(kernel: &Kernel, waiting: &[ProcedureId], admissions: &mut Admissions) -> BTreeSet<LimitKey> {
+    let wanted = waiting.iter().filter_map(|id| match &kernel.row(*id)?.wait {
+        Some(WaitReason::Permit(key)) if !kernel.limits().contains_key(key) => Some(key.clone()),
+        Some(_) | None => None,
+    });
+    let unknown: BTreeSet<LimitKey> = wanted.collect();
+    for key in &unknown {
+        let used = admissions.usage_of(key).map_or(0, |usage| usage.used);
+        admissions.set_limit(key.clone(), Some(used));
+    }
+    unknown
+}
+
+impl Standing {
+    fn insight(&self) -> Insight<'_> {
+        Insight {
+            kernel: &self.kernel,
+            tickets: &self.tickets,
+            queues: &self.queues,
+            quarantined: &self.quarantined,
+            thresholds: &self.thresholds,
+            now: self.now,
+            opened: self.now,
+            durable: Seq(u64::MAX),
+            called: &|_| "was begun, and is called again at the next start",
+        }
+    }
+
+    /// Gives all that is stuck or damaged, in the order of the rules.
+    #[must_use]
+    pub fn verdicts(&self) -> Vec<Verdict> {
+        self.insight().verdicts()
+    }
+
+    /// Gives every lock that is held or wanted.
+    #[must_use]
+    pub fn locks(&self) -> Vec<LockView> {
+        lock_views(self.admissions.locks(), &self.tickets)
+    }
+
+    /// Gives every limit of which a permit is out or wanted, or whose capacity was set at
+    /// run time. Capacities that only the code sets are not known, and none.
+    #[must_use]
+    pub fn limits(&self) -> Vec<LimitUse> {
+        let mut limits = self.admissions.usage();
+        for limit in &mut limits {
+            if self.unknown.contains(&limit.key) {
+                limit.limit = None;
+            }
+        }
+        limits
+    }
+
+    /// Gives how many unfinished procedures there are of each kind and version.
+    #[must_use]
+    pub fn kinds(&self) -> BTreeMap<(Kind, u16), usize> {
+        let mut kinds = BTreeMap::new();
+        for (_, family) in self.kernel.families().iter() {
+            for row in family.members.iter().filter(|row| !row.is_ended()) {
+                *kinds.entry((row.kind.clone(), row.version)).or_default() += 1;
+            }
+        }
+        kinds
+    }
+
+    /// Gives what a start would take up, and what it would have to put aside whatever
+    /// kinds it knows.
+    #[must_use]
+    pub const fn recovered(&self) -> &Recovered {
+        &self.report
+    }
+}

@@ -1,0 +1,72 @@
+//! One reading of all that tells who waits for whom, and what is stuck: the same for
+//! an engine that runs and for a journal that is closed.
+
+use std::collections::BTreeMap;
+
+use procession_kernel::{Kernel, LockUse, ProcedureId, Seq, Ticket, Timestamp};
+use rustc_hash::FxHashMap;
+
+use super::tickets::Tickets;
+use super::verdicts::Thresholds;
+use crate::limiter::Waiting;
+use crate::view::LockView;
+
+/// What the limiter says of those that wait, by procedure.
+pub(crate) struct Queues {
+    /// In the order of service.
+    pub(super) waiting: Vec<(ProcedureId, Waiting)>,
+    places: FxHashMap<ProcedureId, usize>,
+}
+
+impl Queues {
+    /// Those who wait, in the order of service. A ticket that stands for nobody is left out.
+    pub(crate) fn new(waiting: Vec<Waiting>, tickets: &Tickets) -> Self {
+        let held = waiting
+            .into_iter()
+            .filter_map(|waiting| Some((tickets.holder(waiting.ticket)?, waiting)));
+        let waiting: Vec<(ProcedureId, Waiting)> = held.collect();
+        let places = waiting
+            .iter()
+            .enumerate()
+            .map(|(place, (id, _))| (*id, place))
+            .collect();
+        Self { waiting, places }
+    }
+
+    pub(super) fn of(&self, id: ProcedureId) -> Option<&Waiting> {
+        let place = self.places.get(&id)?;
+        self.waiting.get(*place).map(|(_, waiting)| waiting)
+    }
+}
+
+/// One reading.
+pub(crate) struct Insight<'a> {
+    pub(crate) kernel: &'a Kernel,
+    pub(crate) tickets: &'a Tickets,
+    pub(crate) queues: &'a Queues,
+    pub(crate) quarantined: &'a BTreeMap<u64, String>,
+    pub(crate) thresholds: &'a Thresholds,
+    pub(crate) now: Timestamp,
+    /// When this engine began: what passed before it does not count as running.
+    pub(crate) opened: Timestamp,
+    /// The newest commit on disk: verdicts tell of nothing newer.
+    pub(crate) durable: Seq,
+    /// Says how far the call of a stage that is out has come.
+    pub(crate) called: &'a dyn Fn(ProcedureId) -> &'static str,
+}
+
+/// Names those who hold and want locks.
+pub(crate) fn lock_views(locks: Vec<LockUse>, tickets: &Tickets) -> Vec<LockView> {
+    let holder = |ticket: &Ticket| tickets.holder(*ticket);
+    let view = |lock: LockUse| {
+        let holders = lock.holders.iter();
+        LockView {
+            holders: holders
+                .filter_map(|(ticket, mode)| Some((holder(ticket)?, *mode)))
+                .collect(),
+            waiting: lock.waiting.iter().filter_map(holder).collect(),
+            path: lock.path,
+        }
+    };
+    locks.into_iter().map(view).collect()
+}
