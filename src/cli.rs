@@ -2,12 +2,17 @@
 
 mod bench;
 mod demo;
+mod exit;
+mod look;
+mod print;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use exit::{Exit, Failure};
 
-/// Durable procedures: a demo that can be killed at any time, and a benchmark.
+/// Durable procedures: a look into the journal of an engine that is stopped, a demo that can
+/// be killed at any time, and a benchmark.
 #[derive(Parser)]
 #[command(name = "procession", version, about, arg_required_else_help = true)]
 struct Arguments {
@@ -17,29 +22,37 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
+    #[command(flatten)]
+    Look(look::Look),
     /// Run a tablet master on the engine: a workload that can be killed at any time, then verified.
     Demo(demo::DemoArgs),
     /// Measure the engine against the raw store on this machine.
     Bench(bench::BenchArgs),
 }
 
-/// Reads the arguments, carries the verb out, and gives the exit code: 0 done, 1 failed, 2 usage.
+/// Reads the arguments, carries the verb out, and gives the exit code: 0 done, 1 failed, 2 usage,
+/// 3 something needs you, 4 a circle, 5 refused.
 #[must_use]
 pub fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let outcome = actix_rt::System::new().block_on(async move {
         match arguments.verb {
-            Verb::Demo(arguments) => demo::run(arguments).await.map_err(|error| error.to_string()),
-            Verb::Bench(arguments) => bench::run(arguments).await.map_err(|error| error.to_string()),
+            Verb::Look(look) => look.run().await,
+            Verb::Demo(arguments) => done(demo::run(arguments).await),
+            Verb::Bench(arguments) => done(bench::run(arguments).await),
         }
     });
     match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            complain(&error);
-            ExitCode::FAILURE
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            complain(&failure.text);
+            failure.exit.into()
         }
     }
+}
+
+fn done<E: std::fmt::Display>(outcome: Result<(), E>) -> Result<Exit, Failure> {
+    outcome.map(|()| Exit::Done).map_err(Failure::new)
 }
 
 #[expect(clippy::print_stderr, reason = "the one place where a command says why it failed")]

@@ -99,6 +99,12 @@ impl Filter {
         self.terms.iter().any(|term| matches!(term, Term::State(_)))
     }
 
+    /// Tells whether it asks why one does not run.
+    #[must_use]
+    pub fn names_reasons(&self) -> bool {
+        self.terms.iter().any(|term| matches!(term, Term::Reason(_)))
+    }
+
     /// Tells whether verdicts must be known before it can be asked.
     #[must_use]
     pub fn names_rules(&self) -> bool {

@@ -81,7 +81,7 @@ pub use handle::{Handle, ProcedureError};
 pub use noop::Noop;
 pub use procession_actors::journal::SyncMode;
 pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_store_rate};
-pub use procession_actors::offline::Offline;
+pub use procession_actors::offline::{Offline, Standing};
 pub use procession_actors::view::{
     ArchivedFamily, BlockedStage, ChainEnd, Change, DrainReport, Explanation, Feed, ListFilter, LockView, Outcome,
     Page, Place, Recovered, Rule, Snapshot, Status, UserCall, Verdict, WorkerStatus,

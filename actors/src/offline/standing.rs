@@ -16,7 +16,7 @@ use crate::supervisor::insight::{Insight, Queues, lock_views};
 use crate::supervisor::recovery::{self, Code};
 use crate::supervisor::tickets::Tickets;
 use crate::supervisor::verdicts::Thresholds;
-use crate::view::{Explanation, LockView, Recovered, Verdict};
+use crate::view::{Explanation, LockView, Recovered, Status, Verdict};
 
 /// How the unfinished procedures of a closed journal stand to each other.
 ///
@@ -125,6 +125,15 @@ impl Standing {
     #[must_use]
     pub fn verdicts(&self) -> Vec<Verdict> {
         self.insight().verdicts()
+    }
+
+    /// Shows a procedure as one of a family that a start would put aside, if it is.
+    #[must_use]
+    pub fn shown(&self, status: Status) -> Status {
+        match self.quarantined.contains_key(&status.id.family) {
+            true => status.quarantined(),
+            false => status,
+        }
     }
 
     /// Gives every lock that is held or wanted.

@@ -1,7 +1,8 @@
-//! Texts that people write: ids, paths of locks, an export as JSON, the demo's rows.
+//! Texts that people write: ids, paths of locks, filters, an export as JSON, the demo's rows.
 
 use procession::demo::input::Input;
 use procession::demo::{record, rows};
+use procession::filter::Filter;
 use procession::{FamilyExport, LockNeed, LockPath, ProcedureId};
 
 use super::Checked;
@@ -12,12 +13,13 @@ pub(crate) fn check(bytes: &[u8]) -> Checked {
         return Ok(());
     };
     let text = String::from_utf8_lossy(bytes);
-    match what % 5 {
+    match what % 6 {
         0 => id(&text),
         1 => path(&text),
         2 => json(bytes)?,
         3 => lines(&text),
-        _ => drop(serde_json::from_slice::<record::Record>(bytes)),
+        4 => drop(serde_json::from_slice::<record::Record>(bytes)),
+        _ => filter(&text),
     }
     Ok(())
 }
@@ -26,6 +28,14 @@ fn id(text: &str) {
     match text.parse::<ProcedureId>() {
         Ok(id) => assert_eq!(id.to_string().parse(), Ok(id)),
         Err(error) => assert!(error.to_string().contains("is not a procedure id")),
+    }
+}
+
+/// A filter that is read is written so that it is read again as the same.
+fn filter(text: &str) {
+    match text.parse::<Filter>() {
+        Ok(filter) => assert_eq!(filter.to_string().parse(), Ok(filter)),
+        Err(error) => assert!(error.position() <= text.chars().count() + 1, "{error}"),
     }
 }
 

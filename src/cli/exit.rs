@@ -1,0 +1,100 @@
+//! How a command ends: the exit code is part of what it says.
+
+use std::process::ExitCode;
+
+use procession_actors::{AskError, ReadError, StartError, StoreError};
+
+/// What the exit code says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Exit {
+    /// Done.
+    Done,
+    /// It failed.
+    Failed,
+    /// The arguments make no sense.
+    Usage,
+    /// Done, and something needs you.
+    NeedsYou,
+    /// Done, and the chain is a circle.
+    Cycle,
+    /// Refused: an engine holds the journal.
+    Refused,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(match exit {
+            Exit::Done => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::NeedsYou => 3,
+            Exit::Cycle => 4,
+            Exit::Refused => 5,
+        })
+    }
+}
+
+/// Why a command was not carried out, with what to do.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) exit: Exit,
+    pub(super) text: String,
+}
+
+impl Failure {
+    pub(super) fn new(text: impl ToString) -> Self {
+        Self {
+            exit: Exit::Failed,
+            text: text.to_string(),
+        }
+    }
+
+    pub(super) fn usage(text: impl ToString) -> Self {
+        Self {
+            exit: Exit::Usage,
+            text: text.to_string(),
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        if let StoreError::Held { place, holder } = &error {
+            return Self {
+                exit: Exit::Refused,
+                text: format!(
+                    "the journal in {place} is held by an engine{holder}; stop the engine first, or ask it itself: \
+                     its messages and Executor::export tell the same while it runs"
+                ),
+            };
+        }
+        Self::new(error)
+    }
+}
+
+impl From<ReadError> for Failure {
+    fn from(error: ReadError) -> Self {
+        Self::new(error)
+    }
+}
+
+impl From<StartError> for Failure {
+    fn from(error: StartError) -> Self {
+        match error {
+            StartError::Store(error) => Self::from(error),
+            other => Self::new(other),
+        }
+    }
+}
+
+impl From<AskError> for Failure {
+    fn from(error: AskError) -> Self {
+        Self::new(error)
+    }
+}
+
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        Self::new(format!("the output cannot be written as JSON: {error}"))
+    }
+}

@@ -1,0 +1,62 @@
+//! `procession why`: the chain of who waits for whom, in sentences.
+
+use clap::Args;
+use procession_kernel::ProcedureId;
+
+use super::super::exit::{Exit, Failure};
+use super::super::print;
+use super::{Place, reply};
+use crate::views::{CycleView, ExplanationView, LinkView};
+
+#[derive(Debug, Clone, Args)]
+pub(in crate::cli) struct WhyArgs {
+    #[command(flatten)]
+    place: Place,
+    /// Which procedure.
+    #[arg(value_name = "ID")]
+    id: ProcedureId,
+}
+
+pub(super) async fn run(args: WhyArgs) -> Result<Exit, Failure> {
+    let journal = args.place.open().await?;
+    let standing = journal.standing().await?;
+    let explanation = ExplanationView::from(&journal.explain(&standing, args.id).await?);
+    let is_circle = !explanation.deadlocks.is_empty();
+    if args.place.json {
+        print::json(&reply(&journal, explanation).await?)?;
+    } else {
+        show(&explanation);
+    }
+    Ok(if is_circle { Exit::Cycle } else { Exit::Done })
+}
+
+fn show(explanation: &ExplanationView) {
+    let say = |text: String| print::line(&print::plain(&text));
+    say(format!(
+        "{} {} is {} since {}: {}",
+        explanation.id, explanation.kind, explanation.state, explanation.since, explanation.reason
+    ));
+    if let Some(place) = &explanation.place {
+        say(format!("  it is number {} of {} in the queue", place.place, place.of));
+    }
+    for LinkView { from, to, why, since } in &explanation.links {
+        say(format!("  {from} waits for {to} ({why}) since {since}"));
+    }
+    if explanation.truncated {
+        say("  and more, which are not shown".to_owned());
+    }
+    for end in &explanation.ends {
+        say(format!(
+            "  {} waits for no other one; it moves when: {}",
+            end.id, end.until
+        ));
+    }
+    for CycleView { cycle, victim } in &explanation.deadlocks {
+        let ids: Vec<&str> = cycle.iter().map(|link| link.from.as_str()).collect();
+        say(format!(
+            "a deadlock: {} wait for each other; aborting {victim} resolves it",
+            ids.join(", ")
+        ));
+    }
+    say(format!("next: {}", explanation.next));
+}

@@ -1,0 +1,121 @@
+//! What the verbs print: tables in columns, sentences, and JSON, one document a line.
+
+use std::io::{self, IsTerminal};
+
+use serde::Serialize;
+use tabled::builder::Builder;
+use tabled::settings::{Padding, Style};
+
+use super::exit::Failure;
+use crate::demo::console;
+
+/// Blanks between two columns.
+const GAP: usize = 2;
+
+/// Prints rows below their headings; nothing if there are no rows.
+pub(super) fn table<const N: usize>(headings: [&str; N], rows: impl IntoIterator<Item = [String; N]>) {
+    let mut builder = Builder::new();
+    let mut is_empty = true;
+    builder.push_record(headings);
+    for row in rows {
+        builder.push_record(row);
+        is_empty = false;
+    }
+    if is_empty {
+        return;
+    }
+    let mut table = builder.build();
+    table.with(Style::empty()).with(Padding::new(0, GAP, 0, 0));
+    for text in table.to_string().lines() {
+        line(text.trim_end());
+    }
+}
+
+/// Prints one line of the result.
+pub(super) fn line(text: &str) {
+    console::result(text);
+}
+
+/// Says something about the result, on standard error: a pipe gets results alone.
+pub(super) fn notice(text: &str) {
+    console::notice(&plain(text));
+}
+
+/// Prints a document of JSON as one line.
+pub(super) fn json<T: Serialize>(document: &T) -> Result<(), Failure> {
+    line(&serde_json::to_string(document)?);
+    Ok(())
+}
+
+/// Makes a text that others wrote fit to be shown: it neither breaks lines nor steers the terminal.
+pub(super) fn plain(text: &str) -> String {
+    let steers = |next: char| {
+        next.is_control() || matches!(next, '\u{200e}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if !text.contains(steers) {
+        return text.to_owned();
+    }
+    let mut shown = String::with_capacity(text.len());
+    for next in text.chars() {
+        if steers(next) {
+            shown.extend(next.escape_default());
+        } else {
+            shown.push(next);
+        }
+    }
+    shown
+}
+
+/// Gives what there is, or a dash.
+pub(super) fn or_dash(text: Option<&str>) -> String {
+    text.map_or_else(|| "-".to_owned(), plain)
+}
+
+/// Gives an instant without its fraction: enough for a table.
+pub(super) fn seconds(time: &str) -> String {
+    match time.split_once('.') {
+        Some((whole, _)) => format!("{whole}Z"),
+        None => time.to_owned(),
+    }
+}
+
+/// Gives a state in its colour, on a terminal alone.
+pub(super) fn state(state: &str) -> String {
+    let code = match state {
+        "Success" => "32",
+        "Failed" => "31",
+        "RolledBack" => "33",
+        "Waiting" | "WaitingTimeout" => "36",
+        _ => return state.to_owned(),
+    };
+    if is_coloured() {
+        format!("\u{1b}[{code}m{state}\u{1b}[0m")
+    } else {
+        state.to_owned()
+    }
+}
+
+fn is_coloured() -> bool {
+    let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    io::stdout().is_terminal() && !unwanted
+}
+
+/// Says how many there are, in words.
+pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
+    match count {
+        1 => format!("1 {one}"),
+        _ => format!("{count} {many}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{plain, seconds};
+
+    #[test]
+    fn a_text_of_others_does_not_steer_the_terminal() {
+        assert_eq!(plain("a\u{1b}[2J\nb\u{202e}ä"), "a\\u{1b}[2J\\nb\\u{202e}ä");
+        assert_eq!(seconds("2026-11-21T11:18:15.25Z"), "2026-11-21T11:18:15Z");
+        assert_eq!(seconds("2026-11-21T11:18:15Z"), "2026-11-21T11:18:15Z");
+    }
+}
