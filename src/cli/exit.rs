@@ -80,10 +80,10 @@ impl From<ReadError> for Failure {
 
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
-        match error {
-            StartError::Store(error) => Self::from(error),
-            other => Self::new(other),
+        if let StartError::Store(error) = error {
+            return Self::from(error);
         }
+        Self::new(error)
     }
 }
 

@@ -35,7 +35,7 @@ pub(in crate::cli) struct ExportArgs {
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Line<'a> {
-    Procedure(ProcedureView),
+    Procedure(Box<ProcedureView>),
     History(HistoryView),
     Signal(SignalView),
     /// A payload or an output: whose, and how large.
@@ -92,7 +92,7 @@ async fn all(journal: &Offline, payload: bool) -> Result<(), Failure> {
 
 async fn print_family(journal: &Offline, export: &FamilyExport, payload: bool) -> Result<(), Failure> {
     for status in export.statuses() {
-        print::json(&Line::Procedure(ProcedureView::from(&status)))?;
+        print::json(&Line::Procedure(Box::new(ProcedureView::from(&status))))?;
     }
     for entry in export.history() {
         print::json(&Line::History(HistoryView::from(&entry)))?;
