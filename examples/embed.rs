@@ -4,10 +4,12 @@
 //! cargo run --example embed
 //! curl -X POST -H 'content-type: application/json' -d '{"item":"tea","pieces":3}' localhost:8080/orders
 //! curl localhost:8080/orders/1.0
+//! curl localhost:8080/ops/procedures/api/v1/attention
 //! ```
 //! `POST /orders` submits a procedure by message and answers with its id as soon
 //! as the order is on disk; `GET /orders/{id}` tells where it stands, and how it
-//! ended. Ctrl-C stops the server and drains the engine; what is left goes on at
+//! ended. The dashboard is below `/ops/procedures`, for this machine alone: `docs/dashboard.md`
+//! says how a host lets others in. Ctrl-C stops the server and drains the engine; what is left goes on at
 //! the next start.
 #![expect(clippy::print_stdout, reason = "an example talks")]
 
@@ -16,6 +18,7 @@ use std::time::Duration;
 
 use actix::Addr;
 use actix_web::{App, HttpResponse, HttpServer, web};
+use procession::dashboard::Dashboard;
 use procession::messages::{AwaitOutcome, Query, Submit};
 use procession::{AskError, Executor, Procedure, ProcedureId, StageContext, StageError, Step, SubmitError, Supervisor};
 use serde::{Deserialize, Serialize};
@@ -142,9 +145,12 @@ fn refuse_question(error: &AskError) -> HttpResponse {
 async fn main() -> Result<(), Box<dyn Error>> {
     let executor = Executor::builder("data/embed").register::<Order>(()).start().await?;
     let engine = web::Data::new(executor.supervisor().clone());
+    let dashboard = Dashboard::builder(&executor).start().await?;
+    let streams = dashboard.clone();
     let server = HttpServer::new(move || {
         App::new()
             .app_data(engine.clone())
+            .service(web::scope("/ops/procedures").configure(dashboard.routes()))
             .route("/orders", web::post().to(submit))
             .route("/orders/{id}", web::get().to(show))
     });
@@ -154,7 +160,11 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let stop = server.handle();
     actix_rt::spawn(async move {
         match actix_rt::signal::ctrl_c().await {
-            Ok(()) => stop.stop(true).await,
+            Ok(()) => {
+                // The server waits for whatever is open, and a stream is open for ever.
+                streams.close();
+                stop.stop(true).await;
+            }
             Err(error) => println!("Ctrl-C will not be noticed: {error}"),
         }
     });

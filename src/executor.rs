@@ -87,11 +87,16 @@ impl Executor {
         }
     }
 
+    #[cfg(feature = "dashboard")]
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     pub(crate) async fn sleep(&self, time: Duration) {
         self.engine.sleep(time).await;
     }
 
-    pub(super) async fn ask<M, T>(&self, message: M) -> Result<T, AskError>
+    pub(crate) async fn ask<M, T>(&self, message: M) -> Result<T, AskError>
     where
         M: Message<Result = Result<T, AskError>> + Send + 'static,
         T: Send + 'static,

@@ -63,6 +63,8 @@ extern crate self as procession;
 
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "dashboard")]
+pub mod dashboard;
 #[cfg(feature = "cli")]
 pub mod demo;
 mod executor;
@@ -84,7 +86,7 @@ pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_st
 pub use procession_actors::offline::{Offline, Standing};
 pub use procession_actors::view::{
     ArchivedFamily, BlockedStage, ChainEnd, Change, DrainReport, Explanation, Feed, ListFilter, LockView, Outcome,
-    Page, Place, Recovered, Rule, Snapshot, Status, UserCall, Verdict, WorkerStatus,
+    Page, Place, Recovered, Rule, Sizes, Snapshot, Status, UserCall, Verdict, WorkerStatus,
 };
 pub use procession_actors::{
     AskError, ChildOutcome, Children, CodecError, ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport, Fence,

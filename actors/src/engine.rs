@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_kernel::{Admissions, Bounds, Kernel, LimitKey, Rules};
+use procession_kernel::{Admissions, Bounds, Kernel, Kind, LimitKey, Rules};
 
 use crate::clock::{Clock, SystemClock};
 use crate::error::{StartError, SubmitError};
@@ -182,6 +182,17 @@ impl Engine {
     /// Waits this long on the engine's clock.
     pub async fn sleep(&self, time: Duration) {
         self.clock.sleep_until(self.clock.now().after(time)).await;
+    }
+
+    /// Gives the clock that the engine goes by.
+    #[must_use]
+    pub fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// Gives the kinds that are registered, by name.
+    pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
+        self.registry.kinds()
     }
 
     /// Gives the reader of what is committed.

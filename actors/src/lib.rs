@@ -2,6 +2,7 @@
 //!
 //! Users import `procession`; this package is for authors of stores and of tests.
 
+mod beside;
 pub mod clock;
 mod context;
 mod engine;
@@ -27,6 +28,7 @@ mod upgrade;
 pub mod view;
 mod worker;
 
+pub use beside::Beside;
 pub use context::{Fence, Signal, StageContext, Token};
 pub use engine::{Engine, Placement, Settings};
 pub use error::{AskError, CodecError, ReadError, StartError, StoreError, SubmitError};

@@ -99,7 +99,8 @@ impl Status {
     }
 
     /// Shows it as one of a family that is set aside.
-    pub(crate) fn quarantined(mut self) -> Self {
+    #[must_use]
+    pub fn quarantined(mut self) -> Self {
         if self.ended.is_none() {
             self.wait = Some(WaitReason::Quarantined);
             self.going = false;
@@ -209,6 +210,15 @@ pub struct Page {
     pub truncated: bool,
     /// Those among the rows read that are damaged; their families are quarantined.
     pub unreadable: Vec<ProcedureId>,
+}
+
+/// Bytes of a procedure's values.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sizes {
+    /// Of the value that was submitted, or as it was stored last.
+    pub payload: Option<usize>,
+    /// Of the output; none if there is none.
+    pub output: Option<usize>,
 }
 
 /// A family that was discharged, as the archive lists it.
@@ -341,6 +351,8 @@ pub struct Change {
     pub seq: Seq,
     /// The rows that it wrote.
     pub rows: Vec<Status>,
+    /// Families of which nothing is left: their results have gone, or they were discharged.
+    pub gone: Vec<u64>,
 }
 
 /// What a subscriber gets.

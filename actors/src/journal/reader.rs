@@ -158,21 +158,44 @@ impl Reader {
         decoded.collect()
     }
 
+    /// Reads rows of one family from `from` on, at most `limit` of them.
+    pub(crate) async fn rows_from(&self, from: ProcedureId, limit: usize) -> Result<Vec<Row>, ReadError> {
+        let to = keys::after_prefix(&keys::family(from.family));
+        let (space, from) = (Space::Procedures, keys::procedure(from).to_vec());
+        let entries = self.scan(Scan { space, from, to, limit }).await?;
+        let rows = entries
+            .iter()
+            .filter_map(|(key, value)| Some(decode_row(keys::parse_procedure(key)?, value)));
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     pub(crate) async fn history(&self, family: u64) -> Result<Vec<HistoryEntry>, ReadError> {
         let entries = self.scan_prefix(Space::History, &keys::family(family)).await?;
-        let decoded = entries
-            .iter()
-            .filter_map(|(key, value)| Some((keys::parse_procedure(key)?, value)));
-        let decoded = decoded.map(|(id, value)| {
-            let mut entry: HistoryEntry = codec::decode(value)?;
-            entry.family = id.family;
-            entry.number = id.member;
-            Ok(entry)
-        });
-        let mut entries = decoded.collect::<Result<Vec<_>, ReadError>>()?;
-        settle_standing(&mut entries);
-        Ok(entries)
+        decode_history(entries)
     }
+
+    /// Reads the first entries of a family's history, at most `limit` of them.
+    pub(crate) async fn history_up_to(&self, family: u64, limit: usize) -> Result<Vec<HistoryEntry>, ReadError> {
+        let from = keys::family(family).to_vec();
+        let to = keys::after_prefix(&from);
+        let space = Space::History;
+        decode_history(self.scan(Scan { space, from, to, limit }).await?)
+    }
+}
+
+fn decode_history(entries: Entries) -> Result<Vec<HistoryEntry>, ReadError> {
+    let decoded = entries
+        .iter()
+        .filter_map(|(key, value)| Some((keys::parse_procedure(key)?, value)));
+    let decoded = decoded.map(|(id, value)| {
+        let mut entry: HistoryEntry = codec::decode(value)?;
+        entry.family = id.family;
+        entry.number = id.member;
+        Ok(entry)
+    });
+    let mut entries = decoded.collect::<Result<Vec<_>, ReadError>>()?;
+    settle_standing(&mut entries);
+    Ok(entries)
 }
 
 pub(crate) fn decode_row(id: ProcedureId, bytes: &[u8]) -> Result<Row, crate::error::CodecError> {

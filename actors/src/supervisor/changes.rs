@@ -65,13 +65,15 @@ impl Changes {
     }
 
     pub(super) fn describe<'a>(epoch: Epoch, seq: Seq, records: impl Iterator<Item = &'a Record>) -> Pending {
-        let mut rows = Vec::new();
+        let (mut rows, mut gone) = (Vec::new(), Vec::new());
         for record in records {
             if let Record::Row(row) | Record::FinishedRow(row) = record {
                 rows.push(Status::of(row));
+            } else if let Record::Evicted(doomed) = record {
+                gone.push(doomed.family);
             }
         }
-        Arc::new(Change { epoch, seq, rows })
+        Arc::new(Change { epoch, seq, rows, gone })
     }
 
     pub(super) fn publish(&mut self, change: &Pending) {

@@ -308,7 +308,8 @@ impl Draft<'_> {
 
 impl Ending {
     /// Tells whether it ends a stage, not an undo.
-    pub(crate) const fn is_stage(self) -> bool {
+    #[must_use]
+    pub const fn is_stage(self) -> bool {
         match self {
             Self::Next
             | Self::Done

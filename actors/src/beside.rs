@@ -1,0 +1,118 @@
+//! Reads beside the engine: what is committed, straight from the store. Nobody's
+//! mailbox is entered, so any number of viewers delays no stage.
+//!
+//! The store shows what is synced, and nothing that is not. What is read here
+//! may be newer than the newest change that a subscriber was told of.
+
+use procession_kernel::{AuditEntry, HistoryEntry, ProcedureId, Row, SignalEntry};
+
+use crate::engine::Engine;
+use crate::error::{AskError, ReadError};
+use crate::journal::encode::StoredSignal;
+use crate::journal::keys::{self, OUTPUT, PAYLOAD};
+use crate::journal::store::Scan;
+use crate::journal::{Reader, Space, codec};
+use crate::supervisor::asks::page;
+use crate::view::{ListFilter, Page, Sizes, Status};
+
+/// A handle that reads what is committed, beside the engine; cheap to clone. It
+/// does not keep the store open.
+#[derive(Clone)]
+pub struct Beside {
+    reader: Reader,
+}
+
+impl Engine {
+    /// Gives what reads beside the engine.
+    #[must_use]
+    pub fn beside(&self) -> Beside {
+        Beside {
+            reader: self.reader().clone(),
+        }
+    }
+}
+
+impl Beside {
+    /// Reads one page of rows, by id, 1,000 at most. Families that are in quarantine are
+    /// not told apart.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if the store cannot be read, or the engine has stopped.
+    pub async fn list(&self, filter: ListFilter, cursor: Option<ProcedureId>, limit: usize) -> Result<Page, AskError> {
+        let show = |row: &Row| filter.admits(row).then(|| Status::of(row));
+        Ok(page(&self.reader, cursor, limit, show).await?)
+    }
+
+    /// Reads one row; none if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if it cannot be read, or the engine has stopped.
+    pub async fn status(&self, id: ProcedureId) -> Result<Option<Status>, ReadError> {
+        Ok(self.reader.row(id).await?.as_ref().map(Status::of))
+    }
+
+    /// Reads the members of a family from a number on, at most `limit` of them.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if one cannot be read, or the engine has stopped.
+    pub async fn family(&self, family: u64, from: u32, limit: usize) -> Result<Vec<Status>, ReadError> {
+        let rows = self.reader.rows_from(ProcedureId::new(family, from), limit).await?;
+        Ok(rows.iter().map(Status::of).collect())
+    }
+
+    /// Reads the first `limit` entries of a family's history, in commit order.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if one cannot be read, or the engine has stopped.
+    pub async fn history(&self, family: u64, limit: usize) -> Result<Vec<HistoryEntry>, ReadError> {
+        self.reader.history_up_to(family, limit).await
+    }
+
+    /// Reads the sizes of a procedure's payload and output.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if they cannot be read, or the engine has stopped.
+    pub async fn sizes(&self, id: ProcedureId) -> Result<Sizes, ReadError> {
+        let size = async |tag| Ok::<_, ReadError>(self.reader.payload(id, tag).await?.map(|bytes| bytes.len()));
+        Ok(Sizes {
+            payload: size(PAYLOAD).await?,
+            output: size(OUTPUT).await?,
+        })
+    }
+
+    /// Reads the signals of a procedure that are kept, by number: until they are consumed, or
+    /// for their keys. At most `limit` of them; each is read with its payload.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if they cannot be read, or the engine has stopped.
+    pub async fn signals(&self, id: ProcedureId, limit: usize) -> Result<Vec<(u32, SignalEntry)>, ReadError> {
+        let from = keys::procedure(id).to_vec();
+        let to = keys::after_prefix(&from);
+        let space = Space::Signals;
+        let entries = self.reader.scan(Scan { space, from, to, limit }).await?;
+        let signals = entries.iter().filter_map(|(key, value)| {
+            let (_, number, _) = keys::parse_signal(key)?;
+            let stored = codec::decode::<StoredSignal>(value);
+            Some(stored.map(|stored| (number, stored.entry)))
+        });
+        Ok(signals.collect::<Result<_, _>>()?)
+    }
+
+    /// Reads acts of operators before one that is known, newest first, at most `limit` of them.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if they cannot be read, or the engine has stopped.
+    pub async fn audit(&self, before: u64, limit: usize) -> Result<Vec<AuditEntry>, ReadError> {
+        let limit = u64::try_from(limit).unwrap_or(u64::MAX);
+        let mut entries = self.reader.audit(before.saturating_sub(limit), before).await?;
+        entries.reverse();
+        Ok(entries)
+    }
+}

@@ -1,0 +1,247 @@
+//! One stream: it waits for what is next, and makes events of it.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::web::Bytes;
+use futures::FutureExt;
+use futures::future::{BoxFuture, Fuse, FusedFuture};
+use procession_actors::view::{Change, Rule, Status};
+use procession_kernel::{ProcedureId, Timestamp};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+use super::reading::{Reading, read};
+use crate::dashboard::access::Grant;
+use crate::dashboard::model::{Missed, Moment};
+use crate::dashboard::show::Show;
+use crate::dashboard::state::State;
+use crate::dashboard::streams::Place;
+use crate::filter::{Beside, Filter};
+use crate::views::time;
+
+/// Shortest time between two events that tell of rows: a row is sent ten times a second at most.
+const GAP: Duration = Duration::from_millis(100);
+/// How often verdicts, limits and gauges are looked at.
+const TICK: Duration = Duration::from_secs(1);
+/// How often a stream says that it lives.
+const PING: Duration = Duration::from_secs(10);
+/// Rows of one event at most; if more have changed, reading anew is cheaper.
+const ROWS_MAX: usize = 1_000;
+/// Ids of rows that the filter no longer admits, in one event at most.
+const LEFT_MAX: usize = 200;
+/// Changes taken from the ring at once: the lock is held for microseconds.
+const AT_ONCE: usize = 256;
+
+/// One stream.
+pub(super) struct Follow {
+    state: Arc<State>,
+    grant: Grant,
+    filter: Filter,
+    _place: Place,
+    /// Up to where it has told; none if that is nowhere in the ring.
+    at: Result<Moment, ()>,
+    published: watch::Receiver<Moment>,
+    closed: watch::Receiver<bool>,
+    next_rows: Timestamp,
+    next_tick: Timestamp,
+    next_ping: Timestamp,
+    reading: Fuse<BoxFuture<'static, Reading>>,
+    /// What was told last, by the event's name.
+    told: BTreeMap<&'static str, Value>,
+    rules: BTreeMap<ProcedureId, BTreeSet<Rule>>,
+    ready: VecDeque<Bytes>,
+    is_over: bool,
+}
+
+/// What happened first.
+enum First {
+    Closed,
+    Rows,
+    Read(Reading),
+    Time,
+}
+
+impl Follow {
+    pub(super) fn new(state: Arc<State>, grant: Grant, filter: Filter, place: Place, at: Result<Moment, ()>) -> Self {
+        let now = state.now();
+        Self {
+            grant,
+            filter,
+            _place: place,
+            at,
+            published: state.shared.follow(),
+            closed: state.closed.subscribe(),
+            next_rows: now,
+            next_tick: now,
+            next_ping: now,
+            reading: Fuse::terminated(),
+            told: BTreeMap::new(),
+            rules: BTreeMap::new(),
+            ready: VecDeque::new(),
+            is_over: false,
+            state,
+        }
+    }
+
+    /// Gives the next event; none if the stream is over.
+    pub(super) async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            if self.is_over {
+                return None;
+            }
+            self.act();
+            if self.ready.is_empty() && !self.is_over {
+                match self.first().await {
+                    First::Closed => self.end(),
+                    First::Read(reading) => self.tell(reading),
+                    First::Rows | First::Time => {}
+                }
+            }
+        }
+    }
+
+    /// Does what is due now.
+    fn act(&mut self) {
+        let now = self.state.now();
+        if self.next_ping <= now {
+            self.next_ping = now.after(PING);
+            self.push("ping", None, &json!({ "now": time(now) }));
+        }
+        if self.is_behind() && self.next_rows <= now {
+            self.next_rows = now.after(GAP);
+            self.tell_rows(now);
+        }
+        if self.next_tick <= now {
+            self.next_tick = now.after(TICK);
+            if !self.reading.is_terminated() {
+                // The engine is slow to answer: one question at a time.
+                return;
+            }
+            self.reading = read(Arc::clone(&self.state), self.grant.clone()).boxed().fuse();
+        }
+    }
+
+    fn is_behind(&self) -> bool {
+        self.at != Ok(*self.published.borrow())
+    }
+
+    async fn first(&mut self) -> First {
+        let clock = Arc::clone(self.state.clock());
+        let is_behind = self.is_behind();
+        let mut next = self.next_tick.min(self.next_ping);
+        if is_behind {
+            next = next.min(self.next_rows);
+        }
+        tokio::select! {
+            biased;
+            _ = self.closed.wait_for(|closed| *closed) => First::Closed,
+            reading = &mut self.reading => First::Read(reading),
+            _ = self.published.changed(), if !is_behind => First::Rows,
+            () = clock.sleep_until(next) => First::Time,
+        }
+    }
+
+    fn end(&mut self) {
+        let now = time(self.state.now());
+        self.push("bye", None, &json!({ "now": now }));
+        self.is_over = true;
+    }
+
+    fn tell(&mut self, reading: Reading) {
+        self.rules = reading.rules;
+        for (name, value) in reading.events {
+            if self.told.get(name) != Some(&value) {
+                self.push(name, None, &value);
+                self.told.insert(name, value);
+            }
+        }
+        if reading.is_over {
+            self.end();
+        }
+    }
+
+    /// Tells of all rows that changed since it told last, the newest of each.
+    fn tell_rows(&mut self, now: Timestamp) {
+        let told = self.at.map_err(|()| Missed).and_then(|at| self.changed(at));
+        match told {
+            Ok((changes, newest)) => {
+                self.at = Ok(newest);
+                self.tell_changes(&changes, newest, now);
+            }
+            Err(Missed) => self.resync(now),
+        }
+    }
+
+    /// Gives all changes since a moment, and the moment up to which these lead.
+    fn changed(&self, at: Moment) -> Result<(Vec<Arc<Change>>, Moment), Missed> {
+        let (mut all, mut newest) = (Vec::new(), at);
+        loop {
+            let changes = self.state.shared.read().changes(newest, AT_ONCE)?;
+            let Some(last) = changes.last() else {
+                return Ok((all, newest));
+            };
+            newest.seq = last.seq;
+            all.extend(changes);
+        }
+    }
+
+    fn resync(&mut self, now: Timestamp) {
+        let newest = self.state.shared.read().moment();
+        self.at = Ok(newest);
+        self.push(
+            "resync",
+            Some(newest),
+            &json!({ "now": time(now), "as_of": newest.to_string() }),
+        );
+    }
+
+    fn tell_changes(&mut self, changes: &[Arc<Change>], newest: Moment, now: Timestamp) {
+        let mut rows: BTreeMap<ProcedureId, &Status> = BTreeMap::new();
+        for row in changes.iter().flat_map(|change| &change.rows) {
+            rows.insert(row.id, row);
+        }
+        let gone: BTreeSet<u64> = changes.iter().flat_map(|change| &change.gone).copied().collect();
+        rows.retain(|id, _| !gone.contains(&id.family));
+        let show = Show::new(&self.state, &self.grant);
+        let (mut shown, mut left) = (Vec::new(), Vec::new());
+        for (id, row) in &rows {
+            let status = show.as_it_stands(row);
+            let rules = self.rules.get(id).cloned().unwrap_or_default();
+            if self.filter.admits(&status, &Beside { now, rules }) {
+                if shown.len() == ROWS_MAX {
+                    return self.resync(now);
+                }
+                shown.push(show.procedure(&status));
+            } else if left.len() <= LEFT_MAX {
+                left.push(id.to_string());
+            }
+        }
+        if shown.is_empty() && left.is_empty() && gone.is_empty() {
+            return;
+        }
+        let is_cut = left.len() > LEFT_MAX || gone.len() > LEFT_MAX;
+        left.truncate(LEFT_MAX);
+        let gone: Vec<String> = gone.iter().take(LEFT_MAX).map(ToString::to_string).collect();
+        let body = json!({
+            "now": time(now),
+            "as_of": newest.to_string(),
+            "rows": shown,
+            "left": left,
+            "gone": gone,
+            "cut": is_cut,
+        });
+        self.push("change", Some(newest), &body);
+    }
+
+    /// Makes an event. JSON has no line breaks outside of texts, and none inside: one line is enough.
+    fn push(&mut self, name: &str, id: Option<Moment>, body: &Value) {
+        let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+        self.ready
+            .push_back(Bytes::from(format!("event: {name}\n{id}data: {body}\n\n")));
+    }
+}

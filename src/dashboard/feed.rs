@@ -1,0 +1,213 @@
+//! The actor that keeps the read model, on a thread of its own. It folds the feed, fills
+//! the model from the store at the start, and again when changes were left out.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
+
+use actix::prelude::*;
+use procession_actors::messages::TakeSnapshot;
+use procession_actors::view::Snapshot;
+use procession_actors::view::{Change, Feed, ListFilter, Page};
+use procession_actors::{AskError, Engine};
+use procession_kernel::ProcedureId;
+use tokio::sync::watch;
+
+use super::model::{Model, Moment, Rows};
+
+/// Changes that may wait to be folded; more are left out, and the model is filled again.
+const MAILBOX: usize = 8_192;
+/// Rows read at once.
+const PAGE: usize = 1_000;
+/// How long after a failed read the next is tried.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// The model as handlers and streams have it.
+#[derive(Clone)]
+pub(super) struct Shared {
+    model: Arc<RwLock<Model>>,
+    /// Counts what was published, for who waits for the next.
+    published: watch::Sender<Moment>,
+}
+
+impl Shared {
+    pub(super) fn new() -> Self {
+        Self {
+            model: Arc::default(),
+            published: watch::Sender::new(Moment::default()),
+        }
+    }
+
+    /// Reads the model; hold it for microseconds.
+    pub(super) fn read(&self) -> RwLockReadGuard<'_, Model> {
+        self.model.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Model> {
+        self.model.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Follows what is published: the newest moment, not every one.
+    pub(super) fn follow(&self) -> watch::Receiver<Moment> {
+        self.published.subscribe()
+    }
+
+    /// Notes which families are quarantined.
+    pub(super) fn set_aside(&self, families: &[(u64, String)]) {
+        if self
+            .read()
+            .quarantined()
+            .iter()
+            .ne(families.iter().map(|(family, _)| family))
+        {
+            self.write().set_aside(families);
+        }
+    }
+
+    fn publish(&self) {
+        let moment = self.read().moment();
+        self.published.send_replace(moment);
+    }
+}
+
+/// Rows that are being read, and what happened meanwhile.
+struct Filling {
+    rows: Rows,
+    /// Families that went meanwhile: a page that was read before must not bring them back.
+    gone: BTreeSet<u64>,
+    /// The newest change that these rows contain.
+    moment: Moment,
+}
+
+/// Folds the feed into the model.
+pub(super) struct Folder {
+    shared: Shared,
+    engine: Engine,
+    filling: Option<Filling>,
+    /// Counts the fills: one that changes were left out of is given up for the next.
+    fill: u64,
+}
+
+impl Folder {
+    pub(super) fn new(shared: Shared, engine: Engine) -> Self {
+        Self {
+            shared,
+            engine,
+            filling: None,
+            fill: 0,
+        }
+    }
+
+    /// Begins to fill the model. The store is read after the newest commit is known that is on
+    /// disk now, so it shows that one and all before, those that were left out among them.
+    fn begin(&mut self, ctx: &mut Context<Self>) {
+        self.fill += 1;
+        let fill = self.fill;
+        self.filling = Some(Filling {
+            rows: Rows::default(),
+            gone: BTreeSet::new(),
+            moment: Moment::default(),
+        });
+        let supervisor = self.engine.supervisor().clone();
+        let snapshot = async move { supervisor.send(TakeSnapshot).await.map_err(|_| AskError::Stopped)? };
+        let taken = snapshot.into_actor(self).map(move |snapshot, folder, ctx| {
+            if folder.fill == fill {
+                folder.open(snapshot, ctx);
+            }
+        });
+        ctx.spawn(taken);
+    }
+
+    fn open(&mut self, snapshot: Result<Snapshot, AskError>, ctx: &mut Context<Self>) {
+        let snapshot = match snapshot {
+            Ok(snapshot) => snapshot,
+            Err(error) => return self.again(&error, ctx),
+        };
+        self.shared.set_aside(&snapshot.quarantined);
+        if let Some(filling) = &mut self.filling {
+            filling.moment.epoch = snapshot.epoch;
+            filling.moment.seq = filling.moment.seq.max(snapshot.durable);
+        }
+        self.read(None, ctx);
+    }
+
+    fn read(&self, cursor: Option<ProcedureId>, ctx: &mut Context<Self>) {
+        let (store, fill) = (self.engine.beside(), self.fill);
+        let page = async move { store.list(ListFilter::default(), cursor, PAGE).await };
+        let taken = page.into_actor(self).map(move |page, folder, ctx| {
+            if folder.fill == fill {
+                folder.take(page, ctx);
+            }
+        });
+        ctx.spawn(taken);
+    }
+
+    fn take(&mut self, page: Result<Page, AskError>, ctx: &mut Context<Self>) {
+        let page = match page {
+            Ok(page) => page,
+            Err(error) => return self.again(&error, ctx),
+        };
+        let Some(filling) = &mut self.filling else { return };
+        for row in page.items {
+            if !filling.gone.contains(&row.id.family) {
+                filling.rows.put(Arc::new(row));
+            }
+        }
+        match page.next {
+            Some(next) => self.read(Some(next), ctx),
+            None => self.finish(),
+        }
+    }
+
+    /// Tries to fill the model again, later.
+    fn again(&self, error: &AskError, ctx: &mut Context<Self>) {
+        tracing::warn!(%error, "the dashboard cannot read the engine's state; it tries again");
+        let (clock, fill) = (Arc::clone(self.engine.clock()), self.fill);
+        let later = async move { clock.sleep_until(clock.now().after(AGAIN)).await };
+        let begun = later.into_actor(self).map(move |(), folder, ctx| {
+            if folder.fill == fill {
+                folder.begin(ctx);
+            }
+        });
+        ctx.spawn(begun);
+    }
+
+    fn finish(&mut self) {
+        let Some(filling) = self.filling.take() else { return };
+        let old = self.shared.write().refill(filling.rows, filling.moment);
+        self.shared.publish();
+        // Many rows take a while to drop: here only the next change waits for it.
+        drop(old);
+    }
+
+    fn fold(&mut self, change: &Arc<Change>) {
+        let Some(filling) = &mut self.filling else {
+            self.shared.write().fold(change);
+            self.shared.publish();
+            return;
+        };
+        filling.gone.extend(&change.gone);
+        filling.rows.fold(change);
+        filling.moment.seq = filling.moment.seq.max(change.seq);
+    }
+}
+
+impl Actor for Folder {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(MAILBOX);
+    }
+}
+
+impl Handler<Feed> for Folder {
+    type Result = ();
+
+    fn handle(&mut self, feed: Feed, ctx: &mut Self::Context) {
+        match feed {
+            Feed::Change(change) => self.fold(&change),
+            // Streams learn of what was left out when the model is whole again; until then it stands still.
+            Feed::From(_) | Feed::Lagged(_) => self.begin(ctx),
+        }
+    }
+}

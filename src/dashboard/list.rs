@@ -1,0 +1,176 @@
+//! `procedures`: a page of those that a filter admits. The live ones come from the read model;
+//! a filter that names states is read from the store, for most of the finished are only there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::{HttpRequest, web};
+use procession_actors::view::{ListFilter, Rule, Status};
+use procession_kernel::{ProcedureId, Timestamp};
+use serde_json::{Value, json};
+
+use super::params::Params;
+use super::problem::{Answer, Problem};
+use super::show::Show;
+use super::state::{State, viewer};
+use crate::filter::{Beside, Filter};
+
+/// Rows of one page at most.
+const PAGE_MAX: usize = 500;
+/// Rows of one page, unless another number is asked for.
+const PAGE: usize = 100;
+/// Rows that one request looks at, at most.
+const SCAN_MAX: usize = 100_000;
+/// How long it looks, at most.
+const SCAN_TIME: Duration = Duration::from_millis(200);
+/// Rows taken from the model at once: the lock is held for microseconds.
+const AT_ONCE: usize = 256;
+
+/// A page that is being filled.
+struct Search<'a> {
+    filter: &'a Filter,
+    rules: BTreeMap<ProcedureId, BTreeSet<Rule>>,
+    show: Show<'a>,
+    /// The families that the filter names, if it names any.
+    families: Option<BTreeSet<u64>>,
+    limit: usize,
+    begun: Timestamp,
+    items: Vec<Value>,
+    scanned: usize,
+    truncated: bool,
+    unreadable: Vec<String>,
+}
+
+pub(super) async fn list(request: HttpRequest, state: web::Data<State>) -> Answer {
+    let grant = viewer(&request)?;
+    let params = Params::of(&request, &["filter", "cursor", "limit"])?;
+    let filter = params.filter()?;
+    let cursor = params.id("cursor")?;
+    let limit = params.limit("limit", PAGE, PAGE_MAX)?;
+    let moment = state.moment()?;
+    let rules = rules(&state, &filter).await?;
+    let mut search = Search {
+        rules,
+        show: Show::new(&state, &grant),
+        families: filter.families(),
+        filter: &filter,
+        limit,
+        begun: state.now(),
+        items: Vec::new(),
+        scanned: 0,
+        truncated: false,
+        unreadable: Vec::new(),
+    };
+    let next = if filter.names_states() {
+        search.in_store(&state, cursor).await?
+    } else {
+        search.in_model(&state, cursor)
+    };
+    let body = json!({
+        "items": search.items,
+        "cursor": next.map(|id| id.to_string()),
+        "scanned": search.scanned,
+        "truncated": search.truncated,
+        "unreadable": search.unreadable,
+    });
+    state.reply(moment, body)
+}
+
+/// Gives the rules of the verdicts by procedure, if the filter asks for them.
+async fn rules(state: &State, filter: &Filter) -> Result<BTreeMap<ProcedureId, BTreeSet<Rule>>, Problem> {
+    let mut rules: BTreeMap<ProcedureId, BTreeSet<Rule>> = BTreeMap::new();
+    if filter.names_rules() {
+        for verdict in state.live.verdicts().await?.iter() {
+            if let Some(id) = verdict.procedure {
+                rules.entry(id).or_default().insert(verdict.rule);
+            }
+        }
+    }
+    Ok(rules)
+}
+
+impl Search<'_> {
+    /// Looks through the model from an id on; gives where the next page begins.
+    fn in_model(&mut self, state: &State, cursor: Option<ProcedureId>) -> Option<ProcedureId> {
+        let mut from = cursor.map_or(Bound::Unbounded, Bound::Included);
+        loop {
+            let from_here = self.skip(from)?;
+            let rows: Vec<Arc<Status>> = state.shared.read().page(from_here, AT_ONCE);
+            let last = rows.last()?.id;
+            for row in rows {
+                if self.is_full(state.now()) {
+                    return Some(row.id);
+                }
+                // Without a word on states, a list is of those that have not ended.
+                self.look(&row, row.ended.is_none(), state.now());
+            }
+            from = Bound::Excluded(last);
+        }
+    }
+
+    /// Looks through the store from an id on; gives where the next page begins.
+    async fn in_store(&mut self, state: &State, cursor: Option<ProcedureId>) -> Result<Option<ProcedureId>, Problem> {
+        let store = state.engine().beside();
+        let mut from = cursor.map_or(Bound::Unbounded, Bound::Included);
+        loop {
+            let Some(begin) = self.skip(from) else { return Ok(None) };
+            let begin = match begin {
+                Bound::Included(id) | Bound::Excluded(id) => Some(id),
+                Bound::Unbounded => None,
+            };
+            let page = store.list(ListFilter::default(), begin, AT_ONCE).await?;
+            self.unreadable.extend(page.unreadable.iter().map(ToString::to_string));
+            for row in &page.items {
+                if self.is_full(state.now()) {
+                    return Ok(Some(row.id));
+                }
+                self.look(row, true, state.now());
+            }
+            match page.next {
+                Some(next) => from = Bound::Included(next),
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Leaves out families that the filter does not name; none if there is nothing behind.
+    fn skip(&self, from: Bound<ProcedureId>) -> Option<Bound<ProcedureId>> {
+        let Some(families) = &self.families else {
+            return Some(from);
+        };
+        let (Bound::Included(id) | Bound::Excluded(id)) = from else {
+            return families
+                .first()
+                .map(|family| Bound::Included(ProcedureId::root(*family)));
+        };
+        let family = families.range(id.family..).next()?;
+        if *family == id.family {
+            Some(from)
+        } else {
+            Some(Bound::Included(ProcedureId::root(*family)))
+        }
+    }
+
+    fn is_full(&mut self, now: Timestamp) -> bool {
+        self.truncated = self.scanned >= SCAN_MAX || now.since(self.begun) > SCAN_TIME;
+        self.truncated || self.items.len() >= self.limit
+    }
+
+    fn look(&mut self, row: &Status, is_meant: bool, now: Timestamp) {
+        self.scanned += 1;
+        let is_named = self
+            .families
+            .as_ref()
+            .is_none_or(|families| families.contains(&row.id.family));
+        if !is_meant || !is_named {
+            return;
+        }
+        let status = self.show.as_it_stands(row);
+        let rules = self.rules.get(&row.id).cloned().unwrap_or_default();
+        if self.filter.admits(&status, &Beside { now, rules }) {
+            self.items.push(self.show.procedure(&status));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What lives in memory alone: limits, locks, verdicts, the engine itself. It is asked for at
+//! most twice a second, whoever watches and however many they are, and only while somebody does.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use procession_actors::view::{Explanation, LockView, Snapshot, Verdict};
+use procession_actors::{AskError, Engine};
+use procession_kernel::{AuditEntry, LimitUse, ProcedureId, Timestamp};
+
+use super::feed::Shared;
+use crate::executor::Executor;
+
+/// Shortest time between two askings for the same.
+const FRESH: Duration = Duration::from_millis(500);
+/// How long an answer may take: beyond that the viewer is told so.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Entries of the audit that are asked for: the newest page.
+pub(super) const AUDIT_NEWEST: usize = 500;
+/// Explanations in one [`FRESH`]: each reads the queues of the limiter.
+const EXPLAINED: usize = 5;
+
+/// What was answered, and when.
+type Answered<T> = (Timestamp, Result<Arc<T>, AskError>);
+
+/// One thing that is asked for, and what was answered last.
+struct Cell<T> {
+    last: Mutex<Option<Answered<T>>>,
+    /// Held while it is asked for: all who want it meanwhile get the same answer.
+    asking: tokio::sync::Mutex<()>,
+}
+
+impl<T> Default for Cell<T> {
+    fn default() -> Self {
+        Self {
+            last: Mutex::new(None),
+            asking: tokio::sync::Mutex::default(),
+        }
+    }
+}
+
+impl<T> Cell<T> {
+    fn fresh(&self, now: Timestamp) -> Option<Result<Arc<T>, AskError>> {
+        let last = lock(&self.last);
+        let (_, answer) = last.as_ref().filter(|(at, _)| *at <= now && now.since(*at) < FRESH)?;
+        Some(answer.clone())
+    }
+
+    async fn get(&self, engine: &Engine, ask: impl Future<Output = Result<T, AskError>>) -> Result<Arc<T>, AskError> {
+        let clock = engine.clock();
+        if let Some(answer) = self.fresh(clock.now()) {
+            return answer;
+        }
+        let _asking = self.asking.lock().await;
+        if let Some(answer) = self.fresh(clock.now()) {
+            return answer;
+        }
+        // It counts from when it was asked for, but lasts from when it was answered.
+        let late = clock.sleep_until(clock.now().after(PATIENCE));
+        let answer = match select(Box::pin(ask), late).await {
+            Either::Left((answer, _)) => answer.map(Arc::new),
+            Either::Right(_) => Err(AskError::NotYet),
+        };
+        *lock(&self.last) = Some((clock.now(), answer.clone()));
+        answer
+    }
+}
+
+/// All of it.
+pub(super) struct Live {
+    executor: Executor,
+    shared: Shared,
+    snapshot: Cell<Snapshot>,
+    verdicts: Cell<Vec<Verdict>>,
+    limits: Cell<Vec<LimitUse>>,
+    locks: Cell<Vec<LockView>>,
+    audit: Cell<Vec<AuditEntry>>,
+    /// When explanations were asked for last.
+    explained: Mutex<Vec<Timestamp>>,
+}
+
+impl Live {
+    pub(super) fn new(executor: Executor, shared: Shared) -> Self {
+        Self {
+            executor,
+            shared,
+            snapshot: Cell::default(),
+            verdicts: Cell::default(),
+            limits: Cell::default(),
+            locks: Cell::default(),
+            audit: Cell::default(),
+            explained: Mutex::default(),
+        }
+    }
+
+    /// Tells how the engine stands. What it says of quarantined families goes into the model.
+    pub(super) async fn snapshot(&self) -> Result<Arc<Snapshot>, AskError> {
+        let snapshot = self
+            .snapshot
+            .get(self.executor.engine(), self.executor.snapshot())
+            .await?;
+        self.shared.set_aside(&snapshot.quarantined);
+        Ok(snapshot)
+    }
+
+    pub(super) async fn verdicts(&self) -> Result<Arc<Vec<Verdict>>, AskError> {
+        self.verdicts
+            .get(self.executor.engine(), self.executor.verdicts())
+            .await
+    }
+
+    pub(super) async fn limits(&self) -> Result<Arc<Vec<LimitUse>>, AskError> {
+        self.limits.get(self.executor.engine(), self.executor.limits()).await
+    }
+
+    pub(super) async fn locks(&self) -> Result<Arc<Vec<LockView>>, AskError> {
+        self.locks.get(self.executor.engine(), self.executor.locks()).await
+    }
+
+    /// Gives the newest acts of operators.
+    pub(super) async fn audit(&self) -> Result<Arc<Vec<AuditEntry>>, AskError> {
+        self.audit
+            .get(self.executor.engine(), self.executor.audit(None, AUDIT_NEWEST))
+            .await
+    }
+
+    /// Tells why a procedure does not move; none if too many were told just now.
+    pub(super) async fn explain(&self, id: ProcedureId) -> Result<Option<Explanation>, AskError> {
+        let clock = self.executor.engine().clock();
+        if !self.may_explain(clock.now()) {
+            return Ok(None);
+        }
+        let late = clock.sleep_until(clock.now().after(PATIENCE));
+        match select(Box::pin(self.executor.explain(id)), late).await {
+            Either::Left((answer, _)) => answer.map(Some),
+            Either::Right(_) => Err(AskError::NotYet),
+        }
+    }
+
+    fn may_explain(&self, now: Timestamp) -> bool {
+        let mut explained = lock(&self.explained);
+        explained.retain(|at| *at <= now && now.since(*at) < FRESH);
+        let may = explained.len() < EXPLAINED;
+        if may {
+            explained.push(now);
+        }
+        may
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

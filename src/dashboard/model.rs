@@ -1,0 +1,187 @@
+//! The read model: every live procedure and the newest finished ones, folded from the
+//! feed of committed changes. Nothing in it is not on disk.
+//!
+//! It is written by one thread, and read by many for microseconds at a time: readers
+//! take handles of rows, page by page, and look at them when they have let go.
+
+mod ring;
+#[cfg(test)]
+mod tests;
+
+pub(super) use ring::{Missed, Ring};
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use procession_actors::view::{Change, Status};
+use procession_kernel::{Epoch, Kind, ProcedureId, ProcedureState, Seq, Timestamp};
+
+/// Finished procedures kept: the newest. All others are read from the store, one by one.
+const FINISHED_KEPT: usize = 10_000;
+
+/// Which commit something rests on: an event's id, and `as_of` of every answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Moment {
+    pub(super) epoch: Epoch,
+    pub(super) seq: Seq,
+}
+
+impl std::fmt::Display for Moment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}-{}", self.epoch, self.seq)
+    }
+}
+
+impl std::str::FromStr for Moment {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (epoch, seq) = text.split_once('-').ok_or(())?;
+        Ok(Self {
+            epoch: Epoch(epoch.parse().map_err(|_| ())?),
+            seq: Seq(seq.parse().map_err(|_| ())?),
+        })
+    }
+}
+
+/// How many procedures there are of one state, and of one kind in it.
+pub(super) type Counts = BTreeMap<(ProcedureState, Kind), usize>;
+
+/// Rows by id, and what is counted of them.
+#[derive(Default)]
+pub(super) struct Rows {
+    rows: BTreeMap<ProcedureId, Arc<Status>>,
+    /// Those that have ended, the oldest first.
+    finished: BTreeSet<(Timestamp, ProcedureId)>,
+    counts: Counts,
+}
+
+impl Rows {
+    /// Takes a row, unless a newer one is known.
+    pub(super) fn put(&mut self, row: Arc<Status>) {
+        if let Some(known) = self.rows.get(&row.id) {
+            if known.revision > row.revision {
+                return;
+            }
+            self.remove(row.id);
+        }
+        *self.counts.entry((row.state, row.kind.clone())).or_default() += 1;
+        if let Some(ended) = row.ended {
+            self.finished.insert((ended, row.id));
+        }
+        self.rows.insert(row.id, row);
+        while self.finished.len() > FINISHED_KEPT {
+            let Some((_, oldest)) = self.finished.first().copied() else {
+                return;
+            };
+            self.remove(oldest);
+        }
+    }
+
+    fn remove(&mut self, id: ProcedureId) {
+        let Some(row) = self.rows.remove(&id) else { return };
+        if let Some(ended) = row.ended {
+            self.finished.remove(&(ended, id));
+        }
+        let key = (row.state, row.kind.clone());
+        if let Some(count) = self.counts.get_mut(&key) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&key);
+            }
+        }
+    }
+
+    /// Forgets a family.
+    pub(super) fn forget(&mut self, family: u64) {
+        let range = ProcedureId::root(family)..=ProcedureId::new(family, u32::MAX);
+        let members: Vec<ProcedureId> = self.rows.range(range).map(|(id, _)| *id).collect();
+        for id in members {
+            self.remove(id);
+        }
+    }
+
+    pub(super) fn fold(&mut self, change: &Change) {
+        for family in &change.gone {
+            self.forget(*family);
+        }
+        for row in &change.rows {
+            self.put(Arc::new(row.clone()));
+        }
+    }
+}
+
+/// What request handlers see.
+#[derive(Default)]
+pub(super) struct Model {
+    rows: Rows,
+    moment: Moment,
+    /// It is filled; before that, nothing is shown.
+    is_ready: bool,
+    ring: Ring,
+    /// Families that are set aside: their rows say nothing of it.
+    quarantined: BTreeSet<u64>,
+}
+
+impl Model {
+    /// Puts rows that were read anew in place of all that were known. Streams must begin anew.
+    /// Gives the old rows, for the caller to drop where nobody waits for it.
+    pub(super) fn refill(&mut self, rows: Rows, moment: Moment) -> Rows {
+        self.moment = moment;
+        self.is_ready = true;
+        self.ring.begin(moment.seq);
+        std::mem::replace(&mut self.rows, rows)
+    }
+
+    /// Folds the next change. One that the rows were read behind is known already.
+    pub(super) fn fold(&mut self, change: &Arc<Change>) {
+        if change.seq <= self.moment.seq {
+            return;
+        }
+        self.rows.fold(change);
+        self.moment = Moment {
+            epoch: change.epoch,
+            seq: change.seq,
+        };
+        self.ring.push(Arc::clone(change));
+    }
+
+    pub(super) fn set_aside(&mut self, families: &[(u64, String)]) {
+        self.quarantined = families.iter().map(|(family, _)| *family).collect();
+    }
+
+    pub(super) fn quarantined(&self) -> &BTreeSet<u64> {
+        &self.quarantined
+    }
+
+    pub(super) fn is_ready(&self) -> bool {
+        self.is_ready
+    }
+
+    pub(super) fn moment(&self) -> Moment {
+        self.moment
+    }
+
+    pub(super) fn counts(&self) -> &Counts {
+        &self.rows.counts
+    }
+
+    pub(super) fn get(&self, id: ProcedureId) -> Option<Arc<Status>> {
+        self.rows.rows.get(&id).map(Arc::clone)
+    }
+
+    /// Gives at most so many rows from an id on, by id.
+    pub(super) fn page(&self, from: Bound<ProcedureId>, limit: usize) -> Vec<Arc<Status>> {
+        let range = self.rows.rows.range((from, Bound::Unbounded));
+        range.take(limit).map(|(_, row)| Arc::clone(row)).collect()
+    }
+
+    /// Gives at most so many changes after a commit; see [`Ring::after`].
+    pub(super) fn changes(&self, after: Moment, limit: usize) -> Result<Vec<Arc<Change>>, Missed> {
+        if after.epoch != self.moment.epoch {
+            return Err(Missed);
+        }
+        self.ring.after(after.seq, limit)
+    }
+}

@@ -1,0 +1,232 @@
+//! Errors as replies have them: `application/problem+json` with what sort of error it is,
+//! one sentence, and a remedy.
+
+use std::fmt;
+use std::time::Duration;
+
+use actix_web::http::StatusCode;
+use actix_web::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
+use actix_web::{HttpResponse, ResponseError};
+use procession_actors::{AskError, ReadError};
+use serde_json::{Value, json};
+
+use super::access::Right;
+
+/// An error that is sent. Results are as small as what they are without it.
+#[derive(Debug)]
+pub(super) struct Problem(Box<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    status: StatusCode,
+    kind: &'static str,
+    /// One sentence.
+    text: String,
+    remedy: String,
+    /// Seconds until it may be tried again.
+    retry_after: Option<u64>,
+    /// More that programs go by.
+    more: Option<(&'static str, Value)>,
+}
+
+pub(super) type Answer = Result<HttpResponse, Problem>;
+
+impl Problem {
+    fn new(status: StatusCode, kind: &'static str, text: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self(Box::new(Parts {
+            status,
+            kind,
+            text: text.into(),
+            remedy: remedy.into(),
+            retry_after: None,
+            more: None,
+        }))
+    }
+
+    fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
+        self.0.more = Some((name, value.into()));
+        self
+    }
+
+    fn again_after(mut self, time: Duration) -> Self {
+        self.0.retry_after = Some(time.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX));
+        self
+    }
+
+    pub(super) fn denied() -> Self {
+        let text = "This request may not see the dashboard.";
+        let remedy = "Ask from this machine, to localhost and through no proxy, or let the host's resolver grant it.";
+        Self::new(StatusCode::FORBIDDEN, "denied", text, remedy)
+    }
+
+    pub(super) fn right(right: Right) -> Self {
+        let text = format!("This needs the right \"{right}\".");
+        let remedy = "Ask someone who has it, or have the host's resolver grant it.";
+        Self::new(StatusCode::FORBIDDEN, "right", text, remedy).with("right", right.as_str())
+    }
+
+    pub(super) fn unsafe_write(text: &str, remedy: &str) -> Self {
+        Self::new(StatusCode::FORBIDDEN, "cross_site", text, remedy)
+    }
+
+    pub(super) fn not_json() -> Self {
+        let text = "The body of a request that changes something is JSON.";
+        let remedy = "Send it with the header `Content-Type: application/json`.";
+        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "not_json", text, remedy)
+    }
+
+    pub(super) fn request(text: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, "request", text, remedy)
+    }
+
+    pub(super) fn filter(text: impl Into<String>, position: usize) -> Self {
+        let remedy = "Correct it there; docs/dashboard.md lists the terms of a filter.";
+        Self::new(StatusCode::BAD_REQUEST, "filter", text, remedy).with("position", position)
+    }
+
+    pub(super) fn no_such_path() -> Self {
+        let text = "The API has no such path.";
+        Self::new(
+            StatusCode::NOT_FOUND,
+            "path",
+            text,
+            "See docs/dashboard.md for the paths there are.",
+        )
+    }
+
+    pub(super) fn method(allowed: &'static str) -> Self {
+        let text = "The path does not take this method.";
+        let remedy = format!("It takes {allowed}.");
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method", text, remedy).with("allow", allowed)
+    }
+
+    pub(super) fn unknown(what: &str) -> Self {
+        let text = format!("There is no {what}.");
+        let remedy = "Check the id; results go some time after the end.";
+        Self::new(StatusCode::NOT_FOUND, "unknown", text, remedy)
+    }
+
+    pub(super) fn too_large(what: &str, size: usize, limit: usize) -> Self {
+        let text = format!("{what} has {size} bytes or more, and {limit} are the limit.");
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text, "Send less.").with("limit", limit)
+    }
+
+    pub(super) fn too_many(what: &str, remedy: &str, retry_after: Duration) -> Self {
+        Self::new(StatusCode::TOO_MANY_REQUESTS, "busy", what, remedy).again_after(retry_after)
+    }
+
+    pub(super) fn recovering() -> Self {
+        let text = "The dashboard is still reading what the journal holds.";
+        let remedy = "Ask again in a moment.";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "recovering", text, remedy).again_after(Duration::from_secs(1))
+    }
+
+    pub(super) fn closing() -> Self {
+        let text = "The engine drains, or has stopped.";
+        let remedy = "Ask its successor.";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "draining", text, remedy)
+    }
+
+    pub(super) fn silent() -> Self {
+        let text = "The engine has not answered in time.";
+        let remedy = "Ask again; if it lasts, see `attention` and the engine's log: the disk may not answer.";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "silent", text, remedy).again_after(Duration::from_secs(1))
+    }
+
+    fn body(&self) -> Value {
+        let mut body = json!({
+            "type": "about:blank",
+            "title": self.0.status.canonical_reason().unwrap_or("Error"),
+            "status": self.0.status.as_u16(),
+            "kind": self.0.kind,
+            "detail": self.0.text,
+            "remedy": self.0.remedy,
+        });
+        if let (Some((name, value)), Some(body)) = (&self.0.more, body.as_object_mut()) {
+            body.insert((*name).to_owned(), value.clone());
+        }
+        body
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.text)
+    }
+}
+
+impl ResponseError for Problem {
+    fn status_code(&self) -> StatusCode {
+        self.0.status
+    }
+
+    fn error_response(&self) -> HttpResponse {
+        let mut response = HttpResponse::build(self.0.status);
+        response.insert_header((CONTENT_TYPE, "application/problem+json"));
+        if let Some(seconds) = self.0.retry_after {
+            response.insert_header((RETRY_AFTER, seconds.to_string()));
+        }
+        if let Some(("allow", Value::String(allowed))) = &self.0.more {
+            response.insert_header((ALLOW, allowed.as_str()));
+        }
+        response.body(self.body().to_string())
+    }
+}
+
+impl From<AskError> for Problem {
+    fn from(error: AskError) -> Self {
+        let text = sentence(&error.to_string());
+        match &error {
+            AskError::Unknown(id) => Self::unknown(&format!("procedure {id}")),
+            AskError::Finished(_) => Self::new(
+                StatusCode::CONFLICT,
+                "finished",
+                text,
+                "It has ended; there is nothing to do.",
+            ),
+            AskError::TooLarge { size, limit } => Self::too_large("The value", *size, *limit),
+            AskError::NotNow(_) => Self::new(
+                StatusCode::CONFLICT,
+                "not_now",
+                text,
+                "See how it stands, and ask again.",
+            ),
+            AskError::Revised { found, .. } => {
+                let remedy = "Look at it again, and ask with the new revision.";
+                Self::new(StatusCode::CONFLICT, "revised", text, remedy).with("revision", found.to_string())
+            }
+            AskError::Busy { retry_after } => Self::too_many(&text, "Ask again later.", *retry_after),
+            AskError::NotYet => Self::silent(),
+            AskError::JournalFailed(_) => {
+                let remedy = "See to the disk, then restart the engine.";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_failed", text, remedy)
+            }
+            AskError::Stopped => Self::closing(),
+            // One that is not known here yet is one of the engine's.
+            AskError::Read(_) | _ => Self::unreadable(text),
+        }
+    }
+}
+
+impl Problem {
+    fn unreadable(text: String) -> Self {
+        let remedy = "See the engine's log; `procession export` reads what it can of a damaged family.";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "unreadable", text, remedy)
+    }
+}
+
+impl From<ReadError> for Problem {
+    fn from(error: ReadError) -> Self {
+        AskError::from(error).into()
+    }
+}
+
+/// Errors begin small and end bare, as parts of a line do; here they stand alone.
+fn sentence(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters
+        .next()
+        .map(|letter| letter.to_uppercase().to_string())
+        .unwrap_or_default();
+    format!("{first}{}.", letters.as_str())
+}

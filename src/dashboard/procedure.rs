@@ -1,0 +1,167 @@
+//! `procedures/{id}` and what belongs to it: its family, its history, its signals, and why it
+//! does not move.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::{HttpRequest, web};
+use procession_actors::view::Status;
+use procession_kernel::{HistoryEntry, ProcedureId};
+use serde_json::{Value, json};
+
+use super::access::Grant;
+use super::params::{Params, id_of};
+use super::problem::{Answer, Problem};
+use super::redact::Part;
+use super::show::{Show, words};
+use super::state::{State, viewer};
+use crate::views::{ExplanationView, SignalView, tree_of};
+
+/// Members of a family that one tree shows, at most.
+const MEMBERS_MAX: usize = 5_000;
+/// Entries of a family's history that one request looks at, at most.
+const HISTORY_MAX: usize = 100_000;
+/// Rows of one page at most, and unless another number is asked for.
+const PAGE_MAX: usize = 500;
+/// Signals of one page at most: each is read with its payload, which may have a megabyte.
+const SIGNALS_MAX: usize = 64;
+
+/// What a request for one procedure begins with.
+struct Asked<'a> {
+    state: &'a State,
+    grant: Grant,
+    id: ProcedureId,
+    params: Params,
+}
+
+impl<'a> Asked<'a> {
+    fn new(request: &HttpRequest, state: &'a State, names: &[&str]) -> Result<Self, Problem> {
+        Ok(Self {
+            state,
+            grant: viewer(request)?,
+            id: id_of(request)?,
+            params: Params::of(request, names)?,
+        })
+    }
+
+    fn show(&self) -> Show<'_> {
+        Show::new(self.state, &self.grant)
+    }
+
+    /// Gives its row: as the model has it, or from the store if it has ended long ago.
+    async fn row(&self) -> Result<Arc<Status>, Problem> {
+        let known = self.state.shared.read().get(self.id);
+        if let Some(row) = known {
+            return Ok(row);
+        }
+        let stored = self.state.engine().beside().status(self.id).await?;
+        stored
+            .map(Arc::new)
+            .ok_or_else(|| Problem::unknown(&format!("procedure {}", self.id)))
+    }
+
+    async fn history(&self) -> Result<Vec<HistoryEntry>, Problem> {
+        Ok(self
+            .state
+            .engine()
+            .beside()
+            .history(self.id.family, HISTORY_MAX)
+            .await?)
+    }
+}
+
+pub(super) async fn one(request: HttpRequest, state: web::Data<State>) -> Answer {
+    let asked = Asked::new(&request, &state, &[])?;
+    let moment = state.moment()?;
+    let row = asked.row().await?;
+    let sizes = state.engine().beside().sizes(asked.id).await?;
+    let (show, kind) = (asked.show(), row.kind.as_str());
+    let body = json!({
+        "procedure": show.procedure(&row),
+        "payload": show.size(kind, Part::Payload, sizes.payload),
+        "output": show.size(kind, Part::Output, sizes.output),
+    });
+    state.reply(moment, body)
+}
+
+pub(super) async fn tree(request: HttpRequest, state: web::Data<State>) -> Answer {
+    let asked = Asked::new(&request, &state, &[])?;
+    let moment = state.moment()?;
+    let mut family = state
+        .engine()
+        .beside()
+        .family(asked.id.family, 0, MEMBERS_MAX + 1)
+        .await?;
+    let truncated = family.len() > MEMBERS_MAX;
+    family.truncate(MEMBERS_MAX);
+    let show = asked.show();
+    let shown: Vec<Status> = family.iter().map(|status| show.as_it_stands(status)).collect();
+    let rows: std::collections::BTreeMap<String, &Status> =
+        shown.iter().map(|status| (status.id.to_string(), status)).collect();
+    let nodes = tree_of(ProcedureId::root(asked.id.family), &shown);
+    if nodes.is_empty() {
+        return Err(Problem::unknown(&format!("procedure {}", asked.id)));
+    }
+    let redacted = |node: &crate::views::TreeNodeView| {
+        let status = rows.get(&node.procedure.id);
+        status.map(|status| show.redacted(status, node))
+    };
+    let nodes: Vec<Value> = nodes.iter().filter_map(redacted).collect();
+    state.reply(moment, json!({ "items": nodes, "truncated": truncated }))
+}
+
+pub(super) async fn history(request: HttpRequest, state: web::Data<State>) -> Answer {
+    let asked = Asked::new(&request, &state, &["cursor", "limit"])?;
+    let cursor: u32 = asked.params.number("cursor")?.unwrap_or_default();
+    let limit = asked.params.limit("limit", PAGE_MAX, PAGE_MAX)?;
+    let moment = state.moment()?;
+    let row = asked.row().await?;
+    let entries = asked.history().await?;
+    let (scanned, truncated) = (entries.len(), entries.len() == HISTORY_MAX);
+    let mut rest = entries
+        .iter()
+        .filter(|entry| entry.member == asked.id.member && entry.number >= cursor);
+    let show = asked.show();
+    let items: Vec<Value> = rest
+        .by_ref()
+        .take(limit)
+        .map(|entry| show.history(row.kind.as_str(), entry))
+        .collect();
+    let next = rest.next().map(|entry| entry.number.to_string());
+    let body = json!({ "items": items, "cursor": next, "scanned": scanned, "truncated": truncated });
+    state.reply(moment, body)
+}
+
+pub(super) async fn signals(request: HttpRequest, state: web::Data<State>) -> Answer {
+    let asked = Asked::new(&request, &state, &[])?;
+    let moment = state.moment()?;
+    asked.row().await?;
+    let mut signals = state.engine().beside().signals(asked.id, SIGNALS_MAX + 1).await?;
+    let truncated = signals.len() > SIGNALS_MAX;
+    signals.truncate(SIGNALS_MAX);
+    let view = |(number, entry): &(u32, procession_kernel::SignalEntry)| SignalView::new(asked.id, *number, entry);
+    let items: Vec<SignalView> = signals.iter().map(view).collect();
+    state.reply(moment, json!({ "items": items, "truncated": truncated }))
+}
+
+/// Why it does not move. The queues are asked at a bounded rate, whoever asks.
+pub(super) async fn waits(request: HttpRequest, state: web::Data<State>) -> Answer {
+    let asked = Asked::new(&request, &state, &[])?;
+    let moment = state.moment()?;
+    let row = asked.row().await?;
+    let Some(explanation) = state.live.explain(asked.id).await? else {
+        let text = "Too many explanations are asked for at once.";
+        return Err(Problem::too_many(
+            text,
+            "Ask again in a second.",
+            Duration::from_secs(1),
+        ));
+    };
+    let mut view = ExplanationView::from(&explanation);
+    if let Some(cause) = &row.cause {
+        // Of one that has ended, the reason is what it said when it failed.
+        let shown = words(asked.show().error(row.kind.as_str(), &cause.text));
+        view.reason = view.reason.replace(cause.text.as_str(), &shown);
+    }
+    state.reply(moment, view)
+}

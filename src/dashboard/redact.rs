@@ -1,0 +1,47 @@
+//! What of users' data leaves the process. Everything that user code or a caller said in its
+//! own words passes here first.
+
+use serde_json::{Value, json};
+
+use super::access::Grant;
+
+/// Decides what of users' data is shown, and to whom.
+pub trait Redact: Send + Sync + 'static {
+    /// Changes a value in place before it is sent. `kind` is the procedure's; `value` is
+    /// what would be shown to everybody otherwise.
+    fn redact(&self, kind: &str, part: Part, value: &mut Value, grant: &Grant);
+}
+
+/// Which part of a procedure a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Part {
+    /// The value that was submitted.
+    Payload,
+    /// The output.
+    Output,
+    /// A signal that was sent.
+    Signal,
+    /// What user code, or who aborted, said of a failure.
+    Error,
+}
+
+/// What the dashboard does by default: error texts are shown; of everything else only
+/// what sort of value it is, and its size.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SizesOnly;
+
+impl Redact for SizesOnly {
+    fn redact(&self, _: &str, part: Part, value: &mut Value, _: &Grant) {
+        match part {
+            Part::Error => {}
+            Part::Payload | Part::Output | Part::Signal => hide(value),
+        }
+    }
+}
+
+/// Leaves the sort of a value, and its size, of what says so itself: `size`.
+fn hide(value: &mut Value) {
+    let size = value.get("size").cloned().unwrap_or(Value::Null);
+    *value = json!({ "redacted": true, "size": size });
+}

@@ -1,0 +1,50 @@
+//! The paths of the API, below wherever the host mounts it.
+
+use actix_web::middleware::from_fn;
+use actix_web::web::{self, ServiceConfig};
+use actix_web::{HttpResponse, Resource, ResponseError};
+
+use super::gate::gate;
+use super::problem::Problem;
+use super::state::State;
+use super::{events, list, procedure, timeline, whole};
+
+/// Longest body, in bytes.
+pub(super) const BODY_MAX: usize = 64 * 1024;
+
+/// Puts the API under `api/v1` of the scope that is configured.
+pub(super) fn configure(config: &mut ServiceConfig, state: &web::Data<State>) {
+    let api = web::scope("/api/v1")
+        .app_data(state.clone())
+        .app_data(web::PayloadConfig::new(BODY_MAX))
+        .wrap(from_fn(gate))
+        .service(read("/attention").route(web::get().to(whole::attention)))
+        .service(read("/limits").route(web::get().to(whole::limits)))
+        .service(read("/locks").route(web::get().to(whole::locks)))
+        .service(read("/kinds").route(web::get().to(whole::kinds)))
+        .service(read("/engine").route(web::get().to(whole::engine)))
+        .service(read("/audit").route(web::get().to(whole::audit)))
+        .service(read("/events").route(web::get().to(events::events)))
+        .service(read("/procedures").route(web::get().to(list::list)))
+        .service(read("/procedures/{id}").route(web::get().to(procedure::one)))
+        .service(read("/procedures/{id}/tree").route(web::get().to(procedure::tree)))
+        .service(read("/procedures/{id}/timeline").route(web::get().to(timeline::timeline)))
+        .service(read("/procedures/{id}/history").route(web::get().to(procedure::history)))
+        .service(read("/procedures/{id}/waits").route(web::get().to(procedure::waits)))
+        .service(read("/procedures/{id}/signals").route(web::get().to(procedure::signals)))
+        .default_service(web::to(no_such_path));
+    config.service(api);
+}
+
+/// A path that is read; any other method is refused in words.
+fn read(path: &str) -> Resource {
+    web::resource(path).default_service(web::to(not_this_method))
+}
+
+async fn not_this_method() -> HttpResponse {
+    Problem::method("GET").error_response()
+}
+
+async fn no_such_path() -> HttpResponse {
+    Problem::no_such_path().error_response()
+}

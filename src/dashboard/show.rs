@@ -1,0 +1,98 @@
+//! Views as they are sent: what users said in their own words passes the redaction, and
+//! families that are set aside say so.
+
+use std::collections::BTreeSet;
+
+use procession_actors::view::{Status, Verdict};
+use procession_kernel::HistoryEntry;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::access::Grant;
+use super::redact::Part;
+use super::state::State;
+use crate::views::{HistoryView, ProcedureView, VerdictView};
+
+/// What is sent to one caller.
+pub(super) struct Show<'a> {
+    state: &'a State,
+    grant: &'a Grant,
+    quarantined: BTreeSet<u64>,
+}
+
+impl<'a> Show<'a> {
+    pub(super) fn new(state: &'a State, grant: &'a Grant) -> Self {
+        let quarantined = state.shared.read().quarantined().clone();
+        Self {
+            state,
+            grant,
+            quarantined,
+        }
+    }
+
+    /// Gives a row as it is to be shown.
+    pub(super) fn as_it_stands(&self, status: &Status) -> Status {
+        let status = status.clone();
+        if self.quarantined.contains(&status.id.family) {
+            status.quarantined()
+        } else {
+            status
+        }
+    }
+
+    pub(super) fn procedure(&self, status: &Status) -> Value {
+        self.redacted(status, &ProcedureView::from(&self.as_it_stands(status)))
+    }
+
+    /// Redacts a view that has a procedure's fields.
+    pub(super) fn redacted(&self, status: &Status, view: &impl Serialize) -> Value {
+        let mut value = json!(view);
+        if let (Some(cause), Some(text)) = (&status.cause, value.pointer_mut("/cause/text")) {
+            *text = self.error(status.kind.as_str(), &cause.text);
+        }
+        value
+    }
+
+    pub(super) fn history(&self, kind: &str, entry: &HistoryEntry) -> Value {
+        let mut value = json!(HistoryView::from(entry));
+        if let (Some(error), Some(shown)) = (&entry.error, value.get_mut("error")) {
+            *shown = self.error(kind, error);
+        }
+        value
+    }
+
+    /// Redacts what a verdict says of users' errors, in its facts and in its sentence.
+    pub(super) fn verdict(&self, verdict: &Verdict) -> Value {
+        let mut view = VerdictView::from(verdict);
+        let kind = verdict.fact("kind").unwrap_or_default().to_owned();
+        for name in ["cause", "why", "error"] {
+            if let Some(fact) = view.facts.get_mut(name) {
+                let shown = words(self.error(&kind, fact));
+                view.text = view.text.replace(fact.as_str(), &shown);
+                *fact = shown;
+            }
+        }
+        json!(view)
+    }
+
+    pub(super) fn error(&self, kind: &str, text: &str) -> Value {
+        self.state.redact_text(kind, Part::Error, text, self.grant)
+    }
+
+    /// Shows a value of users' of which nothing but the size is read.
+    pub(super) fn size(&self, kind: &str, part: Part, size: Option<usize>) -> Value {
+        let Some(size) = size else { return Value::Null };
+        let mut value = json!({ "size": size });
+        self.state.redact.redact(kind, part, &mut value, self.grant);
+        value
+    }
+}
+
+/// Gives a text as it stands within a sentence.
+pub(super) fn words(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        Value::Null => "(redacted)".to_owned(),
+        other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => other.to_string(),
+    }
+}

@@ -1,0 +1,89 @@
+//! What all request handlers share.
+
+use std::sync::Arc;
+
+use actix_web::{HttpMessage, HttpRequest, HttpResponse};
+use procession_actors::Engine;
+use procession_actors::clock::Clock;
+use procession_kernel::Timestamp;
+use serde::Serialize;
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::access::{Access, Grant, Right};
+use super::feed::Shared;
+use super::gate::Caller;
+use super::live::Live;
+use super::model::Moment;
+use super::problem::{Answer, Problem};
+use super::redact::{Part, Redact};
+use super::streams::Streams;
+use crate::executor::Executor;
+use crate::views::Reply;
+
+/// One dashboard.
+pub(super) struct State {
+    pub(super) executor: Executor,
+    pub(super) shared: Shared,
+    pub(super) live: Live,
+    pub(super) streams: Arc<Streams>,
+    pub(super) access: Box<dyn Access>,
+    pub(super) redact: Box<dyn Redact>,
+    /// It was closed: streams end, and no more begin.
+    pub(super) closed: watch::Sender<bool>,
+    /// The thread of the read model.
+    pub(super) arbiter: actix::Arbiter,
+}
+
+impl Drop for State {
+    fn drop(&mut self) {
+        self.arbiter.stop();
+    }
+}
+
+impl State {
+    pub(super) fn engine(&self) -> &Engine {
+        self.executor.engine()
+    }
+
+    pub(super) fn clock(&self) -> &Arc<dyn Clock> {
+        self.engine().clock()
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock().now()
+    }
+
+    /// Gives the moment that is shown, once there is one.
+    pub(super) fn moment(&self) -> Result<Moment, Problem> {
+        let model = self.shared.read();
+        if model.is_ready() {
+            Ok(model.moment())
+        } else {
+            Err(Problem::recovering())
+        }
+    }
+
+    /// Replies with a body, as of a moment that was read before the body was.
+    pub(super) fn reply(&self, moment: Moment, body: impl Serialize) -> Answer {
+        Ok(HttpResponse::Ok().json(Reply::new(self.now(), (moment.epoch, moment.seq), body)))
+    }
+
+    /// Passes a text of users' through the redaction.
+    pub(super) fn redact_text(&self, kind: &str, part: Part, text: &str, grant: &Grant) -> Value {
+        let mut value = Value::from(text);
+        self.redact.redact(kind, part, &mut value, grant);
+        value
+    }
+}
+
+/// Gives who asks, if it may look.
+pub(super) fn viewer(request: &HttpRequest) -> Result<Grant, Problem> {
+    let caller = request
+        .extensions()
+        .get::<Caller>()
+        .cloned()
+        .ok_or_else(Problem::denied)?;
+    caller.need(Right::View)?;
+    Ok(caller.0)
+}

@@ -1,0 +1,210 @@
+//! What is told of the engine as a whole: attention, limits, locks, kinds, the engine itself,
+//! and what operators did.
+
+use std::collections::BTreeMap;
+
+use actix_web::{HttpRequest, web};
+use procession_actors::view::{Rule, Snapshot, Verdict, WorkerStatus};
+use procession_kernel::{AuditEntry, Changed};
+use serde_json::{Value, json};
+
+use super::live::AUDIT_NEWEST;
+use super::model::Counts;
+use super::params::Params;
+use super::problem::{Answer, Problem};
+use super::show::Show;
+use super::state::{State, viewer};
+use crate::views::{LimitView, LockUseView, millis, time};
+
+/// Locks, and waiters of each, that one reply shows at most.
+const LOCKS_MAX: usize = 5_000;
+
+/// Rules by harm, the worst first: what loses work, what keeps all from moving, what keeps some.
+const BY_HARM: [Rule; 12] = [
+    Rule::StoreFailed,
+    Rule::StoreSlow,
+    Rule::RollbackFailed,
+    Rule::Deadlock,
+    Rule::Quarantined,
+    Rule::Poison,
+    Rule::BlockedWorker,
+    Rule::RetryStorm,
+    Rule::NoProgress,
+    Rule::Starved,
+    Rule::Overrun,
+    Rule::LostWake,
+];
+
+/// What needs somebody now: verdicts by harm, and how many there are of what.
+pub(super) async fn attention(request: HttpRequest, state: web::Data<State>) -> Answer {
+    let grant = viewer(&request)?;
+    Params::of(&request, &[])?;
+    let moment = state.moment()?;
+    let verdicts = state.live.verdicts().await?;
+    let mut ranked: Vec<&Verdict> = verdicts.iter().collect();
+    let harm = |rule: Rule| BY_HARM.iter().position(|other| *other == rule).unwrap_or(BY_HARM.len());
+    ranked.sort_by_key(|verdict| (harm(verdict.rule), verdict.since));
+    let show = Show::new(&state, &grant);
+    let items: Vec<Value> = ranked.iter().map(|verdict| show.verdict(verdict)).collect();
+    let counts = state.shared.read().counts().clone();
+    let text = match items.len() {
+        0 => "Nothing needs you.".to_owned(),
+        1 => "One thing needs you.".to_owned(),
+        several => format!("{several} things need you."),
+    };
+    state.reply(
+        moment,
+        json!({ "text": text, "verdicts": items, "states": by_state(&counts) }),
+    )
+}
+
+pub(super) fn by_state(counts: &Counts) -> BTreeMap<String, usize> {
+    let mut states = BTreeMap::new();
+    for ((state, _), count) in counts {
+        *states.entry(state.to_string()).or_default() += count;
+    }
+    states
+}
+
+/// Kinds, and how many procedures there are of each, by state.
+pub(super) async fn kinds(request: HttpRequest, state: web::Data<State>) -> Answer {
+    viewer(&request)?;
+    Params::of(&request, &[])?;
+    let moment = state.moment()?;
+    let counts = state.shared.read().counts().clone();
+    let mut kinds: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
+    for kind in state.engine().kinds() {
+        kinds.entry(kind.to_string()).or_default();
+    }
+    let registered: Vec<String> = kinds.keys().cloned().collect();
+    for ((state, kind), count) in &counts {
+        *kinds
+            .entry(kind.to_string())
+            .or_default()
+            .entry(state.to_string())
+            .or_default() += count;
+    }
+    let shown = kinds
+        .iter()
+        .map(|(kind, states)| json!({ "kind": kind, "registered": registered.contains(kind), "states": states }));
+    state.reply(moment, json!({ "items": shown.collect::<Vec<_>>() }))
+}
+
+pub(super) async fn limits(request: HttpRequest, state: web::Data<State>) -> Answer {
+    viewer(&request)?;
+    Params::of(&request, &[])?;
+    let moment = state.moment()?;
+    let limits = state.live.limits().await?;
+    let items: Vec<LimitView> = limits.iter().map(LimitView::from).collect();
+    state.reply(moment, json!({ "items": items }))
+}
+
+pub(super) async fn locks(request: HttpRequest, state: web::Data<State>) -> Answer {
+    viewer(&request)?;
+    Params::of(&request, &[])?;
+    let moment = state.moment()?;
+    let locks = state.live.locks().await?;
+    let items: Vec<LockUseView> = locks.iter().take(LOCKS_MAX).map(LockUseView::from).collect();
+    state.reply(moment, json!({ "items": items, "truncated": locks.len() > LOCKS_MAX }))
+}
+
+pub(super) async fn engine(request: HttpRequest, state: web::Data<State>) -> Answer {
+    viewer(&request)?;
+    Params::of(&request, &[])?;
+    let moment = state.moment()?;
+    let snapshot = state.live.snapshot().await?;
+    let mut body = shown(&snapshot);
+    if let Some(body) = body.as_object_mut() {
+        body.insert("streams".to_owned(), json!(state.streams.len()));
+    }
+    state.reply(moment, body)
+}
+
+/// Shows the engine, but for why families are quarantined: that is a verdict's to say.
+pub(super) fn shown(snapshot: &Snapshot) -> Value {
+    json!({
+        "epoch": snapshot.epoch.to_string(),
+        "decided": snapshot.decided.to_string(),
+        "durable": snapshot.durable.to_string(),
+        "commits": snapshot.commits,
+        "batches": snapshot.batches,
+        "appended_bytes": snapshot.appended_bytes,
+        "live_families": snapshot.live_families,
+        "going": snapshot.going,
+        "actors": snapshot.actors,
+        "workers": snapshot.workers.iter().map(worker).collect::<Vec<_>>(),
+        "late": snapshot.late,
+        "lost_wakes": snapshot.lost_wakes,
+        "poisoned": snapshot.poisoned,
+        "draining": snapshot.draining,
+        "recovered": {
+            "families": snapshot.recovered.families,
+            "procedures": snapshot.recovered.procedures,
+            "quarantined": snapshot.recovered.quarantined.len(),
+            "took_ms": millis(snapshot.recovered.took),
+        },
+        "quarantined": snapshot.quarantined.iter().map(|(family, _)| format!("{family}.0")).collect::<Vec<_>>(),
+        "size_bytes": snapshot.size_bytes,
+    })
+}
+
+fn worker(worker: &WorkerStatus) -> Value {
+    let blocked = worker.blocked.as_ref().map(|blocked| {
+        json!({
+            "id": blocked.procedure.to_string(),
+            "call": format!("{:?}", blocked.call).to_lowercase(),
+            "stage": blocked.stage,
+            "time_ms": millis(blocked.time),
+        })
+    });
+    json!({ "worker": worker.worker, "blocked": blocked, "extra": worker.extra, "actors": worker.actors })
+}
+
+/// What operators did, newest first. The newest page is asked for once for all; what is older
+/// is read from the store.
+pub(super) async fn audit(request: HttpRequest, state: web::Data<State>) -> Answer {
+    viewer(&request)?;
+    let params = Params::of(&request, &["cursor", "limit"])?;
+    let cursor: Option<u64> = params.number("cursor")?;
+    let limit = params.limit("limit", 100, AUDIT_NEWEST)?;
+    let moment = state.moment()?;
+    let entries: Vec<AuditEntry> = match cursor {
+        Some(before) => state
+            .engine()
+            .beside()
+            .audit(before, limit)
+            .await
+            .map_err(Problem::from)?,
+        None => state.live.audit().await?.iter().take(limit).cloned().collect(),
+    };
+    // The oldest entries go: behind the first that is kept there is an empty page.
+    let next = entries
+        .last()
+        .filter(|oldest| entries.len() == limit && oldest.number > 0);
+    let next = next.map(|oldest| oldest.number.to_string());
+    let items: Vec<Value> = entries.iter().map(act).collect();
+    state.reply(moment, json!({ "items": items, "cursor": next }))
+}
+
+fn act(entry: &AuditEntry) -> Value {
+    json!({
+        "number": entry.number.to_string(),
+        "at": time(entry.at),
+        "who": entry.who,
+        "why": entry.why,
+        "verb": entry.verb,
+        "target": entry.target.map(|id| id.to_string()),
+        "changes": entry.changes.iter().map(changed).collect::<Vec<_>>(),
+        "changed": entry.changed,
+        "key": entry.key.as_ref().map(ToString::to_string),
+    })
+}
+
+/// Shows what an act did to one procedure.
+pub(super) fn changed(changed: &Changed) -> Value {
+    json!({
+        "id": changed.id.to_string(),
+        "before": changed.before.to_string(),
+        "after": changed.after.to_string(),
+    })
+}

@@ -1,0 +1,18 @@
+//! The dashboard's API, as its viewers see it: an engine of the test kit, whose time is the
+//! test's, under an application of the host's.
+
+#![expect(
+    clippy::wildcard_enum_match_arm,
+    reason = "a test names what it expects, and fails on all else"
+)]
+
+mod access;
+mod bounds;
+mod kit;
+mod listen;
+mod lists;
+mod model;
+mod one;
+mod shapes;
+mod stream;
+mod whole;

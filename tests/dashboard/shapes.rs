@@ -1,0 +1,96 @@
+//! The shape of every reply, against a golden file: fields are added, never changed.
+//!
+//! `BLESS=1 cargo test --all-features --test dashboard shapes` writes the files anew; look at
+//! the difference before it lands.
+
+use std::path::Path;
+use std::time::Duration;
+
+use procession::By;
+use procession::testkit::{Trouble, World};
+use serde_json::Value;
+
+use crate::kit::{Job, Site, Tested, everybody, site_in};
+
+/// File and path of each reply.
+const REPLIES: [(&str, &str); 17] = [
+    ("attention", "attention"),
+    ("limits", "limits"),
+    ("locks", "locks"),
+    ("kinds", "kinds"),
+    ("engine", "engine"),
+    ("audit", "audit"),
+    ("procedures", "procedures"),
+    ("procedures_ended", "procedures?filter=state:ended"),
+    ("procedure", "procedures/1"),
+    ("procedure_failed", "procedures/4.0"),
+    ("tree", "procedures/3.0/tree"),
+    ("timeline", "procedures/3.0/timeline"),
+    ("history", "procedures/5.0/history?limit=2"),
+    ("waits", "procedures/2.0/waits"),
+    ("signals", "procedures/1.0/signals"),
+    ("problem_filter", "procedures?filter=state:soon"),
+    ("problem_unknown", "procedures/99.0"),
+];
+
+/// Leaves out what the machine measured.
+fn settled(value: &mut Value) {
+    if let Some(object) = value.as_object_mut() {
+        for (name, field) in object.iter_mut() {
+            if ["took_ms", "size_bytes", "appended_bytes"].contains(&name.as_str()) {
+                *field = Value::from("measured");
+            }
+            settled(field);
+        }
+    }
+    if let Some(items) = value.as_array_mut() {
+        items.iter_mut().for_each(settled);
+    }
+}
+
+async fn scene(site: &Site<'_>) -> Tested {
+    site.pass(Duration::from_secs(1)).await?;
+    let first = site.submit(Job::Hold("t/users".to_owned()), "request 1").await?;
+    site.signal(first, "noise").await?;
+    site.submit(Job::Hold("t/users".to_owned()), "request 2").await?;
+    site.submit(Job::Parent(2), "request 3").await?;
+    site.submit(Job::Fail("no space".to_owned()), "request 4").await?;
+    site.submit(Job::Retry("rpc timeout".to_owned()), "request 5").await?;
+    let by = By::new("bob", "a quiet night").key("limit 1");
+    site.run.executor.set_limit("job", Some(40), by).await?;
+    site.run
+        .executor
+        .set_priority(first, 7, By::new("bob", "first things first"))
+        .await?;
+    site.pass(Duration::from_secs(30)).await
+}
+
+#[test]
+fn every_reply_has_its_golden_shape() -> Tested {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dashboard/golden");
+    let replies = site_in(
+        &World::new(),
+        |builder| builder,
+        everybody,
+        async |site| {
+            scene(site).await?;
+            let mut replies = Vec::new();
+            for (name, path) in REPLIES {
+                let mut body = site.get(path).await.body;
+                settled(&mut body);
+                replies.push((name, format!("{}\n", serde_json::to_string_pretty(&body)?)));
+            }
+            Ok::<_, Trouble>(replies)
+        },
+    )?;
+    for (name, found) in replies {
+        let file = folder.join(format!("{name}.json"));
+        if std::env::var_os("BLESS").is_some() {
+            std::fs::write(&file, found)?;
+        } else {
+            let golden = std::fs::read_to_string(&file)?;
+            assert_eq!(found, golden, "{name}");
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! What is told of the engine as a whole, and how seldom the engine is asked for it.
+
+use std::time::Duration;
+
+use procession::By;
+use procession::testkit::World;
+use serde_json::json;
+
+use crate::kit::{Job, Tested, everybody, site, site_in};
+
+#[test]
+fn nothing_needs_anybody_at_first() -> Tested {
+    site(async |site| {
+        let attention = site.body("attention").await?;
+        assert_eq!(attention["text"], "Nothing needs you.");
+        assert_eq!(attention["verdicts"], json!([]));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_retry_storm_needs_somebody() -> Tested {
+    site(async |site| {
+        let id = site.submit(Job::Retry("rpc timeout".to_owned()), "a").await?;
+        site.pass(Duration::from_secs(20)).await?;
+        let attention = site.body("attention").await?;
+        assert_eq!(attention["verdicts"][0]["rule"], "retry_storm");
+        assert_eq!(attention["verdicts"][0]["procedure"], id.to_string());
+        assert_eq!(attention["text"], "One thing needs you.");
+        Ok(())
+    })
+}
+
+#[test]
+fn limits_are_shown_with_who_waits() -> Tested {
+    let limited = |builder: procession::Builder| builder.limit("job", 1);
+    site_in(&World::new(), limited, everybody, async |site| {
+        site.submit(Job::Wait("go".to_owned()), "a").await?;
+        site.submit(Job::Wait("go".to_owned()), "b").await?;
+        let limits = site.body("limits").await?;
+        assert_eq!(
+            limits["items"],
+            json!([{ "key": "job", "limit": 1, "used": 1, "waiting": 1 }])
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn the_engine_is_asked_twice_a_second_at_most() -> Tested {
+    let limited = |builder: procession::Builder| builder.limit("job", 5);
+    site_in(&World::new(), limited, everybody, async |site| {
+        let before = site.body("limits").await?;
+        site.submit(Job::Wait("go".to_owned()), "a").await?;
+        // Time stands still: all who ask get what was answered to the first.
+        for _ in 0..10 {
+            assert_eq!(site.body("limits").await?["items"], before["items"]);
+        }
+        site.pass(Duration::from_millis(500)).await?;
+        assert_eq!(site.body("limits").await?["items"][0]["used"], 1);
+        Ok(())
+    })
+}
+
+#[test]
+fn explanations_are_asked_for_at_a_bounded_rate() -> Tested {
+    site(async |site| {
+        let id = site.submit(Job::Wait("go".to_owned()), "a").await?;
+        let path = format!("procedures/{id}/waits");
+        for _ in 0..5 {
+            site.body(&path).await?;
+        }
+        let reply = site.get(&path).await;
+        assert_eq!(
+            (reply.status.as_u16(), reply.body["kind"].clone()),
+            (429, json!("busy"))
+        );
+        assert_eq!(reply.header("retry-after"), "1");
+        site.pass(Duration::from_millis(500)).await?;
+        site.body(&path).await?;
+        Ok(())
+    })
+}
+
+#[test]
+fn the_audit_is_read_page_by_page() -> Tested {
+    site(async |site| {
+        for limit in 1..=5 {
+            let by = By::new("bob", format!("reason {limit}"));
+            site.run.executor.set_limit("job", Some(limit), by).await?;
+        }
+        let first = site.body("audit?limit=2").await?;
+        assert_eq!(first["items"][0]["why"], "reason 5");
+        let cursor = first["cursor"].as_str().unwrap_or_default();
+        let second = site.body(&format!("audit?limit=2&cursor={cursor}")).await?;
+        assert_eq!(second["items"][0]["why"], "reason 3");
+        let cursor = second["cursor"].as_str().unwrap_or_default();
+        let third = site.body(&format!("audit?limit=2&cursor={cursor}")).await?;
+        assert_eq!(third["items"].as_array().map(Vec::len), Some(1));
+        Ok(())
+    })
+}
+
+#[test]
+fn the_engine_tells_of_itself() -> Tested {
+    site(async |site| {
+        let engine = site.body("engine").await?;
+        assert_eq!(
+            (&engine["draining"], &engine["poisoned"]),
+            (&json!(false), &json!(null))
+        );
+        assert_eq!(engine["streams"], 0);
+        let as_of = engine["as_of"].as_str().unwrap_or_default();
+        assert_eq!(as_of.split('-').next(), engine["epoch"].as_str());
+        Ok(())
+    })
+}
