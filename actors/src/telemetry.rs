@@ -28,9 +28,9 @@ use procession_kernel::{Kind, ProcedureState};
 use kinds::KindMetrics;
 use labels::{LIVE, RULES};
 use names::{
-    BATCH_COMMITS, BATCH_RECORDS, BYTES, COMMIT_SECONDS, COMMITS, COMMITS_WAITING, HOOKS_DROPPED, LATE, LOST_WAKES,
-    POISONED, QUARANTINED, RECOVERED, RECOVERY_SECONDS, ROLLBACK_FAILED, STUCK, SYNC_SECONDS, TIMER_LAG,
-    WORKER_BLOCKED, counter, describe, gauge, histogram,
+    BATCH_COMMITS, BATCH_RECORDS, BYTES, COMMIT_SECONDS, COMMITS, COMMITS_WAITING, HOOKS_DROPPED, LATE, LOCK_WAITERS,
+    LOST_WAKES, OLDEST_RUNNABLE, POISONED, QUARANTINED, RECOVERED, RECOVERY_SECONDS, ROLLBACK_FAILED, STUCK,
+    SYNC_SECONDS, TIMER_LAG, WORKER_BLOCKED, counter, describe, gauge, histogram,
 };
 use refused::Refused;
 
@@ -65,6 +65,8 @@ pub(crate) struct Telemetry {
     pub(crate) hooks_dropped: Counter,
     pub(crate) lost_wakes: Counter,
     pub(crate) bytes: Gauge,
+    pub(crate) lock_waiters: Gauge,
+    pub(crate) oldest_runnable: Gauge,
     pub(crate) worker_blocked: Gauge,
     pub(crate) timer_lag: Gauge,
     pub(crate) refused: Arc<Refused>,
@@ -98,6 +100,8 @@ impl Telemetry {
             hooks_dropped: counter(&HOOKS_DROPPED, &[]),
             lost_wakes: counter(&LOST_WAKES, &[]),
             bytes: gauge(&BYTES, &[]),
+            lock_waiters: gauge(&LOCK_WAITERS, &[]),
+            oldest_runnable: gauge(&OLDEST_RUNNABLE, &[]),
             worker_blocked: gauge(&WORKER_BLOCKED, &[]),
             timer_lag: gauge(&TIMER_LAG, &[]),
             refused: Arc::new(refused),

@@ -248,7 +248,26 @@ impl Supervisor {
         if let Some(bytes) = self.reader.size_bytes() {
             self.telemetry.bytes.set(bytes as f64);
         }
+        self.show_waiters();
         take(self, verdicts, begun.elapsed(), ctx);
+    }
+
+    /// Shows who could run but for a lock, a permit or its turn.
+    fn show_waiters(&self) {
+        let rows = self.kernel.families().awake().flat_map(|family| &family.members);
+        let (mut lock_waiters, mut oldest) = (0_u32, None);
+        for row in rows.filter(|row| !row.is_ended()) {
+            match &row.wait {
+                Some(WaitReason::Lock(_)) => lock_waiters += 1,
+                Some(WaitReason::Permit(_) | WaitReason::Queue | WaitReason::Width) => {}
+                Some(_) | None => continue,
+            }
+            let since = row.ready.unwrap_or(row.since);
+            oldest = oldest.into_iter().chain([since]).min();
+        }
+        let waited = oldest.map_or(Duration::ZERO, |since| self.clock.now().since(since));
+        self.telemetry.lock_waiters.set(lock_waiters);
+        self.telemetry.oldest_runnable.set(waited);
     }
 
     /// Sets going again whom nothing would have woken; gives them, each with what it waited for.

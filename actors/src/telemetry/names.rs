@@ -65,6 +65,10 @@ metrics! {
         "capacity; infinite for a limit that was lifted";
     LIMITER_WAITING, "procession_limiter_waiting", Gauge, ["limit"], Count,
         "requests that wait for a permit";
+    LOCK_WAITERS, "procession_lock_waiters", Gauge, [], Count,
+        "procedures that wait for a lock, at the last audit";
+    OLDEST_RUNNABLE, "procession_oldest_runnable_seconds", Gauge, [], Seconds,
+        "how long the one has waited, at the last audit, that has waited longest for a lock, a permit or its turn";
     COMMITS, "procession_journal_commits_total", Counter, [], Count,
         "commits that are on disk";
     BATCH_COMMITS, "procession_journal_batch_commits", Histogram, [], Count,

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use metrics_util::debugging::DebuggingRecorder;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{Builder, Procedure, RetryPolicy, StageContext, StageError, Step, SubmitError};
+use procession::{Builder, LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step, SubmitError};
 use serde::{Deserialize, Serialize};
 
 use super::metrics::Read;
-use crate::support::{Act, Lab, Limited, Planned, Tested, UndoAct, end, kinds, plan};
+use crate::support::{Act, Holding, Lab, Limited, Planned, Tested, UndoAct, end, kinds, plan};
 
 /// Goes through stages with names, of which one panics once; fails at the end if it is told so.
 #[derive(Clone, Serialize, Deserialize)]
@@ -161,5 +161,30 @@ fn an_audit_shows_what_waits_for_an_operator() -> Tested {
     assert_eq!(read.value("stuck rollback_failed"), 1.0);
     assert_eq!(read.value("stuck deadlock"), 0.0);
     assert_eq!(read.value("active planned failed"), 1.0, "it is being rolled back");
+    Ok(())
+}
+
+#[test]
+fn an_audit_shows_who_waits_for_a_lock_and_how_long() -> Tested {
+    let lab = Lab::default();
+    let wants = |name: &str, act: Act| Holding(plan(name, [act, Act::Done(1)]).locks([LockNeed::exclusive("t")]));
+    let read = recorded(
+        |builder| kinds(&lab, builder),
+        async |run| {
+            for work in [
+                wants("a", Act::Sleep(3_600_000)),
+                wants("b", Act::Next),
+                wants("c", Act::Next),
+            ] {
+                run.wait(run.executor.submit(work).into_future()).await??;
+                run.settle().await;
+            }
+            run.pass(Duration::from_secs(90)).await;
+            run.executor.verdicts().await?;
+            Ok(())
+        },
+    )?;
+    assert_eq!(read.value("lock_waiters "), 2.0);
+    assert_eq!(read.value("oldest_runnable_seconds "), 90.0);
     Ok(())
 }
