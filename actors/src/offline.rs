@@ -9,7 +9,7 @@ pub use standing::Standing;
 use std::path::Path;
 use std::sync::Arc;
 
-use procession_kernel::ProcedureId;
+use procession_kernel::{Epoch, ProcedureId, Seq};
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
@@ -23,6 +23,7 @@ pub struct Offline {
     // Dropped in this order: the copy goes when nobody reads it any more.
     store: Arc<dyn JournalStore>,
     reader: Reader,
+    as_of: (Epoch, Seq),
     _copy: Option<TempDir>,
 }
 
@@ -70,9 +71,11 @@ impl Offline {
     fn open_in(directory: &Path, copy: Option<TempDir>) -> Result<Self, StoreError> {
         let store: Arc<dyn JournalStore> = Arc::new(FjallStore::open(directory, SyncMode::Data)?);
         let reader = Reader::new(&store);
+        let as_of = futures::executor::block_on(newest(&*store))?;
         Ok(Self {
             store,
             reader,
+            as_of,
             _copy: copy,
         })
     }
@@ -110,6 +113,14 @@ impl Offline {
     pub async fn export_up_to(&self, id: ProcedureId, bytes: usize) -> Result<Option<FamilyExport>, ReadError> {
         FamilyExport::read(&self.reader, id.family, bytes).await
     }
+}
+
+/// Gives the newest commit. Every ask for an epoch gives out the next, so it is asked for once.
+async fn newest(store: &dyn JournalStore) -> Result<(Epoch, Seq), StoreError> {
+    // The epoch after the newest one; it takes effect with a commit, and there is none.
+    let next = store.acquire().await?;
+    let epoch = Epoch(next.0.saturating_sub(1));
+    Ok((epoch, store.last_seq(epoch).await?.unwrap_or_default()))
 }
 
 fn private_directory() -> std::io::Result<TempDir> {

@@ -126,8 +126,8 @@ fn unknown(id: ProcedureId) -> Failure {
 }
 
 /// Puts a body into its reply.
-async fn reply<T: Serialize>(journal: &Offline, body: T) -> Result<Reply<T>, Failure> {
-    Ok(Reply::new(SystemClock.now(), journal.as_of().await?, body))
+fn reply<T: Serialize>(journal: &Offline, body: T) -> Reply<T> {
+    Reply::new(SystemClock.now(), journal.as_of(), body)
 }
 
 /// Cuts a list to its limit, and says so.

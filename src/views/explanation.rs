@@ -1,7 +1,7 @@
 //! Why a procedure stands where it stands: the chain of who waits for whom, and where it ends.
 
 use procession_actors::view::{ChainEnd, Explanation, Place};
-use procession_kernel::Link;
+use procession_kernel::{Link, Until};
 use serde::Serialize;
 
 use super::{CycleView, time};
@@ -103,11 +103,23 @@ impl From<&Link> for LinkView {
     }
 }
 
+/// Says what moves one that waits for nobody; instants as date and time.
+fn until(until: &Until<String>) -> String {
+    match until {
+        Until::Timer(at) => format!("it is {}", time(*at)),
+        Until::Event(name, Some(at)) => format!("the event {name} comes, at the latest when it is {}", time(*at)),
+        Until::Event(name, None) => format!("the event {name} comes"),
+        other @ (Until::Stage(_) | Until::Undo(..) | Until::Operator(_) | Until::Start | Until::Nothing) => {
+            other.to_string()
+        }
+    }
+}
+
 impl From<&ChainEnd> for EndView {
     fn from(end: &ChainEnd) -> Self {
         Self {
             id: end.id.to_string(),
-            until: end.until.to_string(),
+            until: until(&end.until),
             since: time(end.since),
         }
     }

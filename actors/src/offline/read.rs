@@ -75,19 +75,9 @@ impl Offline {
     }
 
     /// Gives the newest commit of the journal.
-    ///
-    /// # Errors
-    ///
-    /// [`ReadError`] if the store cannot be read.
-    pub async fn as_of(&self) -> Result<(Epoch, Seq), ReadError> {
-        let read = async |store: &dyn crate::journal::JournalStore| {
-            // The epoch after the newest one; it takes effect with a commit, and there is none.
-            let next = store.acquire().await?;
-            let newest = Epoch(next.0.saturating_sub(1));
-            let seq = store.last_seq(newest).await?;
-            Ok::<_, crate::error::StoreError>((newest, seq.unwrap_or_default()))
-        };
-        Ok(read(&*self.store).await?)
+    #[must_use]
+    pub const fn as_of(&self) -> (Epoch, Seq) {
+        self.as_of
     }
 
     /// Gives the bytes that the journal takes up.

@@ -44,7 +44,7 @@ pub(super) async fn run(args: DoctorArgs) -> Result<Exit, Failure> {
     let findings = findings(&journal, &standing).await?;
     let needs_you = !findings.verdicts.is_empty() || !findings.unreadable.is_empty();
     if args.place.json {
-        print::json(&reply(&journal, findings).await?)?;
+        print::json(&reply(&journal, findings))?;
     } else {
         show(&findings, needs_you);
     }

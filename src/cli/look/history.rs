@@ -38,7 +38,7 @@ pub(super) async fn run(args: HistoryArgs) -> Result<Exit, Failure> {
         .filter(|entry| args.family || entry.member == args.id.member);
     let items = cut(wanted.map(HistoryView::from).collect(), args.limit);
     if args.place.json {
-        print::json(&reply(&journal, Entries { items }).await?)?;
+        print::json(&reply(&journal, Entries { items }))?;
         return Ok(Exit::Done);
     }
     let headings = [

@@ -24,7 +24,7 @@ pub(super) async fn run(args: LimitsArgs) -> Result<Exit, Failure> {
     let standing = journal.standing().await?;
     let items: Vec<LimitView> = standing.limits().iter().map(LimitView::from).collect();
     if args.place.json {
-        print::json(&reply(&journal, Limits { items }).await?)?;
+        print::json(&reply(&journal, Limits { items }))?;
         return Ok(Exit::Done);
     }
     print::table(["LIMIT", "USED", "OF", "WAITING"], items.iter().map(row));

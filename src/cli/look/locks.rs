@@ -30,7 +30,7 @@ pub(super) async fn run(args: LocksArgs) -> Result<Exit, Failure> {
     let standing = journal.standing().await?;
     let items = cut(standing.locks().iter().map(LockUseView::from).collect(), args.limit);
     if args.place.json {
-        print::json(&reply(&journal, Locks { items }).await?)?;
+        print::json(&reply(&journal, Locks { items }))?;
         return Ok(Exit::Done);
     }
     print::table(["LOCK", "HELD BY", "WAITING"], items.iter().map(row));

@@ -39,7 +39,7 @@ pub(super) async fn run(args: LsArgs) -> Result<Exit, Failure> {
     let journal = args.place.open().await?;
     let page = page(&journal, &filter, &args).await?;
     if args.place.json {
-        print::json(&reply(&journal, PageView::from(&page)).await?)?;
+        print::json(&reply(&journal, PageView::from(&page)))?;
     } else {
         show(&PageView::from(&page));
     }

@@ -23,7 +23,7 @@ pub(super) async fn run(args: ShowArgs) -> Result<Exit, Failure> {
     let status = journal.standing().await?.shown(status);
     let procedure = ProcedureView::from(&status);
     if args.place.json {
-        print::json(&reply(&journal, procedure).await?)?;
+        print::json(&reply(&journal, procedure))?;
         return Ok(Exit::Done);
     }
     let explanation = match status.ended {

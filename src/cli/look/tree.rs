@@ -34,7 +34,7 @@ pub(super) async fn run(args: TreeArgs) -> Result<Exit, Failure> {
     let family = family_of(&journal, &journal.standing().await?, args.id).await?;
     let items = cut(tree_of(args.id, &family), args.limit);
     if args.place.json {
-        print::json(&reply(&journal, Tree { items }).await?)?;
+        print::json(&reply(&journal, Tree { items }))?;
     } else {
         print::table(
             ["ID", "KIND", "STATE", "SINCE", "CHILDREN", "WHY", "NEXT"],

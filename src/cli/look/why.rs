@@ -23,7 +23,7 @@ pub(super) async fn run(args: WhyArgs) -> Result<Exit, Failure> {
     let explanation = ExplanationView::from(&journal.explain(&standing, args.id).await?);
     let is_circle = !explanation.deadlocks.is_empty();
     if args.place.json {
-        print::json(&reply(&journal, explanation).await?)?;
+        print::json(&reply(&journal, explanation))?;
     } else {
         show(&explanation);
     }
@@ -46,10 +46,11 @@ fn show(explanation: &ExplanationView) {
         say("  and more, which are not shown".to_owned());
     }
     for end in &explanation.ends {
-        say(format!(
-            "  {} waits for no other one; it moves when: {}",
-            end.id, end.until
-        ));
+        let moves = match end.until.starts_with("nothing") {
+            true => "it goes on by itself when an engine runs".to_owned(),
+            false => format!("it moves when {}", end.until),
+        };
+        say(format!("  {} waits for no other one; {moves}", end.id));
     }
     for CycleView { cycle, victim } in &explanation.deadlocks {
         let ids: Vec<&str> = cycle.iter().map(|link| link.from.as_str()).collect();

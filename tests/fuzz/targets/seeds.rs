@@ -162,6 +162,11 @@ pub(crate) fn all() -> Result<Vec<Seed>, Trouble> {
         (1, "paths", "/ns//table/ ns/table/region"),
         (3, "lines", "a;1\nab;2\na\tb\nb\n\nzz;9"),
         (
+            5,
+            "filter",
+            "state:waiting reason:lock,permit kind:\"a b\" age:>10m attempts:>3 err:timeout root:42 rule:S2 req-",
+        ),
+        (
             4,
             "record",
             r#"{"format":1,"seed":1,"tables":16,"operations":3000,"fail_rate":0.05,"servers":4,"digest":7}"#,

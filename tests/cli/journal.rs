@@ -1,0 +1,184 @@
+//! A small journal: one engine on one thread, whose clock stands still, so that every
+//! run leaves the same.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use procession::{
+    Children, Executor, LockNeed, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Status, Step,
+    Timestamp,
+};
+use procession_actors::testkit::TestClock;
+use serde::{Deserialize, Serialize};
+
+use crate::Outcome;
+
+/// Some day of the year 2026.
+const BEGIN: Timestamp = Timestamp(1_790_000_000_000_000);
+const HOUR: Duration = Duration::from_secs(3_600);
+
+/// What a job does in its second stage. Its first one takes its lock.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) enum Does {
+    Ends,
+    Fails(String),
+    Retries(String),
+    Sleeps,
+    Waits(String),
+    Locks(String),
+    Spawns(Vec<Does>),
+}
+
+/// A job, with the lock that it holds all its life.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Job {
+    lock: Option<String>,
+    does: Does,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) enum Stage {
+    Begin,
+    Work,
+    End,
+}
+
+impl Procedure for Job {
+    const KIND: &'static str = "job";
+    const HOLD_LOCKS: bool = true;
+    type Stage = Stage;
+    type Env = ();
+    type Output = String;
+
+    fn first(&self) -> Stage {
+        Stage::Begin
+    }
+
+    fn retry() -> RetryPolicy {
+        RetryPolicy {
+            attempts: 3,
+            ..RetryPolicy::default()
+        }
+    }
+
+    fn locks(&self, stage: &Stage) -> Vec<LockNeed> {
+        let mut locks: Vec<LockNeed> = self
+            .lock
+            .iter()
+            .map(|path| LockNeed::exclusive(path.as_str()))
+            .collect();
+        if let (Stage::End, Does::Locks(path)) = (stage, &self.does) {
+            locks.push(LockNeed::exclusive(path.as_str()));
+        }
+        locks
+    }
+
+    async fn execute(&mut self, stage: Stage, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        match (stage, self.does.clone()) {
+            (Stage::Begin, _) => Ok(Step::Next(Stage::Work)),
+            (Stage::End, _) | (Stage::Work, Does::Ends) => Ok(Step::Done("done".to_owned())),
+            (Stage::Work, Does::Fails(why)) => Err(StageError::fail(why)),
+            (Stage::Work, Does::Retries(why)) => Err(StageError::retry(why)),
+            (Stage::Work, Does::Sleeps) => Ok(Step::Sleep {
+                until: cx.now().after(HOUR),
+                then: Stage::End,
+            }),
+            (Stage::Work, Does::Waits(event)) => Ok(Step::Wait {
+                event,
+                timeout: None,
+                then: Stage::End,
+            }),
+            // By way of an event, so that both of a pair hold theirs before they want the other's.
+            (Stage::Work, Does::Locks(_)) => Ok(Step::Wait {
+                event: "go".to_owned(),
+                timeout: None,
+                then: Stage::End,
+            }),
+            (Stage::Work, Does::Spawns(below)) => {
+                let jobs: Vec<Self> = below.into_iter().map(|does| Self { lock: None, does }).collect();
+                Ok(Step::Spawn {
+                    children: Children::of(&jobs).map_err(StageError::fail)?,
+                    then: Stage::End,
+                })
+            }
+        }
+    }
+}
+
+/// An engine that may be asked, and left.
+pub(crate) struct Running {
+    pub(crate) executor: Executor,
+}
+
+impl Running {
+    pub(crate) async fn start(place: &Path) -> Outcome<Self> {
+        let clock = TestClock::new();
+        clock.advance_to(BEGIN);
+        let builder = Executor::builder(place).inline().seed(7).clock(Arc::new(clock));
+        let executor = builder.limit("job", 4).register::<Job>(()).start().await?;
+        Ok(Self { executor })
+    }
+
+    /// Submits a job, and waits until it rests or has ended.
+    async fn submit(&self, lock: Option<&str>, does: Does, key: &str) -> Outcome<ProcedureId> {
+        let lock = lock.map(str::to_owned);
+        let handle = self.executor.submit(Job { lock, does }).key(key).await?;
+        self.rest(handle.id()).await?;
+        Ok(handle.id())
+    }
+
+    /// Waits until nothing of a family moves by itself.
+    async fn rest(&self, id: ProcedureId) -> Outcome {
+        let moves = |status: &Status| status.ended.is_none() && (status.wait.is_none() || status.going);
+        while self.executor.tree(id).await?.iter().any(moves) {
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    /// Leaves the journal as it is.
+    async fn leave(self) -> Outcome {
+        self.executor.drain(Duration::ZERO).await?;
+        Ok(())
+    }
+}
+
+/// One of each: ended, rolled back, asleep with a lock, behind that lock, with children,
+/// at an event, backing off, and behind the kind's limit.
+pub(crate) fn of_each(place: &Path) -> Outcome {
+    actix_rt::System::new().block_on(async {
+        let running = Running::start(place).await?;
+        running.submit(None, Does::Ends, "req-1").await?;
+        running
+            .submit(None, Does::Fails("rpc timeout rs-17".into()), "req-2")
+            .await?;
+        running.submit(Some("default/users"), Does::Sleeps, "req-3").await?;
+        running.submit(Some("default/users"), Does::Ends, "req-4").await?;
+        let below = vec![
+            Does::Ends,
+            Does::Waits("approval".into()),
+            Does::Spawns(vec![Does::Sleeps]),
+        ];
+        running.submit(None, Does::Spawns(below), "req-5").await?;
+        running
+            .submit(None, Does::Retries("no\u{1b}[2J route".into()), "req-6")
+            .await?;
+        running.submit(None, Does::Ends, "req-7").await?;
+        running.leave().await
+    })
+}
+
+/// Two that hold a lock each and want the other's.
+pub(crate) fn in_a_circle(place: &Path) -> Outcome {
+    actix_rt::System::new().block_on(async {
+        let running = Running::start(place).await?;
+        let one = running.submit(Some("a"), Does::Locks("b".into()), "one").await?;
+        let other = running.submit(Some("b"), Does::Locks("a".into()), "other").await?;
+        for id in [one, other] {
+            running.executor.signal(id, "go", &(), None).await?;
+            running.rest(id).await?;
+        }
+        running.leave().await
+    })
+}

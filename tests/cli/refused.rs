@@ -1,0 +1,112 @@
+//! What cannot be looked at is refused in words that say what to do, with an exit code of its own.
+
+use std::fs;
+
+use crate::Outcome;
+use crate::journal::{Running, of_each};
+use crate::run::{look, procession};
+
+#[test]
+fn a_journal_that_an_engine_holds_is_refused() -> Outcome {
+    let root = tempfile::tempdir()?;
+    actix_rt::System::new().block_on(async {
+        let _running = Running::start(root.path()).await?;
+        let said = look("ls", root.path())?;
+        assert_eq!(said.code, Some(5), "{}", said.err);
+        assert!(said.err.contains("is held by an engine (process "), "{}", said.err);
+        assert!(said.err.contains("stop the engine first"), "{}", said.err);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_directory_without_a_journal_is_named() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let said = look("ls", &root.path().join("missing"))?;
+    assert_eq!(said.code, Some(1));
+    assert!(said.err.contains("there is no directory"), "{}", said.err);
+
+    let said = look("doctor", root.path())?;
+    assert_eq!(said.code, Some(1));
+    assert!(said.err.contains("there is no journal in"), "{}", said.err);
+    assert_eq!(fs::read_dir(root.path())?.count(), 0, "a look makes nothing");
+
+    of_each(&root.path().join("journal"))?;
+    let said = look("ls", root.path())?;
+    assert_eq!(said.code, Some(1));
+    assert!(said.err.contains("but one in"), "{}", said.err);
+    Ok(())
+}
+
+#[test]
+fn a_damaged_journal_is_named_and_left_as_it_is() -> Outcome {
+    let root = tempfile::tempdir()?;
+    of_each(root.path())?;
+    let keyspaces = root.path().join("store/keyspaces");
+    fs::rename(&keyspaces, root.path().join("store/elsewhere"))?;
+    let said = look("doctor", root.path())?;
+    assert_eq!(said.code, Some(1), "{}", said.out);
+    let place = format!("the journal in {} ", root.path().display());
+    assert!(
+        said.err.contains(&place) && said.err.contains("is damaged"),
+        "{}",
+        said.err
+    );
+    assert!(!keyspaces.exists(), "a look repairs nothing");
+    Ok(())
+}
+
+#[test]
+fn a_copy_that_finds_no_place_says_what_to_do() -> Outcome {
+    let root = tempfile::tempdir()?;
+    of_each(root.path())?;
+    let said = std::process::Command::new(env!("CARGO_BIN_EXE_procession"))
+        .args(["ls", "--data"])
+        .arg(root.path())
+        .env("TMPDIR", root.path().join("missing"))
+        .output()?;
+    let err = String::from_utf8(said.stderr)?;
+    assert_eq!(said.status.code(), Some(1));
+    assert!(err.contains("set TMPDIR to a directory with room"), "{err}");
+    Ok(())
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_usage() -> Outcome {
+    let root = tempfile::tempdir()?;
+    for (arguments, expected) in [
+        ("ls state:sleepy", "at character 7: \"sleepy\" is no state"),
+        ("ls --limit 0", "0 is not in 1..=1000"),
+        ("ls --after 7", "write it as family.member"),
+        ("show x", "is not a procedure id"),
+        ("show", "<ID>"),
+        ("export", "<ID|--all>"),
+        ("export 1.0 --all", "cannot be used with"),
+    ] {
+        let said = look(arguments, root.path())?;
+        assert_eq!(said.code, Some(2), "{arguments}: {}", said.err);
+        assert!(said.err.contains(expected), "{arguments}: {}", said.err);
+    }
+    let said = procession(["ls"])?;
+    assert!(said.code == Some(2) && said.err.contains("--data"), "{}", said.err);
+    Ok(())
+}
+
+#[test]
+fn one_that_is_not_there_is_not_made_up() -> Outcome {
+    let root = tempfile::tempdir()?;
+    of_each(root.path())?;
+    for verb in [
+        "show 77.0",
+        "tree 77.0",
+        "tree 5.77",
+        "history 77.0",
+        "why 77.0",
+        "export 77.0",
+    ] {
+        let said = look(verb, root.path())?;
+        assert_eq!(said.code, Some(1), "{verb}: {}", said.out);
+        assert!(said.err.contains("77"), "{verb}: {}", said.err);
+    }
+    Ok(())
+}
