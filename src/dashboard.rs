@@ -1,5 +1,6 @@
 //! The dashboard: what an operator sees of an engine, as a scope of the host's actix-web
-//! application. So far it is the API that its pages will read, with a stream of changes.
+//! application. So far it is the API that its pages will read, with a stream of changes, and
+//! the verbs of operators.
 //!
 //! It answers two questions first: is something stuck, and why does it not move. It keeps a
 //! model of its own, folded from the feed of committed changes on a thread of its own, so
@@ -32,6 +33,7 @@
 //! ```
 
 mod access;
+mod act;
 mod events;
 mod feed;
 mod gate;

@@ -7,7 +7,7 @@ use actix_web::{HttpResponse, Resource, ResponseError};
 use super::gate::gate;
 use super::problem::Problem;
 use super::state::State;
-use super::{events, list, procedure, timeline, whole};
+use super::{act, events, list, procedure, timeline, whole};
 
 /// Longest body, in bytes.
 pub(super) const BODY_MAX: usize = 64 * 1024;
@@ -32,6 +32,10 @@ pub(super) fn configure(config: &mut ServiceConfig, state: &web::Data<State>) {
         .service(read("/procedures/{id}/history").route(web::get().to(procedure::history)))
         .service(read("/procedures/{id}/waits").route(web::get().to(procedure::waits)))
         .service(read("/procedures/{id}/signals").route(web::get().to(procedure::signals)))
+        .service(write("/procedures/{id}/{verb}").route(web::post().to(act::procedure)))
+        .service(write("/kinds/{kind}/{verb}").route(web::post().to(act::many)))
+        .service(write("/engine/{verb}").route(web::post().to(act::many)))
+        .service(write("/limits/{key:.+}").route(web::post().to(act::limit)))
         .default_service(web::to(no_such_path));
     config.service(api);
 }
@@ -39,6 +43,11 @@ pub(super) fn configure(config: &mut ServiceConfig, state: &web::Data<State>) {
 /// A path that is read; any other method is refused in words.
 fn read(path: &str) -> Resource {
     web::resource(path).default_service(web::to(not_this_method))
+}
+
+/// A path by which something is changed.
+fn write(path: &str) -> Resource {
+    web::resource(path).default_service(web::to(act::other_method))
 }
 
 async fn not_this_method() -> HttpResponse {

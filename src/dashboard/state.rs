@@ -79,11 +79,16 @@ impl State {
 
 /// Gives who asks, if it may look.
 pub(super) fn viewer(request: &HttpRequest) -> Result<Grant, Problem> {
-    let caller = request
+    let caller = caller(request)?;
+    caller.need(Right::View)?;
+    Ok(caller.0)
+}
+
+/// Gives who asks.
+pub(super) fn caller(request: &HttpRequest) -> Result<Caller, Problem> {
+    request
         .extensions()
         .get::<Caller>()
         .cloned()
-        .ok_or_else(Problem::denied)?;
-    caller.need(Right::View)?;
-    Ok(caller.0)
+        .ok_or_else(Problem::denied)
 }

@@ -7,6 +7,7 @@
 )]
 
 mod access;
+mod act;
 mod bounds;
 mod kit;
 mod listen;

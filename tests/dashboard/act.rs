@@ -1,0 +1,178 @@
+//! What operators do through the API: a plan first, then the act, with a reason, and no right
+//! but the one that it needs.
+
+use actix_web::test::TestRequest;
+use procession::ProcedureId;
+use procession::dashboard::{Grant, Right, Rights};
+use procession::testkit::World;
+use serde_json::{Value, json};
+
+use crate::kit::{Job, Reply, Site, Tested, near, site, site_in, text};
+
+async fn post(site: &Site<'_>, path: &str, body: &Value) -> Reply {
+    let request = near(TestRequest::post()).insert_header(("x-procession", "1"));
+    site.ask(request.set_json(body), path).await
+}
+
+async fn waiting(site: &Site<'_>) -> Result<ProcedureId, procession::testkit::Trouble> {
+    site.submit(Job::Wait("go".to_owned()), "a").await
+}
+
+#[test]
+fn an_abort_is_planned_then_applied_then_in_the_audit() -> Tested {
+    site(async |site| {
+        let id = waiting(site).await?;
+        let path = format!("procedures/{id}/abort");
+        let reason = json!({ "reason": "a wrong name" });
+        assert_eq!(post(site, &path, &reason).await.status, 400);
+        let plan = post(site, &format!("{path}?dry_run=true"), &json!({})).await.body;
+        assert_eq!(
+            (&plan["dry_run"], &plan["number"], &plan["changed"]),
+            (&json!(true), &Value::Null, &json!(1))
+        );
+        assert_eq!(site.body("procedures").await?["items"][0]["state"], "WaitingTimeout");
+        let apply = json!({ "reason": "a wrong name", "expected": plan["revision"], "key": "abort 1" });
+        let done = post(site, &path, &apply).await;
+        assert_eq!(
+            (done.status.as_u16(), &done.body["abort"]),
+            (200, &json!("WillRollBack"))
+        );
+        site.run.settle().await;
+        site.shown().await?;
+        assert_eq!(
+            site.body(&format!("procedures/{id}")).await?["procedure"]["state"],
+            "RolledBack"
+        );
+        let entry = site.body("audit").await?["items"][0].clone();
+        assert_eq!(
+            (text(&entry["who"]), text(&entry["why"])),
+            ("ann".to_owned(), "a wrong name".to_owned())
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn what_has_changed_since_the_plan_is_left_alone() -> Tested {
+    site(async |site| {
+        let id = waiting(site).await?;
+        let plan = post(site, &format!("procedures/{id}/abort?dry_run=true"), &json!({}))
+            .await
+            .body;
+        let paused = post(site, &format!("procedures/{id}/pause"), &json!({ "reason": "wait" })).await;
+        assert_eq!(paused.status, 200, "{}", paused.body);
+        let apply = json!({ "reason": "late", "expected": plan["revision"] });
+        let refused = post(site, &format!("procedures/{id}/abort"), &apply).await;
+        assert_eq!(
+            (refused.status.as_u16(), &refused.body["kind"]),
+            (409, &json!("revised"))
+        );
+        assert!(refused.body["revision"].is_string());
+        Ok(())
+    })
+}
+
+#[test]
+fn a_bypass_needs_the_id_typed() -> Tested {
+    site(async |site| {
+        let id = waiting(site).await?;
+        let plan = post(site, &format!("procedures/{id}/bypass?dry_run=true"), &json!({}))
+            .await
+            .body;
+        let mut apply = json!({ "reason": "stuck", "expected": plan["revision"] });
+        assert_eq!(post(site, &format!("procedures/{id}/bypass"), &apply).await.status, 400);
+        apply["confirm"] = json!("9.0");
+        assert_eq!(post(site, &format!("procedures/{id}/bypass"), &apply).await.status, 400);
+        apply["confirm"] = json!(id.to_string());
+        assert_eq!(post(site, &format!("procedures/{id}/bypass"), &apply).await.status, 200);
+        Ok(())
+    })
+}
+
+#[test]
+fn limits_kinds_and_the_engine_take_their_verbs() -> Tested {
+    site(async |site| {
+        waiting(site).await?;
+        let reason = json!({ "reason": "a quiet night" });
+        for path in ["kinds/job/pause", "kinds/job/resume", "engine/pause", "engine/resume"] {
+            assert_eq!(post(site, path, &reason).await.status, 200, "{path}");
+        }
+        assert_eq!(post(site, "limits/job", &reason).await.status, 400);
+        let limit = json!({ "reason": "a quiet night", "limit": 3 });
+        assert_eq!(post(site, "limits/job", &limit).await.status, 200);
+        assert_eq!(site.body("limits").await?["items"][0]["limit"], 3);
+        Ok(())
+    })
+}
+
+#[test]
+fn each_verb_needs_its_right_and_no_other() -> Tested {
+    let verbs = [
+        ("procedures/1.0/pause", Right::Operate),
+        ("procedures/1.0/resume", Right::Operate),
+        ("procedures/1.0/retry", Right::Operate),
+        ("procedures/1.0/retry-undo", Right::Operate),
+        ("procedures/1.0/abort", Right::Abort),
+        ("procedures/1.0/skip-undo", Right::Repair),
+        ("procedures/1.0/bypass", Right::Repair),
+        ("procedures/1.0/priority", Right::Configure),
+        ("kinds/job/pause", Right::Operate),
+        ("engine/pause", Right::Operate),
+        ("limits/job", Right::Configure),
+    ];
+    for held in Right::ALL {
+        let one = move |_: &actix_web::HttpRequest| Grant::Only {
+            who: "bob".to_owned(),
+            rights: Rights::none().with(held),
+        };
+        site_in(
+            &World::new(),
+            |builder| builder,
+            |dashboard| dashboard.access(one),
+            async |site| {
+                waiting(site).await?;
+                for (path, needed) in verbs {
+                    let reply = post(
+                        site,
+                        &format!("{path}?dry_run=true"),
+                        &json!({ "priority": 1, "limit": 1 }),
+                    )
+                    .await;
+                    let is_refused = reply.body["kind"] == "right";
+                    assert_eq!(is_refused, held != needed, "{path} with {held}: {}", reply.body);
+                }
+                assert_eq!(site.get("engine").await.status == 200, held == Right::View);
+                Ok(())
+            },
+        )?;
+    }
+    Ok(())
+}
+
+#[test]
+fn what_cannot_be_read_changes_nothing() -> Tested {
+    site(async |site| {
+        let id = waiting(site).await?;
+        let pause = format!("procedures/{id}/pause");
+        for body in [
+            json!({}),
+            json!({ "reason": " " }),
+            json!({ "reason": "x", "reasons": 1 }),
+            json!([1]),
+        ] {
+            assert_eq!(post(site, &pause, &body).await.status, 400, "{body}");
+        }
+        let long = json!({ "reason": "x".repeat(70_000) });
+        assert_eq!(post(site, &pause, &long).await.status, 413);
+        assert_eq!(
+            post(site, &format!("procedures/{id}/kill"), &json!({ "reason": "x" }))
+                .await
+                .status,
+            404
+        );
+        assert_eq!(site.get(&pause).await.status, 405);
+        assert_eq!(site.get(&format!("procedures/{id}/kill")).await.status, 404);
+        assert_eq!(site.body("procedures").await?["items"][0]["paused"], false);
+        Ok(())
+    })
+}
