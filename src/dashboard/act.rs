@@ -3,7 +3,7 @@
 
 use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
 use procession_actors::AskError;
-use procession_kernel::{By, BypassAs, Kind, Operated, Pause, ProcedureId, Reach, Seq};
+use procession_kernel::{AbortAnswer, By, BypassAs, Kind, Operated, Pause, ProcedureId, Reach, Seq};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -282,7 +282,17 @@ fn answer(state: &State, operated: &Operated, is_dry: bool, revision: Option<Seq
         "number": operated.number.map(|number| number.to_string()),
         "changes": changes,
         "changed": operated.changed,
-        "abort": operated.abort.as_ref().map(|abort| format!("{abort:?}")),
+        "abort": operated.abort.as_ref().map(met),
     });
     state.reply(state.moment()?, body)
+}
+
+/// What an abort met.
+fn met(abort: &AbortAnswer) -> Value {
+    let (outcome, why) = match abort {
+        AbortAnswer::WillRollBack => ("will_roll_back", None),
+        AbortAnswer::AlreadyRollingBack => ("already_rolling_back", None),
+        AbortAnswer::TooLate(why) => ("too_late", Some(why)),
+    };
+    json!({ "outcome": outcome, "why": why })
 }

@@ -35,10 +35,17 @@ fn an_abort_is_planned_then_applied_then_in_the_audit() -> Tested {
         let done = post(site, &path, &apply).await;
         assert_eq!(
             (done.status.as_u16(), &done.body["abort"]),
-            (200, &json!("WillRollBack"))
+            (200, &json!({ "outcome": "will_roll_back", "why": null }))
         );
         site.run.settle().await;
         site.shown().await?;
+        let late = post(site, &format!("{path}?dry_run=true"), &json!({})).await;
+        assert_eq!(
+            (late.status.as_u16(), &late.body["kind"]),
+            (409, &json!("finished")),
+            "{}",
+            late.body
+        );
         assert_eq!(
             site.body(&format!("procedures/{id}")).await?["procedure"]["state"],
             "RolledBack"
