@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use clap::Args;
 use procession_actors::clock::{Clock, SystemClock};
 use procession_actors::offline::{Offline, Standing};
-use procession_actors::view::{Page, Rule};
+use procession_actors::view::{Page, Rule, Status};
 use procession_kernel::ProcedureId;
 
 use super::super::exit::{Exit, Failure};
@@ -34,6 +34,13 @@ pub(in crate::cli) struct LsArgs {
     after: Option<ProcedureId>,
 }
 
+impl LsArgs {
+    /// Without a word on states, a list is of those that have not ended.
+    fn shows_ended(&self, filter: &Filter) -> bool {
+        self.all || filter.names_states()
+    }
+}
+
 pub(super) async fn run(args: LsArgs) -> Result<Exit, Failure> {
     let filter: Filter = args.filter.join(" ").parse().map_err(Failure::usage)?;
     let journal = args.place.open().await?;
@@ -41,7 +48,7 @@ pub(super) async fn run(args: LsArgs) -> Result<Exit, Failure> {
     if args.place.json {
         print::json(&reply(&journal, PageView::from(&page)))?;
     } else {
-        show(&PageView::from(&page));
+        show(&PageView::from(&page), args.shows_ended(&filter));
     }
     Ok(Exit::Done)
 }
@@ -53,20 +60,18 @@ async fn page(journal: &Offline, filter: &Filter, args: &LsArgs) -> Result<Page,
     };
     let rules = standing.as_ref().map(rules_of).unwrap_or_default();
     let now = SystemClock.now();
-    let is_wanted = args.all || filter.names_states();
+    let shows_ended = args.shows_ended(filter);
     let families = filter.families();
     let first = families.as_ref().and_then(|families| families.first().copied());
     let from = args.after.or(first.map(ProcedureId::root));
-    let admits = |status: &_| {
-        let status = standing.as_ref().map_or_else(
-            || procession_actors::view::Status::clone(status),
-            |standing| standing.shown(procession_actors::view::Status::clone(status)),
-        );
+    let admits = |status: &Status| {
+        let shown = standing.as_ref().map(|standing| standing.shown(Status::clone(status)));
+        let status = shown.as_ref().unwrap_or(status);
         let beside = Beside {
             now,
             rules: rules.get(&status.id).cloned().unwrap_or_default(),
         };
-        (is_wanted || status.ended.is_none()) && filter.admits(&status, &beside)
+        (shows_ended || status.ended.is_none()) && filter.admits(status, &beside)
     };
     let mut page = journal.list(from, usize::from(args.limit), admits).await?;
     if let Some(standing) = &standing {
@@ -85,7 +90,7 @@ fn rules_of(standing: &Standing) -> BTreeMap<ProcedureId, BTreeSet<Rule>> {
     rules
 }
 
-fn show(page: &PageView) {
+fn show(page: &PageView, shows_ended: bool) {
     let headings = ["ID", "KIND", "STATE", "SINCE", "STAGE", "KEY", "WHY", "NEXT"];
     print::table(headings, page.items.iter().map(row));
     for id in &page.unreadable {
@@ -99,6 +104,9 @@ fn show(page: &PageView) {
     }
     if let Some(cursor) = &page.cursor {
         text.push_str(&format!("; there are more rows: go on with --after {cursor}"));
+    }
+    if page.items.is_empty() && !shows_ended {
+        text.push_str("; those that have ended are left out: --all shows them, too");
     }
     print::notice(&text);
 }
