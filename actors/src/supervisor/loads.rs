@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use actix::prelude::*;
 use procession_kernel::{Blob, Event, Kind, ProcedureId, Round, Seq, Wake};
+use rustc_hash::FxHashMap;
 
 use self::wanted::{Found, Wanted};
 use super::Supervisor;
@@ -62,9 +63,11 @@ type Group = Vec<(Load, Result<Found, ReadError>)>;
 pub(super) struct Loads {
     queue: VecDeque<Load>,
     /// Groups that are being read, and those that are ready and wait for an earlier one.
-    under_way: VecDeque<(Vec<ProcedureId>, Option<Group>)>,
+    under_way: VecDeque<Option<Group>>,
     /// How many groups have left the front of `under_way`.
     gone: u64,
+    /// Whose calls these are, each with how many.
+    waiting: FxHashMap<ProcedureId, u32>,
     /// The next group is begun when what falls due now has been queued.
     called: bool,
 }
@@ -85,7 +88,23 @@ impl Handler<LoadTime> for Supervisor {
 
 impl Loads {
     pub(super) fn clear(&mut self) {
-        self.queue.clear();
+        for load in std::mem::take(&mut self.queue) {
+            self.leave(load.id);
+        }
+    }
+
+    fn enter(&mut self, load: Load) {
+        *self.waiting.entry(load.id).or_default() += 1;
+        self.queue.push_back(load);
+    }
+
+    fn leave(&mut self, id: ProcedureId) {
+        if let Some(calls) = self.waiting.get_mut(&id) {
+            *calls -= 1;
+            if *calls == 0 {
+                self.waiting.remove(&id);
+            }
+        }
     }
 
     /// Takes the next group, and gives its number.
@@ -95,34 +114,37 @@ impl Loads {
         }
         let group: Vec<Load> = self.queue.drain(..self.queue.len().min(GROUP)).collect();
         let number = self.gone + self.under_way.len() as u64;
-        self.under_way
-            .push_back((group.iter().map(|load| load.id).collect(), None));
+        self.under_way.push_back(None);
         Some((number, group))
     }
 
     fn ready(&mut self, number: u64, group: Group) {
         let place = usize::try_from(number - self.gone).ok();
-        if let Some((_, place)) = place.and_then(|place| self.under_way.get_mut(place)) {
+        if let Some(place) = place.and_then(|place| self.under_way.get_mut(place)) {
             *place = Some(group);
         }
     }
 
     /// Tells whether a call of this procedure waits to be read for.
     pub(super) fn holds(&self, id: ProcedureId) -> bool {
-        self.queue.iter().any(|load| load.id == id) || self.under_way.iter().any(|(ids, _)| ids.contains(&id))
+        self.waiting.contains_key(&id)
     }
 
     /// Takes the oldest, if it is ready.
     fn next_ready(&mut self) -> Option<Group> {
-        self.under_way.front()?.1.as_ref()?;
+        self.under_way.front()?.as_ref()?;
         self.gone += 1;
-        self.under_way.pop_front()?.1
+        let group = self.under_way.pop_front()??;
+        for (load, _) in &group {
+            self.leave(load.id);
+        }
+        Some(group)
     }
 }
 
 impl Supervisor {
     pub(super) fn load(&mut self, load: Load, ctx: &mut Context<Self>) {
-        self.loads.queue.push_back(load);
+        self.loads.enter(load);
         if !self.loads.called {
             self.loads.called = true;
             ctx.notify(LoadTime);
@@ -248,3 +270,6 @@ impl Supervisor {
         }));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -65,10 +65,6 @@ impl Thresholds {
 /// Part of its time that the supervisor spends on audits at most: one in so many.
 const SHARE: u32 = 20;
 
-/// Those without an actor that one audit looks for among the reads that are
-/// queued: after a start these are as many as are live. Who is left is found by a later audit.
-const UNCALLED_AT_ONCE: usize = 64;
-
 /// With what a verdict is told from others of its rule: a procedure, and a stage, a worker or a count.
 type Subject = (Rule, Option<ProcedureId>, Option<String>);
 
@@ -306,10 +302,7 @@ impl Supervisor {
     fn uncalled(&self) -> Vec<ProcedureId> {
         let rows = self.kernel.families().awake().flat_map(|family| &family.members);
         let out = rows.filter(|row| row.going.is_some_and(|going| going.run <= self.commits.durable));
-        // While many are read for, each would be looked for among them all.
-        out.filter(|row| !self.actors.contains_key(&row.id))
-            .take(UNCALLED_AT_ONCE)
-            .filter(|row| !self.loads.holds(row.id))
+        out.filter(|row| !self.actors.contains_key(&row.id) && !self.loads.holds(row.id))
             .map(|row| row.id)
             .collect()
     }
