@@ -169,6 +169,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
     });
     println!("orders are taken at http://localhost:8080/orders; Ctrl-C stops");
+    println!("what the engine does: http://localhost:8080/ops/procedures/api/v1/attention");
     server.await?;
     let report = executor.drain(Duration::from_secs(10)).await?;
     println!(
