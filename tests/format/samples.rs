@@ -1,9 +1,9 @@
 //! One record of every shape that goes to disk in format 1.
 
 use procession_kernel::{
-    Blob, Cause, CauseKind, Doomed, Ending, Epoch, EventName, Going, HistoryEntry, Hold, JoinPolicy, Key, KeyEntry,
-    Kind, LimitKey, NotUndone, OnFailure, OnTimeout, ProcedureId, ProcedureState, Record, Round, Row, Seq, SignalEntry,
-    Timestamp, UserWrite, WaitReason, Wake,
+    Blob, Cause, CauseKind, Doomed, Ending, Epoch, EventName, Going, HistoryEntry, JoinPolicy, Key, KeyEntry, Kind,
+    LimitKey, NotUndone, OnFailure, ProcedureId, ProcedureState, Record, Round, Row, Seq, SignalEntry, Timestamp,
+    UserWrite, WaitReason, Wake,
 };
 
 /// A name in the golden file, and the record.
@@ -18,51 +18,10 @@ pub(crate) fn blob(text: &str) -> Blob {
 /// A row with nothing that may be left out.
 pub(crate) fn plain() -> Row {
     Row {
-        hold: Hold::ForLife,
-        locks: Vec::new(),
-        locked: Vec::new(),
-        locks_for_life: false,
-        ready: None,
-        one_way: None,
-        past: None,
-        same_stage: 0,
-        expected: None,
-        on_timeout: OnTimeout::Fail,
-        out_of_time: false,
-        paused: false,
-        mark: None,
-        output: None,
-        cleaning: false,
-        id: ID,
         revision: Seq(77),
-        kind: Kind::from("create_table"),
-        version: 3,
-        parent: None,
-        on_failure: OnFailure::Keep,
         state: ProcedureState::Runnable,
-        wait: None,
         since: Timestamp(1_000_000),
-        stage: blob("\u{a7}"),
-        visit: 0,
-        attempt: 0,
-        going: None,
-        history: 0,
-        standing: 0,
-        attempts_kept: Vec::new(),
-        wake: None,
-        rounds: Vec::new(),
-        limits: Vec::new(),
-        holds: false,
-        priority: 0,
-        cause: None,
-        undo_attempts: 0,
-        not_undone: Vec::new(),
-        signals: 0,
-        key: None,
-        deadline: None,
-        submitted: Timestamp(900_000),
-        ended: None,
-        due: None,
+        ..Row::new(ID, Kind::from("create_table"), 3, blob("\u{a7}"), Timestamp(900_000))
     }
 }
 

@@ -5,9 +5,10 @@
 //! next commit is folded in, and is one as any other again once a record
 //! changes it. Nobody outside can tell the difference but by the memory. What
 //! has to look at all families looks at those awake, and at what stands in
-//! front of a frozen one: [`frozen`] says what such a one cannot be.
+//! front of a frozen one: [`rest`] says what such a one cannot be.
 
 mod frozen;
+mod rest;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +22,7 @@ use crate::id::{EventName, ProcedureId, Timestamp};
 use crate::row::Row;
 use frozen::{Names, Pack};
 
-pub use frozen::SAME_STAGE_FROZEN;
+pub use rest::SAME_STAGE_FROZEN;
 
 /// One that is frozen, and as it was before while somebody looks at it.
 #[derive(Clone, Debug)]
@@ -190,7 +191,7 @@ impl Families {
 
     /// Freezes a family, if nothing of it is awake.
     pub(crate) fn freeze(&mut self, number: u64) {
-        let Some(family) = self.awake.get(&number).filter(|family| frozen::is_at_rest(family)) else {
+        let Some(family) = self.awake.get(&number).filter(|family| rest::is_at_rest(family)) else {
             return;
         };
         self.timers += timers_of(family);

@@ -1,5 +1,7 @@
 //! The row of a procedure: all that the engine knows of it, in memory and on disk alike.
 
+mod make;
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};

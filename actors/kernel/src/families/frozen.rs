@@ -4,8 +4,8 @@
 //! flags · [event] · since · [until] · kind · version · stage · counts … · [what the flags name]
 //! ```
 //! Numbers take seven bits a byte, times are told from one another. What is
-//! rare is not told at all: a family with it stays awake. The bytes never leave
-//! the process, so they have no version.
+//! rare is not told at all: a family with it stays awake, as `rest` says. The bytes
+//! never leave the process, so they have no version.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,11 +15,6 @@ use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestam
 use crate::lifecycle::ProcedureState;
 use crate::row::{Hold, OnFailure, OnTimeout, Row};
 use crate::wait::WaitReason;
-
-/// A stage run as often in a row, or more often, keeps its family awake: the
-/// audit tells of such, and looks at those awake alone. Default threshold of
-/// the audit is 100; a quarter leaves room for a lower one.
-pub const SAME_STAGE_FROZEN: u32 = 25;
 
 const EVENT: u64 = 1;
 const UNTIL: u64 = 1 << 1;
@@ -36,97 +31,6 @@ const ONE_WAY: u64 = 1 << 11;
 const PAST: u64 = 1 << 12;
 const EXPECTED: u64 = 1 << 13;
 const COMPENSATE: u64 = 1 << 14;
-
-/// Tells whether a family may be frozen: nothing of it is in its bytes but what is told here.
-pub(super) fn is_at_rest(family: &Family) -> bool {
-    let Family {
-        members,
-        history: _,
-        live,
-        going,
-        latches,
-        held,
-        scopes,
-        signals,
-    } = family;
-    let [row] = members.as_slice() else { return false };
-    let counts = *live == 1 && *going == 0;
-    let maps = latches.is_empty() && held.is_empty() && scopes.is_empty() && signals.is_empty();
-    counts && maps && rests(row)
-}
-
-/// Every field is named, so that a new one is thought of.
-fn rests(row: &Row) -> bool {
-    let Row {
-        id,
-        revision: _,
-        kind: _,
-        version: _,
-        parent,
-        on_failure: _,
-        state,
-        wait,
-        since: _,
-        stage: _,
-        visit: _,
-        attempt,
-        going,
-        history: _,
-        standing: _,
-        attempts_kept,
-        wake,
-        rounds,
-        limits: _,
-        holds: _,
-        hold: _,
-        locks,
-        locked,
-        locks_for_life: _,
-        ready,
-        one_way: _,
-        past: _,
-        same_stage,
-        expected: _,
-        on_timeout: _,
-        out_of_time: _,
-        paused,
-        mark,
-        output,
-        cleaning,
-        priority: _,
-        cause,
-        undo_attempts,
-        not_undone,
-        signals: _,
-        key: _,
-        deadline: _,
-        submitted: _,
-        ended,
-        due,
-    } = row;
-    wait.as_ref().is_some_and(WaitReason::is_rest)
-        && *state == ProcedureState::WaitingTimeout
-        && id.is_root()
-        && parent.is_none()
-        && *attempt == 0
-        && going.is_none()
-        && attempts_kept.is_empty()
-        && wake.is_none()
-        && rounds.is_empty()
-        && locks.is_empty()
-        && locked.is_empty()
-        && ready.is_none()
-        && *same_stage < SAME_STAGE_FROZEN
-        && !paused
-        && mark.is_none()
-        && output.is_none()
-        && !cleaning
-        && cause.is_none()
-        && *undo_attempts == 0
-        && not_undone.is_empty()
-        && ended.is_none()
-        && due.is_none()
-}
 
 /// Gives since when a frozen family waits, if it waits for this event.
 pub(super) fn waits_since(bytes: &[u8], event: &str) -> Option<Timestamp> {
@@ -340,11 +244,7 @@ impl<'a> Unpack<'a> {
         let revision = Seq(self.number()?);
         let submitted = Timestamp(since.0.wrapping_sub(self.number()?));
         Some(Box::new(Row {
-            id: ProcedureId::root(family),
             revision,
-            kind,
-            version,
-            parent: None,
             on_failure: if has(COMPENSATE) {
                 OnFailure::Compensate
             } else {
@@ -353,15 +253,9 @@ impl<'a> Unpack<'a> {
             state: ProcedureState::WaitingTimeout,
             wait,
             since,
-            stage,
             visit: self.count()?,
-            attempt: 0,
-            going: None,
             history: self.count()?,
             standing: self.count()?,
-            attempts_kept: Vec::new(),
-            wake: None,
-            rounds: Vec::new(),
             same_stage: self.count()?,
             signals: self.count()?,
             deadline: if has(DEADLINE) { Some(self.after(since)?) } else { None },
@@ -378,10 +272,7 @@ impl<'a> Unpack<'a> {
             } else {
                 Hold::ForLife
             },
-            locks: Vec::new(),
-            locked: Vec::new(),
             locks_for_life: has(LOCKS_FOR_LIFE),
-            ready: None,
             one_way: if has(ONE_WAY) {
                 Some(self.text()?.to_owned())
             } else {
@@ -395,16 +286,7 @@ impl<'a> Unpack<'a> {
                 OnTimeout::Fail
             },
             out_of_time: has(OUT_OF_TIME),
-            paused: false,
-            mark: None,
-            output: None,
-            cleaning: false,
-            cause: None,
-            undo_attempts: 0,
-            not_undone: Vec::new(),
-            submitted,
-            ended: None,
-            due: None,
+            ..Row::new(ProcedureId::root(family), kind, version, stage, submitted)
         }))
     }
 

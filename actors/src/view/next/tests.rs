@@ -1,59 +1,23 @@
 //! Every combination of state and reason that a row can be in reads as a sentence, and a true one.
 
-use procession_kernel::{Blob, Going, Hold, Kind, OnTimeout, ProcedureId, Row, Seq, Timestamp, WaitReason as Wait};
+use procession_kernel::{Blob, Going, Kind, ProcedureId, Row, Seq, Timestamp, WaitReason as Wait};
 
 use super::*;
 
 const AT: Timestamp = Timestamp(90_000_000);
 
 fn row(state: ProcedureState, wait: Option<Wait>) -> Row {
+    // MessagePack of 2.
+    let (id, stage) = (ProcedureId::new(1, 1), Blob::from(&[2_u8][..]));
     Row {
-        id: ProcedureId::new(1, 1),
         revision: Seq(1),
-        kind: Kind::from("kind"),
-        version: 1,
         parent: Some(0),
-        on_failure: OnFailure::Keep,
         state,
         wait,
-        since: Timestamp(0),
-        // MessagePack of 2.
-        stage: Blob::from(&[2_u8][..]),
         visit: 1,
-        attempt: 0,
-        going: None,
         history: 1,
         standing: 1,
-        attempts_kept: Vec::new(),
-        wake: None,
-        rounds: Vec::new(),
-        limits: Vec::new(),
-        holds: false,
-        hold: Hold::ForLife,
-        locks: Vec::new(),
-        locked: Vec::new(),
-        locks_for_life: false,
-        ready: None,
-        one_way: None,
-        past: None,
-        same_stage: 0,
-        expected: None,
-        on_timeout: OnTimeout::Fail,
-        out_of_time: false,
-        paused: false,
-        mark: None,
-        output: None,
-        cleaning: false,
-        priority: 0,
-        cause: None,
-        undo_attempts: 0,
-        not_undone: Vec::new(),
-        signals: 0,
-        key: None,
-        deadline: None,
-        submitted: Timestamp(0),
-        ended: None,
-        due: None,
+        ..Row::new(id, Kind::from("kind"), 1, stage, Timestamp(0))
     }
 }
 

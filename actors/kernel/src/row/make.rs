@@ -1,0 +1,59 @@
+//! A row with all that is usual left out: what is not named here is set field by field.
+
+use super::{Hold, OnFailure, OnTimeout, Row};
+use crate::id::{Blob, Kind, ProcedureId, Seq, Timestamp};
+use crate::lifecycle::ProcedureState;
+
+impl Row {
+    /// Makes the row of one that is born at this instant, needs no admission, and has no more than this.
+    #[must_use]
+    pub fn new(id: ProcedureId, kind: Kind, version: u16, stage: Blob, at: Timestamp) -> Self {
+        Self {
+            id,
+            revision: Seq::default(),
+            kind,
+            version,
+            parent: None,
+            on_failure: OnFailure::default(),
+            state: ProcedureState::Initializing,
+            wait: None,
+            since: at,
+            stage,
+            visit: 0,
+            attempt: 0,
+            going: None,
+            history: 0,
+            standing: 0,
+            attempts_kept: Vec::new(),
+            wake: None,
+            rounds: Vec::new(),
+            limits: Vec::new(),
+            holds: false,
+            hold: Hold::default(),
+            locks: Vec::new(),
+            locked: Vec::new(),
+            locks_for_life: false,
+            ready: None,
+            one_way: None,
+            past: None,
+            same_stage: 0,
+            expected: None,
+            on_timeout: OnTimeout::default(),
+            out_of_time: false,
+            paused: false,
+            mark: None,
+            output: None,
+            cleaning: false,
+            priority: 0,
+            cause: None,
+            undo_attempts: 0,
+            not_undone: Vec::new(),
+            signals: 0,
+            key: None,
+            deadline: None,
+            submitted: at,
+            ended: None,
+            due: None,
+        }
+    }
+}
