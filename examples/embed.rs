@@ -4,21 +4,28 @@
 //! cargo run --example embed
 //! curl -X POST -H 'content-type: application/json' -d '{"item":"tea","pieces":3}' localhost:8080/orders
 //! curl localhost:8080/orders/1.0
-//! curl localhost:8080/ops/procedures/api/v1/attention
+//! curl localhost:8080/metrics
 //! ```
 //! `POST /orders` submits a procedure by message and answers with its id as soon
 //! as the order is on disk; `GET /orders/{id}` tells where it stands, and how it
-//! ended. The dashboard is below `/ops/procedures`, for this machine alone: `docs/dashboard.md`
-//! says how a host lets others in. Ctrl-C stops the server and drains the engine; what is left goes on at
-//! the next start.
+//! ended. The dashboard is at <http://localhost:8080/ops/procedures>, behind the service's own login:
+//! `ann` may do everything, `bob` may look, and the password is in `EMBED_PASSWORD`, or else made up and
+//! printed. Ctrl-C stops the server and drains the engine; what is left goes on at the next start.
 #![expect(clippy::print_stdout, reason = "an example talks")]
 
 use std::error::Error;
+use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use actix::Addr;
-use actix_web::{App, HttpResponse, HttpServer, web};
-use procession::dashboard::Dashboard;
+use actix_web::dev::ServiceRequest;
+use actix_web::{App, HttpMessage, HttpRequest, HttpResponse, HttpServer, web};
+use actix_web_httpauth::extractors::AuthenticationError;
+use actix_web_httpauth::extractors::basic::BasicAuth;
+use actix_web_httpauth::headers::www_authenticate::basic::Basic;
+use actix_web_httpauth::middleware::HttpAuthentication;
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use procession::dashboard::{Dashboard, Grant};
 use procession::messages::{AwaitOutcome, Query, Submit};
 use procession::{AskError, Executor, Procedure, ProcedureId, StageContext, StageError, Step, SubmitError, Supervisor};
 use serde::{Deserialize, Serialize};
@@ -141,16 +148,72 @@ fn refuse_question(error: &AskError) -> HttpResponse {
     HttpResponse::ServiceUnavailable().json(body)
 }
 
+/// Who the service's login found behind a request.
+#[derive(Clone)]
+struct User(String);
+
+/// The password of this service's two users. A real one asks its own store of users here.
+#[derive(Clone)]
+struct Password(String);
+
+impl Password {
+    fn of_service() -> Self {
+        Self(std::env::var("EMBED_PASSWORD").unwrap_or_else(|_| {
+            let made_up = RandomState::new().hash_one(std::process::id());
+            format!("{made_up:x}")
+        }))
+    }
+}
+
+/// The login: names the user in the request, for whatever is behind it.
+async fn login(request: ServiceRequest, sent: BasicAuth) -> Result<ServiceRequest, (actix_web::Error, ServiceRequest)> {
+    let is_known = matches!(sent.user_id(), "ann" | "bob");
+    let password = request.app_data::<Password>().map(|password| password.0.as_str());
+    if is_known && sent.password().is_some() && sent.password() == password {
+        request.extensions_mut().insert(User(sent.user_id().to_owned()));
+        return Ok(request);
+    }
+    let challenge = AuthenticationError::new(Basic::with_realm("procedures"));
+    Err((challenge.into(), request))
+}
+
+/// What each user may do with procedures.
+fn rights(request: &HttpRequest) -> Grant {
+    match request.extensions().get::<User>() {
+        Some(User(who)) if who == "ann" => Grant::All { who: who.clone() },
+        Some(User(who)) => Grant::ReadOnly { who: who.clone() },
+        None => Grant::Deny,
+    }
+}
+
+async fn metrics(recorder: web::Data<PrometheusHandle>) -> String {
+    recorder.render()
+}
+
 #[actix_web::main]
 async fn main() -> Result<(), Box<dyn Error>> {
+    // Before the engine: it asks for its series once, when it starts.
+    let recorder = web::Data::new(PrometheusBuilder::new().install_recorder()?);
     let executor = Executor::builder("data/embed").register::<Order>(()).start().await?;
     let engine = web::Data::new(executor.supervisor().clone());
-    let dashboard = Dashboard::builder(&executor).start().await?;
+    let dashboard = Dashboard::builder(&executor).access(rights).start().await?;
     let streams = dashboard.clone();
+    let (password, upkeep) = (Password::of_service(), recorder.clone());
+    println!(
+        "the dashboard: http://localhost:8080/ops/procedures, ann or bob, password {}",
+        password.0
+    );
     let server = HttpServer::new(move || {
         App::new()
             .app_data(engine.clone())
-            .service(web::scope("/ops/procedures").configure(dashboard.routes()))
+            .app_data(recorder.clone())
+            .app_data(password.clone())
+            .service(
+                web::scope("/ops/procedures")
+                    .wrap(HttpAuthentication::basic(login))
+                    .configure(dashboard.routes()),
+            )
+            .route("/metrics", web::get().to(metrics))
             .route("/orders", web::post().to(submit))
             .route("/orders/{id}", web::get().to(show))
     });
@@ -169,7 +232,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
     });
     println!("orders are taken at http://localhost:8080/orders; Ctrl-C stops");
-    println!("what the engine does: http://localhost:8080/ops/procedures/api/v1/attention");
+    actix_rt::spawn(async move {
+        let mut turn = actix_rt::time::interval(Duration::from_secs(5));
+        loop {
+            turn.tick().await;
+            upkeep.run_upkeep(); // or samples gather until somebody reads them
+        }
+    });
     server.await?;
     let report = executor.drain(Duration::from_secs(10)).await?;
     println!(

@@ -28,6 +28,7 @@ pub mod record;
 pub mod report;
 pub mod rows;
 pub mod run;
+pub mod site;
 pub mod verify;
 pub mod workload;
 

@@ -1,13 +1,16 @@
 //! `procession demo`: the tablet master's workload, and the look into its directory.
 
+use std::io::{IsTerminal, stderr, stdout};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use crate::demo::input::Input;
 use crate::demo::record::{Record, Wishes};
+use crate::demo::report::Report;
+use crate::demo::run::{self as runner, View};
 use crate::demo::workload::Sizes;
-use crate::demo::{DemoError, console, dump, run as runner};
+use crate::demo::{DemoError, console, dump};
 
 /// Most tables: a lane of operations and some hundred bytes each.
 const TABLES_MAX: u32 = 10_000;
@@ -47,6 +50,20 @@ pub(super) struct DemoArgs {
     /// Print one closing line of JSON in place of the summary.
     #[arg(long)]
     json: bool,
+    /// Keep the dashboard after the end, and inspect the tables for whoever watches, until Ctrl-C.
+    /// On a terminal this is so without being asked for.
+    #[arg(long, overrides_with = "no_serve")]
+    serve: bool,
+    /// End as soon as the workload has.
+    #[arg(long)]
+    no_serve: bool,
+    /// Port of the dashboard, on this machine's loopback address; 0 for any that is free
+    /// [default: 8077, or any if that is taken].
+    #[arg(long, value_name = "PORT", conflicts_with = "no_dashboard")]
+    port: Option<u16>,
+    /// Serve no dashboard.
+    #[arg(long, conflicts_with = "serve")]
+    no_dashboard: bool,
     /// Print one line of JSON for each tablet of a directory that nobody works in,
     /// and do nothing else.
     #[arg(long, requires = "data")]
@@ -113,7 +130,35 @@ async fn run_in(root: &Path, args: &DemoArgs) -> Result<(), DemoError> {
         fail_rate: record.fail_rate,
         servers: record.servers,
     };
-    let report = runner::run(root, &sizes, input).await?;
+    let view = if args.no_dashboard {
+        View::None
+    } else {
+        View::Served { port: args.port }
+    };
+    let ended = runner::run(root, &sizes, input, view).await?;
+    show(root, args, &ended.report)?;
+    if stays(args) {
+        console::notice("the dashboard stays; the tables are inspected, until Ctrl-C");
+        ended.stay().await?;
+    }
+    let report = ended.end().await?;
+    if report.verdict.holds() {
+        Ok(())
+    } else {
+        Err(DemoError::Unverified {
+            findings: report.verdict.findings.len(),
+            path: root.to_owned(),
+        })
+    }
+}
+
+/// Somebody at a terminal has just been told where to look, and would find nothing there.
+fn stays(args: &DemoArgs) -> bool {
+    let somebody_is_there = || stdout().is_terminal() && stderr().is_terminal() && !args.json;
+    args.serve || (!args.no_serve && !args.no_dashboard && somebody_is_there())
+}
+
+fn show(root: &Path, args: &DemoArgs, report: &Report) -> Result<(), DemoError> {
     for finding in report.findings() {
         console::notice(&finding);
     }
@@ -123,14 +168,7 @@ async fn run_in(root: &Path, args: &DemoArgs) -> Result<(), DemoError> {
     } else {
         console::result(&report.summary(args.data.as_deref()));
     }
-    if report.verdict.holds() {
-        Ok(())
-    } else {
-        Err(DemoError::Unverified {
-            findings: report.verdict.findings.len(),
-            path: root.to_owned(),
-        })
-    }
+    Ok(())
 }
 
 /// Reads what the directory was begun with, or begins it.

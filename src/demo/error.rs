@@ -45,6 +45,14 @@ pub enum DemoError {
         /// What the system said.
         why: String,
     },
+    /// The dashboard's port cannot be had.
+    #[error("port {port} of this machine cannot be listened on: {why}; give another with --port, or 0 for any")]
+    Port {
+        /// The port.
+        port: u16,
+        /// What the system said.
+        why: String,
+    },
     /// The engine did not start.
     #[error(transparent)]
     Start(#[from] StartError),

@@ -7,18 +7,19 @@ use super::error::DemoError;
 use super::files::Files;
 use super::input::Input;
 use super::procedures::{
-    CreateTable, DeleteTable, DisableTable, EnableTable, LoadTablet, MergeTablet, MoveTablet, SetQuota, SplitTablet,
-    SweepFiles, UnloadTablet, UpdateAuth, UpdateTable,
+    CreateTable, DeleteTable, DisableTable, EnableTable, InspectTable, InspectTablet, LoadTablet, MergeTablet,
+    MoveTablet, SetQuota, SplitTablet, SweepFiles, UnloadTablet, UpdateAuth, UpdateTable,
 };
 use crate::{Builder, Procedure};
 
-/// How many of each run at once, roots only: Tera's figures.
-pub const LIMITS: [(&str, u32); 5] = [
+/// How many of each run at once, roots only: Tera's figures, and our own for inspections.
+pub const LIMITS: [(&str, u32); 6] = [
     (MergeTablet::KIND, 10),
     (SplitTablet::KIND, 10),
     (MoveTablet::KIND, 100),
     (LoadTablet::KIND, 300),
     (UnloadTablet::KIND, 100),
+    (InspectTable::KIND, 4),
 ];
 
 /// The environment of the tablet master's procedures. Cheap to clone.
@@ -70,7 +71,9 @@ impl Master {
             .register::<SplitTablet>(self.clone())
             .register::<SetQuota>(self.clone())
             .register::<UpdateAuth>(self.clone())
-            .register::<SweepFiles>(self.clone());
+            .register::<SweepFiles>(self.clone())
+            .register::<InspectTable>(self.clone())
+            .register::<InspectTablet>(self.clone());
         LIMITS
             .into_iter()
             .fold(builder, |builder, (kind, limit)| builder.limit(kind, limit))

@@ -1,4 +1,5 @@
-//! The twelve procedures of Tera's master, and the sweeper of files that are no longer named.
+//! The twelve procedures of Tera's master, the sweeper of files that are no longer named, and the
+//! inspection that goes on while somebody watches.
 //!
 //! They share three rules. Each holds the lock of what it works on to its end: a
 //! table, or single tablets in it; its children enter. A stage's file work may have
@@ -9,6 +10,8 @@ mod create_table;
 mod delete_table;
 mod disable_table;
 mod enable_table;
+mod inspect_table;
+mod inspect_tablet;
 mod load_tablet;
 mod merge_tablet;
 mod move_tablet;
@@ -25,6 +28,8 @@ pub use create_table::CreateTable;
 pub use delete_table::DeleteTable;
 pub use disable_table::DisableTable;
 pub use enable_table::EnableTable;
+pub use inspect_table::InspectTable;
+pub use inspect_tablet::InspectTablet;
 pub use load_tablet::LoadTablet;
 pub use merge_tablet::MergeTablet;
 pub use move_tablet::MoveTablet;

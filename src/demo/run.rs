@@ -3,6 +3,7 @@
 //! submits the same operations under the same keys, and so goes on.
 
 mod drive;
+mod watch;
 
 pub use drive::Tally;
 
@@ -15,6 +16,7 @@ use super::input::Input;
 use super::master::Master;
 use super::pace::Stopwatch;
 use super::report::Report;
+use super::site::{Figures, Site};
 use super::verify;
 use super::workload::{self, Plan, Sizes};
 use crate::{AskError, By, Executor, ListFilter, Pause, Snapshot, WaitReason};
@@ -27,10 +29,54 @@ const DRAIN_MAX: Duration = Duration::from_secs(10);
 /// How many statuses are read at once.
 const PAGE: usize = 1_000;
 
+/// Whether and where a run can be watched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// On a page of this machine; without a port, on the usual one or any that is free.
+    Served {
+        /// The port; 0 for any.
+        port: Option<u16>,
+    },
+    /// Not at all.
+    None,
+}
+
 /// Gives the place of the engine's journal.
 #[must_use]
 pub fn journal_of(root: &Path) -> PathBuf {
     root.join("journal")
+}
+
+/// A run that has come to its end and was verified; its engine is still there to be looked at.
+pub struct Ended {
+    /// What it did.
+    pub report: Report,
+    executor: Executor,
+    site: Option<Site>,
+}
+
+impl Ended {
+    /// Goes on inspecting tables, for whoever watches, until it is interrupted.
+    ///
+    /// # Errors
+    ///
+    /// [`DemoError`] if the engine ends before.
+    pub async fn stay(&self) -> Result<(), DemoError> {
+        tokio::select! {
+            never = watch::inspect(&self.executor) => match never? {},
+            () = interrupted() => Ok(()),
+        }
+    }
+
+    /// Lets the stages that run come to their end, and closes everything.
+    ///
+    /// # Errors
+    ///
+    /// [`DemoError::Ask`] if the engine does not answer.
+    pub async fn end(self) -> Result<Report, DemoError> {
+        close(&self.executor, self.site).await?;
+        Ok(self.report)
+    }
 }
 
 /// Runs the workload in this directory to its end, and verifies what it left.
@@ -39,21 +85,36 @@ pub fn journal_of(root: &Path) -> PathBuf {
 ///
 /// [`DemoError`] if it could not run to its end; what the verification found is
 /// in the report.
-pub async fn run(root: &Path, sizes: &Sizes, input: Input) -> Result<Report, DemoError> {
+pub async fn run(root: &Path, sizes: &Sizes, input: Input, view: View) -> Result<Ended, DemoError> {
     let watch = Stopwatch::start();
+    let figures = Figures::install();
     let plan = workload::generate(sizes, &input);
     let master = Master::open(root, sizes.servers, input)?;
     let builder = Executor::builder(journal_of(root)).retention(KEPT, KEPT);
     let executor = master.register(builder).start().await?;
+    let site = match view {
+        View::Served { port } => Some(Site::open(&executor, port, figures).await?),
+        View::None => None,
+    };
     let resumed = begin(root, &executor).await?;
-    tokio::select! {
-        report = to_the_end(&executor, &master, &plan, resumed, watch) => report,
-        () = interrupted() => {
-            console::notice("interrupted: letting the stages that run come to their end");
-            executor.drain(DRAIN_MAX).await?;
-            Err(DemoError::Interrupted(root.to_owned()))
-        }
+    let ended = tokio::select! {
+        report = to_the_end(&executor, &master, &plan, resumed, watch) => Some(report?),
+        () = interrupted() => None,
+    };
+    if let Some(report) = ended {
+        return Ok(Ended { report, executor, site });
     }
+    console::notice("interrupted: letting the stages that run come to their end");
+    close(&executor, site).await?;
+    Err(DemoError::Interrupted(root.to_owned()))
+}
+
+async fn close(executor: &Executor, site: Option<Site>) -> Result<(), DemoError> {
+    if let Some(site) = site {
+        site.close().await;
+    }
+    executor.drain(DRAIN_MAX).await?;
+    Ok(())
 }
 
 /// Says how many procedures go on, and sees to it that they do.
@@ -129,7 +190,6 @@ async fn to_the_end(
             break;
         }
     }
-    executor.drain(DRAIN_MAX).await?;
     Ok(Report {
         tally,
         verdict,

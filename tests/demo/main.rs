@@ -14,6 +14,7 @@ mod properties;
 mod reshaping;
 mod small;
 mod twelve;
+mod watched;
 mod workload;
 mod world;
 
