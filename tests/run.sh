@@ -2,7 +2,7 @@
 # Installs what the tests need, and passes them all: format, clippy, tests, doc
 # tests, rustdoc, examples, and the demo, run once and then killed three times.
 #
-# One command, no input. Root is needed only where a C linker or valgrind is missing.
+# One command, no input. Root is needed only where a C linker, valgrind, node or chromium is missing.
 # Every step says its name and how long it took; the first that fails ends the run.
 # One target directory serves all steps: clippy and rustdoc share the checked
 # dependencies, tests and examples the built ones, and only the demo is a release build.
@@ -62,11 +62,16 @@ find_cargo() {
 }
 
 # Rust links with the C compiler, and the binary's allocator is built with it; the
-# memory check is valgrind's. All else that the tests need comes with cargo.
+# memory check is valgrind's; the dashboard's page is tried in a browser that node drives.
+# All else that the tests need comes with cargo and npm.
 find_tools() {
     local missing=()
     command -v cc >/dev/null || missing+=(gcc libc6-dev)
     command -v valgrind >/dev/null || missing+=(valgrind)
+    command -v node >/dev/null || missing+=(nodejs)
+    command -v npm >/dev/null || missing+=(npm)
+    command -v chromium-headless-shell >/dev/null || command -v chromium >/dev/null ||
+        missing+=(chromium-headless-shell)
     if ((${#missing[@]} == 0)); then
         return
     fi
@@ -81,6 +86,11 @@ find_tools() {
     "${as_root[@]}" apt-get update -q &&
         "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
             apt-get install -y -q --no-install-recommends "${missing[@]}"
+}
+
+# What drives the browser, and the compiler that checks the types of the page's scripts.
+find_packages() {
+    (cd tests/browser && npm ci --no-audit --no-fund && npm run --silent types)
 }
 
 document() {
@@ -117,11 +127,14 @@ run_demo() {
 }
 
 step "cargo, rustfmt and clippy are there" find_cargo
-step "a linker and valgrind are there" find_tools
+step "a linker, valgrind, node and a browser are there" find_tools
 step "format" cargo fmt --all --check
 step "clippy, warnings as errors" cargo clippy --locked --workspace --all-targets --all-features -- -D warnings
+step "the page's scripts: their packages, their types" find_packages
 step "tests: they compile" cargo test --locked --workspace --all-features --no-run
 # A test that hangs is a failure, not a reason to wait: a whole run takes minutes.
+# A browser that is missing is a failure here, and elsewhere a reason to skip its tests.
+export PROCESSION_BROWSER=required
 step "tests: unit, integration, documentation" timeout --verbose 40m cargo test --locked --workspace --all-features
 step "what threads share, in every order" explore
 step "memory check" check_memory

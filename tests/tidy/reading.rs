@@ -22,7 +22,7 @@ pub(crate) fn walk(folder: &Path, found: &mut Vec<PathBuf>) -> Checked {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if entry.file_type()?.is_dir() {
-            if !matches!(name.as_str(), "target" | ".git" | "data" | "golden") {
+            if !matches!(name.as_str(), "target" | ".git" | "data" | "golden" | "node_modules") {
                 walk(&entry.path(), found)?;
             }
         } else {

@@ -1,0 +1,84 @@
+//! What a journey tells the world behind the page: `POST /control` with one of these as JSON.
+
+use std::future::IntoFuture;
+use std::time::Duration;
+
+use procession::testkit::{Run, Trouble};
+use procession::{Handle, Procedure, SubmitError};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+
+use crate::kinds::{Act, Job, Limited};
+use crate::truth;
+
+/// What is to be done.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+pub(crate) enum Order {
+    /// Begin with an empty journal.
+    Fresh,
+    /// Stop the engine, and start it again on what is on disk.
+    Restart,
+    /// Submit one procedure; gives its id.
+    Submit {
+        kind: String,
+        act: Act,
+        key: Option<String>,
+    },
+    /// Submit so many of the kind `job`; gives how many.
+    Many { act: Act, count: u32 },
+    /// Send an event to a procedure.
+    Signal { id: String, event: String },
+    /// Let time pass.
+    Pass { ms: u64 },
+    /// Tell how the engine itself sees it all.
+    Truth,
+}
+
+/// An order, and where its answer goes.
+pub(crate) struct Ordered {
+    pub(crate) order: Order,
+    pub(crate) answer: oneshot::Sender<Result<Value, String>>,
+}
+
+/// Carries out what concerns the engine that runs.
+pub(crate) async fn carry_out(run: &Run, order: Order) -> Result<Value, Trouble> {
+    match order {
+        Order::Submit { kind, act, key } => {
+            let id = match kind.as_str() {
+                "limited" => submit(run, Limited(act), key).await?,
+                _ => submit(run, Job(act), key).await?,
+            };
+            run.settle().await;
+            Ok(json!(id))
+        }
+        Order::Many { act, count } => {
+            for _ in 0..count {
+                submit(run, Job(act.clone()), None).await?;
+            }
+            run.settle().await;
+            Ok(json!(count))
+        }
+        Order::Signal { id, event } => {
+            run.executor.signal(id.parse()?, &event, &"now", None).await?;
+            run.settle().await;
+            Ok(Value::Null)
+        }
+        Order::Pass { ms } => {
+            run.pass(Duration::from_millis(ms)).await;
+            Ok(Value::Null)
+        }
+        Order::Truth => truth::truth(&run.executor).await,
+        Order::Fresh | Order::Restart => Err("this concerns no engine".into()),
+    }
+}
+
+async fn submit<P: Procedure>(run: &Run, procedure: P, key: Option<String>) -> Result<String, Trouble> {
+    let mut submission = run.executor.submit(procedure);
+    if let Some(key) = key {
+        submission = submission.key(key);
+    }
+    let handle: Result<Handle<P>, SubmitError> = run.wait(submission.into_future()).await?;
+    Ok(handle?.id().to_string())
+}

@@ -1,0 +1,153 @@
+//! Kinds of procedures for every situation that a page shows.
+
+use std::time::Duration;
+
+use procession::{Builder, Children, LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
+use serde::{Deserialize, Serialize};
+
+/// What a procedure of the journeys does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Act {
+    /// Ends well, with these words.
+    End(String),
+    /// Waits for this event, then ends.
+    Wait(String),
+    /// Sleeps so many milliseconds, then ends.
+    Sleep(u64),
+    /// Fails with these words, and is rolled back.
+    Fail(String),
+    /// Fails with these words, and tries again and again.
+    Retry(String),
+    /// Fails once it has done something whose undo fails with these words.
+    Stuck(String),
+    /// Has so many children, each of which waits for the event `go`.
+    Children(u32),
+    /// Holds this lock, and waits for the event `release`.
+    Hold(String),
+    /// Holds the first lock, and after the event `go` wants the second, too.
+    Both(String, String),
+}
+
+/// A procedure of the kind `job`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Job(pub(crate) Act);
+
+/// The same, of the kind `limited`: two run at once.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Limited(pub(crate) Act);
+
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) enum Stage {
+    Prepare,
+    Work,
+    Finish,
+}
+
+impl Act {
+    fn run<P>(&self, stage: Stage, cx: &StageContext<'_, P>, child: impl Fn(Self) -> P) -> Result<Step<P>, StageError>
+    where
+        P: Procedure<Stage = Stage, Output = String>,
+    {
+        let wait = |event: &str, then| Step::Wait {
+            event: event.to_owned(),
+            timeout: None,
+            then,
+        };
+        match (stage, self) {
+            (Stage::Prepare, Self::Both(..)) => Ok(wait("go", Stage::Work)),
+            (Stage::Prepare, _) => Ok(Step::Next(Stage::Work)),
+            (Stage::Work, Self::End(text)) => Ok(Step::Done(text.clone())),
+            (Stage::Work, Self::Wait(event)) => Ok(wait(event, Stage::Finish)),
+            (Stage::Work, Self::Hold(_)) => Ok(wait("release", Stage::Finish)),
+            (Stage::Work, Self::Sleep(time)) => Ok(Step::Sleep {
+                until: cx.now().after(Duration::from_millis(*time)),
+                then: Stage::Finish,
+            }),
+            (Stage::Work, Self::Fail(why) | Self::Stuck(why)) => Err(StageError::fail(why)),
+            (Stage::Work, Self::Retry(why)) => Err(StageError::retry(why)),
+            (Stage::Work, Self::Children(count)) => {
+                let each: Vec<P> = (0..*count).map(|_| child(Self::Wait("go".to_owned()))).collect();
+                Ok(Step::Spawn {
+                    children: Children::of(&each)?,
+                    then: Stage::Finish,
+                })
+            }
+            (Stage::Work, Self::Both(..)) | (Stage::Finish, _) => Ok(Step::Done("done".to_owned())),
+        }
+    }
+
+    fn undo(&self, stage: Stage) -> Result<(), StageError> {
+        match (stage, self) {
+            (Stage::Prepare, Self::Stuck(why)) => Err(StageError::fail(why)),
+            _ => Ok(()),
+        }
+    }
+
+    fn locks(&self, stage: Stage) -> Vec<LockNeed> {
+        match (stage, self) {
+            (_, Self::Hold(path)) => vec![LockNeed::exclusive(path.as_str())],
+            (Stage::Prepare, Self::Both(first, _)) => vec![LockNeed::exclusive(first.as_str())],
+            (_, Self::Both(first, second)) => [first, second].map(|path| LockNeed::exclusive(path.as_str())).into(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+macro_rules! kind {
+    ($name:ident, $kind:literal) => {
+        impl Procedure for $name {
+            const KIND: &'static str = $kind;
+            const HOLD_LOCKS: bool = true;
+            type Stage = Stage;
+            type Env = ();
+            type Output = String;
+
+            fn first(&self) -> Stage {
+                Stage::Prepare
+            }
+
+            async fn execute(
+                &mut self,
+                stage: Stage,
+                cx: &mut StageContext<'_, Self>,
+            ) -> Result<Step<Self>, StageError> {
+                self.0.run(stage, cx, $name)
+            }
+
+            async fn rollback(&mut self, stage: Stage, _: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+                self.0.undo(stage)
+            }
+
+            fn locks(&self, stage: &Stage) -> Vec<LockNeed> {
+                self.0.locks(*stage)
+            }
+
+            fn retry() -> RetryPolicy {
+                RetryPolicy {
+                    attempts: 1_000,
+                    ..RetryPolicy::default()
+                }
+            }
+
+            fn retry_undo() -> RetryPolicy {
+                RetryPolicy {
+                    attempts: 2,
+                    ..RetryPolicy::default()
+                }
+            }
+        }
+    };
+}
+
+kind!(Job, "job");
+kind!(Limited, "limited");
+
+/// Registers the kinds.
+pub(crate) fn register(builder: Builder) -> Builder {
+    builder
+        .register::<Job>(())
+        .register::<Limited>(())
+        .limit("limited", 2)
+        .seed(1)
+}

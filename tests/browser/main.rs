@@ -1,0 +1,76 @@
+//! The dashboard in a real browser: journeys written for playwright-core, against an engine with a
+//! simulated clock and its store in memory.
+//!
+//! `./tests/run.sh` installs what this needs. Without it the test says that it was skipped and why;
+//! with `PROCESSION_BROWSER=required`, as in `./tests/run.sh`, it fails. To try a journey by hand:
+//! `PROCESSION_BROWSER_ONLY=limits cargo test --all-features --test browser`.
+#![expect(clippy::print_stderr, reason = "a test that skips itself says so")]
+
+mod control;
+mod kinds;
+mod site;
+mod truth;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+type Tested = Result<(), Box<dyn std::error::Error>>;
+
+/// Programs that will do as a browser, in the order in which they are looked for.
+const BROWSERS: [&str; 3] = ["chromium-headless-shell", "chromium", "chromium-browser"];
+
+#[test]
+fn journeys() -> Tested {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/browser");
+    let browser = match equipment(&folder) {
+        Ok(browser) => browser,
+        Err(why) if std::env::var_os("PROCESSION_BROWSER").is_some() => return Err(why.into()),
+        Err(why) => {
+            eprintln!("skipped: {why}; ./tests/run.sh installs it");
+            return Ok(());
+        }
+    };
+    let address = site::start()?;
+    let mut command = Command::new("node");
+    command
+        .current_dir(&folder)
+        .arg("--test")
+        .arg("--test-concurrency=1")
+        .arg("--test-reporter=spec")
+        .env("PROCESSION_SITE", format!("http://{address}"))
+        .env("PROCESSION_CHROMIUM", browser);
+    if let Some(only) = std::env::var_os("PROCESSION_BROWSER_ONLY") {
+        command.arg("--test-name-pattern").arg(only);
+    }
+    let status = command.args(scripts(&folder.join("journeys"))?).status()?;
+    if status.success() {
+        return Ok(());
+    }
+    Err(format!("journeys failed: {status}; pictures of the failures are in target/browser").into())
+}
+
+fn scripts(folder: &Path) -> Result<Vec<PathBuf>, std::io::Error> {
+    let mut found: Vec<PathBuf> = std::fs::read_dir(folder)?
+        .map(|entry| entry.map(|entry| entry.path()))
+        .collect::<Result<_, _>>()?;
+    found.retain(|path| path.extension().is_some_and(|extension| extension == "mjs"));
+    found.sort();
+    Ok(found)
+}
+
+/// Gives the browser's path, if all is there that the journeys need; else what is missing.
+fn equipment(folder: &Path) -> Result<PathBuf, String> {
+    if Command::new("node").arg("--version").output().is_err() {
+        return Err("node is not installed".to_owned());
+    }
+    if !folder.join("node_modules/playwright-core").is_dir() {
+        return Err("playwright-core is not installed in tests/browser".to_owned());
+    }
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    let mut candidates = BROWSERS
+        .iter()
+        .flat_map(|name| std::env::split_paths(&paths).map(move |path| path.join(name)));
+    candidates
+        .find(|path| path.is_file())
+        .ok_or_else(|| "no chromium is installed".to_owned())
+}

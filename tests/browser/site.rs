@@ -1,0 +1,120 @@
+//! The world behind the page, and the server in front of it: the same dashboard mounted for one who may
+//! do everything (`/all`), for one who may look (`/reader`), deep below (`/a/b/c`), and as it is without
+//! a resolver (`/default`).
+//!
+//! The engine runs on the simulated clock, on a thread of its own; the server's workers only ask it.
+//! A restart keeps the listening socket, so whoever connects meanwhile waits, as with a real service.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::thread;
+use std::time::Duration;
+
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
+use procession::dashboard::{Access, Dashboard, Grant, LoopbackReadOnly};
+use procession::testkit::{FaultPlan, Run, Trouble, World};
+use serde_json::json;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::oneshot;
+
+use crate::control::{Order, Ordered, carry_out};
+use crate::kinds;
+
+/// When the simulated time begins, in seconds since 1970: 2026-03-01 10:00:00.
+const BEGIN: u64 = 1_772_359_200;
+
+/// Starts the server; gives where it listens. It ends with the process.
+pub(crate) fn start() -> Result<SocketAddr, Trouble> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let address = listener.local_addr()?;
+    thread::Builder::new().name("world".to_owned()).spawn(move || {
+        if let Err(trouble) = worlds(&listener) {
+            // The journeys that wait for an answer fail by themselves; this says why.
+            eprintln!("the world ended: {trouble}");
+        }
+    })?;
+    Ok(address)
+}
+
+/// One engine's life after the other, each on a new world or on the last one.
+fn worlds(listener: &TcpListener) -> Result<(), Trouble> {
+    let (orders, mut ordered) = channel(64);
+    let (mut world, mut life) = (new_world(), 0);
+    loop {
+        life += 1;
+        let next = world
+            .run(FaultPlan::none(), kinds::register, async |run: &Run| {
+                live(run, listener.try_clone()?, orders.clone(), &mut ordered, life).await
+            })?
+            .done()?;
+        if matches!(next, Order::Fresh) {
+            world = new_world();
+        }
+    }
+}
+
+fn new_world() -> World {
+    let world = World::new();
+    world.clock.advance(Duration::from_secs(BEGIN));
+    world
+}
+
+/// Serves one engine until it is to end; gives the order that ended it.
+async fn live(
+    run: &Run,
+    listener: TcpListener,
+    orders: Sender<Ordered>,
+    ordered: &mut Receiver<Ordered>,
+    life: u64,
+) -> Result<Order, Trouble> {
+    let all = dashboard(run, |_: &HttpRequest| Grant::All { who: "ann".to_owned() }).await?;
+    let reader = dashboard(run, |_: &HttpRequest| Grant::ReadOnly { who: "bob".to_owned() }).await?;
+    let default = dashboard(run, LoopbackReadOnly).await?;
+    let every = [all.clone(), reader.clone(), default.clone()];
+    let server = HttpServer::new(move || {
+        App::new()
+            .app_data(web::Data::new((orders.clone(), life)))
+            .route("/control", web::post().to(control))
+            .service(web::scope("/all").configure(all.routes()))
+            .service(web::scope("/reader").configure(reader.routes()))
+            .service(web::scope("/default").configure(default.routes()))
+            .service(web::scope("/a/b/c").configure(all.routes()))
+    });
+    let server = server.workers(2).disable_signals().listen(listener)?.run();
+    let handle = server.handle();
+    actix_rt::spawn(server);
+    while let Some(Ordered { order, answer }) = ordered.recv().await {
+        if matches!(order, Order::Fresh | Order::Restart) {
+            answer.send(Ok(json!(life + 1))).ok();
+            handle.stop(false).await;
+            return Ok(order);
+        }
+        let done = carry_out(run, order).await.map_err(|trouble| trouble.to_string());
+        let durable = run.executor.snapshot().await?.durable;
+        for dashboard in &every {
+            dashboard.reached(durable).await;
+        }
+        answer.send(done).ok(); // whoever asked may have gone
+    }
+    Err("nobody gives orders any more".into())
+}
+
+async fn dashboard(run: &Run, access: impl Access) -> Result<Dashboard, Trouble> {
+    Ok(Dashboard::builder(&run.executor).access(access).start().await?)
+}
+
+/// Hands an order on, and answers with what came of it and which life of the engine it is.
+async fn control(world: web::Data<(Sender<Ordered>, u64)>, order: web::Json<Order>) -> HttpResponse {
+    let (answer, answered) = oneshot::channel();
+    let ordered = Ordered {
+        order: order.into_inner(),
+        answer,
+    };
+    if world.0.send(ordered).await.is_err() {
+        return HttpResponse::ServiceUnavailable().finish();
+    }
+    match answered.await {
+        Ok(Ok(value)) => HttpResponse::Ok().json(json!({ "life": world.1, "value": value })),
+        Ok(Err(why)) => HttpResponse::BadRequest().json(json!({ "error": why })),
+        Err(_) => HttpResponse::ServiceUnavailable().finish(),
+    }
+}

@@ -1,0 +1,67 @@
+//! What the engine itself answers, for the figures of each screen to be compared with. Nothing here
+//! goes through the dashboard.
+
+use std::collections::BTreeMap;
+
+use procession::testkit::Trouble;
+use procession::{Executor, ListFilter};
+use serde_json::{Value, json};
+
+/// How many statuses are read at once.
+const PAGE: usize = 1_000;
+/// How many entries of the audit are read.
+const AUDIT: usize = 500;
+
+/// Asks the engine for everything that a page shows.
+pub(crate) async fn truth(executor: &Executor) -> Result<Value, Trouble> {
+    let (mut states, mut kinds) = (BTreeMap::<String, u64>::new(), BTreeMap::<String, u64>::new());
+    let (mut rows, mut cursor) = (Vec::new(), None);
+    loop {
+        let page = executor.list(ListFilter::default(), cursor, PAGE).await?;
+        for status in &page.items {
+            *states.entry(status.state.to_string()).or_default() += 1;
+            if status.ended.is_none() {
+                *kinds.entry(status.kind.to_string()).or_default() += 1;
+            }
+            rows.push(json!({
+                "id": status.id.to_string(),
+                "kind": status.kind.to_string(),
+                "state": status.state.to_string(),
+                "stage": status.stage,
+                "ended": status.ended.is_some(),
+                "attempt": status.attempt,
+                "priority": status.priority,
+            }));
+        }
+        cursor = page.next;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    let limits = executor.limits().await?;
+    let limits = limits.iter().map(|limit| {
+        json!({ "key": limit.key.as_str(), "limit": limit.limit, "used": limit.used, "waiting": limit.waiting })
+    });
+    let locks = executor.locks().await?;
+    let locks = locks.iter().map(|lock| {
+        let holders: Vec<String> = lock.holders.iter().map(|(id, _)| id.to_string()).collect();
+        let waiting: Vec<String> = lock.waiting.iter().map(ToString::to_string).collect();
+        json!({ "path": lock.path.as_str(), "holders": holders, "waiting": waiting })
+    });
+    let snapshot = executor.snapshot().await?;
+    let verdicts = executor.verdicts().await?;
+    Ok(json!({
+        "states": states,
+        "live_by_kind": kinds,
+        "rows": rows,
+        "limits": limits.collect::<Vec<_>>(),
+        "locks": locks.collect::<Vec<_>>(),
+        "verdicts": verdicts.len(),
+        "audit": executor.audit(None, AUDIT).await?.len(),
+        "decided": snapshot.decided.to_string(),
+        "durable": snapshot.durable.to_string(),
+        "epoch": snapshot.epoch.to_string(),
+        "commits": snapshot.commits,
+        "going": snapshot.going,
+    }))
+}
