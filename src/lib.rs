@@ -86,7 +86,7 @@ pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_st
 pub use procession_actors::offline::{Offline, Standing};
 pub use procession_actors::view::{
     ArchivedFamily, BlockedStage, ChainEnd, Change, DrainReport, Explanation, Feed, ListFilter, LockView, Outcome,
-    Page, Place, Recovered, Rule, Sizes, Snapshot, Status, UserCall, Verdict, WorkerStatus,
+    Page, Place, Recovered, Rule, Sizes, Snapshot, Status, UserCall, Values, Verdict, WorkerStatus,
 };
 pub use procession_actors::{
     AskError, ChildOutcome, Children, CodecError, ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport, Fence,
@@ -94,10 +94,10 @@ pub use procession_actors::{
     StoreError, SubmitError, Submitted, Supervisor, Thresholds, Token, UpgradeError,
 };
 pub use procession_kernel::{
-    AbortAnswer, AuditEntry, By, BypassAs, Cause, CauseKind, Changed, ChildPermits, Deadlock, Ending, Epoch,
-    HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, LimitKey, LimitUse, Link, LockMode, LockNeed, LockPath,
-    Mark, NotUndone, OnFailure, OnTimeout, Operated, PATIENCE, Pause, ProcedureId, ProcedureState, Reach, RetryPolicy,
-    Seq, Stand, Timestamp, Until, WaitReason, WaitingFor,
+    AbortAnswer, AuditEntry, By, BypassAs, Cause, CauseKind, Changed, ChildPermits, Deadlock, Disclosure, Ending,
+    Epoch, HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, LimitKey, LimitUse, Link, LockMode, LockNeed,
+    LockPath, Mark, NotUndone, OnFailure, OnTimeout, Operated, PATIENCE, Pause, ProcedureId, ProcedureState, Reach,
+    RetryPolicy, Seq, Stand, Timestamp, Until, WaitReason, WaitingFor,
 };
 pub use sequence::{Sequence, SequenceStage, StepContext, Steps, UnknownSteps};
 

@@ -8,12 +8,13 @@ use procession_kernel::{AuditEntry, HistoryEntry, ProcedureId, Row, SignalEntry}
 
 use crate::engine::Engine;
 use crate::error::{AskError, ReadError};
+use crate::export::FamilyExport;
 use crate::journal::encode::StoredSignal;
 use crate::journal::keys::{self, OUTPUT, PAYLOAD};
 use crate::journal::store::Scan;
 use crate::journal::{Reader, Space, codec};
 use crate::supervisor::asks::page;
-use crate::view::{ListFilter, Page, Sizes, Status};
+use crate::view::{ListFilter, Page, Sizes, Status, Values};
 
 /// A handle that reads what is committed, beside the engine; cheap to clone. It
 /// does not keep the store open.
@@ -83,6 +84,28 @@ impl Beside {
             payload: size(PAYLOAD).await?,
             output: size(OUTPUT).await?,
         })
+    }
+
+    /// Reads a procedure's payload and output, as users wrote them.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if they cannot be read, or the engine has stopped.
+    pub async fn values(&self, id: ProcedureId) -> Result<Values, ReadError> {
+        Ok(Values {
+            payload: self.reader.payload(id, PAYLOAD).await?,
+            output: self.reader.payload(id, OUTPUT).await?,
+        })
+    }
+
+    /// Copies everything that the journal holds of a family, `limit` bytes at most; none if it
+    /// holds nothing. Why a family is in quarantine is not told.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::TooLarge`] if it has more, or what keeps it from being read.
+    pub async fn export(&self, family: u64, limit: usize) -> Result<Option<FamilyExport>, ReadError> {
+        FamilyExport::read(&self.reader, family, limit).await
     }
 
     /// Reads the signals of a procedure that are kept, by number: until they are consumed, or

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_kernel::{Admissions, Bounds, Kernel, Kind, LimitKey, Rules};
+use procession_kernel::{Admissions, Blob, Bounds, Kernel, Kind, LimitKey, Rules};
 
 use crate::clock::{Clock, SystemClock};
-use crate::error::{StartError, SubmitError};
+use crate::error::{CodecError, StartError, SubmitError};
 use crate::journal::{Journal, JournalStore, Reader};
 use crate::limiter::Limiter;
 use crate::procedure::Procedure;
@@ -171,6 +171,16 @@ impl Engine {
     /// [`SubmitError::Unfit`] with what its [`check`](Procedure::check) says.
     pub fn check<P: Procedure>(&self, procedure: &P) -> Result<(), SubmitError> {
         self.registry.check(procedure).map_err(|why| SubmitError::Unfit { why })
+    }
+
+    /// Checks whether an encoded output is of a kind's own type, before it is put in place of
+    /// another. Of a kind that is not registered here nobody knows.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if it is not.
+    pub fn check_output(&self, kind: &Kind, output: &Blob) -> Result<(), CodecError> {
+        self.registry.check_output(kind, output)
     }
 
     /// Gives the supervisor, which takes every message.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actix::prelude::*;
 use procession_kernel::{
-    AuditEntry, Birth, Blob, By, BypassAs, HistoryEntry, Key, LimitUse, Operated, ProcedureId, Reach,
+    AuditEntry, Birth, Blob, By, BypassAs, Disclosure, HistoryEntry, Key, LimitUse, Operated, ProcedureId, Reach,
 };
 use serde::Serialize;
 
@@ -135,6 +135,29 @@ pub struct AwaitOutcome(pub ProcedureId);
 #[rtype(result = "Result<(), AskError>")]
 pub struct Acknowledge(pub ProcedureId);
 
+/// Takes note of the result of a finished root as an operator does: with who and why.
+#[derive(Message, Clone)]
+#[rtype(result = "Result<Operated, AskError>")]
+pub struct AcknowledgeBy {
+    /// A member of its family.
+    pub id: ProcedureId,
+    /// Who asks, and why.
+    pub by: By,
+}
+
+/// Has it written down that users' data of a procedure is shown in full. Nothing of it is
+/// to be shown before this is answered.
+#[derive(Message, Clone)]
+#[rtype(result = "Result<Operated, AskError>")]
+pub struct Disclose {
+    /// Which one.
+    pub id: ProcedureId,
+    /// What of it is shown.
+    pub what: Disclosure,
+    /// Who asks, and why.
+    pub by: By,
+}
+
 /// Aborts a procedure: it stops between stages, and rolls back. What it met is
 /// in the answer's `abort`.
 #[derive(Message, Clone)]
@@ -177,6 +200,17 @@ impl SendSignal {
         self.key = Some(Key::from(key.into()));
         self
     }
+}
+
+/// Sends a signal as an operator does: with who and why. The key of the request is the
+/// sender's as well.
+#[derive(Message, Clone)]
+#[rtype(result = "Result<Operated, AskError>")]
+pub struct SignalBy {
+    /// The signal. A key of its own is not looked at.
+    pub signal: SendSignal,
+    /// Who asks, and why.
+    pub by: By,
 }
 
 /// Wakes all who wait for an event at its commit, first waiter first (HBase's
@@ -308,11 +342,13 @@ impl OverrideResult {
     ///
     /// [`CodecError`] if it cannot be encoded.
     pub fn new<T: Serialize>(id: ProcedureId, output: &T, by: By) -> Result<Self, CodecError> {
-        Ok(Self {
-            id,
-            output: codec::encode_user(output)?,
-            by,
-        })
+        Ok(Self::encoded(id, codec::encode_user(output)?, by))
+    }
+
+    /// Takes an output that is encoded already.
+    #[must_use]
+    pub const fn encoded(id: ProcedureId, output: Blob, by: By) -> Self {
+        Self { id, output, by }
     }
 }
 
@@ -386,4 +422,15 @@ pub struct Subscribe(pub Recipient<Feed>);
 pub struct Drain {
     /// How long running stages may take.
     pub deadline: Duration,
+}
+
+/// Stops the engine in order, as an operator does: with who and why. Answered once that is on
+/// disk and nothing more is set going; the engine stops later.
+#[derive(Message, Clone)]
+#[rtype(result = "Result<Operated, AskError>")]
+pub struct DrainBy {
+    /// How long running stages may take.
+    pub deadline: Duration,
+    /// Who asks, and why.
+    pub by: By,
 }

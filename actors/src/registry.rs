@@ -71,6 +71,7 @@ type MetricHook = Box<dyn Fn(&HookCall) + Send + Sync>;
 struct Registered {
     rules: KindRules,
     revive: Revive,
+    check_output: fn(&[u8]) -> Result<(), CodecError>,
     env: Box<dyn Any + Send + Sync>,
     metric_hook: Option<MetricHook>,
     recovery_hooks: bool,
@@ -111,6 +112,7 @@ impl Registry {
         let registered = Registered {
             rules,
             revive: Box::new(move |payload, version| revive::<P>(payload, version, env.clone())),
+            check_output: |bytes| codec::decode_user::<P::Output>(bytes).map(|_| ()),
             env: Box::new(own),
             metric_hook,
             recovery_hooks: P::RECOVERY_HOOKS,
@@ -166,6 +168,12 @@ impl Registry {
             }
             None => Err(format!("no procedure of kind \"{kind}\" is registered")),
         }
+    }
+
+    /// Tells whether these bytes are an output of the kind; of one that is not registered nobody knows.
+    pub(crate) fn check_output(&self, kind: &Kind, output: &Blob) -> Result<(), CodecError> {
+        let registered = self.kinds.get(kind);
+        registered.map_or(Ok(()), |registered| (registered.check_output)(output.as_slice()))
     }
 
     /// Asks a value whether it can run here; a kind that is not registered is for others to refuse.

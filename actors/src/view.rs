@@ -221,6 +221,15 @@ pub struct Sizes {
     pub output: Option<usize>,
 }
 
+/// A procedure's values, as users wrote them: MessagePack with the names of fields.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Values {
+    /// The value that was submitted, or as it was stored last.
+    pub payload: Option<Vec<u8>>,
+    /// The output; none if there is none.
+    pub output: Option<Vec<u8>>,
+}
+
 /// A family that was discharged, as the archive lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]

@@ -1,200 +1,102 @@
 //! What operators do, as `POST`: each verb through the engine's own message, with who asks, why,
 //! and what it was meant for. `?dry_run=true` tells what it would do.
 
+mod disclose;
+mod verb;
+mod wish;
+
+use std::time::Duration;
+
 use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
 use procession_actors::AskError;
-use procession_kernel::{AbortAnswer, By, BypassAs, Kind, Operated, Pause, ProcedureId, Reach, Seq};
-use serde::Deserialize;
+use procession_actors::messages::{Bypass, OverrideResult};
+use procession_kernel::{AbortAnswer, BypassAs, Kind, Operated, Pause, ProcedureId, Reach, Seq};
 use serde_json::{Value, json};
 
-use super::access::{Grant, Right};
-use super::params::{Params, id_of};
+use self::verb::Verb;
+use self::wish::{Body, Request, wrong};
+use super::access::Right;
+use super::params::id_of;
 use super::problem::{Answer, Problem};
-use super::routes::BODY_MAX;
 use super::state::{State, caller};
 use super::whole::changed;
-use crate::executor::Executor;
+use crate::views::{millis, time};
 
-/// Longest reason, in bytes: it is kept with the entry of the audit.
-const REASON_MAX: usize = 1024;
-/// Longest key, in bytes.
-const KEY_MAX: usize = 256;
-
-/// The body of a request.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Wish {
-    /// Why.
-    reason: String,
-    /// The revision that the plan was made for.
-    expected: Option<String>,
-    /// The same key, and the same request, takes effect once.
-    key: Option<String>,
-    /// The id, typed by hand, where nothing can be undone.
-    confirm: Option<String>,
-    /// Those below it, too.
-    recursive: bool,
-    /// For `priority`.
-    priority: Option<i16>,
-    /// For limits.
-    limit: Option<u32>,
-    /// For limits: as many as may come.
-    unlimited: bool,
-}
-
-/// What can be asked for of one procedure.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Verb {
-    Pause,
-    Resume,
-    Retry,
-    Abort,
-    RetryUndo,
-    SkipUndo,
-    Bypass,
-    Priority,
-}
-
-impl Verb {
-    fn of(word: &str) -> Option<Self> {
-        match word {
-            "pause" => Some(Self::Pause),
-            "resume" => Some(Self::Resume),
-            "retry" => Some(Self::Retry),
-            "abort" => Some(Self::Abort),
-            "retry-undo" => Some(Self::RetryUndo),
-            "skip-undo" => Some(Self::SkipUndo),
-            "bypass" => Some(Self::Bypass),
-            "priority" => Some(Self::Priority),
-            _ => None,
-        }
-    }
-
-    const fn right(self) -> Right {
-        match self {
-            Self::Pause | Self::Resume | Self::Retry | Self::RetryUndo => Right::Operate,
-            Self::Abort => Right::Abort,
-            Self::SkipUndo | Self::Bypass => Right::Repair,
-            Self::Priority => Right::Configure,
-        }
-    }
-
-    /// Tells whether a plan must be seen first: what it does cannot be taken back.
-    const fn needs_plan(self) -> bool {
-        matches!(self, Self::Abort | Self::RetryUndo | Self::SkipUndo | Self::Bypass)
-    }
-}
-
-/// One request that was read and may be made.
-struct Request {
-    wish: Wish,
-    by: By,
-}
-
-impl Request {
-    fn read(request: &HttpRequest, body: &[u8], grant: &Grant) -> Result<Self, Problem> {
-        let params = Params::of(request, &["dry_run"])?;
-        let dry_run = match params.text("dry_run") {
-            None | Some("false") => false,
-            Some("true") => true,
-            Some(_) => return Err(wrong("\"dry_run\" is true or false.")),
-        };
-        if body.len() > BODY_MAX {
-            return Err(Problem::too_large("The body", body.len(), BODY_MAX));
-        }
-        let wish = if body.is_empty() {
-            Ok(Wish::default())
-        } else {
-            serde_json::from_slice::<Wish>(body)
-        };
-        let wish = wish.map_err(|error| wrong(format!("The body cannot be read: {error}.")))?;
-        let by = wish.by(grant, dry_run)?;
-        Ok(Self { wish, by })
-    }
-
-    fn must_be_planned(&self) -> Result<(), Problem> {
-        if self.by.dry_run || self.by.expected.is_some() {
-            return Ok(());
-        }
-        let remedy = "Ask with `?dry_run=true` first, and send its `revision` as `expected`.";
-        Err(Problem::request(
-            "This needs the revision that its plan was made for.",
-            remedy,
-        ))
-    }
-
-    fn must_be_confirmed(&self, id: ProcedureId) -> Result<(), Problem> {
-        if self.by.dry_run || self.wish.confirm.as_deref() == Some(id.to_string().as_str()) {
-            return Ok(());
-        }
-        let remedy = "Send the id, typed by hand, as `confirm`.";
-        Err(Problem::request(
-            "This cannot be undone, and needs the id once more.",
-            remedy,
-        ))
-    }
-}
-
-impl Wish {
-    fn by(&self, grant: &Grant, dry_run: bool) -> Result<By, Problem> {
-        let who = grant.who().ok_or_else(Problem::denied)?;
-        if self.reason.trim().is_empty() && !dry_run {
-            return Err(Problem::request(
-                "This needs a reason.",
-                "Send it as `reason`; the audit keeps it.",
-            ));
-        }
-        for (name, text, most) in [
-            ("The reason", self.reason.as_str(), REASON_MAX),
-            ("The key", self.key.as_deref().unwrap_or_default(), KEY_MAX),
-        ] {
-            if text.len() > most {
-                return Err(Problem::too_large(name, text.len(), most));
-            }
-        }
-        let mut by = By::new(who, self.reason.as_str());
-        by.dry_run = dry_run;
-        if let Some(key) = &self.key {
-            by = by.key(key.as_str());
-        }
-        if let Some(expected) = &self.expected {
-            let revision = expected.parse().map_err(|_| wrong("\"expected\" is a revision."))?;
-            by = by.expecting(Seq(revision));
-        }
-        Ok(by)
-    }
-}
-
-fn wrong(text: impl Into<String>) -> Problem {
-    Problem::request(text, "Correct it.")
-}
+/// How long running stages may take when the engine drains, unless something else is sent.
+const DEADLINE: Duration = Duration::from_secs(30);
+/// The same, at most.
+const DEADLINE_MAX: Duration = Duration::from_hours(1);
 
 /// `procedures/{id}/{verb}`.
-pub(super) async fn procedure(request: HttpRequest, body: web::Bytes, state: web::Data<State>) -> Answer {
+pub(super) async fn procedure(request: HttpRequest, body: Body, state: web::Data<State>) -> Answer {
     let caller = caller(&request)?;
     let verb = Verb::of(word(&request, "verb")).ok_or_else(Problem::no_such_path)?;
     caller.need(verb.right())?;
     let id = id_of(&request)?;
-    let asked = Request::read(&request, &body, &caller.0)?;
+    let asked = Request::read_with(&request, body, &caller.0, verb.needs_reason())?;
     if verb.needs_plan() {
         asked.must_be_planned()?;
     }
-    if verb == Verb::Bypass {
+    if verb.needs_id() {
         asked.must_be_confirmed(id)?;
     }
-    // Read before it is asked: whoever goes by it is refused if anything came between.
-    let revision = state.engine().beside().status(id).await?.map(|row| row.revision);
-    let is_dry = asked.by.dry_run;
-    let operated = make(&state.executor, verb, id, asked).await??;
-    answer(&state, &operated, is_dry, revision)
+    match verb {
+        Verb::Reveal => disclose::reveal(&state, id, asked).await,
+        Verb::Export => disclose::export(&state, id, asked).await,
+        Verb::Pause
+        | Verb::Resume
+        | Verb::Retry
+        | Verb::Abort
+        | Verb::RetryUndo
+        | Verb::SkipUndo
+        | Verb::Bypass
+        | Verb::OverrideResult
+        | Verb::Discharge
+        | Verb::Priority
+        | Verb::Acknowledge
+        | Verb::Signal => {
+            // Read before it is asked: whoever goes by it is refused if anything came between.
+            let revision = revision(&state, verb, id).await?;
+            let is_dry = asked.by.dry_run;
+            let operated = make(&state, verb, id, asked).await?;
+            answer(&state, &operated, is_dry, Some(revision))
+        }
+    }
 }
 
-async fn make(
-    executor: &Executor,
-    verb: Verb,
-    id: ProcedureId,
-    Request { wish, by }: Request,
-) -> Result<Result<Operated, AskError>, Problem> {
+/// Gives the revision of whom a verb concerns; 0 of one that is not there or cannot be read.
+async fn revision(state: &State, verb: Verb, id: ProcedureId) -> Result<Seq, Problem> {
+    let row = match verb {
+        // Of the whole family, which is set aside, perhaps because this row cannot be read.
+        Verb::Discharge => {
+            let root = state.engine().beside().status(ProcedureId::root(id.family)).await;
+            root.ok().flatten()
+        }
+        Verb::Acknowledge => state.engine().beside().status(ProcedureId::root(id.family)).await?,
+        Verb::Pause
+        | Verb::Resume
+        | Verb::Retry
+        | Verb::Abort
+        | Verb::RetryUndo
+        | Verb::SkipUndo
+        | Verb::Bypass
+        | Verb::OverrideResult
+        | Verb::Priority
+        | Verb::Signal
+        | Verb::Reveal
+        | Verb::Export => state.engine().beside().status(id).await?,
+    };
+    Ok(row.map(|row| row.revision).unwrap_or_default())
+}
+
+async fn make(state: &State, verb: Verb, id: ProcedureId, request: Request) -> Result<Operated, Problem> {
+    let executor = &state.executor;
+    let reach = if request.wish.recursive {
+        Reach::Descendants
+    } else {
+        Reach::Alone
+    };
+    let Request { wish, by } = request;
     let operated = match verb {
         Verb::Pause => executor.pause(Pause::One(id), by).await,
         Verb::Resume => executor.resume(Pause::One(id), by).await,
@@ -202,36 +104,63 @@ async fn make(
         Verb::Abort => executor.abort_by(id, by).await,
         Verb::RetryUndo => executor.retry_undo(id, by).await,
         Verb::SkipUndo => executor.skip_undo(id, by).await,
-        Verb::Bypass => {
-            let reach = if wish.recursive {
-                Reach::Descendants
-            } else {
-                Reach::Alone
-            };
-            executor.bypass(id, reach, BypassAs::Success, by).await
-        }
+        Verb::Bypass => executor.bypass(id, reach, BypassAs::Success, by).await,
+        Verb::OverrideResult => return override_result(state, id, reach, Request { wish, by }).await,
+        Verb::Discharge => executor.discharge(id.family, by).await,
         Verb::Priority => {
             let priority = wish.priority.ok_or_else(|| wrong("`priority` is missing."))?;
             executor.set_priority(id, priority, by).await
         }
+        Verb::Acknowledge => executor.acknowledge_by(id, by).await,
+        Verb::Signal => {
+            let name = wish.name.filter(|name| !name.is_empty());
+            let name = name.ok_or_else(|| wrong("`name` is missing."))?;
+            executor.signal_by(id, &name, &wish.payload, by).await
+        }
+        // They are told apart before.
+        Verb::Reveal | Verb::Export => return Err(Problem::no_such_path()),
     };
-    Ok(operated)
+    Ok(operated?)
 }
 
-/// `kinds/{kind}/{verb}` and `engine/{verb}`: to pause and to resume.
-pub(super) async fn many(request: HttpRequest, body: web::Bytes, state: web::Data<State>) -> Answer {
+/// One that has not ended ends as a success with the output; of one that succeeded it is replaced.
+async fn override_result(
+    state: &State,
+    id: ProcedureId,
+    reach: Reach,
+    Request { wish, by }: Request,
+) -> Result<Operated, Problem> {
+    let output = wish.output()?;
+    let row = state.engine().beside().status(id).await?;
+    let row = row.ok_or_else(|| Problem::unknown(&format!("procedure {id}")))?;
+    let fits = state.engine().check_output(&row.kind, &output);
+    fits.map_err(|error| wrong(format!("The output is none of the kind \"{}\": {error}.", row.kind)))?;
+    let operated = if row.ended.is_some() {
+        state.executor.ask(OverrideResult::encoded(id, output, by)).await
+    } else {
+        let outcome = BypassAs::Output(output);
+        state.executor.ask(Bypass { id, reach, outcome, by }).await
+    };
+    Ok(operated?)
+}
+
+/// `kinds/{kind}/{verb}` and `engine/{verb}`: to pause and to resume, and to drain.
+pub(super) async fn many(request: HttpRequest, body: Body, state: web::Data<State>) -> Answer {
     let caller = caller(&request)?;
-    let pauses = match word(&request, "verb") {
-        "pause" => true,
-        "resume" => false,
+    let kind = request.match_info().get("kind").map(Kind::from);
+    let pauses = match (word(&request, "verb"), &kind) {
+        ("pause", _) => true,
+        ("resume", _) => false,
+        ("drain", None) => {
+            caller.need(Right::Configure)?;
+            let asked = Request::read(&request, body, &caller.0)?;
+            return drain(&state, asked).await;
+        }
         _ => return Err(Problem::no_such_path()),
     };
     caller.need(Right::Operate)?;
-    let by = Request::read(&request, &body, &caller.0)?.by;
-    let what = match request.match_info().get("kind") {
-        Some(kind) => Pause::Kind(Kind::from(kind)),
-        None => Pause::All,
-    };
+    let by = Request::read(&request, body, &caller.0)?.by;
+    let what = kind.map_or(Pause::All, Pause::Kind);
     let is_dry = by.dry_run;
     let operated = if pauses {
         state.executor.pause(what, by).await
@@ -241,11 +170,42 @@ pub(super) async fn many(request: HttpRequest, body: web::Bytes, state: web::Dat
     answer(&state, &operated, is_dry, None)
 }
 
+/// `engine/drain`. Its plan was made for this engine: one that was started since is another.
+async fn drain(state: &State, mut asked: Request) -> Answer {
+    asked.must_be_planned()?;
+    let deadline = asked.wish.deadline_ms.map_or(DEADLINE, Duration::from_millis);
+    if deadline > DEADLINE_MAX {
+        return Err(wrong(format!(
+            "\"deadline_ms\" is at most {}.",
+            DEADLINE_MAX.as_millis()
+        )));
+    }
+    let snapshot = state.executor.snapshot().await?;
+    let this = Seq(snapshot.epoch.0);
+    if let Some(expected) = asked.by.expected.take().filter(|expected| *expected != this) {
+        return Err(AskError::Revised { expected, found: this }.into());
+    }
+    let is_dry = asked.by.dry_run;
+    let (until, moment) = (state.now().after(deadline), state.moment()?);
+    let operated = state.executor.drain_by(deadline, asked.by).await?;
+    let mut body = shown(&operated, is_dry, Some(this));
+    if let Some(body) = body.as_object_mut() {
+        let drain = json!({
+            "deadline_ms": millis(deadline),
+            "until": time(until),
+            "going": snapshot.going,
+            "live_families": snapshot.live_families,
+        });
+        body.insert("drain".to_owned(), drain);
+    }
+    state.reply(moment, body)
+}
+
 /// `limits/{key}`: sets the capacity of a limit.
-pub(super) async fn limit(request: HttpRequest, body: web::Bytes, state: web::Data<State>) -> Answer {
+pub(super) async fn limit(request: HttpRequest, body: Body, state: web::Data<State>) -> Answer {
     let caller = caller(&request)?;
     caller.need(Right::Configure)?;
-    let asked = Request::read(&request, &body, &caller.0)?;
+    let asked = Request::read(&request, body, &caller.0)?;
     let is_dry = asked.by.dry_run;
     let limit = match (asked.wish.limit, asked.wish.unlimited) {
         (Some(limit), false) => Some(limit),
@@ -258,9 +218,11 @@ pub(super) async fn limit(request: HttpRequest, body: web::Bytes, state: web::Da
 
 /// Any other method: there is such a path, or there is not.
 pub(super) async fn other_method(request: HttpRequest) -> HttpResponse {
-    let is_known = match word(&request, "verb") {
+    let (verb, path) = (word(&request, "verb"), request.match_info());
+    let is_known = match verb {
         "" | "pause" | "resume" => true,
-        verb => request.match_info().get("id").is_some() && Verb::of(verb).is_some(),
+        "drain" => path.get("id").is_none() && path.get("kind").is_none(),
+        verb => path.get("id").is_some() && Verb::of(verb).is_some(),
     };
     let problem = if is_known {
         Problem::method("POST")
@@ -275,16 +237,19 @@ fn word<'a>(request: &'a HttpRequest, name: &str) -> &'a str {
 }
 
 fn answer(state: &State, operated: &Operated, is_dry: bool, revision: Option<Seq>) -> Answer {
+    state.reply(state.moment()?, shown(operated, is_dry, revision))
+}
+
+fn shown(operated: &Operated, is_dry: bool, revision: Option<Seq>) -> Value {
     let changes: Vec<Value> = operated.changes.iter().map(changed).collect();
-    let body = json!({
+    json!({
         "dry_run": is_dry,
         "revision": revision.map(|revision| revision.to_string()),
         "number": operated.number.map(|number| number.to_string()),
         "changes": changes,
         "changed": operated.changed,
         "abort": operated.abort.as_ref().map(met),
-    });
-    state.reply(state.moment()?, body)
+    })
 }
 
 /// What an abort met.

@@ -202,6 +202,10 @@ impl From<AskError> for Problem {
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_failed", text, remedy)
             }
             AskError::Stopped => Self::closing(),
+            AskError::Read(ReadError::TooLarge { limit, .. }) => {
+                let remedy = "Copy the journal's directory, and use `procession export` on the copy.";
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text, remedy).with("limit", *limit)
+            }
             // One that is not known here yet is one of the engine's.
             AskError::Read(_) | _ => Self::unreadable(text),
         }

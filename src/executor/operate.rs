@@ -1,13 +1,15 @@
 //! What operators ask for: each request is journalled with who and why.
 
+use std::time::Duration;
+
 use super::Executor;
 use procession_actors::AskError;
 use procession_actors::FamilyExport;
 use procession_actors::messages::{
-    self, Abort, Audit, Bypass, Discharge, OverrideResult, ReadArchive, Resume, RetryNow, RetryUndo, SetLimit,
-    SetPriority, SkipUndo,
+    self, Abort, AcknowledgeBy, Audit, Bypass, Discharge, Disclose, DrainBy, OverrideResult, ReadArchive, Resume,
+    RetryNow, RetryUndo, SendSignal, SetLimit, SetPriority, SignalBy, SkipUndo,
 };
-use procession_kernel::{AbortAnswer, AuditEntry, By, BypassAs, Operated, Pause, ProcedureId, Reach};
+use procession_kernel::{AbortAnswer, AuditEntry, By, BypassAs, Disclosure, Operated, Pause, ProcedureId, Reach};
 use serde::Serialize;
 
 impl Executor {
@@ -150,6 +152,51 @@ impl Executor {
     /// [`AskError::NotNow`] if it is not quarantined, [`AskError::Unknown`] if it is not known.
     pub async fn discharge(&self, family: u64, by: By) -> Result<Operated, AskError> {
         self.ask(Discharge { family, by }).await
+    }
+
+    /// Has it written down that users' data of a procedure is shown in full. Show none of it
+    /// before this returns.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the engine has stopped or its journal has failed.
+    pub async fn disclose(&self, id: ProcedureId, what: Disclosure, by: By) -> Result<Operated, AskError> {
+        self.ask(Disclose { id, what, by }).await
+    }
+
+    /// Sends a signal as an operator does. The key of the request is the sender's as well.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Finished`] if the procedure has ended, [`AskError::Unknown`] if it is not known.
+    pub async fn signal_by<T: Serialize>(
+        &self,
+        id: ProcedureId,
+        name: &str,
+        payload: &T,
+        by: By,
+    ) -> Result<Operated, AskError> {
+        let signal = SendSignal::new(id, name, payload)?;
+        self.ask(SignalBy { signal, by }).await
+    }
+
+    /// Takes note of the result of a finished root as an operator does: it may go sooner.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if it has not ended, [`AskError::Unknown`] if it is not known.
+    pub async fn acknowledge_by(&self, id: ProcedureId, by: By) -> Result<Operated, AskError> {
+        self.ask(AcknowledgeBy { id, by }).await
+    }
+
+    /// Begins to stop the engine in order, as an operator does. It returns when that is on disk
+    /// and nothing more is set going; running stages have until the deadline.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::NotNow`] if it drains already.
+    pub async fn drain_by(&self, deadline: Duration, by: By) -> Result<Operated, AskError> {
+        self.ask(DrainBy { deadline, by }).await
     }
 
     /// Reads a family that was discharged, as it was.

@@ -9,12 +9,14 @@ use serde_json::{Value, json};
 
 use crate::kit::{Job, Reply, Site, Tested, near, site, site_in, text};
 
-async fn post(site: &Site<'_>, path: &str, body: &Value) -> Reply {
+const PROBLEM: &str = "application/problem+json";
+
+pub(crate) async fn post(site: &Site<'_>, path: &str, body: &Value) -> Reply {
     let request = near(TestRequest::post()).insert_header(("x-procession", "1"));
     site.ask(request.set_json(body), path).await
 }
 
-async fn waiting(site: &Site<'_>) -> Result<ProcedureId, procession::testkit::Trouble> {
+pub(crate) async fn waiting(site: &Site<'_>) -> Result<ProcedureId, procession::testkit::Trouble> {
     site.submit(Job::Wait("go".to_owned()), "a").await
 }
 
@@ -126,6 +128,13 @@ fn each_verb_needs_its_right_and_no_other() -> Tested {
         ("kinds/job/pause", Right::Operate),
         ("engine/pause", Right::Operate),
         ("limits/job", Right::Configure),
+        ("procedures/1.0/reveal", Right::Payload),
+        ("procedures/1.0/export", Right::Payload),
+        ("procedures/1.0/override-result", Right::Repair),
+        ("procedures/1.0/discharge", Right::Repair),
+        ("procedures/1.0/signal", Right::Submit),
+        ("procedures/1.0/acknowledge", Right::Operate),
+        ("engine/drain", Right::Configure),
     ];
     for held in Right::ALL {
         let one = move |_: &actix_web::HttpRequest| Grant::Only {
@@ -142,7 +151,7 @@ fn each_verb_needs_its_right_and_no_other() -> Tested {
                     let reply = post(
                         site,
                         &format!("{path}?dry_run=true"),
-                        &json!({ "priority": 1, "limit": 1 }),
+                        &json!({ "priority": 1, "limit": 1, "name": "go", "output": "done" }),
                     )
                     .await;
                     let is_refused = reply.body["kind"] == "right";
@@ -170,7 +179,29 @@ fn what_cannot_be_read_changes_nothing() -> Tested {
             assert_eq!(post(site, &pause, &body).await.status, 400, "{body}");
         }
         let long = json!({ "reason": "x".repeat(70_000) });
-        assert_eq!(post(site, &pause, &long).await.status, 413);
+        let refused = post(site, &pause, &long).await;
+        assert_eq!(
+            (refused.status.as_u16(), refused.header("content-type")),
+            (413, PROBLEM)
+        );
+        assert_eq!(
+            (&refused.body["kind"], &refused.body["limit"]),
+            (&json!("too_large"), &json!(65_536))
+        );
+        let request = near(TestRequest::post()).insert_header(("x-procession", "1"));
+        let request = request
+            .insert_header(("content-type", "application/json"))
+            .set_payload("{\"reason\": ");
+        let refused = site.ask(request, &pause).await;
+        assert_eq!(
+            (refused.status.as_u16(), refused.header("content-type")),
+            (400, PROBLEM)
+        );
+        assert!(
+            text(&refused.body["detail"]).starts_with("The body cannot be read"),
+            "{}",
+            refused.body
+        );
         assert_eq!(
             post(site, &format!("procedures/{id}/kill"), &json!({ "reason": "x" }))
                 .await

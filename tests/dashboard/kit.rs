@@ -209,3 +209,8 @@ pub(crate) fn ids(body: &Value) -> Vec<String> {
 pub(crate) fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
+
+/// Gives what stands at a place of a reply.
+pub(crate) fn at(value: &Value, place: &str) -> Value {
+    value.pointer(place).cloned().unwrap_or(Value::Null)
+}

@@ -16,4 +16,5 @@ mod model;
 mod one;
 mod shapes;
 mod stream;
+mod verbs;
 mod whole;

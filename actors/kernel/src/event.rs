@@ -213,6 +213,15 @@ pub enum BypassAs {
     Failed,
 }
 
+/// What of a procedure is shown in full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disclosure {
+    /// Its payload and its output.
+    Values,
+    /// All that the journal holds of its family.
+    Family,
+}
+
 /// What an operator asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verb {
@@ -238,6 +247,14 @@ pub enum Verb {
     SetLimit(LimitKey, Option<u32>),
     /// Put a quarantined family into the archive, as these bytes, and free what it holds.
     Discharge(u64, Blob, Box<Doomed>),
+    /// Show users' data of it in full: nothing changes, and that it was asked for is written down.
+    Disclose(ProcedureId, Disclosure),
+    /// Send it a signal, as a sender would; the key of the request is the sender's.
+    Signal(ProcedureId, EventName, Blob),
+    /// Take note of the result of a finished root; its row as it stands on disk.
+    Acknowledge(ProcedureId, Box<Row>),
+    /// Set nothing more going, and stop once all has come to rest, or after this time.
+    Drain(Duration),
 }
 
 impl Verb {
@@ -253,10 +270,19 @@ impl Verb {
             | Self::RetryUndo(id)
             | Self::SkipUndo(id)
             | Self::OverrideResult(id, ..)
-            | Self::SetPriority(id, _) => Some(*id),
+            | Self::SetPriority(id, _)
+            | Self::Disclose(id, _)
+            | Self::Signal(id, ..)
+            | Self::Acknowledge(id, _) => Some(*id),
             Self::Discharge(family, ..) => Some(ProcedureId::root(*family)),
-            Self::Pause(_) | Self::Resume(_) | Self::SetLimit(..) => None,
+            Self::Pause(_) | Self::Resume(_) | Self::SetLimit(..) | Self::Drain(_) => None,
         }
+    }
+
+    /// Tells whether it is written down though nothing of it goes to disk.
+    #[must_use]
+    pub const fn is_always_noted(&self) -> bool {
+        matches!(self, Self::Disclose(..) | Self::Drain(_))
     }
 }
 
@@ -275,6 +301,11 @@ impl fmt::Display for Verb {
             Self::SetLimit(key, Some(limit)) => write!(f, "set the limit {key} to {limit}"),
             Self::SetLimit(key, None) => write!(f, "lift the limit {key}"),
             Self::Discharge(family, ..) => write!(f, "discharge the family {family}"),
+            Self::Disclose(id, Disclosure::Values) => write!(f, "reveal the values of {id}"),
+            Self::Disclose(id, Disclosure::Family) => write!(f, "export the family of {id}"),
+            Self::Signal(id, name, payload) => write!(f, "signal {name} to {id} with {} bytes", payload.len()),
+            Self::Acknowledge(id, _) => write!(f, "acknowledge {id}"),
+            Self::Drain(time) => write!(f, "drain within {} ms", time.as_millis()),
         }
     }
 }

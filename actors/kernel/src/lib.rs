@@ -49,8 +49,8 @@ pub use damage::{NUMBER_MAX, check_rows};
 pub use decision::{Commit, Decision, Receipt};
 pub use effect::{AbortAnswer, Advance, Answer, Effect, Ended, Operated, Refusal, Undo};
 pub use event::{
-    Admission, Birth, BypassAs, Event, JoinRuling, KeyAsked, Reach, StageEnded, StageOutcome, Submission, UndoEnded,
-    Verb,
+    Admission, Birth, BypassAs, Disclosure, Event, JoinRuling, KeyAsked, Reach, StageEnded, StageOutcome, Submission,
+    UndoEnded, Verb,
 };
 pub use explain::Until;
 pub use families::{Families, SAME_STAGE_FROZEN, Seen};

@@ -1,16 +1,17 @@
 //! Stopping in order: no new stages, running ones finish, the rest is left.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::prelude::*;
-use procession_kernel::Event;
+use procession_kernel::{Event, Operated, Verb};
 use tokio::sync::oneshot;
 
 use super::Supervisor;
 use super::asks::unanswered;
 use crate::error::AskError;
 use crate::journal::Release;
-use crate::messages::Drain;
+use crate::messages::{Drain, DrainBy};
 use crate::view::DrainReport;
 
 /// Turns that the last answers need to leave the supervisor's thread.
@@ -34,21 +35,8 @@ impl Handler<Drain> for Supervisor {
         match &mut self.drain {
             Some(draining) => draining.waiters.push(sender),
             None => {
-                tracing::info!(out = self.kernel.going(), "the engine drains");
-                let out_at_begin = self.kernel.going() + self.kernel.undoing();
-                self.drain = Some(Draining {
-                    out_at_begin,
-                    waiters: vec![sender],
-                    ending: false,
-                });
                 self.decide(Event::DrainBegan, ctx);
-                let until = self.clock.now().after(deadline);
-                let late = self.clock.sleep_until(until);
-                ctx.spawn(
-                    late.into_actor(self)
-                        .map(|(), supervisor, ctx| supervisor.end_drain(ctx)),
-                );
-                self.look_at_drain(ctx);
+                self.begin_drain(deadline, vec![sender], ctx);
             }
         }
         let failure = Arc::clone(&self.failure);
@@ -56,7 +44,35 @@ impl Handler<Drain> for Supervisor {
     }
 }
 
+impl Handler<DrainBy> for Supervisor {
+    type Result = ResponseFuture<Result<Operated, AskError>>;
+
+    fn handle(&mut self, DrainBy { deadline, by }: DrainBy, ctx: &mut Self::Context) -> Self::Result {
+        let operated = self.operate(Verb::Drain(deadline), by, ctx);
+        // It was decided at once: a dry run or a refusal has left all as it was.
+        if self.kernel.is_draining() && self.drain.is_none() {
+            self.begin_drain(deadline, Vec::new(), ctx);
+        }
+        operated
+    }
+}
+
 impl Supervisor {
+    fn begin_drain(&mut self, deadline: Duration, waiters: Vec<oneshot::Sender<DrainReport>>, ctx: &mut Context<Self>) {
+        tracing::info!(out = self.kernel.going(), "the engine drains");
+        self.drain = Some(Draining {
+            out_at_begin: self.kernel.going() + self.kernel.undoing(),
+            waiters,
+            ending: false,
+        });
+        let late = self.clock.sleep_until(self.clock.now().after(deadline));
+        ctx.spawn(
+            late.into_actor(self)
+                .map(|(), supervisor, ctx| supervisor.end_drain(ctx)),
+        );
+        self.look_at_drain(ctx);
+    }
+
     /// Ends the drain once nothing is out any more.
     pub(super) fn look_at_drain(&mut self, ctx: &mut Context<Self>) {
         let quiet = self.drain.as_ref().is_some_and(|drain| !drain.ending)

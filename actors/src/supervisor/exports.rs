@@ -67,6 +67,12 @@ impl Supervisor {
         let (archive, doomed) = put_away
             .filter(|_| why.is_some())
             .unwrap_or_else(|| (Blob::default(), Box::new(nothing(family))));
+        // Once it is put aside nobody knows its revision any more.
+        let row = self.kernel.row(ProcedureId::root(family));
+        if let Some((expected, row)) = by.expected.zip(row).filter(|(expected, row)| *expected != row.revision) {
+            let found = row.revision;
+            return Box::pin(async move { Err(AskError::Revised { expected, found }) });
+        }
         if let (Some(why), false) = (why, by.dry_run) {
             if self.kernel.families().contains_key(&family) {
                 self.put_aside(family, why, ctx);

@@ -1,7 +1,7 @@
 //! Requests that change something about a procedure or the engine.
 
 use actix::prelude::*;
-use procession_kernel::{Answer, By, Event, EventName, LimitKey, Operated, ProcedureId, Refusal, Ticket, Verb};
+use procession_kernel::{Answer, By, Event, EventName, LimitKey, Operated, ProcedureId, Refusal, Row, Ticket, Verb};
 use tokio::sync::oneshot;
 
 use super::submits::RETRY_AFTER;
@@ -9,8 +9,8 @@ use super::{Answered, Supervisor};
 use crate::error::AskError;
 use crate::journal::Reader;
 use crate::messages::{
-    Abort, Acknowledge, Broadcast, Bypass, OverrideResult, Pause, Resume, RetryNow, RetryUndo, SendSignal, SetLimit,
-    SetPriority, SkipUndo,
+    Abort, Acknowledge, AcknowledgeBy, Broadcast, Bypass, Disclose, OverrideResult, Pause, Resume, RetryNow, RetryUndo,
+    SendSignal, SetLimit, SetPriority, SignalBy, SkipUndo,
 };
 
 type Asked<T> = ResponseFuture<Result<T, AskError>>;
@@ -223,19 +223,60 @@ impl Handler<Acknowledge> for Supervisor {
     type Result = ResponseActFuture<Self, Result<(), AskError>>;
 
     fn handle(&mut self, Acknowledge(id): Acknowledge, _: &mut Self::Context) -> Self::Result {
-        let root = ProcedureId::root(id.family);
-        Box::pin(self.finished_row(root).then(move |row, supervisor, ctx| {
+        let row = self.finished_row(ProcedureId::root(id.family));
+        Box::pin(row.then(move |row, supervisor, ctx| {
             let answer = row.and_then(|row| {
-                if supervisor.kernel.row(root).is_some() {
-                    return Err(AskError::NotNow(format!(
-                        "{root} has not ended; there is no result to acknowledge"
-                    )));
-                }
-                let row = row.ok_or(AskError::Unknown(id))?;
-                supervisor.finished.overtake(root.family);
-                supervisor.request(|ticket| Event::Acknowledged(ticket, Box::new(row)), ctx)
+                let row = supervisor.result_of(id, row)?;
+                supervisor.request(|ticket| Event::Acknowledged(ticket, row), ctx)
             });
             done(answer, supervisor.reader.clone()).into_actor(supervisor)
         }))
+    }
+}
+
+impl Handler<AcknowledgeBy> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<Operated, AskError>>;
+
+    fn handle(&mut self, AcknowledgeBy { id, by }: AcknowledgeBy, _: &mut Self::Context) -> Self::Result {
+        let root = ProcedureId::root(id.family);
+        Box::pin(self.finished_row(root).then(move |row, supervisor, ctx| {
+            let operated = match row.and_then(|row| supervisor.result_of(id, row)) {
+                Ok(row) => supervisor.operate(Verb::Acknowledge(root, row), by, ctx),
+                Err(error) => Box::pin(async move { Err(error) }),
+            };
+            operated.into_actor(supervisor)
+        }))
+    }
+}
+
+impl Supervisor {
+    /// Gives the row of a finished root, of which something is decided at once.
+    fn result_of(&mut self, id: ProcedureId, row: Option<Row>) -> Result<Box<Row>, AskError> {
+        let root = ProcedureId::root(id.family);
+        if self.kernel.row(root).is_some() {
+            return Err(AskError::NotNow(format!(
+                "{root} has not ended; there is no result to acknowledge"
+            )));
+        }
+        let row = row.ok_or(AskError::Unknown(id))?;
+        self.finished.overtake(root.family);
+        Ok(Box::new(row))
+    }
+}
+
+impl Handler<Disclose> for Supervisor {
+    type Result = Asked<Operated>;
+
+    fn handle(&mut self, Disclose { id, what, by }: Disclose, ctx: &mut Self::Context) -> Self::Result {
+        self.operate(Verb::Disclose(id, what), by, ctx)
+    }
+}
+
+impl Handler<SignalBy> for Supervisor {
+    type Result = Asked<Operated>;
+
+    fn handle(&mut self, SignalBy { signal, by }: SignalBy, ctx: &mut Self::Context) -> Self::Result {
+        let SendSignal { id, name, payload, .. } = signal;
+        self.operate(Verb::Signal(id, EventName::from(name), payload), by, ctx)
     }
 }

@@ -21,6 +21,7 @@ pub(super) type Done = Result<Option<AbortAnswer>, Refusal>;
 impl Draft<'_> {
     pub(super) fn requested(&mut self, ticket: Ticket, verb: Verb, by: &By) {
         let (words, target) = (verb.to_string(), verb.target());
+        let is_noted = verb.is_always_noted();
         if let Err(refusal) = self.check_by(by) {
             return self.refuse(ticket, refusal);
         }
@@ -38,7 +39,7 @@ impl Draft<'_> {
                 return self.refuse(ticket, refusal);
             }
         };
-        let operated = self.audited(words, target, by, abort);
+        let operated = self.audited(words, target, by, abort, is_noted);
         self.reply(ticket, Answer::Operated(Box::new(operated)));
     }
 
@@ -60,6 +61,7 @@ impl Draft<'_> {
             (Some(row), _) => row.revision,
             // Of a finished family: its row came with the request.
             (None, Verb::OverrideResult(_, _, row)) => row.as_ref()?.revision,
+            (None, Verb::Acknowledge(_, row)) => row.revision,
             (None, _) => return None,
         };
         (found != expected).then_some(Refusal::Revised(expected, found))
@@ -78,17 +80,25 @@ impl Draft<'_> {
             Verb::SetPriority(id, priority) => self.set_priority(id, priority)?,
             Verb::SetLimit(key, limit) => self.set_limit(key, limit)?,
             Verb::Discharge(family, archive, doomed) => self.discharge(family, archive, doomed)?,
+            // Who shows it has found it: one that has ended is not in memory.
+            Verb::Disclose(..) => {}
+            Verb::Signal(id, name, payload) => {
+                self.take_signal(id, name, payload, by.key.clone())?;
+            }
+            Verb::Acknowledge(_, row) => self.take_note_of(*row),
+            Verb::Drain(_) => self.drain_by_request()?,
         }
         Ok(None)
     }
 
     /// Writes down what was done; a dry run is forgotten instead, and only told of.
-    pub(super) fn audited(
+    fn audited(
         &mut self,
         verb: String,
         target: Option<ProcedureId>,
         by: &By,
         abort: Option<AbortAnswer>,
+        is_noted: bool,
     ) -> Operated {
         let (changes, changed) = self.changed();
         let mut operated = Operated {
@@ -99,7 +109,7 @@ impl Draft<'_> {
         };
         if by.dry_run {
             self.forget();
-        } else if self.leaves_records() {
+        } else if is_noted || self.leaves_records() {
             operated.number = Some(self.write_down(verb, target, by, &operated));
         }
         operated

@@ -1,7 +1,7 @@
 //! What becomes of results, and what an engine that stops leaves behind.
 
 use super::draft::Draft;
-use crate::effect::Answer;
+use crate::effect::{Answer, Refusal};
 use crate::id::{ProcedureId, Ticket};
 use crate::lifecycle::ProcedureState;
 use crate::record::{Doomed, Record};
@@ -9,7 +9,12 @@ use crate::row::{Going, Row};
 
 impl Draft<'_> {
     /// Takes note that somebody has the result: it may go sooner.
-    pub(super) fn acknowledged(&mut self, ticket: Ticket, mut row: Row) {
+    pub(super) fn acknowledged(&mut self, ticket: Ticket, row: Row) {
+        self.take_note_of(row);
+        self.reply(ticket, Answer::Done);
+    }
+
+    pub(super) fn take_note_of(&mut self, mut row: Row) {
         let rules = &self.kernel.rules;
         let own = self
             .kernel
@@ -23,7 +28,6 @@ impl Draft<'_> {
             // The family is not in memory any more: the row only goes to disk.
             self.record(Record::FinishedRow(Box::new(row)));
         }
-        self.reply(ticket, Answer::Done);
     }
 
     pub(super) fn eviction_due(&mut self, doomed: Vec<Doomed>) {
@@ -41,6 +45,14 @@ impl Draft<'_> {
 
     pub(super) fn drain_began(&mut self) {
         self.record(Record::Draining);
+    }
+
+    pub(super) fn drain_by_request(&mut self) -> Result<(), Refusal> {
+        if self.kernel.draining {
+            return Err(Refusal::NotNow("the engine drains already".to_owned()));
+        }
+        self.record(Record::Draining);
+        Ok(())
     }
 
     /// What still runs loses its mark: the next start runs it, and counts nothing against it.

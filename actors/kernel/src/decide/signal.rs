@@ -17,21 +17,33 @@ impl Draft<'_> {
         payload: Blob,
         key: Option<Key>,
     ) {
+        let answer = match self.take_signal(id, name, payload, key) {
+            Ok(number) => Answer::Signalled(number),
+            Err(refusal) => Answer::Refused(refusal),
+        };
+        self.reply(ticket, answer);
+    }
+
+    /// Keeps a signal, and wakes whom it is for; gives its number. A repeat has that of the first.
+    pub(super) fn take_signal(
+        &mut self,
+        id: ProcedureId,
+        name: EventName,
+        payload: Blob,
+        key: Option<Key>,
+    ) -> Result<u32, Refusal> {
         let longest = self.kernel.rules.bounds.name;
         let names = [Some(name.as_str().len()), key.as_ref().map(|key| key.as_str().len())];
         if let Some(size) = names.into_iter().flatten().find(|size| *size > longest) {
-            self.refuse(ticket, Refusal::TooLarge(size, longest));
-            return;
+            return Err(Refusal::TooLarge(size, longest));
         }
         let limit = self.kernel.rules.bounds.payload;
         if payload.len() > limit {
-            self.refuse(ticket, Refusal::TooLarge(payload.len(), limit));
-            return;
+            return Err(Refusal::TooLarge(payload.len(), limit));
         }
         let live = self.row(id).filter(|row| !row.is_ended());
         let Some((family, row)) = self.family(id.family).zip(live) else {
-            self.refuse(ticket, Refusal::NotLive(id));
-            return;
+            return Err(Refusal::NotLive(id));
         };
         let of_member = (id.member, 0)..=(id.member, u32::MAX);
         let repeat = key.as_ref().and_then(|key| {
@@ -41,15 +53,13 @@ impl Draft<'_> {
                 .find(|(_, entry)| entry.key.as_ref() == Some(key))
         });
         if let Some(((_, number), _)) = repeat {
-            self.reply(ticket, Answer::Signalled(*number));
-            return;
+            return Ok(*number);
         }
         let kept = family.signals.range(of_member).count();
         if kept >= self.kernel.rules.bounds.signals {
             let text =
                 format!("{kept} signals are kept for {id}, which is the limit; send again when it has consumed some");
-            self.refuse(ticket, Refusal::NotNow(text));
-            return;
+            return Err(Refusal::NotNow(text));
         }
         let number = row.signals + 1;
         self.deliver(id, number, name.clone());
@@ -63,7 +73,7 @@ impl Draft<'_> {
             },
             payload,
         ));
-        self.reply(ticket, Answer::Signalled(number));
+        Ok(number)
     }
 
     fn deliver(&mut self, id: ProcedureId, number: u32, name: EventName) {

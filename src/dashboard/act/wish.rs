@@ -1,0 +1,174 @@
+//! A request as it is read: its body, with the bounds of each part, and what must be in it.
+
+use actix_web::error::PayloadError;
+use actix_web::{HttpRequest, web};
+use procession_actors::journal::codec;
+use procession_kernel::{Blob, By, ProcedureId, Seq};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+use crate::dashboard::access::Grant;
+use crate::dashboard::params::Params;
+use crate::dashboard::problem::Problem;
+use crate::dashboard::routes::BODY_MAX;
+
+/// Longest reason, in bytes: it is kept with the entry of the audit.
+const REASON_MAX: usize = 1024;
+/// Longest key, in bytes.
+const KEY_MAX: usize = 256;
+
+/// A body, or why it could not be taken.
+pub(in crate::dashboard) type Body = Result<web::Bytes, actix_web::Error>;
+
+/// The body of a request.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Wish {
+    /// Why.
+    pub(super) reason: String,
+    /// The revision that the plan was made for.
+    pub(super) expected: Option<String>,
+    /// The same key, and the same request, takes effect once.
+    pub(super) key: Option<String>,
+    /// The id, typed by hand, where nothing can be undone.
+    pub(super) confirm: Option<String>,
+    /// Those below it, too.
+    pub(super) recursive: bool,
+    /// For `priority`.
+    pub(super) priority: Option<i16>,
+    /// For limits.
+    pub(super) limit: Option<u32>,
+    /// For limits: as many as may come.
+    pub(super) unlimited: bool,
+    /// For `signal`: name of the event.
+    pub(super) name: Option<String>,
+    /// For `signal`: what is sent.
+    pub(super) payload: Value,
+    /// For `override-result`; `null` is an output, too.
+    #[serde(deserialize_with = "that_is_there")]
+    pub(super) output: Option<Value>,
+    /// For `drain`: how long running stages may take.
+    pub(super) deadline_ms: Option<u64>,
+}
+
+fn that_is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}
+
+/// One request that was read and may be made.
+pub(super) struct Request {
+    pub(super) wish: Wish,
+    pub(super) by: By,
+}
+
+impl Request {
+    /// Reads one that needs a reason.
+    pub(super) fn read(request: &HttpRequest, body: Body, grant: &Grant) -> Result<Self, Problem> {
+        Self::read_with(request, body, grant, true)
+    }
+
+    pub(super) fn read_with(
+        request: &HttpRequest,
+        body: Body,
+        grant: &Grant,
+        needs_reason: bool,
+    ) -> Result<Self, Problem> {
+        let params = Params::of(request, &["dry_run"])?;
+        let dry_run = match params.text("dry_run") {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => return Err(wrong("\"dry_run\" is true or false.")),
+        };
+        let body = body.map_err(|error| not_taken(&error))?;
+        let wish = if body.is_empty() {
+            Ok(Wish::default())
+        } else {
+            serde_json::from_slice::<Wish>(&body)
+        };
+        let wish = wish.map_err(|error| wrong(format!("The body cannot be read: {error}.")))?;
+        let by = wish.by(grant, dry_run, needs_reason)?;
+        Ok(Self { wish, by })
+    }
+
+    pub(super) fn must_be_planned(&self) -> Result<(), Problem> {
+        if self.by.dry_run || self.by.expected.is_some() {
+            return Ok(());
+        }
+        let remedy = "Ask with `?dry_run=true` first, and send its `revision` as `expected`.";
+        Err(Problem::request(
+            "This needs the revision that its plan was made for.",
+            remedy,
+        ))
+    }
+
+    pub(super) fn must_be_confirmed(&self, id: ProcedureId) -> Result<(), Problem> {
+        if self.by.dry_run || self.wish.confirm.as_deref() == Some(id.to_string().as_str()) {
+            return Ok(());
+        }
+        let remedy = "Send the id, typed by hand, as `confirm`.";
+        Err(Problem::request(
+            "This cannot be undone, and needs the id once more.",
+            remedy,
+        ))
+    }
+
+    /// Each disclosure is one of its own, and has its own entry.
+    pub(super) fn must_have_no_key(&self) -> Result<(), Problem> {
+        if self.by.key.is_none() {
+            return Ok(());
+        }
+        Err(Problem::request(
+            "Whatever is shown is written down each time; a repeat is no other request.",
+            "Leave out `key`.",
+        ))
+    }
+}
+
+impl Wish {
+    fn by(&self, grant: &Grant, dry_run: bool, needs_reason: bool) -> Result<By, Problem> {
+        let who = grant.who().ok_or_else(Problem::denied)?;
+        if needs_reason && self.reason.trim().is_empty() && !dry_run {
+            return Err(Problem::request(
+                "This needs a reason.",
+                "Send it as `reason`; the audit keeps it.",
+            ));
+        }
+        for (name, text, most) in [
+            ("The reason", self.reason.as_str(), REASON_MAX),
+            ("The key", self.key.as_deref().unwrap_or_default(), KEY_MAX),
+        ] {
+            if text.len() > most {
+                return Err(Problem::too_large(name, text.len(), most));
+            }
+        }
+        let mut by = By::new(who, self.reason.as_str());
+        by.dry_run = dry_run;
+        if let Some(key) = &self.key {
+            by = by.key(key.as_str());
+        }
+        if let Some(expected) = &self.expected {
+            let revision = expected.parse().map_err(|_| wrong("\"expected\" is a revision."))?;
+            by = by.expecting(Seq(revision));
+        }
+        Ok(by)
+    }
+
+    /// Gives the output that is sent, as stages leave theirs.
+    pub(super) fn output(&self) -> Result<Blob, Problem> {
+        let output = self.output.as_ref();
+        let output = output.ok_or_else(|| wrong("`output` is missing; `null` is one, too."))?;
+        codec::encode_user(output).map_err(|error| wrong(format!("The output cannot be kept: {error}.")))
+    }
+}
+
+pub(super) fn wrong(text: impl Into<String>) -> Problem {
+    Problem::request(text, "Correct it.")
+}
+
+/// Says why a body was not taken.
+fn not_taken(error: &actix_web::Error) -> Problem {
+    match error.as_error::<PayloadError>() {
+        Some(PayloadError::Overflow) => Problem::too_large("The body", BODY_MAX + 1, BODY_MAX),
+        Some(_) | None => Problem::request(format!("The body did not come whole: {error}."), "Send it again."),
+    }
+}
