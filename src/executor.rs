@@ -21,7 +21,7 @@ use procession_actors::view::{
     ArchivedFamily, DrainReport, Explanation, Feed, ListFilter, LockView, Outcome, Page, Snapshot, Status, Verdict,
 };
 use procession_actors::{AskError, Engine, FamilyExport, Procedure, ReadError, SubmitError, Supervisor};
-use procession_kernel::{HistoryEntry, Key, LimitUse, ProcedureId};
+use procession_kernel::{HistoryEntry, Key, LimitUse, ProcedureId, TraceParent};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -74,6 +74,7 @@ impl Executor {
             key: None,
             key_for: None,
             priority: None,
+            trace: None,
         }
     }
 
@@ -311,6 +312,7 @@ pub struct Submission<P: Procedure> {
     key: Option<String>,
     key_for: Option<Duration>,
     priority: Option<i16>,
+    trace: Option<TraceParent>,
 }
 
 impl<P: Procedure> Submission<P> {
@@ -336,6 +338,27 @@ impl<P: Procedure> Submission<P> {
         self
     }
 
+    /// Says in which trace it is submitted: the W3C header `traceparent` of the request that led here, or
+    /// of the span that you are in. It is kept with the procedure; each span of its family has it as `link`.
+    ///
+    /// ```
+    /// # #[actix_rt::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use procession::{Executor, Noop};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+    /// let header = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    /// let handle = executor.submit(Noop).trace_parent(header.parse()?).await?;
+    /// assert_eq!(executor.status(handle.id()).await?.trace, Some(header.parse()?));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "a submission does nothing until it is awaited"]
+    pub fn trace_parent(mut self, parent: TraceParent) -> Self {
+        self.trace = Some(parent);
+        self
+    }
+
     /// What was submitted before with this key keeps its id, though it could not be submitted now.
     async fn is_repeat(&self) -> bool {
         let Some(key) = &self.key else { return false };
@@ -358,6 +381,9 @@ impl<P: Procedure> Submission<P> {
         }
         if let Some(priority) = self.priority {
             submit = submit.priority(priority);
+        }
+        if let Some(parent) = self.trace {
+            submit = submit.trace_parent(parent);
         }
         let sent = self.executor.supervisor().send(submit).await;
         let id = sent.map_err(|_| SubmitError::Stopped)??;

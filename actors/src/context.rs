@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use procession_kernel::{Birth, Blob, Epoch, Key, ProcedureId, ProcedureState, Seq, Timestamp, UserWrite};
+use procession_kernel::{Birth, Blob, Epoch, Key, ProcedureId, ProcedureState, Seq, Timestamp, TraceParent, UserWrite};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -76,6 +76,15 @@ pub(crate) enum Woken {
     Timeout,
 }
 
+/// What a span says of the row that a call is made for.
+#[derive(Clone, Copy)]
+pub(crate) struct OfRow {
+    pub(crate) state: ProcedureState,
+    pub(crate) revision: Seq,
+    /// The trace in which its family was submitted.
+    pub(crate) trace: Option<TraceParent>,
+}
+
 /// Facts of one call, the same for every kind.
 #[derive(Clone)]
 pub(crate) struct CallFacts {
@@ -85,8 +94,8 @@ pub(crate) struct CallFacts {
     pub(crate) attempt: u32,
     pub(crate) woken: Arc<Woken>,
     pub(crate) out_of_time: bool,
-    /// State and revision of the row, for the span alone; none where no span is wanted.
-    pub(crate) row: Option<(ProcedureState, Seq)>,
+    /// For the span alone; none where no span is wanted.
+    pub(crate) row: Option<OfRow>,
 }
 
 /// What the worker lends to each call.

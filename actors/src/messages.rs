@@ -8,6 +8,7 @@ use std::time::Duration;
 use actix::prelude::*;
 use procession_kernel::{
     AuditEntry, Birth, Blob, By, BypassAs, Disclosure, HistoryEntry, Key, LimitUse, Operated, ProcedureId, Reach,
+    TraceParent,
 };
 use serde::Serialize;
 
@@ -62,6 +63,15 @@ impl Submit {
     #[must_use]
     pub fn priority(mut self, priority: i16) -> Self {
         self.birth.priority = priority;
+        self
+    }
+}
+
+impl Submit {
+    /// Says in which trace it is submitted: spans of its stages name it, and so do its pages.
+    #[must_use]
+    pub fn trace_parent(mut self, parent: TraceParent) -> Self {
+        self.birth.trace = Some(Box::new(parent));
         self
     }
 }

@@ -134,13 +134,17 @@ impl Handler<Call> for ProcedureActor {
 
 /// What the span says; `run` is the commit that set a stage going.
 fn marks<'a>(facts: &CallFacts, kind: &'a Kind, run: Option<Seq>) -> Marks<'a> {
-    let (state, revision) = facts.row.unwrap_or((ProcedureState::Runnable, Seq::default()));
+    let (state, revision, trace) = match facts.row {
+        Some(row) => (row.state, row.revision, row.trace),
+        None => (ProcedureState::Runnable, Seq::default(), None),
+    };
     Marks {
         procedure: facts.id,
         kind,
         state,
         seq: run.unwrap_or(revision),
         attempt: facts.attempt,
+        link: trace,
     }
 }
 

@@ -254,6 +254,7 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
         stage: codec::encode_user(&first)?,
         payload: codec::encode_user(procedure)?,
         priority: procedure.priority(),
+        trace: None,
         limit: procedure.limit(),
         hold: P::HOLD,
         permits: ChildPermits::Exempt,

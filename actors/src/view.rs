@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use procession_kernel::{
     Blob, Cause, Ended, Epoch, Key, Kind, LockMode, LockNeed, LockPath, Mark, NotUndone, ProcedureId, ProcedureState,
-    Row, Seq, Timestamp, WaitReason,
+    Row, Seq, Timestamp, TraceParent, WaitReason,
 };
 use serde::de::DeserializeOwned;
 
@@ -59,6 +59,8 @@ pub struct Status {
     pub next: String,
     /// Higher goes first where it waits.
     pub priority: i16,
+    /// The trace in which it was submitted.
+    pub trace: Option<TraceParent>,
     /// Idempotency key of its submission.
     pub key: Option<Key>,
     /// When it was born.
@@ -91,6 +93,7 @@ impl Status {
             mark: row.mark,
             next: next::next(row),
             priority: row.priority,
+            trace: row.trace.as_deref().copied(),
             key: row.key.clone(),
             submitted: row.submitted,
             ended: row.ended,

@@ -42,6 +42,8 @@ pub struct ProcedureView {
     pub going: bool,
     /// Higher goes first where it waits.
     pub priority: i16,
+    /// The trace in which it was submitted, as the header `traceparent` has it.
+    pub trace: Option<String>,
     /// An operator has paused it and all below it.
     pub paused: bool,
     /// It holds its permits.
@@ -105,6 +107,7 @@ impl From<&Status> for ProcedureView {
             attempt: status.attempt,
             going: status.going,
             priority: status.priority,
+            trace: status.trace.map(|trace| trace.to_string()),
             paused: status.paused,
             holds: status.holds,
             locks: status.locks.iter().map(LockHeldView::from).collect(),

@@ -55,6 +55,14 @@ pub(crate) fn rows() -> Vec<Sample> {
     all
 }
 
+/// A row whose submitter said in which trace it was; the field came after the others.
+pub(crate) fn traces() -> Vec<Sample> {
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".parse();
+    let trace = parent.ok().map(Box::new);
+    assert!(trace.is_some(), "the text is a traceparent");
+    vec![row("trace".to_owned(), Row { trace, ..plain() })]
+}
+
 /// An entry of one that waited for its admission.
 pub(crate) fn history() -> Vec<Sample> {
     let entry = HistoryEntry {

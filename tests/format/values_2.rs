@@ -20,6 +20,18 @@ fn rows_are_as_in_version_2() -> Tested {
 }
 
 #[test]
+fn a_row_with_a_trace_is_as_it_was_when_that_came() -> Tested {
+    let samples = samples::traces();
+    for (line, (name, record)) in compare("v2/traces.hex", &samples)?.iter().zip(&samples) {
+        let Record::Row(row) = record else {
+            return Err(format!("{name} is no row").into());
+        };
+        assert_eq!(format::row(row.id, value(line)?)?, **row, "{name}");
+    }
+    Ok(())
+}
+
+#[test]
 fn history_is_as_in_version_2() -> Tested {
     let samples = samples::history();
     for (line, (name, record)) in compare("v2/history.hex", &samples)?.iter().zip(&samples) {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::audit::By;
 use crate::history::HistoryEntry;
-use crate::id::{Blob, Epoch, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp};
+use crate::id::{Blob, Epoch, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp, TraceParent};
 use crate::needs::Lacking;
 use crate::record::{Doomed, KeyEntry, UserWrite};
 use crate::row::{Ahead, ChildPermits, Hold, JoinPolicy, OnFailure, OnTimeout, Row};
@@ -26,6 +26,8 @@ pub struct Birth {
     pub payload: Blob,
     /// Higher goes first where it waits.
     pub priority: i16,
+    /// The trace in which it is submitted.
+    pub trace: Option<Box<TraceParent>>,
     /// A limit besides its kind's own.
     pub limit: Option<LimitKey>,
     /// How long it holds its permits.

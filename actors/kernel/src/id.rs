@@ -2,6 +2,9 @@
 //! Each is a newtype of its own, so that none can be passed for another.
 
 mod instant;
+mod trace;
+
+pub use trace::{ParseTraceParentError, TraceParent};
 
 use std::fmt;
 use std::num::ParseIntError;

@@ -56,7 +56,10 @@ pub use explain::Until;
 pub use families::{Families, SAME_STAGE_FROZEN, Seen};
 pub use family::{Family, Scope};
 pub use history::{Ending, HistoryEntry, settle_standing};
-pub use id::{Blob, Epoch, EventName, Key, Kind, LimitKey, ParseProcedureIdError, ProcedureId, Seq, Ticket, Timestamp};
+pub use id::{
+    Blob, Epoch, EventName, Key, Kind, LimitKey, ParseProcedureIdError, ParseTraceParentError, ProcedureId, Seq,
+    Ticket, Timestamp, TraceParent,
+};
 pub use kernel::{Bounds, HistoryDetail, Kernel, KindRules, Rules};
 pub use latch::{Join, Latch, Standing};
 pub use lifecycle::ProcedureState;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::cause::{Cause, NotUndone};
-use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp};
+use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp, TraceParent};
 use crate::lifecycle::ProcedureState;
 use crate::lock::LockNeed;
 use crate::wait::{WaitReason, Wake};
@@ -292,6 +292,9 @@ pub struct Row {
     /// Number of the newest signal delivered to it.
     #[serde(rename = "j", default, skip_serializing_if = "is_zero")]
     pub signals: u32,
+    /// The trace in which it was submitted.
+    #[serde(rename = "I", default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Box<TraceParent>>,
     /// Idempotency key of its submission.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,

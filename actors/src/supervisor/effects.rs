@@ -8,7 +8,7 @@ use procession_kernel::{Advance, Effect, Event, HistoryEntry, Ticket, Undo};
 use super::blocked::Active;
 use super::loads::{Load, Purpose};
 use super::{Answered, Supervisor};
-use crate::context::{CallFacts, Fence, Token, Woken};
+use crate::context::{CallFacts, Fence, OfRow, Token, Woken};
 use crate::limiter::Change;
 use crate::procedure_actor::{Call, ProcedureActor, Stored};
 use crate::view::Outcome;
@@ -192,7 +192,7 @@ impl Supervisor {
         woken: Woken,
     ) -> CallFacts {
         self.calls += 1;
-        let row = tracing::level_enabled!(tracing::Level::INFO).then(|| self.kernel.row(id));
+        let row = tracing::level_enabled!(tracing::Level::INFO).then(|| self.of_row(id));
         CallFacts {
             id,
             token: Token {
@@ -207,8 +207,19 @@ impl Supervisor {
             attempt,
             woken: Arc::new(woken),
             out_of_time: false,
-            row: row.flatten().map(|row| (row.state, row.revision)),
+            row: row.flatten(),
         }
+    }
+
+    /// What a span says of a row. A child was submitted by its parent's stage, so it links to where the family came from.
+    fn of_row(&self, id: procession_kernel::ProcedureId) -> Option<OfRow> {
+        let row = self.kernel.row(id)?;
+        let root = self.kernel.row(procession_kernel::ProcedureId::root(id.family));
+        Some(OfRow {
+            state: row.state,
+            revision: row.revision,
+            trace: root.and_then(|root| root.trace.as_deref().copied()),
+        })
     }
 
     /// Calls a procedure's actor, and starts it first where there is none.

@@ -1,7 +1,8 @@
 //! The span around each call of user code.
 
-use procession_kernel::{Kind, ProcedureId, ProcedureState, Seq};
+use procession_kernel::{Kind, ProcedureId, ProcedureState, Seq, TraceParent};
 use tracing::Span;
+use tracing::field::{DisplayValue, Empty, display};
 
 /// What a span says of one call of user code.
 pub(crate) struct Marks<'a> {
@@ -10,11 +11,20 @@ pub(crate) struct Marks<'a> {
     pub(crate) state: ProcedureState,
     pub(crate) seq: Seq,
     pub(crate) attempt: u32,
+    /// The trace in which its family was submitted.
+    pub(crate) link: Option<TraceParent>,
+}
+
+impl Marks<'_> {
+    /// A field without a value is no field.
+    fn linked(&self) -> Option<DisplayValue<TraceParent>> {
+        self.link.map(display)
+    }
 }
 
 // Values of fields are made only where somebody listens: the macro tests that
 // before it evaluates them. A span has no parent: the one of its submitter
-// would have to stay open as long as the procedure.
+// would have to stay open as long as the procedure; `link` names it instead.
 
 /// Makes the span of one attempt of a stage; `outcome` is recorded at its end.
 pub(crate) fn stage_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span {
@@ -28,7 +38,8 @@ pub(crate) fn stage_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span 
         state = %marks.state,
         seq = marks.seq.0,
         attempt = marks.attempt,
-        outcome = tracing::field::Empty,
+        outcome = Empty,
+        link = marks.linked(),
     )
 }
 
@@ -44,7 +55,8 @@ pub(crate) fn undo_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span {
         state = %marks.state,
         seq = marks.seq.0,
         attempt = marks.attempt,
-        outcome = tracing::field::Empty,
+        outcome = Empty,
+        link = marks.linked(),
     )
 }
 

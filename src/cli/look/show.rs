@@ -77,6 +77,9 @@ fn show(procedure: &ProcedureView, reason: Option<&str>) {
     }
     maybe("parent", procedure.parent.as_deref());
     maybe("key", procedure.key.as_deref());
+    if let Some(trace) = &procedure.trace {
+        field("trace", trace);
+    }
     if procedure.priority != 0 {
         field("priority", &procedure.priority.to_string());
     }

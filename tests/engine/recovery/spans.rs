@@ -1,9 +1,11 @@
 //! One span for each attempt of a stage and of an undo, with its fields in order.
 
 use std::fmt::{Debug, Write as _};
+use std::future::IntoFuture;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use procession::testkit::{FaultPlan, Run, World};
+use procession::JoinPolicy;
+use procession::testkit::{FaultPlan, Run, Trouble, World};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing_subscriber::layer::{Context, Layer, SubscriberExt};
@@ -45,18 +47,22 @@ impl<S: tracing::Subscriber> Layer<S> for Lines {
     }
 }
 
-#[test]
-fn each_attempt_has_a_span_with_its_fields_in_order() -> Tested {
+/// The spans of what this submits.
+fn spans_of(drive: impl AsyncFnOnce(&Run) -> Tested) -> Result<Vec<String>, Trouble> {
     let (lines, lab) = (Lines::default(), Lab::default());
-    let work = plan("a", [Act::Retry(1, Box::new(Act::Next)), Act::Fail("boom".to_owned())]);
     tracing::subscriber::with_default(tracing_subscriber::registry().with(lines.clone()), || {
         let set_up = |builder| kinds(&lab, builder);
-        World::new()
-            .run(FaultPlan::none(), set_up, async |run: &Run| {
-                end(run, Planned(work), "a").await?.err();
-                Ok(())
-            })?
-            .done()
+        World::new().run(FaultPlan::none(), set_up, drive)?.done()
+    })?;
+    Ok(lines.0.lock().unwrap_or_else(PoisonError::into_inner).clone())
+}
+
+#[test]
+fn each_attempt_has_a_span_with_its_fields_in_order() -> Tested {
+    let work = plan("a", [Act::Retry(1, Box::new(Act::Next)), Act::Fail("boom".to_owned())]);
+    let spans = spans_of(async |run: &Run| {
+        end(run, Planned(work), "a").await?.err();
+        Ok(())
     })?;
     let expected = [
         "stage procedure=1.0 kind=planned stage=1 state=Runnable seq=2 attempt=1",
@@ -70,6 +76,32 @@ fn each_attempt_has_a_span_with_its_fields_in_order() -> Tested {
         "undo procedure=1.0 kind=planned stage=1 state=Failed seq=7 attempt=1",
         "then outcome=\"ok\"",
     ];
-    assert_eq!(*lines.0.lock().unwrap_or_else(PoisonError::into_inner), expected);
+    assert_eq!(spans, expected);
+    Ok(())
+}
+
+#[test]
+fn each_span_of_a_family_links_to_where_it_was_submitted() -> Tested {
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    let work = plan(
+        "a",
+        [
+            Act::Spawn(vec![plan("b", [Act::Done(1)])], JoinPolicy::AllSucceeded, 0),
+            Act::Done(1),
+        ],
+    );
+    let spans = spans_of(async |run: &Run| {
+        let submission = run.executor.submit(Planned(work)).trace_parent(PARENT.parse()?);
+        let handle = run.wait(submission.into_future()).await??;
+        run.wait(handle.outcome()).await??;
+        assert_eq!(run.executor.status(handle.id()).await?.trace, Some(PARENT.parse()?));
+        Ok(())
+    })?;
+    let stages: Vec<_> = spans.iter().filter(|line| line.starts_with("stage")).collect();
+    let of_child = stages.iter().filter(|line| line.contains("procedure=1.1")).count();
+    assert!(of_child > 0 && stages.len() > of_child, "{spans:?}");
+    for line in stages {
+        assert!(line.ends_with(&format!(" link={PARENT}")), "{line}");
+    }
     Ok(())
 }

@@ -407,6 +407,7 @@ impl<'a> Draft<'a> {
             expected: birth.ahead.expected,
             on_timeout: birth.on_timeout,
             priority: birth.priority,
+            trace: birth.trace.clone(),
             deadline: birth.timeout.map(|timeout| self.now.after(timeout)),
             ..Row::new(id, birth.kind.clone(), birth.version, birth.stage.clone(), self.now)
         })

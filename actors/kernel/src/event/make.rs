@@ -15,6 +15,7 @@ impl Birth {
             stage,
             payload,
             priority: 0,
+            trace: None,
             limit: None,
             hold: Hold::default(),
             permits: ChildPermits::default(),

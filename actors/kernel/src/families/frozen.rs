@@ -31,6 +31,7 @@ const ONE_WAY: u64 = 1 << 11;
 const PAST: u64 = 1 << 12;
 const EXPECTED: u64 = 1 << 13;
 const COMPENSATE: u64 = 1 << 14;
+const TRACE: u64 = 1 << 15;
 
 /// Gives since when a frozen family waits, if it waits for this event.
 pub(super) fn waits_since(bytes: &[u8], event: &str) -> Option<Timestamp> {
@@ -145,6 +146,9 @@ impl Pack {
         if let Some(key) = &row.key {
             self.text(key.as_str());
         }
+        if let Some(trace) = &row.trace {
+            self.text(&trace.to_string());
+        }
         if !row.limits.is_empty() {
             self.number(row.limits.len() as u64);
             for limit in &row.limits {
@@ -168,6 +172,7 @@ fn flags(row: &Row) -> u64 {
         (DEADLINE, row.deadline.is_some()),
         (PRIORITY, row.priority != 0),
         (KEY, row.key.is_some()),
+        (TRACE, row.trace.is_some()),
         (LIMITS, !row.limits.is_empty()),
         (HOLDS, row.holds),
         (ON_TIMEOUT_EXECUTE, row.on_timeout == OnTimeout::Execute),
@@ -265,6 +270,11 @@ impl<'a> Unpack<'a> {
                 0
             },
             key: if has(KEY) { Some(Key::from(self.text()?)) } else { None },
+            trace: if has(TRACE) {
+                Some(Box::new(self.text()?.parse().ok()?))
+            } else {
+                None
+            },
             limits: if has(LIMITS) { self.limits()? } else { Vec::new() },
             holds: has(HOLDS),
             hold: if has(WHILE_ACTIVE) {

@@ -71,6 +71,7 @@ fn rests(row: &Row) -> bool {
         undo_attempts,
         not_undone,
         signals: _,
+        trace: _,
         key: _,
         deadline: _,
         submitted: _,

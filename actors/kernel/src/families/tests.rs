@@ -23,7 +23,7 @@ type Common = ((WaitReason, u64, u64), (u16, Vec<u8>, u64), [u32; 5], bool);
 type Rare = (
     (Option<u64>, i16, Option<String>, Vec<String>),
     (Option<String>, Option<String>, Option<std::time::Duration>),
-    [bool; 6],
+    [bool; 7],
 );
 
 fn common() -> impl Strategy<Value = Common> {
@@ -51,7 +51,7 @@ fn rare() -> impl Strategy<Value = Rare> {
             option::of(".{0,5}"),
             option::of(any::<std::time::Duration>()),
         ),
-        any::<[bool; 6]>(),
+        any::<[bool; 7]>(),
     )
 }
 
@@ -59,7 +59,7 @@ fn family(common: Common, rare: Rare) -> Family {
     let ((wait, since, submitted), (version, stage, revision), counts, is_other_kind) = common;
     let [visit, history, standing, same_stage, signals] = counts;
     let ((deadline, priority, key, limits), (one_way, past, expected), switches) = rare;
-    let [holds, active, execute, for_life, out_of_time, compensate] = switches;
+    let [holds, active, execute, for_life, out_of_time, compensate, is_traced] = switches;
     let mut row = at_rest(wait);
     row.since = Timestamp(since);
     row.submitted = Timestamp(submitted);
@@ -79,6 +79,8 @@ fn family(common: Common, rare: Rare) -> Family {
     row.on_timeout = if execute { OnTimeout::Execute } else { OnTimeout::Fail };
     row.locks_for_life = for_life;
     row.out_of_time = out_of_time;
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00";
+    row.trace = is_traced.then(|| Box::new(parent.parse().unwrap()));
     row.on_failure = if compensate {
         OnFailure::Compensate
     } else {

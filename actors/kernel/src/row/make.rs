@@ -49,6 +49,7 @@ impl Row {
             undo_attempts: 0,
             not_undone: Vec::new(),
             signals: 0,
+            trace: None,
             key: None,
             deadline: None,
             submitted: at,
