@@ -96,8 +96,8 @@ pub use procession_actors::{
 pub use procession_kernel::{
     AbortAnswer, AuditEntry, By, BypassAs, Cause, CauseKind, Changed, ChildPermits, Deadlock, Disclosure, Ending,
     Epoch, HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, LimitKey, LimitUse, Link, LockMode, LockNeed,
-    LockPath, Mark, NotUndone, OnFailure, OnTimeout, Operated, PATIENCE, ParseTraceParentError, Pause, ProcedureId,
-    ProcedureState, Reach, RetryPolicy, Seq, Stand, Timestamp, TraceParent, Until, WaitReason, WaitingFor,
+    LockPath, Mark, NotUndone, OnFailure, OnTimeout, Operated, PATIENCE, ParseTraceParentError, Pause, Plan,
+    ProcedureId, ProcedureState, Reach, RetryPolicy, Seq, Stand, Timestamp, TraceParent, Until, WaitReason, WaitingFor,
 };
 pub use sequence::{Sequence, SequenceStage, StepContext, Steps, UnknownSteps};
 

@@ -60,6 +60,22 @@ pub(crate) enum Change {
     Capacity(LimitKey, Option<u32>),
 }
 
+/// Asks whom these changes would let in, one after the other; nothing is changed. Answered
+/// with what those held who would give back all, and who would be served, in order. None if
+/// more claims are known than may be copied for that.
+#[derive(Message)]
+#[rtype(result = "Option<Foreseen>")]
+pub(crate) struct Would(pub(crate) Vec<Change>);
+
+/// What some changes would lead to.
+pub(crate) struct Foreseen {
+    pub(crate) released: Vec<(Ticket, Needs)>,
+    pub(crate) served: Vec<Ticket>,
+}
+
+/// Claims that are copied to look ahead, at most: some milliseconds of the limiter's time.
+const FORESEEN_MAX: usize = 20_000;
+
 /// Asks how every limit stands.
 #[derive(Message)]
 #[rtype(result = "Vec<LimitUse>")]
@@ -205,20 +221,46 @@ impl Handler<Change> for Limiter {
             Change::Capacity(key, _) => vec![key.clone()],
             Change::Priority(..) => Vec::new(),
         };
-        let served = match change {
-            Change::Release(ticket) => self.admissions.release(ticket),
-            Change::GiveBack(ticket, needs) => self.admissions.give_back(ticket, &needs),
-            Change::Cancel(ticket) => self.admissions.cancel(ticket),
-            Change::Withdraw(ticket, awaited) => {
-                let mut served = self.admissions.cancel(ticket);
-                served.extend(self.admissions.give_back(ticket, &awaited));
-                served
-            }
-            Change::Priority(ticket, priority) => self.admissions.set_priority(ticket, priority),
-            Change::Capacity(key, limit) => self.admissions.set_limit(key, limit),
-        };
+        let served = change.apply(&mut self.admissions);
         self.show(&limits, &served);
         self.tell(served, ctx);
+    }
+}
+
+impl Change {
+    /// Makes the change; gives who is served by it.
+    fn apply(self, admissions: &mut Admissions) -> Vec<Ticket> {
+        match self {
+            Self::Release(ticket) => admissions.release(ticket),
+            Self::GiveBack(ticket, needs) => admissions.give_back(ticket, &needs),
+            Self::Cancel(ticket) => admissions.cancel(ticket),
+            Self::Withdraw(ticket, awaited) => {
+                let mut served = admissions.cancel(ticket);
+                served.extend(admissions.give_back(ticket, &awaited));
+                served
+            }
+            Self::Priority(ticket, priority) => admissions.set_priority(ticket, priority),
+            Self::Capacity(key, limit) => admissions.set_limit(key, limit),
+        }
+    }
+}
+
+impl Handler<Would> for Limiter {
+    type Result = MessageResult<Would>;
+
+    fn handle(&mut self, Would(changes): Would, _: &mut Self::Context) -> Self::Result {
+        if self.admissions.claimed() > FORESEEN_MAX {
+            return MessageResult(None);
+        }
+        let mut admissions = self.admissions.clone();
+        let (mut released, mut served) = (Vec::new(), Vec::new());
+        for change in changes {
+            if let Change::Release(ticket) = &change {
+                released.push((*ticket, admissions.held(*ticket)));
+            }
+            served.extend(change.apply(&mut admissions));
+        }
+        MessageResult(Some(Foreseen { released, served }))
     }
 }
 

@@ -14,6 +14,7 @@ pub(crate) mod explain;
 mod exports;
 mod finished;
 pub(crate) mod flush;
+mod foresee;
 mod in_turn;
 pub(crate) mod insight;
 mod loads;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
 use procession_actors::AskError;
 use procession_actors::messages::{Bypass, OverrideResult};
-use procession_kernel::{AbortAnswer, BypassAs, Kind, Operated, Pause, ProcedureId, Reach, Seq};
+use procession_kernel::{AbortAnswer, BypassAs, Kind, Operated, Pause, Plan, ProcedureId, Reach, Seq};
 use serde_json::{Value, json};
 
 use self::verb::Verb;
@@ -20,12 +20,14 @@ use super::params::id_of;
 use super::problem::{Answer, Problem};
 use super::state::{State, caller};
 use super::whole::changed;
-use crate::views::{millis, time};
+use crate::views::{PlanView, millis, time};
 
 /// How long running stages may take when the engine drains, unless something else is sent.
 const DEADLINE: Duration = Duration::from_secs(30);
 /// The same, at most.
 const DEADLINE_MAX: Duration = Duration::from_hours(1);
+/// Entries of a family's history that name the undos of a plan, at most.
+const HISTORY_MAX: usize = 100_000;
 
 /// `procedures/{id}/{verb}`.
 pub(super) async fn procedure(request: HttpRequest, body: Body, state: web::Data<State>) -> Answer {
@@ -59,7 +61,11 @@ pub(super) async fn procedure(request: HttpRequest, body: Body, state: web::Data
             let revision = revision(&state, verb, id).await?;
             let is_dry = asked.by.dry_run;
             let operated = make(&state, verb, id, asked).await?;
-            answer(&state, &operated, is_dry, Some(revision))
+            let mut body = shown(&operated, is_dry, Some(revision));
+            if let (Some(plan), Some(shown)) = (&operated.plan, body.get_mut("plan")) {
+                *shown = planned(&state, id, plan).await?;
+            }
+            state.reply(state.moment()?, body)
         }
     }
 }
@@ -249,7 +255,18 @@ fn shown(operated: &Operated, is_dry: bool, revision: Option<Seq>) -> Value {
         "changes": changes,
         "changed": operated.changed,
         "abort": operated.abort.as_ref().map(met),
+        "plan": operated.plan.as_deref().map(|plan| PlanView::new(plan, &[])),
     })
+}
+
+/// Shows a plan, its stages named by the history; of a family that cannot be read none are.
+async fn planned(state: &State, id: ProcedureId, plan: &Plan) -> Result<Value, Problem> {
+    let history = if plan.undone.is_empty() && plan.stays.is_empty() {
+        Vec::new()
+    } else {
+        state.engine().beside().history(id.family, HISTORY_MAX).await?
+    };
+    Ok(json!(PlanView::new(plan, &history)))
 }
 
 /// What an abort met.

@@ -2,7 +2,7 @@
 //! give, signals, and the end of the engine. A dry run of each leaves everything as it was.
 
 use procession::testkit::{FaultPlan, World};
-use procession::{By, Kind, Procedure, StageContext, StageError, Step};
+use procession::{By, Kind, LockNeed, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -15,11 +15,16 @@ struct Gone;
 
 impl Procedure for Gone {
     const KIND: &'static str = "gone";
+    const HOLD_LOCKS: bool = true;
     type Stage = ();
     type Env = ();
     type Output = ();
 
     fn first(&self) -> Self::Stage {}
+
+    fn locks(&self, (): &()) -> Vec<LockNeed> {
+        vec![LockNeed::exclusive("t/gone")]
+    }
 
     async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         Ok(Step::Wait {
@@ -201,8 +206,11 @@ fn a_quarantined_family_is_discharged() -> Tested {
                 (409, &json!("not_now"))
             );
             let path = "procedures/1.0/discharge";
+            let waits = site.submit(Job::Hold("t/gone".to_owned()), "b").await?;
             let plan = planned(site, path, &json!({})).await?.body;
             assert_eq!(plan["changed"], 1);
+            assert_eq!(plan["plan"]["freed"][0]["locks"], json!(["exclusive t/gone"]));
+            assert_eq!(plan["plan"]["moves_next"], json!([waits.to_string()]));
             let mut apply = json!({ "reason": "its code is gone", "expected": plan["revision"] });
             assert_eq!(post(site, path, &apply).await.status, 400, "the id is typed");
             apply["confirm"] = json!("1.0");

@@ -8,7 +8,7 @@ pub(crate) const KERNEL: &[&[&str]] = &[
     &["needs"],
     &["wait"],
     &["row", "audit"],
-    &["event", "record", "effect", "decision"],
+    &["event", "record", "effect", "decision", "plan"],
     &["latch", "retry", "admission", "waits"],
     &["family"],
     &["families"],

@@ -209,6 +209,12 @@ impl Admissions {
         iter::from_fn(move || self.claims.ticket(queue.pop()?.0.slot))
     }
 
+    /// Counts those who hold or wait for anything.
+    #[must_use]
+    pub fn claimed(&self) -> usize {
+        self.claims.iter().count()
+    }
+
     /// Tells whether the ticket waits.
     #[must_use]
     pub fn is_waiting(&self, ticket: Ticket) -> bool {

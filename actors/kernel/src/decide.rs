@@ -11,6 +11,7 @@ mod end;
 mod hold;
 mod operate;
 mod pause;
+mod plan;
 mod recover;
 mod retention;
 mod rollback;

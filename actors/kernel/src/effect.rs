@@ -5,6 +5,7 @@ use crate::cause::{Cause, NotUndone};
 use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp};
 use crate::lifecycle::ProcedureState;
 use crate::needs::Needs;
+use crate::plan::Plan;
 use crate::row::{Mark, Round};
 use crate::wait::Wake;
 
@@ -97,6 +98,8 @@ pub struct Operated {
     pub changed: u32,
     /// What an abort met.
     pub abort: Option<AbortAnswer>,
+    /// Of a dry run: what else it would lead to.
+    pub plan: Option<Box<Plan>>,
 }
 
 /// An answer to who asked.

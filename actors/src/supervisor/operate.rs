@@ -70,15 +70,21 @@ async fn refused(refusal: Refusal, reader: &Reader) -> AskError {
 
 impl Supervisor {
     pub(super) fn operate(&mut self, verb: Verb, by: By, ctx: &mut Context<Self>) -> Asked<Operated> {
+        let is_dry = by.dry_run;
         let event = |ticket| Event::Requested(ticket, Box::new(verb), Box::new(by));
         let answer = self.request(event, ctx);
         let reader = self.reader.clone();
-        Box::pin(async move {
+        let operated = async move {
             let Answer::Operated(operated) = answered(answer, reader).await? else {
                 return Err(AskError::Stopped);
             };
             Ok(*operated)
-        })
+        };
+        if is_dry {
+            self.foresee(operated, ctx)
+        } else {
+            Box::pin(operated)
+        }
     }
 }
 

@@ -200,6 +200,11 @@ impl<'a> Draft<'a> {
         self.rows.iter().map(|(id, row)| (self.row_before(*id), &**row))
     }
 
+    /// Gives what this decision would do after its commit, so far.
+    pub(super) fn effects(&self) -> &[Effect] {
+        &self.effects
+    }
+
     // Writing.
 
     /// Forgets all that this decision would have done: it was only asked about.

@@ -22,6 +22,7 @@ impl Draft<'_> {
     pub(super) fn requested(&mut self, ticket: Ticket, verb: Verb, by: &By) {
         let (words, target) = (verb.to_string(), verb.target());
         let is_noted = verb.is_always_noted();
+        let planned = by.dry_run.then(|| verb.clone());
         if let Err(refusal) = self.check_by(by) {
             return self.refuse(ticket, refusal);
         }
@@ -39,7 +40,9 @@ impl Draft<'_> {
                 return self.refuse(ticket, refusal);
             }
         };
-        let operated = self.audited(words, target, by, abort, is_noted);
+        let plan = planned.map(|verb| Box::new(self.plan(&verb, abort.as_ref())));
+        let mut operated = self.audited(words, target, by, abort, is_noted);
+        operated.plan = plan;
         self.reply(ticket, Answer::Operated(Box::new(operated)));
     }
 
@@ -106,6 +109,7 @@ impl Draft<'_> {
             changes,
             changed,
             abort,
+            plan: None,
         };
         if by.dry_run {
             self.forget();
@@ -332,6 +336,7 @@ fn repeated(before: &AuditEntry, words: &str, target: Option<ProcedureId>) -> An
         changes: before.changes.clone(),
         changed: before.changed,
         abort: before.verb.starts_with("abort ").then_some(AbortAnswer::WillRollBack),
+        plan: None,
     }))
 }
 

@@ -140,7 +140,7 @@ impl Draft<'_> {
 
     /// A success that is kept covers what lies below it, as far as that has ended:
     /// who still lives there fails with the scope, and is undone like the rest.
-    fn is_kept(&self, scope: ProcedureId, row: &Row) -> bool {
+    pub(super) fn is_kept(&self, scope: ProcedureId, row: &Row) -> bool {
         let mut at = Some(row);
         while let Some(row) = at.filter(|row| row.id != scope && row.is_ended()) {
             // What cannot be undone is kept as well, and told of.

@@ -1,0 +1,242 @@
+//! The plan of a request: read off the decision that would be made, and off the state behind it.
+
+use super::draft::Draft;
+use crate::effect::{AbortAnswer, Effect};
+use crate::event::{Reach, Verb};
+use crate::family::Family;
+use crate::id::ProcedureId;
+use crate::lifecycle::ProcedureState;
+use crate::plan::{Executed, Freed, PLAN_NAMED, Plan};
+use crate::row::{Mark, Row};
+use crate::wait::{Pause, WaitReason};
+
+impl Draft<'_> {
+    /// Says what this decision would lead to, before it is forgotten.
+    pub(super) fn plan(&self, verb: &Verb, abort: Option<&AbortAnswer>) -> Plan {
+        let mut plan = Plan {
+            told: self.told_to_limiter(),
+            ..Plan::default()
+        };
+        self.freed_now(&mut plan);
+        if let Some(target) = verb.target() {
+            if let Verb::Bypass(..) = verb {
+                self.stays_bypassed(&mut plan);
+            }
+            // What fails already rolls back whatever is asked for: it is told where it is asked about.
+            let is_rolled_back = matches!(
+                verb,
+                Verb::Abort(_) | Verb::RetryUndo(_) | Verb::SkipUndo(_) | Verb::Bypass(..) | Verb::RetryNow(_)
+            );
+            let scope = self.scope_of(target).or_else(|| self.failing_above(target));
+            if let Some(scope) = scope.filter(|_| is_rolled_back) {
+                self.rolls_back(scope, &mut plan);
+            }
+        }
+        self.warn(verb, abort, &mut plan);
+        for named in [&mut plan.undone, &mut plan.stays] {
+            plan.truncated |= named.len() > PLAN_NAMED;
+            named.truncate(PLAN_NAMED);
+        }
+        plan.truncated |= plan.freed.len() > PLAN_NAMED;
+        plan.freed.truncate(PLAN_NAMED);
+        plan
+    }
+
+    fn told_to_limiter(&self) -> Vec<Effect> {
+        let is_for_limiter = |effect: &&Effect| {
+            matches!(
+                effect,
+                Effect::Release(_)
+                    | Effect::GiveBack(..)
+                    | Effect::Cancel(_)
+                    | Effect::SetLimit(..)
+                    | Effect::SetPriority(..)
+                    | Effect::Discharged(_)
+            )
+        };
+        self.effects().iter().filter(is_for_limiter).cloned().collect()
+    }
+
+    fn freed_now(&self, plan: &mut Plan) {
+        for (before, after) in self.changes() {
+            let Some(before) = before else { continue };
+            let held = |row: &Row| if row.holds { row.limits.clone() } else { Vec::new() };
+            let locks = before.locked.iter().filter(|lock| !after.locked.contains(lock));
+            let freed = Freed {
+                id: after.id,
+                limits: if after.holds { Vec::new() } else { held(before) },
+                locks: locks.cloned().collect(),
+                later: false,
+            };
+            if !freed.limits.is_empty() || !freed.locks.is_empty() {
+                plan.freed.push(freed);
+            }
+        }
+    }
+
+    fn stays_bypassed(&self, plan: &mut Plan) {
+        let ended = self
+            .changes()
+            .filter(|(before, after)| after.is_ended() && before.is_some_and(|before| !before.is_ended()));
+        for (_, row) in ended.filter(|(_, row)| row.standing > 0) {
+            plan.stays.push(Executed {
+                id: row.id,
+                stages: row.standing,
+                why: Some("a bypass undoes nothing".to_owned()),
+            });
+        }
+    }
+
+    /// Its end may have failed one above it.
+    fn failing_above(&self, target: ProcedureId) -> Option<ProcedureId> {
+        let parent = self.row(target).and_then(|row| self.parent(row))?;
+        self.scope_of(parent)
+    }
+
+    fn rolls_back(&self, scope: ProcedureId, plan: &mut Plan) {
+        let Some(family) = self.family(scope.family) else {
+            return;
+        };
+        for row in self.within(family, scope) {
+            let executed = |why| Executed {
+                id: row.id,
+                stages: row.standing,
+                why,
+            };
+            if row.standing > 0 && !plan.stays.iter().any(|other| other.id == row.id) {
+                match self.why_not_undone(scope, row) {
+                    None => plan.undone.push(executed(None)),
+                    Some(why) => plan.stays.push(executed(Some(why))),
+                }
+            }
+            let limits = if row.holds { row.limits.clone() } else { Vec::new() };
+            if !limits.is_empty() || !row.locked.is_empty() {
+                plan.freed.push(Freed {
+                    id: row.id,
+                    limits,
+                    locks: row.locked.clone(),
+                    later: true,
+                });
+            }
+        }
+    }
+
+    /// Gives the rows at and below a member, as this decision would have them.
+    fn within<'b>(&'b self, family: &'b Family, top: ProcedureId) -> impl Iterator<Item = &'b Row> {
+        family
+            .members
+            .iter()
+            .filter(move |row| family.is_within(top.member, row.id.member))
+            .filter_map(|row| self.row(row.id))
+    }
+
+    fn why_not_undone(&self, scope: ProcedureId, row: &Row) -> Option<String> {
+        if let Some(stage) = &row.past {
+            return Some(format!("it passed its point of no return with stage {stage}"));
+        }
+        if row.mark == Some(Mark::Bypassed) {
+            return Some("an operator has ended it as it stands".to_owned());
+        }
+        if !self.kernel.can_undo(row) {
+            return Some(format!("the kind \"{}\" has no rollback", row.kind));
+        }
+        self.is_kept(scope, row)
+            .then(|| "it has succeeded, and is kept".to_owned())
+    }
+
+    fn warn(&self, verb: &Verb, abort: Option<&AbortAnswer>, plan: &mut Plan) {
+        let mut warnings = Vec::new();
+        match abort {
+            Some(AbortAnswer::TooLate(why)) => warnings.push(format!("it is past its point of no return: {why}")),
+            Some(AbortAnswer::AlreadyRollingBack) => warnings.push("it rolls back already".to_owned()),
+            Some(AbortAnswer::WillRollBack) | None => {}
+        }
+        match verb {
+            Verb::Drain(_) => warnings.push(format!("{} stages are out", self.kernel.going)),
+            Verb::Pause(Pause::All) => warnings.push("nothing at all is set going before it is resumed".to_owned()),
+            Verb::Pause(Pause::Kind(kind)) => warnings.push(format!("no \"{kind}\" is set going before it is resumed")),
+            Verb::Discharge(..) => warnings.push("nothing of it is undone, and nobody gets its outcome".to_owned()),
+            Verb::Abort(id)
+            | Verb::Pause(Pause::One(id))
+            | Verb::Bypass(id, ..)
+            | Verb::RetryNow(id)
+            | Verb::RetryUndo(id)
+            | Verb::SkipUndo(id)
+            | Verb::Resume(Pause::One(id)) => self.warn_of(*id, verb, plan, &mut warnings),
+            Verb::Resume(Pause::All | Pause::Kind(_))
+            | Verb::OverrideResult(..)
+            | Verb::SetPriority(..)
+            | Verb::SetLimit(..)
+            | Verb::Disclose(..)
+            | Verb::Signal(..)
+            | Verb::Acknowledge(..) => {}
+        }
+        plan.warnings = warnings;
+    }
+
+    fn warn_of(&self, id: ProcedureId, verb: &Verb, plan: &Plan, warnings: &mut Vec<String>) {
+        let (Some(family), Some(before)) = (self.family(id.family), self.row_before(id)) else {
+            return;
+        };
+        let ends = matches!(verb, Verb::Abort(_) | Verb::Bypass(..));
+        let live = family.members.iter().filter(|row| !row.is_ended() && row.id != id);
+        let below = live.filter(|row| family.is_within(id.member, row.id.member)).count();
+        let takes = matches!(verb, Verb::Abort(_) | Verb::Pause(_))
+            || matches!(verb, Verb::Bypass(_, reach, _) if *reach != Reach::Alone);
+        if takes && below > 0 {
+            warnings.push(format!("it takes {below} descendants along"));
+        }
+        if let Verb::Bypass(_, Reach::Ancestors | Reach::Family, _) = verb {
+            warnings.push("it ends all above it as well".to_owned());
+        }
+        let parent = self.parent(before).and_then(|parent| self.row_before(parent));
+        if let Some(parent) = parent.filter(|parent| ends && parent.wait == Some(WaitReason::Children)) {
+            warnings.push(format!("its parent {} waits for its result", parent.id));
+        }
+        let scope = self.scope_of(id).or_else(|| self.failing_above(id));
+        if let Some(scope) = scope.filter(|scope| ends && *scope != id) {
+            warnings.push(format!("{scope} fails with it, and is rolled back"));
+        }
+        self.warn_of_stages(id, scope, verb, warnings);
+        let stays: u32 = plan.stays.iter().map(|executed| executed.stages).sum();
+        if stays > 0 {
+            warnings.push(format!("{stays} executed stages stay as they are"));
+        }
+        let moves = matches!(verb, Verb::Abort(_) | Verb::RetryNow(_) | Verb::RetryUndo(_));
+        if moves && self.is_paused(before) {
+            warnings.push("it is paused: nothing of it moves before it is resumed".to_owned());
+        }
+        if self.kernel.draining {
+            warnings.push("the engine drains: nothing is set going before its next start".to_owned());
+        }
+        if let Verb::SkipUndo(_) = verb {
+            warnings.push("what the skipped stage did stays as it is".to_owned());
+        }
+    }
+
+    fn warn_of_stages(&self, id: ProcedureId, scope: Option<ProcedureId>, verb: &Verb, warnings: &mut Vec<String>) {
+        let Some(family) = self.family(id.family) else { return };
+        let out = |top: ProcedureId| {
+            let running = family.members.iter().filter(|row| row.going.is_some());
+            running
+                .filter(|row| family.is_within(top.member, row.id.member))
+                .count()
+        };
+        let words = if let Verb::Abort(_) = verb {
+            "ends first, and is undone as well"
+        } else if let Verb::Pause(_) = verb {
+            "ends first"
+        } else if let Verb::Bypass(..) = verb {
+            "reports to nobody: what it says is left out of account"
+        } else {
+            return;
+        };
+        let is_failing = self.row(id).is_some_and(|row| row.state == ProcedureState::Failed);
+        let top = scope.filter(|_| is_failing).unwrap_or(id);
+        match out(top) {
+            0 => {}
+            1 => warnings.push(format!("a stage runs; it {words}")),
+            several => warnings.push(format!("{several} stages run; each {words}")),
+        }
+    }
+}
