@@ -1,6 +1,6 @@
 //! The dashboard: what an operator sees of an engine, as a scope of the host's actix-web
-//! application. So far it is the API that its pages will read, with a stream of changes, and
-//! the verbs of operators.
+//! application: a page for browsers, the API that it reads, a stream of changes, and the verbs
+//! of operators.
 //!
 //! It answers two questions first: is something stuck, and why does it not move. It keeps a
 //! model of its own, folded from the feed of committed changes on a thread of its own, so
@@ -39,7 +39,9 @@ mod feed;
 mod gate;
 mod list;
 mod live;
+mod me;
 mod model;
+mod page;
 mod params;
 mod problem;
 mod procedure;

@@ -1,23 +1,25 @@
-//! The paths of the API, below wherever the host mounts it.
+//! The paths of the API and of the page, below wherever the host mounts it.
 
+use actix_web::dev::{ServiceFactory, ServiceRequest, ServiceResponse};
 use actix_web::middleware::from_fn;
 use actix_web::web::{self, ServiceConfig};
-use actix_web::{HttpResponse, Resource, ResponseError};
+use actix_web::{Error, HttpResponse, Resource, ResponseError};
 
 use super::gate::gate;
 use super::problem::Problem;
 use super::state::State;
-use super::{act, events, list, procedure, timeline, whole};
+use super::{act, events, list, me, page, procedure, timeline, whole};
 
 /// Longest body, in bytes.
 pub(super) const BODY_MAX: usize = 64 * 1024;
 
-/// Puts the API under `api/v1` of the scope that is configured.
+/// Puts the API under `api/v1` of the scope that is configured, and the page everywhere else.
 pub(super) fn configure(config: &mut ServiceConfig, state: &web::Data<State>) {
     let api = web::scope("/api/v1")
         .app_data(state.clone())
         .app_data(web::PayloadConfig::new(BODY_MAX))
         .wrap(from_fn(gate))
+        .service(read("/me").route(web::get().to(me::me)))
         .service(read("/attention").route(web::get().to(whole::attention)))
         .service(read("/limits").route(web::get().to(whole::limits)))
         .service(read("/locks").route(web::get().to(whole::locks)))
@@ -37,7 +39,21 @@ pub(super) fn configure(config: &mut ServiceConfig, state: &web::Data<State>) {
         .service(write("/engine/{verb}").route(web::post().to(act::many)))
         .service(write("/limits/{key:.+}").route(web::post().to(act::limit)))
         .default_service(web::to(no_such_path));
-    config.service(api);
+    config.service(api).service(pages(state));
+}
+
+/// The page and its files: whatever else is below the mount.
+fn pages(
+    state: &web::Data<State>,
+) -> Resource<
+    impl ServiceFactory<ServiceRequest, Config = (), Response = ServiceResponse, Error = Error, InitError = ()> + use<>,
+> {
+    web::resource(["", "/{tail:.*}"])
+        .app_data(state.clone())
+        .wrap(from_fn(gate))
+        .route(web::get().to(page::page))
+        .route(web::head().to(page::page))
+        .default_service(web::to(page::other_method))
 }
 
 /// A path that is read; any other method is refused in words.

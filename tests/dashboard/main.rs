@@ -14,6 +14,7 @@ mod listen;
 mod lists;
 mod model;
 mod one;
+mod page;
 mod plan;
 mod shapes;
 mod stream;

@@ -13,7 +13,8 @@ use serde_json::Value;
 use crate::kit::{Job, Site, Tested, everybody, site_in};
 
 /// File and path of each reply.
-const REPLIES: [(&str, &str); 17] = [
+const REPLIES: [(&str, &str); 18] = [
+    ("me", "me"),
     ("attention", "attention"),
     ("limits", "limits"),
     ("locks", "locks"),

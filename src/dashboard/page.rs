@@ -1,0 +1,148 @@
+//! The page: files that are in the program itself, below wherever the host mounts them. No path
+//! of theirs is absolute, and whatever is no file is the page, which reads its address.
+
+use actix_web::http::header::{
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, EntityTag, Header, HeaderValue, IfNoneMatch, TryIntoHeaderValue,
+};
+use actix_web::http::{StatusCode, Uri};
+use actix_web::{HttpRequest, HttpResponse, ResponseError};
+use rust_embed::{EmbeddedFile, RustEmbed};
+
+use super::problem::{Answer, Problem};
+use super::state::viewer;
+
+/// The page itself; it has one [`BASE`].
+const INDEX: &str = "index.html";
+/// What the address of the mount takes the place of.
+const BASE: &str = "<base href=\"./\">";
+
+#[derive(RustEmbed)]
+#[folder = "src/dashboard/page/"]
+struct Files;
+
+/// Any path below the mount that is none of the API's.
+pub(super) async fn page(request: HttpRequest) -> Answer {
+    viewer(&request)?;
+    let tail = request.match_info().get("tail").unwrap_or_default();
+    if tail == "api" || tail.starts_with("api/") {
+        return Err(Problem::no_such_path());
+    }
+    match Files::get(tail) {
+        Some(file) if tail != INDEX => Ok(send(&request, kind_of(tail), tag_of(&file), file.data.into_owned())),
+        None if is_asset(tail) => Err(Problem::no_such_path()),
+        Some(_) | None => Ok(index(&request, tail)),
+    }
+}
+
+pub(super) async fn other_method() -> HttpResponse {
+    Problem::method("GET").error_response()
+}
+
+fn index(request: &HttpRequest, tail: &str) -> HttpResponse {
+    let Some(file) = Files::get(INDEX) else {
+        return Problem::no_such_path().error_response();
+    };
+    let base = escaped(&base_of(request.uri(), request.match_info().get("tail").map(|_| tail)));
+    let text = String::from_utf8_lossy(&file.data).replace(BASE, &format!("<base href=\"{base}\">"));
+    let tag = format!("{}-{base}", tag_of(&file));
+    let tag: String = tag.chars().filter(char::is_ascii_alphanumeric).collect();
+    send(request, kind_of(INDEX), tag, text.into_bytes())
+}
+
+/// Gives the address of the mount, with a slash at its end: as it was asked for, escapes and
+/// all, without the parts that stand behind the mount.
+fn base_of(uri: &Uri, tail: Option<&str>) -> String {
+    let path = uri.path();
+    let mount = match tail {
+        None => path,
+        Some(tail) => {
+            let parts = tail.split('/').count();
+            path.rsplitn(parts + 1, '/').last().unwrap_or_default()
+        }
+    };
+    // Two slashes at the beginning would name another host.
+    let mount = mount.trim_matches('/');
+    if mount.is_empty() {
+        "/".to_owned()
+    } else {
+        format!("/{mount}/")
+    }
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('"', "&quot;")
+        .replace('\'', "&#39;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}
+
+/// Sends a file, or says that the caller has it already.
+fn send(request: &HttpRequest, kind: &'static str, tag: String, body: Vec<u8>) -> HttpResponse {
+    let tag = EntityTag::new_strong(tag);
+    let is_known = match IfNoneMatch::parse(request) {
+        Ok(IfNoneMatch::Any) => true,
+        Ok(IfNoneMatch::Items(tags)) => tags.iter().any(|known| known.weak_eq(&tag)),
+        Err(_) => false,
+    };
+    let status = if is_known {
+        StatusCode::NOT_MODIFIED
+    } else {
+        StatusCode::OK
+    };
+    let mut response = HttpResponse::build(status);
+    response.insert_header((CACHE_CONTROL, "no-cache"));
+    response.insert_header((CONTENT_TYPE, kind));
+    response.insert_header((ETAG, tag.try_into_value().unwrap_or(HeaderValue::from_static("\"\""))));
+    if is_known {
+        response.finish()
+    } else {
+        response.body(body)
+    }
+}
+
+fn tag_of(file: &EmbeddedFile) -> String {
+    let hash = file.metadata.sha256_hash();
+    hash.iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn is_asset(path: &str) -> bool {
+    kind_of(path) != kind_of(INDEX)
+}
+
+fn kind_of(path: &str) -> &'static str {
+    match path.rsplit_once('.').map(|(_, end)| end) {
+        Some("js" | "mjs") => "text/javascript; charset=utf-8",
+        Some("css") => "text/css; charset=utf-8",
+        Some("svg") => "image/svg+xml",
+        Some("txt") => "text/plain; charset=utf-8",
+        Some("json") => "application/json",
+        Some(_) | None => "text/html; charset=utf-8",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! The mount's address, as links need it.
+
+    use super::{base_of, escaped};
+
+    #[test]
+    fn the_base_is_the_mount() {
+        let base = |path: &str, tail| base_of(&path.parse().expect("a path"), tail);
+        assert_eq!(base("/", Some("")), "/");
+        assert_eq!(base("/procedures/42.3", Some("procedures/42.3")), "/");
+        assert_eq!(base("/ops", None), "/ops/");
+        assert_eq!(base("/ops/", Some("")), "/ops/");
+        assert_eq!(
+            base("/ops/a%20b/procedures/42.3?tab=waits", Some("procedures/42.3")),
+            "/ops/a%20b/"
+        );
+        assert_eq!(base("//evil.example/waits", Some("waits")), "/evil.example/");
+    }
+
+    #[test]
+    fn an_address_ends_no_attribute() {
+        assert_eq!(escaped("/a\"b'c<d>&/"), "/a&quot;b&#39;c&lt;d&gt;&amp;/");
+    }
+}

@@ -1,0 +1,166 @@
+/** Buttons of verbs, and the way of each: a dry run, its plan, a reason, and then the act. */
+import { html, useEffect, useRef, useState } from './dom.js';
+import { freshKey, post, Problem } from './api.js';
+import { Dialog } from './dialog.js';
+import { get } from './api.js';
+import { useRights } from './me.js';
+import { Trouble } from './parts.js';
+import { VERBS } from './verbs.js';
+import { Plan } from './plan.js';
+
+/**
+ * @typedef {import('./types.js').Row} Row
+ * @typedef {{id: string, row?: Row, kind?: string}} Target
+ */
+
+/**
+ * The verbs that fit one procedure.
+ * @param {{target: Target, only?: string[], rest?: boolean}} props
+ *   `only` names verbs whatever its state; `rest` puts all but the first behind a button.
+ */
+export function Verbs({ target, only, rest = false }) {
+  const may = useRights();
+  const [open, set] = useState(/** @type {string|null} */ (null));
+  const [isWide, widen] = useState(false);
+  const { row } = target;
+  const names = only ?? Object.keys(VERBS).filter((name) => row && VERBS[name]?.from(row));
+  const allowed = names.filter((name) => may(/** @type {any} */ (VERBS[name]).right));
+  const first = rest ? allowed.slice(0, 3) : allowed;
+  const hidden = allowed.slice(first.length);
+  const button = (/** @type {string} */ name) => {
+    const verb = VERBS[name];
+    if (!verb) return null;
+    const asks = verb.plans || verb.types ? '…' : '';
+    return html`<button type="button" key=${name} class=${verb.isGrave ? 'grave' : ''} title=${verb.says} onClick=${() => { widen(false); set(name); }}>${verb.name}${asks}</button>`;
+  };
+  return html`
+    ${first.map(button)}
+    ${hidden.length > 0 && html`
+      <span class="menu">
+        <button type="button" aria-expanded=${isWide} aria-label="More actions" onClick=${() => widen(!isWide)}>⋯</button>
+        ${isWide && html`<span class="drop" role="menu" onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === 'Escape' && widen(false)}>${hidden.map(button)}</span>`}
+      </span>`}
+    ${open && html`<${Ask} key=${open} verb=${VERBS[open]} path=${`procedures/${target.id}/${open}`} target=${target} onClose=${() => set(null)} />`}`;
+}
+
+/**
+ * Asks for what a verb needs, shows its plan, and applies it.
+ * @param {{verb: import('./verbs.js').Verb, path: string, target: Target, start?: Record<string, unknown>, onClose: () => void}} props
+ */
+export function Ask({ verb, path, target, start = {}, onClose }) {
+  const [row, setRow] = useState(target.row);
+  const [values, setValues] = useState(/** @type {Record<string, any>} */ (start));
+  const [reason, setReason] = useState('');
+  const [typed, setTyped] = useState('');
+  const [plan, setPlan] = useState(/** @type {any} */ (null));
+  const [done, setDone] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(/** @type {Problem|null} */ (null));
+  const [isBusy, setBusy] = useState(false);
+  const key = useRef(freshKey());
+  const isOne = path.startsWith('procedures/');
+
+  useEffect(() => {
+    if (!isOne || row) return;
+    get(`procedures/${target.id}`).then((body) => setRow(body.procedure), () => {});
+  }, []);
+  const fields = verb.fields ?? [];
+  const value = (/** @type {import('./verbs.js').Field} */ field) => values[field.name] ?? field.from?.(row) ?? '';
+
+  const body = () => {
+    /** @type {Record<string, unknown>} */
+    const made = {};
+    for (const field of fields) {
+      const given = value(field);
+      if (field.type === 'flag') {
+        if (given) made[field.name] = true;
+      } else if (field.type === 'number') {
+        if (given !== '' && !(field.name === 'limit' && values.unlimited)) made[field.name] = Number(given);
+      } else if (field.type === 'json') {
+        made[field.name] = JSON.parse(given || 'null');
+      } else {
+        made[field.name] = given;
+      }
+    }
+    return made;
+  };
+  const attempt = async (/** @type {() => Promise<void>} */ work) => {
+    setBusy(true);
+    setError(null);
+    try {
+      await work();
+    } catch (found) {
+      if (found instanceof Problem) setError(found);
+      else setError(new Problem(400, { detail: `This is no JSON: ${found instanceof Error ? found.message : found}.`, remedy: 'Correct it.' }));
+    } finally {
+      setBusy(false);
+    }
+  };
+  const look = () => attempt(async () => setPlan(await post(path, body(), true)));
+  const fingerprint = JSON.stringify(values);
+  useEffect(() => {
+    const timer = window.setTimeout(look, fields.length ? 300 : 0);
+    return () => window.clearTimeout(timer);
+  }, [fingerprint, row?.revision]);
+
+  const apply = () => attempt(async () => {
+    const made = { ...body(), reason, key: key.current };
+    if (verb.plans && plan?.revision) Object.assign(made, { expected: plan.revision });
+    if (verb.types) Object.assign(made, { confirm: typed });
+    try {
+      setDone(await post(path, made));
+    } catch (found) {
+      if (found instanceof Problem && found.kind === 'revised') {
+        key.current = freshKey();
+        setPlan(await post(path, body(), true));
+      }
+      throw found;
+    }
+  });
+  const isReady = !isBusy && plan && (verb.needsNoReason || reason.trim()) && (!verb.types || typed === target.id);
+  const title = html`${verb.name} <span class="mono">${target.kind && !isOne ? target.kind : target.id}</span>`;
+  if (done) {
+    return html`
+      <${Dialog} title=${title} onClose=${onClose}>
+        <p class="done">${done.changed === 0 && done.changes?.length === 0 ? 'It is done; no row of a procedure changed.' : 'It is done, and on disk with its entry in the audit.'}</p>
+        <${Plan} plan=${done} isDone />
+        <footer><a class="button" href="audit" onClick=${onClose}>Audit</a><button type="button" class="main" autofocus onClick=${onClose}>Close</button></footer>
+      <//>`;
+  }
+  return html`
+    <${Dialog} title=${title} onClose=${onClose}>
+      <form onSubmit=${(/** @type {Event} */ event) => { event.preventDefault(); if (isReady) apply(); }}>
+        <p>${verb.says}</p>
+        ${fields.map((field) => html`<${Input} key=${field.name} field=${field} value=${value(field)} onValue=${(/** @type {any} */ given) => setValues({ ...values, [field.name]: given })} />`)}
+        <section class="plan" aria-label="Plan" aria-busy=${isBusy}>
+          <h3>Plan</h3>
+          ${plan ? html`<${Plan} plan=${plan} />` : !error && html`<p class="dim">Asking what it would do …</p>`}
+        </section>
+        ${!verb.needsNoReason && html`
+          <label class="field"><span>Reason</span>
+            <input type="text" value=${reason} maxlength="1024" autofocus autocomplete="off" placeholder="The audit keeps it" onInput=${(/** @type {any} */ event) => setReason(event.target.value)} />
+          </label>`}
+        ${verb.types && html`
+          <label class="field"><span>Type <b class="mono">${target.id}</b>: this cannot be taken back</span>
+            <input type="text" class="mono" value=${typed} autocomplete="off" spellcheck="false" onInput=${(/** @type {any} */ event) => setTyped(event.target.value)} />
+          </label>`}
+        ${error && html`<${Trouble} error=${error} />`}
+        <footer>
+          <button type="button" onClick=${onClose}>Leave it</button>
+          <button type="submit" class=${verb.isGrave ? 'main grave' : 'main'} disabled=${!isReady}>${verb.name}</button>
+        </footer>
+      </form>
+    <//>`;
+}
+
+/** @param {{field: import('./verbs.js').Field, value: any, onValue: (value: any) => void}} props */
+function Input({ field, value, onValue }) {
+  if (field.type === 'flag') {
+    return html`<label class="flag" title=${field.help}><input type="checkbox" checked=${Boolean(value)} onChange=${(/** @type {any} */ event) => onValue(event.target.checked)} /> ${field.label}</label>`;
+  }
+  if (field.type === 'json') {
+    return html`<label class="field" title=${field.help}><span>${field.label} <span class="dim">${field.help}</span></span>
+      <textarea rows="4" class="mono" spellcheck="false" value=${value} onInput=${(/** @type {any} */ event) => onValue(event.target.value)}></textarea></label>`;
+  }
+  return html`<label class="field"><span>${field.label} <span class="dim">${field.help}</span></span>
+    <input type=${field.type === 'number' ? 'number' : 'text'} value=${value} onInput=${(/** @type {any} */ event) => onValue(event.target.value)} /></label>`;
+}

@@ -1,0 +1,61 @@
+/** The page: its frame, and which screen the address names. */
+import { html, render, useEffect, useState } from './dom.js';
+import { Banner, Rail, toggleTheme } from './frame.js';
+import { Help } from './help.js';
+import { startKeys } from './keys.js';
+import { startLive } from './live.js';
+import { useLoad } from './load.js';
+import { startRouter, useRoute } from './router.js';
+import { Attention } from './screens/attention.js';
+import { Audit } from './screens/audit.js';
+import { EngineScreen } from './screens/engine.js';
+import { Kinds } from './screens/kinds.js';
+import { Limits } from './screens/limits.js';
+import { List } from './screens/list.js';
+import { Procedure } from './screens/procedure.js';
+import { Waits } from './screens/waits.js';
+import { Me } from './me.js';
+
+/** @type {Record<string, (props: any) => import('./types.js').Node>} */
+const SCREENS = { '': Attention, procedures: List, waits: Waits, limits: Limits, kinds: Kinds, engine: EngineScreen, audit: Audit };
+
+/** @param {{path: string, query: URLSearchParams}} props */
+function Screen({ path, query }) {
+  const [first = '', id] = path.split('/');
+  if (first === 'procedures' && id) return html`<${Procedure} key=${id} id=${id.includes('.') ? id : `${id}.0`} query=${query} />`;
+  const Shown = SCREENS[first];
+  if (!Shown) {
+    return html`<div class="screen"><p class="empty">There is no screen of this name. <a href="./">See what needs you.</a></p></div>`;
+  }
+  return html`<${Shown} key=${first} query=${query} />`;
+}
+
+function App() {
+  const route = useRoute();
+  const [help, setHelp] = useState(false);
+  const [said, say] = useState('');
+  const me = useLoad('me');
+  useEffect(() => {
+    startKeys({
+      help: () => setHelp((open) => !open),
+      theme: toggleTheme,
+      copied: (id) => {
+        say(`${id} is copied`);
+        window.setTimeout(() => say(''), 1_800);
+      },
+    });
+  }, []);
+  return html`
+    <${Me.Provider} value=${me.data}>
+      <${Rail} path=${route.path} me=${me.data} onHelp=${() => setHelp(true)} />
+      <main id="main"><${Banner} me=${me} /><${Screen} ...${route} /></main>
+      ${help && html`<${Help} onClose=${() => setHelp(false)} />`}
+      <div class="toast" role="status" aria-live="polite">${said}</div>
+    <//>`;
+}
+
+startRouter();
+startLive();
+const page = /** @type {HTMLElement} */ (document.getElementById('page'));
+page.textContent = '';
+render(html`<${App} />`, page);

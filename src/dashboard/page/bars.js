@@ -1,0 +1,164 @@
+/**
+ * Bars of a timeline: what the API tells of stages and queues, and between them the waits, each
+ * with its reason. They are drawn on one canvas, for the rows in sight alone.
+ *
+ * @typedef {object} Span
+ * @property {number} from
+ * @property {number} to
+ * @property {string} what A word of the legend.
+ * @property {string|null} stage
+ * @property {string|null} ending
+ * @property {number} count
+ * @property {boolean} [goes] It has not ended.
+ */
+
+/** What stands between a stage that ended so and the next one. @type {Record<string, string>} */
+const BETWEEN = { spawn: 'children', wait: 'event', sleep: 'timer', retry: 'backoff', undo_failed: 'backoff', panic: 'backoff' };
+
+/** @type {Record<string, string>} */
+const REASONS = { lock: 'lock', permit: 'permit', children: 'children', event: 'event', timer: 'timer', backoff: 'backoff', paused: 'paused', poison: 'paused', circling: 'paused', rollback_failed: 'stuck', quarantined: 'stuck' };
+
+export const LEGEND = ['stage', 'failed', 'undo', 'queue', 'permit', 'lock', 'children', 'event', 'timer', 'backoff', 'paused', 'stuck'];
+
+const FAILED = ['retry', 'fail', 'panic', 'undo_failed'];
+
+/** @param {import('./types.js').Bar} bar @returns {Span} */
+function spanOf(bar) {
+  const isBad = FAILED.includes(bar.ending ?? '');
+  const what = isBad ? 'failed' : { admission: 'permit', several: 'stage' }[bar.what] ?? bar.what;
+  return { from: Date.parse(bar.from), to: Date.parse(bar.to), what, stage: bar.stage, ending: bar.ending, count: bar.count };
+}
+
+/**
+ * Spans by member, in order, with the waits between them.
+ * @param {import('./types.js').Bar[]} bars @param {import('./types.js').TreeRow[]} rows
+ * @returns {Map<string, Span[]>}
+ */
+export function spansOf(bars, rows) {
+  /** @type {Map<string, Span[]>} */
+  const found = new Map();
+  for (const bar of bars) {
+    const mine = found.get(bar.id);
+    if (mine) mine.push(spanOf(bar));
+    else found.set(bar.id, [spanOf(bar)]);
+  }
+  for (const row of rows) {
+    const mine = (found.get(row.id) ?? []).sort((one, other) => one.from - other.from || one.to - other.to);
+    const whole = [];
+    let before = /** @type {Span|null} */ (null);
+    for (const span of mine) {
+      const reason = before?.ending ? BETWEEN[before.ending] : undefined;
+      if (before && reason && span.from > before.to) whole.push({ from: before.to, to: span.from, what: reason, stage: null, ending: null, count: 1 });
+      whole.push(span);
+      before = span;
+    }
+    const open = openSpan(row);
+    if (open) whole.push(open);
+    found.set(row.id, whole);
+  }
+  return found;
+}
+
+/** What lasts until now. @param {import('./types.js').TreeRow} row @returns {Span|null} */
+function openSpan(row) {
+  if (row.ended) return null;
+  const what = row.reason ? (REASONS[row.reason] ?? 'queue') : row.going ? (row.state === 'Failed' ? 'undo' : 'stage') : 'queue';
+  return { from: Date.parse(row.since), to: Infinity, what, stage: row.reason ? null : row.stage, ending: null, count: 1, goes: true };
+}
+
+/** @typedef {{from: number, to: number, width: number}} Scale */
+
+/** @param {Scale} scale @param {number} time */
+export const place = (scale, time) => ((time - scale.from) / (scale.to - scale.from)) * scale.width;
+
+const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000, 43_200_000, 86_400_000, 604_800_000];
+
+/** @param {Scale} scale @returns {number[]} */
+export function ticks(scale) {
+  const wanted = (scale.to - scale.from) / Math.max(2, scale.width / 110);
+  const step = STEPS.find((size) => size >= wanted) ?? 2_592_000_000;
+  const found = [];
+  for (let at = Math.ceil(scale.from / step) * step; at < scale.to; at += step) found.push(at);
+  return found;
+}
+
+/**
+ * @param {HTMLCanvasElement} canvas
+ * @param {{spans: Span[], isGroup: boolean, past: string|null, ended: number|null}[]} lanes
+ * @param {Scale} scale @param {number} height @param {number} at
+ */
+export function draw(canvas, lanes, scale, height, at) {
+  const ratio = devicePixelRatio || 1;
+  const [width, tall] = [Math.round(scale.width * ratio), Math.round(lanes.length * height * ratio)];
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== tall) canvas.height = tall;
+  canvas.style.width = `${scale.width}px`;
+  canvas.style.height = `${lanes.length * height}px`;
+  const context = canvas.getContext('2d');
+  if (!context) return;
+  const style = getComputedStyle(canvas);
+  const colour = (/** @type {string} */ name) => style.getPropertyValue(`--${name}`).trim();
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.clearRect(0, 0, scale.width, lanes.length * height);
+  context.fillStyle = colour('grid');
+  for (const tick of ticks(scale)) context.fillRect(Math.round(place(scale, tick)), 0, 1, lanes.length * height);
+  context.font = `11px ${style.fontFamily}`;
+  context.textBaseline = 'middle';
+  lanes.forEach((lane, index) => {
+    const top = index * height;
+    context.globalAlpha = lane.isGroup ? 0.4 : 1;
+    for (const span of lane.spans) bar(context, span, scale, top, height, at, colour, lane.isGroup);
+    context.globalAlpha = 1;
+    if (lane.past) flag(context, lane, scale, top, height, colour('text'));
+  });
+}
+
+/**
+ * @param {CanvasRenderingContext2D} context @param {Span} span @param {Scale} scale @param {number} top
+ * @param {number} height @param {number} at @param {(name: string) => string} colour @param {boolean} isGroup
+ */
+function bar(context, span, scale, top, height, at, colour, isGroup) {
+  const from = Math.max(0, place(scale, span.from));
+  const to = Math.min(scale.width, place(scale, Math.min(span.to, at)));
+  if (to < 0 || from > scale.width) return;
+  const isWork = ['stage', 'failed', 'undo'].includes(span.what);
+  const wide = Math.max(isWork ? 2.5 : 1, to - from);
+  const inset = isWork ? 5 : 9;
+  context.fillStyle = colour(`bar-${span.what}`);
+  context.beginPath();
+  context.roundRect(from, top + inset, wide, height - 2 * inset, Math.min(3, wide / 2));
+  context.fill();
+  if (isGroup || wide < 34) return;
+  const text = isWork ? (span.stage ?? '') : span.what;
+  const room = wide - 10;
+  const shown = context.measureText(text).width <= room ? text : '';
+  if (!shown) return;
+  if (isWork) {
+    context.fillStyle = colour('bar-text');
+    context.fillText(shown, from + 5, top + height / 2 + 0.5);
+  } else if (wide > 60) {
+    const size = context.measureText(shown).width;
+    context.fillStyle = colour('surface');
+    context.fillRect(from + 6, top + 4, size + 6, height - 8);
+    context.fillStyle = colour('dim');
+    context.fillText(shown, from + 9, top + height / 2 + 0.5);
+  }
+}
+
+/**
+ * Marks the end of the stage behind which there is no way back.
+ * @param {CanvasRenderingContext2D} context @param {{spans: Span[], past: string|null}} lane
+ * @param {Scale} scale @param {number} top @param {number} height @param {string} colour
+ */
+function flag(context, lane, scale, top, height, colour) {
+  const span = lane.spans.find((each) => each.stage === lane.past?.replaceAll('"', ''));
+  if (!span) return;
+  const x = Math.round(place(scale, span.from)) - 2;
+  context.fillStyle = colour;
+  context.fillRect(x, top + 2, 2, height - 4);
+  context.beginPath();
+  context.moveTo(x + 2, top + 2);
+  context.lineTo(x + 8, top + 5);
+  context.lineTo(x + 2, top + 8);
+  context.fill();
+}

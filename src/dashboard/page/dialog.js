@@ -1,0 +1,24 @@
+/** A dialog: the browser's own, so that focus stays within, and Esc closes it. */
+import { html, useEffect, useRef } from './dom.js';
+
+/** @param {{title: import('./types.js').Node, onClose: () => void, wide?: boolean, children?: import('./types.js').Node}} props */
+export function Dialog({ title, onClose, wide, children }) {
+  const box = useRef(/** @type {HTMLDialogElement|null} */ (null));
+  useEffect(() => {
+    const before = document.activeElement;
+    box.current?.showModal();
+    return () => {
+      if (before instanceof HTMLElement) before.focus();
+    };
+  }, []);
+  const onClick = (/** @type {MouseEvent} */ event) => {
+    if (event.target === box.current) onClose();
+  };
+  return html`
+    <dialog ref=${box} class=${wide ? 'wide' : ''} aria-label=${typeof title === 'string' ? title : undefined} onClose=${onClose} onMouseDown=${onClick}>
+      <div class="sheet">
+        <header><h2>${title}</h2><button type="button" class="plain" aria-label="Close" onClick=${onClose}>Esc</button></header>
+        ${children}
+      </div>
+    </dialog>`;
+}

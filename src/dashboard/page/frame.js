@@ -1,0 +1,75 @@
+/** The frame of the page: screens at the left, and how fresh all is. */
+import { html, useState } from './dom.js';
+import { SCREENS } from './keys.js';
+import { useLive } from './live.js';
+import { absolute, hour } from './words.js';
+import { now } from './clock.js';
+
+/** Goes from the system's choice to the other one, and back. */
+export function toggleTheme() {
+  const element = document.documentElement;
+  const isDark = element.dataset.theme ? element.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+  element.dataset.theme = isDark ? 'light' : 'dark';
+  try {
+    localStorage.setItem('procession.theme', element.dataset.theme);
+  } catch {
+    // It holds for this page, then.
+  }
+  dispatchEvent(new Event('themed'));
+}
+
+/** @param {{path: string, me: import('./types.js').Me|null, onHelp: () => void}} props */
+export function Rail({ path, me, onHelp }) {
+  const here = path.split('/')[0] ?? '';
+  return html`
+    <nav class="rail" aria-label="Screens">
+      <a class="brand" href="./" title="What needs you"><span class="mark" aria-hidden="true"><i></i><i></i><i></i></span>Procession</a>
+      <ul>
+        ${SCREENS.map(({ letter, path: to, name }) => html`
+          <li key=${letter}><a href=${to || './'} aria-current=${here === to ? 'page' : undefined}>${name}<kbd>g ${letter}</kbd></a></li>`)}
+      </ul>
+      <${Fresh} />
+      <div class="who">
+        ${me && html`<p title=${`Rights: ${me.rights.join(', ')}`}><span class="dim">You are</span> ${me.who}${me.rights.length === 1 && html`<span class="tag">read only</span>`}</p>`}
+        <p class="switches">
+          <button type="button" class="plain" onClick=${toggleTheme} title="Dark or light (t)">Theme</button>
+          <button type="button" class="plain" onClick=${onHelp} title="Keys (?)">Keys</button>
+        </p>
+      </div>
+    </nav>`;
+}
+
+/** Whether what is shown is live, and if not of when it is. */
+function Fresh() {
+  const { standing, read } = useLive();
+  const at = read ? hour(read, now()) : '';
+  const words = {
+    live: ['live', 'What changes is shown as it changes.'],
+    reconnecting: ['reconnecting', 'The stream of changes was cut, and is opened again.'],
+    polling: ['every 5 s', 'There is no stream of changes; the page asks every five seconds.'],
+    stale: [`as of ${at}`, `The engine does not answer. What is shown is of ${read ? absolute(read) : 'before'}.`],
+  };
+  const [word, help] = words[standing] ?? words.live;
+  return html`<p class=${`fresh ${standing}`} role="status" title=${help}><span class="dot" aria-hidden="true"></span>${word}</p>`;
+}
+
+/** What the whole engine suffers from. @type {Record<string, string>} */
+const ENGINE = {
+  recovering: 'The engine is still reading what its journal holds. What is shown is not all yet.',
+  draining: 'The engine drains: no new stage starts. What is left goes on at the next start.',
+  journal_failed: 'The journal has failed: nothing more is committed. Restart the engine with room on a sound disk.',
+  stopped: 'The engine has stopped. What is shown is how it stood.',
+  silent: 'The engine does not answer in time. Its disk may not answer either.',
+};
+
+/** @param {{me: import('./load.js').Loaded}} props */
+export function Banner({ me }) {
+  const { standing, read } = useLive();
+  const [closed, close] = useState('');
+  const engine = me.data?.engine ?? 'live';
+  const stale = standing === 'stale' && read
+    ? `The dashboard does not answer. What is shown is as of ${hour(read, now())}; it is asked again every five seconds.` : '';
+  const text = stale || (engine === 'live' ? '' : ENGINE[engine] ?? `The engine is ${engine}.`);
+  if (!text || text === closed) return null;
+  return html`<div class="banner" role="alert"><p>${text}</p><button type="button" class="plain" onClick=${() => close(text)}>Close</button></div>`;
+}

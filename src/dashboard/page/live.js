@@ -1,0 +1,161 @@
+/**
+ * What changes, as it changes: one stream for the tab, closed while nobody looks. Where streams
+ * fail, screens read again every five seconds. Screens hear `change`, `verdict`, `limits` and
+ * `gauges` as the API sends them, and `again` when they are to read anew.
+ */
+import { useEffect, useState } from './dom.js';
+import { address } from './api.js';
+import { now, sync } from './clock.js';
+
+const POLL = 5_000;
+const RETRY = 15_000;
+/** Pings come every ten seconds: after this long without a word the stream is dead. */
+const SILENT = 25_000;
+const TOLD = ['change', 'verdict', 'limits', 'gauges'];
+
+/** @typedef {'live'|'reconnecting'|'polling'|'stale'} Standing */
+/** @typedef {(event: string, body: any) => void} Hears */
+
+/** @type {Set<Hears>} */
+const ears = new Set();
+/** @type {Set<() => void>} */
+const watchers = new Set();
+
+const link = {
+  /** @type {EventSource|null} */
+  stream: null,
+  /** @type {string|null} */
+  filter: null,
+  isOpen: false,
+  isFailing: false,
+  heard: 0,
+  /** When something was read last, by the server's clock. */
+  read: 0,
+  polled: 0,
+  opened: 0,
+};
+
+/** @param {string} event @param {any} [body] */
+function tell(event, body) {
+  for (const ear of [...ears]) ear(event, body);
+}
+
+function show() {
+  for (const watcher of [...watchers]) watcher();
+}
+
+/** @returns {Standing} */
+function standing() {
+  if (link.isFailing) return 'stale';
+  if (link.isOpen) return 'live';
+  return link.stream && Date.now() - link.opened < POLL ? 'reconnecting' : 'polling';
+}
+
+function close() {
+  link.stream?.close();
+  link.stream = null;
+  link.isOpen = false;
+}
+
+/** @param {string} filter @param {string|null} from */
+function open(filter, from) {
+  close();
+  const stream = new EventSource(address('events', { from, filter }));
+  Object.assign(link, { stream, filter, opened: Date.now(), heard: Date.now() });
+  const hear = () => {
+    link.heard = Date.now();
+    if (link.stream === stream && !link.isOpen) {
+      link.isOpen = true;
+      show();
+    }
+  };
+  stream.addEventListener('open', hear);
+  stream.addEventListener('ping', hear);
+  for (const name of TOLD) {
+    stream.addEventListener(name, (event) => {
+      hear();
+      const body = JSON.parse(event.data);
+      sync(body.now);
+      link.read = now();
+      tell(name, body);
+    });
+  }
+  stream.addEventListener('resync', () => {
+    hear();
+    tell('again');
+  });
+  stream.addEventListener('bye', () => {
+    close();
+    show();
+  });
+  stream.addEventListener('error', () => {
+    if (link.stream !== stream) return;
+    link.isOpen = false;
+    // The browser tries again by itself, unless the answer was a refusal.
+    if (stream.readyState === EventSource.CLOSED) close();
+    show();
+  });
+}
+
+/** Follows what a filter admits from where a screen was read. @param {string} filter @param {string} from */
+export function follow(filter, from) {
+  const isGoing = link.stream && link.filter === filter;
+  if (!isGoing && !document.hidden) open(filter, from);
+}
+
+/** A screen was read, or could not be. @param {boolean} isGood */
+export function noteRead(isGood) {
+  if (isGood) link.read = now();
+  if (link.isFailing === isGood) {
+    link.isFailing = !isGood;
+    show();
+  }
+}
+
+/** @param {Hears} ear */
+export function hear(ear) {
+  ears.add(ear);
+  return () => {
+    ears.delete(ear);
+  };
+}
+
+/** How this page stands to the engine, and of when what it shows is. */
+export function useLive() {
+  const [, set] = useState(0);
+  useEffect(() => {
+    const again = () => set((times) => times + 1);
+    watchers.add(again);
+    return () => {
+      watchers.delete(again);
+    };
+  }, []);
+  return { standing: standing(), read: link.read };
+}
+
+function watch() {
+  if (document.hidden) return;
+  const at = Date.now();
+  if (link.stream && at - link.heard > SILENT) close();
+  if (!link.isOpen && at - link.polled >= POLL) {
+    link.polled = at;
+    tell('again');
+    show();
+  }
+  if (!link.stream && link.filter !== null && at - link.opened > RETRY) open(link.filter, null);
+}
+
+export function startLive() {
+  link.polled = Date.now();
+  window.setInterval(watch, 1_000);
+  document.addEventListener('visibilitychange', () => {
+    if (document.hidden) {
+      close();
+    } else {
+      // What is read now says where the stream goes on.
+      tell('again');
+    }
+    show();
+  });
+  addEventListener('pagehide', close);
+}

@@ -1,0 +1,104 @@
+/** What needs somebody now: counts that lead to lists, and verdicts, the most harmful first. */
+import { html } from '../dom.js';
+import { Verbs } from '../actions.js';
+import { useLoad } from '../load.js';
+import { Ago, Head, Linked, Shape, Shown } from '../parts.js';
+import { Pulse } from '../pulse.js';
+import { listOf, pageOf } from '../router.js';
+import { harm, RULES } from '../states.js';
+import { count, duration, local, sentence } from '../words.js';
+import { now } from '../clock.js';
+
+/** @type {{name: string, filter: string, of: (body: any) => number|null, tone?: string, help: string}[]} */
+const TILES = [
+  { name: 'active', filter: 'state:live', of: (body) => live(body.states), help: 'All that have not ended.' },
+  { name: 'retrying', filter: 'reason:backoff', of: (body) => body.tiles?.retrying ?? null, tone: 'retry', help: 'Their last attempt failed; the next is due.' },
+  { name: 'rolling back', filter: 'state:failed', of: (body) => body.tiles?.rolling_back ?? null, tone: 'undo', help: 'They have failed, and are being undone.' },
+  { name: 'rollback failed', filter: 'reason:rollback_failed', of: (body) => body.tiles?.rollback_failed ?? null, tone: 'bad', help: 'An undo used up its attempts.' },
+  { name: 'paused', filter: 'reason:paused', of: (body) => body.tiles?.paused ?? null, tone: 'pause', help: 'An operator has paused them.' },
+  { name: 'failed in 24 h', filter: 'state:rolledback,failed age:<24h', of: (body) => body.tiles?.failed_day ?? null, tone: 'bad', help: 'They ended in the last day, and not well.' },
+];
+
+const LIVE = ['Initializing', 'Runnable', 'Waiting', 'WaitingTimeout'];
+
+/** @param {Record<string, number>} states */
+const live = (states) => LIVE.reduce((sum, state) => sum + (states[state] ?? 0), 0);
+
+/** @param {{tile: TILES[number], body: any}} props */
+function Tile({ tile, body }) {
+  const number = tile.of(body);
+  if (number === null) return null;
+  return html`
+    <a class=${`tile ${number > 0 ? (tile.tone ?? '') : 'none'}`} href=${listOf(tile.filter)} title=${tile.help}>
+      <span class="number">${count(number)}</span><span class="name">${tile.name}</span>
+    </a>`;
+}
+
+/** @param {{verdict: import('../types.js').Verdict}} props */
+function Verdict({ verdict }) {
+  const rule = RULES[verdict.rule] ?? { code: '', name: verdict.rule.replaceAll('_', ' '), help: '' };
+  const tone = harm(verdict.rule);
+  const facts = Object.entries(verdict.facts).filter(([name]) => !['cycle', 'victim'].includes(name));
+  return html`
+    <li class=${`verdict ${tone}`}>
+      <p class="rule" title=${rule.help}><span class=${`state ${tone}`}><${Shape} shape=${tone === 'bad' ? 'warn' : 'retry'} />${rule.name}</span><span class="code">${rule.code}</span></p>
+      <div class="says">
+        <p class="text"><${Linked} text=${local(sentence(verdict.text), now())} /></p>
+        <p class="facts">
+          ${facts.map(([name, value]) => html`<span key=${name}><span class="dim">${name}</span> ${fact(name, value)}</span>`)}
+          <span><span class="dim">rule</span> ${rule.help}</span>
+        </p>
+      </div>
+      <p class="since"><span class="dim">for</span> <${Ago} time=${verdict.since} label="since" /></p>
+      <div class="offers"><${Offers} verdict=${verdict} /></div>
+    </li>`;
+}
+
+/** @param {string} name @param {string} value */
+function fact(name, value) {
+  // Instants among the facts are microseconds since 1970.
+  if (name === 'next' && /^\d+$/.test(value)) return `in ${duration(Number(value) / 1000 - now())}`;
+  return value;
+}
+
+/** What is offered first, by rule. @type {Record<string, string[]>} */
+const FIRST = {
+  retry_storm: ['retry', 'abort'],
+  no_progress: ['pause', 'abort'],
+  deadlock: ['abort'],
+  starved: ['priority'],
+  rollback_failed: ['retry-undo', 'skip-undo'],
+  poison: ['retry', 'bypass'],
+};
+
+/** @param {{verdict: import('../types.js').Verdict}} props */
+function Offers({ verdict }) {
+  const id = verdict.deadlock?.victim ?? verdict.procedure;
+  if (!id) return html`<a class="button" href="engine">Engine</a>`;
+  const kind = verdict.facts.kind;
+  return html`
+    <${Verbs} target=${{ id, kind }} only=${FIRST[verdict.rule] ?? []} />
+    ${verdict.rule === 'deadlock'
+      ? html`<a class="button" href=${`waits?id=${id}`}>Show the circle</a>`
+      : html`<a class="button" href=${pageOf(id)}>Go to <${Plain} id=${id} /></a>`}`;
+}
+
+/** @param {{id: string}} props */
+const Plain = ({ id }) => html`<span class="mono">${id}</span>`;
+
+export function Attention() {
+  const loaded = useLoad('attention', {}, { on: ['verdict', 'gauges'], pause: 1_500, filter: 'root:0' });
+  const body = loaded.data;
+  return html`
+    <div class="screen attention">
+      <${Head} title="Attention" note=${body?.text} />
+      <${Shown} loaded=${loaded}>
+        ${body && html`
+          <div class="tiles">${TILES.map((tile) => html`<${Tile} key=${tile.name} tile=${tile} body=${body} />`)}</div>
+          ${body.verdicts.length === 0
+            ? html`<p class="calm"><${Shape} shape="check" />Nothing needs you.</p>`
+            : html`<ol class="verdicts">${body.verdicts.map((/** @type {import('../types.js').Verdict} */ verdict) => html`<${Verdict} key=${`${verdict.rule} ${verdict.procedure}`} verdict=${verdict} />`)}</ol>`}
+          <${Pulse} body=${body} />`}
+      <//>
+    </div>`;
+}

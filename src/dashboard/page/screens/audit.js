@@ -1,0 +1,78 @@
+/** What operators did: who, what, to whom, why, and what came of it. */
+import { html, useState } from '../dom.js';
+import { get, Problem } from '../api.js';
+import { useLoad } from '../load.js';
+import { Ago, Empty, Head, Id, Shown } from '../parts.js';
+import { setQuery } from '../router.js';
+import { Table } from '../table.js';
+import { local, several } from '../words.js';
+import { now } from '../clock.js';
+
+/** @typedef {import('../types.js').Act} Act */
+
+/** @param {Act} act */
+export function outcome(act) {
+  const [first] = act.changes;
+  if (!first) return act.changed ? several(act.changed, 'procedure') : 'no procedure changed';
+  const rest = act.changed > 1 ? `, and ${act.changed - 1} more` : '';
+  const text = first.before === first.after ? first.after : `${first.before} → ${first.after}`;
+  return local(text + rest, now());
+}
+
+/** @type {import('../table.js').Column<Act>[]} */
+export const COLUMNS = [
+  { name: 'When', width: '92px', align: 'right', show: (act) => html`<${Ago} time=${act.at} />` },
+  { name: 'Who', width: 'minmax(90px, 0.6fr)', show: (act) => act.who },
+  { name: 'What', width: 'minmax(180px, 1.3fr)', show: (act) => html`<span title=${act.verb}>${act.verb}</span>` },
+  { name: 'Target', width: '90px', show: (act) => (act.target ? html`<${Id} id=${act.target} tab="audit" />` : html`<span class="none">–</span>`) },
+  { name: 'Why', width: 'minmax(160px, 1.2fr)', show: (act) => html`<span title=${act.why}>${act.why}</span>` },
+  { name: 'Before and after', width: 'minmax(220px, 2fr)', show: (act) => html`<span title=${outcome(act)}>${outcome(act)}</span>` },
+];
+
+/** @param {Act} act @param {string[]} words */
+const fits = (act, words) => words.every((word) => [act.who, act.why, act.verb, act.target ?? '', act.key ?? ''].some((text) => text.toLowerCase().includes(word)));
+
+/** @param {{query: URLSearchParams}} props */
+export function Audit({ query }) {
+  const loaded = useLoad('audit', { limit: 500 }, { on: ['gauges'], pause: 3_000, filter: 'root:0' });
+  const [older, setOlder] = useState(/** @type {{items: Act[], cursor: string|null}|null} */ (null));
+  const filter = query.get('filter') ?? '';
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  const all = /** @type {Act[]} */ ([...(loaded.data?.items ?? []), ...(older?.items ?? [])]);
+  const cursor = older ? older.cursor : loaded.data?.cursor;
+  const rows = all.filter((act) => fits(act, words));
+  const more = async () => {
+    if (!cursor) return;
+    try {
+      const page = await get('audit', { cursor, limit: 500 });
+      setOlder({ items: [...(older?.items ?? []), ...page.items], cursor: page.cursor });
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+    }
+  };
+  return html`
+    <div class="screen list">
+      <${Head} title="Audit" note=${loaded.data && `${several(rows.length, 'act')} of ${several(all.length, 'that was read', 'that were read')}${cursor ? ', and older ones' : ''}`}>
+        <button type="button" onClick=${() => save(rows)} disabled=${rows.length === 0}>Export</button>
+      <//>
+      <form class="filter" role="search" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+        <label><span class="hidden">Filter</span>
+          <input data-filter type="search" value=${filter} placeholder="who, what, why or an id" spellcheck="false" onInput=${(/** @type {any} */ event) => setQuery({ filter: event.target.value })} /></label><kbd>/</kbd>
+      </form>
+      <${Shown} loaded=${loaded} what="the audit">
+        ${rows.length === 0
+          ? html`<${Empty}>${words.length ? 'No act fits these words.' : 'No operator has done anything yet.'}<//>`
+          : html`<${Table} label="Audit" rows=${rows} columns=${COLUMNS} rowKey=${(/** @type {Act} */ act) => act.number} rowId=${(/** @type {Act} */ act) => act.target} onEnd=${more} />`}
+      <//>
+    </div>`;
+}
+
+/** Saves what is shown as JSON. @param {Act[]} rows */
+function save(rows) {
+  const address = URL.createObjectURL(new Blob([`${JSON.stringify(rows, null, 2)}\n`], { type: 'application/json' }));
+  const link = document.createElement('a');
+  link.href = address;
+  link.download = 'audit.json';
+  link.click();
+  URL.revokeObjectURL(address);
+}

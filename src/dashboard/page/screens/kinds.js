@@ -1,0 +1,71 @@
+/** Kinds: which are registered, how many there are of each, and whether one is held back. */
+import { html, useState } from '../dom.js';
+import { Ask } from '../actions.js';
+import { useLoad } from '../load.js';
+import { useRights } from '../me.js';
+import { Empty, Head, Shown } from '../parts.js';
+import { listOf } from '../router.js';
+import { Table } from '../table.js';
+import { WIDE } from '../verbs.js';
+import { count, several } from '../words.js';
+
+/** @typedef {import('../types.js').KindUse} KindUse */
+
+const LIVE = ['Initializing', 'Runnable', 'Waiting', 'WaitingTimeout'];
+
+/** @param {KindUse} row @param {string[]} states */
+const sum = (row, states) => states.reduce((all, state) => all + (row.states[state] ?? 0), 0);
+
+/** @param {number} number @param {string} filter @param {string} [tone] */
+const link = (number, filter, tone = '') => (number ? html`<a class=${tone} href=${listOf(filter)}>${count(number)}</a>` : html`<span class="none">–</span>`);
+
+/** @param {KindUse} row */
+function next(row) {
+  if (!row.registered) return 'nothing: no code of this kind is registered, so its families are set aside';
+  if (row.paused) return 'nothing starts until an operator resumes it';
+  return sum(row, LIVE) ? 'stages start as they become ready' : 'it runs as soon as one is submitted';
+}
+
+export function Kinds() {
+  const loaded = useLoad('kinds', {}, { on: ['gauges', 'change'], pause: 2_000, filter: 'root:0' });
+  const may = useRights();
+  const [open, set] = useState(/** @type {{kind: string, verb: string}|null} */ (null));
+  const items = /** @type {KindUse[]} */ (loaded.data?.items ?? []);
+  /** @type {import('../table.js').Column<KindUse>[]} */
+  const columns = [
+    { name: 'Kind', width: 'minmax(160px, 1.2fr)', show: (row) => html`<a class="mono" href=${listOf(`kind:${row.kind}`)}>${row.kind}</a>${!row.registered && html` <span class="tag bad">not registered</span>`}${row.paused && html` <span class="tag">paused</span>`}` },
+    { name: 'Versions', width: 'minmax(120px, 1fr)', help: 'Live procedures by the version of their payload', show: (row) => versions(row) },
+    { name: 'Not begun', width: '90px', align: 'right', show: (row) => link(row.states.Initializing ?? 0, `kind:${row.kind} state:initializing`) },
+    { name: 'Runnable', width: '90px', align: 'right', show: (row) => link(row.states.Runnable ?? 0, `kind:${row.kind} state:runnable`) },
+    { name: 'Waiting', width: '90px', align: 'right', show: (row) => link(sum(row, ['Waiting', 'WaitingTimeout']), `kind:${row.kind} state:waiting,waitingtimeout`) },
+    { name: 'Failed', width: '90px', align: 'right', help: 'Rolling back, or ended so', show: (row) => link(row.states.Failed ?? 0, `kind:${row.kind} state:failed`, 'bad') },
+    { name: 'Rolled back', width: '100px', align: 'right', show: (row) => link(row.states.RolledBack ?? 0, `kind:${row.kind} state:rolledback`) },
+    { name: 'Succeeded', width: '100px', align: 'right', show: (row) => link(row.states.Success ?? 0, `kind:${row.kind} state:success`) },
+    { name: 'Next', width: 'minmax(200px, 1.6fr)', show: (row) => html`<span class="next">${next(row)}</span>` },
+  ];
+  if (may('operate')) {
+    columns.push({
+      name: '', width: '170px', align: 'right', show: (row) => html`
+        ${row.paused !== true && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'pause' })}>Pause…</button>`}
+        ${row.paused !== false && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'resume' })}>Resume…</button>`}`,
+    });
+  }
+  return html`
+    <div class="screen">
+      <${Head} title="Kinds" note=${loaded.data && `${several(items.length, 'kind')}; of the finished the newest 10,000 are counted.`} />
+      <${Shown} loaded=${loaded}>
+        ${items.length === 0
+          ? html`<${Empty}>No kind is registered, and no procedure is there.<//>`
+          : html`<${Table} label="Kinds" rows=${items} columns=${columns} rowKey=${(/** @type {KindUse} */ row) => row.kind} height=${40} />`}
+      <//>
+      ${open && html`<${Ask} key=${open.kind + open.verb} verb=${WIDE[open.verb]} path=${`kinds/${encodeURIComponent(open.kind)}/${open.verb}`} target=${{ id: open.kind, kind: open.kind }}
+        onClose=${() => { set(null); loaded.reload(); }} />`}
+    </div>`;
+}
+
+/** @param {KindUse} row */
+function versions(row) {
+  const found = Object.entries(row.versions ?? {});
+  if (found.length === 0) return html`<span class="none">nothing is live</span>`;
+  return found.map(([version, number]) => html`<span class="version" key=${version}>v${version} <span class="dim">${count(number)}</span></span>`);
+}

@@ -1,0 +1,73 @@
+/** How many permits are out, of how many; and who waits for one. */
+import { html, useState } from '../dom.js';
+import { Ask } from '../actions.js';
+import { useLoad } from '../load.js';
+import { useRights } from '../me.js';
+import { Ago, Empty, Head, Id, Shown } from '../parts.js';
+import { listOf } from '../router.js';
+import { Table } from '../table.js';
+import { WIDE } from '../verbs.js';
+import { count, several } from '../words.js';
+
+/** @typedef {import('../types.js').Limit & {oldest?: {id: string, since: string}|null, refused?: number}} Limit */
+
+export function Limits() {
+  const loaded = useLoad('limits', {}, { on: ['limits'], pause: 500, filter: 'root:0' });
+  const may = useRights();
+  const [edit, set] = useState(/** @type {{key: string, value: string}|null} */ (null));
+  const items = /** @type {Limit[]} */ (loaded.data?.items ?? []);
+  /** @type {import('../table.js').Column<Limit>[]} */
+  const columns = [
+    { name: 'Limit', width: 'minmax(160px, 1.4fr)', show: (row) => html`<span class="mono">${row.key === '*' ? 'all procedures' : row.key}</span>` },
+    { name: 'Used', width: 'minmax(220px, 2fr)', show: (row) => html`<${Gauge} row=${row} />` },
+    { name: 'Of', width: '200px', show: (row) => html`<${Edit} row=${row} mayEdit=${may('configure')} onEdit=${(/** @type {string} */ value) => set({ key: row.key, value })} />` },
+    { name: 'Queue', width: '150px', show: (row) => (row.waiting ? html`<a href=${listOf(row.key === '*' ? 'reason:permit' : `reason:permit kind:${row.key}`)}>${several(row.waiting, 'waits', 'wait')}</a>` : html`<span class="none">nobody waits</span>`) },
+    { name: 'Oldest waiter', width: '180px', show: (row) => (row.oldest ? html`<${Id} id=${row.oldest.id} /> <span class="dim">for</span> <${Ago} time=${row.oldest.since} />` : html`<span class="none">–</span>`) },
+    { name: 'Next', width: 'minmax(180px, 1.5fr)', show: (row) => html`<span class="next">${next(row)}</span>` },
+  ];
+  return html`
+    <div class="screen">
+      <${Head} title="Limits" note=${loaded.data && `${several(items.length, 'limit')}; a change is durable, and takes no permit back.`} />
+      <${Shown} loaded=${loaded}>
+        ${items.length === 0
+          ? html`<${Empty}>No limit is set: as many run as come. A kind's limit is set with the builder's <code>limit</code>, or by the API.<//>`
+          : html`<${Table} label="Limits" rows=${items} columns=${columns} rowKey=${(/** @type {Limit} */ row) => row.key} height=${44} />`}
+      <//>
+      ${edit && html`<${Ask} verb=${WIDE.limit} path=${`limits/${encodeURIComponent(edit.key)}`} target=${{ id: edit.key, kind: edit.key }}
+        start=${edit.value === '' ? { unlimited: true } : { limit: edit.value }} onClose=${() => { set(null); loaded.reload(); }} />`}
+    </div>`;
+}
+
+/** @param {Limit} row */
+function next(row) {
+  if (row.waiting === 0) return row.limit !== null && row.used >= row.limit ? 'the next to come waits' : 'the next to come goes on at once';
+  return row.limit !== null && row.used >= row.limit ? 'the first in the queue goes on when a permit is free' : 'the first in the queue goes on now';
+}
+
+/** @param {{row: Limit}} props */
+function Gauge({ row }) {
+  const part = row.limit ? Math.min(1, row.used / row.limit) : 0;
+  const tone = row.limit !== null && row.used >= row.limit ? (row.waiting ? 'full' : 'most') : '';
+  return html`
+    <span class=${`gauge ${tone}`} role="meter" aria-valuenow=${row.used} aria-valuemin="0" aria-valuemax=${row.limit ?? undefined} aria-label=${`used of ${row.key}`}>
+      <span class="track"><span class="fill" style=${{ width: `${part * 100}%` }}></span></span>
+      <span class="mono">${count(row.used)}</span>
+    </span>`;
+}
+
+/** @param {{row: Limit, mayEdit: boolean, onEdit: (value: string) => void}} props */
+function Edit({ row, mayEdit, onEdit }) {
+  const shown = row.limit === null ? '' : String(row.limit);
+  const [text, set] = useState(/** @type {string|null} */ (null));
+  if (!mayEdit) return html`<span class="mono">${shown || 'unlimited'}</span>`;
+  const send = (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (text !== null && text !== shown) onEdit(text.trim());
+    set(null);
+  };
+  return html`
+    <form class="inline" onSubmit=${send}>
+      <input type="number" min="0" aria-label=${`limit of ${row.key}`} placeholder="unlimited" value=${text ?? shown} onInput=${(/** @type {any} */ event) => set(event.target.value)} />
+      <button type="submit" disabled=${text === null || text === shown}>Set…</button>
+    </form>`;
+}

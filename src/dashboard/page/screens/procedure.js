@@ -1,0 +1,89 @@
+/** One procedure: what it does and why in a sentence, its family over time, and all that is kept of it. */
+import { html } from '../dom.js';
+import { Verbs } from '../actions.js';
+import { now } from '../clock.js';
+import { Family } from '../family.js';
+import { useLoad } from '../load.js';
+import { Ago, At, Copy, Hour, Id, Linked, Shape, Shown, State } from '../parts.js';
+import { setQuery } from '../router.js';
+import { harm, RULES, shown, standing, why } from '../states.js';
+import { TABS } from '../tabs.js';
+import { local, sentence } from '../words.js';
+
+/** @typedef {import('../types.js').Row} Row */
+
+/** @param {{id: string, query: URLSearchParams}} props */
+export function Procedure({ id, query }) {
+  const root = id.split('.')[0] ?? id;
+  const filter = `root:${root}`;
+  const one = useLoad(`procedures/${id}`, {}, { on: ['change'], filter });
+  const waits = useLoad(`procedures/${id}/waits`, {}, { on: ['change', 'verdict'], pause: 2_000 });
+  const attention = useLoad('attention', {}, { on: ['verdict'], pause: 2_000 });
+  const row = /** @type {Row|undefined} */ (one.data?.procedure);
+  const verdicts = /** @type {import('../types.js').Verdict[]} */ (attention.data?.verdicts ?? []).filter((verdict) => concerns(verdict, id));
+  const tab = TABS.find(({ name }) => name === query.get('tab')) ?? TABS[0];
+  const Tab = tab?.Show;
+  return html`
+    <div class="screen procedure">
+      <${Shown} loaded=${one} what=${`procedure ${id}`}>${row && html`
+        <header class="person">
+          <div class="line">
+            <h1><span class="kind">${row.kind}</span> <span class="dim">v${row.version}</span> <span class="id">${row.id}</span> <${Copy} text=${row.id} /></h1>
+            <ul class="marks">
+              ${row.key && html`<li><span class="dim">key</span> <span class="mono">${row.key}</span></li>`}
+              <li><span class="dim">priority</span> ${row.priority}</li>
+              ${row.parent && html`<li><span class="dim">child of</span> <${Id} id=${row.parent} /></li>`}
+              <li><span class="dim">submitted</span> <${Hour} time=${row.submitted} /></li>
+              ${row.past && html`<li class="past" title="It only goes forward: what fails is tried again, and an abort comes too late."><${Shape} shape="gate" />past its point of no return, with ${row.past.replaceAll('"', '')}</li>`}
+            </ul>
+            <div class="tools"><${Verbs} target=${{ id, row }} rest /></div>
+          </div>
+          <${Sentence} row=${row} waits=${waits.data} />
+          ${row.cause && html`<p class="cause"><span class="dim">cause</span> <span class="bad">${shown(row.cause.text)}</span> <span class="dim">in</span> <${Id} id=${row.cause.origin} /></p>`}
+          ${verdicts.map((verdict) => html`<${Says} key=${verdict.rule} verdict=${verdict} self=${id} />`)}
+        </header>
+        <${Family} id=${id} />
+        <div class="tabs" role="tablist" aria-label="What is kept of it">
+          ${TABS.map(({ name, title }) => html`<button type="button" role="tab" key=${name} aria-selected=${name === tab?.name} onClick=${() => setQuery({ tab: name })}>${title}</button>`)}
+        </div>
+        <section class="tab" role="tabpanel" aria-label=${tab?.title}>${Tab && html`<${Tab} id=${id} row=${row} body=${one.data} waits=${waits} />`}</section>
+      `}<//>
+    </div>`;
+}
+
+/** @param {import('../types.js').Verdict} verdict @param {string} id */
+function concerns(verdict, id) {
+  return verdict.procedure === id || verdict.facts.member === id || (verdict.deadlock?.cycle.some((link) => link.from === id) ?? false);
+}
+
+/** @param {{row: Row, waits: import('../types.js').Waits|null}} props */
+function Sentence({ row, waits }) {
+  const at = now();
+  const tone = standing(row).tone;
+  const links = (waits?.links ?? []).filter((link) => link.from === row.id);
+  const before = [...new Set(links.map((link) => link.to))];
+  const ends = (waits?.ends ?? []).filter((end) => end.id !== row.id).slice(0, 3);
+  const place = waits?.place;
+  return html`
+    <div class=${`sentence ${tone}`}>
+      <p class="what"><${State} row=${row} /> <span class="long">${row.ended ? 'since' : 'for'} ${row.ended ? html`<${At} time=${row.since} />` : html`<${Ago} time=${row.since} label="since" />`}</span></p>
+      <p class="why">
+        <${Linked} text=${sentence(local(why(row), at))} self=${row.id} />${place && html`, place ${place.place} of ${place.of}`}${before.length > 0 && !row.ended && html`,
+        behind ${before.slice(0, 4).map((id, index) => html`${index > 0 && ', '}<${Id} id=${id} />`)}${before.length > 4 && ` and ${before.length - 4} more`}`}.
+        ${!row.ended && ends.map((end) => html` <${Id} id=${end.id} /> moves when ${local(end.until, at)}. `)}
+        ${!row.ended && waits && (waits.links.length > 0) && html`<a class="more" href=${`waits?id=${row.id}`}>Show waits</a>`}
+      </p>
+      <p class="next"><span class="dim">Next</span> ${sentence(local(row.next, at))}.</p>
+    </div>`;
+}
+
+/** @param {{verdict: import('../types.js').Verdict, self: string}} props */
+function Says({ verdict, self }) {
+  const rule = RULES[verdict.rule];
+  const tone = harm(verdict.rule);
+  const other = verdict.deadlock?.victim ?? verdict.procedure;
+  return html`
+    <p class=${`says ${tone}`} title=${rule?.help}><span class=${`state ${tone}`}><${Shape} shape=${tone === 'bad' ? 'warn' : 'retry'} />${rule?.name ?? verdict.rule}</span>
+      <span class="code">${rule?.code}</span> <${Linked} text=${local(sentence(verdict.text), now())} self=${self} />, for <${Ago} time=${verdict.since} />
+      ${verdict.deadlock && html`<span class="dim"> · victim</span> ${other === self ? 'this one' : html`<${Id} id=${other} />`}`}</p>`;
+}

@@ -1,0 +1,93 @@
+/** How a procedure stands: one word, one shape and one colour; and what each means. */
+
+/**
+ * @typedef {object} Standing
+ * @property {string} word
+ * @property {'run'|'queue'|'wait'|'retry'|'undo'|'bad'|'good'|'pause'} tone
+ * @property {string} shape
+ * @property {string} help
+ */
+
+/** @param {string} word @param {Standing['tone']} tone @param {string} shape @param {string} help @returns {Standing} */
+const stand = (word, tone, shape, help) => ({ word, tone, shape, help });
+
+/** @type {Record<string, Standing>} */
+const BY_REASON = {
+  lock: stand('waiting · lock', 'wait', 'lock', 'It waits for a lock that others hold or were promised before it.'),
+  permit: stand('waiting · permit', 'wait', 'gate', 'All permits of its limit are out; it goes on when one is free and its turn has come.'),
+  children: stand('waiting · children', 'wait', 'tree', 'It goes on when its children let it, by its join policy.'),
+  event: stand('waiting · event', 'wait', 'hand', 'It goes on when the event arrives.'),
+  timer: stand('waiting · timer', 'wait', 'clock', 'It sleeps until an instant that is on disk.'),
+  width: stand('waiting · width', 'queue', 'dots', 'Its parent lets only so many children run at once.'),
+  queue: stand('queued', 'queue', 'dots', 'It is ready, and stands in the queue of its worker.'),
+  suspect: stand('queued · suspect', 'queue', 'dots', 'The process died when it ran; it runs alone, after the others.'),
+  backoff: stand('retrying', 'retry', 'retry', 'Its last attempt failed; the next is due at an instant that is on disk.'),
+  paused: stand('paused', 'pause', 'pause', 'An operator has paused it, its kind, or all; it goes on when it is resumed.'),
+  poison: stand('poison', 'bad', 'warn', 'The process died again and again with this stage begun. It runs when an operator says so.'),
+  circling: stand('circling', 'bad', 'warn', 'It committed the same stage too often in a row.'),
+  rollback_failed: stand('rollback failed', 'bad', 'warn', 'An undo used up its attempts. An operator has it tried again, or skipped.'),
+  quarantined: stand('quarantined', 'bad', 'warn', 'Its family cannot be read by the code that runs, and is set aside.'),
+};
+
+/** @type {Record<string, Standing>} */
+const BY_STATE = {
+  Initializing: stand('initializing', 'queue', 'dots', 'It is on disk, and its first stage has not run.'),
+  Runnable: stand('runnable', 'queue', 'dots', 'Its next stage may run.'),
+  Waiting: stand('waiting', 'wait', 'tree', 'It waits for its children.'),
+  WaitingTimeout: stand('waiting', 'wait', 'clock', 'It waits for an event, or for a time.'),
+  Failed: stand('rolling back', 'undo', 'undo', 'It has failed, and its executed stages are undone, the newest first.'),
+  RolledBack: stand('rolled back', 'undo', 'undo', 'It has ended: it failed, and all that could be undone was.'),
+  Success: stand('success', 'good', 'check', 'It has ended well.'),
+};
+
+const RUNNING = stand('running', 'run', 'run', 'A stage of it is out with a worker.');
+const UNDOING = stand('rolling back', 'undo', 'undo', 'An undo of it is out with a worker.');
+const ENDED_FAILED = stand('failed', 'bad', 'cross', 'It has ended: it failed, and its kind is not rolled back.');
+
+/** @param {import('./types.js').Row} row @returns {Standing} */
+export function standing(row) {
+  if (row.reason === 'quarantined') return BY_REASON.quarantined ?? RUNNING;
+  if (row.ended) {
+    const ended = row.state === 'Failed' ? ENDED_FAILED : (BY_STATE[row.state] ?? RUNNING);
+    return row.mark ? { ...ended, word: `${ended.word} · ${row.mark}` } : ended;
+  }
+  if (row.reason && row.reason in BY_REASON) return /** @type {Standing} */ (BY_REASON[row.reason]);
+  if (row.state === 'Failed') return UNDOING;
+  if (row.going) return RUNNING;
+  return BY_STATE[row.state] ?? stand(row.state, 'queue', 'dots', '');
+}
+
+/** What it is doing, and why: never a state alone. @param {import('./types.js').Row} row */
+export function why(row) {
+  if (row.state === 'Failed' && !row.ended) {
+    const left = row.not_undone ? `${row.not_undone} left to undo` : 'all is undone';
+    return row.waits ? `${row.waits}; ${left}` : left;
+  }
+  if (row.ended) return row.cause ? `${row.cause.kind.toLowerCase()}: ${shown(row.cause.text)}` : 'ended well';
+  if (row.waits) return row.waits;
+  return row.going ? `stage ${row.stage} is out with a worker` : `stage ${row.stage} is next`;
+}
+
+/** @param {unknown} text */
+export const shown = (text) => (typeof text === 'string' ? text : '(redacted)');
+
+/** Rules of verdicts: number, name, and what each says. @type {Record<string, {code: string, name: string, help: string}>} */
+export const RULES = {
+  overrun: { code: 'S1', name: 'overrun', help: 'A stage runs longer than its kind expects, or than four times its own 99th percentile.' },
+  blocked_worker: { code: 'S1', name: 'worker blocked', help: 'A stage holds its worker thread without giving way.' },
+  retry_storm: { code: 'S2', name: 'retry storm', help: 'Many attempts in a row have failed with the same error.' },
+  no_progress: { code: 'S3', name: 'no progress', help: 'The same stage was committed again and again.' },
+  lost_wake: { code: 'S4', name: 'lost wake-up', help: 'It was parked with nothing behind it; it was queued again at once. This is a defect of the engine.' },
+  deadlock: { code: 'S5', name: 'deadlock', help: 'They wait for each other in a circle. Aborting the victim resolves it.' },
+  starved: { code: 'S6', name: 'starved', help: 'It waits while there is room, or was overtaken too often.' },
+  rollback_failed: { code: 'S8', name: 'rollback failed', help: 'An undo used up its attempts; the family keeps its locks until an operator acts.' },
+  poison: { code: 'S9', name: 'poison', help: 'The process died several times with this stage begun.' },
+  quarantined: { code: 'S10', name: 'quarantined', help: 'The code that runs cannot read it.' },
+  store_slow: { code: 'S11', name: 'store slow', help: 'Commits take longer than they should.' },
+  store_failed: { code: 'S11', name: 'store failed', help: 'The journal takes no more commits. Restart with room on a sound disk.' },
+};
+
+const HARM = { bad: ['rollback_failed', 'deadlock', 'poison', 'quarantined', 'store_failed', 'store_slow', 'blocked_worker'] };
+
+/** @param {string} rule @returns {'bad'|'retry'} */
+export const harm = (rule) => (HARM.bad.includes(rule) ? 'bad' : 'retry');

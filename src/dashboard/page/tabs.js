@@ -1,0 +1,150 @@
+/** What is kept of one procedure, beside its family: waits, history, data, signals, traces, acts. */
+import { html, useState } from './dom.js';
+import { get, post, Problem } from './api.js';
+import { now } from './clock.js';
+import { useLoad } from './load.js';
+import { useRights } from './me.js';
+import { Ago, Empty, Hour, Id, Shown, Trouble } from './parts.js';
+import { COLUMNS } from './screens/audit.js';
+import { shown } from './states.js';
+import { Table } from './table.js';
+import { bytes, duration, local, several } from './words.js';
+
+/** @typedef {{id: string, row: import('./types.js').Row, body: any, waits: import('./load.js').Loaded}} Given */
+
+/** @param {Given} props */
+function Waits({ row, waits }) {
+  const found = /** @type {import('./types.js').Waits|null} */ (waits.data);
+  if (row.ended) return html`<${Empty}>It has ended, and waits for nothing.<//>`;
+  return html`<${Shown} loaded=${waits}>${found && html`
+    ${found.deadlocks.map((cycle) => html`<p class="warning">A circle: ${cycle.cycle.map((link) => html`<${Id} id=${link.from} /> waits for <${Id} id=${link.to} /> (${link.why}). `)} The victim would be <${Id} id=${cycle.victim} />.</p>`)}
+    ${found.links.length === 0
+      ? html`<p class="line">It waits for no other procedure. ${found.ends.map((end) => html`It moves when ${local(end.until, now())}.`)}</p>`
+      : html`
+        <table class="plain-table">
+          <thead><tr><th>Who</th><th>waits for</th><th>because of</th><th>for</th></tr></thead>
+          <tbody>${found.links.map((link) => html`<tr key=${`${link.from}-${link.to}-${link.why}`}><th scope="row"><${Id} id=${link.from} /></th><td><${Id} id=${link.to} /></td><td>${link.why === 'latch' ? 'its children' : link.why}</td><td><${Ago} time=${link.since} /></td></tr>`)}
+          ${found.ends.map((end) => html`<tr class="end" key=${`end ${end.id}`}><th scope="row"><${Id} id=${end.id} /></th><td colspan="2">moves when ${local(end.until, now())}</td><td><${Ago} time=${end.since} /></td></tr>`)}</tbody>
+        </table>`}
+    ${found.truncated && html`<${Empty}>There are more links than are shown.<//>`}`}<//>`;
+}
+
+/** @type {Record<string, string>} */
+const ENDINGS = { retry: 'bad', fail: 'bad', panic: 'bad', undo_failed: 'bad', undone: 'undo', undo_skipped: 'undo', done: 'good' };
+
+/** @typedef {import('./types.js').Entry} Entry */
+
+/** @type {import('./table.js').Column<Entry>[]} */
+const HISTORY = [
+  { name: '#', width: '52px', align: 'right', show: (entry) => html`<span class="dim">${entry.number}</span>` },
+  { name: 'Stage', width: 'minmax(120px, 1fr)', show: (entry) => entry.stage },
+  { name: 'Visit', width: '52px', align: 'right', show: (entry) => entry.visit },
+  { name: 'Attempt', width: '66px', align: 'right', show: (entry) => html`<span class=${entry.attempt > 1 ? 'warm' : ''}>${entry.attempt}</span>` },
+  { name: 'Ended with', width: '110px', show: (entry) => html`<span class=${ENDINGS[entry.ending] ?? ''}>${entry.ending.replaceAll('_', ' ')}</span>` },
+  { name: 'Error', width: 'minmax(140px, 2fr)', show: (entry) => (entry.error === null ? html`<span class="none">–</span>` : html`<span class="bad" title=${shown(entry.error)}>${shown(entry.error)}</span>`) },
+  { name: 'Begun', width: '110px', align: 'right', show: (entry) => html`<${Hour} time=${entry.begun} />` },
+  { name: 'Waited', width: '84px', align: 'right', help: 'From ready to begun', show: (entry) => duration(entry.waited_ms) },
+  { name: 'Took', width: '84px', align: 'right', show: (entry) => duration(entry.took_ms) },
+  { name: 'Stands', width: '66px', help: 'It stands on the rollback stack, and would be undone', show: (entry) => (entry.stands ? 'yes' : html`<span class="none">–</span>`) },
+];
+
+/** @param {Given} props */
+function History({ id }) {
+  const loaded = useLoad(`procedures/${id}/history`, { limit: 500 }, { on: ['change'], pause: 2_000 });
+  const [more, set] = useState(/** @type {{items: Entry[], cursor: string|null}|null} */ (null));
+  const rows = /** @type {Entry[]} */ ([...(loaded.data?.items ?? []), ...(more?.items ?? [])]);
+  const cursor = more ? more.cursor : loaded.data?.cursor;
+  const next = async () => {
+    if (!cursor) return;
+    const page = await get(`procedures/${id}/history`, { cursor, limit: 500 });
+    set((old) => ({ items: [...(old?.items ?? []), ...page.items], cursor: page.cursor }));
+  };
+  return html`<${Shown} loaded=${loaded} what="its history">
+    ${rows.length === 0 ? html`<${Empty}>None of its stages has run yet.<//>`
+      : html`<${Table} label="History" rows=${rows} columns=${HISTORY} rowKey=${(/** @type {Entry} */ entry) => String(entry.number)} height=${30} onEnd=${next} />`}<//>`;
+}
+
+/** @param {Given} props */
+function Data({ id, body, row }) {
+  const may = useRights();
+  const [asks, ask] = useState(false);
+  const [reason, setReason] = useState('');
+  const [found, set] = useState(/** @type {any} */ (null));
+  const [error, setError] = useState(/** @type {Problem|null} */ (null));
+  const reveal = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    try {
+      set(await post(`procedures/${id}/reveal`, { reason }));
+      ask(false);
+      setError(null);
+    } catch (problem) {
+      if (!(problem instanceof Problem)) throw problem;
+      setError(problem);
+    }
+  };
+  return html`
+    <div class="data">
+      <${Value} name="Payload" value=${found?.payload ?? body.payload} kind=${row.kind} />
+      <${Value} name="Output" value=${found?.output ?? body.output} kind=${row.kind} none=${row.ended ? 'It ended without an output.' : 'There is none before its end.'} />
+      ${may('payload') && !found && html`
+        <form class="reveal" onSubmit=${reveal}>
+          ${asks
+            ? html`<label class="field"><span>Reason</span><input type="text" value=${reason} autofocus placeholder="The audit keeps it" onInput=${(/** @type {any} */ event) => setReason(event.target.value)} /></label>
+              <button type="submit" class="main" disabled=${!reason.trim()}>Reveal</button><button type="button" onClick=${() => ask(false)}>Leave it</button>`
+            : html`<button type="button" onClick=${() => ask(true)}>Reveal…</button><span class="dim">That is written into the audit.</span>`}
+        </form>`}
+      ${error && html`<${Trouble} error=${error} />`}
+    </div>`;
+}
+
+/** @param {{name: string, value: any, kind: string, none?: string}} props */
+function Value({ name, value, kind, none }) {
+  const inner = value && typeof value === 'object' && 'value' in value ? value.value : value?.raw;
+  return html`
+    <section class="value">
+      <h3>${name} ${value && html`<span class="dim">${kind}, ${bytes(value.size ?? 0)}</span>`}</h3>
+      ${!value ? html`<p class="dim">${none}</p>` : inner === undefined ? html`<p class="dim">Redacted: only its kind and size are shown.</p>`
+        : html`<pre>${typeof inner === 'string' ? inner : JSON.stringify(inner, null, 2)}</pre>`}
+    </section>`;
+}
+
+/** @param {Given} props */
+function Signals({ id }) {
+  const loaded = useLoad(`procedures/${id}/signals`, {}, { on: ['change'], pause: 2_000 });
+  const items = /** @type {{number: number, name: string, key: string|null, consumed: boolean}[]} */ (loaded.data?.items ?? []);
+  return html`<${Shown} loaded=${loaded} what="its signals">
+    ${items.length === 0 ? html`<${Empty}>No signal is kept for it. One that comes before it is waited for is kept, and taken at once.<//>` : html`
+      <table class="plain-table">
+        <thead><tr><th>#</th><th>Event</th><th>Key</th><th>State</th><th>Next</th></tr></thead>
+        <tbody>${items.map((signal) => html`<tr key=${signal.number}><th scope="row">${signal.number}</th><td class="mono">${signal.name}</td><td class="mono">${signal.key ?? '–'}</td><td>${signal.consumed ? 'taken' : 'kept'}</td><td class="next">${signal.consumed ? 'nothing: a stage has it' : 'the stage that waits for it takes it'}</td></tr>`)}</tbody>
+      </table>`}
+    ${loaded.data?.truncated && html`<${Empty}>There are more than are shown.<//>`}<//>`;
+}
+
+/** @param {Given} props */
+function Traces({ body }) {
+  const links = /** @type {string[]} */ (body.traces ?? []);
+  if (links.length === 0) return html`<${Empty}>No trace was named when it was submitted. Spans of its stages carry its id as <code>procedure</code>.<//>`;
+  return html`<ul>${links.map((link) => html`<li class="mono" key=${link}>${link}</li>`)}</ul>`;
+}
+
+/** @param {Given} props */
+function Acts({ id }) {
+  const root = id.split('.')[0];
+  const loaded = useLoad('audit', { limit: 500 }, { on: ['change'], pause: 2_000 });
+  const all = /** @type {import('./types.js').Act[]} */ (loaded.data?.items ?? []);
+  const rows = all.filter((act) => act.target?.split('.')[0] === root || act.changes.some((change) => change.id === id));
+  return html`<${Shown} loaded=${loaded} what="the audit">
+    ${rows.length === 0
+      ? html`<${Empty}>No operator has touched this family, among the newest ${several(all.length, 'act')}.<//>`
+      : html`<${Table} label="Acts" rows=${rows} columns=${COLUMNS} rowKey=${(/** @type {import('./types.js').Act} */ act) => act.number} />`}<//>`;
+}
+
+export const TABS = [
+  { name: 'waits', title: 'Waits', Show: Waits },
+  { name: 'history', title: 'History', Show: History },
+  { name: 'data', title: 'Payload and output', Show: Data },
+  { name: 'signals', title: 'Signals', Show: Signals },
+  { name: 'traces', title: 'Trace links', Show: Traces },
+  { name: 'audit', title: 'Actions and audit', Show: Acts },
+];

@@ -1,0 +1,110 @@
+/**
+ * What the API replies with, as far as the page reads it.
+ *
+ * @typedef {any} Node
+ * @typedef {'view'|'payload'|'operate'|'abort'|'repair'|'configure'|'submit'} Right
+ *
+ * @typedef {object} Me
+ * @property {string} who
+ * @property {Right[]} rights
+ * @property {string} engine
+ *
+ * @typedef {object} Row
+ * @property {string} id
+ * @property {string} root
+ * @property {string|null} parent
+ * @property {string} kind
+ * @property {number} version
+ * @property {string|null} key
+ * @property {string} state
+ * @property {string|null} reason
+ * @property {string|null} waits
+ * @property {string} since
+ * @property {string|null} until
+ * @property {string} next
+ * @property {string} stage
+ * @property {number} attempt
+ * @property {boolean} going
+ * @property {number} priority
+ * @property {boolean} paused
+ * @property {boolean} holds
+ * @property {{path: string, mode: string}[]} locks
+ * @property {string|null} past
+ * @property {{kind: string, text: unknown, origin: string}|null} cause
+ * @property {number} not_undone
+ * @property {string|null} mark
+ * @property {string} submitted
+ * @property {string|null} ended
+ * @property {string} revision
+ *
+ * @typedef {Row & {depth: number, children: number, ended_children: number}} TreeRow
+ *
+ * @typedef {object} Link
+ * @property {string} from
+ * @property {string} to
+ * @property {string} why
+ * @property {string} since
+ *
+ * @typedef {{cycle: Link[], victim: string}} Cycle
+ *
+ * @typedef {object} Verdict
+ * @property {string} rule
+ * @property {string|null} procedure
+ * @property {string} since
+ * @property {Record<string, string>} facts
+ * @property {Cycle|null} deadlock
+ * @property {string} text
+ *
+ * @typedef {object} Bar
+ * @property {string} id
+ * @property {string} what
+ * @property {string|null} stage
+ * @property {string|null} ending
+ * @property {string} from
+ * @property {string} to
+ * @property {number} ms
+ * @property {number} count
+ *
+ * @typedef {object} Entry
+ * @property {string} id
+ * @property {number} number
+ * @property {string} stage
+ * @property {number} visit
+ * @property {number} attempt
+ * @property {string} ending
+ * @property {unknown} error
+ * @property {boolean} stands
+ * @property {string} queued
+ * @property {string|null} admitted
+ * @property {string} begun
+ * @property {string} ended
+ * @property {number} waited_ms
+ * @property {number} took_ms
+ *
+ * @typedef {object} Waits
+ * @property {string} id
+ * @property {string} reason
+ * @property {string} since
+ * @property {string} next
+ * @property {{place: number, of: number}|null} place
+ * @property {Link[]} links
+ * @property {{id: string, until: string, since: string}[]} ends
+ * @property {Cycle[]} deadlocks
+ * @property {boolean} truncated
+ *
+ * @typedef {{path: string, holders: {id: string, mode: string}[], waiting: string[]}} LockUse
+ * @typedef {{key: string, limit: number|null, used: number, waiting: number}} Limit
+ * @typedef {{kind: string, registered: boolean, states: Record<string, number>, versions?: Record<string, number>, paused?: boolean}} KindUse
+ *
+ * @typedef {object} Act
+ * @property {string} number
+ * @property {string} at
+ * @property {string} who
+ * @property {string} why
+ * @property {string} verb
+ * @property {string|null} target
+ * @property {{id: string, before: string, after: string}[]} changes
+ * @property {number} changed
+ * @property {string|null} key
+ */
+export {};

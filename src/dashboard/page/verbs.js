@@ -1,0 +1,64 @@
+/**
+ * What operators may do, as a table: from where, with which right, and what it asks for. The
+ * server checks all of it again.
+ *
+ * @typedef {import('./types.js').Row} Row
+ * @typedef {{name: string, label: string, type: 'number'|'text'|'json'|'flag', help: string, from?: (row: Row|undefined) => string}} Field
+ *
+ * @typedef {object} Verb
+ * @property {string} name What its button says.
+ * @property {import('./types.js').Right} right
+ * @property {(row: Row) => boolean} from Where it makes sense.
+ * @property {string} says What it does, in a sentence.
+ * @property {boolean} [plans] Its plan's revision is sent along: what it does cannot be taken back.
+ * @property {boolean} [types] The id is typed by hand.
+ * @property {boolean} [needsNoReason]
+ * @property {boolean} [isGrave]
+ * @property {Field[]} [fields]
+ */
+
+/** @param {Row} row */
+const live = (row) => !row.ended && row.reason !== 'quarantined';
+const WITH_THOSE_BELOW = /** @type {Field} */ ({ name: 'recursive', label: 'with all below it', type: 'flag', help: 'Those below it end the same way.' });
+
+/** @type {Record<string, Verb>} */
+export const VERBS = {
+  pause: { name: 'Pause', right: 'operate', from: (row) => live(row) && !row.paused, says: 'No further stage of it or of those below it starts. The one that runs ends.' },
+  resume: { name: 'Resume', right: 'operate', from: (row) => live(row) && row.paused, says: 'It goes on where it was.' },
+  retry: { name: 'Retry now', right: 'operate', from: (row) => live(row) && ['backoff', 'poison', 'circling'].includes(row.reason ?? ''), says: 'Its next attempt is made now. Attempts are counted on.' },
+  'retry-undo': { name: 'Retry undo', right: 'operate', plans: true, from: (row) => live(row) && row.reason === 'rollback_failed', says: 'The undo that failed is tried again, with all its attempts.' },
+  'skip-undo': { name: 'Skip undo', right: 'repair', plans: true, isGrave: true, from: (row) => live(row) && row.reason === 'rollback_failed', says: 'The undo that failed is left out: what its stage did stays as it is. The rollback goes on behind it.' },
+  abort: { name: 'Abort', right: 'abort', plans: true, isGrave: true, from: (row) => live(row) && row.state !== 'Failed', says: 'It stops between stages, and its executed stages are undone, the newest first.' },
+  priority: {
+    name: 'Priority', right: 'configure', from: live, says: 'Higher goes first where it waits for a permit.',
+    fields: [{ name: 'priority', label: 'New priority', type: 'number', help: 'From −32,768 to 32,767; 0 is usual.', from: (row) => String(row?.priority ?? 0) }],
+  },
+  signal: {
+    name: 'Signal', right: 'submit', needsNoReason: true, from: live, says: 'The event is delivered to it as a sender would.',
+    fields: [
+      { name: 'name', label: 'Event', type: 'text', help: 'Its name.', from: (row) => /event (.+)$/.exec(row?.waits ?? '')?.[1] ?? '' },
+      { name: 'payload', label: 'Payload', type: 'json', help: 'JSON; null carries nothing.', from: () => 'null' },
+    ],
+  },
+  bypass: { name: 'Bypass', right: 'repair', plans: true, types: true, isGrave: true, from: live, says: 'It ends as a success without output, and nothing is undone. Results that come later are ignored.', fields: [WITH_THOSE_BELOW] },
+  'override-result': {
+    name: 'Override result', right: 'repair', plans: true, types: true, isGrave: true, from: (row) => row.reason !== 'quarantined', says: 'The output below stands as its result.',
+    fields: [{ name: 'output', label: 'Output', type: 'json', help: 'JSON that its kind can read as its output.', from: () => 'null' }, WITH_THOSE_BELOW],
+  },
+  discharge: { name: 'Discharge', right: 'repair', plans: true, types: true, isGrave: true, from: (row) => row.reason === 'quarantined', says: 'The family gives up its locks, and goes into the archive.' },
+  acknowledge: { name: 'Acknowledge', right: 'operate', needsNoReason: true, from: (row) => Boolean(row.ended) && row.parent === null, says: 'Its result was taken, and may go sooner.' },
+};
+
+/** Verbs of kinds and of the engine, which have no row. @type {Record<string, Verb>} */
+export const WIDE = {
+  pause: { name: 'Pause', right: 'operate', from: () => true, says: 'No further stage of them starts. Those that run end.' },
+  resume: { name: 'Resume', right: 'operate', from: () => true, says: 'They go on where they were.' },
+  drain: {
+    name: 'Drain', right: 'configure', plans: true, isGrave: true, from: () => true, says: 'No new stage starts until the engine is started again. Stages that run have until the deadline.',
+    fields: [{ name: 'deadline_ms', label: 'Deadline', type: 'number', help: 'Milliseconds; an hour at most.', from: () => '30000' }],
+  },
+  limit: {
+    name: 'Set', right: 'configure', from: () => true, says: 'So many permits are given out at once. Lowering it takes none back.',
+    fields: [{ name: 'limit', label: 'Limit', type: 'number', help: 'Permits in all.' }, { name: 'unlimited', label: 'without a limit', type: 'flag', help: 'As many as come.' }],
+  },
+};
