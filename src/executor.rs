@@ -21,6 +21,8 @@ use procession_actors::view::{
     ArchivedFamily, DrainReport, Explanation, Feed, ListFilter, LockView, Outcome, Page, Snapshot, Status, Verdict,
 };
 use procession_actors::{AskError, Engine, FamilyExport, Procedure, ReadError, SubmitError, Supervisor};
+#[cfg(feature = "dashboard")]
+use procession_kernel::KeyEntry;
 use procession_kernel::{HistoryEntry, Key, LimitUse, ProcedureId, TraceParent};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -86,6 +88,14 @@ impl Executor {
             id,
             procedure: PhantomData,
         }
+    }
+
+    /// Gives what was submitted with this key.
+    #[cfg(feature = "dashboard")]
+    pub(crate) async fn submitted_with(&self, key: &str) -> Result<Option<ProcedureId>, ReadError> {
+        let known = self.engine.reader().get(Space::Keys, key.as_bytes().to_vec()).await?;
+        let entry = known.map(|bytes| codec::decode::<KeyEntry>(&bytes)).transpose()?;
+        Ok(entry.map(|entry| entry.id))
     }
 
     #[cfg(feature = "dashboard")]

@@ -61,6 +61,7 @@
 // Examples, tests and the commands name the package alike.
 extern crate self as procession;
 
+mod bulk;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "dashboard")]
@@ -78,6 +79,7 @@ pub mod testkit;
 #[cfg(feature = "views")]
 pub mod views;
 
+pub use bulk::{Bulk, BulkEngine, BulkOutcome, BulkReport, BulkStage, BulkVerb};
 pub use executor::{Builder, Executor, Submission};
 pub use handle::{Handle, ProcedureError};
 pub use noop::Noop;

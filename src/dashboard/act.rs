@@ -1,6 +1,7 @@
 //! What operators do, as `POST`: each verb through the engine's own message, with who asks, why,
 //! and what it was meant for. `?dry_run=true` tells what it would do.
 
+pub(super) mod bulk;
 mod disclose;
 mod verb;
 mod wish;
@@ -228,7 +229,7 @@ pub(super) async fn other_method(request: HttpRequest) -> HttpResponse {
     let is_known = match verb {
         "" | "pause" | "resume" => true,
         "drain" => path.get("id").is_none() && path.get("kind").is_none(),
-        verb => path.get("id").is_some() && Verb::of(verb).is_some(),
+        verb => path.get("kind").is_none() && Verb::of(verb).is_some(),
     };
     let problem = if is_known {
         Problem::method("POST")

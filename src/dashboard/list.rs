@@ -11,6 +11,7 @@ use procession_actors::view::{ListFilter, Rule, Status};
 use procession_kernel::{ProcedureId, Timestamp};
 use serde_json::{Value, json};
 
+use super::access::Grant;
 use super::params::Params;
 use super::problem::{Answer, Problem};
 use super::show::Show;
@@ -29,7 +30,7 @@ const SCAN_TIME: Duration = Duration::from_millis(200);
 const AT_ONCE: usize = 256;
 
 /// A page that is being filled.
-struct Search<'a> {
+pub(super) struct Search<'a> {
     filter: &'a Filter,
     rules: BTreeMap<ProcedureId, BTreeSet<Rule>>,
     show: Show<'a>,
@@ -37,9 +38,10 @@ struct Search<'a> {
     families: Option<BTreeSet<u64>>,
     limit: usize,
     begun: Timestamp,
-    items: Vec<Value>,
-    scanned: usize,
-    truncated: bool,
+    pub(super) ids: Vec<ProcedureId>,
+    pub(super) items: Vec<Value>,
+    pub(super) scanned: usize,
+    pub(super) truncated: bool,
     unreadable: Vec<String>,
 }
 
@@ -50,24 +52,8 @@ pub(super) async fn list(request: HttpRequest, state: web::Data<State>) -> Answe
     let cursor = params.id("cursor")?;
     let limit = params.limit("limit", PAGE, PAGE_MAX)?;
     let moment = state.moment()?;
-    let rules = rules(&state, &filter).await?;
-    let mut search = Search {
-        rules,
-        show: Show::new(&state, &grant),
-        families: filter.families(),
-        filter: &filter,
-        limit,
-        begun: state.now(),
-        items: Vec::new(),
-        scanned: 0,
-        truncated: false,
-        unreadable: Vec::new(),
-    };
-    let next = if filter.names_states() {
-        search.in_store(&state, cursor).await?
-    } else {
-        search.in_model(&state, cursor)
-    };
+    let mut search = Search::new(&state, &grant, &filter, limit).await?;
+    let next = search.fill(&state, cursor).await?;
     let body = json!({
         "items": search.items,
         "cursor": next.map(|id| id.to_string()),
@@ -91,7 +77,41 @@ async fn rules(state: &State, filter: &Filter) -> Result<BTreeMap<ProcedureId, B
     Ok(rules)
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    pub(super) async fn new(
+        state: &'a State,
+        grant: &'a Grant,
+        filter: &'a Filter,
+        limit: usize,
+    ) -> Result<Self, Problem> {
+        Ok(Self {
+            rules: rules(state, filter).await?,
+            show: Show::new(state, grant),
+            families: filter.families(),
+            filter,
+            limit,
+            begun: state.now(),
+            ids: Vec::new(),
+            items: Vec::new(),
+            scanned: 0,
+            truncated: false,
+            unreadable: Vec::new(),
+        })
+    }
+
+    /// Looks from an id on until the page is full; gives where the next begins.
+    pub(super) async fn fill(
+        &mut self,
+        state: &State,
+        cursor: Option<ProcedureId>,
+    ) -> Result<Option<ProcedureId>, Problem> {
+        if self.filter.names_states() {
+            self.in_store(state, cursor).await
+        } else {
+            Ok(self.in_model(state, cursor))
+        }
+    }
+
     /// Looks through the model from an id on; gives where the next page begins.
     fn in_model(&mut self, state: &State, cursor: Option<ProcedureId>) -> Option<ProcedureId> {
         let mut from = cursor.map_or(Bound::Unbounded, Bound::Included);
@@ -170,6 +190,7 @@ impl Search<'_> {
         let status = self.show.as_it_stands(row);
         let rules = self.rules.get(&row.id).cloned().unwrap_or_default();
         if self.filter.admits(&status, &Beside { now, rules }) {
+            self.ids.push(status.id);
             self.items.push(self.show.procedure(&status));
         }
     }

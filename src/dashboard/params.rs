@@ -67,7 +67,10 @@ impl Params {
     }
 
     pub(super) fn filter(&self) -> Result<Filter, Problem> {
-        let text = self.text("filter").unwrap_or_default();
+        Self::filter_of(self.text("filter").unwrap_or_default())
+    }
+
+    pub(super) fn filter_of(text: &str) -> Result<Filter, Problem> {
         if text.len() > FILTER_MAX {
             return Err(Problem::too_large("The filter", text.len(), FILTER_MAX));
         }

@@ -7,7 +7,8 @@ use std::time::Duration;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use actix_web::{HttpResponse, ResponseError};
-use procession_actors::{AskError, ReadError};
+use procession_actors::{AskError, ReadError, SubmitError};
+use procession_kernel::ProcedureId;
 use serde_json::{Value, json};
 
 use super::access::Right;
@@ -115,6 +116,23 @@ impl Problem {
         Self::new(StatusCode::TOO_MANY_REQUESTS, "busy", what, remedy).again_after(retry_after)
     }
 
+    pub(super) fn too_many_at_once(found: usize, limit: usize) -> Self {
+        let text = format!("The filter admits {found} procedures or more, and {limit} are the limit.");
+        let remedy = "Narrow the filter, or send a higher `limit`: 5000 at most.";
+        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text, remedy).with("limit", limit)
+    }
+
+    pub(super) fn outgrown(count: usize) -> Self {
+        let text = format!("The filter admits {count} procedures by now, more than when it was planned.");
+        let remedy = "Look at the plan again, and ask with the new revision.";
+        Self::new(StatusCode::CONFLICT, "revised", text, remedy).with("revision", count.to_string())
+    }
+
+    pub(super) fn key_conflict(id: ProcedureId) -> Self {
+        let text = format!("The key was used with another request, for {id}.");
+        Self::new(StatusCode::CONFLICT, "not_now", text, "Use a new key.")
+    }
+
     pub(super) fn recovering() -> Self {
         let text = "The dashboard is still reading what the journal holds.";
         let remedy = "Ask again in a moment.";
@@ -216,6 +234,25 @@ impl Problem {
     fn unreadable(text: String) -> Self {
         let remedy = "See the engine's log; `procession export` reads what it can of a damaged family.";
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "unreadable", text, remedy)
+    }
+}
+
+impl From<SubmitError> for Problem {
+    fn from(error: SubmitError) -> Self {
+        let text = sentence(&error.to_string());
+        match &error {
+            SubmitError::Busy { retry_after } => Self::too_many(&text, "Ask again later.", *retry_after),
+            SubmitError::KeyConflict { id, .. } => Self::key_conflict(*id),
+            SubmitError::JournalFailed(why) => AskError::JournalFailed(why.clone()).into(),
+            SubmitError::Stopped | SubmitError::Draining => Self::closing(),
+            SubmitError::UnknownKind { .. }
+            | SubmitError::Unfit { .. }
+            | SubmitError::BadKey { .. }
+            | SubmitError::TooLarge { .. }
+            | SubmitError::BatchTooLarge { .. }
+            | SubmitError::Codec(_)
+            | _ => Self::request(text, "Correct it."),
+        }
     }
 }
 

@@ -11,6 +11,7 @@ use procession_actors::{Engine, GLOBAL_LIMIT, Placement, Procedure, Registry, Se
 use procession_kernel::LimitKey;
 
 use super::Executor;
+use crate::bulk::{Bulk, BulkEngine};
 
 /// Settings of an engine that is not started yet.
 pub struct Builder {
@@ -216,12 +217,16 @@ impl Builder {
     ///
     /// [`StartError`] if the journal is held by another engine, damaged, or
     /// written by a newer release; each says what to do.
-    pub async fn start(self) -> Result<Executor, StartError> {
+    pub async fn start(mut self) -> Result<Executor, StartError> {
         let store = match self.store {
             Some(store) => store,
             None => open(self.directory, self.sync).await?,
         };
-        Ok(Executor::new(Engine::start(store, self.registry, self.settings).await?))
+        let bulk = BulkEngine::default();
+        self.registry.register::<Bulk>(bulk.clone());
+        let engine = Engine::start(store, self.registry, self.settings).await?;
+        bulk.open(engine.supervisor());
+        Ok(Executor::new(engine))
     }
 
     /// Opens the journal of an engine that does not run, for reading. It is held

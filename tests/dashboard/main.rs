@@ -9,6 +9,7 @@
 mod access;
 mod act;
 mod bounds;
+mod bulk;
 mod kit;
 mod listen;
 mod lists;

@@ -2,6 +2,7 @@
 
 mod audit;
 mod broadcast;
+mod bulk;
 mod bypass;
 mod bypass_family;
 mod bypass_tree;

@@ -42,7 +42,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
 
 /// Layers of the facade.
 pub(crate) const FACADE: &[&[&str]] = &[
-    &["handle", "executor"],
+    &["handle", "executor", "bulk"],
     &["noop", "sequence", "definition"],
     &["views"],
     &["filter"],

@@ -36,7 +36,9 @@ pub(super) struct Wish {
     pub(super) recursive: bool,
     /// For `priority`.
     pub(super) priority: Option<i16>,
-    /// For limits.
+    /// For `bulk`: which procedures.
+    pub(super) filter: Option<String>,
+    /// For limits; for `bulk`: how many at most.
     pub(super) limit: Option<u32>,
     /// For limits: as many as may come.
     pub(super) unlimited: bool,

@@ -1,0 +1,285 @@
+//! `Bulk`: one verb of an operator for many procedures, as a procedure of its own. So it
+//! survives a crash, has a page, and can be paused and aborted like any other.
+//!
+//! Each stage asks for a few of them, each with a key of its own: a stage that runs again after
+//! a crash asks for the same, and is answered as before.
+
+use std::sync::Arc;
+
+use actix::WeakAddr;
+use actix::prelude::*;
+use futures::future::join_all;
+use procession_actors::messages::{self, Abort, AcknowledgeBy, Resume, RetryNow, RetryUndo, SetPriority, SkipUndo};
+use procession_actors::{AskError, Procedure, StageContext, StageError, Step, Supervisor};
+use procession_kernel::{By, Operated, Pause, ProcedureId, RetryPolicy};
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+/// Procedures that one stage asks for, unless fewer are said: some kilobytes of audit a commit.
+const AT_ONCE: u16 = 32;
+/// Bytes of a refusal's text that are kept: enough for one of the engine's sentences.
+const TEXT_MAX: usize = 120;
+
+/// What is asked for of each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum BulkVerb {
+    /// Nothing more of it is set going.
+    Pause,
+    /// It goes on.
+    Resume,
+    /// Its backoff ends now.
+    Retry,
+    /// It stops between stages, and rolls back.
+    Abort,
+    /// Its failed undo is tried again.
+    RetryUndo,
+    /// Its failed undo counts as done.
+    SkipUndo,
+    /// Its result may go sooner.
+    Acknowledge,
+    /// It gets this priority.
+    Priority(i16),
+}
+
+/// What became of one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BulkOutcome {
+    /// Which one.
+    pub id: String,
+    /// Number of the entry in the audit; none if it was refused, or nothing had to change.
+    #[serde(default)]
+    pub number: Option<u64>,
+    /// Why it was refused; none if it was done.
+    #[serde(default)]
+    pub refused: Option<String>,
+}
+
+/// What a bulk did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct BulkReport {
+    /// How many were done.
+    pub done: u32,
+    /// How many were refused.
+    pub refused: u32,
+    /// Each, in the order given.
+    pub outcomes: Vec<BulkOutcome>,
+}
+
+/// One verb for many procedures. Every engine has this kind; it is submitted like any other.
+///
+/// An abort of it stops it between stages; what it did stays. While everything is paused it
+/// is, too.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Bulk {
+    verb: BulkVerb,
+    who: String,
+    why: String,
+    at_once: u16,
+    todo: Vec<(u64, u32)>,
+    report: BulkReport,
+}
+
+impl Bulk {
+    /// Asks for a verb of each of these, in their order.
+    #[must_use]
+    pub fn new(
+        verb: BulkVerb,
+        ids: impl IntoIterator<Item = ProcedureId>,
+        who: impl Into<String>,
+        why: impl Into<String>,
+    ) -> Self {
+        let todo = ids.into_iter().map(|id| (id.family, id.member));
+        Self {
+            verb,
+            who: who.into(),
+            why: why.into(),
+            at_once: AT_ONCE,
+            todo: todo.collect(),
+            report: BulkReport::default(),
+        }
+    }
+
+    /// Asks for so many in one stage, at least one and at most 32, which is the default.
+    #[must_use]
+    pub fn at_once(mut self, at_once: u16) -> Self {
+        self.at_once = at_once.clamp(1, AT_ONCE);
+        self
+    }
+
+    /// Gives what it did so far.
+    #[must_use]
+    pub const fn report(&self) -> &BulkReport {
+        &self.report
+    }
+
+    /// Says what is asked for of each.
+    #[must_use]
+    pub fn words(&self) -> String {
+        match self.verb {
+            BulkVerb::Pause => "pause".to_owned(),
+            BulkVerb::Resume => "resume".to_owned(),
+            BulkVerb::Retry => "retry".to_owned(),
+            BulkVerb::Abort => "abort".to_owned(),
+            BulkVerb::RetryUndo => "retry-undo".to_owned(),
+            BulkVerb::SkipUndo => "skip-undo".to_owned(),
+            BulkVerb::Acknowledge => "acknowledge".to_owned(),
+            BulkVerb::Priority(priority) => format!("priority {priority}"),
+        }
+    }
+
+    /// Tells whether it asks for this, for the same reason.
+    #[cfg(feature = "dashboard")]
+    pub(crate) fn is_for(&self, verb: BulkVerb, who: &str, why: &str) -> bool {
+        (self.verb, self.who.as_str(), self.why.as_str()) == (verb, who, why)
+    }
+
+    /// Gives how many are still to come.
+    #[must_use]
+    pub const fn left(&self) -> usize {
+        self.todo.len()
+    }
+}
+
+/// The only stage of a bulk: it asks for the next few.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum BulkStage {
+    /// Ask for the next few.
+    Operate,
+}
+
+/// The way from a bulk to the engine that it runs in: known once that has started.
+#[derive(Clone, Debug)]
+pub struct BulkEngine(Arc<watch::Sender<Option<WeakAddr<Supervisor>>>>);
+
+impl Default for BulkEngine {
+    fn default() -> Self {
+        Self(Arc::new(watch::Sender::new(None)))
+    }
+}
+
+impl BulkEngine {
+    pub(crate) fn open(&self, supervisor: &Addr<Supervisor>) {
+        self.0.send_replace(Some(supervisor.downgrade()));
+    }
+
+    /// Waits until the engine is open: a start may set a bulk going before.
+    async fn supervisor(&self) -> Result<Addr<Supervisor>, AskError> {
+        let mut opened = self.0.subscribe();
+        let opened = opened.wait_for(Option::is_some).await.map_err(|_| AskError::Stopped)?;
+        let supervisor = opened.as_ref().and_then(WeakAddr::upgrade);
+        supervisor.ok_or(AskError::Stopped)
+    }
+
+    async fn ask<M>(&self, message: M) -> Result<Operated, AskError>
+    where
+        M: Message<Result = Result<Operated, AskError>> + Send + 'static,
+        Supervisor: Handler<M>,
+        <Supervisor as Actor>::Context: actix::dev::ToEnvelope<Supervisor, M>,
+    {
+        let supervisor = self.supervisor().await?;
+        supervisor.send(message).await.map_err(|_| AskError::Stopped)?
+    }
+
+    async fn make(&self, verb: BulkVerb, id: ProcedureId, by: By) -> Result<Operated, AskError> {
+        let what = Pause::One(id);
+        match verb {
+            BulkVerb::Pause => self.ask(messages::Pause { what, by }).await,
+            BulkVerb::Resume => self.ask(Resume { what, by }).await,
+            BulkVerb::Retry => self.ask(RetryNow { id, by }).await,
+            BulkVerb::Abort => self.ask(Abort { id, by }).await,
+            BulkVerb::RetryUndo => self.ask(RetryUndo { id, by }).await,
+            BulkVerb::SkipUndo => self.ask(SkipUndo { id, by }).await,
+            BulkVerb::Acknowledge => self.ask(AcknowledgeBy { id, by }).await,
+            BulkVerb::Priority(priority) => self.ask(SetPriority { id, priority, by }).await,
+        }
+    }
+}
+
+impl Procedure for Bulk {
+    const KIND: &'static str = "procession.bulk";
+    /// What operators did is not undone.
+    const ROLLBACK: bool = false;
+    type Stage = BulkStage;
+    type Env = BulkEngine;
+    type Output = BulkReport;
+
+    fn first(&self) -> Self::Stage {
+        BulkStage::Operate
+    }
+
+    async fn execute(
+        &mut self,
+        BulkStage::Operate: Self::Stage,
+        cx: &mut StageContext<'_, Self>,
+    ) -> Result<Step<Self>, StageError> {
+        let few = self.todo.len().min(usize::from(self.at_once));
+        let next: Vec<ProcedureId> = self
+            .todo
+            .drain(..few)
+            .map(|(family, member)| ProcedureId::new(family, member))
+            .collect();
+        let made = next.into_iter().map(|id| {
+            let by = By::new(self.who.as_str(), self.why.as_str()).key(format!("{}: {id}", cx.id()));
+            let (env, verb) = (cx.env(), self.verb);
+            async move { outcome(id, env.make(verb, id, by).await) }
+        });
+        for outcome in join_all(made).await {
+            let outcome = outcome?;
+            match outcome.refused {
+                None => self.report.done += 1,
+                Some(_) => self.report.refused += 1,
+            }
+            self.report.outcomes.push(outcome);
+        }
+        if self.todo.is_empty() {
+            Ok(Step::Done(self.report.clone()))
+        } else {
+            Ok(Step::Next(BulkStage::Operate))
+        }
+    }
+
+    /// Operators go first.
+    fn priority(&self) -> i16 {
+        i16::MAX
+    }
+
+    /// An engine that is busy is asked again for as long as it takes a person to look.
+    fn retry() -> RetryPolicy {
+        RetryPolicy {
+            attempts: 100,
+            ..RetryPolicy::default()
+        }
+    }
+}
+
+/// Tells what became of one; an engine that cannot answer now is asked again for all of them.
+fn outcome(id: ProcedureId, made: Result<Operated, AskError>) -> Result<BulkOutcome, StageError> {
+    let (number, refused) = match made {
+        Ok(operated) => (operated.number, too_late(&operated)),
+        Err(error @ (AskError::Busy { .. } | AskError::Stopped | AskError::JournalFailed(_) | AskError::NotYet)) => {
+            return Err(StageError::retry(error));
+        }
+        Err(error) => (None, Some(error.to_string())),
+    };
+    Ok(BulkOutcome {
+        id: id.to_string(),
+        number,
+        refused: refused.map(cut),
+    })
+}
+
+/// An abort that comes too late is answered, and does nothing.
+fn too_late(operated: &Operated) -> Option<String> {
+    match &operated.abort {
+        Some(procession_kernel::AbortAnswer::TooLate(why)) => Some(why.clone()),
+        Some(_) | None => None,
+    }
+}
+
+fn cut(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(TEXT_MAX));
+    text
+}

@@ -1,0 +1,183 @@
+//! One verb for all that a filter admits, as a procedure of the kind `procession.bulk`: so it
+//! survives a crash, and has a page. A dry run lists the first of them, and how many there are.
+
+use std::future::IntoFuture;
+
+use actix_web::{HttpRequest, web};
+use procession_actors::Procedure;
+use procession_actors::journal::codec;
+use procession_kernel::ProcedureId;
+use serde_json::{Value, json};
+
+use super::verb::Verb;
+use super::wish::{Body, Request, wrong};
+use super::word;
+use crate::bulk::{Bulk, BulkReport, BulkVerb};
+use crate::dashboard::access::Right;
+use crate::dashboard::list::Search;
+use crate::dashboard::params::{Params, id_of};
+use crate::dashboard::problem::{Answer, Problem};
+use crate::dashboard::state::{State, caller, viewer};
+
+/// Procedures of one bulk at most, unless more are asked for.
+const LIMIT: usize = 1_000;
+/// Procedures of one bulk at most: what each of them said must fit in one payload.
+const LIMIT_MAX: usize = 5_000;
+/// Procedures that a dry run shows.
+const SHOWN: usize = 100;
+
+/// `bulk/{verb}`.
+pub(in crate::dashboard) async fn begin(request: HttpRequest, body: Body, state: web::Data<State>) -> Answer {
+    let caller = caller(&request)?;
+    let verb = Verb::of(word(&request, "verb")).ok_or_else(Problem::no_such_path)?;
+    caller.need(verb.right())?;
+    // It tells which procedures there are.
+    caller.need(Right::View)?;
+    let asked = Request::read_with(&request, body, &caller.0, verb.needs_reason())?;
+    let verb = of_many(verb, &asked)?;
+    if let Some(id) = repeated(&state, verb, &asked).await? {
+        return begun(&state, id, None);
+    }
+    asked.must_be_planned()?;
+    let filter = asked.wish.filter.as_deref().unwrap_or_default();
+    if filter.trim().is_empty() {
+        return Err(wrong("`filter` is missing: a bulk says which procedures it is for."));
+    }
+    let (filter, limit) = (Params::filter_of(filter)?, limit(&asked)?);
+    let moment = state.moment()?;
+    let mut search = Search::new(&state, &caller.0, &filter, LIMIT_MAX + 1).await?;
+    search.fill(&state, None).await?;
+    let (count, over) = (search.ids.len(), search.ids.len() > limit);
+    if asked.by.dry_run {
+        search.items.truncate(SHOWN);
+        let body = json!({
+            "dry_run": true,
+            "revision": count.to_string(),
+            "id": null,
+            "count": count,
+            "over": over,
+            "truncated": search.truncated,
+            "scanned": search.scanned,
+            "items": search.items,
+        });
+        return state.reply(moment, body);
+    }
+    if over || search.truncated {
+        return Err(Problem::too_many_at_once(count, limit));
+    }
+    let planned = asked.by.expected.map_or(0, |expected| expected.0);
+    if u64::try_from(count).unwrap_or(u64::MAX) > planned {
+        return Err(Problem::outgrown(count));
+    }
+    let ids = std::mem::take(&mut search.ids);
+    let bulk = Bulk::new(verb, ids, asked.by.who.as_str(), asked.by.why.as_str());
+    let mut submission = state.executor.submit(bulk);
+    if let Some(key) = key(&asked) {
+        submission = submission.key(key);
+    }
+    let handle = submission.into_future().await?;
+    begun(&state, handle.id(), Some(count))
+}
+
+fn begun(state: &State, id: ProcedureId, count: Option<usize>) -> Answer {
+    let body = json!({ "dry_run": false, "id": id.to_string(), "count": count, "repeated": count.is_none() });
+    state.reply(state.moment()?, body)
+}
+
+/// Gives what is asked for of each; what needs each id typed is not for many.
+fn of_many(verb: Verb, asked: &Request) -> Result<BulkVerb, Problem> {
+    match verb {
+        Verb::Pause => Ok(BulkVerb::Pause),
+        Verb::Resume => Ok(BulkVerb::Resume),
+        Verb::Retry => Ok(BulkVerb::Retry),
+        Verb::Abort => Ok(BulkVerb::Abort),
+        Verb::RetryUndo => Ok(BulkVerb::RetryUndo),
+        Verb::SkipUndo => Ok(BulkVerb::SkipUndo),
+        Verb::Acknowledge => Ok(BulkVerb::Acknowledge),
+        Verb::Priority => {
+            let priority = asked.wish.priority.ok_or_else(|| wrong("`priority` is missing."))?;
+            Ok(BulkVerb::Priority(priority))
+        }
+        Verb::Bypass | Verb::OverrideResult | Verb::Discharge | Verb::Signal | Verb::Reveal | Verb::Export => {
+            let text = format!("\"{}\" is not asked for of many at once.", verb.as_str());
+            Err(Problem::request(text, "Ask for it of one at a time."))
+        }
+    }
+}
+
+fn limit(asked: &Request) -> Result<usize, Problem> {
+    let Some(limit) = asked.wish.limit else {
+        return Ok(LIMIT);
+    };
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    if (1..=LIMIT_MAX).contains(&limit) {
+        Ok(limit)
+    } else {
+        Err(wrong(format!("`limit` is a number from 1 to {LIMIT_MAX}.")))
+    }
+}
+
+/// Keys of bulks are told apart from those of submissions.
+fn key(asked: &Request) -> Option<String> {
+    asked.by.key.as_ref().map(|key| format!("bulk {key}"))
+}
+
+/// Gives the bulk that a request has begun before: by now the filter may admit others.
+async fn repeated(state: &State, verb: BulkVerb, asked: &Request) -> Result<Option<ProcedureId>, Problem> {
+    let Some(key) = key(asked).filter(|_| !asked.by.dry_run) else {
+        return Ok(None);
+    };
+    let Some(id) = state.executor.submitted_with(&key).await? else {
+        return Ok(None);
+    };
+    let stored = state.engine().beside().values(id).await?;
+    let stored = stored.payload.and_then(|bytes| codec::decode_user::<Bulk>(&bytes).ok());
+    if stored.is_some_and(|stored| stored.is_for(verb, &asked.by.who, &asked.by.why)) {
+        return Ok(Some(id));
+    }
+    Err(Problem::key_conflict(id))
+}
+
+/// `procedures/{id}/bulk`: what a bulk has done so far.
+pub(in crate::dashboard) async fn progress(request: HttpRequest, state: web::Data<State>) -> Answer {
+    viewer(&request)?;
+    Params::of(&request, &[])?;
+    let (id, moment) = (id_of(&request)?, state.moment()?);
+    let beside = state.engine().beside();
+    let row = beside.status(id).await?.filter(|row| row.kind.as_str() == Bulk::KIND);
+    let row = row.ok_or_else(|| Problem::unknown(&format!("bulk {id}")))?;
+    let values = beside.values(id).await?;
+    let bulk = values
+        .payload
+        .map(|bytes| codec::decode_user::<Bulk>(&bytes))
+        .transpose();
+    let output = values
+        .output
+        .map(|bytes| codec::decode_user::<BulkReport>(&bytes))
+        .transpose();
+    let (bulk, output) = (bulk.ok().flatten(), output.ok().flatten());
+    let left = bulk.as_ref().map_or(0, Bulk::left);
+    let report = output.as_ref().or_else(|| bulk.as_ref().map(Bulk::report));
+    let report = report.cloned().unwrap_or_default();
+    let outcomes: Vec<Value> = report
+        .outcomes
+        .iter()
+        .map(|outcome| {
+            json!({
+                "id": outcome.id,
+                "number": outcome.number.map(|number| number.to_string()),
+                "refused": outcome.refused,
+            })
+        })
+        .collect();
+    let body = json!({
+        "id": id.to_string(),
+        "verb": bulk.as_ref().map(Bulk::words),
+        "state": row.state.to_string(),
+        "left": left,
+        "done": report.done,
+        "refused": report.refused,
+        "items": outcomes,
+    });
+    state.reply(moment, body)
+}

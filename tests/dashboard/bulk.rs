@@ -1,0 +1,145 @@
+//! One verb for all that a filter admits: planned, bounded, begun once, and told of.
+
+use procession::dashboard::{Grant, Right, Rights};
+use procession::testkit::World;
+use serde_json::{Value, json};
+
+use crate::act::post;
+use crate::kit::{Job, Site, Tested, ids, site, site_in, text};
+
+async fn three(site: &Site<'_>) -> Result<Vec<String>, procession::testkit::Trouble> {
+    let mut ids = Vec::new();
+    for key in ["req-1", "req-2", "other"] {
+        ids.push(site.submit(Job::Wait("go".to_owned()), key).await?.to_string());
+    }
+    Ok(ids)
+}
+
+#[test]
+fn it_is_planned_then_begun_once_then_has_a_page() -> Tested {
+    site(async |site| {
+        let all = three(site).await?;
+        let mut wish = json!({ "filter": "key:req-", "reason": "a quiet night", "key": "night 1" });
+        assert_eq!(post(site, "bulk/pause", &wish).await.status, 400, "it needs its plan");
+        let plan = post(site, "bulk/pause?dry_run=true", &wish).await.body;
+        assert_eq!(
+            (&plan["count"], &plan["over"], &plan["revision"]),
+            (&json!(2), &json!(false), &json!("2")),
+            "{plan}"
+        );
+        assert_eq!(ids(&plan), all[..2]);
+        assert_eq!(
+            site.body("procedures").await?["items"].as_array().map(Vec::len),
+            Some(3),
+            "nothing is begun"
+        );
+        wish["expected"] = plan["revision"].clone();
+        let begun = post(site, "bulk/pause", &wish).await;
+        assert_eq!(
+            (begun.status.as_u16(), &begun.body["count"]),
+            (200, &json!(2)),
+            "{}",
+            begun.body
+        );
+        let again = post(site, "bulk/pause", &wish).await.body;
+        assert_eq!((&again["id"], &again["repeated"]), (&begun.body["id"], &json!(true)));
+        let other = json!({ "filter": "key:req-", "reason": "another", "key": "night 1", "expected": "2" });
+        assert_eq!(post(site, "bulk/pause", &other).await.status, 409);
+        site.run.settle().await;
+        site.shown().await?;
+        let id = text(&begun.body["id"]);
+        let told = site.body(&format!("procedures/{id}/bulk")).await?;
+        assert_eq!(
+            (&told["state"], &told["done"], &told["left"], &told["verb"]),
+            (&json!("Success"), &json!(2), &json!(0), &json!("pause")),
+            "{told}"
+        );
+        assert_eq!(ids(&told), all[..2]);
+        let page = site.body(&format!("procedures/{id}")).await?;
+        assert_eq!(page["procedure"]["kind"], "procession.bulk");
+        for (at, id) in all.iter().enumerate() {
+            let row = site.body(&format!("procedures/{id}")).await?;
+            assert_eq!(row["procedure"]["paused"], json!(at < 2));
+        }
+        let entries = site.body("audit").await?["items"].clone();
+        let verbs: Vec<String> = entries
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|entry| text(&entry["verb"]))
+            .collect();
+        assert_eq!(verbs, [format!("pause {}", all[1]), format!("pause {}", all[0])]);
+        assert_eq!(entries[0]["key"], json!(format!("{id}: {}", all[1])));
+        assert_eq!(site.get(&format!("procedures/{}/bulk", all[0])).await.status, 404);
+        Ok(())
+    })
+}
+
+#[test]
+fn it_is_bounded_and_never_acts_on_more_than_was_planned() -> Tested {
+    site(async |site| {
+        three(site).await?;
+        let wish = json!({ "filter": "kind:job", "reason": "x", "limit": 2, "expected": "9" });
+        let plan = post(site, "bulk/retry?dry_run=true", &wish).await.body;
+        assert_eq!((&plan["count"], &plan["over"]), (&json!(3), &json!(true)));
+        let refused = post(site, "bulk/retry", &wish).await;
+        assert_eq!((refused.status.as_u16(), &refused.body["limit"]), (413, &json!(2)));
+        let wish = json!({ "filter": "kind:job", "reason": "x", "expected": "2" });
+        let refused = post(site, "bulk/retry", &wish).await;
+        assert_eq!((refused.status.as_u16(), &refused.body["revision"]), (409, &json!("3")));
+        for (path, wish) in [
+            ("bulk/retry", json!({ "reason": "x", "expected": "2" })),
+            (
+                "bulk/retry",
+                json!({ "reason": "x", "filter": "state:soon", "expected": "2" }),
+            ),
+            (
+                "bulk/retry",
+                json!({ "reason": "x", "filter": "a", "limit": 5_001, "expected": "2" }),
+            ),
+            ("bulk/bypass", json!({ "reason": "x", "filter": "a", "expected": "2" })),
+            (
+                "bulk/priority",
+                json!({ "reason": "x", "filter": "a", "expected": "2" }),
+            ),
+        ] {
+            assert_eq!(post(site, path, &wish).await.status, 400, "{path} {wish}");
+        }
+        assert_eq!(post(site, "bulk/kill", &wish).await.status, 404);
+        assert_eq!(site.get("bulk/pause").await.status, 405);
+        assert_eq!(site.get("bulk/kill").await.status, 404);
+        Ok(())
+    })
+}
+
+#[test]
+fn it_needs_the_right_of_its_verb_and_to_look() -> Tested {
+    let look = Rights::none().with(Right::View);
+    for (rights, missing) in [
+        (look, Some("operate")),
+        (Rights::none().with(Right::Operate), Some("view")),
+        (look.with(Right::Operate), None),
+    ] {
+        let one = move |_: &actix_web::HttpRequest| Grant::Only {
+            who: "bob".to_owned(),
+            rights,
+        };
+        site_in(
+            &World::new(),
+            |builder| builder,
+            |dashboard| dashboard.access(one),
+            async |site| {
+                three(site).await?;
+                let reply = post(site, "bulk/pause?dry_run=true", &json!({ "filter": "req" })).await;
+                assert_eq!(
+                    reply.body["right"],
+                    missing.map_or(Value::Null, Value::from),
+                    "{}",
+                    reply.body
+                );
+                Ok(())
+            },
+        )?;
+    }
+    Ok(())
+}
