@@ -14,11 +14,12 @@ use std::time::Duration;
 use actix::prelude::*;
 use procession_actors::journal::{Space, codec};
 use procession_actors::messages::{
-    Acknowledge, Archived, AwaitOutcome, Broadcast, Drain, Explain, Export, History, Limits, List, Locks, Query,
-    SendSignal, Submit, Subscribe, TakeSnapshot, Tree, Verdicts,
+    Acknowledge, Archived, AwaitOutcome, Broadcast, Drain, Explain, Export, FollowNewest, History, Limits, List, Locks,
+    Query, SendSignal, Submit, Subscribe, TakeSnapshot, Tree, Verdicts,
 };
 use procession_actors::view::{
-    ArchivedFamily, DrainReport, Explanation, Feed, ListFilter, LockView, Outcome, Page, Snapshot, Status, Verdict,
+    ArchivedFamily, DrainReport, Explanation, Feed, ListFilter, LockView, Newest, Outcome, Page, Snapshot, Status,
+    Verdict,
 };
 use procession_actors::{AskError, Engine, FamilyExport, Procedure, ReadError, SubmitError, Supervisor};
 #[cfg(feature = "dashboard")]
@@ -244,6 +245,16 @@ impl Executor {
     /// [`AskError::NotNow`] if there are as many subscribers as may be.
     pub async fn subscribe(&self, to: Recipient<Feed>) -> Result<(), AskError> {
         self.ask(Subscribe(to)).await
+    }
+
+    /// Follows the newest rows, as often as the follower asks for them; see [`FollowNewest`].
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the engine has stopped or its journal has failed, or if it has as many subscribers
+    /// as may be.
+    pub async fn follow_newest(&self, to: Recipient<Newest>) -> Result<(), AskError> {
+        self.ask(FollowNewest(to)).await
     }
 
     /// Tells why a procedure does not move: who waits for whom, why, and since when.

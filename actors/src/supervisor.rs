@@ -20,6 +20,7 @@ pub(crate) mod insight;
 mod loads;
 mod measure;
 mod metric_hooks;
+mod newest;
 pub(crate) mod opening;
 mod operate;
 pub(crate) mod recovery;
@@ -64,6 +65,7 @@ use flush::InPlace;
 use in_turn::Turns;
 use loads::Loads;
 use metric_hooks::MetricHooks;
+use newest::Followers;
 use recovery::Loaded;
 use tickets::Tickets;
 use timer::{TimeCame, Timer};
@@ -121,6 +123,7 @@ pub struct Supervisor {
     timer: Option<Timer>,
     timers_paused: bool,
     changes: Changes,
+    followers: Followers,
     tickets_of: Tickets,
     turns: Turns,
     /// What quarantined families hold, until it is restored.
@@ -196,6 +199,7 @@ impl Supervisor {
             timer: None,
             timers_paused: false,
             changes: Changes::default(),
+            followers: Followers::default(),
             tickets_of: Tickets::new(limited),
             turns: Turns::default(),
             quarantined_holders: loaded.quarantined_holders,
@@ -258,6 +262,7 @@ impl Supervisor {
                 .changes
                 .push(Changes::describe(self.kernel.epoch(), seq, decision.durable()));
         }
+        self.followers.note(&decision);
         let due = decision.durable().filter_map(due_of).min();
         self.unstarted.note(decision.records());
         self.kernel.fold(decision, &mut ready.commit);
@@ -324,6 +329,7 @@ impl Supervisor {
         for change in &changes {
             self.changes.publish(change);
         }
+        self.followers.reached(&self.kernel, receipt.seq());
         for commit in commits {
             self.release(commit, receipt, ctx);
         }

@@ -1,4 +1,4 @@
-//! The actor that keeps the read model, on a thread of its own. It folds the feed, fills
+//! The actor that keeps the read model, on a thread of its own. It folds what has changed, fills
 //! the model from the store at the start, and again when changes were left out.
 
 use std::collections::BTreeSet;
@@ -6,17 +6,21 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_actors::messages::TakeSnapshot;
-use procession_actors::view::Snapshot;
-use procession_actors::view::{Change, Feed, ListFilter, Page};
+use procession_actors::messages::{AskNewest, TakeSnapshot};
+use procession_actors::view::{Change, ListFilter, Newest, Page, Snapshot};
 use procession_actors::{AskError, Engine};
 use procession_kernel::ProcedureId;
 use tokio::sync::watch;
 
 use super::model::{Model, Moment, Rows};
 
-/// Changes that may wait to be folded; more are left out, and the model is filled again.
-const MAILBOX: usize = 8_192;
+/// How long after a change the next is asked for, for each of its rows: twenty times what a row costs
+/// the engine and the model.
+const A_ROW: Duration = Duration::from_micros(100);
+/// Shorter pauses are none.
+const PAUSE_MIN: Duration = Duration::from_millis(2);
+/// The longest one.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 /// Rows read at once.
 const PAGE: usize = 1_000;
 /// How long after a failed read the next is tried.
@@ -180,6 +184,25 @@ impl Folder {
         drop(old);
     }
 
+    /// Asks for the next change: at once after a small one, and later the more rows there were, so that
+    /// who looks costs a busy engine a small share of a processor, however much happens.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "it spares processors, which no engine's clock is about"
+    )]
+    fn ask_next(&self, rows: usize, ctx: &mut Context<Self>) {
+        let ask = AskNewest(ctx.address().recipient());
+        let supervisor = self.engine.supervisor().clone();
+        let pause = u32::try_from(rows).map_or(PAUSE_MAX, |rows| (A_ROW * rows).min(PAUSE_MAX));
+        let asked = async move {
+            if pause > PAUSE_MIN {
+                tokio::time::sleep(pause).await;
+            }
+            supervisor.send(ask).await.ok(); // an engine that has stopped has nothing more to tell
+        };
+        ctx.spawn(asked.into_actor(self));
+    }
+
     fn fold(&mut self, change: &Arc<Change>) {
         let Some(filling) = &mut self.filling else {
             self.shared.write().fold(change);
@@ -194,20 +217,24 @@ impl Folder {
 
 impl Actor for Folder {
     type Context = Context<Self>;
-
-    fn started(&mut self, ctx: &mut Self::Context) {
-        ctx.set_mailbox_capacity(MAILBOX);
-    }
 }
 
-impl Handler<Feed> for Folder {
+impl Handler<Newest> for Folder {
     type Result = ();
 
-    fn handle(&mut self, feed: Feed, ctx: &mut Self::Context) {
-        match feed {
-            Feed::Change(change) => self.fold(&change),
+    fn handle(&mut self, newest: Newest, ctx: &mut Self::Context) {
+        let rows = match newest {
+            Newest::Rows(rows) => {
+                let count = rows.len();
+                self.fold(&Arc::new(rows.describe()));
+                count
+            }
             // Streams learn of what was left out when the model is whole again; until then it stands still.
-            Feed::From(_) | Feed::Lagged(_) => self.begin(ctx),
-        }
+            Newest::From(_) | Newest::Lagged(_) => {
+                self.begin(ctx);
+                0
+            }
+        };
+        self.ask_next(rows, ctx);
     }
 }

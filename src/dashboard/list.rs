@@ -117,14 +117,14 @@ impl<'a> Search<'a> {
         let mut from = cursor.map_or(Bound::Unbounded, Bound::Included);
         loop {
             let from_here = self.skip(from)?;
-            let rows: Vec<Arc<Status>> = state.shared.read().page(from_here, AT_ONCE);
+            let rows: Vec<Arc<Status>> = state.shared.read().live(from_here, AT_ONCE);
             let last = rows.last()?.id;
             for row in rows {
                 if self.is_full(state.now()) {
                     return Some(row.id);
                 }
                 // Without a word on states, a list is of those that have not ended.
-                self.look(&row, row.ended.is_none(), state.now());
+                self.look(&row, state.now());
             }
             from = Bound::Excluded(last);
         }
@@ -146,7 +146,7 @@ impl<'a> Search<'a> {
                 if self.is_full(state.now()) {
                     return Ok(Some(row.id));
                 }
-                self.look(row, true, state.now());
+                self.look(row, state.now());
             }
             match page.next {
                 Some(next) => from = Bound::Included(next),
@@ -178,13 +178,13 @@ impl<'a> Search<'a> {
         self.truncated || self.items.len() >= self.limit
     }
 
-    fn look(&mut self, row: &Status, is_meant: bool, now: Timestamp) {
+    fn look(&mut self, row: &Status, now: Timestamp) {
         self.scanned += 1;
         let is_named = self
             .families
             .as_ref()
             .is_none_or(|families| families.contains(&row.id.family));
-        if !is_meant || !is_named {
+        if !is_named {
             return;
         }
         let status = self.show.as_it_stands(row);

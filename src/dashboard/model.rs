@@ -51,7 +51,8 @@ pub(super) type Counts = BTreeMap<(ProcedureState, Kind), usize>;
 /// Rows by id, and what is counted of them.
 #[derive(Default)]
 pub(super) struct Rows {
-    rows: BTreeMap<ProcedureId, Arc<Status>>,
+    live: BTreeMap<ProcedureId, Arc<Status>>,
+    ended: BTreeMap<ProcedureId, Arc<Status>>,
     /// Those that have ended, the oldest first.
     finished: BTreeSet<(Timestamp, ProcedureId)>,
     counts: Counts,
@@ -60,7 +61,7 @@ pub(super) struct Rows {
 impl Rows {
     /// Takes a row, unless a newer one is known.
     pub(super) fn put(&mut self, row: Arc<Status>) {
-        if let Some(known) = self.rows.get(&row.id) {
+        if let Some(known) = self.get(row.id) {
             if known.revision > row.revision {
                 return;
             }
@@ -69,8 +70,10 @@ impl Rows {
         *self.counts.entry((row.state, row.kind.clone())).or_default() += 1;
         if let Some(ended) = row.ended {
             self.finished.insert((ended, row.id));
+            self.ended.insert(row.id, row);
+        } else {
+            self.live.insert(row.id, row);
         }
-        self.rows.insert(row.id, row);
         while self.finished.len() > FINISHED_KEPT {
             let Some((_, oldest)) = self.finished.first().copied() else {
                 return;
@@ -79,8 +82,14 @@ impl Rows {
         }
     }
 
+    fn get(&self, id: ProcedureId) -> Option<&Arc<Status>> {
+        self.live.get(&id).or_else(|| self.ended.get(&id))
+    }
+
     fn remove(&mut self, id: ProcedureId) {
-        let Some(row) = self.rows.remove(&id) else { return };
+        let Some(row) = self.live.remove(&id).or_else(|| self.ended.remove(&id)) else {
+            return;
+        };
         if let Some(ended) = row.ended {
             self.finished.remove(&(ended, id));
         }
@@ -96,7 +105,8 @@ impl Rows {
     /// Forgets a family.
     pub(super) fn forget(&mut self, family: u64) {
         let range = ProcedureId::root(family)..=ProcedureId::new(family, u32::MAX);
-        let members: Vec<ProcedureId> = self.rows.range(range).map(|(id, _)| *id).collect();
+        let live = self.live.range(range.clone()).map(|(id, _)| *id);
+        let members: Vec<ProcedureId> = live.chain(self.ended.range(range).map(|(id, _)| *id)).collect();
         for id in members {
             self.remove(id);
         }
@@ -108,6 +118,9 @@ impl Rows {
         }
         for row in &change.rows {
             self.put(Arc::new(row.clone()));
+        }
+        for id in &change.untold {
+            self.remove(*id);
         }
     }
 }
@@ -168,12 +181,12 @@ impl Model {
     }
 
     pub(super) fn get(&self, id: ProcedureId) -> Option<Arc<Status>> {
-        self.rows.rows.get(&id).map(Arc::clone)
+        self.rows.get(id).map(Arc::clone)
     }
 
-    /// Gives at most so many rows from an id on, by id.
-    pub(super) fn page(&self, from: Bound<ProcedureId>, limit: usize) -> Vec<Arc<Status>> {
-        let range = self.rows.rows.range((from, Bound::Unbounded));
+    /// Gives at most so many live rows from an id on, by id.
+    pub(super) fn live(&self, from: Bound<ProcedureId>, limit: usize) -> Vec<Arc<Status>> {
+        let range = self.rows.live.range((from, Bound::Unbounded));
         range.take(limit).map(|(_, row)| Arc::clone(row)).collect()
     }
 

@@ -8,6 +8,7 @@ use procession_kernel::{AuditEntry, Blob, HistoryEntry, LimitUse, ProcedureId, R
 use tokio::sync::oneshot;
 
 use super::Supervisor;
+use super::changes::SUBSCRIBERS;
 use super::insight::lock_views;
 use crate::error::{AskError, StoreError};
 use crate::journal::keys::{self, OUTPUT};
@@ -15,7 +16,9 @@ use crate::journal::reader::decode_row;
 use crate::journal::store::Scan;
 use crate::journal::{Reader, Space};
 use crate::limiter::{LocksHeld, Usage};
-use crate::messages::{Audit, AwaitOutcome, History, Limits, List, Locks, Query, Subscribe, TakeSnapshot, Tree};
+use crate::messages::{
+    AskNewest, Audit, AwaitOutcome, FollowNewest, History, Limits, List, Locks, Query, Subscribe, TakeSnapshot, Tree,
+};
 use crate::view::{LockView, Outcome, Page, Snapshot, Status};
 
 /// Rows of one page at most.
@@ -291,26 +294,52 @@ impl Handler<Audit> for Supervisor {
     }
 }
 
+impl Supervisor {
+    /// Refuses one more subscriber or follower if there are as many as may be.
+    fn admit_subscriber(&mut self) -> (bool, Asked<()>) {
+        let settled = self.settled();
+        let is_full = self.changes.len() + self.followers.len() >= SUBSCRIBERS;
+        let answer = Box::pin(async move {
+            settled.await?;
+            if is_full {
+                let text = format!("{SUBSCRIBERS} subscribers are the limit; end one first");
+                return Err(AskError::NotNow(text));
+            }
+            Ok(())
+        });
+        (self.refusal().is_none() && !is_full, answer)
+    }
+}
+
 impl Handler<Subscribe> for Supervisor {
     type Result = Asked<()>;
 
     fn handle(&mut self, Subscribe(to): Subscribe, _: &mut Self::Context) -> Self::Result {
-        let settled = self.settled();
-        let full = self.changes.is_full();
-        if self.refusal().is_none() && !full {
+        let (is_admitted, answer) = self.admit_subscriber();
+        if is_admitted {
             self.changes.subscribe(to, self.kernel.seq(), self.commits.durable);
         }
-        Box::pin(async move {
-            settled.await?;
-            if full {
-                let text = format!(
-                    "{} subscribers are the limit; end one first",
-                    super::changes::SUBSCRIBERS
-                );
-                return Err(AskError::NotNow(text));
-            }
-            Ok(())
-        })
+        answer
+    }
+}
+
+impl Handler<FollowNewest> for Supervisor {
+    type Result = Asked<()>;
+
+    fn handle(&mut self, FollowNewest(to): FollowNewest, _: &mut Self::Context) -> Self::Result {
+        let (is_admitted, answer) = self.admit_subscriber();
+        if is_admitted {
+            self.followers.add(to, &self.kernel, self.commits.durable);
+        }
+        answer
+    }
+}
+
+impl Handler<AskNewest> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, AskNewest(who): AskNewest, _: &mut Self::Context) {
+        self.followers.asked(&who, &self.kernel, self.commits.durable);
     }
 }
 

@@ -11,7 +11,7 @@ use procession_kernel::{Epoch, Record, Seq};
 
 use crate::view::{Change, Feed, Status};
 
-/// Subscribers at once: each costs a send per commit.
+/// Subscribers and followers at once: each subscriber costs a send per commit.
 pub(super) const SUBSCRIBERS: usize = 64;
 
 /// A change that waits for its receipt.
@@ -44,8 +44,8 @@ impl Changes {
         self.subscribers.is_empty()
     }
 
-    pub(super) fn is_full(&self) -> bool {
-        self.subscribers.len() >= SUBSCRIBERS
+    pub(super) fn len(&self) -> usize {
+        self.subscribers.len()
     }
 
     /// Adds one that begins after the newest commit, and is told so once that is on disk.
@@ -73,7 +73,13 @@ impl Changes {
                 gone.push(doomed.family);
             }
         }
-        Arc::new(Change { epoch, seq, rows, gone })
+        Arc::new(Change {
+            epoch,
+            seq,
+            rows,
+            untold: Vec::new(),
+            gone,
+        })
     }
 
     pub(super) fn publish(&mut self, change: &Pending) {

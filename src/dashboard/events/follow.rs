@@ -27,8 +27,10 @@ const GAP: Duration = Duration::from_millis(100);
 const TICK: Duration = Duration::from_secs(1);
 /// How often a stream says that it lives.
 const PING: Duration = Duration::from_secs(10);
-/// Rows of one event at most; if more have changed, reading anew is cheaper.
+/// Rows looked at for one event at most; if more have changed, reading anew is cheaper for both.
 const ROWS_MAX: usize = 1_000;
+/// Shortest time between two events that say to read anew.
+const RESYNC_GAP: Duration = Duration::from_secs(1);
 /// Ids of rows that the filter no longer admits, in one event at most.
 const LEFT_MAX: usize = 200;
 /// Changes taken from the ring at once: the lock is held for microseconds.
@@ -39,6 +41,8 @@ pub(super) struct Follow {
     state: Arc<State>,
     grant: Grant,
     filter: Filter,
+    /// The families that the filter names, if it names any: all others are nothing to it.
+    families: Option<BTreeSet<u64>>,
     _place: Place,
     /// Up to where it has told; none if that is nowhere in the ring.
     at: Result<Moment, ()>,
@@ -68,6 +72,7 @@ impl Follow {
         let now = state.now();
         Self {
             grant,
+            families: filter.families(),
             filter,
             _place: place,
             at,
@@ -198,24 +203,34 @@ impl Follow {
             Some(newest),
             &json!({ "now": time(now), "as_of": newest.to_string() }),
         );
+        self.next_rows = now.after(RESYNC_GAP);
+    }
+
+    fn is_named(&self, family: u64) -> bool {
+        self.families.as_ref().is_none_or(|families| families.contains(&family))
     }
 
     fn tell_changes(&mut self, changes: &[Arc<Change>], newest: Moment, now: Timestamp) {
         let mut rows: BTreeMap<ProcedureId, &Status> = BTreeMap::new();
-        for row in changes.iter().flat_map(|change| &change.rows) {
-            rows.insert(row.id, row);
+        let mut untold: BTreeSet<ProcedureId> = BTreeSet::new();
+        for change in changes {
+            let named = change.rows.iter().filter(|row| self.is_named(row.id.family));
+            rows.extend(named.map(|row| (row.id, row)));
+            untold.extend(change.untold.iter().filter(|id| self.is_named(id.family)));
+            if rows.len() + untold.len() > ROWS_MAX {
+                return self.resync(now);
+            }
         }
-        let gone: BTreeSet<u64> = changes.iter().flat_map(|change| &change.gone).copied().collect();
+        let gone = changes.iter().flat_map(|change| &change.gone);
+        let gone: BTreeSet<u64> = gone.copied().filter(|family| self.is_named(*family)).collect();
         rows.retain(|id, _| !gone.contains(&id.family));
         let show = Show::new(&self.state, &self.grant);
         let (mut shown, mut left) = (Vec::new(), Vec::new());
+        left.extend(untold.iter().take(LEFT_MAX + 1).map(ToString::to_string));
         for (id, row) in &rows {
             let status = show.as_it_stands(row);
             let rules = self.rules.get(id).cloned().unwrap_or_default();
             if self.filter.admits(&status, &Beside { now, rules }) {
-                if shown.len() == ROWS_MAX {
-                    return self.resync(now);
-                }
                 shown.push(show.procedure(&status));
             } else if left.len() <= LEFT_MAX {
                 left.push(id.to_string());

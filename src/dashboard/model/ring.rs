@@ -57,5 +57,5 @@ impl Ring {
 }
 
 fn weight(change: &Change) -> usize {
-    change.rows.len() + change.gone.len()
+    change.rows.len() + change.untold.len() + change.gone.len()
 }

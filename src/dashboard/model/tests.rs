@@ -12,6 +12,7 @@ fn change(seq: u64) -> Arc<Change> {
         epoch: Epoch(1),
         seq: Seq(seq),
         rows: Vec::new(),
+        untold: Vec::new(),
         gone: vec![seq],
     })
 }
