@@ -81,12 +81,13 @@ const MAILBOX: usize = 16_384;
 pub(crate) type Answered = Result<Answer, String>;
 
 /// Counts of this run.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct Counts {
     commits: u64,
     batches: u64,
     writes: u64,
     bytes: u64,
+    commit_times: measure::Times,
 }
 
 /// What a supervisor is made of.

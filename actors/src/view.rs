@@ -9,8 +9,8 @@ pub(crate) use next::next;
 use std::time::Duration;
 
 use procession_kernel::{
-    Blob, Cause, Ended, Epoch, Key, Kind, LockMode, LockNeed, LockPath, Mark, NotUndone, ProcedureId, ProcedureState,
-    Row, Seq, Timestamp, TraceParent, WaitReason,
+    Blob, Cause, Ended, Epoch, Key, Kind, LockMode, LockNeed, LockPath, Mark, NotUndone, Pause, ProcedureId,
+    ProcedureState, Row, Seq, Timestamp, TraceParent, WaitReason,
 };
 use serde::de::DeserializeOwned;
 
@@ -300,6 +300,10 @@ pub struct Snapshot {
     pub quarantined: Vec<(u64, String)>,
     /// Bytes that the store takes up, if it can tell.
     pub size_bytes: Option<u64>,
+    /// Within which 99 of 100 of the newest 1,000 batches were on disk; none if there was none.
+    pub commit_p99: Option<Duration>,
+    /// Kinds that are paused, or everything.
+    pub paused: Vec<Pause>,
 }
 
 /// A thread on which user code runs.

@@ -204,8 +204,12 @@ impl Folder {
     }
 
     fn fold(&mut self, change: &Arc<Change>) {
+        let now = self.engine.clock().now();
         let Some(filling) = &mut self.filling else {
-            self.shared.write().fold(change);
+            let mut model = self.shared.write();
+            model.fold(change);
+            model.beat(now);
+            drop(model);
             self.shared.publish();
             return;
         };

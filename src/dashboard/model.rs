@@ -4,11 +4,15 @@
 //! It is written by one thread, and read by many for microseconds at a time: readers
 //! take handles of rows, page by page, and look at them when they have let go.
 
+mod pulse;
 mod ring;
+mod tally;
 #[cfg(test)]
 mod tests;
 
+pub(super) use pulse::Pulse;
 pub(super) use ring::{Missed, Ring};
+pub(super) use tally::{Tally, Tiles};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -56,6 +60,7 @@ pub(super) struct Rows {
     /// Those that have ended, the oldest first.
     finished: BTreeSet<(Timestamp, ProcedureId)>,
     counts: Counts,
+    tally: Tally,
 }
 
 impl Rows {
@@ -68,6 +73,7 @@ impl Rows {
             self.remove(row.id);
         }
         *self.counts.entry((row.state, row.kind.clone())).or_default() += 1;
+        self.tally.add(&row);
         if let Some(ended) = row.ended {
             self.finished.insert((ended, row.id));
             self.ended.insert(row.id, row);
@@ -90,6 +96,7 @@ impl Rows {
         let Some(row) = self.live.remove(&id).or_else(|| self.ended.remove(&id)) else {
             return;
         };
+        self.tally.remove(&row);
         if let Some(ended) = row.ended {
             self.finished.remove(&(ended, id));
         }
@@ -135,6 +142,7 @@ pub(super) struct Model {
     ring: Ring,
     /// Families that are set aside: their rows say nothing of it.
     quarantined: BTreeSet<u64>,
+    pulse: Pulse,
 }
 
 impl Model {
@@ -158,6 +166,26 @@ impl Model {
             seq: change.seq,
         };
         self.ring.push(Arc::clone(change));
+    }
+
+    /// Counts a commit, now.
+    pub(super) fn beat(&mut self, now: Timestamp) {
+        self.pulse.beat(now);
+    }
+
+    pub(super) fn pulse(&self) -> &Pulse {
+        &self.pulse
+    }
+
+    pub(super) fn tally(&self) -> &Tally {
+        &self.rows.tally
+    }
+
+    /// Gives how many of the known ones have ended since an instant, and not well.
+    pub(super) fn failed_since(&self, since: Timestamp) -> usize {
+        let newest = self.rows.finished.range((since, ProcedureId::root(0))..);
+        let rows = newest.filter_map(|(_, id)| self.rows.rows.get(id));
+        rows.filter(|row| row.state != ProcedureState::Success).count()
     }
 
     pub(super) fn set_aside(&mut self, families: &[(u64, String)]) {

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, web};
 use procession_actors::view::{Rule, Snapshot, Verdict, WorkerStatus};
-use procession_kernel::{AuditEntry, Changed};
+use procession_kernel::{AuditEntry, Changed, Kind, LimitUse, Pause, ProcedureId, Timestamp};
 use serde_json::{Value, json};
 
 use super::live::AUDIT_NEWEST;
-use super::model::Counts;
+use super::model::{Counts, Pulse, Tiles};
 use super::params::Params;
 use super::problem::{Answer, Problem};
 use super::show::Show;
@@ -18,6 +18,8 @@ use crate::views::{LimitView, LockUseView, millis, time};
 
 /// Locks, and waiters of each, that one reply shows at most.
 const LOCKS_MAX: usize = 5_000;
+/// A day, in microseconds.
+const DAY: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// Rules by harm, the worst first: what loses work, what keeps all from moving, what keeps some.
 const BY_HARM: [Rule; 12] = [
@@ -52,10 +54,37 @@ pub(super) async fn attention(request: HttpRequest, state: web::Data<State>) -> 
         1 => "One thing needs you.".to_owned(),
         several => format!("{several} things need you."),
     };
-    state.reply(
-        moment,
-        json!({ "text": text, "verdicts": items, "states": by_state(&counts) }),
-    )
+    let mut body = json!({ "text": text, "verdicts": items, "states": by_state(&counts) });
+    if let (Some(body), Some(more)) = (body.as_object_mut(), figures(&state).as_object()) {
+        body.extend(more.clone());
+        let snapshot = state.live.snapshot().await?;
+        body.insert("commit_p99_ms".to_owned(), json!(snapshot.commit_p99.map(millis)));
+    }
+    state.reply(moment, body)
+}
+
+/// What is counted of all, and how many commits there were lately.
+fn figures(state: &State) -> Value {
+    let now = state.now();
+    let model = state.shared.read();
+    let tiles: Tiles = model.tally().tiles;
+    json!({
+        "tiles": {
+            "active": tiles.active,
+            "retrying": tiles.retrying,
+            "rolling_back": tiles.rolling_back,
+            "rollback_failed": tiles.rollback_failed,
+            "paused": tiles.paused,
+            "failed_day": model.failed_since(Timestamp(now.0.saturating_sub(DAY))),
+        },
+        "oldest_runnable": model.tally().oldest_ready().map(waiter),
+        "pulse": { "step_ms": Pulse::STEP_MS, "commits": model.pulse().line(now) },
+    })
+}
+
+/// Who waits, and since when.
+fn waiter((since, id): (Timestamp, ProcedureId)) -> Value {
+    json!({ "id": id.to_string(), "since": time(since) })
 }
 
 pub(super) fn by_state(counts: &Counts) -> BTreeMap<String, usize> {
@@ -71,6 +100,7 @@ pub(super) async fn kinds(request: HttpRequest, state: web::Data<State>) -> Answ
     viewer(&request)?;
     Params::of(&request, &[])?;
     let moment = state.moment()?;
+    let paused = state.live.snapshot().await?.paused.clone();
     let counts = state.shared.read().counts().clone();
     let mut kinds: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
     for kind in state.engine().kinds() {
@@ -84,10 +114,18 @@ pub(super) async fn kinds(request: HttpRequest, state: web::Data<State>) -> Answ
             .entry(state.to_string())
             .or_default() += count;
     }
-    let shown = kinds
-        .iter()
-        .map(|(kind, states)| json!({ "kind": kind, "registered": registered.contains(kind), "states": states }));
-    state.reply(moment, json!({ "items": shown.collect::<Vec<_>>() }))
+    let shown = kinds.iter().map(|(name, states)| {
+        let kind = Kind::from(name.as_str());
+        json!({
+            "kind": name,
+            "registered": registered.contains(name),
+            "states": states,
+            "versions": state.shared.read().tally().versions(&kind),
+            "paused": paused.contains(&Pause::Kind(kind)),
+        })
+    });
+    let all = paused.contains(&Pause::All);
+    state.reply(moment, json!({ "items": shown.collect::<Vec<_>>(), "all_paused": all }))
 }
 
 pub(super) async fn limits(request: HttpRequest, state: web::Data<State>) -> Answer {
@@ -95,8 +133,21 @@ pub(super) async fn limits(request: HttpRequest, state: web::Data<State>) -> Ans
     Params::of(&request, &[])?;
     let moment = state.moment()?;
     let limits = state.live.limits().await?;
-    let items: Vec<LimitView> = limits.iter().map(LimitView::from).collect();
-    state.reply(moment, json!({ "items": items }))
+    state.reply(moment, json!({ "items": shown_limits(&state, &limits) }))
+}
+
+/// Limits, each with who waits for the longest time.
+pub(super) fn shown_limits(state: &State, limits: &[LimitUse]) -> Vec<Value> {
+    let model = state.shared.read();
+    let shown = |limit: &LimitUse| {
+        let mut view = json!(LimitView::from(limit));
+        if let Some(view) = view.as_object_mut() {
+            let oldest = model.tally().oldest_waiter(&limit.key);
+            view.insert("oldest".to_owned(), json!(oldest.map(waiter)));
+        }
+        view
+    };
+    limits.iter().map(shown).collect()
 }
 
 pub(super) async fn locks(request: HttpRequest, state: web::Data<State>) -> Answer {
@@ -116,6 +167,7 @@ pub(super) async fn engine(request: HttpRequest, state: web::Data<State>) -> Ans
     let mut body = shown(&snapshot);
     if let Some(body) = body.as_object_mut() {
         body.insert("streams".to_owned(), json!(state.streams.len()));
+        body.extend(figures(&state).as_object().cloned().unwrap_or_default());
     }
     state.reply(moment, body)
 }
@@ -145,6 +197,8 @@ pub(super) fn shown(snapshot: &Snapshot) -> Value {
         },
         "quarantined": snapshot.quarantined.iter().map(|(family, _)| format!("{family}.0")).collect::<Vec<_>>(),
         "size_bytes": snapshot.size_bytes,
+        "commit_p99_ms": snapshot.commit_p99.map(millis),
+        "paused": snapshot.paused.iter().map(ToString::to_string).collect::<Vec<_>>(),
     })
 }
 

@@ -41,6 +41,8 @@ fn counts_follow_every_change() -> Tested {
         site.submit(Job::Fail("no".to_owned()), "b").await?;
         let kinds = site.body("kinds").await?;
         assert_eq!(kinds["items"][0]["kind"], "job");
+        assert_eq!(kinds["items"][0]["registered"], true);
+        assert_eq!(kinds["items"][0]["versions"], json!({ "1": 1 }));
         assert_eq!(
             kinds["items"][0]["states"],
             json!({ "RolledBack": 1, "WaitingTimeout": 1 })

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use procession::By;
 use procession::testkit::World;
+use procession::{By, Pause};
 use serde_json::json;
 
 use crate::kit::{Job, Tested, everybody, site, site_in};
@@ -38,10 +38,9 @@ fn limits_are_shown_with_who_waits() -> Tested {
         site.submit(Job::Wait("go".to_owned()), "a").await?;
         site.submit(Job::Wait("go".to_owned()), "b").await?;
         let limits = site.body("limits").await?;
-        assert_eq!(
-            limits["items"],
-            json!([{ "key": "job", "limit": 1, "used": 1, "waiting": 1 }])
-        );
+        let oldest = json!({ "id": "2.0", "since": "1970-01-01T00:00:00Z" });
+        let expected = json!([{ "key": "job", "limit": 1, "used": 1, "waiting": 1, "oldest": oldest }]);
+        assert_eq!(limits["items"], expected);
         Ok(())
     })
 }
@@ -112,6 +111,35 @@ fn the_engine_tells_of_itself() -> Tested {
         assert_eq!(engine["streams"], 0);
         let as_of = engine["as_of"].as_str().unwrap_or_default();
         assert_eq!(as_of.split('-').next(), engine["epoch"].as_str());
+        Ok(())
+    })
+}
+
+#[test]
+fn tiles_count_what_stands_now() -> Tested {
+    site(async |site| {
+        site.submit(Job::Retry("rpc timeout".to_owned()), "a").await?;
+        let waits = site.submit(Job::Wait("go".to_owned()), "b").await?;
+        let fails = site.submit(Job::Fail("no space".to_owned()), "c").await?;
+        let tiles = site.body("attention").await?["tiles"].clone();
+        let expected = json!({
+            "active": 2, "retrying": 1, "rolling_back": 0, "rollback_failed": 0, "paused": 0, "failed_day": 1,
+        });
+        assert_eq!(tiles, expected, "{fails}");
+        let by = By::new("bob", "a closer look");
+        site.run.executor.pause(Pause::Kind("job".into()), by.clone()).await?;
+        site.run.settle().await;
+        site.pass(Duration::from_secs(1)).await?;
+        let kinds = site.body("kinds").await?;
+        assert_eq!(
+            (&kinds["items"][0]["paused"], &kinds["all_paused"]),
+            (&json!(true), &json!(false))
+        );
+        assert_eq!(kinds["items"][0]["versions"], json!({ "1": 2 }));
+        assert_eq!(site.body("attention").await?["tiles"]["paused"], 1);
+        site.run.executor.resume(Pause::Kind("job".into()), by).await?;
+        site.signal(waits, "go").await?;
+        assert_eq!(site.body("attention").await?["tiles"]["active"], 1);
         Ok(())
     })
 }

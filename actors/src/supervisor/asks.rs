@@ -373,6 +373,8 @@ impl Handler<TakeSnapshot> for Supervisor {
                 .map(|(family, why)| (*family, why.clone()))
                 .collect(),
             size_bytes: self.reader.size_bytes(),
+            commit_p99: self.counts.commit_times.p99(),
+            paused: self.kernel.pauses().iter().cloned().collect(),
         };
         Box::pin(async move {
             if !poisoned {

@@ -13,7 +13,6 @@ use crate::dashboard::access::Grant;
 use crate::dashboard::show::Show;
 use crate::dashboard::state::State;
 use crate::dashboard::whole;
-use crate::views::LimitView;
 
 /// One reading, as one caller may see it.
 pub(super) struct Reading {
@@ -43,7 +42,7 @@ pub(super) async fn read(state: Arc<State>, grant: Grant) -> Reading {
         reading.events.push(("verdict", json!({ "verdicts": items })));
     }
     if let Ok(limits) = limits {
-        let items: Vec<LimitView> = limits.iter().map(LimitView::from).collect();
+        let items = whole::shown_limits(&state, &limits);
         reading.events.push(("limits", json!({ "items": items })));
     }
     if let Ok(snapshot) = snapshot {

@@ -53,6 +53,8 @@ export function spansOf(bars, rows) {
       before = span;
     }
     const open = openSpan(row);
+    const reason = before?.ending ? BETWEEN[before.ending] : undefined;
+    if (open && before && open.from > before.to && reason) whole.push({ from: before.to, to: open.from, what: reason, stage: null, ending: null, count: 1 });
     if (open) whole.push(open);
     found.set(row.id, whole);
   }
@@ -103,6 +105,7 @@ export function draw(canvas, lanes, scale, height, at) {
   context.fillStyle = colour('grid');
   for (const tick of ticks(scale)) context.fillRect(Math.round(place(scale, tick)), 0, 1, lanes.length * height);
   context.font = `11px ${style.fontFamily}`;
+  context.textAlign = 'left';
   context.textBaseline = 'middle';
   lanes.forEach((lane, index) => {
     const top = index * height;
@@ -123,26 +126,16 @@ function bar(context, span, scale, top, height, at, colour, isGroup) {
   if (to < 0 || from > scale.width) return;
   const isWork = ['stage', 'failed', 'undo'].includes(span.what);
   const wide = Math.max(isWork ? 2.5 : 1, to - from);
-  const inset = isWork ? 5 : 9;
+  const inset = isWork ? 5 : 7;
   context.fillStyle = colour(`bar-${span.what}`);
   context.beginPath();
   context.roundRect(from, top + inset, wide, height - 2 * inset, Math.min(3, wide / 2));
   context.fill();
-  if (isGroup || wide < 34) return;
+  if (isGroup || wide < 30) return;
   const text = isWork ? (span.stage ?? '') : span.what;
-  const room = wide - 10;
-  const shown = context.measureText(text).width <= room ? text : '';
-  if (!shown) return;
-  if (isWork) {
-    context.fillStyle = colour('bar-text');
-    context.fillText(shown, from + 5, top + height / 2 + 0.5);
-  } else if (wide > 60) {
-    const size = context.measureText(shown).width;
-    context.fillStyle = colour('surface');
-    context.fillRect(from + 6, top + 4, size + 6, height - 8);
-    context.fillStyle = colour('dim');
-    context.fillText(shown, from + 9, top + height / 2 + 0.5);
-  }
+  if (context.measureText(text).width > wide - 12) return;
+  context.fillStyle = colour(isWork ? 'bar-text' : 'bar-word');
+  context.fillText(text, from + 6, top + height / 2 + 0.5);
 }
 
 /**

@@ -1,59 +1,46 @@
-/** How much the engine commits: the last minutes as a line. */
+/** How much the engine commits: the last five minutes as a line. */
 import { html, useEffect, useRef, useState } from './dom.js';
-import { hear } from './live.js';
-import { count, duration } from './words.js';
 import { Ago, Id } from './parts.js';
+import { count, duration } from './words.js';
 
-const KEPT = 180;
+/** Steps of the line: silence at its beginning is drawn, too. */
+const STEPS = 150;
 
-/** Commits by second, as the gauges tell them. @type {{at: number, commits: number}[]} */
-const samples = [];
-
-/** @param {any} body */
-function note(body) {
-  const at = Date.parse(body.now ?? new Date().toISOString());
-  const commits = body.engine?.commits;
-  if (typeof commits !== 'number') return;
-  samples.push({ at, commits });
-  if (samples.length > KEPT) samples.shift();
-}
-
-hear((event, body) => {
-  if (event === 'gauges') note(body);
-});
-
-/** @returns {{at: number, rate: number}[]} */
-function rates() {
-  const found = [];
-  for (let place = 1; place < samples.length; place += 1) {
-    const [one, other] = [samples[place - 1], samples[place]];
-    if (!one || !other || other.at <= one.at) continue;
-    found.push({ at: other.at, rate: Math.max(0, (other.commits - one.commits) * 1000 / (other.at - one.at)) });
-  }
-  return found;
-}
+/** @param {number} rate */
+const figure = (rate) => (rate >= 10 ? count(Math.round(rate)) : count(Math.round(rate * 10) / 10));
 
 /** @param {{body: any}} props */
 export function Pulse({ body }) {
-  const [, again] = useState(0);
   const box = useRef(/** @type {HTMLCanvasElement|null} */ (null));
-  useEffect(() => hear((event) => event === 'gauges' && again((times) => times + 1)), []);
-  /** @type {{at: number, rate: number}[]} */
-  const line = body.rates ?? rates();
+  const [, again] = useState(0);
+  const { step_ms: step = 2_000, commits = [] } = body.pulse ?? {};
+  const line = /** @type {number[]} */ (commits).map((number) => (number * 1000) / step);
   useEffect(() => {
-    if (box.current) draw(box.current, line.map(({ rate }) => rate));
+    if (box.current) draw(box.current, line);
   });
-  const last = line.at(-1)?.rate ?? 0;
-  const top = Math.max(...line.map(({ rate }) => rate), 0);
+  useEffect(() => {
+    const redraw = () => again((times) => times + 1);
+    addEventListener('themed', redraw);
+    addEventListener('resize', redraw);
+    return () => {
+      removeEventListener('themed', redraw);
+      removeEventListener('resize', redraw);
+    };
+  }, []);
+  const now = line.at(-1) ?? 0;
+  const most = Math.max(0, ...line);
+  const oldest = body.oldest_runnable;
   return html`
     <section class="pulse" aria-label="Throughput">
       <dl>
-        <div><dt>commits a second</dt><dd>${line.length ? count(Math.round(last * 10) / 10) : '–'}</dd></div>
-        <div><dt>at most here</dt><dd>${line.length ? count(Math.round(top * 10) / 10) : '–'}</dd></div>
-        ${body.commit_p99_ms != null && html`<div><dt>commit p99</dt><dd>${duration(body.commit_p99_ms)}</dd></div>`}
-        <div><dt>oldest runnable</dt><dd>${body.oldest_runnable ? html`<${Ago} time=${body.oldest_runnable.since} /> <${Id} id=${body.oldest_runnable.id} />` : 'none waits'}</dd></div>
+        <div><dt>Commits a second</dt><dd>${figure(now)}</dd></div>
+        <div title="Within which 99 of 100 of the newest 1,000 batches were on disk"><dt>Commit p99</dt><dd>${body.commit_p99_ms === null ? 'none yet' : duration(body.commit_p99_ms)}</dd></div>
+        <div title="Ready, and not with a worker"><dt>Oldest runnable</dt><dd>${oldest ? html`<${Ago} time=${oldest.since} /> <${Id} id=${oldest.id} />` : 'none waits'}</dd></div>
       </dl>
-      <canvas ref=${box} role="img" aria-label=${`Commits a second, ${Math.round(last)} now`}></canvas>
+      <figure>
+        <canvas ref=${box} role="img" aria-label=${`Commits a second in the last five minutes: ${figure(now)} now, ${figure(most)} at most`}></canvas>
+        <figcaption><span>5 m ago</span><span>at most ${figure(most)} a second</span><span>now</span></figcaption>
+      </figure>
     </section>`;
 }
 
@@ -74,8 +61,8 @@ function draw(canvas, line) {
   context.lineTo(width, height - 0.5);
   context.stroke();
   if (line.length < 2) return;
-  const top = Math.max(...line, 1) * 1.15;
-  const step = width / (Math.max(line.length, 60) - 1);
+  const top = Math.max(...line, 1) * 1.1;
+  const step = width / (STEPS - 1);
   const begin = width - step * (line.length - 1);
   context.beginPath();
   line.forEach((rate, at) => {

@@ -60,8 +60,8 @@ export function standing(row) {
 /** What it is doing, and why: never a state alone. @param {import('./types.js').Row} row */
 export function why(row) {
   if (row.state === 'Failed' && !row.ended) {
-    const left = row.not_undone ? `${row.not_undone} left to undo` : 'all is undone';
-    return row.waits ? `${row.waits}; ${left}` : left;
+    const what = row.cause ? `failed with “${shown(row.cause.text)}”` : 'failed';
+    return row.waits && row.reason !== 'rollback_failed' ? `${what}, and ${row.waits}` : `${what}, and is being undone`.replace('is being undone', row.reason === 'rollback_failed' ? 'an undo used up its attempts' : 'is being undone');
   }
   if (row.ended) return row.cause ? `${row.cause.kind.toLowerCase()}: ${shown(row.cause.text)}` : 'ended well';
   if (row.waits) return row.waits;

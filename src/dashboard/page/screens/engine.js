@@ -14,6 +14,7 @@ import { bytes, count, duration, several } from '../words.js';
 function headline(body) {
   if (body.poisoned) return `The journal has failed: ${body.poisoned}. Nothing more is committed.`;
   if (body.draining) return 'It drains: no new stage starts.';
+  if (body.paused.includes('everything')) return 'An operator has paused everything: no further stage starts.';
   const behind = Number(body.decided) - Number(body.durable);
   if (behind > 0) return `It runs; ${several(behind, 'commit')} wait for the disk.`;
   return 'It runs, and all that was decided is on disk.';
@@ -24,11 +25,12 @@ export function EngineScreen() {
   const may = useRights();
   const [open, set] = useState(/** @type {string|null} */ (null));
   const body = loaded.data;
+  const isPaused = body?.paused.includes('everything') ?? false;
   const offered = Object.keys(WIDE).filter((name) => name !== 'limit' && may(/** @type {any} */ (WIDE[name]).right));
   return html`
     <div class="screen engine">
       <${Head} title="Engine" note=${body && headline(body)}>
-        ${offered.map((name) => html`<button type="button" key=${name} class=${WIDE[name]?.isGrave ? 'grave' : ''} onClick=${() => set(name)}>${WIDE[name]?.name}${name === 'drain' ? '' : ' all'}…</button>`)}
+        ${body && offered.filter((name) => name === 'drain' ? !body.draining : (name === 'resume') === isPaused).map((name) => html`<button type="button" key=${name} class=${WIDE[name]?.isGrave ? 'grave' : ''} onClick=${() => set(name)}>${WIDE[name]?.name}${name === 'drain' ? '' : ' all'}…</button>`)}
       <//>
       <${Shown} loaded=${loaded}>${body && html`
         <${Pulse} body=${body} />
@@ -40,12 +42,12 @@ export function EngineScreen() {
           ]} />
           <${Facts} title="Journal" facts=${[
             ['on disk', bytes(body.size_bytes)], ['appended', bytes(body.appended_bytes)],
-            ['commits wait for sync', body.poisoned ? html`<span class="bad">failed: ${body.poisoned}</span>` : 'no trouble'],
+            ['commit p99', body.commit_p99_ms === null ? '–' : duration(body.commit_p99_ms)], ['state', body.poisoned ? html`<span class="bad">failed</span>` : 'sound'],
           ]} />
           <${Facts} title="Work" facts=${[
             ['live families', count(body.live_families)], ['stages out', count(body.going)], ['actors', count(body.actors)],
             ['results that came late', count(body.late)], ['lost wake-ups', body.lost_wakes ? html`<span class="bad">${body.lost_wakes}</span>` : '0'],
-            ['streams open', count(body.streams)],
+            ['paused', body.paused.length ? body.paused.join(', ') : 'nothing'], ['streams open', count(body.streams)],
           ]} />
           <${Facts} title="Last start" facts=${[
             ['families found', count(body.recovered.families)], ['procedures', count(body.recovered.procedures)],

@@ -18,12 +18,12 @@ export function Limits() {
   const items = /** @type {Limit[]} */ (loaded.data?.items ?? []);
   /** @type {import('../table.js').Column<Limit>[]} */
   const columns = [
-    { name: 'Limit', width: 'minmax(160px, 1.4fr)', show: (row) => html`<span class="mono">${row.key === '*' ? 'all procedures' : row.key}</span>` },
+    { name: 'Of', width: 'minmax(150px, 1fr)', show: (row) => html`<span class="mono">${row.key === '*' ? 'all procedures' : row.key}</span>` },
     { name: 'Used', width: 'minmax(220px, 2fr)', show: (row) => html`<${Gauge} row=${row} />` },
-    { name: 'Of', width: '200px', show: (row) => html`<${Edit} row=${row} mayEdit=${may('configure')} onEdit=${(/** @type {string} */ value) => set({ key: row.key, value })} />` },
+    { name: 'Limit', width: '190px', show: (row) => html`<${Edit} row=${row} mayEdit=${may('configure')} onEdit=${(/** @type {string} */ value) => set({ key: row.key, value })} />` },
     { name: 'Queue', width: '150px', show: (row) => (row.waiting ? html`<a href=${listOf(row.key === '*' ? 'reason:permit' : `reason:permit kind:${row.key}`)}>${several(row.waiting, 'waits', 'wait')}</a>` : html`<span class="none">nobody waits</span>`) },
     { name: 'Oldest waiter', width: '180px', show: (row) => (row.oldest ? html`<${Id} id=${row.oldest.id} /> <span class="dim">for</span> <${Ago} time=${row.oldest.since} />` : html`<span class="none">–</span>`) },
-    { name: 'Next', width: 'minmax(180px, 1.5fr)', show: (row) => html`<span class="next">${next(row)}</span>` },
+    { name: 'Next', width: 'minmax(280px, 2fr)', show: (row) => html`<span class="next">${next(row)}</span>` },
   ];
   return html`
     <div class="screen">
@@ -41,7 +41,7 @@ export function Limits() {
 /** @param {Limit} row */
 function next(row) {
   if (row.waiting === 0) return row.limit !== null && row.used >= row.limit ? 'the next to come waits' : 'the next to come goes on at once';
-  return row.limit !== null && row.used >= row.limit ? 'the first in the queue goes on when a permit is free' : 'the first in the queue goes on now';
+  return row.limit !== null && row.used >= row.limit ? 'the first in the queue goes on when one is free' : 'the first in the queue goes on now';
 }
 
 /** @param {{row: Limit}} props */
@@ -51,7 +51,7 @@ function Gauge({ row }) {
   return html`
     <span class=${`gauge ${tone}`} role="meter" aria-valuenow=${row.used} aria-valuemin="0" aria-valuemax=${row.limit ?? undefined} aria-label=${`used of ${row.key}`}>
       <span class="track"><span class="fill" style=${{ width: `${part * 100}%` }}></span></span>
-      <span class="mono">${count(row.used)}</span>
+      <span class="mono">${count(row.used)}${row.limit !== null && html`<span class="dim"> of ${count(row.limit)}</span>`}</span>
     </span>`;
 }
 

@@ -1,0 +1,79 @@
+//! How many commits there were lately: a count for each short while, the newest last.
+
+use std::collections::VecDeque;
+
+use procession_kernel::Timestamp;
+
+/// How long one count is, in microseconds.
+const STEP: u64 = 2_000_000;
+/// Counts that are kept: five minutes.
+const KEPT: u64 = 150;
+
+/// Counts of commits.
+#[derive(Default)]
+pub(crate) struct Pulse {
+    /// Number of the step, and commits in it; steps without one are not there.
+    counts: VecDeque<(u64, u32)>,
+}
+
+impl Pulse {
+    /// Milliseconds of one count.
+    pub(crate) const STEP_MS: u64 = STEP / 1_000;
+
+    /// Counts a commit.
+    pub(super) fn beat(&mut self, now: Timestamp) {
+        let step = now.0 / STEP;
+        match self.counts.back_mut() {
+            // A clock that was set back counts where it was.
+            Some((last, count)) if *last >= step => *count = count.saturating_add(1),
+            _ => self.counts.push_back((step, 1)),
+        }
+        self.counts.retain(|(at, _)| *at + KEPT >= step);
+    }
+
+    /// Gives the counts up to the last step that is over, the oldest first, silence as 0.
+    pub(crate) fn line(&self, now: Timestamp) -> Vec<u32> {
+        let end = now.0 / STEP;
+        let from = end.saturating_sub(KEPT);
+        let mut line = Vec::new();
+        for (step, count) in self.counts.iter().filter(|(step, _)| (from..end).contains(step)) {
+            let silent = step.saturating_sub(from + line.len() as u64);
+            line.extend((0..silent).map(|_| 0));
+            line.push(*count);
+        }
+        line.extend((line.len() as u64..end - from).map(|_| 0));
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! A count for each step, silence too; and nothing of what is long over.
+
+    use super::{KEPT, Pulse, STEP};
+    use procession_kernel::Timestamp;
+
+    #[test]
+    fn each_step_has_its_count() {
+        let mut pulse = Pulse::default();
+        assert_eq!(pulse.line(Timestamp(0)), Vec::<u32>::new());
+        for at in [0, 1, STEP * 3, STEP * 3 + 5, STEP * 3 + 9, STEP * 5] {
+            pulse.beat(Timestamp(at));
+        }
+        // The last step is not over.
+        assert_eq!(pulse.line(Timestamp(STEP * 5 + 1)), [2, 0, 0, 3, 0]);
+        assert_eq!(pulse.line(Timestamp(STEP * 7)), [2, 0, 0, 3, 0, 1, 0]);
+    }
+
+    #[test]
+    fn what_is_long_over_goes() {
+        let mut pulse = Pulse::default();
+        for step in 0..KEPT * 3 {
+            pulse.beat(Timestamp(step * STEP));
+        }
+        let line = pulse.line(Timestamp(KEPT * 3 * STEP));
+        assert_eq!((line.len() as u64, line.iter().sum::<u32>() as u64), (KEPT, KEPT));
+        let later = pulse.line(Timestamp(KEPT * 9 * STEP));
+        assert_eq!((later.len() as u64, later.iter().sum::<u32>()), (KEPT, 0));
+    }
+}
