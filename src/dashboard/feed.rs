@@ -206,10 +206,7 @@ impl Folder {
     fn fold(&mut self, change: &Arc<Change>) {
         let now = self.engine.clock().now();
         let Some(filling) = &mut self.filling else {
-            let mut model = self.shared.write();
-            model.fold(change);
-            model.beat(now);
-            drop(model);
+            self.shared.write().fold(change, now);
             self.shared.publish();
             return;
         };

@@ -59,6 +59,8 @@ pub(super) struct Rows {
     ended: BTreeMap<ProcedureId, Arc<Status>>,
     /// Those that have ended, the oldest first.
     finished: BTreeSet<(Timestamp, ProcedureId)>,
+    /// Those of them that did not end well.
+    failed: BTreeSet<(Timestamp, ProcedureId)>,
     counts: Counts,
     tally: Tally,
 }
@@ -76,6 +78,9 @@ impl Rows {
         self.tally.add(&row);
         if let Some(ended) = row.ended {
             self.finished.insert((ended, row.id));
+            if row.state != ProcedureState::Success {
+                self.failed.insert((ended, row.id));
+            }
             self.ended.insert(row.id, row);
         } else {
             self.live.insert(row.id, row);
@@ -99,6 +104,7 @@ impl Rows {
         self.tally.remove(&row);
         if let Some(ended) = row.ended {
             self.finished.remove(&(ended, id));
+            self.failed.remove(&(ended, id));
         }
         let key = (row.state, row.kind.clone());
         if let Some(count) = self.counts.get_mut(&key) {
@@ -155,22 +161,18 @@ impl Model {
         std::mem::replace(&mut self.rows, rows)
     }
 
-    /// Folds the next change. One that the rows were read behind is known already.
-    pub(super) fn fold(&mut self, change: &Arc<Change>) {
+    /// Folds the next change, now. One that the rows were read behind is known already.
+    pub(super) fn fold(&mut self, change: &Arc<Change>, now: Timestamp) {
         if change.seq <= self.moment.seq {
             return;
         }
+        self.pulse.beat(now, change.seq.0 - self.moment.seq.0);
         self.rows.fold(change);
         self.moment = Moment {
             epoch: change.epoch,
             seq: change.seq,
         };
         self.ring.push(Arc::clone(change));
-    }
-
-    /// Counts a commit, now.
-    pub(super) fn beat(&mut self, now: Timestamp) {
-        self.pulse.beat(now);
     }
 
     pub(super) fn pulse(&self) -> &Pulse {
@@ -183,9 +185,7 @@ impl Model {
 
     /// Gives how many of the known ones have ended since an instant, and not well.
     pub(super) fn failed_since(&self, since: Timestamp) -> usize {
-        let newest = self.rows.finished.range((since, ProcedureId::root(0))..);
-        let rows = newest.filter_map(|(_, id)| self.rows.rows.get(id));
-        rows.filter(|row| row.state != ProcedureState::Success).count()
+        self.rows.failed.range((since, ProcedureId::root(0))..).count()
     }
 
     pub(super) fn set_aside(&mut self, families: &[(u64, String)]) {

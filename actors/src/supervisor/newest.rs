@@ -154,7 +154,10 @@ impl Noted {
 
     /// Copies all rows that have changed, as they stand.
     fn copy(&mut self, kernel: &Kernel) -> NewestRows {
-        let noted = std::mem::take(self);
+        let mut noted = std::mem::take(self);
+        // What ended and has gone since is not to be brought back.
+        let gone: FxHashSet<u64> = noted.gone.iter().copied().collect();
+        noted.ended.retain(|row| !gone.contains(&row.id.family));
         let live = noted.live.into_iter().filter_map(|id| kernel.row(id).cloned());
         NewestRows {
             epoch: kernel.epoch(),

@@ -20,13 +20,13 @@ impl Pulse {
     /// Milliseconds of one count.
     pub(crate) const STEP_MS: u64 = STEP / 1_000;
 
-    /// Counts a commit.
-    pub(super) fn beat(&mut self, now: Timestamp) {
-        let step = now.0 / STEP;
+    /// Counts so many commits.
+    pub(super) fn beat(&mut self, now: Timestamp, commits: u64) {
+        let (step, commits) = (now.0 / STEP, u32::try_from(commits).unwrap_or(u32::MAX));
         match self.counts.back_mut() {
             // A clock that was set back counts where it was.
-            Some((last, count)) if *last >= step => *count = count.saturating_add(1),
-            _ => self.counts.push_back((step, 1)),
+            Some((last, count)) if *last >= step => *count = count.saturating_add(commits),
+            _ => self.counts.push_back((step, commits)),
         }
         self.counts.retain(|(at, _)| *at + KEPT >= step);
     }
@@ -58,7 +58,7 @@ mod tests {
         let mut pulse = Pulse::default();
         assert_eq!(pulse.line(Timestamp(0)), Vec::<u32>::new());
         for at in [0, 1, STEP * 3, STEP * 3 + 5, STEP * 3 + 9, STEP * 5] {
-            pulse.beat(Timestamp(at));
+            pulse.beat(Timestamp(at), 1);
         }
         // The last step is not over.
         assert_eq!(pulse.line(Timestamp(STEP * 5 + 1)), [2, 0, 0, 3, 0]);
@@ -69,7 +69,7 @@ mod tests {
     fn what_is_long_over_goes() {
         let mut pulse = Pulse::default();
         for step in 0..KEPT * 3 {
-            pulse.beat(Timestamp(step * STEP));
+            pulse.beat(Timestamp(step * STEP), 1);
         }
         let line = pulse.line(Timestamp(KEPT * 3 * STEP));
         assert_eq!((line.len() as u64, line.iter().sum::<u32>() as u64), (KEPT, KEPT));
