@@ -107,5 +107,11 @@ function arrange(names, edges) {
 function curve(points) {
   const [first, ...rest] = points;
   if (!first) return '';
-  return `M${first.x} ${first.y}${rest.map((point) => `L${point.x} ${point.y}`).join('')}`;
+  // Through the middles between the points, bent at each of them.
+  let path = `M${first.x} ${first.y}`;
+  rest.forEach((point, at) => {
+    const next = rest[at + 1];
+    path += next ? `Q${point.x} ${point.y} ${(point.x + next.x) / 2} ${(point.y + next.y) / 2}` : `L${point.x} ${point.y}`;
+  });
+  return path;
 }

@@ -33,15 +33,15 @@ export function Kinds() {
   const items = /** @type {KindUse[]} */ (loaded.data?.items ?? []);
   /** @type {import('../table.js').Column<KindUse>[]} */
   const columns = [
-    { name: 'Kind', width: 'minmax(160px, 1.2fr)', show: (row) => html`<a class="mono" href=${listOf(`kind:${row.kind}`)}>${row.kind}</a>${!row.registered && html` <span class="tag bad">not registered</span>`}${row.paused && html` <span class="tag">paused</span>`}` },
-    { name: 'Versions', width: 'minmax(120px, 1fr)', help: 'Live procedures by the version of their payload', show: (row) => versions(row) },
-    { name: 'Not begun', width: '90px', align: 'right', show: (row) => link(row.states.Initializing ?? 0, `kind:${row.kind} state:initializing`) },
-    { name: 'Runnable', width: '90px', align: 'right', show: (row) => link(row.states.Runnable ?? 0, `kind:${row.kind} state:runnable`) },
-    { name: 'Waiting', width: '90px', align: 'right', show: (row) => link(sum(row, ['Waiting', 'WaitingTimeout']), `kind:${row.kind} state:waiting,waitingtimeout`) },
-    { name: 'Failed', width: '90px', align: 'right', help: 'Rolling back, or ended so', show: (row) => link(row.states.Failed ?? 0, `kind:${row.kind} state:failed`, 'bad') },
-    { name: 'Rolled back', width: '100px', align: 'right', show: (row) => link(row.states.RolledBack ?? 0, `kind:${row.kind} state:rolledback`) },
-    { name: 'Succeeded', width: '100px', align: 'right', show: (row) => link(row.states.Success ?? 0, `kind:${row.kind} state:success`) },
-    { name: 'Next', width: 'minmax(200px, 1.6fr)', show: (row) => html`<span class="next">${next(row)}</span>` },
+    { name: 'Kind', width: 'minmax(150px, 1fr)', show: (row) => html`<a class="mono" href=${listOf(`kind:${row.kind}`)}>${row.kind}</a>${!row.registered && html` <span class="tag bad">not registered</span>`}${row.paused && html` <span class="tag">paused</span>`}` },
+    { name: 'Versions', width: 'minmax(90px, 0.6fr)', help: 'Live procedures by the version of their payload', show: (row) => versions(row) },
+    { name: 'Not begun', width: '74px', align: 'right', show: (row) => link(row.states.Initializing ?? 0, `kind:${row.kind} state:initializing`) },
+    { name: 'Runnable', width: '74px', align: 'right', show: (row) => link(row.states.Runnable ?? 0, `kind:${row.kind} state:runnable`) },
+    { name: 'Waiting', width: '74px', align: 'right', show: (row) => link(sum(row, ['Waiting', 'WaitingTimeout']), `kind:${row.kind} state:waiting,waitingtimeout`) },
+    { name: 'Failed', width: '74px', align: 'right', help: 'Rolling back, or ended so', show: (row) => link(row.states.Failed ?? 0, `kind:${row.kind} state:failed`, 'bad') },
+    { name: 'Rolled back', width: '82px', align: 'right', show: (row) => link(row.states.RolledBack ?? 0, `kind:${row.kind} state:rolledback`) },
+    { name: 'Succeeded', width: '82px', align: 'right', show: (row) => link(row.states.Success ?? 0, `kind:${row.kind} state:success`) },
+    { name: 'Next', width: 'minmax(200px, 1.8fr)', show: (row) => html`<span class="next">${next(row)}</span>` },
   ];
   if (may('operate')) {
     columns.push({

@@ -26,16 +26,18 @@ const QUICK = [
 
 /** @type {import('../table.js').Column<Row>[]} */
 const COLUMNS = [
-  { name: 'State', width: '168px', show: (row) => html`<${State} row=${row} />` },
-  { name: 'Id', width: '84px', show: (row) => html`<${Id} id=${row.id} />` },
-  { name: 'Kind', width: 'minmax(110px, 0.7fr)', show: (row) => html`<span title=${`${row.kind}, version ${row.version}`}>${row.kind} <span class="dim">v${row.version}</span></span>` },
-  { name: 'Key', width: 'minmax(70px, 0.6fr)', show: (row) => html`<span class="mono" title=${row.key}>${row.key ?? html`<span class="none">–</span>`}</span>` },
-  { name: 'Why', width: 'minmax(160px, 1.5fr)', show: (row) => html`<span title=${why(row)}>${local(why(row), now())}</span>` },
-  { name: 'Since', width: '84px', align: 'right', show: (row) => html`<${Ago} time=${row.since} label="as it is since" />` },
-  { name: 'Next', width: 'minmax(180px, 1.7fr)', show: (row) => html`<span class="next" title=${row.next}>${local(row.next, now())}</span>` },
+  { name: 'State', width: '150px', show: (row) => html`<${State} row=${row} />` },
+  { name: 'Id', width: '72px', show: (row) => html`<${Id} id=${row.id} />` },
+  { name: 'Kind', width: 'minmax(120px, 0.36fr)', show: (row) => html`<span title=${`${row.kind}, version ${row.version}`}>${row.kind} <span class="dim">v${row.version}</span></span>` },
+  { name: 'Key', width: 'minmax(80px, 0.26fr)', show: (row) => html`<span class="mono" title=${row.key}>${row.key ?? html`<span class="none">–</span>`}</span>` },
+  {
+    name: 'Why, and what comes next', width: 'minmax(300px, 1fr)', show: (row) => html`
+      <span class="two" title=${`${why(row)}. Next: ${row.next}.`}><span>${local(why(row), now())}</span><span class="next">${local(row.next, now())}</span></span>`,
+  },
+  { name: 'Since', width: '82px', align: 'right', show: (row) => html`<${Ago} time=${row.since} label="as it is since" />` },
   { name: 'Attempt', width: '68px', align: 'right', help: 'Failed attempts of the stage that is next', show: (row) => html`<span class=${row.attempt ? 'warm' : 'none'}>${row.attempt || '–'}</span>` },
   { name: 'Prio', width: '46px', align: 'right', help: 'Higher goes first where it waits', show: (row) => html`<span class=${row.priority ? '' : 'none'}>${row.priority || '–'}</span>` },
-  { name: 'Root', width: '70px', show: (row) => (row.root === row.id ? html`<span class="none">–</span>` : html`<${Id} id=${row.root} />`) },
+  { name: 'Root', width: '56px', show: (row) => (row.root === row.id ? html`<span class="none">–</span>` : html`<${Id} id=${row.root} />`) },
 ];
 
 /** @param {{query: URLSearchParams}} props */
@@ -88,7 +90,7 @@ export function List({ query }) {
       <${Shown} loaded=${loaded}>
         ${body && (rows.length === 0
           ? html`<${Nothing} filter=${filter} isCut=${isCut} onMore=${next} />`
-          : html`<${Table} label="Procedures" rows=${rows} columns=${COLUMNS} rowKey=${key} rowId=${key} onEnd=${next} tone=${tone}
+          : html`<${Table} label="Procedures" rows=${rows} columns=${COLUMNS} rowKey=${key} rowId=${key} height=${44} onEnd=${next} tone=${tone}
               foot=${rows.length >= KEPT && html`<${Empty}>${count(KEPT)} rows are shown at most. Narrow the filter.<//>`} />`)}
       <//>
     </div>`;

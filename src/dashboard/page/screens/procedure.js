@@ -68,8 +68,7 @@ function Sentence({ row, waits }) {
     <div class=${`sentence ${tone}`}>
       <p class="what"><${State} row=${row} /> <span class="long">${row.ended ? 'since' : 'for'} ${row.ended ? html`<${At} time=${row.since} />` : html`<${Ago} time=${row.since} label="since" />`}</span></p>
       <p class="why">
-        <${Linked} text=${sentence(local(why(row), at))} self=${row.id} />${place && html`, place ${place.place} of ${place.of}`}${before.length > 0 && !row.ended && html`,
-        behind ${before.slice(0, 4).map((id, index) => html`${index > 0 && ', '}<${Id} id=${id} />`)}${before.length > 4 && ` and ${before.length - 4} more`}`}.
+        <${Linked} text=${sentence(local(why(row), at))} self=${row.id} />${place && html`, place ${place.place} of ${place.of}`}${before.length > 0 && !row.ended && html`${row.reason === 'children' ? ': ' : ', behind '}${before.slice(0, 4).map((id, index) => html`${index > 0 && ', '}<${Id} id=${id} />`)}${before.length > 4 && ` and ${before.length - 4} more`}`}.
         ${!row.ended && ends.map((end) => html` <${Id} id=${end.id} /> moves when ${local(end.until, at)}. `)}
         ${!row.ended && waits && (waits.links.length > 0) && html`<a class="more" href=${`waits?id=${row.id}`}>Show waits</a>`}
       </p>

@@ -25,7 +25,6 @@ export function Waits({ query }) {
     { name: 'Resource', width: 'minmax(180px, 1.3fr)', show: (lock) => html`<button type="button" class="plain mono" title="Show its part of the graph" onClick=${() => setQuery({ lock: lock.path, id: null })}>${lock.path}</button>` },
     { name: 'Mode', width: '90px', show: (lock) => lock.holders[0]?.mode ?? html`<span class="none">free</span>` },
     { name: 'Holder', width: 'minmax(120px, 1fr)', show: (lock) => people(lock.holders.map((holder) => holder.id)) },
-    { name: 'Held for', width: '90px', align: 'right', show: (lock) => (lock.since ? html`<${Ago} time=${lock.since} />` : html`<span class="none">–</span>`) },
     { name: 'Waiters, in order', width: 'minmax(200px, 2fr)', show: (lock) => people(lock.waiting) },
     { name: 'Next', width: 'minmax(180px, 1.4fr)', show: (lock) => html`<span class="next">${next(lock)}</span>` },
   ];
