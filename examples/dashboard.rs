@@ -3,10 +3,10 @@
 //! ```text
 //! cargo run --features dashboard --example dashboard -- --port 8080
 //! ```
-//! Open the address that it prints. There is a family that waits for its children, a queue for a
-//! lock, one for a permit, a retry storm, a deadlock, a rollback that does not succeed, and more;
-//! all of it can be acted upon, for whoever opens the page may do everything. So it listens on
-//! this machine alone. `--port 0` takes any port that is free; `--rows 10000` adds so many that wait.
+//! Open the address that it prints. There is a queue for a lock, one for a permit, a retry storm, a
+//! deadlock, a rollback that fails, and more; whoever opens the page may act upon all of it, so it
+//! listens on this machine alone. `--port 0` takes any port that is free; `--rows 10000` adds so many
+//! that wait, `--regions 5000` makes the first table so wide.
 #![expect(clippy::print_stdout, reason = "an example talks")]
 #![expect(clippy::wildcard_enum_match_arm, reason = "an example names what it looks for")]
 
@@ -193,13 +193,9 @@ fn transfer(first: &str, second: &str) -> Flow<Transfer> {
         .then("Credit", Act::Lock(format!("account/{second}")))
 }
 
-fn fails(at: &str) -> Flow<Migrate> {
-    let flow = Flow::new().then("CopyRows", Act::Work(300));
-    let flow = match at {
-        "DropOld" => flow.then("SwitchReads", Act::Stick("old replica rs-03 is gone".to_owned())),
-        _ => flow.then("SwitchReads", Act::Work(100)),
-    };
-    flow.then(at, Act::Fail("checksum differs".to_owned()))
+fn fails(switch: Act) -> Flow<Migrate> {
+    let flow = Flow::new().then("CopyRows", Act::Work(300)).then("SwitchReads", switch);
+    flow.then("DropOld", Act::Fail("checksum differs".to_owned()))
 }
 
 /// Submits one of everything.
@@ -208,7 +204,11 @@ async fn set_the_scene(executor: &Executor) -> Result<(), SubmitError> {
     let storm = Flow::<TruncateTable>::new().then("Lock", users());
     let storm = storm.then("CloseRegions", Act::Retry("rpc timeout rs-17".to_owned()));
     executor.submit(storm).key("req-37").await?;
-    executor.submit(table(12)).key("req-42").priority(5).await?;
+    executor
+        .submit(table(option("--regions").unwrap_or(12)))
+        .key("req-42")
+        .priority(5)
+        .await?;
     executor.submit(table(3)).key("req-41").await?;
     for key in ["req-43", "req-44", "req-45"] {
         let waits = Flow::<CreateTable>::new().then("Prepare", users());
@@ -224,8 +224,11 @@ async fn set_the_scene(executor: &Executor) -> Result<(), SubmitError> {
     let backup = Flow::<Backup>::new().then("Snapshot", Act::Work(700));
     let backup = backup.then("Wait", Act::Sleep(5_400)).then("Copy", Act::Work(10));
     executor.submit(backup).key("nightly").await?;
-    executor.submit(fails("DropOld")).key("users-v2").await?;
-    executor.submit(fails("Verify")).key("users-v1").await?;
+    executor
+        .submit(fails(Act::Stick("rs-03 is gone".to_owned())))
+        .key("users-v2")
+        .await?;
+    executor.submit(fails(Act::Work(100))).key("users-v1").await?;
     for number in 0..9 {
         let compact = Flow::<Compact>::new().then("Rewrite", Act::Work(240_000));
         executor.submit(compact).key(format!("compact-{number}")).await?;
@@ -285,9 +288,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         }
     });
     set_the_scene(&executor).await?;
-    executor
-        .pause(Pause::Kind("backup".into()), By::new("ann", "the store is being moved"))
-        .await?;
+    let by = By::new("ann", "the store is being moved");
+    executor.pause(Pause::Kind("backup".into()), by).await?;
     for number in 0..option("--rows").unwrap_or_default() {
         let flow = Flow::<Payment>::new().then("Settle", Act::Wait("bank".to_owned()));
         executor.submit(flow).key(format!("row-{number}")).await?;

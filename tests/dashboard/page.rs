@@ -59,10 +59,10 @@ fn imports(path: &str, code: &str) -> BTreeSet<String> {
         .into_iter()
         .rev()
         .collect();
-    let quoted = ["from '", "import '", "import('"]
+    let quoted = ["from '", "import '", "await import('"]
         .iter()
         .flat_map(|before| between(code, before, '\''));
-    let doubly = ["from\"", "from \"", "import\"", "import(\""]
+    let doubly = ["from\"", "from \"", "import\"", "await import(\""]
         .iter()
         .flat_map(|before| between(code, before, '"'));
     quoted
@@ -130,6 +130,14 @@ fn every_file_that_the_page_names_is_in_the_program() -> Tested {
             "vendor/dagre.mjs",
         ] {
             assert!(files.contains_key(expected), "{expected} is not reached");
+        }
+        let index = get(site, "/").await.body;
+        for path in files.keys().filter(|path| path.ends_with("js") && *path != "theme.js") {
+            let named = [
+                format!("<link rel=\"modulepreload\" href=\"{path}\">"),
+                format!("src=\"{path}\""),
+            ];
+            assert!(named.iter().any(|named| index.contains(named)), "{path} is loaded late");
         }
         let size: usize = files.values().map(String::len).sum();
         assert!(size < SIZE_MAX, "{size} bytes");

@@ -109,11 +109,25 @@ export function draw(canvas, lanes, scale, height, at) {
   context.textBaseline = 'middle';
   lanes.forEach((lane, index) => {
     const top = index * height;
-    context.globalAlpha = lane.isGroup ? 0.4 : 1;
-    for (const span of lane.spans) bar(context, span, scale, top, height, at, colour, lane.isGroup);
+    context.globalAlpha = lane.isGroup ? 0.5 : 1;
+    for (const span of lane.isGroup ? summed(lane.spans, at) : lane.spans) bar(context, span, scale, top, height, at, colour, lane.isGroup);
     context.globalAlpha = 1;
     if (lane.past) flag(context, lane, scale, top, height, colour('text'));
   });
+}
+
+const WORK = ['stage', 'failed', 'undo'];
+
+/** Of a group the work is drawn, and one band behind it for as long as it lasted. @param {Span[]} spans @param {number} at @returns {Span[]} */
+function summed(spans, at) {
+  const [first] = spans;
+  if (!first) return [];
+  const band = { ...first, what: 'queue', stage: null };
+  for (const span of spans) {
+    band.from = Math.min(band.from, span.from);
+    band.to = Math.max(band.to, Math.min(span.to, at));
+  }
+  return [band, ...spans.filter((span) => WORK.includes(span.what))];
 }
 
 /**
@@ -124,7 +138,7 @@ function bar(context, span, scale, top, height, at, colour, isGroup) {
   const from = Math.max(0, place(scale, span.from));
   const to = Math.min(scale.width, place(scale, Math.min(span.to, at)));
   if (to < 0 || from > scale.width) return;
-  const isWork = ['stage', 'failed', 'undo'].includes(span.what);
+  const isWork = WORK.includes(span.what);
   const wide = Math.max(isWork ? 2.5 : 1, to - from);
   const inset = isWork ? 5 : 7;
   context.fillStyle = colour(`bar-${span.what}`);

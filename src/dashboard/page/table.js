@@ -1,5 +1,5 @@
 /** A table of any length: only the rows in sight are there. Rows keep their focus by their key. */
-import { html, useEffect, useLayoutEffect, useRef, useState } from './dom.js';
+import { html, useEffect, useLayoutEffect, useMemo, useRef, useState } from './dom.js';
 import { takeKeys } from './keys.js';
 import { go, pageOf } from './router.js';
 
@@ -100,20 +100,10 @@ export function Table({ rows, columns, rowKey, rowId = () => null, height = 34, 
   const { box, from, to, reveal } = useWindow(rows.length, height, onEnd);
   const { marked, mark } = useRows(rows, rowKey, rowId, reveal);
   const tracks = columns.map((column) => column.width ?? 'minmax(0, 1fr)').join(' ');
-  const cells = (/** @type {T} */ row) => columns.map((column) => html`
-    <div role="cell" class=${`cell ${column.align ?? ''}`} key=${column.name}>${column.show(row)}</div>`);
   const shown = rows.slice(from, to).map((row, place) => {
     const key = rowKey(row);
-    const isMarked = key === marked;
-    const open = (/** @type {MouseEvent} */ event) => {
-      const id = rowId(row);
-      mark(key);
-      if (id && event.target instanceof Element && !event.target.closest('a, button, input') && !getSelection()?.toString()) go(pageOf(id));
-    };
-    return html`
-      <div role="row" class=${`row ${tone ? tone(row) : ''} ${rowId(row) ? 'opens' : ''}`} key=${key} tabindex=${isMarked ? 0 : -1}
-        data-marked=${isMarked || undefined} aria-rowindex=${from + place + 2} onClick=${open}
-        style=${{ gridTemplateColumns: tracks, height: `${height}px`, transform: `translateY(${(from + place) * height}px)` }}>${cells(row)}</div>`;
+    return html`<${Row} key=${key} row=${row} columns=${columns} tracks=${tracks} at=${from + place} height=${height} id=${rowId(row)}
+      tone=${tone ? tone(row) : ''} isMarked=${key === marked} onMark=${() => mark(key)} />`;
   });
   return html`
     <div class="table" role="table" aria-label=${label} aria-rowcount=${rows.length + 1} ref=${box}>
@@ -123,4 +113,22 @@ export function Table({ rows, columns, rowKey, rowId = () => null, height = 34, 
       <div class="rows" role="rowgroup" style=${{ height: `${rows.length * height}px` }}>${shown}</div>
       ${foot}
     </div>`;
+}
+
+/**
+ * One row. While nothing of it changes it is not made anew, however fast the list scrolls.
+ * @param {{row: any, columns: Column<any>[], tracks: string, at: number, height: number, id: string|null, tone: string, isMarked: boolean, onMark: () => void}} props
+ */
+function Row({ row, columns, tracks, at, height, id, tone, isMarked, onMark }) {
+  return useMemo(() => {
+    const open = (/** @type {MouseEvent} */ event) => {
+      onMark();
+      if (id && event.target instanceof Element && !event.target.closest('a, button, input') && !getSelection()?.toString()) go(pageOf(id));
+    };
+    return html`
+      <div role="row" class=${`row ${tone} ${id ? 'opens' : ''}`} tabindex=${isMarked ? 0 : -1} data-marked=${isMarked || undefined} aria-rowindex=${at + 2} onClick=${open}
+        style=${{ gridTemplateColumns: tracks, height: `${height}px`, transform: `translateY(${at * height}px)` }}>
+        ${columns.map((column) => html`<div role="cell" class=${`cell ${column.align ?? ''}`} key=${column.name}>${column.show(row)}</div>`)}
+      </div>`;
+  }, [row, columns, tracks, at, tone, isMarked]);
 }

@@ -12,6 +12,9 @@ import { bytes, duration, local, several } from './words.js';
 
 /** @typedef {{id: string, row: import('./types.js').Row, body: any, waits: import('./load.js').Loaded}} Given */
 
+/** Links that are shown at most: what waits for so many is told by its family. */
+const LINKS = 100;
+
 /** @param {Given} props */
 function Waits({ row, waits }) {
   const found = /** @type {import('./types.js').Waits|null} */ (waits.data);
@@ -23,10 +26,10 @@ function Waits({ row, waits }) {
       : html`
         <table class="plain-table">
           <thead><tr><th>Who</th><th>waits for</th><th>because of</th><th>for</th></tr></thead>
-          <tbody>${found.links.map((link) => html`<tr key=${`${link.from}-${link.to}-${link.why}`}><th scope="row"><${Id} id=${link.from} /></th><td><${Id} id=${link.to} /></td><td>${link.why === 'latch' ? 'its children' : link.why}</td><td><${Ago} time=${link.since} /></td></tr>`)}
-          ${found.ends.map((end) => html`<tr class="end" key=${`end ${end.id}`}><th scope="row"><${Id} id=${end.id} /></th><td colspan="2">moves when ${local(end.until, now())}</td><td><${Ago} time=${end.since} /></td></tr>`)}</tbody>
+          <tbody>${found.links.slice(0, LINKS).map((link) => html`<tr key=${`${link.from}-${link.to}-${link.why}`}><th scope="row"><${Id} id=${link.from} /></th><td><${Id} id=${link.to} /></td><td>${link.why === 'latch' ? 'its children' : link.why}</td><td><${Ago} time=${link.since} /></td></tr>`)}
+          ${found.ends.slice(0, LINKS).map((end) => html`<tr class="end" key=${`end ${end.id}`}><th scope="row"><${Id} id=${end.id} /></th><td colspan="2">moves when ${local(end.until, now())}</td><td><${Ago} time=${end.since} /></td></tr>`)}</tbody>
         </table>`}
-    ${found.truncated && html`<${Empty}>There are more links than are shown.<//>`}`}<//>`;
+    ${(found.truncated || found.links.length > LINKS) && html`<${Empty}>There are more links than are shown.<//>`}`}<//>`;
 }
 
 /** @type {Record<string, string>} */

@@ -9,6 +9,8 @@ import { Table } from '../table.js';
 import { byId, count, local, several } from '../words.js';
 import { now } from '../clock.js';
 
+/** Rows of the first page, which is seen at once, and of those behind it. */
+const FIRST = 100;
 const PAGE = 500;
 /** Rows that are kept at most: beyond them a narrower filter is better. */
 const KEPT = 10_000;
@@ -52,7 +54,7 @@ export function List({ query }) {
     loaded.patch((data) => ({ ...data, items: fold(data.items, body, namesStates, data.cursor) }));
     setMore((old) => old && { ...old, rows: fold(old.rows, body, namesStates, old.cursor, old.rows[0]?.id) });
   };
-  const loaded = useLoad('procedures', { filter, limit: PAGE }, { filter, pause: 2_000, heard });
+  const loaded = useLoad('procedures', { filter, limit: FIRST }, { filter, pause: 2_000, heard });
   const body = loaded.data;
   const behind = more && more.filter === filter ? more : null;
   useEffect(() => setMore(null), [filter]);
