@@ -40,4 +40,5 @@ pub use step::{ChildOutcome, Children, JoinVerdict, StageError, Step};
 pub use supervisor::Supervisor;
 pub use supervisor::tickets::GLOBAL_LIMIT;
 pub use supervisor::verdicts::Thresholds;
+pub use telemetry::StreamTelemetry;
 pub use upgrade::{Old, UpgradeError};

@@ -28,9 +28,10 @@ use procession_kernel::{Kind, ProcedureState};
 use kinds::KindMetrics;
 use labels::{LIVE, RULES};
 use names::{
-    BATCH_COMMITS, BATCH_RECORDS, BYTES, COMMIT_SECONDS, COMMITS, COMMITS_WAITING, HOOKS_DROPPED, LATE, LOCK_WAITERS,
-    LOST_WAKES, OLDEST_RUNNABLE, POISONED, QUARANTINED, RECOVERED, RECOVERY_SECONDS, ROLLBACK_FAILED, STUCK,
-    SYNC_SECONDS, TIMER_LAG, WORKER_BLOCKED, counter, describe, gauge, histogram,
+    BATCH_COMMITS, BATCH_RECORDS, BYTES, COMMIT_SECONDS, COMMITS, COMMITS_WAITING, DASHBOARD_RESYNCS,
+    DASHBOARD_STREAMS, HOOKS_DROPPED, LATE, LOCK_WAITERS, LOST_WAKES, OLDEST_RUNNABLE, POISONED, QUARANTINED,
+    RECOVERED, RECOVERY_SECONDS, ROLLBACK_FAILED, STUCK, SYNC_SECONDS, TIMER_LAG, WORKER_BLOCKED, counter, describe,
+    gauge, histogram,
 };
 use refused::Refused;
 
@@ -45,6 +46,35 @@ impl SyncSeconds {
 
     pub(crate) fn record(&self, took: Duration) {
         self.0.record(took);
+    }
+}
+
+/// What a dashboard records of its streams. Cheap to clone.
+#[derive(Clone)]
+pub struct StreamTelemetry {
+    streams: Gauge,
+    resyncs: Counter,
+}
+
+impl Default for StreamTelemetry {
+    /// Asks the recorder for the handles; it must be installed before.
+    fn default() -> Self {
+        Self {
+            streams: gauge(&DASHBOARD_STREAMS, &[]),
+            resyncs: counter(&DASHBOARD_RESYNCS, &[]),
+        }
+    }
+}
+
+impl StreamTelemetry {
+    /// So many are open.
+    pub fn open(&self, streams: usize) {
+        self.streams.set(streams as f64);
+    }
+
+    /// One was told to read anew.
+    pub fn resynced(&self) {
+        self.resyncs.increment(1);
     }
 }
 

@@ -13,6 +13,7 @@ mod bulk;
 mod kit;
 mod listen;
 mod lists;
+mod metrics;
 mod model;
 mod one;
 mod page;

@@ -103,6 +103,10 @@ metrics! {
         "wakes that were lost, and made up for; anything but 0 is a defect";
     HOOKS_DROPPED, "procession_hooks_dropped_total", Counter, [], Count,
         "calls of `on_submit` and `on_finish` dropped because too many waited";
+    DASHBOARD_STREAMS, "procession_dashboard_streams", Gauge, [], Count,
+        "streams of the dashboard that are open";
+    DASHBOARD_RESYNCS, "procession_dashboard_resyncs_total", Counter, [], Count,
+        "streams of the dashboard that were told to read anew, because they had missed too much";
 }
 
 fn labels(metric: &Metric, values: &[&str]) -> Vec<Label> {

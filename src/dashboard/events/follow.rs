@@ -43,7 +43,7 @@ pub(super) struct Follow {
     filter: Filter,
     /// The families that the filter names, if it names any: all others are nothing to it.
     families: Option<BTreeSet<u64>>,
-    _place: Place,
+    place: Place,
     /// Up to where it has told; none if that is nowhere in the ring.
     at: Result<Moment, ()>,
     published: watch::Receiver<Moment>,
@@ -74,7 +74,7 @@ impl Follow {
             grant,
             families: filter.families(),
             filter,
-            _place: place,
+            place,
             at,
             published: state.shared.follow(),
             closed: state.closed.subscribe(),
@@ -196,6 +196,7 @@ impl Follow {
     }
 
     fn resync(&mut self, now: Timestamp) {
+        self.place.resynced();
         let newest = self.state.shared.read().moment();
         self.at = Ok(newest);
         self.push(

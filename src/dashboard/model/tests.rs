@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use procession_actors::view::Change;
-use procession_kernel::{Epoch, Seq};
+use procession_kernel::{Epoch, Seq, Timestamp};
 
 use super::{Missed, Model, Moment, Ring, Rows};
 
@@ -59,10 +59,10 @@ fn a_change_that_the_rows_were_read_behind_is_not_told_again() {
         seq: Seq(5),
     };
     model.refill(Rows::default(), moment);
-    model.fold(&change(4));
-    model.fold(&change(5));
+    model.fold(&change(4), Timestamp(4));
+    model.fold(&change(5), Timestamp(5));
     assert_eq!(model.moment(), moment);
-    model.fold(&change(6));
+    model.fold(&change(6), Timestamp(6));
     assert_eq!(model.changes(moment, 9).map(|changes| seqs(&changes)), Ok(vec![6]));
 }
 
