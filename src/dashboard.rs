@@ -34,6 +34,7 @@
 
 mod access;
 mod act;
+mod audit;
 mod events;
 mod feed;
 mod gate;

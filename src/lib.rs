@@ -87,9 +87,9 @@ pub use procession_actors::journal::SyncMode;
 pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_store_rate};
 pub use procession_actors::offline::{Offline, Standing};
 pub use procession_actors::view::{
-    ArchivedFamily, BlockedStage, ChainEnd, Change, DrainReport, Explanation, Feed, ListFilter, LockView, Newest,
-    NewestRows, Outcome, Page, Place, Recovered, Rule, Sizes, Snapshot, Status, UserCall, Values, Verdict,
-    WorkerStatus,
+    ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, DrainReport, Explanation, Feed, KindUse, ListFilter,
+    LockView, Newest, NewestRows, Outcome, Page, Place, Recovered, Rule, Sizes, Snapshot, StageUse, Status, UserCall,
+    Values, Verdict, WorkerStatus,
 };
 pub use procession_actors::{
     AskError, ChildOutcome, Children, CodecError, ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport, Fence,

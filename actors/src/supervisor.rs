@@ -56,7 +56,7 @@ use crate::journal::{Appended, Journal, Reader, Space};
 use crate::limiter::Limiter;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
-use crate::view::{Outcome, Recovered, Rule};
+use crate::view::{BatchUse, Outcome, Recovered, Rule};
 use blocked::Active;
 use changes::Changes;
 use commits::{Commits, Waiting};
@@ -110,6 +110,7 @@ pub struct Supervisor {
     kernel: Kernel,
     commits: Commits,
     counts: Counts,
+    last_batch: BatchUse,
     journal: Addr<Journal>,
     in_place: InPlace,
     limiter: Addr<Limiter>,
@@ -186,6 +187,7 @@ impl Supervisor {
             commits: Commits::new(loaded.epoch, settings.merge, settings.in_flight),
             kernel: loaded.kernel,
             counts: Counts::default(),
+            last_batch: BatchUse::default(),
             journal,
             in_place,
             limiter,

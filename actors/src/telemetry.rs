@@ -13,17 +13,19 @@ mod limits;
 mod names;
 mod refused;
 mod spans;
+mod uses;
 
 pub(crate) use labels::{live_place, wait_place};
 pub(crate) use limits::LimiterMetrics;
 pub(crate) use spans::{Marks, record_outcome, stage_span, undo_span};
+pub use uses::{KindUse, StageUse};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram};
-use procession_kernel::{Kind, ProcedureState};
+use procession_kernel::{Kind, KindRules, ProcedureState};
 
 use kinds::KindMetrics;
 use labels::{LIVE, RULES};
@@ -155,6 +157,15 @@ impl Telemetry {
     /// Gives the place of a kind's handles; none if it is not registered.
     pub(crate) fn place(&self, kind: &Kind) -> Option<usize> {
         self.places.get(kind).copied()
+    }
+
+    /// Tells what happened to each kind since the engine started.
+    pub(crate) fn uses(&self, rules: &BTreeMap<Kind, KindRules>) -> Vec<KindUse> {
+        let uses = self.places.iter().filter_map(|(kind, place)| {
+            let (rules, metrics) = (rules.get(kind)?, self.kinds.get(*place)?);
+            Some(metrics.uses(kind, rules))
+        });
+        uses.collect()
     }
 
     pub(crate) fn kind(&mut self, place: usize) -> Option<&mut KindMetrics> {

@@ -16,6 +16,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::CodecError;
 use crate::journal::codec;
+pub use crate::telemetry::{KindUse, StageUse};
 
 /// One procedure as it stands on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -304,6 +305,22 @@ pub struct Snapshot {
     pub commit_p99: Option<Duration>,
     /// Kinds that are paused, or everything.
     pub paused: Vec<Pause>,
+    /// The batch that came to disk last.
+    pub last_batch: BatchUse,
+    /// Kinds that are registered, by name.
+    pub kinds: Vec<KindUse>,
+}
+
+/// One batch of commits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BatchUse {
+    /// Commits merged into it.
+    pub commits: usize,
+    /// Its puts and deletes.
+    pub writes: usize,
+    /// From the append to its receipt.
+    pub took: Duration,
 }
 
 /// A thread on which user code runs.

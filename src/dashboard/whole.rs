@@ -1,17 +1,15 @@
-//! What is told of the engine as a whole: attention, limits, locks, kinds, the engine itself,
-//! and what operators did.
+//! What is told of the engine as a whole: attention, limits, locks, kinds, and the engine itself.
 
 use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, web};
-use procession_actors::view::{Rule, Snapshot, Verdict, WorkerStatus};
-use procession_kernel::{AuditEntry, Changed, Kind, LimitUse, Pause, ProcedureId, Timestamp};
+use procession_actors::view::{KindUse, Rule, Snapshot, Verdict, WorkerStatus};
+use procession_kernel::{Changed, Kind, LimitUse, Pause, ProcedureId, Timestamp};
 use serde_json::{Value, json};
 
-use super::live::AUDIT_NEWEST;
 use super::model::{Counts, Pulse, Tiles};
 use super::params::Params;
-use super::problem::{Answer, Problem};
+use super::problem::Answer;
 use super::show::Show;
 use super::state::{State, viewer};
 use crate::views::{LimitView, LockUseView, millis, time};
@@ -95,37 +93,56 @@ pub(super) fn by_state(counts: &Counts) -> BTreeMap<String, usize> {
     states
 }
 
-/// Kinds, and how many procedures there are of each, by state.
+/// Kinds: how many procedures there are of each, by state and by version, and what happened
+/// to them since the engine started.
 pub(super) async fn kinds(request: HttpRequest, state: web::Data<State>) -> Answer {
     viewer(&request)?;
     Params::of(&request, &[])?;
     let moment = state.moment()?;
-    let paused = state.live.snapshot().await?.paused.clone();
+    let snapshot = state.live.snapshot().await?;
     let counts = state.shared.read().counts().clone();
-    let mut kinds: BTreeMap<String, BTreeMap<String, usize>> = BTreeMap::new();
-    for kind in state.engine().kinds() {
-        kinds.entry(kind.to_string()).or_default();
+    let mut kinds: BTreeMap<&Kind, BTreeMap<String, usize>> = BTreeMap::new();
+    for kind in &snapshot.kinds {
+        kinds.entry(&kind.kind).or_default();
     }
-    let registered: Vec<String> = kinds.keys().cloned().collect();
     for ((state, kind), count) in &counts {
-        *kinds
-            .entry(kind.to_string())
-            .or_default()
-            .entry(state.to_string())
-            .or_default() += count;
+        *kinds.entry(kind).or_default().entry(state.to_string()).or_default() += count;
     }
-    let shown = kinds.iter().map(|(name, states)| {
-        let kind = Kind::from(name.as_str());
+    let shown = kinds.iter().map(|(kind, states)| {
+        let known = snapshot.kinds.iter().find(|known| known.kind == **kind);
         json!({
-            "kind": name,
-            "registered": registered.contains(name),
+            "kind": kind.as_str(),
+            "registered": known.is_some(),
             "states": states,
-            "versions": state.shared.read().tally().versions(&kind),
-            "paused": paused.contains(&Pause::Kind(kind)),
+            "version": known.map(|known| known.version),
+            "oldest": known.map(|known| known.oldest),
+            "versions": state.shared.read().tally().versions(kind),
+            "since_start": known.map(since_start),
+            "paused": snapshot.paused.contains(&Pause::Kind((*kind).clone())),
         })
     });
-    let all = paused.contains(&Pause::All);
+    let all = snapshot.paused.contains(&Pause::All);
     state.reply(moment, json!({ "items": shown.collect::<Vec<_>>(), "all_paused": all }))
+}
+
+fn since_start(kind: &KindUse) -> Value {
+    let stages = kind.stages.iter().map(|stage| {
+        let runs = u32::try_from(stage.runs).unwrap_or(u32::MAX);
+        json!({
+            "stage": stage.stage,
+            "runs": stage.runs,
+            "mean_ms": millis(stage.total.checked_div(runs).unwrap_or_default()),
+            "longest_ms": millis(stage.longest),
+        })
+    });
+    let [success, rolled_back, failed] = kind.finished;
+    json!({
+        "submitted": kind.submitted,
+        "finished": { "success": success, "rolled_back": rolled_back, "failed": failed },
+        "retries": kind.retries,
+        "panics": kind.panics,
+        "stages": stages.collect::<Vec<_>>(),
+    })
 }
 
 pub(super) async fn limits(request: HttpRequest, state: web::Data<State>) -> Answer {
@@ -199,6 +216,12 @@ pub(super) fn shown(snapshot: &Snapshot) -> Value {
         "size_bytes": snapshot.size_bytes,
         "commit_p99_ms": snapshot.commit_p99.map(millis),
         "paused": snapshot.paused.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "last_batch": {
+            "commits": snapshot.last_batch.commits,
+            "writes": snapshot.last_batch.writes,
+            "took_ms": millis(snapshot.last_batch.took),
+        },
+        "panics": snapshot.kinds.iter().map(|kind| kind.panics).sum::<u64>(),
     })
 }
 
@@ -212,46 +235,6 @@ fn worker(worker: &WorkerStatus) -> Value {
         })
     });
     json!({ "worker": worker.worker, "blocked": blocked, "extra": worker.extra, "actors": worker.actors })
-}
-
-/// What operators did, newest first. The newest page is asked for once for all; what is older
-/// is read from the store.
-pub(super) async fn audit(request: HttpRequest, state: web::Data<State>) -> Answer {
-    viewer(&request)?;
-    let params = Params::of(&request, &["cursor", "limit"])?;
-    let cursor: Option<u64> = params.number("cursor")?;
-    let limit = params.limit("limit", 100, AUDIT_NEWEST)?;
-    let moment = state.moment()?;
-    let entries: Vec<AuditEntry> = match cursor {
-        Some(before) => state
-            .engine()
-            .beside()
-            .audit(before, limit)
-            .await
-            .map_err(Problem::from)?,
-        None => state.live.audit().await?.iter().take(limit).cloned().collect(),
-    };
-    // The oldest entries go: behind the first that is kept there is an empty page.
-    let next = entries
-        .last()
-        .filter(|oldest| entries.len() == limit && oldest.number > 0);
-    let next = next.map(|oldest| oldest.number.to_string());
-    let items: Vec<Value> = entries.iter().map(act).collect();
-    state.reply(moment, json!({ "items": items, "cursor": next }))
-}
-
-fn act(entry: &AuditEntry) -> Value {
-    json!({
-        "number": entry.number.to_string(),
-        "at": time(entry.at),
-        "who": entry.who,
-        "why": entry.why,
-        "verb": entry.verb,
-        "target": entry.target.map(|id| id.to_string()),
-        "changes": entry.changes.iter().map(changed).collect::<Vec<_>>(),
-        "changed": entry.changed,
-        "key": entry.key.as_ref().map(ToString::to_string),
-    })
 }
 
 /// Shows what an act did to one procedure.

@@ -10,10 +10,11 @@ use procession::By;
 use procession::testkit::{Trouble, World};
 use serde_json::Value;
 
+use crate::act::post;
 use crate::kit::{Job, Site, Tested, everybody, site_in};
 
-/// File and path of each reply.
-const REPLIES: [(&str, &str); 18] = [
+/// File and path of each reply to a `GET`.
+pub(crate) const REPLIES: [(&str, &str); 18] = [
     ("me", "me"),
     ("attention", "attention"),
     ("limits", "limits"),
@@ -32,6 +33,37 @@ const REPLIES: [(&str, &str); 18] = [
     ("signals", "procedures/1.0/signals"),
     ("problem_filter", "procedures?filter=state:soon"),
     ("problem_unknown", "procedures/99.0"),
+];
+
+/// File, path and body of each reply to a `POST`, in the order in which they are asked for.
+pub(crate) const ANSWERS: [(&str, &str, &str); 11] = [
+    ("plan_abort", "procedures/1.0/abort?dry_run=true", "{}"),
+    (
+        "plan_bypass",
+        "procedures/3.0/bypass?dry_run=true",
+        r#"{ "recursive": true }"#,
+    ),
+    ("plan_limit", "limits/job?dry_run=true", r#"{ "unlimited": true }"#),
+    ("plan_drain", "engine/drain?dry_run=true", r#"{ "deadline_ms": 5000 }"#),
+    ("plan_export", "procedures/2.0/export?dry_run=true", "{}"),
+    ("plan_bulk", "bulk/pause?dry_run=true", r#"{ "filter": "key:request" }"#),
+    ("reveal", "procedures/2.0/reveal", r#"{ "reason": "look" }"#),
+    ("act_pause", "kinds/job/pause", r#"{ "reason": "look" }"#),
+    (
+        "act_abort",
+        "procedures/2.0/abort?dry_run=false",
+        r#"{ "reason": "look", "expected": "5" }"#,
+    ),
+    (
+        "problem_revised",
+        "procedures/1.0/abort",
+        r#"{ "reason": "look", "expected": "1" }"#,
+    ),
+    (
+        "bulk_begun",
+        "bulk/pause",
+        r#"{ "filter": "key:request", "reason": "look", "expected": "9", "key": "night" }"#,
+    ),
 ];
 
 /// Leaves out what the machine measured.
@@ -81,6 +113,21 @@ fn every_reply_has_its_golden_shape() -> Tested {
                 settled(&mut body);
                 replies.push((name, format!("{}\n", serde_json::to_string_pretty(&body)?)));
             }
+            for (name, path, body) in ANSWERS {
+                site.run.settle().await;
+                site.shown().await?;
+                let mut body = post(site, path, &serde_json::from_str(body)?).await.body;
+                settled(&mut body);
+                if let Some(moment) = body.get_mut("as_of") {
+                    // The model may show the act already, or not yet.
+                    *moment = Value::from("1-0");
+                }
+                replies.push((name, format!("{}\n", serde_json::to_string_pretty(&body)?)));
+            }
+            site.run.settle().await;
+            site.shown().await?;
+            let bulk = site.get("procedures/6.0/bulk").await.body;
+            replies.push(("bulk", format!("{}\n", serde_json::to_string_pretty(&bulk)?)));
             Ok::<_, Trouble>(replies)
         },
     )?;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use procession::testkit::World;
+use procession::testkit::{Trouble, World};
 use procession::{By, Pause};
 use serde_json::json;
 
-use crate::kit::{Job, Tested, everybody, site, site_in};
+use crate::kit::{Job, Tested, everybody, site, site_in, text};
 
 #[test]
 fn nothing_needs_anybody_at_first() -> Tested {
@@ -39,8 +39,10 @@ fn limits_are_shown_with_who_waits() -> Tested {
         site.submit(Job::Wait("go".to_owned()), "b").await?;
         let limits = site.body("limits").await?;
         let oldest = json!({ "id": "2.0", "since": "1970-01-01T00:00:00Z" });
-        let expected = json!([{ "key": "job", "limit": 1, "used": 1, "waiting": 1, "oldest": oldest }]);
-        assert_eq!(limits["items"], expected);
+        assert_eq!(
+            limits["items"],
+            json!([{ "key": "job", "limit": 1, "oldest": oldest, "used": 1, "waiting": 1 }])
+        );
         Ok(())
     })
 }
@@ -96,6 +98,67 @@ fn the_audit_is_read_page_by_page() -> Tested {
         let cursor = second["cursor"].as_str().unwrap_or_default();
         let third = site.body(&format!("audit?limit=2&cursor={cursor}")).await?;
         assert_eq!(third["items"].as_array().map(Vec::len), Some(1));
+        Ok(())
+    })
+}
+
+#[test]
+fn the_audit_is_filtered() -> Tested {
+    site(async |site| {
+        let id = site.submit(Job::Wait("go".to_owned()), "a").await?;
+        for (who, why) in [("bob", "a quiet night"), ("ann", "a loud night"), ("bobby", "noise")] {
+            let by = By::new(who, why);
+            site.run.executor.set_limit("job", Some(4), by.clone()).await?;
+            site.run.executor.set_priority(id, 3, by).await?;
+        }
+        let reasons = async |filter: &str| -> Result<Vec<String>, Trouble> {
+            let body = site.body(&format!("audit?filter={filter}")).await?;
+            assert_eq!(body["scanned"], 6);
+            let items = body["items"].as_array().cloned().unwrap_or_default();
+            Ok(items.iter().map(|item| text(&item["why"])).collect())
+        };
+        assert_eq!(reasons("verb:set+who:ann").await?, ["a loud night", "a loud night"]);
+        assert_eq!(reasons("who:bob+target:1.0").await?, ["noise", "a quiet night"]);
+        assert_eq!(reasons("NIGHT+target:1").await?, ["a loud night", "a quiet night"]);
+        assert_eq!(reasons("target:2").await?, Vec::<String>::new());
+        let first = site.body("audit?filter=who:ann&limit=1").await?;
+        let cursor = text(&first["cursor"]);
+        let second = site
+            .body(&format!("audit?filter=who:ann&limit=1&cursor={cursor}"))
+            .await?;
+        assert_eq!(text(&second["items"][0]["verb"]), "set the limit job to 4");
+        let refused = site.get("audit?filter=who:ann+when:now").await;
+        assert_eq!((refused.status.as_u16(), &refused.body["position"]), (400, &json!(9)));
+        Ok(())
+    })
+}
+
+#[test]
+fn kinds_tell_of_versions_and_stages_and_limits_of_the_oldest_waiter() -> Tested {
+    site(async |site| {
+        site.run
+            .executor
+            .set_limit("job", Some(1), By::new("bob", "few"))
+            .await?;
+        site.submit(Job::Wait("go".to_owned()), "a").await?;
+        site.pass(Duration::from_secs(1)).await?;
+        let second = site.submit(Job::Wait("go".to_owned()), "b").await?;
+        site.pass(Duration::from_secs(1)).await?;
+        site.submit(Job::Wait("go".to_owned()), "c").await?;
+        site.pass(Duration::from_secs(1)).await?;
+        let kinds = site.body("kinds").await?;
+        let job = &kinds["items"][0];
+        assert_eq!((&job["version"], &job["versions"]), (&json!(1), &json!({ "1": 3 })));
+        assert_eq!(job["since_start"]["submitted"], 3);
+        assert_eq!(
+            job["since_start"]["stages"],
+            json!([{ "stage": "Begin", "runs": 1, "mean_ms": 0, "longest_ms": 0 }])
+        );
+        let limits = site.body("limits").await?;
+        assert_eq!(
+            limits["items"][0]["oldest"],
+            json!({ "id": second.to_string(), "since": "1970-01-01T00:00:01Z" })
+        );
         Ok(())
     })
 }

@@ -375,6 +375,8 @@ impl Handler<TakeSnapshot> for Supervisor {
             size_bytes: self.reader.size_bytes(),
             commit_p99: self.counts.commit_times.p99(),
             paused: self.kernel.pauses().iter().cloned().collect(),
+            last_batch: self.last_batch,
+            kinds: self.telemetry.uses(&self.kernel.rules().kinds),
         };
         Box::pin(async move {
             if !poisoned {

@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::hooks::{Finished, HookCall, Submitted};
 use crate::journal::codec;
 use crate::telemetry::{Telemetry, live_place, wait_place};
+use crate::view::BatchUse;
 
 /// Something to be counted after the receipt. The first number is the place of the kind.
 pub(super) enum Seen {
@@ -156,9 +157,14 @@ impl Supervisor {
         telemetry.commits.increment(commits as u64);
         telemetry.batch_commits.record(commits as f64);
         telemetry.batch_records.record(waiting.writes as f64);
-        let time = self.clock.now().since(waiting.appended);
-        telemetry.commit_seconds.record(time);
-        self.counts.commit_times.note(time);
+        let took = self.clock.now().since(waiting.appended);
+        telemetry.commit_seconds.record(took);
+        self.counts.commit_times.note(took);
+        self.last_batch = BatchUse {
+            commits,
+            writes: waiting.writes,
+            took,
+        };
         self.count_late();
         for seen in std::mem::take(&mut waiting.seen) {
             self.count_one(seen);

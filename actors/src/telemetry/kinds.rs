@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram};
-use procession_kernel::{Ending, ProcedureState};
+use procession_kernel::{Ending, Kind, KindRules, ProcedureState};
 
 use super::labels::{LIVE, OTHER, OUTCOMES, WAITS, outcome_place};
 use super::names::{
     ACTIVE, FAILED, FINISHED, PANICS, PROCEDURE_SECONDS, RETRIES, STAGE_SECONDS, SUBMITTED, UNDO_SECONDS, WAIT_SECONDS,
     counter, gauge, histogram,
 };
+use super::uses::{KindUse, StageUse};
 
 /// Stages of one kind that have series of their own. An enum has fewer variants;
 /// the rest go together, so that no kind can flood the recorder.
@@ -29,6 +30,16 @@ pub(crate) struct KindMetrics {
     stages: Vec<(String, StageMetrics)>,
     /// The place of the one that ran last.
     last: usize,
+    tally: Tally,
+}
+
+/// The same in plain numbers: a recorder may keep none.
+#[derive(Default)]
+struct Tally {
+    submitted: u64,
+    finished: [u64; 3],
+    retries: u64,
+    panics: u64,
 }
 
 impl KindMetrics {
@@ -47,18 +58,42 @@ impl KindMetrics {
             name: kind.to_owned(),
             stages: Vec::new(),
             last: 0,
+            tally: Tally::default(),
         }
     }
 
-    pub(crate) fn born(&self) {
+    /// Tells what happened since the engine started.
+    pub(super) fn uses(&self, kind: &Kind, rules: &KindRules) -> KindUse {
+        let stages = self.stages.iter().map(|(stage, metrics)| StageUse {
+            stage: stage.clone(),
+            ..metrics.taken.clone()
+        });
+        KindUse {
+            kind: kind.clone(),
+            version: rules.version,
+            oldest: rules.oldest,
+            submitted: self.tally.submitted,
+            finished: self.tally.finished,
+            retries: self.tally.retries,
+            panics: self.tally.panics,
+            stages: stages.collect(),
+        }
+    }
+
+    pub(crate) fn born(&mut self) {
+        self.tally.submitted += 1;
         self.submitted.increment(1);
     }
 
-    pub(crate) fn retried(&self) {
+    pub(crate) fn retried(&mut self) {
+        self.tally.retries += 1;
         self.retries.increment(1);
     }
 
-    pub(crate) fn finished(&self, state: ProcedureState, elapsed: Duration) {
+    pub(crate) fn finished(&mut self, state: ProcedureState, elapsed: Duration) {
+        if let Some(count) = outcome_place(state).and_then(|place| self.tally.finished.get_mut(place)) {
+            *count += 1;
+        }
         let place = outcome_place(state).and_then(|place| self.finished.get(place));
         if let Some((count, time)) = place {
             count.increment(1);
@@ -78,15 +113,22 @@ impl KindMetrics {
     /// User code of this stage, or of its undo, has run.
     pub(crate) fn ran(&mut self, stage: &str, ending: Ending, took: Duration) {
         if ending == Ending::Panic {
+            self.tally.panics += 1;
             self.panics.increment(1);
         }
-        if let Some(time) = self.stage(stage).and_then(|stage| stage.of(ending)) {
-            time.record(took);
+        let Some(stage) = self.stage(stage) else { return };
+        match stage.of(ending) {
+            Some(time) => time.record(took),
+            None => return,
         }
+        let taken = &mut stage.taken;
+        taken.runs += 1;
+        taken.total += took;
+        taken.longest = taken.longest.max(took);
     }
 
     /// Finds the handles of a stage; mostly those that were asked for last.
-    fn stage(&mut self, stage: &str) -> Option<&StageMetrics> {
+    fn stage(&mut self, stage: &str) -> Option<&mut StageMetrics> {
         let is_it = |(name, _): &(String, StageMetrics)| name == stage;
         if !self.stages.get(self.last).is_some_and(is_it) {
             self.last = match self.stages.iter().position(is_it) {
@@ -94,7 +136,7 @@ impl KindMetrics {
                 None => self.add_stage(stage),
             };
         }
-        self.stages.get(self.last).map(|(_, metrics)| metrics)
+        self.stages.get_mut(self.last).map(|(_, metrics)| metrics)
     }
 
     fn add_stage(&mut self, stage: &str) -> usize {
@@ -128,6 +170,8 @@ struct StageMetrics {
     panicked: Histogram,
     undo_ok: Histogram,
     undo_failed: Histogram,
+    /// What all of it took; the name stands beside it.
+    taken: StageUse,
 }
 
 impl StageMetrics {
@@ -141,6 +185,7 @@ impl StageMetrics {
             panicked: executed("panicked"),
             undo_ok: undone("ok"),
             undo_failed: undone("failed"),
+            taken: StageUse::default(),
         }
     }
 
