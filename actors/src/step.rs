@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, Cause, ChildPermits, JoinPolicy, Kind, OnFailure, ProcedureId, ProcedureState,
+    Admission, Ahead, Birth, Blob, Cause, ChildPermits, JoinPolicy, Kind, OnFailure, ProcedureId, ProcedureState, Row,
     Timestamp,
 };
 use serde::de::DeserializeOwned;
@@ -310,6 +310,18 @@ pub struct ChildOutcome {
 }
 
 impl ChildOutcome {
+    /// Reads it off a row.
+    pub(crate) fn of(row: &Row, output: Option<Blob>) -> Self {
+        Self {
+            id: row.id,
+            kind: row.kind.clone(),
+            state: row.state,
+            cause: row.cause.clone(),
+            ended: row.is_ended(),
+            output,
+        }
+    }
+
     /// Tells whether it succeeded.
     #[must_use]
     pub fn succeeded(&self) -> bool {

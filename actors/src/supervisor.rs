@@ -23,6 +23,7 @@ mod metric_hooks;
 mod newest;
 pub(crate) mod opening;
 mod operate;
+mod outputs;
 pub(crate) mod recovery;
 mod recovery_hooks;
 mod reports;
@@ -66,6 +67,7 @@ use in_turn::Turns;
 use loads::Loads;
 use metric_hooks::MetricHooks;
 use newest::Followers;
+use outputs::Outputs;
 use recovery::Loaded;
 use tickets::Tickets;
 use timer::{TimeCame, Timer};
@@ -132,6 +134,7 @@ pub struct Supervisor {
     quarantined_holders: Vec<(ProcedureId, Row)>,
     loads: Loads,
     unstarted: Unstarted,
+    outputs: Outputs,
     /// Join rules that are out, each with the question that comes next.
     judging: FxHashMap<ProcedureId, Option<loads::Load>>,
     actors: FxHashMap<ProcedureId, Active>,
@@ -208,6 +211,7 @@ impl Supervisor {
             quarantined_holders: loaded.quarantined_holders,
             loads: Loads::default(),
             unstarted: Unstarted::default(),
+            outputs: Outputs::default(),
             judging: FxHashMap::default(),
             actors: FxHashMap::default(),
             tickets: FxHashMap::default(),
@@ -268,6 +272,7 @@ impl Supervisor {
         self.followers.note(&decision);
         let due = decision.durable().filter_map(due_of).min();
         self.unstarted.note(decision.records());
+        self.outputs.note(decision.records());
         self.kernel.fold(decision, &mut ready.commit);
         self.counts.commits += 1;
         self.note_due(due);

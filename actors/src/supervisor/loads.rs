@@ -5,6 +5,7 @@
 //! Reads that fall due together are done together: what the read itself takes is
 //! far less than to have another thread do it.
 
+mod children;
 mod wanted;
 
 use std::collections::VecDeque;
@@ -167,15 +168,21 @@ impl Supervisor {
         }
     }
 
-    fn wanted(&self, load: &Load) -> Wanted {
+    fn wanted(&mut self, load: &Load) -> Wanted {
         let round = match &load.purpose {
             Purpose::Join(round, _) => Some(Wake::Children(round.first, round.count)),
             Purpose::Execute { .. } | Purpose::CleanUp | Purpose::Undo { .. } => None,
+        };
+        // A join rule asks again with each end: to go through all children is for the reader's thread then.
+        let children = match load.wake {
+            Some(Wake::Children(first, count)) => self.children_at_hand(load.id.family, first, count),
+            Some(Wake::Signal(..) | Wake::Timeout(_)) | None => None,
         };
         Wanted {
             id: load.id,
             payload: load.payload.is_none() && !self.actors.contains_key(&load.id),
             wake: round.or_else(|| load.wake.clone()),
+            children,
         }
     }
 

@@ -71,6 +71,7 @@ impl Supervisor {
         self.kernel.forget(family);
         self.actors.retain(|id, _| id.family != family);
         self.unstarted.forget(family);
+        self.outputs.forget(family);
         self.quarantined.insert(family, why);
         let now = self.clock.now();
         self.watch.note(Rule::Quarantined, Some(ProcedureId::root(family)), now);

@@ -18,6 +18,8 @@ pub(super) struct Wanted {
     pub(super) payload: bool,
     /// What woke it, or what its join rule is asked about.
     pub(super) wake: Option<Wake>,
+    /// Its children as they stand on disk, where that is known; an output that is not given is read.
+    pub(super) children: Option<Vec<ChildOutcome>>,
 }
 
 /// What was read for it.
@@ -43,7 +45,12 @@ pub(super) async fn read(reader: &Reader, wanted: Vec<Wanted>) -> Vec<Result<Fou
 }
 
 async fn find(store: &dyn JournalStore, wanted: Wanted) -> Result<Found, ReadError> {
-    let Wanted { id, payload, wake } = wanted;
+    let Wanted {
+        id,
+        payload,
+        wake,
+        children,
+    } = wanted;
     let payload = if payload {
         Some(value_of(store, id).await?)
     } else {
@@ -52,7 +59,10 @@ async fn find(store: &dyn JournalStore, wanted: Wanted) -> Result<Found, ReadErr
     let woken = match wake {
         None => Woken::Plainly,
         Some(Wake::Timeout(_)) => Woken::Timeout,
-        Some(Wake::Children(first, count)) => Woken::Children(outcomes(store, id, first, count).await?),
+        Some(Wake::Children(first, count)) => Woken::Children(match children {
+            Some(known) => with_outputs(store, known).await?,
+            None => outcomes(store, id, first, count).await?,
+        }),
         Some(Wake::Signal(name, number)) => {
             let key = keys::signal(id, number, name.as_str());
             let payload = match store.get(Space::Signals, key).await? {
@@ -73,6 +83,22 @@ async fn value_of(store: &dyn JournalStore, id: ProcedureId) -> Result<Blob, Sto
         why: format!("the payload of {id} is missing"),
     };
     Ok(Blob::from(bytes.ok_or_else(missing)?))
+}
+
+/// Adds the outputs that were not at hand.
+async fn with_outputs(
+    store: &dyn JournalStore,
+    mut children: Vec<ChildOutcome>,
+) -> Result<Vec<ChildOutcome>, StoreError> {
+    for child in children.iter_mut().filter(|child| child.output.is_none()) {
+        child.output = output_of(store, child.id).await?;
+    }
+    Ok(children)
+}
+
+async fn output_of(store: &dyn JournalStore, id: ProcedureId) -> Result<Option<Blob>, StoreError> {
+    let bytes = store.get(Space::Payloads, keys::payload(id, OUTPUT).to_vec()).await?;
+    Ok(bytes.map(Blob::from))
 }
 
 /// Their rows in one pass, and the output of each; those that are gone are left out.
@@ -108,13 +134,6 @@ async fn outcomes(
 
 async fn outcome(store: &dyn JournalStore, id: ProcedureId, row: &[u8]) -> Result<ChildOutcome, ReadError> {
     let row = decode_row(id, row)?;
-    let output = store.get(Space::Payloads, keys::payload(id, OUTPUT).to_vec()).await?;
-    Ok(ChildOutcome {
-        id,
-        ended: row.is_ended(),
-        kind: row.kind,
-        state: row.state,
-        cause: row.cause,
-        output: output.map(Blob::from),
-    })
+    let output = output_of(store, id).await?;
+    Ok(ChildOutcome::of(&row, output))
 }
