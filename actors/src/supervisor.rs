@@ -254,6 +254,7 @@ impl Supervisor {
         let ready = self.commits.open();
         let (kernel, seen) = (&self.kernel, &mut ready.waiting.seen);
         measure::observe(&self.telemetry, kernel, &*self.clock, decision.records(), seen);
+        encode::make_room(&mut ready.batch, decision.records());
         let encoded = decision
             .durable()
             .try_for_each(|record| encode::write(&mut ready.batch, record));

@@ -93,6 +93,12 @@ impl Batch {
         self.bytes.len()
     }
 
+    /// Makes room for so many more writes, of so many bytes in all.
+    pub fn reserve(&mut self, writes: usize, bytes: usize) {
+        self.slots.reserve(writes);
+        self.bytes.reserve(bytes);
+    }
+
     /// Adds a put, encoded straight into the buffer.
     ///
     /// # Errors

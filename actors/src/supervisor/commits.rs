@@ -68,6 +68,10 @@ impl Ready {
 /// short, and a few of them fit in memory.
 const LARGEST_BATCH: usize = 8 << 20;
 
+/// Writes of a decision that is committed on the supervisor's own thread, at most:
+/// the birth of many children would hold it for as long as many syncs take.
+const SINGLE_WRITES: usize = 64;
+
 pub(super) struct Commits {
     epoch: Epoch,
     merge: usize,
@@ -173,9 +177,11 @@ impl Commits {
         room && (!self.full.is_empty() || 2 * self.open.batch.len() >= first.writes)
     }
 
-    /// Tells whether one decision alone waits to go to the journal, which stands still.
+    /// Tells whether one decision alone waits to go to the journal, which stands still,
+    /// and leaves no more than takes little beside the sync.
     pub(super) fn is_single(&self) -> bool {
-        self.in_flight.is_empty() && self.full.is_empty() && self.open.commit.decisions() == 1
+        let quiet = self.in_flight.is_empty() && self.full.is_empty();
+        quiet && self.open.commit.decisions() == 1 && self.open.batch.len() <= SINGLE_WRITES
     }
 
     /// Notes when the batch that was taken last goes to the journal.

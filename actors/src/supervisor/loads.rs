@@ -27,6 +27,9 @@ const GROUPS: usize = 4;
 /// few enough that the first does not wait long for the last.
 const GROUP: usize = 128;
 
+/// Calls for which room is kept when none waits.
+const KEPT: usize = 4 * GROUPS * GROUP;
+
 /// What a call is for.
 pub(super) enum Purpose {
     Execute {
@@ -94,6 +97,12 @@ impl Loads {
         }
     }
 
+    /// Makes room for as many as a start may ask for: to grow a long queue copies it.
+    pub(super) fn expect(&mut self, number: usize) {
+        self.queue.reserve(number);
+        self.waiting.reserve(number);
+    }
+
     fn enter(&mut self, load: Load) {
         *self.waiting.entry(load.id).or_default() += 1;
         self.queue.push_back(load);
@@ -105,6 +114,9 @@ impl Loads {
             if *calls == 0 {
                 self.waiting.remove(&id);
             }
+            if self.waiting.is_empty() {
+                self.waiting.shrink_to(KEPT);
+            }
         }
     }
 
@@ -114,6 +126,10 @@ impl Loads {
             return None;
         }
         let group: Vec<Load> = self.queue.drain(..self.queue.len().min(GROUP)).collect();
+        if self.queue.is_empty() {
+            // What a start or a broadcast filled it with may never come again.
+            self.queue.shrink_to(KEPT);
+        }
         let number = self.gone + self.under_way.len() as u64;
         self.under_way.push_back(None);
         Some((number, group))

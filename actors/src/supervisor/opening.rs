@@ -48,6 +48,7 @@ impl Supervisor {
         let (ticket, receiver) = self.ticket();
         self.queue_again(waiting, ctx);
         self.decide(Event::Recovered, ctx);
+        self.loads.expect(self.kernel.going());
         // The start's own commit is not counted.
         self.counts = Counts::default();
         // The reply rests on the start's commit as everything else does.

@@ -3,7 +3,7 @@
 //! need not be read from the store when their turn comes.
 
 use procession_kernel::{Blob, ProcedureId, Record};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 /// Bytes of memory for them in all. Those beyond are read from the store.
 const BOUND: usize = 32 << 20;
@@ -19,10 +19,14 @@ pub(super) struct Unstarted {
 impl Unstarted {
     /// Keeps the values that a decision gives to those who do not begin with it.
     pub(super) fn note(&mut self, records: &[Record]) {
-        let waiting: FxHashSet<ProcedureId> = records.iter().filter_map(who_waits).collect();
-        if waiting.is_empty() {
+        let count = records.iter().filter_map(who_waits).count();
+        if count == 0 {
             return;
         }
+        let mut waiting = FxHashSet::with_capacity_and_hasher(count, FxBuildHasher);
+        waiting.extend(records.iter().filter_map(who_waits));
+        // No more of them than the bound lets in.
+        self.values.reserve(count.min((BOUND - self.bytes) / EACH));
         for record in records {
             if let Record::Payload(id, value) = record
                 && waiting.contains(id)

@@ -235,6 +235,16 @@ impl<'a> Draft<'a> {
         }
     }
 
+    /// Makes room for many records at once: to grow a long list copies it.
+    pub(super) fn expect_records(&mut self, number: usize) {
+        self.records.reserve(number);
+    }
+
+    /// The same for effects.
+    pub(super) fn expect_effects(&mut self, number: usize) {
+        self.effects.reserve(number);
+    }
+
     pub(super) fn record(&mut self, record: Record) {
         self.records.push(record);
     }

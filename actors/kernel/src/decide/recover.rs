@@ -7,6 +7,7 @@ use super::draft::Draft;
 use crate::effect::Effect;
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
+use crate::outstanding::stage_of;
 use crate::record::Record;
 use crate::row::{Going, JoinPolicy, Row};
 use crate::wait::WaitReason;
@@ -61,6 +62,7 @@ impl Draft<'_> {
             }
         }
         let mut suspects = Vec::new();
+        self.expect_effects(executed.len() + fresh.len());
         for id in executed.into_iter().chain(fresh) {
             self.resume(id, &mut suspects);
         }
@@ -79,8 +81,9 @@ impl Draft<'_> {
         let Some(row) = self.row(id) else { return };
         match self.resumption(row) {
             Resumption::Again => {
-                let row = row.clone();
-                self.advance(&row, None);
+                if let Some(stage) = stage_of(row, None) {
+                    self.effect(stage);
+                }
             }
             Resumption::Anew => {
                 if let Some(mut row) = self.take(id) {

@@ -79,6 +79,10 @@ impl Draft<'_> {
         }
         let parent_id = parent.id;
         self.put(parent);
+        // A value and a row of each, and a call of those that begin at once.
+        self.expect_records(2 * children.len());
+        let most = if width == 0 { u32::MAX } else { width };
+        self.expect_effects(children.len().min(most as usize));
         for (index, birth) in (0..).zip(&children) {
             let held = width != 0 && index >= width;
             self.begin_child(parent_id, first + index, birth, held);
