@@ -1,6 +1,6 @@
 //! When what was decided goes to the journal, and on which thread.
 //!
-//! One decision of the only procedure that is active is committed on the
+//! One decision of the only procedure that is active, if it is small, is committed on the
 //! supervisor's own thread: nobody could be served meanwhile, and two changes of
 //! thread are saved, which take a third of a sync (docs/decisions/0017).
 
