@@ -61,6 +61,15 @@ impl Params {
         self.text(name).map(read).transpose()
     }
 
+    /// Reads a switch, which is off unless it is there.
+    pub(super) fn flag(&self, name: &str) -> Result<bool, Problem> {
+        match self.text(name) {
+            None | Some("false") => Ok(false),
+            Some("true") => Ok(true),
+            Some(_) => Err(Self::wrong(name, "true or false")),
+        }
+    }
+
     pub(super) fn id(&self, name: &str) -> Result<Option<ProcedureId>, Problem> {
         let read = |text: &str| text.parse().map_err(|_| Self::wrong(name, "an id, for instance 42.0"));
         self.text(name).map(read).transpose()

@@ -1,12 +1,13 @@
 //! `procedures/{id}` and what belongs to it: its family, its history, its signals, and why it
 //! does not move.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix_web::{HttpRequest, web};
 use procession_actors::view::Status;
-use procession_kernel::{HistoryEntry, ProcedureId};
+use procession_kernel::{HistoryEntry, Kind, ProcedureId};
 use serde_json::{Value, json};
 
 use super::access::Grant;
@@ -60,6 +61,13 @@ impl<'a> Asked<'a> {
             .ok_or_else(|| Problem::unknown(&format!("procedure {}", self.id)))
     }
 
+    /// Gives the kinds of its family's members, as far as a tree shows them.
+    async fn kinds(&self) -> Result<BTreeMap<u32, Kind>, Problem> {
+        let beside = self.state.engine().beside();
+        let family = beside.family(self.id.family, 0, MEMBERS_MAX).await?;
+        Ok(family.into_iter().map(|row| (row.id.member, row.kind)).collect())
+    }
+
     async fn history(&self) -> Result<Vec<HistoryEntry>, Problem> {
         Ok(self
             .state
@@ -96,8 +104,7 @@ pub(super) async fn tree(request: HttpRequest, state: web::Data<State>) -> Answe
     family.truncate(MEMBERS_MAX);
     let show = asked.show();
     let shown: Vec<Status> = family.iter().map(|status| show.as_it_stands(status)).collect();
-    let rows: std::collections::BTreeMap<String, &Status> =
-        shown.iter().map(|status| (status.id.to_string(), status)).collect();
+    let rows: BTreeMap<String, &Status> = shown.iter().map(|status| (status.id.to_string(), status)).collect();
     let nodes = tree_of(ProcedureId::root(asked.id.family), &shown);
     if nodes.is_empty() {
         return Err(Problem::unknown(&format!("procedure {}", asked.id)));
@@ -111,21 +118,27 @@ pub(super) async fn tree(request: HttpRequest, state: web::Data<State>) -> Answe
 }
 
 pub(super) async fn history(request: HttpRequest, state: web::Data<State>) -> Answer {
-    let asked = Asked::new(&request, &state, &["cursor", "limit"])?;
+    let asked = Asked::new(&request, &state, &["cursor", "limit", "family"])?;
     let cursor: u32 = asked.params.number("cursor")?.unwrap_or_default();
     let limit = asked.params.limit("limit", PAGE_MAX, PAGE_MAX)?;
+    let of_family = asked.params.flag("family")?;
     let moment = state.moment()?;
     let row = asked.row().await?;
+    let kinds = if of_family {
+        asked.kinds().await?
+    } else {
+        BTreeMap::new()
+    };
     let entries = asked.history().await?;
     let (scanned, truncated) = (entries.len(), entries.len() == HISTORY_MAX);
     let mut rest = entries
         .iter()
-        .filter(|entry| entry.member == asked.id.member && entry.number >= cursor);
+        .filter(|entry| (of_family || entry.member == asked.id.member) && entry.number >= cursor);
     let show = asked.show();
     let items: Vec<Value> = rest
         .by_ref()
         .take(limit)
-        .map(|entry| show.history(row.kind.as_str(), entry))
+        .map(|entry| show.history(kinds.get(&entry.member).unwrap_or(&row.kind).as_str(), entry))
         .collect();
     let next = rest.next().map(|entry| entry.number.to_string());
     let body = json!({ "items": items, "cursor": next, "scanned": scanned, "truncated": truncated });

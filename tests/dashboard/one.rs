@@ -6,7 +6,7 @@ use procession::dashboard::{Grant, Part, Redact};
 use procession::testkit::World;
 use serde_json::{Value, json};
 
-use crate::kit::{Job, Tested, everybody, ids, site, site_in};
+use crate::kit::{Job, Tested, everybody, ids, site, site_in, text};
 
 #[test]
 fn the_page_says_state_reason_since_and_what_comes_next() -> Tested {
@@ -68,6 +68,23 @@ fn a_lock_says_who_holds_it_and_who_waits() -> Tested {
         assert_eq!(locks["items"][0]["waiting"], json!([waiter.to_string()]));
         let waits = site.body(&format!("procedures/{waiter}/waits")).await?;
         assert_eq!(waits["links"][0]["to"], holder.to_string());
+        Ok(())
+    })
+}
+
+#[test]
+fn the_history_of_a_family_is_that_of_all_its_members() -> Tested {
+    site(async |site| {
+        let root = site.submit(Job::Parent(2), "a").await?;
+        let own = site.body(&format!("procedures/{root}/history")).await?;
+        assert_eq!(ids(&own), ["1.0"]);
+        let path = format!("procedures/{root}/history?family=true&limit=2");
+        let page = site.body(&path).await?;
+        assert_eq!(ids(&page), ["1.0", "1.1"]);
+        let rest = site.body(&format!("{path}&cursor={}", text(&page["cursor"]))).await?;
+        assert_eq!((ids(&rest), &rest["cursor"]), (vec!["1.2".to_owned()], &json!(null)));
+        let reply = site.get(&format!("procedures/{root}/history?family=yes")).await;
+        assert_eq!(reply.status, 400);
         Ok(())
     })
 }
