@@ -1,18 +1,26 @@
 //! The commands of the `procession` binary. Not a library interface.
 
+mod act;
 mod bench;
 mod demo;
+mod document;
 mod exit;
 mod look;
+mod place;
 mod print;
+mod site;
+mod source;
+mod tail;
+mod watch;
 
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use exit::{Exit, Failure};
 
-/// Durable procedures: a look into the journal of an engine that is stopped, a demo that can
-/// be killed at any time, and a benchmark.
+/// Durable procedures: a look into the journal of an engine that is stopped, or at one that runs
+/// through its dashboard; the verbs of operators; a demo that can be killed at any time, and a
+/// benchmark.
 #[derive(Parser)]
 #[command(name = "procession", version, about, arg_required_else_help = true)]
 struct Arguments {
@@ -24,6 +32,10 @@ struct Arguments {
 enum Verb {
     #[command(flatten)]
     Look(look::Look),
+    /// Follow what changes, line by line, as a dashboard tells of it.
+    Tail(tail::TailArgs),
+    #[command(flatten)]
+    Act(act::Act),
     /// Run a tablet master on the engine: a workload that can be killed at any time, then verified.
     Demo(demo::DemoArgs),
     /// Measure the engine against the raw store on this machine.
@@ -38,6 +50,8 @@ pub fn main() -> ExitCode {
     let outcome = actix_rt::System::new().block_on(async move {
         match arguments.verb {
             Verb::Look(look) => look.run().await,
+            Verb::Tail(arguments) => tail::run(arguments).await,
+            Verb::Act(act) => act.run().await,
             Verb::Demo(arguments) => done(demo::run(arguments).await),
             Verb::Bench(arguments) => done(bench::run(arguments).await),
         }

@@ -1,6 +1,7 @@
 //! What is shown of procedures, as JSON has it: ids are strings, times RFC 3339 in
 //! UTC, durations milliseconds. The command line and every other reader of the
-//! engine share these shapes. Fields are added, never renamed and never removed.
+//! engine share these shapes, and a reader of another release reads them: fields are added,
+//! never renamed and never removed.
 
 mod explanation;
 mod history;
@@ -8,6 +9,7 @@ mod limit;
 mod lock;
 mod plan;
 mod procedure;
+mod read;
 mod reply;
 mod signal;
 mod tree;

@@ -17,7 +17,7 @@ pub(super) enum Exit {
     NeedsYou,
     /// Done, and the chain is a circle.
     Cycle,
-    /// Refused: an engine holds the journal.
+    /// Refused: an engine holds the journal, or a dashboard lets it not be done.
     Refused,
 }
 
@@ -57,6 +57,16 @@ impl Failure {
     }
 }
 
+impl Failure {
+    /// Passes on what no other request would change: the rest was refused, too.
+    pub(super) fn stop_if_refused(self) -> Result<(), Self> {
+        match self.exit {
+            Exit::Refused | Exit::Usage => Err(self),
+            Exit::Done | Exit::Failed | Exit::NeedsYou | Exit::Cycle => Ok(()),
+        }
+    }
+}
+
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         if let StoreError::Held { place, holder } = &error {
@@ -64,7 +74,7 @@ impl From<StoreError> for Failure {
                 exit: Exit::Refused,
                 text: format!(
                     "the journal in {place} is held by an engine{holder}; stop the engine first, or ask it itself: \
-                     its messages and Executor::export tell the same while it runs"
+                     give the address of its dashboard with --url"
                 ),
             };
         }

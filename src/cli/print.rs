@@ -1,6 +1,7 @@
 //! What the verbs print: tables in columns, sentences, and JSON, one document a line.
 
-use std::io::{self, IsTerminal};
+use std::cell::RefCell;
+use std::io::{self, IsTerminal, Write};
 
 use serde::Serialize;
 use tabled::builder::Builder;
@@ -33,12 +34,48 @@ pub(super) fn table<const N: usize>(headings: [&str; N], rows: impl IntoIterator
 
 /// Prints one line of the result.
 pub(super) fn line(text: &str) {
-    console::result(text);
+    if !held(text) {
+        console::result(text);
+    }
+}
+
+/// Prints one line of a result that has no end by itself; tells whether anybody can still read it.
+pub(super) fn next_line(text: &str) -> bool {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{text}").and_then(|()| out.flush()).is_ok()
 }
 
 /// Says something about the result, on standard error: a pipe gets results alone.
 pub(super) fn notice(text: &str) {
-    console::notice(&plain(text));
+    let text = plain(text);
+    if !held(&text) {
+        console::notice(&text);
+    }
+}
+
+thread_local! {
+    /// What is held back, while a picture is made.
+    static HELD: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
+/// Holds back what is printed from here on.
+pub(super) fn hold() {
+    HELD.set(Some(String::new()));
+}
+
+/// Gives what was held back; what comes now is printed again.
+pub(super) fn release() -> String {
+    HELD.take().unwrap_or_default()
+}
+
+fn held(text: &str) -> bool {
+    HELD.with_borrow_mut(|held| {
+        if let Some(held) = held {
+            held.push_str(text);
+            held.push('\n');
+        }
+        held.is_some()
+    })
 }
 
 /// Prints a document of JSON as one line.

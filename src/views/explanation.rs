@@ -2,12 +2,12 @@
 
 use procession_actors::view::{ChainEnd, Explanation, Place};
 use procession_kernel::{Link, Until};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{CycleView, time};
 
 /// Why a procedure stands where it stands, and who keeps it there.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ExplanationView {
     /// Who it is.
@@ -35,7 +35,7 @@ pub struct ExplanationView {
 }
 
 /// A place among those who wait for the same.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PlaceView {
     /// Counted from 1.
@@ -45,7 +45,7 @@ pub struct PlaceView {
 }
 
 /// Who waits for whom.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LinkView {
     /// Who waits.
@@ -59,7 +59,7 @@ pub struct LinkView {
 }
 
 /// Where a chain ends.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EndView {
     /// Who waits for no other one.

@@ -1,13 +1,15 @@
 //! One executed stage or undo, with the time that it waited and the time that it took.
 
+use std::borrow::Cow;
+
 use procession_actors::journal::codec;
 use procession_kernel::{HistoryEntry, ProcedureId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::{ending_word, millis, time};
+use super::{ending_word, millis, read, time};
 
 /// One executed stage or undo.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HistoryView {
     /// Its number in the family, in the order of commits.
@@ -21,8 +23,9 @@ pub struct HistoryView {
     /// Which attempt, from 1.
     pub attempt: u32,
     /// How it ended.
-    pub ending: &'static str,
+    pub ending: Cow<'static, str>,
     /// What it said when it failed.
+    #[serde(default, deserialize_with = "read::said")]
     pub error: Option<String>,
     /// It stands on the rollback stack.
     pub stands: bool,
@@ -48,7 +51,7 @@ impl From<&HistoryEntry> for HistoryView {
             stage: codec::describe(entry.stage.as_slice()),
             visit: entry.visit,
             attempt: entry.attempt,
-            ending: ending_word(entry.ending),
+            ending: Cow::Borrowed(ending_word(entry.ending)),
             error: entry.error.clone(),
             stands: entry.stands,
             queued: time(entry.queued),

@@ -1,10 +1,10 @@
 //! One limit: how many permits are out, of how many.
 
 use procession_kernel::LimitUse;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One limit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LimitView {
     /// Its name: that of a kind, one of its own, or `*` for all.

@@ -1,10 +1,10 @@
 //! One lock: who holds it, and who waits for it in which order.
 
 use procession_actors::view::LockView;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One lock that is held or wanted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LockUseView {
     /// Its path.
@@ -16,7 +16,7 @@ pub struct LockUseView {
 }
 
 /// Who holds a lock, and how.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HolderView {
     /// Who.

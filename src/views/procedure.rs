@@ -1,13 +1,15 @@
 //! One procedure, as lists and its own page show it.
 
+use std::borrow::Cow;
+
 use procession_actors::view::Status;
 use procession_kernel::{Cause, LockNeed, ProcedureId};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::{Reason, mark_word, time};
+use super::{Reason, mark_word, read, time};
 
 /// One procedure as it stands on disk: state, reason, since, and what comes next.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProcedureView {
     /// Who it is, as `family.member`.
@@ -24,7 +26,8 @@ pub struct ProcedureView {
     pub key: Option<String>,
     /// Its state.
     pub state: String,
-    /// Why it does not run, in a word.
+    /// Why it does not run, in a word; none, too, if a later release has a word for it that is not known here.
+    #[serde(default, deserialize_with = "read::reason")]
     pub reason: Option<Reason>,
     /// Why it does not run, in words.
     pub waits: Option<String>,
@@ -57,7 +60,7 @@ pub struct ProcedureView {
     /// How many executed stages of its part of the family were not undone.
     pub not_undone: usize,
     /// What an operator did to its end: `bypassed` or `overridden`.
-    pub mark: Option<&'static str>,
+    pub mark: Option<Cow<'static, str>>,
     /// When it was born.
     pub submitted: String,
     /// When it ended.
@@ -67,19 +70,20 @@ pub struct ProcedureView {
 }
 
 /// Why something failed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CauseView {
     /// What sort of failure it is.
     pub kind: String,
     /// What was said of it.
+    #[serde(deserialize_with = "read::words")]
     pub text: String,
     /// The procedure in which it began.
     pub origin: String,
 }
 
 /// A lock that is held.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LockHeldView {
     /// What is locked.
@@ -114,7 +118,7 @@ impl From<&Status> for ProcedureView {
             past: status.past.clone(),
             cause: status.cause.as_ref().map(CauseView::from),
             not_undone: status.not_undone.len(),
-            mark: status.mark.map(mark_word),
+            mark: status.mark.map(mark_word).map(Cow::Borrowed),
             submitted: time(status.submitted),
             ended: status.ended.map(time),
             revision: status.revision.to_string(),

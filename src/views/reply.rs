@@ -2,12 +2,12 @@
 
 use procession_actors::view::Page;
 use procession_kernel::{Epoch, Seq, Timestamp};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{ProcedureView, time};
 
 /// A body, with the time at which it was read and the commit that it shows.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Reply<T> {
     /// When it was read: ages count to here.
@@ -32,7 +32,7 @@ impl<T> Reply<T> {
 }
 
 /// One page of a list.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PageView {
     /// The procedures, by id.

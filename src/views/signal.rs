@@ -1,10 +1,10 @@
 //! One signal that was delivered to a procedure. Its payload is not shown.
 
 use procession_kernel::{ProcedureId, SignalEntry};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One signal.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SignalView {
     /// To whom it was sent.

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use procession_actors::view::Status;
 use procession_kernel::ProcedureId;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::ProcedureView;
 
 /// One procedure of a family, and where in its tree it stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TreeNodeView {
     /// How many are above it within this tree: 0 for the first.

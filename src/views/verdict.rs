@@ -1,25 +1,26 @@
 //! One thing that is stuck or wrong: its rule, with whom, since when, and the facts it was told by.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use procession_actors::view::Verdict;
 use procession_kernel::Deadlock;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{LinkView, time};
 
 /// One verdict.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct VerdictView {
     /// Name of its rule.
-    pub rule: &'static str,
+    pub rule: Cow<'static, str>,
     /// With whom; none if with the engine.
     pub procedure: Option<String>,
     /// Since when that lasts which the rule names.
     pub since: String,
     /// What it was told by.
-    pub facts: BTreeMap<&'static str, String>,
+    pub facts: BTreeMap<Cow<'static, str>, String>,
     /// Who waits for whom in a circle, of a deadlock.
     pub deadlock: Option<CycleView>,
     /// All that in one sentence.
@@ -27,7 +28,7 @@ pub struct VerdictView {
 }
 
 /// A deadlock.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CycleView {
     /// Each link leads to the next, the last to the first.
@@ -38,11 +39,12 @@ pub struct CycleView {
 
 impl From<&Verdict> for VerdictView {
     fn from(verdict: &Verdict) -> Self {
+        let fact = |(name, value): &(&'static str, String)| (Cow::Borrowed(*name), value.clone());
         Self {
-            rule: verdict.rule.as_str(),
+            rule: Cow::Borrowed(verdict.rule.as_str()),
             procedure: verdict.procedure.map(|id| id.to_string()),
             since: time(verdict.since),
-            facts: verdict.facts.iter().cloned().collect(),
+            facts: verdict.facts.iter().map(fact).collect(),
             deadlock: verdict.deadlock.as_ref().map(CycleView::from),
             text: verdict.text.clone(),
         }

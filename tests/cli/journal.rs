@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::Outcome;
 
 /// Some day of the year 2026.
-const BEGIN: Timestamp = Timestamp(1_790_000_000_000_000);
+pub(crate) const BEGIN: Timestamp = Timestamp(1_790_000_000_000_000);
 const HOUR: Duration = Duration::from_secs(3_600);
 
 /// What a job does in its second stage. Its first one takes its lock.
@@ -33,8 +33,8 @@ pub(crate) enum Does {
 /// A job, with the lock that it holds all its life.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Job {
-    lock: Option<String>,
-    does: Does,
+    pub(crate) lock: Option<String>,
+    pub(crate) does: Does,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -124,17 +124,8 @@ impl Running {
     async fn submit(&self, lock: Option<&str>, does: Does, key: &str) -> Outcome<ProcedureId> {
         let lock = lock.map(str::to_owned);
         let handle = self.executor.submit(Job { lock, does }).key(key).await?;
-        self.rest(handle.id()).await?;
+        rest(&self.executor, handle.id()).await?;
         Ok(handle.id())
-    }
-
-    /// Waits until nothing of a family moves by itself.
-    async fn rest(&self, id: ProcedureId) -> Outcome {
-        let moves = |status: &Status| status.ended.is_none() && (status.wait.is_none() || status.going);
-        while self.executor.tree(id).await?.iter().any(moves) {
-            tokio::task::yield_now().await;
-        }
-        Ok(())
     }
 
     /// Leaves the journal as it is.
@@ -142,6 +133,15 @@ impl Running {
         self.executor.drain(Duration::ZERO).await?;
         Ok(())
     }
+}
+
+/// Waits until nothing of a family moves by itself.
+pub(crate) async fn rest(executor: &Executor, id: ProcedureId) -> Outcome {
+    let moves = |status: &Status| status.ended.is_none() && (status.wait.is_none() || status.going);
+    while executor.tree(id).await?.iter().any(moves) {
+        tokio::task::yield_now().await;
+    }
+    Ok(())
 }
 
 /// One of each: ended, rolled back, asleep with a lock, behind that lock, with children,
@@ -177,7 +177,7 @@ pub(crate) fn in_a_circle(place: &Path) -> Outcome {
         let other = running.submit(Some("b"), Does::Locks("a".into()), "other").await?;
         for id in [one, other] {
             running.executor.signal(id, "go", &(), None).await?;
-            running.rest(id).await?;
+            rest(&running.executor, id).await?;
         }
         running.leave().await
     })

@@ -1,10 +1,15 @@
-//! The verbs that look into a closed journal: what each prints, its exit code, and that
-//! it leaves no trace in the directory.
+//! The verbs that look into a closed journal or through a dashboard, and those that act: what
+//! each prints, its exit code, and that a look leaves no trace in the directory.
 
+mod act;
 mod golden;
 mod journal;
+mod online;
 mod refused;
+mod remote;
 mod run;
+mod site;
+mod tail;
 
 /// Tests pass errors up; the harness prints them.
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;

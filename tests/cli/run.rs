@@ -16,6 +16,7 @@ pub(crate) struct Said {
 pub(crate) fn procession<'a>(arguments: impl IntoIterator<Item = &'a str>) -> Outcome<Said> {
     let output = Command::new(env!("CARGO_BIN_EXE_procession"))
         .args(arguments)
+        .env_remove("PROCESSION_URL")
         .stdin(Stdio::null())
         .output()?;
     Ok(Said {

@@ -1,22 +1,25 @@
 //! `procession doctor`: what is stuck, damaged or set aside, and what the journal holds.
 
 use clap::Args;
-use procession_actors::offline::{Offline, Standing};
-use procession_kernel::ProcedureId;
-use serde::Serialize;
+use serde::Deserialize;
 
 use super::super::exit::{Exit, Failure};
+use super::super::place::Place;
 use super::super::print;
-use super::{Place, ROWS, cut, reply};
+use super::super::source::Source;
+use super::super::watch::Watch;
+use super::ROWS;
 use crate::views::VerdictView;
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct DoctorArgs {
     #[command(flatten)]
-    place: Place,
+    pub(super) place: Place,
+    #[command(flatten)]
+    pub(super) watch: Watch,
 }
 
-#[derive(Serialize)]
+#[derive(Deserialize)]
 struct Findings {
     /// Bytes that the journal takes up.
     bytes: Option<u64>,
@@ -28,57 +31,37 @@ struct Findings {
     verdicts: Vec<VerdictView>,
     /// Procedures, finished ones too, whose rows cannot be read.
     unreadable: Vec<String>,
+    /// Of an engine that runs.
+    #[serde(default)]
+    engine: Running,
 }
 
 /// How many unfinished procedures there are of one version of a kind.
-#[derive(Serialize)]
+#[derive(Deserialize)]
 struct LiveKind {
     kind: String,
     version: u16,
     live: usize,
 }
 
-pub(super) async fn run(args: DoctorArgs) -> Result<Exit, Failure> {
-    let journal = args.place.open().await?;
-    let standing = journal.standing().await?;
-    let findings = findings(&journal, &standing).await?;
+/// What only an engine that runs tells of itself.
+#[derive(Default, Deserialize)]
+struct Running {
+    /// It sets nothing more going.
+    #[serde(default)]
+    draining: bool,
+}
+
+pub(super) async fn run(source: &Source, args: &DoctorArgs) -> Result<Exit, Failure> {
+    let document = source.findings().await?;
+    let findings: Findings = document.read()?;
     let needs_you = !findings.verdicts.is_empty() || !findings.unreadable.is_empty();
     if args.place.json {
-        print::json(&reply(&journal, findings))?;
+        document.print()?;
     } else {
         show(&findings, needs_you);
     }
     Ok(if needs_you { Exit::NeedsYou } else { Exit::Done })
-}
-
-async fn findings(journal: &Offline, standing: &Standing) -> Result<Findings, Failure> {
-    let kind = |((kind, version), live): ((procession_kernel::Kind, u16), usize)| LiveKind {
-        kind: kind.to_string(),
-        version,
-        live,
-    };
-    Ok(Findings {
-        bytes: journal.size_bytes(),
-        families: standing.recovered().families,
-        procedures: standing.recovered().procedures,
-        kinds: standing.kinds().into_iter().map(kind).collect(),
-        verdicts: standing.verdicts().iter().map(VerdictView::from).collect(),
-        unreadable: unreadable(journal).await?,
-    })
-}
-
-/// Reads every row there is, a page at a time.
-async fn unreadable(journal: &Offline) -> Result<Vec<String>, Failure> {
-    let mut found = Vec::new();
-    let mut cursor: Option<ProcedureId> = None;
-    loop {
-        let page = journal.list(cursor, 1, |_| false).await?;
-        found.extend(page.unreadable.iter().map(ToString::to_string));
-        match page.next {
-            Some(next) => cursor = Some(next),
-            None => return Ok(found),
-        }
-    }
 }
 
 fn show(findings: &Findings, needs_you: bool) {
@@ -94,6 +77,9 @@ fn show(findings: &Findings, needs_you: bool) {
         ]
     });
     print::table(["KIND", "VERSION", "LIVE"], kinds);
+    if findings.engine.draining {
+        print::line("the engine drains: no stage begins any more");
+    }
     if !needs_you {
         print::line("nothing needs you");
         return;
@@ -101,7 +87,11 @@ fn show(findings: &Findings, needs_you: bool) {
     for id in &findings.unreadable {
         print::line(&format!("unreadable  the row of {id} is damaged"));
     }
-    for verdict in cut(findings.verdicts.iter().collect(), ROWS) {
+    let more = findings.verdicts.len().saturating_sub(ROWS);
+    if more > 0 {
+        print::notice(&format!("{more} more are not shown; see --json"));
+    }
+    for verdict in findings.verdicts.iter().take(ROWS) {
         print::line(&format!("{:<16} {}", verdict.rule, print::plain(&verdict.text)));
     }
     print::notice("docs/operations.md says what to do about each");

@@ -2,17 +2,18 @@
 
 use clap::Args;
 use procession_kernel::ProcedureId;
-use serde::Serialize;
 
 use super::super::exit::{Exit, Failure};
+use super::super::place::Place;
 use super::super::print;
-use super::{Place, ROWS, cut, reply, unknown};
+use super::super::source::Source;
+use super::{Items, ROWS};
 use crate::views::HistoryView;
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct HistoryArgs {
     #[command(flatten)]
-    place: Place,
+    pub(super) place: Place,
     /// Whose.
     #[arg(value_name = "ID")]
     id: ProcedureId,
@@ -24,23 +25,13 @@ pub(in crate::cli) struct HistoryArgs {
     limit: usize,
 }
 
-#[derive(Serialize)]
-struct Entries {
-    items: Vec<HistoryView>,
-}
-
-pub(super) async fn run(args: HistoryArgs) -> Result<Exit, Failure> {
-    let journal = args.place.open().await?;
-    journal.status(args.id).await?.ok_or_else(|| unknown(args.id))?;
-    let entries = journal.history(args.id).await?;
-    let wanted = entries
-        .iter()
-        .filter(|entry| args.family || entry.member == args.id.member);
-    let items = cut(wanted.map(HistoryView::from).collect(), args.limit);
+pub(super) async fn run(source: &Source, args: &HistoryArgs) -> Result<Exit, Failure> {
+    let history = source.history(args.id, args.family, args.limit).await?;
     if args.place.json {
-        print::json(&reply(&journal, Entries { items }))?;
+        history.print()?;
         return Ok(Exit::Done);
     }
+    let Items { items } = history.read::<Items<HistoryView>>()?;
     let headings = [
         "#", "ID", "STAGE", "ATTEMPT", "ENDING", "BEGUN", "WAITED", "TOOK", "STANDS", "ERROR",
     ];
@@ -55,7 +46,7 @@ fn row(entry: &HistoryView) -> [String; 10] {
         entry.id.clone(),
         print::plain(&entry.stage),
         entry.attempt.to_string(),
-        entry.ending.to_owned(),
+        entry.ending.to_string(),
         entry.begun.clone(),
         format!("{} ms", entry.waited_ms),
         format!("{} ms", entry.took_ms),

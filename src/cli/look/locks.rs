@@ -1,11 +1,13 @@
 //! `procession locks`: every lock that is held or wanted.
 
 use clap::Args;
-use serde::Serialize;
 
 use super::super::exit::{Exit, Failure};
+use super::super::place::Place;
 use super::super::print;
-use super::{Place, ROWS, cut, reply};
+use super::super::source::Source;
+use super::super::watch::Watch;
+use super::{Items, ROWS};
 use crate::views::LockUseView;
 
 /// Waiters of one lock that a table names; the rest is counted.
@@ -14,25 +16,22 @@ const NAMED: usize = 8;
 #[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct LocksArgs {
     #[command(flatten)]
-    place: Place,
+    pub(super) place: Place,
+    #[command(flatten)]
+    pub(super) watch: Watch,
     /// How many to show at most.
     #[arg(long, value_name = "N", default_value_t = ROWS)]
     limit: usize,
 }
 
-#[derive(Serialize)]
-struct Locks {
-    items: Vec<LockUseView>,
-}
-
-pub(super) async fn run(args: LocksArgs) -> Result<Exit, Failure> {
-    let journal = args.place.open().await?;
-    let standing = journal.standing().await?;
-    let items = cut(standing.locks().iter().map(LockUseView::from).collect(), args.limit);
+pub(super) async fn run(source: &Source, args: &LocksArgs) -> Result<Exit, Failure> {
+    let mut locks = source.locks().await?;
+    locks.cut(args.limit);
     if args.place.json {
-        print::json(&reply(&journal, Locks { items }))?;
+        locks.print()?;
         return Ok(Exit::Done);
     }
+    let Items { items } = locks.read::<Items<LockUseView>>()?;
     print::table(["LOCK", "HELD BY", "WAITING"], items.iter().map(row));
     print::notice(&print::counted(items.len(), "lock", "locks"));
     Ok(Exit::Done)

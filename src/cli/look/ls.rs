@@ -1,23 +1,21 @@
 //! `procession ls`: which procedures there are, as far as a filter admits them.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use clap::Args;
-use procession_actors::clock::{Clock, SystemClock};
-use procession_actors::offline::{Offline, Standing};
-use procession_actors::view::{Page, Rule, Status};
 use procession_kernel::ProcedureId;
 
 use super::super::exit::{Exit, Failure};
+use super::super::place::Place;
 use super::super::print;
-use super::{Place, reply};
-use crate::filter::{Beside, Filter};
+use super::super::source::{Source, Wanted};
+use super::super::watch::Watch;
 use crate::views::{PageView, ProcedureView};
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct LsArgs {
     #[command(flatten)]
-    place: Place,
+    pub(super) place: Place,
+    #[command(flatten)]
+    pub(super) watch: Watch,
     /// What to show, for instance: state:waiting reason:lock kind:create_table key:req-
     /// age:>10m attempts:>3 err:timeout root:42 rule:retry_storm; bare text is the beginning
     /// of an id or a key. Without a state those that have not ended are shown.
@@ -35,59 +33,25 @@ pub(in crate::cli) struct LsArgs {
 }
 
 impl LsArgs {
-    /// Without a word on states, a list is of those that have not ended.
-    fn shows_ended(&self, filter: &Filter) -> bool {
-        self.all || filter.names_states()
+    /// Reads the filter: one that makes no sense is refused before anything is looked at.
+    pub(super) fn wanted(&self) -> Result<Wanted, Failure> {
+        Ok(Wanted {
+            filter: self.filter.join(" ").parse().map_err(Failure::usage)?,
+            all: self.all,
+            limit: usize::from(self.limit),
+            after: self.after,
+        })
     }
 }
 
-pub(super) async fn run(args: LsArgs) -> Result<Exit, Failure> {
-    let filter: Filter = args.filter.join(" ").parse().map_err(Failure::usage)?;
-    let journal = args.place.open().await?;
-    let page = page(&journal, &filter, &args).await?;
-    if args.place.json {
-        print::json(&reply(&journal, PageView::from(&page)))?;
+pub(super) async fn run(source: &Source, wanted: &Wanted, json: bool) -> Result<Exit, Failure> {
+    let page = source.list(wanted).await?;
+    if json {
+        page.print()?;
     } else {
-        show(&PageView::from(&page), args.shows_ended(&filter));
+        show(&page.read()?, wanted.shows_ended());
     }
     Ok(Exit::Done)
-}
-
-async fn page(journal: &Offline, filter: &Filter, args: &LsArgs) -> Result<Page, Failure> {
-    let standing = match filter.names_rules() || filter.names_reasons() {
-        true => Some(journal.standing().await?),
-        false => None,
-    };
-    let rules = standing.as_ref().map(rules_of).unwrap_or_default();
-    let now = SystemClock.now();
-    let shows_ended = args.shows_ended(filter);
-    let families = filter.families();
-    let first = families.as_ref().and_then(|families| families.first().copied());
-    let from = args.after.or(first.map(ProcedureId::root));
-    let admits = |status: &Status| {
-        let shown = standing.as_ref().map(|standing| standing.shown(Status::clone(status)));
-        let status = shown.as_ref().unwrap_or(status);
-        let beside = Beside {
-            now,
-            rules: rules.get(&status.id).cloned().unwrap_or_default(),
-        };
-        (shows_ended || status.ended.is_none()) && filter.admits(status, &beside)
-    };
-    let mut page = journal.list(from, usize::from(args.limit), admits).await?;
-    if let Some(standing) = &standing {
-        page.items = page.items.into_iter().map(|status| standing.shown(status)).collect();
-    }
-    Ok(page)
-}
-
-fn rules_of(standing: &Standing) -> BTreeMap<ProcedureId, BTreeSet<Rule>> {
-    let mut rules: BTreeMap<ProcedureId, BTreeSet<Rule>> = BTreeMap::new();
-    for verdict in standing.verdicts() {
-        if let Some(id) = verdict.procedure {
-            rules.entry(id).or_default().insert(verdict.rule);
-        }
-    }
-    rules
 }
 
 fn show(page: &PageView, shows_ended: bool) {
@@ -125,7 +89,7 @@ fn row(procedure: &ProcedureView) -> [String; 8] {
 }
 
 /// What it waits for, or why it failed.
-pub(super) fn why(procedure: &ProcedureView) -> Option<String> {
+pub(in crate::cli) fn why(procedure: &ProcedureView) -> Option<String> {
     let cause = procedure.cause.as_ref().map(|cause| cause.text.clone());
     match (&procedure.waits, cause) {
         (Some(waits), Some(cause)) => Some(format!("{waits}; {cause}")),

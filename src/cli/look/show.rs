@@ -3,37 +3,40 @@
 use clap::Args;
 use procession_kernel::ProcedureId;
 
+use super::super::document::read;
 use super::super::exit::{Exit, Failure};
+use super::super::place::Place;
 use super::super::print;
-use super::{Place, reply, unknown};
-use crate::views::{ProcedureView, SignalView};
+use super::super::source::Source;
+use super::super::watch::Watch;
+use super::Items;
+use crate::views::{ExplanationView, ProcedureView, SignalView};
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct ShowArgs {
     #[command(flatten)]
-    place: Place,
+    pub(super) place: Place,
+    #[command(flatten)]
+    pub(super) watch: Watch,
     /// Which procedure, for instance 42.0.
     #[arg(value_name = "ID")]
     id: ProcedureId,
 }
 
-pub(super) async fn run(args: ShowArgs) -> Result<Exit, Failure> {
-    let journal = args.place.open().await?;
-    let status = journal.status(args.id).await?.ok_or_else(|| unknown(args.id))?;
-    let status = journal.standing().await?.shown(status);
-    let procedure = ProcedureView::from(&status);
+pub(super) async fn run(source: &Source, args: &ShowArgs) -> Result<Exit, Failure> {
+    let document = source.one(args.id).await?;
     if args.place.json {
-        print::json(&reply(&journal, procedure))?;
+        document.print()?;
         return Ok(Exit::Done);
     }
-    let explanation = match status.ended {
-        None => Some(journal.explain(&journal.standing().await?, args.id).await?.reason),
+    let procedure: ProcedureView = read(document.get("procedure"))?;
+    let reason = match procedure.ended {
+        None => Some(reason(source, args.id, &procedure).await?),
         Some(_) => None,
     };
-    show(&procedure, explanation.as_deref());
-    let signals = journal.signals(args.id).await?;
-    let signals = signals.iter().filter(|(id, _, _)| *id == args.id);
-    let signals = signals.map(|(id, number, entry)| SignalView::new(*id, *number, entry));
+    show(&procedure, reason.as_deref());
+    let signals: Items<SignalView> = source.signals(args.id).await?.read()?;
+    let signals = signals.items.into_iter();
     print::table(
         ["SIGNAL", "NAME", "KEY", "CONSUMED"],
         signals.map(|signal| {
@@ -46,6 +49,14 @@ pub(super) async fn run(args: ShowArgs) -> Result<Exit, Failure> {
         }),
     );
     Ok(Exit::Done)
+}
+
+/// Says why it stands where it stands. A dashboard explains but a few in a second: the row says nearly the same.
+async fn reason(source: &Source, id: ProcedureId, procedure: &ProcedureView) -> Result<String, Failure> {
+    match source.waits(id).await {
+        Ok(explanation) => Ok(explanation.read::<ExplanationView>()?.reason),
+        Err(failure) => procedure.waits.clone().ok_or(failure),
+    }
 }
 
 fn show(procedure: &ProcedureView, reason: Option<&str>) {
@@ -97,7 +108,7 @@ fn show(procedure: &ProcedureView, reason: Option<&str>) {
     if procedure.not_undone > 0 {
         field("not undone", &print::counted(procedure.not_undone, "stage", "stages"));
     }
-    maybe("operator", procedure.mark);
+    maybe("operator", procedure.mark.as_deref());
     if procedure.paused {
         field("operator", "paused");
     }

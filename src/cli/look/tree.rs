@@ -2,12 +2,14 @@
 
 use clap::Args;
 use procession_kernel::ProcedureId;
-use serde::Serialize;
 
 use super::super::exit::{Exit, Failure};
+use super::super::place::Place;
 use super::super::print;
-use super::{Place, ROWS, cut, family_of, ls, reply};
-use crate::views::{TreeNodeView, tree_of};
+use super::super::source::Source;
+use super::super::watch::Watch;
+use super::{Items, ROWS, why};
+use crate::views::TreeNodeView;
 
 /// Levels that are shown by indenting; what lies deeper stands below each other.
 const INDENTED: u32 = 32;
@@ -15,7 +17,9 @@ const INDENTED: u32 = 32;
 #[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct TreeArgs {
     #[command(flatten)]
-    place: Place,
+    pub(super) place: Place,
+    #[command(flatten)]
+    pub(super) watch: Watch,
     /// The top: a root for the whole family, or any member.
     #[arg(value_name = "ID")]
     id: ProcedureId,
@@ -24,22 +28,20 @@ pub(in crate::cli) struct TreeArgs {
     limit: usize,
 }
 
-#[derive(Serialize)]
-struct Tree {
-    items: Vec<TreeNodeView>,
-}
-
-pub(super) async fn run(args: TreeArgs) -> Result<Exit, Failure> {
-    let journal = args.place.open().await?;
-    let family = family_of(&journal, &journal.standing().await?, args.id).await?;
-    let items = cut(tree_of(args.id, &family), args.limit);
+pub(super) async fn run(source: &Source, args: &TreeArgs) -> Result<Exit, Failure> {
+    let mut tree = source.tree(args.id).await?;
+    tree.cut(args.limit);
     if args.place.json {
-        print::json(&reply(&journal, Tree { items }))?;
-    } else {
-        print::table(
-            ["ID", "KIND", "STATE", "SINCE", "CHILDREN", "WHY", "NEXT"],
-            items.iter().map(row),
-        );
+        tree.print()?;
+        return Ok(Exit::Done);
+    }
+    let nodes: Items<TreeNodeView> = tree.read()?;
+    print::table(
+        ["ID", "KIND", "STATE", "SINCE", "CHILDREN", "WHY", "NEXT"],
+        nodes.items.iter().map(row),
+    );
+    if tree.get("truncated").as_bool().unwrap_or_default() {
+        print::notice("the family is larger than the dashboard shows");
     }
     Ok(Exit::Done)
 }
@@ -57,7 +59,7 @@ fn row(node: &TreeNodeView) -> [String; 7] {
         print::state(&procedure.state),
         print::seconds(&procedure.since),
         children,
-        print::or_dash(ls::why(procedure).as_deref()),
+        print::or_dash(why(procedure).as_deref()),
         print::plain(&procedure.next),
     ]
 }

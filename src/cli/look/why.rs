@@ -4,33 +4,35 @@ use clap::Args;
 use procession_kernel::ProcedureId;
 
 use super::super::exit::{Exit, Failure};
+use super::super::place::Place;
 use super::super::print;
-use super::{Place, reply};
+use super::super::source::Source;
 use crate::views::{CycleView, ExplanationView, LinkView};
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct WhyArgs {
     #[command(flatten)]
-    place: Place,
+    pub(super) place: Place,
     /// Which procedure.
     #[arg(value_name = "ID")]
     id: ProcedureId,
 }
 
-pub(super) async fn run(args: WhyArgs) -> Result<Exit, Failure> {
-    let journal = args.place.open().await?;
-    let standing = journal.standing().await?;
-    let explanation = ExplanationView::from(&journal.explain(&standing, args.id).await?);
-    let is_circle = !explanation.deadlocks.is_empty();
+pub(super) async fn run(source: &Source, args: &WhyArgs) -> Result<Exit, Failure> {
+    let document = source.waits(args.id).await?;
+    let explanation: ExplanationView = document.read()?;
     if args.place.json {
-        print::json(&reply(&journal, explanation))?;
+        document.print()?;
     } else {
-        show(&explanation);
+        show(&explanation, source.is_running());
     }
-    Ok(if is_circle { Exit::Cycle } else { Exit::Done })
+    Ok(match explanation.deadlocks.is_empty() {
+        true => Exit::Done,
+        false => Exit::Cycle,
+    })
 }
 
-fn show(explanation: &ExplanationView) {
+fn show(explanation: &ExplanationView, is_running: bool) {
     let say = |text: String| print::line(&print::plain(&text));
     say(format!(
         "{} {} is {} since {}: {}",
@@ -46,9 +48,10 @@ fn show(explanation: &ExplanationView) {
         say("  and more, which are not shown".to_owned());
     }
     for end in &explanation.ends {
-        let moves = match end.until.starts_with("nothing") {
-            true => "it goes on by itself when an engine runs".to_owned(),
-            false => format!("it moves when {}", end.until),
+        let moves = match (end.until.starts_with("nothing"), is_running) {
+            (true, true) => "it goes on by itself".to_owned(),
+            (true, false) => "it goes on by itself when an engine runs".to_owned(),
+            (false, _) => format!("it moves when {}", end.until),
         };
         say(format!("  {} waits for no other one; {moves}", end.id));
     }

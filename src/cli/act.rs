@@ -1,0 +1,243 @@
+//! The verbs of operators, through a dashboard: the plan first, then the question whether that is
+//! meant, then the act. What was planned is what is done: if anything came between, it is refused.
+
+mod ask;
+mod outcome;
+mod target;
+
+use clap::{Args, Subcommand};
+use procession_kernel::ProcedureId;
+use serde_json::{Value, json};
+
+use super::document::Document;
+use super::exit::{Exit, Failure};
+use super::place::Remote;
+use super::print;
+use super::site::{Site, Unanswered};
+use outcome::Outcome;
+use target::Target;
+
+/// How often an act is sent whose answer got lost: with its key it takes effect once.
+const SENT: u32 = 3;
+
+#[derive(Subcommand)]
+pub(super) enum Act {
+    /// Let no further stage of a procedure, a kind or all begin.
+    Pause(ManyArgs),
+    /// Let a procedure, a kind or all go on.
+    Resume(ManyArgs),
+    /// Try again now what backs off, or rests after its last attempt; attempts stay counted.
+    Retry(OneArgs),
+    /// Stop a procedure between stages, and roll it back. Exit code 5 if that is too late.
+    Abort(OneArgs),
+    /// End a procedure as it stands, without rollback: the last resort.
+    Bypass(BypassArgs),
+}
+
+/// How an act is made.
+#[derive(Debug, Clone, Args)]
+pub(super) struct How {
+    #[command(flatten)]
+    remote: Remote,
+    /// Say what would be done, and do nothing.
+    #[arg(long)]
+    dry_run: bool,
+    /// Do not ask whether the plan is meant.
+    #[arg(long, short)]
+    yes: bool,
+    /// Why: the audit keeps it.
+    #[arg(long, value_name = "TEXT")]
+    reason: Option<String>,
+    /// Print JSON, one document a line.
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct OneArgs {
+    #[command(flatten)]
+    how: How,
+    /// Which procedure, for instance 42.0.
+    #[arg(value_name = "ID")]
+    id: ProcedureId,
+}
+
+#[derive(Debug, Clone, Args)]
+#[group(id = "which", required = true, multiple = false, args = ["id", "kind", "all"])]
+pub(super) struct ManyArgs {
+    #[command(flatten)]
+    how: How,
+    /// Which procedure, and all below it.
+    #[arg(value_name = "ID")]
+    id: Option<ProcedureId>,
+    /// All of a kind, those that are still to come, too.
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// All of the engine.
+    #[arg(long)]
+    all: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(super) struct BypassArgs {
+    #[command(flatten)]
+    how: How,
+    /// Which procedure, for instance 42.0.
+    #[arg(value_name = "ID")]
+    id: ProcedureId,
+    /// All below it, too.
+    #[arg(long)]
+    recursive: bool,
+}
+
+/// One act that was asked for.
+struct Wish {
+    how: How,
+    verb: &'static str,
+    target: Target,
+    recursive: bool,
+}
+
+impl Act {
+    pub(super) async fn run(self) -> Result<Exit, Failure> {
+        self.wish().run().await
+    }
+
+    fn wish(self) -> Wish {
+        let one = |verb, how, id| Wish {
+            how,
+            verb,
+            target: Target::One(id),
+            recursive: false,
+        };
+        let many = |verb, args: ManyArgs| Wish {
+            how: args.how,
+            verb,
+            target: Target::of(args.id, args.kind),
+            recursive: false,
+        };
+        match self {
+            Self::Pause(args) => many("pause", args),
+            Self::Resume(args) => many("resume", args),
+            Self::Retry(args) => one("retry", args.how, args.id),
+            Self::Abort(args) => one("abort", args.how, args.id),
+            Self::Bypass(args) => Wish {
+                recursive: args.recursive,
+                ..one("bypass", args.how, args.id)
+            },
+        }
+    }
+}
+
+impl Wish {
+    async fn run(self) -> Result<Exit, Failure> {
+        let site = self.how.remote.must_be_named()?;
+        let reason = self.must_make_sense()?;
+        let plan = site.post(&self.path(), &self.body(), true).await?;
+        let planned: Outcome = plan.read()?;
+        if self.how.dry_run {
+            self.show(&plan, &planned)?;
+            return Ok(Exit::Done);
+        }
+        if !self.how.json {
+            planned.show();
+        }
+        if let Some(why) = planned.too_late() {
+            return Err(Failure {
+                exit: Exit::Refused,
+                text: format!("it is too late to abort {}: {why}", self.target),
+            });
+        }
+        if !self.how.yes && !ask::is_meant(self.verb, &self.target)? {
+            print::notice("nothing was done");
+            return Ok(Exit::Done);
+        }
+        let done = self.apply(&site, &reason, planned.revision.as_deref()).await?;
+        let outcome: Outcome = done.read()?;
+        if self.how.json {
+            done.print()?;
+        } else {
+            print::line(&outcome.sentence(self.verb, &self.target));
+        }
+        Ok(Exit::Done)
+    }
+
+    /// Refuses what could not be carried out, before anything is asked. Gives the reason.
+    fn must_make_sense(&self) -> Result<String, Failure> {
+        let reason = self.how.reason.clone().unwrap_or_default();
+        if self.how.dry_run {
+            return Ok(reason);
+        }
+        if reason.trim().is_empty() {
+            let text = "say why with --reason: the audit keeps it; or look at the plan with --dry-run";
+            return Err(Failure::usage(text));
+        }
+        if !self.how.yes && (self.how.json || !ask::is_possible()) {
+            let text = "there is no terminal to ask on: look at the plan with --dry-run, and give --yes";
+            return Err(Failure::usage(text));
+        }
+        Ok(reason)
+    }
+
+    fn path(&self) -> String {
+        format!("{}/{}", self.target.path(), self.verb)
+    }
+
+    fn body(&self) -> Value {
+        if self.recursive {
+            json!({ "recursive": true })
+        } else {
+            json!({})
+        }
+    }
+
+    fn show(&self, plan: &Document, planned: &Outcome) -> Result<(), Failure> {
+        if self.how.json {
+            return plan.print();
+        }
+        planned.show();
+        Ok(())
+    }
+
+    /// Sends the act until it is answered: whether one was heard whose answer got lost is not
+    /// known, and the key makes a repeat harmless.
+    async fn apply(&self, site: &Site, reason: &str, expected: Option<&str>) -> Result<Document, Failure> {
+        let mut body = self.body();
+        if let Some(fields) = body.as_object_mut() {
+            fields.insert("reason".to_owned(), reason.into());
+            fields.insert("key".to_owned(), ask::new_key().into());
+            fields.extend(expected.map(|revision| ("expected".to_owned(), revision.into())));
+            if let (Target::One(id), "bypass") = (&self.target, self.verb) {
+                fields.insert("confirm".to_owned(), id.to_string().into());
+            }
+        }
+        for _ in 1..SENT {
+            match site.post(&self.path(), &body, false).await {
+                Err(Unanswered::Unreached(why)) => print::notice(&format!("{why}; sending it again")),
+                told => return told.map_err(|why| self.refused(why)),
+            }
+        }
+        let told = site.post(&self.path(), &body, false).await;
+        told.map_err(|why| match why {
+            Unanswered::Unreached(why) => Failure::new(format!(
+                "{why} Whether {} was done to {} is not known: see \"procession show\"",
+                self.verb, self.target
+            )),
+            other @ (Unanswered::Problem(_) | Unanswered::Other(_)) => self.refused(other),
+        })
+    }
+
+    fn refused(&self, why: Unanswered) -> Failure {
+        match &why {
+            Unanswered::Problem(problem) if problem.kind == "revised" => Failure {
+                exit: Exit::Refused,
+                text: format!(
+                    "{} has changed since the plan was made, and nothing was done; run the command again, and look at \
+                     the new plan",
+                    self.target
+                ),
+            },
+            Unanswered::Unreached(_) | Unanswered::Problem(_) | Unanswered::Other(_) => why.into(),
+        }
+    }
+}

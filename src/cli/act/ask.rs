@@ -1,0 +1,37 @@
+//! Whether it is meant: asked on a terminal, and nowhere else.
+
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use super::super::exit::Failure;
+use super::target::Target;
+
+/// Tells whether there is somebody to ask.
+pub(super) fn is_possible() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
+/// Asks. For what cannot be undone the id must be typed.
+pub(super) fn is_meant(verb: &str, target: &Target) -> Result<bool, Failure> {
+    let (question, wanted) = match (verb, target) {
+        ("bypass", Target::One(id)) => (
+            format!("this cannot be undone; type the id to {verb} {target}: "),
+            id.to_string(),
+        ),
+        (_, Target::One(_) | Target::Kind(_) | Target::All) => (format!("{verb} {target}? [y/N] "), "y".to_owned()),
+    };
+    let mut out = io::stderr().lock();
+    out.write_all(question.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(Failure::new)?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer).map_err(Failure::new)?;
+    let answer = answer.trim().to_lowercase();
+    Ok(answer == wanted || (wanted == "y" && answer == "yes"))
+}
+
+/// Makes a key that no other act has: the hasher's seeds are drawn by the system.
+pub(super) fn new_key() -> String {
+    let drawn = |part: u8| RandomState::new().hash_one((part, std::process::id()));
+    format!("cli-{:016x}{:016x}", drawn(0), drawn(1))
+}

@@ -1,0 +1,140 @@
+//! Where the verbs read: a closed journal or a dashboard. Both answer with the same documents,
+//! so that there is one way to show them.
+
+mod doctor;
+mod export;
+mod journal;
+mod page;
+mod remote;
+
+pub(super) use export::Sink;
+pub(super) use journal::Journal;
+
+use procession_kernel::ProcedureId;
+
+use super::document::Document;
+use super::exit::Failure;
+use super::site::Site;
+use crate::filter::Filter;
+
+/// Something that can be looked at.
+pub(super) enum Source {
+    /// A closed journal.
+    Journal(Journal),
+    /// A dashboard that runs.
+    Site(Site),
+}
+
+/// Which procedures a list shows.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub(super) filter: Filter,
+    /// Those that have ended, too, if the filter says nothing of states.
+    pub(super) all: bool,
+    pub(super) limit: usize,
+    pub(super) after: Option<ProcedureId>,
+}
+
+impl Wanted {
+    /// Without a word on states, a list is of those that have not ended.
+    pub(super) fn shows_ended(&self) -> bool {
+        self.all || self.filter.names_states()
+    }
+}
+
+impl Source {
+    /// Tells whether an engine runs there.
+    pub(super) const fn is_running(&self) -> bool {
+        matches!(self, Self::Site(_))
+    }
+
+    /// Gives `items`, `cursor`, `scanned`, `truncated`, `unreadable`.
+    pub(super) async fn list(&self, wanted: &Wanted) -> Result<Document, Failure> {
+        match self {
+            Self::Journal(journal) => journal.list(wanted).await,
+            Self::Site(site) => site.list(wanted).await,
+        }
+    }
+
+    /// Gives `procedure`.
+    pub(super) async fn one(&self, id: ProcedureId) -> Result<Document, Failure> {
+        match self {
+            Self::Journal(journal) => journal.one(id).await,
+            Self::Site(site) => site.one(id).await,
+        }
+    }
+
+    /// Gives an explanation.
+    pub(super) async fn waits(&self, id: ProcedureId) -> Result<Document, Failure> {
+        match self {
+            Self::Journal(journal) => journal.waits(id).await,
+            Self::Site(site) => site.waits(id).await,
+        }
+    }
+
+    /// Gives `items`.
+    pub(super) async fn signals(&self, id: ProcedureId) -> Result<Document, Failure> {
+        match self {
+            Self::Journal(journal) => journal.signals(id).await,
+            Self::Site(site) => site.signals(id).await,
+        }
+    }
+
+    /// Gives `items`: the procedure, and all below it.
+    pub(super) async fn tree(&self, id: ProcedureId) -> Result<Document, Failure> {
+        match self {
+            Self::Journal(journal) => journal.tree(id).await,
+            Self::Site(site) => site.tree(id).await,
+        }
+    }
+
+    /// Gives `items`, and says if there are more than `limit`.
+    pub(super) async fn history(&self, id: ProcedureId, family: bool, limit: usize) -> Result<Document, Failure> {
+        let mut document = match self {
+            Self::Journal(journal) => journal.history(id, family).await?,
+            Self::Site(site) => site.history(id, family, limit).await?,
+        };
+        document.cut(limit);
+        Ok(document)
+    }
+
+    /// Gives `items`.
+    pub(super) async fn locks(&self) -> Result<Document, Failure> {
+        match self {
+            Self::Journal(journal) => journal.locks().await,
+            Self::Site(site) => site.locks().await,
+        }
+    }
+
+    /// Gives `items`.
+    pub(super) async fn limits(&self) -> Result<Document, Failure> {
+        match self {
+            Self::Journal(journal) => journal.limits().await,
+            Self::Site(site) => site.limits().await,
+        }
+    }
+
+    /// Gives `bytes`, `families`, `procedures`, `kinds`, `verdicts`, `unreadable`.
+    pub(super) async fn findings(&self) -> Result<Document, Failure> {
+        match self {
+            Self::Journal(journal) => journal.findings().await,
+            Self::Site(site) => site.findings().await,
+        }
+    }
+
+    /// Hands over the family of a procedure.
+    pub(super) async fn export(&self, id: ProcedureId, sink: &mut Sink) -> Result<(), Failure> {
+        match self {
+            Self::Journal(journal) => journal.export(id, sink).await,
+            Self::Site(site) => site.export(id, sink).await,
+        }
+    }
+
+    /// Hands over every family, finished ones too, one after the other.
+    pub(super) async fn export_all(&self, sink: &mut Sink) -> Result<(), Failure> {
+        match self {
+            Self::Journal(journal) => journal.export_all(sink).await,
+            Self::Site(site) => site.export_all(sink).await,
+        }
+    }
+}

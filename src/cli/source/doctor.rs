@@ -1,0 +1,84 @@
+//! What the doctor finds, of either source.
+
+use std::collections::BTreeMap;
+
+use procession_kernel::Kind;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::super::document::Document;
+use super::super::exit::Failure;
+use super::super::site::Site;
+use super::Journal;
+use crate::views::VerdictView;
+
+/// How many unfinished procedures there are of one version of a kind.
+#[derive(Serialize)]
+struct LiveKind {
+    kind: String,
+    version: u16,
+    live: usize,
+}
+
+/// One kind, as a dashboard tells of it.
+#[derive(Deserialize)]
+struct RunningKind {
+    kind: String,
+    /// Unfinished ones by version.
+    #[serde(default)]
+    versions: BTreeMap<u16, usize>,
+}
+
+impl Journal {
+    pub(super) async fn findings(&self) -> Result<Document, Failure> {
+        let standing = self.offline.standing().await?;
+        let kind = |((kind, version), live): ((Kind, u16), usize)| LiveKind {
+            kind: kind.to_string(),
+            version,
+            live,
+        };
+        let verdicts = standing.verdicts();
+        self.reply(json!({
+            "bytes": self.offline.size_bytes(),
+            "families": standing.recovered().families,
+            "procedures": standing.recovered().procedures,
+            "kinds": standing.kinds().into_iter().map(kind).collect::<Vec<_>>(),
+            "verdicts": verdicts.iter().map(VerdictView::from).collect::<Vec<_>>(),
+            "unreadable": self.unreadable().await?,
+        }))
+    }
+}
+
+impl Site {
+    pub(super) async fn findings(&self) -> Result<Document, Failure> {
+        let engine = self.get("engine", &[]).await?;
+        let kinds = self.get("kinds", &[]).await?;
+        let attention = self.get("attention", &[]).await?;
+        let mut live: Vec<LiveKind> = Vec::new();
+        for RunningKind { kind, versions } in kinds.read::<Kinds>()?.items {
+            let of_versions = versions.into_iter().filter(|(_, live)| *live > 0);
+            live.extend(of_versions.map(|(version, live)| LiveKind {
+                kind: kind.clone(),
+                version,
+                live,
+            }));
+        }
+        Ok(Document(json!({
+            "now": attention.get("now"),
+            "as_of": attention.get("as_of"),
+            "bytes": engine.get("size_bytes"),
+            "families": engine.get("live_families"),
+            "procedures": live.iter().map(|kind| kind.live).sum::<usize>(),
+            "kinds": live,
+            "verdicts": attention.get("verdicts"),
+            // Of one that runs, what cannot be read is set aside, and a verdict.
+            "unreadable": Vec::<Value>::new(),
+            "engine": engine.0,
+        })))
+    }
+}
+
+#[derive(Deserialize)]
+struct Kinds {
+    items: Vec<RunningKind>,
+}

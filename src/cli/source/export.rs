@@ -1,0 +1,224 @@
+//! Families as JSON lines, of either source: rows, history, signals, and of values their size.
+
+use procession_actors::FamilyExport;
+use procession_actors::journal::{Space, keys};
+use procession_kernel::ProcedureId;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::super::document::Document;
+use super::super::exit::Failure;
+use super::super::print;
+use super::super::site::Site;
+use super::journal::unknown;
+use super::{Journal, Wanted};
+use crate::filter::Filter;
+use crate::views::{HistoryView, ProcedureView, SignalView};
+
+/// Rows that are looked through at once for roots.
+const PAGE: usize = 1_000;
+
+/// Where the lines go, and what is wanted of each family.
+pub(in crate::cli) struct Sink {
+    /// Also each family as it is stored.
+    pub(in crate::cli) payload: bool,
+    /// Why, as the audit of an engine that runs keeps it.
+    pub(in crate::cli) reason: Option<String>,
+    /// The family that was printed last: pages of rows overlap.
+    last: Option<u64>,
+}
+
+impl Sink {
+    pub(in crate::cli) const fn new(payload: bool, reason: Option<String>) -> Self {
+        Self {
+            payload,
+            reason,
+            last: None,
+        }
+    }
+
+    /// Prints a document with its type.
+    fn put(&self, kind: &str, document: impl Serialize) -> Result<(), Failure> {
+        let mut line = Document::of(document)?;
+        line.put("type", kind);
+        line.print()
+    }
+
+    fn cannot_be_read(&self, family: u64, why: &str) -> Result<(), Failure> {
+        self.put("unreadable", json!({ "family": family, "why": why }))
+    }
+
+    /// Prints whose value it is, which, and how large.
+    fn value(&self, id: &str, part: &str, bytes: usize) -> Result<(), Failure> {
+        self.put("value", json!({ "id": id, "part": part, "bytes": bytes }))
+    }
+
+    /// Gives the families of these procedures that were not printed yet.
+    fn new_families(&mut self, ids: impl Iterator<Item = ProcedureId>) -> Vec<u64> {
+        let mut families: Vec<u64> = ids.map(|id| id.family).collect();
+        families.sort_unstable();
+        families.dedup();
+        families.retain(|family| self.last.is_none_or(|last| *family > last));
+        self.last = families.last().copied().or(self.last);
+        families
+    }
+}
+
+impl Journal {
+    pub(super) async fn export(&self, id: ProcedureId, sink: &mut Sink) -> Result<(), Failure> {
+        let export = self.offline.export(id).await?.ok_or_else(|| unknown(id))?;
+        self.put_family(&export, sink).await
+    }
+
+    /// One family after the other, so that but one is in memory.
+    pub(super) async fn export_all(&self, sink: &mut Sink) -> Result<(), Failure> {
+        let mut cursor: Option<ProcedureId> = None;
+        loop {
+            let page = self.offline.list(cursor, PAGE, |_| true).await?;
+            let ids = page.items.iter().map(|status| status.id).chain(page.unreadable);
+            for family in sink.new_families(ids) {
+                if let Some(export) = self.offline.export(ProcedureId::root(family)).await? {
+                    self.put_family(&export, sink).await?;
+                }
+            }
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+
+    async fn put_family(&self, export: &FamilyExport, sink: &Sink) -> Result<(), Failure> {
+        for status in export.statuses() {
+            sink.put("procedure", ProcedureView::from(&status))?;
+        }
+        for entry in export.history() {
+            sink.put("history", HistoryView::from(&entry))?;
+        }
+        match self.offline.signals(ProcedureId::root(export.family)).await {
+            Ok(signals) => {
+                for (id, number, entry) in signals {
+                    sink.put("signal", SignalView::new(id, number, &entry))?;
+                }
+            }
+            Err(error) => sink.cannot_be_read(export.family, &error.to_string())?,
+        }
+        put_values(export, sink)?;
+        for why in &export.unreadable {
+            sink.cannot_be_read(export.family, why)?;
+        }
+        if sink.payload {
+            sink.put("family", export)?;
+        }
+        Ok(())
+    }
+}
+
+fn put_values(export: &FamilyExport, sink: &Sink) -> Result<(), Failure> {
+    let space = Space::Payloads.name();
+    for entry in export.entries.iter().filter(|entry| entry.space == space) {
+        let key = entry.key.as_slice();
+        let Some(id) = keys::parse_procedure(key) else { continue };
+        let part = if key.last() == Some(&keys::OUTPUT) {
+            "output"
+        } else {
+            "payload"
+        };
+        sink.value(&id.to_string(), part, entry.value.len())?;
+    }
+    Ok(())
+}
+
+impl Site {
+    pub(super) async fn export(&self, id: ProcedureId, sink: &mut Sink) -> Result<(), Failure> {
+        let root = ProcedureId::root(id.family);
+        let mut family = self.tree(root).await?;
+        let members = family.take_items();
+        let ids: Vec<String> = members.iter().filter_map(id_of).map(|id| id.to_string()).collect();
+        for mut member in members {
+            if let Value::Object(fields) = &mut member {
+                for of_trees in ["depth", "children", "ended_children"] {
+                    fields.remove(of_trees);
+                }
+            }
+            sink.put("procedure", member)?;
+        }
+        for entry in self.history(root, true, usize::MAX - 1).await?.take_items() {
+            sink.put("history", entry)?;
+        }
+        self.put_values(&ids, sink).await?;
+        if family.get("truncated").as_bool().unwrap_or_default() {
+            let why = "it is larger than the dashboard shows: what is beyond is not here";
+            sink.cannot_be_read(id.family, why)?;
+        }
+        if sink.payload {
+            self.put_whole(root, sink).await?;
+        }
+        Ok(())
+    }
+
+    /// Signals first, then values, each by id.
+    async fn put_values(&self, ids: &[String], sink: &Sink) -> Result<(), Failure> {
+        for id in ids {
+            for signal in self.get(&format!("procedures/{id}/signals"), &[]).await?.take_items() {
+                sink.put("signal", signal)?;
+            }
+        }
+        for id in ids {
+            let one = self.get(&format!("procedures/{id}"), &[]).await?;
+            for part in ["payload", "output"] {
+                let size = one.get(part).get("size").and_then(Value::as_u64);
+                if let Some(size) = size.and_then(|size| usize::try_from(size).ok()) {
+                    sink.value(id, part, size)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// All of a family, as it is stored: who asked for it, and why, goes into the audit first.
+    async fn put_whole(&self, root: ProcedureId, sink: &Sink) -> Result<(), Failure> {
+        let body = json!({ "reason": sink.reason.as_deref().unwrap_or_default() });
+        let told = self.post(&format!("procedures/{root}/export"), &body, false).await?;
+        let export = told.get("export");
+        if export.is_null() {
+            let text = "the dashboard gave no family; use the release of the command line that the engine has";
+            return Err(Failure::new(text));
+        }
+        sink.put("family", export)
+    }
+
+    pub(super) async fn export_all(&self, sink: &mut Sink) -> Result<(), Failure> {
+        let mut wanted = Wanted {
+            filter: Filter::default(),
+            all: true,
+            limit: PAGE,
+            after: None,
+        };
+        loop {
+            let page = self.list(&wanted).await?;
+            let rows = page.get("items").as_array().into_iter().flatten().filter_map(id_of);
+            let unreadable = page.get("unreadable").as_array().into_iter().flatten();
+            let unreadable = unreadable.filter_map(|id| id.as_str()?.parse().ok());
+            for family in sink.new_families(rows.chain(unreadable)) {
+                match self.export(ProcedureId::root(family), sink).await {
+                    Ok(()) => {}
+                    // It went while the others were printed, or it cannot be read.
+                    Err(failure) => {
+                        sink.cannot_be_read(family, &failure.text)?;
+                        print::notice(&format!("the family of {family}.0 is left out: {}", failure.text));
+                        failure.stop_if_refused()?;
+                    }
+                }
+            }
+            match page.get("cursor").as_str().and_then(|cursor| cursor.parse().ok()) {
+                Some(next) => wanted.after = Some(next),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+fn id_of(row: &Value) -> Option<ProcedureId> {
+    row.get("id")?.as_str()?.parse().ok()
+}

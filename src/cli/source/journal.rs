@@ -1,0 +1,110 @@
+//! A closed journal, whose rows are told as a running engine would tell them.
+
+use procession_actors::clock::{Clock, SystemClock};
+use procession_actors::offline::{Offline, Standing};
+use procession_actors::view::Status;
+use procession_kernel::ProcedureId;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::super::document::Document;
+use super::super::exit::Failure;
+use crate::views::{
+    ExplanationView, HistoryView, LimitView, LockUseView, ProcedureView, Reply, SignalView, TreeNodeView, tree_of,
+};
+
+/// A private copy of a journal.
+pub(in crate::cli) struct Journal {
+    pub(super) offline: Offline,
+}
+
+/// Most bodies are a list.
+#[derive(Serialize)]
+struct Items<T> {
+    items: Vec<T>,
+}
+
+impl Journal {
+    pub(in crate::cli) const fn new(offline: Offline) -> Self {
+        Self { offline }
+    }
+
+    /// Puts a body into its reply.
+    pub(super) fn reply(&self, body: impl Serialize) -> Result<Document, Failure> {
+        Document::of(Reply::new(SystemClock.now(), self.offline.as_of(), body))
+    }
+
+    fn items<T: Serialize>(&self, items: impl IntoIterator<Item = T>) -> Result<Document, Failure> {
+        let items = items.into_iter().collect();
+        self.reply(Items { items })
+    }
+
+    pub(super) async fn one(&self, id: ProcedureId) -> Result<Document, Failure> {
+        let status = self.offline.status(id).await?.ok_or_else(|| unknown(id))?;
+        let status = self.offline.standing().await?.shown(status);
+        self.reply(json!({ "procedure": ProcedureView::from(&status) }))
+    }
+
+    pub(super) async fn waits(&self, id: ProcedureId) -> Result<Document, Failure> {
+        let standing = self.offline.standing().await?;
+        self.reply(ExplanationView::from(&self.offline.explain(&standing, id).await?))
+    }
+
+    pub(super) async fn signals(&self, id: ProcedureId) -> Result<Document, Failure> {
+        let signals = self.offline.signals(id).await?;
+        let own = signals.iter().filter(|(of, _, _)| *of == id);
+        self.items(own.map(|(id, number, entry)| SignalView::new(*id, *number, entry)))
+    }
+
+    pub(super) async fn tree(&self, id: ProcedureId) -> Result<Document, Failure> {
+        let family = family_of(&self.offline, &self.offline.standing().await?, id).await?;
+        let items: Vec<TreeNodeView> = tree_of(id, &family);
+        self.items(items)
+    }
+
+    pub(super) async fn history(&self, id: ProcedureId, family: bool) -> Result<Document, Failure> {
+        self.offline.status(id).await?.ok_or_else(|| unknown(id))?;
+        let entries = self.offline.history(id).await?;
+        let wanted = entries.iter().filter(|entry| family || entry.member == id.member);
+        self.items(wanted.map(HistoryView::from))
+    }
+
+    pub(super) async fn locks(&self) -> Result<Document, Failure> {
+        let standing = self.offline.standing().await?;
+        self.items(standing.locks().iter().map(LockUseView::from))
+    }
+
+    pub(super) async fn limits(&self) -> Result<Document, Failure> {
+        let standing = self.offline.standing().await?;
+        self.items(standing.limits().iter().map(LimitView::from))
+    }
+
+    /// Reads every row there is, a page at a time, and names those that cannot be read.
+    pub(super) async fn unreadable(&self) -> Result<Vec<Value>, Failure> {
+        let mut found = Vec::new();
+        let mut cursor: Option<ProcedureId> = None;
+        loop {
+            let page = self.offline.list(cursor, 1, |_| false).await?;
+            found.extend(page.unreadable.iter().map(|id| Value::from(id.to_string())));
+            match page.next {
+                Some(next) => cursor = Some(next),
+                None => return Ok(found),
+            }
+        }
+    }
+}
+
+/// Reads the family of one that must be there.
+async fn family_of(journal: &Offline, standing: &Standing, id: ProcedureId) -> Result<Vec<Status>, Failure> {
+    let family = journal.family(id).await?;
+    if !family.iter().any(|status| status.id == id) {
+        return Err(unknown(id));
+    }
+    Ok(family.into_iter().map(|status| standing.shown(status)).collect())
+}
+
+pub(super) fn unknown(id: ProcedureId) -> Failure {
+    Failure::new(format!(
+        "the journal knows no procedure {id}; its result may have been evicted; see \"procession ls\" for what is there"
+    ))
+}

@@ -1,0 +1,100 @@
+//! A page of the procedures that a filter admits, of either source.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use procession_actors::clock::{Clock, SystemClock};
+use procession_actors::offline::Standing;
+use procession_actors::view::{Page, Rule, Status};
+use procession_kernel::ProcedureId;
+use serde_json::Value;
+
+use super::super::document::Document;
+use super::super::exit::Failure;
+use super::super::site::Site;
+use super::{Journal, Wanted};
+use crate::filter::Beside;
+use crate::views::PageView;
+
+/// Rows that a dashboard puts into one page, at most.
+const PAGE_MAX: usize = 500;
+
+impl Journal {
+    pub(super) async fn list(&self, wanted: &Wanted) -> Result<Document, Failure> {
+        let page = self.page(wanted).await?;
+        self.reply(PageView::from(&page))
+    }
+
+    async fn page(&self, wanted: &Wanted) -> Result<Page, Failure> {
+        let filter = &wanted.filter;
+        let standing = match filter.names_rules() || filter.names_reasons() {
+            true => Some(self.offline.standing().await?),
+            false => None,
+        };
+        let rules = standing.as_ref().map(rules_of).unwrap_or_default();
+        let now = SystemClock.now();
+        let shows_ended = wanted.shows_ended();
+        let families = filter.families();
+        let first = families.as_ref().and_then(|families| families.first().copied());
+        let from = wanted.after.or(first.map(ProcedureId::root));
+        let admits = |status: &Status| {
+            let shown = standing.as_ref().map(|standing| standing.shown(Status::clone(status)));
+            let status = shown.as_ref().unwrap_or(status);
+            let beside = Beside {
+                now,
+                rules: rules.get(&status.id).cloned().unwrap_or_default(),
+            };
+            (shows_ended || status.ended.is_none()) && filter.admits(status, &beside)
+        };
+        let mut page = self.offline.list(from, wanted.limit, admits).await?;
+        if let Some(standing) = &standing {
+            page.items = page.items.into_iter().map(|status| standing.shown(status)).collect();
+        }
+        Ok(page)
+    }
+}
+
+fn rules_of(standing: &Standing) -> BTreeMap<ProcedureId, BTreeSet<Rule>> {
+    let mut rules: BTreeMap<ProcedureId, BTreeSet<Rule>> = BTreeMap::new();
+    for verdict in standing.verdicts() {
+        if let Some(id) = verdict.procedure {
+            rules.entry(id).or_default().insert(verdict.rule);
+        }
+    }
+    rules
+}
+
+impl Site {
+    /// Puts as many pages of the dashboard's into one as it takes, unless it stops early.
+    pub(in crate::cli) async fn list(&self, wanted: &Wanted) -> Result<Document, Failure> {
+        let mut cursor = wanted.after.map(|id| id.to_string());
+        let mut items: Vec<Value> = Vec::new();
+        let mut unreadable: Vec<Value> = Vec::new();
+        let mut scanned = 0;
+        loop {
+            let missing = wanted.limit.saturating_sub(items.len()).min(PAGE_MAX);
+            let mut page = self.page(wanted, cursor.as_deref(), missing).await?;
+            items.extend(page.take_items());
+            unreadable.extend(page.get("unreadable").as_array().cloned().unwrap_or_default());
+            scanned += page.get("scanned").as_u64().unwrap_or_default();
+            cursor = page.get("cursor").as_str().map(str::to_owned);
+            let is_cut = page.get("truncated").as_bool().unwrap_or_default();
+            if cursor.is_none() || is_cut || items.len() >= wanted.limit {
+                page.put("items", items);
+                page.put("unreadable", unreadable);
+                page.put("scanned", scanned);
+                return Ok(page);
+            }
+        }
+    }
+
+    async fn page(&self, wanted: &Wanted, cursor: Option<&str>, limit: usize) -> Result<Document, Failure> {
+        let mut filter = wanted.filter.to_string();
+        if wanted.all && !wanted.filter.names_states() {
+            filter.push_str(" state:live,ended");
+        }
+        let limit = limit.max(1).to_string();
+        let mut query = vec![("limit", limit.as_str()), ("filter", filter.trim())];
+        query.extend(cursor.map(|cursor| ("cursor", cursor)));
+        Ok(self.get("procedures", &query).await?)
+    }
+}

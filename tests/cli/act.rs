@@ -1,0 +1,145 @@
+//! The verbs of operators: the plan changes nothing, the act is what was planned, and what is
+//! refused says what to do.
+
+use serde_json::json;
+
+use crate::Outcome;
+use crate::golden::must_have_said;
+use crate::journal::Does;
+use crate::remote::{Canned, problem};
+use crate::run::procession;
+use crate::site::{Site, Time, all, look};
+
+fn waits() -> Does {
+    Does::Waits("go".to_owned())
+}
+
+#[test]
+fn each_act_prints_its_plan_and_what_it_did() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, all)?;
+    site.submit(Does::Spawns(vec![waits(), waits()]), "a")?;
+    site.submit(waits(), "b")?;
+    site.submit(Does::Retries("no route".to_owned()), "c")?;
+    for (name, arguments, code) in [
+        ("act_plan", "abort 1.0 --dry-run", 0),
+        ("act_plan_json", "abort 1.0 --dry-run --json", 0),
+        ("act_pause", "pause 2.0 --yes --reason quiet", 0),
+        ("act_resume", "resume 2.0 --yes --reason quiet", 0),
+        ("act_pause_kind", "pause --kind job --yes --reason quiet", 0),
+        ("act_resume_kind", "resume --kind job --yes --reason quiet", 0),
+        ("act_pause_all", "pause --all --yes --reason quiet", 0),
+        ("act_resume_all_json", "resume --all --yes --reason quiet --json", 0),
+        ("act_retry", "retry 3.0 --yes --reason now", 0),
+        ("act_bypass_plan", "bypass 1.0 --recursive --dry-run", 0),
+        ("act_bypass", "bypass 2.0 --yes --reason stuck", 0),
+        ("act_abort", "abort 1.0 --yes --reason wrong", 0),
+        ("act_finished", "abort 2.0 --yes --reason wrong", 5),
+        ("act_unknown", "retry 77.0 --yes --reason now", 1),
+        ("act_ls", "ls --all state:live,ended", 0),
+    ] {
+        must_have_said(&site.run(arguments)?, name, arguments, code)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_plan_changes_nothing() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, all)?;
+    site.submit(waits(), "a")?;
+    let before = site.run("show 1.0")?.out;
+    for verb in [
+        "pause 1.0",
+        "resume --all",
+        "retry 1.0",
+        "abort 1.0",
+        "bypass 1.0",
+        "pause --kind job",
+    ] {
+        let said = site.run(&format!("{verb} --dry-run"))?;
+        assert!(matches!(said.code, Some(0 | 5)), "{verb}: {}", said.err);
+        assert_eq!(site.run("show 1.0")?.out, before, "{verb}");
+    }
+    Ok(())
+}
+
+#[test]
+fn without_a_terminal_it_must_be_told_to_go_on_and_why() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, all)?;
+    site.submit(waits(), "a")?;
+    for (arguments, expected) in [
+        ("abort 1.0 --reason wrong", "give --yes"),
+        ("abort 1.0 --yes", "say why with --reason"),
+        ("abort 1.0 --json --reason wrong", "give --yes"),
+        ("abort", "<ID>"),
+        ("pause", "<ID|--kind <KIND>|--all>"),
+        ("pause 1.0 --all", "cannot be used with"),
+    ] {
+        let said = site.run(arguments)?;
+        assert_eq!(said.code, Some(2), "{arguments}: {}", said.err);
+        assert!(said.err.contains(expected), "{arguments}: {}", said.err);
+    }
+    let said = procession(["abort", "1.0", "--yes", "--reason", "x"])?;
+    assert!(said.code == Some(2) && said.err.contains("--url"), "{}", said.err);
+    assert!(site.run("show 1.0")?.out.contains("WaitingTimeout"));
+    Ok(())
+}
+
+#[test]
+fn who_may_look_alone_is_refused() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let site = Site::open(root.path(), Time::Still, look)?;
+    site.submit(waits(), "a")?;
+    for arguments in [
+        "abort 1.0 --yes --reason x",
+        "pause --all --dry-run",
+        "bypass 1.0 --dry-run",
+    ] {
+        let said = site.run(arguments)?;
+        assert_eq!(said.code, Some(5), "{arguments}: {}", said.err);
+        assert!(said.err.contains("This needs the right"), "{}", said.err);
+    }
+    assert_eq!(site.run("ls")?.code, Some(0));
+    Ok(())
+}
+
+#[test]
+fn what_has_changed_since_the_plan_is_left_alone() -> Outcome {
+    let plan = json!({ "dry_run": true, "revision": "7", "changes": [], "changed": 1 });
+    let revised = problem(409, "revised", "It has changed.");
+    let canned = Canned::open(vec![Canned::json(200, &plan), Canned::json(409, &revised)])?;
+    let said = canned.run("abort 1.0 --yes --reason wrong")?;
+    assert_eq!(said.code, Some(5), "{}", said.err);
+    assert!(said.err.contains("has changed since the plan was made"), "{}", said.err);
+    let asked = canned.asked()?;
+    assert!(
+        asked[0].starts_with("POST /api/v1/procedures/1.0/abort?dry_run=true "),
+        "{}",
+        asked[0]
+    );
+    assert!(asked[1].contains("\"expected\":\"7\""), "{}", asked[1]);
+    Ok(())
+}
+
+#[test]
+fn an_act_whose_answer_was_lost_is_sent_again_with_its_key() -> Outcome {
+    let plan = json!({ "dry_run": true, "revision": "7", "changes": [], "changed": 1 });
+    let done = json!({ "dry_run": false, "number": "3", "changes": [], "changed": 1 });
+    let replies = vec![Canned::json(200, &plan), String::new(), Canned::json(200, &done)];
+    let canned = Canned::open(replies)?;
+    let said = canned.run("pause 1.0 --yes --reason quiet")?;
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(said.err.contains("sending it again"), "{}", said.err);
+    assert_eq!(said.out, "1.0 is paused; 1 procedure changed; entry 3 of the audit\n");
+    let asked = canned.asked()?;
+    let body = |request: &str| request.split_once("\r\n\r\n").map(|(_, body)| body.to_owned());
+    assert_eq!(body(&asked[1]), body(&asked[2]));
+    assert!(
+        asked[1].contains("\"key\":\"cli-") && asked[1].contains("x-procession: 1"),
+        "{}",
+        asked[1]
+    );
+    Ok(())
+}

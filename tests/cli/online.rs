@@ -1,0 +1,93 @@
+//! What each verb prints of a dashboard, compared with a file; and with what it prints of the same
+//! journal when that is closed: the tables are the same.
+
+use crate::Outcome;
+use crate::golden::{made, must_have_said, steady};
+use crate::journal::{in_a_circle, of_each};
+use crate::run::look;
+use crate::site::{Site, Time, all};
+
+/// Verbs, with the name of the file, the exit code, and whether a closed journal says the same.
+const CASES: &[(&str, &str, i32, bool)] = &[
+    // A dashboard explains five at most while its clock stands still.
+    // How many permits there are stands in the program: a closed journal takes them all to be out.
+    ("why", "why 4.0", 0, false),
+    ("why_permit", "why 7.0", 0, false),
+    ("why_parent", "why 5.0", 0, true),
+    ("why_ended", "why 1.0", 0, true),
+    ("show", "show 4.0", 0, true),
+    ("show_failed", "show 2.0", 0, true),
+    ("show_json", "show 3.0 --json", 0, false),
+    ("ls", "ls", 0, true),
+    ("ls_all_json", "ls --all --json", 0, false),
+    ("ls_filtered", "ls reason:lock,timer req-", 0, true),
+    ("ls_failed", "ls state:rolledback err:TIMEOUT", 0, true),
+    ("ls_page", "ls --all --limit 2 --after 2.0", 0, true),
+    ("ls_rule", "ls rule:S2,S5", 0, true),
+    ("tree", "tree 5.0", 0, true),
+    ("tree_below_json", "tree 5.3 --json", 0, false),
+    ("history", "history 2.0", 0, true),
+    ("history_family", "history 5.0 --family", 0, true),
+    ("history_family_json", "history 5.0 --family --json --limit 2", 0, false),
+    ("locks", "locks", 0, true),
+    ("locks_json", "locks --json", 0, false),
+    ("limits", "limits", 0, false),
+    ("limits_json", "limits --json", 0, false),
+    ("doctor", "doctor", 0, true),
+    ("doctor_json", "doctor --json", 0, false),
+    ("export", "export 2.0", 0, true),
+    ("export_all", "export --all", 0, true),
+];
+
+#[test]
+fn a_dashboard_says_what_its_closed_journal_says() -> Outcome {
+    let place = made(of_each)?;
+    let mut closed = Vec::new();
+    for (_, arguments, _, is_same) in CASES {
+        closed.push(if *is_same {
+            Some(look(arguments, &place.journal)?.out)
+        } else {
+            None
+        });
+    }
+    let site = Site::open(&place.journal, Time::Still, all)?;
+    let mut differing = String::new();
+    for ((name, arguments, code, _), closed) in CASES.iter().zip(closed) {
+        let said = site.run(arguments)?;
+        must_have_said(&said, &format!("online_{name}"), arguments, *code)?;
+        if closed.is_some_and(|closed| steadied(&closed) != steadied(&said.out)) {
+            differing.push_str(&format!("{arguments}: {}", said.out));
+        }
+    }
+    assert_eq!(differing, "", "a closed journal says otherwise");
+    Ok(())
+}
+
+fn steadied(text: &str) -> Vec<String> {
+    text.lines().map(steady).collect()
+}
+
+#[test]
+fn a_circle_has_its_exit_codes_online() -> Outcome {
+    let place = made(in_a_circle)?;
+    let cases = [
+        ("circle_why", "why 1.0", 4),
+        ("circle_why_json", "why 2.0 --json", 4),
+        ("circle_locks", "locks", 0),
+        ("circle_doctor", "doctor", 3),
+        ("circle_ls", "ls rule:deadlock", 0),
+    ];
+    let closed: Vec<String> = cases
+        .iter()
+        .map(|(_, arguments, _)| Ok(look(arguments, &place.journal)?.out))
+        .collect::<Outcome<_>>()?;
+    let site = Site::open(&place.journal, Time::Still, all)?;
+    for ((name, arguments, code), closed) in cases.iter().zip(closed) {
+        let said = site.run(arguments)?;
+        must_have_said(&said, &format!("online_{name}"), arguments, *code)?;
+        if !arguments.contains("--json") {
+            assert_eq!(steadied(&said.out), steadied(&closed), "{arguments}");
+        }
+    }
+    Ok(())
+}
