@@ -140,7 +140,7 @@ impl Wish {
             return Ok(Exit::Done);
         }
         if !self.how.json {
-            planned.show();
+            planned.show(self.verb, &self.target);
         }
         if let Some(why) = planned.too_late() {
             return Err(Failure {
@@ -152,7 +152,12 @@ impl Wish {
             print::notice("nothing was done");
             return Ok(Exit::Done);
         }
-        let done = self.apply(&site, &reason, planned.revision.as_deref()).await?;
+        // What moves is paused wherever it has come to: held to its revision, it would slip away.
+        let expected = planned
+            .revision
+            .as_deref()
+            .filter(|_| !matches!(self.verb, "pause" | "resume"));
+        let done = self.apply(&site, &reason, expected).await?;
         let outcome: Outcome = done.read()?;
         if self.how.json {
             done.print()?;
@@ -195,7 +200,7 @@ impl Wish {
         if self.how.json {
             return plan.print();
         }
-        planned.show();
+        planned.show(self.verb, &self.target);
         Ok(())
     }
 

@@ -13,8 +13,8 @@ use super::source::Source;
 
 /// How long one picture stands.
 const EVERY: Duration = Duration::from_secs(2);
-/// To the upper left corner, and all that is there away.
-const CLEAR: &str = "\u{1b}[H\u{1b}[2J\u{1b}[3J";
+/// To the upper left corner, and all that is there away; what was scrolled out stays.
+const CLEAR: &str = "\u{1b}[H\u{1b}[2J";
 
 /// Whether to draw more than once.
 #[derive(Debug, Clone, Args)]

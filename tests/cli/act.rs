@@ -143,3 +143,29 @@ fn an_act_whose_answer_was_lost_is_sent_again_with_its_key() -> Outcome {
     );
     Ok(())
 }
+
+#[test]
+fn what_moves_can_be_paused() -> Outcome {
+    let plan = json!({ "dry_run": true, "revision": "7", "changes": [], "changed": 1 });
+    let done = json!({ "dry_run": false, "number": "3", "changes": [], "changed": 1 });
+    let canned = Canned::open(vec![Canned::json(200, &plan), Canned::json(200, &done)])?;
+    let said = canned.run("pause 1.0 --yes --reason quiet")?;
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(!canned.asked()?[1].contains("expected"));
+    Ok(())
+}
+
+#[test]
+fn an_abort_that_comes_too_late_is_not_sent() -> Outcome {
+    let abort = json!({ "outcome": "too_late", "why": "it has passed its point of no return" });
+    let plan = json!({ "dry_run": true, "revision": "7", "changes": [], "changed": 0, "abort": abort });
+    let canned = Canned::open(vec![Canned::json(200, &plan)])?;
+    let said = canned.run("abort 1.0 --yes --reason wrong")?;
+    assert_eq!(said.code, Some(5), "{}", said.err);
+    assert!(
+        said.err.contains("too late to abort 1.0: it has passed"),
+        "{}",
+        said.err
+    );
+    Ok(())
+}

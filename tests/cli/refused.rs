@@ -14,7 +14,11 @@ fn a_journal_that_an_engine_holds_is_refused() -> Outcome {
         let said = look("ls", root.path())?;
         assert_eq!(said.code, Some(5), "{}", said.err);
         assert!(said.err.contains("is held by an engine (process "), "{}", said.err);
-        assert!(said.err.contains("stop the engine first"), "{}", said.err);
+        assert!(
+            said.err.contains("stop the engine first") && said.err.contains("--url"),
+            "{}",
+            said.err
+        );
         Ok(())
     })
 }

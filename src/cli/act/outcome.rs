@@ -39,7 +39,7 @@ struct Met {
 
 impl Outcome {
     /// Prints the plan.
-    pub(super) fn show(&self) {
+    pub(super) fn show(&self, verb: &str, target: &Target) {
         let rows = self.changes.iter();
         let rows = rows.map(|change| [change.id.clone(), change.before.clone(), change.after.clone()]);
         print::table(["ID", "NOW", "THEN"], rows);
@@ -50,6 +50,11 @@ impl Outcome {
         });
         if let Some(met) = self.met() {
             print::notice(&format!("it {met}"));
+        }
+        if let ("pause", Target::Kind(_) | Target::All) = (verb, target) {
+            print::notice(&format!(
+                "no stage of {target} begins from then on, until it is resumed"
+            ));
         }
     }
 
