@@ -77,7 +77,9 @@ export const Trouble = ({ error, stale }) => html`
 export function Shown({ loaded, children, what = 'the engine' }) {
   if (loaded.error && !loaded.data) return html`<${Trouble} error=${loaded.error} />`;
   if (!loaded.data) return html`<${Empty}>Reading ${what} …<//>`;
-  return html`${loaded.error && html`<${Trouble} error=${loaded.error} stale />`}${children}`;
+  // That nothing answers is said once, above the screen.
+  const says = loaded.error && loaded.error.status !== 0;
+  return html`${says && html`<${Trouble} error=${loaded.error} stale />`}${children}`;
 }
 
 /** The head of a screen. @param {{title: import('./types.js').Node, note?: import('./types.js').Node, children?: import('./types.js').Node}} props */
