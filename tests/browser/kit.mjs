@@ -1,10 +1,11 @@
 // What all journeys share: the world behind the page, and a page that fails the test on any error.
 
+import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
 import { test } from 'node:test';
 import { chromium } from 'playwright-core';
 
-const SITE = process.env.PROCESSION_SITE;
+export const SITE = process.env.PROCESSION_SITE;
 const PICTURES = new URL('../../target/browser/', import.meta.url).pathname;
 /** How long a page may take for anything, in milliseconds: far longer than it does. */
 const PATIENCE = 15_000;
@@ -61,6 +62,112 @@ export async function api(path, { mount = 'all', body, headers = {} } = {}) {
   return { status: reply.status, body: await reply.json() };
 }
 
+/**
+ * Asks until the answer is yes: tests wait for what is to be, and never for a time.
+ * @template T
+ * @param {() => Promise<T>} ask
+ * @param {string} what is waited for, in the error's words
+ * @returns {Promise<T>} the answer
+ */
+export async function until(ask, what) {
+  const end = performance.now() + PATIENCE;
+  for (;;) {
+    const answer = await ask();
+    if (answer) return answer;
+    if (performance.now() > end) throw new Error(`this never came to be: ${what}`);
+    await new Promise((done) => { setTimeout(done, 20); });
+  }
+}
+
+/**
+ * Asks until the answer is the one that is wanted; fails with how they differ.
+ * @param {() => Promise<any>} ask
+ * @param {any} wanted
+ */
+export async function becomes(ask, wanted) {
+  const end = performance.now() + PATIENCE;
+  for (;;) {
+    try {
+      return assert.deepEqual(await ask(), wanted);
+    } catch (error) {
+      if (performance.now() > end) throw error;
+    }
+    await new Promise((done) => { setTimeout(done, 20); });
+  }
+}
+
+/** The screens: where each is, its letter behind `g`, and its title. */
+export const SCREENS = [
+  { path: '', letter: 'a', title: 'Attention' },
+  { path: 'procedures', letter: 'p', title: 'Procedures' },
+  { path: 'waits', letter: 'w', title: 'Locks and waits' },
+  { path: 'limits', letter: 'l', title: 'Limits' },
+  { path: 'kinds', letter: 'k', title: 'Kinds' },
+  { path: 'engine', letter: 'e', title: 'Engine' },
+  { path: 'audit', letter: 'u', title: 'Audit' },
+];
+
+/**
+ * Waits until a screen is there, and shows something that it has read.
+ * @param {import('playwright-core').Page} page
+ * @param {string | RegExp} title
+ */
+export async function shown(page, title) {
+  await page.getByRole('heading', { level: 1, name: title }).waitFor();
+  await until(async () => !(await page.getByRole('main').innerText()).includes('Reading '), `${title} is read`);
+}
+
+/**
+ * The rows of a table that are on the screen, as text by the titles of their columns.
+ * @param {import('playwright-core').Page} page
+ * @param {string} name
+ * @returns {Promise<Record<string, string>[]>}
+ */
+export async function rows(page, name) {
+  const table = page.getByRole('table', { name, exact: true });
+  if (await table.count() === 0) return [];
+  return table.evaluate((element) => {
+    const texts = (row, role) => [...row.querySelectorAll(`[role=${role}]`)].map((cell) => cell.innerText.replace(/\s+/g, ' ').trim());
+    const titles = texts(element, 'columnheader');
+    const all = [...element.querySelectorAll('[role=row]')].filter((row) => row.querySelector('[role=cell]'));
+    return all.map((row) => Object.fromEntries(texts(row, 'cell').map((text, at) => [titles[at], text])));
+  });
+}
+
+/**
+ * What a description list says: its terms, each with its words.
+ * @param {import('playwright-core').Page} page
+ * @returns {Promise<Record<string, string>>}
+ */
+export const facts = (page) => page.getByRole('main').evaluate((main) => Object.fromEntries(
+  [...main.querySelectorAll('dt')].map((term) => [term.innerText, term.nextElementSibling?.textContent ?? ''])));
+
+/**
+ * The dialog that is open.
+ * @param {import('playwright-core').Page} page
+ * @param {string | RegExp} name
+ */
+export const dialog = (page, name) => page.getByRole('dialog', { name });
+
+/**
+ * Goes all the way of an action: its plan, a reason, what else it asks for, and its end.
+ * @param {import('playwright-core').Page} page
+ * @param {string | RegExp} name of the dialog
+ * @param {string} button that does it
+ * @param {{reason?: string, typed?: string}} given
+ */
+export async function act(page, name, button, { reason = 'a journey', typed } = {}) {
+  const open = dialog(page, name);
+  await open.getByRole('textbox', { name: 'Reason' }).fill(reason);
+  if (typed) await open.getByRole('textbox', { name: 'Type' }).fill(typed);
+  await open.getByRole('button', { name: button, exact: true }).click();
+  await open.getByText('It is done').waitFor();
+  // What lives in memory alone is read twice a second at most, by the engine's clock.
+  await pass(1_000);
+  await open.getByRole('button', { name: 'Close' }).last().click();
+  await open.waitFor({ state: 'detached' });
+}
+
 let browser;
 
 /**
@@ -68,9 +175,10 @@ let browser;
  * anything that the content security policy stops, fails it.
  * @param {string} name
  * @param {(page: import('playwright-core').Page, go: Function) => Promise<void>} walk
- * @param {object} options of the browser's context; `mount`: who looks; `expected`: errors that belong to the journey
+ * @param {object} options of the browser's context; `mount`: who looks; `expected`: errors that belong to the journey;
+ *   `still`: the page's own clock stands, so that ages are exact
  */
-export function journey(name, walk, { mount = 'all', expected = /^$/, ...options } = {}) {
+export function journey(name, walk, { mount = 'all', expected = /^$/, still = false, ...options } = {}) {
   test(name, async () => {
     browser ??= await chromium.launch({
       executablePath: process.env.PROCESSION_CHROMIUM,
@@ -78,9 +186,10 @@ export function journey(name, walk, { mount = 'all', expected = /^$/, ...options
       args: process.getuid() === 0 ? ['--no-sandbox'] : [],
     });
     await fresh();
-    const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+    const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, timezoneId: 'UTC', ...options });
     const page = await context.newPage();
     page.setDefaultTimeout(PATIENCE);
+    if (still) await page.clock.setFixedTime('2026-03-01T10:00:00Z');
     const errors = [];
     const note = (text) => expected.test(text) || errors.push(text);
     page.on('pageerror', (error) => note(`page: ${error.message}`));
