@@ -140,7 +140,7 @@ impl Wish {
             return Ok(Exit::Done);
         }
         if !self.how.json {
-            planned.show(self.verb, &self.target);
+            planned.show();
         }
         if let Some(why) = planned.too_late() {
             return Err(Failure {
@@ -200,7 +200,7 @@ impl Wish {
         if self.how.json {
             return plan.print();
         }
-        planned.show(self.verb, &self.target);
+        planned.show();
         Ok(())
     }
 

@@ -10,6 +10,8 @@ use tabled::settings::{Padding, Style};
 use super::exit::Failure;
 use crate::demo::console;
 
+/// Of several that stand in one place of a table, or in one line, this many are named.
+const NAMED: usize = 8;
 /// Blanks between two columns.
 const GAP: usize = 2;
 
@@ -135,6 +137,17 @@ pub(super) fn state(state: &str) -> String {
 fn is_coloured() -> bool {
     let unwanted = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     io::stdout().is_terminal() && !unwanted
+}
+
+/// Names the first few, and counts the rest; a dash if there are none.
+pub(super) fn named(mut names: Vec<String>) -> String {
+    let more = names.len().saturating_sub(NAMED);
+    names.truncate(NAMED);
+    match (names.is_empty(), more) {
+        (true, _) => "-".to_owned(),
+        (false, 0) => names.join(", "),
+        (false, more) => format!("{}, and {more} more", names.join(", ")),
+    }
 }
 
 /// Says how many there are, in words.

@@ -1,13 +1,14 @@
 //! What an operator's request would lead to.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use procession_actors::journal::codec;
 use procession_kernel::{Executed, Freed, HistoryEntry, Plan};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// What a request would lead to, beyond the rows that it changes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PlanView {
     /// Undos that will run, in their order.
@@ -25,7 +26,7 @@ pub struct PlanView {
 }
 
 /// One undo.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct UndoView {
     /// Whose stage.
@@ -37,7 +38,7 @@ pub struct UndoView {
 }
 
 /// Executed stages that stay as they are.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StaysView {
     /// Whose.
@@ -49,7 +50,7 @@ pub struct StaysView {
 }
 
 /// What one procedure gives back.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FreedView {
     /// Who.
@@ -59,7 +60,7 @@ pub struct FreedView {
     /// Locks, each as `exclusive path`.
     pub locks: Vec<String>,
     /// `now`, or `after_rollback`.
-    pub when: &'static str,
+    pub when: Cow<'static, str>,
 }
 
 impl PlanView {
@@ -101,7 +102,7 @@ impl From<&Freed> for FreedView {
             id: freed.id.to_string(),
             limits: freed.limits.iter().map(ToString::to_string).collect(),
             locks: freed.locks.iter().map(ToString::to_string).collect(),
-            when: if freed.later { "after_rollback" } else { "now" },
+            when: Cow::Borrowed(if freed.later { "after_rollback" } else { "now" }),
         }
     }
 }

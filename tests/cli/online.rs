@@ -91,3 +91,23 @@ fn a_circle_has_its_exit_codes_online() -> Outcome {
     }
     Ok(())
 }
+
+#[test]
+fn payloads_of_an_engine_that_runs_are_disclosed_for_a_reason() -> Outcome {
+    let place = made(of_each)?;
+    let site = Site::open(&place.journal, Time::Still, all)?;
+    let said = site.run("export 5.0 --payload --reason report")?;
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    let last = said.out.lines().last().ok_or("nothing was said")?;
+    let export: procession::FamilyExport = serde_json::from_str(last)?;
+    assert!(export.whole && export.family == 5 && export.unreadable.is_empty());
+    drop(site);
+    let site = Site::open(&place.journal, Time::Still, crate::site::look)?;
+    let said = site.run("export 5.0 --payload --reason report")?;
+    assert!(
+        said.code == Some(5) && said.err.contains("the right \"payload\""),
+        "{}",
+        said.err
+    );
+    Ok(())
+}

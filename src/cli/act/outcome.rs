@@ -4,6 +4,10 @@ use serde::Deserialize;
 
 use super::super::print;
 use super::target::Target;
+use crate::views::{FreedView, PlanView};
+
+/// Procedures of which a plan says one thing in a line each.
+const LINES: usize = 20;
 
 /// The plan or the outcome of an act, as the API has it.
 #[derive(Deserialize)]
@@ -21,6 +25,9 @@ pub(super) struct Outcome {
     /// What an abort met.
     #[serde(default)]
     abort: Option<Met>,
+    /// What else it would lead to.
+    #[serde(default)]
+    plan: Option<PlanView>,
 }
 
 #[derive(Deserialize)]
@@ -39,10 +46,13 @@ struct Met {
 
 impl Outcome {
     /// Prints the plan.
-    pub(super) fn show(&self, verb: &str, target: &Target) {
+    pub(super) fn show(&self) {
         let rows = self.changes.iter();
         let rows = rows.map(|change| [change.id.clone(), change.before.clone(), change.after.clone()]);
         print::table(["ID", "NOW", "THEN"], rows);
+        if let Some(plan) = &self.plan {
+            lead_to(plan);
+        }
         print::notice(&match self.changed {
             0 => "no procedure changes".to_owned(),
             1 => "1 procedure changes".to_owned(),
@@ -50,11 +60,6 @@ impl Outcome {
         });
         if let Some(met) = self.met() {
             print::notice(&format!("it {met}"));
-        }
-        if let ("pause", Target::Kind(_) | Target::All) = (verb, target) {
-            print::notice(&format!(
-                "no stage of {target} begins from then on, until it is resumed"
-            ));
         }
     }
 
@@ -93,4 +98,39 @@ impl Outcome {
             _ => None,
         }
     }
+}
+
+/// Prints what a plan leads to beside the rows that change, a line for each sort of thing.
+fn lead_to(plan: &PlanView) {
+    if !plan.undone.is_empty() {
+        let undone = plan.undone.iter().map(|undo| format!("{} of {}", undo.stage, undo.id));
+        print::line(&format!("undoes {}", print::named(undone.collect())));
+    }
+    for stays in plan.stays.iter().take(LINES) {
+        let stages = print::named(stays.stages.clone());
+        print::line(&format!("does not undo {stages} of {}: {}", stays.id, stays.why));
+    }
+    for freed in plan.freed.iter().take(LINES) {
+        print::line(&given_back(freed));
+    }
+    if !plan.moves_next.is_empty() {
+        print::line(&format!("lets {} go on", print::named(plan.moves_next.clone())));
+    }
+    for warning in &plan.warnings {
+        print::line(&format!("mind: {warning}"));
+    }
+    if plan.truncated || plan.stays.len() > LINES || plan.freed.len() > LINES {
+        print::notice("there is more than is named here; --json says more");
+    }
+}
+
+fn given_back(freed: &FreedView) -> String {
+    let permits = freed.limits.iter().map(|limit| format!("a permit of {limit}"));
+    let locks = freed.locks.iter().map(|lock| format!("the lock {lock}"));
+    let what = print::named(permits.chain(locks).collect());
+    let when = match freed.when.as_ref() {
+        "now" => "at once",
+        _ => "after the rollback",
+    };
+    format!("{} gives back {what} {when}", freed.id)
 }

@@ -10,9 +10,6 @@ use super::super::watch::Watch;
 use super::{Items, ROWS};
 use crate::views::LockUseView;
 
-/// Waiters of one lock that a table names; the rest is counted.
-const NAMED: usize = 8;
-
 #[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct LocksArgs {
     #[command(flatten)]
@@ -44,17 +41,7 @@ fn row(lock: &LockUseView) -> [String; 3] {
         .map(|holder| format!("{} {}", holder.id, holder.mode));
     [
         print::plain(&lock.path),
-        named(holders.collect()),
-        named(lock.waiting.clone()),
+        print::named(holders.collect()),
+        print::named(lock.waiting.clone()),
     ]
-}
-
-fn named(mut names: Vec<String>) -> String {
-    let more = names.len().saturating_sub(NAMED);
-    names.truncate(NAMED);
-    match (names.is_empty(), more) {
-        (true, _) => "-".to_owned(),
-        (false, 0) => names.join(", "),
-        (false, more) => format!("{}, and {more} more", names.join(", ")),
-    }
 }
