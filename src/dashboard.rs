@@ -42,6 +42,7 @@ mod list;
 mod live;
 mod me;
 mod model;
+mod openapi;
 mod page;
 mod params;
 mod problem;

@@ -16,6 +16,7 @@ mod lists;
 mod metrics;
 mod model;
 mod one;
+mod openapi;
 mod page;
 mod plan;
 mod shapes;
