@@ -5,7 +5,7 @@ import { Dialog } from './dialog.js';
 import { get } from './api.js';
 import { useRights } from './me.js';
 import { Trouble } from './parts.js';
-import { VERBS } from './verbs.js';
+import { OF_MANY, VERBS } from './verbs.js';
 import { Plan } from './plan.js';
 
 /**
@@ -43,11 +43,28 @@ export function Verbs({ target, only, rest = false }) {
     ${open && html`<${Ask} key=${open} verb=${VERBS[open]} path=${`procedures/${target.id}/${open}`} target=${target} onClose=${() => set(null)} />`}`;
 }
 
+/** Verbs for all that a filter admits, as one procedure. @param {{filter: string}} props */
+export function Bulk({ filter }) {
+  const may = useRights();
+  const [isWide, widen] = useState(false);
+  const [open, set] = useState(/** @type {string|null} */ (null));
+  const allowed = OF_MANY.filter((name) => may(/** @type {any} */ (VERBS[name]).right));
+  if (!filter || allowed.length === 0) return null;
+  const verb = open ? VERBS[open] : undefined;
+  return html`
+    <span class="menu">
+      <button type="button" aria-expanded=${isWide} title="One verb for all that the filter admits" onClick=${() => widen(!isWide)}>All of these…</button>
+      ${isWide && html`<span class="drop" role="menu">${allowed.map((name) => html`<button type="button" key=${name} class=${VERBS[name]?.isGrave ? 'grave' : ''} onClick=${() => { widen(false); set(name); }}>${VERBS[name]?.name}…</button>`)}</span>`}
+    </span>
+    ${verb && html`<${Ask} key=${open} verb=${{ ...verb, plans: true, fields: [] }} path=${`bulk/${open}`} target=${{ id: 'all of', kind: filter }} start=${{}} fixed=${{ filter }} onClose=${() => set(null)} />`}`;
+}
+
 /**
  * Asks for what a verb needs, shows its plan, and applies it.
- * @param {{verb: import('./verbs.js').Verb, path: string, target: Target, start?: Record<string, unknown>, onClose: () => void}} props
+ * @param {{verb: import('./verbs.js').Verb, path: string, target: Target, start?: Record<string, unknown>, fixed?: Record<string, unknown>, onClose: () => void}} props
+ *   `fixed` goes with every request.
  */
-export function Ask({ verb, path, target, start = {}, onClose }) {
+export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
   const [row, setRow] = useState(target.row);
   const [values, setValues] = useState(/** @type {Record<string, any>} */ (start));
   const [reason, setReason] = useState('');
@@ -68,7 +85,7 @@ export function Ask({ verb, path, target, start = {}, onClose }) {
 
   const body = () => {
     /** @type {Record<string, unknown>} */
-    const made = {};
+    const made = { ...fixed };
     for (const field of fields) {
       const given = value(field);
       if (field.type === 'flag') {
@@ -121,7 +138,7 @@ export function Ask({ verb, path, target, start = {}, onClose }) {
   if (done) {
     return html`
       <${Dialog} title=${title} onClose=${onClose}>
-        <p class="done">${done.changed === 0 && done.changes?.length === 0 ? 'It is done; no row of a procedure changed.' : 'It is done, and on disk with its entry in the audit.'}</p>
+        <p class="done">${done.count !== undefined ? 'It is begun, and on disk.' : done.changed === 0 && done.changes?.length === 0 ? 'It is done; no row of a procedure changed.' : 'It is done, and on disk with its entry in the audit.'}</p>
         <${Plan} plan=${done} isDone />
         <footer><a class="button" href="audit" onClick=${onClose}>Audit</a><button type="button" class="main" autofocus onClick=${onClose}>Close</button></footer>
       <//>`;

@@ -1,26 +1,43 @@
 /** What an act would do, or has done: every part of it that the API tells. */
 import { html } from './dom.js';
-import { Id, Linked } from './parts.js';
+import { Id, Linked, State } from './parts.js';
 import { count, local, sentence, several } from './words.js';
 import { now } from './clock.js';
 
 /** Parts of a plan that have a place of their own, or are none of the reader's. */
-const KNOWN = ['now', 'as_of', 'dry_run', 'revision', 'number', 'changes', 'changed', 'abort', 'warnings', 'limit'];
+const KNOWN = ['now', 'as_of', 'dry_run', 'revision', 'number', 'changes', 'changed', 'abort', 'warnings', 'plan', 'truncated', 'count', 'over', 'items', 'scanned', 'id', 'repeated'];
+
+/** Lines of one part of a plan that are shown. */
+const LINES = 12;
+
+/** What parts of a plan say, in the order in which they are read. @type {Record<string, string>} */
+const PARTS = { undone: 'Undone', undos: 'Undone', stays: 'Stays as it is', freed: 'Given back', moves_next: 'Moves next', next: 'Moves next' };
 
 /** @param {{plan: any, isDone?: boolean}} props */
 export function Plan({ plan, isDone }) {
-  const changes = plan.changes ?? [];
-  const warnings = plan.warnings ?? [];
-  const more = Object.entries(plan).filter(([name, value]) => !KNOWN.includes(name) && value !== null && !(Array.isArray(value) && value.length === 0));
+  const inner = plan.plan ?? {};
+  const all = { ...plan, ...inner };
+  const changes = all.changes ?? [];
+  const more = [...Object.keys(PARTS), ...Object.keys(all).filter((name) => !KNOWN.includes(name) && !(name in PARTS))]
+    .filter((name) => all[name] !== null && all[name] !== undefined && !(Array.isArray(all[name]) && all[name].length === 0));
   return html`
-    ${plan.abort && html`<p class=${plan.abort.outcome === 'too_late' ? 'warning' : ''}>${abort(plan.abort, isDone)}</p>`}
-    ${warnings.map((/** @type {unknown} */ warning) => html`<p class="warning"><${Linked} text=${said(warning)} /></p>`)}
-    ${changes.length > 0
-      ? html`<table class="changes"><tbody>${changes.map(change)}</tbody></table>`
+    ${all.abort && html`<p class=${all.abort.outcome === 'too_late' ? 'warning' : ''}>${abort(all.abort, isDone)}</p>`}
+    ${(all.warnings ?? []).map((/** @type {unknown} */ warning) => html`<p class="warning"><${Linked} text=${sentence(said(warning))} />.</p>`)}
+    ${all.count !== undefined ? html`<${Many} plan=${all} isDone=${isDone} />` : changes.length > 0
+      ? html`<table class="changes"><tbody>${changes.slice(0, LINES).map(change)}</tbody></table>`
       : html`<p class="dim">${isDone ? 'No procedure changed.' : 'No procedure changes at once.'}</p>`}
-    ${plan.changed > changes.length && changes.length > 0 && html`<p class="dim">${several(plan.changed, 'procedure')} in all; ${count(changes.length)} are shown.</p>`}
-    ${more.map(([name, value]) => html`<dl class="part"><dt>${sentence(name.replaceAll('_', ' '))}</dt><dd>${part(value)}</dd></dl>`)}`;
+    ${all.changed > Math.min(LINES, changes.length) && changes.length > 0 && html`<p class="dim">${several(all.changed, 'procedure')} in all.</p>`}
+    ${more.map((name) => html`<dl class="part" key=${name}><dt>${PARTS[name] ?? sentence(name.replaceAll('_', ' '))}</dt><dd>${part(name, all[name])}</dd></dl>`)}
+    ${all.truncated === true && html`<p class="dim">The plan is longer than what is shown.</p>`}`;
 }
+
+/** A plan for many at once. @param {{plan: any, isDone?: boolean}} props */
+const Many = ({ plan, isDone }) => html`
+  <p class=${plan.over ? 'warning' : ''}>${plan.over ? `${several(plan.count, 'procedure')} fit the filter: more than one bulk takes. Narrow it.`
+    : isDone ? `It is begun for ${several(plan.count, 'procedure')}.` : `It would be asked of ${several(plan.count, 'procedure')}.`}</p>
+  ${plan.id && html`<p>It is a procedure of its own: <${Id} id=${plan.id} />.</p>`}
+  ${plan.items && html`<table class="changes"><tbody>${plan.items.slice(0, LINES).map((/** @type {import('./types.js').Row} */ row) => html`
+    <tr key=${row.id}><th scope="row"><${Id} id=${row.id} /></th><td>${row.kind}</td><td><${State} row=${row} /></td></tr>`)}</tbody></table>`}`;
 
 /** @param {{id: string, before: string, after: string}} each */
 const change = (each) => html`
@@ -33,10 +50,18 @@ function abort(met, isDone) {
   return isDone ? 'It rolls back.' : 'It will roll back.';
 }
 
-/** @param {unknown} value */
-function part(value) {
-  if (Array.isArray(value)) return html`<ul>${value.map((each) => html`<li><${Linked} text=${said(each)} /></li>`)}</ul>`;
-  return html`<${Linked} text=${said(value)} />`;
+/** @param {string} name @param {unknown} value */
+function part(name, value) {
+  if (!Array.isArray(value)) return html`<${Linked} text=${said(value)} />`;
+  return html`<ul>${value.slice(0, LINES).map((each) => html`<li><${Linked} text=${line(name, each)} /></li>`)}${value.length > LINES && html`<li class="dim">and ${count(value.length - LINES)} more</li>`}</ul>`;
+}
+
+/** One line of a part, in words where its shape is known. @param {string} name @param {any} each */
+function line(name, each) {
+  if (name === 'undone' && each?.stage) return `${each.id} stage ${each.stage}`;
+  if (name === 'stays' && each?.stages) return `${each.id} ${each.stages.join(', ')}: ${each.why}`;
+  if (name === 'freed' && each?.locks) return `${each.id} ${[...each.locks, ...each.limits.map((/** @type {string} */ key) => `a permit of ${key}`)].join(', ')} ${each.when === 'now' ? 'now' : 'after its rollback'}`;
+  return said(each);
 }
 
 /** A value in words, whatever it is. @param {unknown} value @returns {string} */

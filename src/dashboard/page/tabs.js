@@ -105,7 +105,7 @@ function Value({ name, value, kind, none }) {
   const inner = value && typeof value === 'object' && 'value' in value ? value.value : value?.raw;
   return html`
     <section class="value">
-      <h3>${name} ${value && html`<span class="dim">${kind}, ${bytes(value.size ?? 0)}</span>`}</h3>
+      <h3>${name}${value && html` <span class="dim">of ${kind}, ${bytes(value.size ?? 0)}</span>`}</h3>
       ${!value ? html`<p class="dim">${none}</p>` : inner === undefined ? html`<p class="dim">Redacted: only its kind and size are shown.</p>`
         : html`<pre>${typeof inner === 'string' ? inner : JSON.stringify(inner, null, 2)}</pre>`}
     </section>`;
@@ -125,10 +125,12 @@ function Signals({ id }) {
 }
 
 /** @param {Given} props */
-function Traces({ body }) {
-  const links = /** @type {string[]} */ (body.traces ?? []);
-  if (links.length === 0) return html`<${Empty}>No trace was named when it was submitted. Spans of its stages carry its id as <code>procedure</code>.<//>`;
-  return html`<ul>${links.map((link) => html`<li class="mono" key=${link}>${link}</li>`)}</ul>`;
+function Traces({ row }) {
+  const [, trace, span] = /** @type {string[]} */ ((row.trace ?? '').split('-'));
+  if (!trace) return html`<${Empty}>No trace was named when it was submitted. Spans of its stages carry its id as <code>procedure</code>.<//>`;
+  return html`
+    <dl class="part"><dt>Trace</dt><dd class="mono">${trace}</dd><dt>Span of the submitter</dt><dd class="mono">${span}</dd></dl>
+    <p class="dim">Spans of all its stages, and of those below it, link to this one: <span class="mono">${row.trace}</span></p>`;
 }
 
 /** @param {Given} props */

@@ -33,6 +33,7 @@
  * @property {{kind: string, text: unknown, origin: string}|null} cause
  * @property {number} not_undone
  * @property {string|null} mark
+ * @property {string|null} [trace]
  * @property {string} submitted
  * @property {string|null} ended
  * @property {string} revision
@@ -92,9 +93,11 @@
  * @property {Cycle[]} deadlocks
  * @property {boolean} truncated
  *
+ * @typedef {{submitted: number, retries: number, panics: number, stages: {stage: string, runs: number, mean_ms: number, longest_ms: number}[]}} SinceStart
+ *
  * @typedef {{path: string, holders: {id: string, mode: string}[], waiting: string[]}} LockUse
  * @typedef {{key: string, limit: number|null, used: number, waiting: number}} Limit
- * @typedef {{kind: string, registered: boolean, states: Record<string, number>, versions?: Record<string, number>, paused?: boolean}} KindUse
+ * @typedef {{kind: string, registered: boolean, states: Record<string, number>, versions?: Record<string, number>, paused?: boolean, since_start?: SinceStart|null}} KindUse
  *
  * @typedef {object} Act
  * @property {string} number

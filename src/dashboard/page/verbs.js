@@ -49,6 +49,9 @@ export const VERBS = {
   acknowledge: { name: 'Acknowledge', right: 'operate', needsNoReason: true, from: (row) => Boolean(row.ended) && row.parent === null, says: 'Its result was taken, and may go sooner.' },
 };
 
+/** Verbs that can be asked of all that a filter admits. */
+export const OF_MANY = ['pause', 'resume', 'retry', 'abort', 'retry-undo', 'skip-undo'];
+
 /** Verbs of kinds and of the engine, which have no row. @type {Record<string, Verb>} */
 export const WIDE = {
   pause: { name: 'Pause', right: 'operate', from: () => true, says: 'No further stage of them starts. Those that run end.' },

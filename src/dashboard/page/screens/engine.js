@@ -38,6 +38,7 @@ export function EngineScreen() {
           <${Facts} title="Commits" facts=${[
             ['decided', body.decided], ['durable', body.durable], ['commits', count(body.commits)],
             ['batches', `${count(body.batches)} (${(body.commits / Math.max(1, body.batches)).toFixed(1)} commits each)`],
+            body.last_batch && ['last batch', `${several(body.last_batch.commits, 'commit')}, ${duration(body.last_batch.took_ms)}`],
             ['epoch', body.epoch],
           ]} />
           <${Facts} title="Journal" facts=${[
@@ -46,7 +47,7 @@ export function EngineScreen() {
           ]} />
           <${Facts} title="Work" facts=${[
             ['live families', count(body.live_families)], ['stages out', count(body.going)], ['actors', count(body.actors)],
-            ['results that came late', count(body.late)], ['lost wake-ups', body.lost_wakes ? html`<span class="bad">${body.lost_wakes}</span>` : '0'],
+            ['results that came late', count(body.late)], body.panics !== undefined && ['panics', body.panics ? html`<span class="bad">${body.panics}</span>` : '0'], ['lost wake-ups', body.lost_wakes ? html`<span class="bad">${body.lost_wakes}</span>` : '0'],
             ['paused', body.paused.length ? body.paused.join(', ') : 'nothing'], ['streams open', count(body.streams)],
           ]} />
           <${Facts} title="Last start" facts=${[
@@ -83,6 +84,6 @@ function worker(each) {
     </tr>`;
 }
 
-/** @param {{title: string, facts: [string, any][]}} props */
+/** @param {{title: string, facts: ([string, any]|false|undefined|null)[]}} props */
 const Facts = ({ title, facts }) => html`
-  <section class="panel"><h2>${title}</h2><dl>${facts.map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl></section>`;
+  <section class="panel"><h2>${title}</h2><dl>${facts.filter((fact) => Array.isArray(fact)).map(([name, value]) => html`<div key=${name}><dt>${name}</dt><dd>${value}</dd></div>`)}</dl></section>`;

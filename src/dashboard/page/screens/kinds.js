@@ -7,7 +7,7 @@ import { Empty, Head, Shown } from '../parts.js';
 import { listOf } from '../router.js';
 import { Table } from '../table.js';
 import { WIDE } from '../verbs.js';
-import { count, several } from '../words.js';
+import { count, duration, several } from '../words.js';
 
 /** @typedef {import('../types.js').KindUse} KindUse */
 
@@ -43,6 +43,9 @@ export function Kinds() {
     { name: 'Succeeded', width: '82px', align: 'right', show: (row) => link(row.states.Success ?? 0, `kind:${row.kind} state:success`) },
     { name: 'Next', width: 'minmax(200px, 1.8fr)', show: (row) => html`<span class="next">${next(row)}</span>` },
   ];
+  if (items.some((row) => row.since_start)) {
+    columns.splice(8, 0, { name: 'Stages since the start', width: 'minmax(180px, 1.6fr)', help: 'What user code of a stage took on average; the longest under the pointer', show: (row) => times(row) });
+  }
   if (may('operate')) {
     columns.push({
       name: '', width: '170px', align: 'right', show: (row) => html`
@@ -61,6 +64,16 @@ export function Kinds() {
       ${open && html`<${Ask} key=${open.kind + open.verb} verb=${WIDE[open.verb]} path=${`kinds/${encodeURIComponent(open.kind)}/${open.verb}`} target=${{ id: open.kind, kind: open.kind }}
         onClose=${() => { set(null); loaded.reload(); }} />`}
     </div>`;
+}
+
+/** What stages of a kind take: those that took most in all first. @param {KindUse} row */
+function times(row) {
+  const known = row.since_start;
+  if (!known || known.stages.length === 0) return html`<span class="none">none has run</span>`;
+  const stages = [...known.stages].sort((one, other) => other.mean_ms * other.runs - one.mean_ms * one.runs);
+  const all = stages.map((stage) => `${stage.stage}: ${count(stage.runs)} times, ${duration(stage.mean_ms)} on average, ${duration(stage.longest_ms)} at most`).join('\n');
+  return html`<span class="two" title=${all}><span>${stages.slice(0, 3).map((stage) => `${stage.stage} ${duration(stage.mean_ms)}`).join(' · ')}</span>
+    <span class="next">${several(known.submitted, 'submitted', 'submitted')}, ${several(known.retries, 'retry', 'retries')}, ${several(known.panics, 'panic')}</span></span>`;
 }
 
 /** @param {KindUse} row */

@@ -1,5 +1,6 @@
 /** Procedures that a filter admits; those that have not ended, unless it speaks of states. */
 import { html, useCallback, useEffect, useMemo, useRef, useState } from '../dom.js';
+import { Bulk } from '../actions.js';
 import { get, Problem } from '../api.js';
 import { useLoad } from '../load.js';
 import { Ago, Empty, Head, Id, Shown, State } from '../parts.js';
@@ -87,7 +88,7 @@ export function List({ query }) {
   ].filter(Boolean).join(' · ');
   return html`
     <div class="screen list">
-      <${Head} title="Procedures" note=${words}><${Quick} filter=${filter} /><//>
+      <${Head} title="Procedures" note=${words}><${Bulk} filter=${filter} /><${Quick} filter=${filter} /><//>
       <${FilterBox} filter=${filter} error=${loaded.error} />
       <${Shown} loaded=${loaded}>
         ${body && (rows.length === 0
