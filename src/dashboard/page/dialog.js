@@ -1,6 +1,9 @@
 /** A dialog: the browser's own, so that focus stays within, and Esc closes it. */
 import { html, useEffect, useRef } from './dom.js';
 
+/** The heading of the dialog that is open names it; there is one at a time. */
+const NAME = 'dialog-name';
+
 /** @param {{title: import('./types.js').Node, onClose: () => void, wide?: boolean, children?: import('./types.js').Node}} props */
 export function Dialog({ title, onClose, wide, children }) {
   const box = useRef(/** @type {HTMLDialogElement|null} */ (null));
@@ -15,9 +18,9 @@ export function Dialog({ title, onClose, wide, children }) {
     if (event.target === box.current) onClose();
   };
   return html`
-    <dialog ref=${box} class=${wide ? 'wide' : ''} aria-label=${typeof title === 'string' ? title : undefined} onClose=${onClose} onMouseDown=${onClick}>
+    <dialog ref=${box} class=${wide ? 'wide' : ''} aria-labelledby=${NAME} onClose=${onClose} onMouseDown=${onClick}>
       <div class="sheet">
-        <header><h2>${title}</h2><button type="button" class="plain" aria-label="Close" onClick=${onClose}>Esc</button></header>
+        <header><h2 id=${NAME}>${title}</h2><button type="button" class="plain" aria-label="Close" onClick=${onClose}>Esc</button></header>
         ${children}
       </div>
     </dialog>`;
