@@ -17,14 +17,17 @@ use follow::Follow;
 
 pub(super) async fn events(request: HttpRequest, state: web::Data<State>) -> Answer {
     let grant = viewer(&request)?;
-    let params = Params::of(&request, &["from", "filter"])?;
+    let params = Params::of(&request, &["from", "filter", "name"])?;
     let filter = params.filter()?;
     let from = beginning(&request, &params)?;
     let newest = state.moment()?;
     if *state.closed.borrow() {
         return Err(Problem::closing());
     }
-    let Some(place) = grant.who().and_then(|who| state.streams.enter(who)) else {
+    let Some(place) = grant
+        .who()
+        .and_then(|who| state.streams.enter(who, params.text("name")))
+    else {
         let remedy = "Close another one, or ask again later.";
         return Err(Problem::too_many(
             "Too many streams are open.",

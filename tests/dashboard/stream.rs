@@ -217,6 +217,22 @@ fn one_caller_has_eight_streams_and_all_have_64() -> Tested {
 }
 
 #[test]
+fn a_stream_takes_the_place_of_the_one_of_its_name() -> Tested {
+    site(async |site| {
+        let mut first = site.listen("?name=a").await?;
+        let mut other = site.listen("?name=b").await?;
+        let mut newest = site.listen("?name=a").await?;
+        assert_eq!(site.body("engine").await?["streams"], 2);
+        while first.next().await?.is_some() {}
+        // Its end frees nothing that is not its own.
+        assert_eq!(site.body("engine").await?["streams"], 2);
+        other.next_of("gauges").await?;
+        newest.next_of("gauges").await?;
+        Ok(())
+    })
+}
+
+#[test]
 fn a_drain_says_goodbye() -> Tested {
     site(async |site| {
         let mut stream = site.listen("").await?;

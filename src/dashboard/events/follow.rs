@@ -62,6 +62,7 @@ pub(super) struct Follow {
 /// What happened first.
 enum First {
     Closed,
+    Replaced,
     Rows,
     Read(Reading),
     Time,
@@ -103,6 +104,7 @@ impl Follow {
             if self.ready.is_empty() && !self.is_over {
                 match self.first().await {
                     First::Closed => self.end(),
+                    First::Replaced => self.is_over = true,
                     First::Read(reading) => self.tell(reading),
                     First::Rows | First::Time => {}
                 }
@@ -145,6 +147,7 @@ impl Follow {
         tokio::select! {
             biased;
             _ = self.closed.wait_for(|closed| *closed) => First::Closed,
+            _ = &mut self.place.replaced, if !self.is_over => First::Replaced,
             reading = &mut self.reading => First::Read(reading),
             _ = self.published.changed(), if !is_behind => First::Rows,
             () = clock.sleep_until(next) => First::Time,

@@ -4,7 +4,7 @@
  * `gauges` as the API sends them, and `again` when they are to read anew.
  */
 import { useEffect, useState } from './dom.js';
-import { address } from './api.js';
+import { address, freshKey } from './api.js';
 import { now, sync } from './clock.js';
 
 const POLL = 5_000;
@@ -35,6 +35,29 @@ const link = {
   opened: 0,
 };
 
+const KEPT = 'procession.stream';
+/** By this name the server knows the streams of this page: each takes the place of the one before it. */
+const NAME = streamName();
+
+/** A reload keeps the name; a copy of the tab does not, for the name is in the store only between two pages. */
+function streamName() {
+  try {
+    const kept = sessionStorage.getItem(KEPT);
+    sessionStorage.removeItem(KEPT);
+    return kept ?? freshKey();
+  } catch {
+    return freshKey();
+  }
+}
+
+function keepName() {
+  try {
+    sessionStorage.setItem(KEPT, NAME);
+  } catch {
+    // The next page has another name, then.
+  }
+}
+
 /** @param {string} event @param {any} [body] */
 function tell(event, body) {
   for (const ear of [...ears]) ear(event, body);
@@ -60,7 +83,7 @@ function close() {
 /** @param {string} filter @param {string|null} from */
 function open(filter, from) {
   close();
-  const stream = new EventSource(address('events', { from, filter }));
+  const stream = new EventSource(address('events', { from, filter, name: NAME }));
   Object.assign(link, { stream, filter, opened: Date.now(), heard: Date.now() });
   const hear = () => {
     link.heard = Date.now();
@@ -157,5 +180,8 @@ export function startLive() {
     }
     show();
   });
-  addEventListener('pagehide', close);
+  addEventListener('pagehide', () => {
+    close();
+    keepName();
+  });
 }
