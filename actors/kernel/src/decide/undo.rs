@@ -11,7 +11,9 @@ use crate::event::UndoEnded;
 use crate::history::{Ending, HistoryEntry};
 use crate::id::ProcedureId;
 use crate::kernel::HistoryDetail;
+use crate::lock::LockNeed;
 use crate::record::Record;
+use crate::row::Row;
 use crate::wait::WaitReason;
 
 impl Draft<'_> {
@@ -23,8 +25,7 @@ impl Draft<'_> {
         let held_back = if self.is_paused(row) {
             Some(WaitReason::Paused)
         } else {
-            let lacking = row.locks.iter().find(|need| !row.locked.contains(need));
-            lacking.map(|need| WaitReason::Lock(need.path.clone()))
+            lacking(row).map(|need| WaitReason::Lock(need.path.clone()))
         };
         if let Some(reason) = held_back {
             let asks = matches!(reason, WaitReason::Lock(_));
@@ -275,4 +276,13 @@ impl Draft<'_> {
         self.change(id, |row| row.history = number);
         self.undone(scope, top);
     }
+}
+
+/// A lock that the undo of a member needs, and that the member does not hold.
+///
+/// One that holds its locks for life holds, until it ends, all that its executed stages had: what its
+/// next stage would have waited for is none of its undos' business, and may be what a deadlock is about.
+fn lacking(row: &Row) -> Option<&LockNeed> {
+    let mut needs = row.locks.iter().filter(|_| !row.locks_for_life || row.is_ended());
+    needs.find(|need| !row.locked.contains(need))
 }
