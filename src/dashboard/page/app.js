@@ -2,7 +2,7 @@
 import { html, render, useEffect, useState } from './dom.js';
 import { Banner, Rail, toggleTheme } from './frame.js';
 import { Help } from './help.js';
-import { startKeys } from './keys.js';
+import { SCREENS as KNOWN, startKeys } from './keys.js';
 import { startLive } from './live.js';
 import { useLoad } from './load.js';
 import { startRouter, useRoute } from './router.js';
@@ -45,6 +45,11 @@ function App() {
       },
     });
   }, []);
+  useEffect(() => {
+    const [first = '', id] = route.path.split('/');
+    const name = id ?? KNOWN.find((screen) => screen.path === first)?.name ?? 'Nothing here';
+    document.title = `${name} · Procession`;
+  }, [route.path]);
   return html`
     <${Me.Provider} value=${me.data}>
       <${Rail} path=${route.path} me=${me.data} onHelp=${() => setHelp(true)} />

@@ -8,7 +8,7 @@ import { Ago, Empty, Hour, Id, Shown, Trouble } from './parts.js';
 import { COLUMNS } from './screens/audit.js';
 import { shown } from './states.js';
 import { Table } from './table.js';
-import { bytes, duration, local, several } from './words.js';
+import { bytes, duration, local } from './words.js';
 
 /** @typedef {{id: string, row: import('./types.js').Row, body: any, waits: import('./load.js').Loaded}} Given */
 
@@ -40,11 +40,11 @@ const ENDINGS = { retry: 'bad', fail: 'bad', panic: 'bad', undo_failed: 'bad', u
 /** @type {import('./table.js').Column<Entry>[]} */
 const HISTORY = [
   { name: '#', width: '52px', align: 'right', show: (entry) => html`<span class="dim">${entry.number}</span>` },
-  { name: 'Stage', width: 'minmax(120px, 1fr)', show: (entry) => entry.stage },
+  { name: 'Stage', width: 'minmax(100px, 1fr)', show: (entry) => entry.stage },
   { name: 'Visit', width: '52px', align: 'right', show: (entry) => entry.visit },
   { name: 'Attempt', width: '66px', align: 'right', show: (entry) => html`<span class=${entry.attempt > 1 ? 'warm' : ''}>${entry.attempt}</span>` },
   { name: 'Ended with', width: '110px', show: (entry) => html`<span class=${ENDINGS[entry.ending] ?? ''}>${entry.ending.replaceAll('_', ' ')}</span>` },
-  { name: 'Error', width: 'minmax(140px, 2fr)', show: (entry) => (entry.error === null ? html`<span class="none">–</span>` : html`<span class="bad" title=${shown(entry.error)}>${shown(entry.error)}</span>`) },
+  { name: 'Error', width: 'minmax(120px, 2fr)', show: (entry) => (entry.error === null ? html`<span class="none">–</span>` : html`<span class="bad" title=${shown(entry.error)}>${shown(entry.error)}</span>`) },
   { name: 'Begun', width: '110px', align: 'right', show: (entry) => html`<${Hour} time=${entry.begun} />` },
   { name: 'Waited', width: '84px', align: 'right', help: 'From ready to begun', show: (entry) => duration(entry.waited_ms) },
   { name: 'Took', width: '84px', align: 'right', show: (entry) => duration(entry.took_ms) },
@@ -136,12 +136,11 @@ function Traces({ row }) {
 /** @param {Given} props */
 function Acts({ id }) {
   const root = id.split('.')[0];
-  const loaded = useLoad('audit', { limit: 500 }, { on: ['change'], pause: 2_000 });
-  const all = /** @type {import('./types.js').Act[]} */ (loaded.data?.items ?? []);
-  const rows = all.filter((act) => act.target?.split('.')[0] === root || act.changes.some((change) => change.id === id));
+  const loaded = useLoad('audit', { filter: `target:${root}`, limit: 500 }, { on: ['change'], pause: 2_000 });
+  const rows = /** @type {import('./types.js').Act[]} */ (loaded.data?.items ?? []);
   return html`<${Shown} loaded=${loaded} what="the audit">
     ${rows.length === 0
-      ? html`<${Empty}>No operator has touched this family, among the newest ${several(all.length, 'act')}.<//>`
+      ? html`<${Empty}>No operator has touched this family.<//>`
       : html`<${Table} label="Acts" rows=${rows} columns=${COLUMNS} rowKey=${(/** @type {import('./types.js').Act} */ act) => act.number} />`}<//>`;
 }
 

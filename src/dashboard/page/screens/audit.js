@@ -29,39 +29,35 @@ export const COLUMNS = [
   { name: 'Before and after', width: 'minmax(220px, 2fr)', show: (act) => html`<span title=${outcome(act)}>${outcome(act)}</span>` },
 ];
 
-/** @param {Act} act @param {string[]} words */
-const fits = (act, words) => words.every((word) => [act.who, act.why, act.verb, act.target ?? '', act.key ?? ''].some((text) => text.toLowerCase().includes(word)));
-
 /** @param {{query: URLSearchParams}} props */
 export function Audit({ query }) {
-  const loaded = useLoad('audit', { limit: 500 }, { on: ['gauges'], pause: 3_000, filter: 'root:0' });
-  const [older, setOlder] = useState(/** @type {{items: Act[], cursor: string|null}|null} */ (null));
   const filter = query.get('filter') ?? '';
-  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
-  const all = /** @type {Act[]} */ ([...(loaded.data?.items ?? []), ...(older?.items ?? [])]);
+  const loaded = useLoad('audit', { filter, limit: 500 }, { on: ['gauges'], pause: 3_000, filter: 'root:0' });
+  const [found, setOlder] = useState(/** @type {{filter: string, items: Act[], cursor: string|null}|null} */ (null));
+  const older = found?.filter === filter ? found : null;
+  const rows = /** @type {Act[]} */ ([...(loaded.data?.items ?? []), ...(older?.items ?? [])]);
   const cursor = older ? older.cursor : loaded.data?.cursor;
-  const rows = all.filter((act) => fits(act, words));
   const more = async () => {
     if (!cursor) return;
     try {
-      const page = await get('audit', { cursor, limit: 500 });
-      setOlder({ items: [...(older?.items ?? []), ...page.items], cursor: page.cursor });
+      const page = await get('audit', { filter, cursor, limit: 500 });
+      setOlder({ filter, items: [...(older?.items ?? []), ...page.items], cursor: page.cursor });
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
     }
   };
   return html`
     <div class="screen list">
-      <${Head} title="Audit" note=${loaded.data && `${several(rows.length, 'act')} of ${several(all.length, 'that was read', 'that were read')}${cursor ? ', and older ones' : ''}`}>
+      <${Head} title="Audit" note=${loaded.data && `${several(rows.length, 'act')}${cursor ? ', and older ones' : ''}`}>
         <button type="button" onClick=${() => save(rows)} disabled=${rows.length === 0}>Export</button>
       <//>
       <form class="filter" role="search" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
         <label><span class="hidden">Filter</span>
-          <input data-filter type="search" value=${filter} placeholder="who, what, why or an id" spellcheck="false" onInput=${(/** @type {any} */ event) => setQuery({ filter: event.target.value })} /></label><kbd>/</kbd>
+          <input data-filter type="search" value=${filter} placeholder="who:ann verb:abort target:42 or words of the verb and the reason" spellcheck="false" onInput=${(/** @type {any} */ event) => setQuery({ filter: event.target.value })} /></label><kbd>/</kbd>
       </form>
       <${Shown} loaded=${loaded} what="the audit">
         ${rows.length === 0
-          ? html`<${Empty}>${words.length ? 'No act fits these words.' : 'No operator has done anything yet.'}<//>`
+          ? html`<${Empty}>${filter ? 'No act fits these words.' : 'No operator has done anything yet.'}<//>`
           : html`<${Table} label="Audit" rows=${rows} columns=${COLUMNS} rowKey=${(/** @type {Act} */ act) => act.number} rowId=${(/** @type {Act} */ act) => act.target} onEnd=${more} />`}
       <//>
     </div>`;

@@ -33,24 +33,27 @@ export function Kinds() {
   const items = /** @type {KindUse[]} */ (loaded.data?.items ?? []);
   /** @type {import('../table.js').Column<KindUse>[]} */
   const columns = [
-    { name: 'Kind', width: 'minmax(150px, 1fr)', show: (row) => html`<a class="mono" href=${listOf(`kind:${row.kind}`)}>${row.kind}</a>${!row.registered && html` <span class="tag bad">not registered</span>`}${row.paused && html` <span class="tag">paused</span>`}` },
-    { name: 'Versions', width: 'minmax(90px, 0.6fr)', help: 'Live procedures by the version of their payload', show: (row) => versions(row) },
-    { name: 'Not begun', width: '74px', align: 'right', show: (row) => link(row.states.Initializing ?? 0, `kind:${row.kind} state:initializing`) },
-    { name: 'Runnable', width: '74px', align: 'right', show: (row) => link(row.states.Runnable ?? 0, `kind:${row.kind} state:runnable`) },
-    { name: 'Waiting', width: '74px', align: 'right', show: (row) => link(sum(row, ['Waiting', 'WaitingTimeout']), `kind:${row.kind} state:waiting,waitingtimeout`) },
-    { name: 'Failed', width: '74px', align: 'right', help: 'Rolling back, or ended so', show: (row) => link(row.states.Failed ?? 0, `kind:${row.kind} state:failed`, 'bad') },
-    { name: 'Rolled back', width: '82px', align: 'right', show: (row) => link(row.states.RolledBack ?? 0, `kind:${row.kind} state:rolledback`) },
-    { name: 'Succeeded', width: '82px', align: 'right', show: (row) => link(row.states.Success ?? 0, `kind:${row.kind} state:success`) },
-    { name: 'Next', width: 'minmax(200px, 1.8fr)', show: (row) => html`<span class="next">${next(row)}</span>` },
+    {
+      name: 'Kind, and what comes next', width: 'minmax(220px, 1.3fr)', show: (row) => html`
+        <span class="two" title=${next(row)}><span><a class="mono" href=${listOf(`kind:${row.kind}`)}>${row.kind}</a>${!row.registered && html` <span class="tag bad">not registered</span>`}${row.paused && html` <span class="tag">paused</span>`}</span>
+          <span class="next">${next(row)}</span></span>`,
+    },
+    { name: 'Versions', width: 'minmax(64px, 0.4fr)', help: 'Live procedures by the version of their payload', show: (row) => versions(row) },
+    { name: 'Initial', width: '56px', align: 'right', help: 'Initializing: the first stage has not run', show: (row) => link(row.states.Initializing ?? 0, `kind:${row.kind} state:initializing`) },
+    { name: 'Runnable', width: '62px', align: 'right', show: (row) => link(row.states.Runnable ?? 0, `kind:${row.kind} state:runnable`) },
+    { name: 'Waiting', width: '56px', align: 'right', show: (row) => link(sum(row, ['Waiting', 'WaitingTimeout']), `kind:${row.kind} state:waiting,waitingtimeout`) },
+    { name: 'Failed', width: '50px', align: 'right', help: 'Rolling back, or ended so', show: (row) => link(row.states.Failed ?? 0, `kind:${row.kind} state:failed`, 'bad') },
+    { name: 'Undone', width: '54px', align: 'right', help: 'Rolled back', show: (row) => link(row.states.RolledBack ?? 0, `kind:${row.kind} state:rolledback`) },
+    { name: 'Success', width: '60px', align: 'right', show: (row) => link(row.states.Success ?? 0, `kind:${row.kind} state:success`) },
   ];
   if (items.some((row) => row.since_start)) {
-    columns.splice(8, 0, { name: 'Stages since the start', width: 'minmax(180px, 1.6fr)', help: 'What user code of a stage took on average; the longest under the pointer', show: (row) => times(row) });
+    columns.push({ name: 'Stages since the start', width: 'minmax(170px, 1.2fr)', help: 'What user code of a stage took on average; the longest under the pointer', show: (row) => times(row) });
   }
   if (may('operate')) {
     columns.push({
-      name: '', width: '170px', align: 'right', show: (row) => html`
-        ${row.paused !== true && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'pause' })}>Pause…</button>`}
-        ${row.paused !== false && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'resume' })}>Resume…</button>`}`,
+      name: 'Actions', width: '84px', align: 'right', show: (row) => html`
+        ${!row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'pause' })}>Pause…</button>`}
+        ${row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'resume' })}>Resume…</button>`}`,
     });
   }
   return html`
@@ -59,7 +62,7 @@ export function Kinds() {
       <${Shown} loaded=${loaded}>
         ${items.length === 0
           ? html`<${Empty}>No kind is registered, and no procedure is there.<//>`
-          : html`<${Table} label="Kinds" rows=${items} columns=${columns} rowKey=${(/** @type {KindUse} */ row) => row.kind} height=${40} />`}
+          : html`<${Table} label="Kinds" rows=${items} columns=${columns} rowKey=${(/** @type {KindUse} */ row) => row.kind} height=${44} />`}
       <//>
       ${open && html`<${Ask} key=${open.kind + open.verb} verb=${WIDE[open.verb]} path=${`kinds/${encodeURIComponent(open.kind)}/${open.verb}`} target=${{ id: open.kind, kind: open.kind }}
         onClose=${() => { set(null); loaded.reload(); }} />`}
@@ -79,6 +82,6 @@ function times(row) {
 /** @param {KindUse} row */
 function versions(row) {
   const found = Object.entries(row.versions ?? {});
-  if (found.length === 0) return html`<span class="none">nothing is live</span>`;
+  if (found.length === 0) return html`<span class="none">none live</span>`;
   return found.map(([version, number]) => html`<span class="version" key=${version}>v${version} <span class="dim">${count(number)}</span></span>`);
 }

@@ -29,18 +29,18 @@ const QUICK = [
 
 /** @type {import('../table.js').Column<Row>[]} */
 const COLUMNS = [
-  { name: 'State', width: '150px', show: (row) => html`<${State} row=${row} />` },
-  { name: 'Id', width: '72px', show: (row) => html`<${Id} id=${row.id} />` },
-  { name: 'Kind', width: 'minmax(120px, 0.36fr)', show: (row) => html`<span title=${`${row.kind}, version ${row.version}`}>${row.kind} <span class="dim">v${row.version}</span></span>` },
-  { name: 'Key', width: 'minmax(80px, 0.26fr)', show: (row) => html`<span class="mono" title=${row.key}>${row.key ?? html`<span class="none">–</span>`}</span>` },
+  { name: 'State', width: '146px', show: (row) => html`<${State} row=${row} />` },
+  { name: 'Id', width: '64px', show: (row) => html`<${Id} id=${row.id} />` },
+  { name: 'Kind', width: 'minmax(104px, 0.36fr)', show: (row) => html`<span title=${`${row.kind}, version ${row.version}`}>${row.kind} <span class="dim">v${row.version}</span></span>` },
+  { name: 'Key', width: 'minmax(70px, 0.26fr)', show: (row) => html`<span class="mono" title=${row.key}>${row.key ?? html`<span class="none">–</span>`}</span>` },
   {
-    name: 'Why, and what comes next', width: 'minmax(300px, 1fr)', show: (row) => html`
+    name: 'Why, and what comes next', width: 'minmax(240px, 1fr)', show: (row) => html`
       <span class="two" title=${`${why(row)}. Next: ${row.next}.`}><span>${local(why(row), now())}</span><span class="next">${local(row.next, now())}</span></span>`,
   },
-  { name: 'Since', width: '82px', align: 'right', show: (row) => html`<${Ago} time=${row.since} label="as it is since" />` },
-  { name: 'Attempt', width: '68px', align: 'right', help: 'Failed attempts of the stage that is next', show: (row) => html`<span class=${row.attempt ? 'warm' : 'none'}>${row.attempt || '–'}</span>` },
-  { name: 'Prio', width: '46px', align: 'right', help: 'Higher goes first where it waits', show: (row) => html`<span class=${row.priority ? '' : 'none'}>${row.priority || '–'}</span>` },
-  { name: 'Root', width: '56px', show: (row) => (row.root === row.id ? html`<span class="none">–</span>` : html`<${Id} id=${row.root} />`) },
+  { name: 'Since', width: '78px', align: 'right', show: (row) => html`<${Ago} time=${row.since} label="as it is since" />` },
+  { name: 'Attempt', width: '56px', align: 'right', help: 'Failed attempts of the stage that is next', show: (row) => html`<span class=${row.attempt ? 'warm' : 'none'}>${row.attempt || '–'}</span>` },
+  { name: 'Prio', width: '38px', align: 'right', help: 'Higher goes first where it waits', show: (row) => html`<span class=${row.priority ? '' : 'none'}>${row.priority || '–'}</span>` },
+  { name: 'Root', width: '48px', show: (row) => (row.root === row.id ? html`<span class="none">–</span>` : html`<${Id} id=${row.root} />`) },
 ];
 
 /** @param {{query: URLSearchParams}} props */
