@@ -58,7 +58,9 @@ impl Term {
             Self::State(states) => states.iter().any(|state| state.admits(status)),
             Self::Reason(reasons) => {
                 let reason = status.wait.as_ref().map(Reason::from);
-                reason.is_some_and(|reason| reasons.contains(&reason))
+                // One that waits for something else, and would not go on then either, is paused as well.
+                let is_paused = status.paused && status.ended.is_none();
+                reason.is_some_and(|reason| reasons.contains(&reason)) || is_paused && reasons.contains(&Reason::Paused)
             }
             Self::Kind(kinds) => kinds.iter().any(|kind| kind == status.kind.as_str()),
             Self::Key(prefix) => has_key(status, prefix),

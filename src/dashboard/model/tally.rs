@@ -33,10 +33,7 @@ impl Tally {
         if row.ended.is_some() {
             return;
         }
-        self.tiles.active += 1;
-        if let Some(tile) = self.tile(row) {
-            *tile += 1;
-        }
+        self.tiles(row, |tile| *tile += 1);
         let versions = self.versions.entry(row.kind.clone()).or_default();
         *versions.entry(row.version).or_default() += 1;
         if is_ready(row) {
@@ -52,10 +49,7 @@ impl Tally {
         if row.ended.is_some() {
             return;
         }
-        self.tiles.active -= 1;
-        if let Some(tile) = self.tile(row) {
-            *tile -= 1;
-        }
+        self.tiles(row, |tile| *tile -= 1);
         if let Some(versions) = self.versions.get_mut(&row.kind) {
             if let Some(count) = versions.get_mut(&row.version) {
                 *count -= 1;
@@ -71,14 +65,20 @@ impl Tally {
         }
     }
 
-    /// Gives the count that a row belongs to, beside that of all.
-    fn tile(&mut self, row: &Status) -> Option<&mut usize> {
+    /// Changes each count that a row belongs to.
+    fn tiles(&mut self, row: &Status, change: impl Fn(&mut usize)) {
+        let tiles = &mut self.tiles;
+        change(&mut tiles.active);
+        // Whatever else it waits for: it does not go on before an operator resumes it.
+        let is_paused = row.paused || row.wait == Some(WaitReason::Paused);
+        if is_paused {
+            change(&mut tiles.paused);
+        }
         match &row.wait {
-            Some(WaitReason::RollbackFailed) => Some(&mut self.tiles.rollback_failed),
-            Some(WaitReason::Paused) => Some(&mut self.tiles.paused),
-            _ if row.state == ProcedureState::Failed => Some(&mut self.tiles.rolling_back),
-            Some(WaitReason::Backoff(..)) => Some(&mut self.tiles.retrying),
-            _ => None,
+            Some(WaitReason::RollbackFailed) => change(&mut tiles.rollback_failed),
+            _ if row.state == ProcedureState::Failed && !is_paused => change(&mut tiles.rolling_back),
+            Some(WaitReason::Backoff(..)) if row.state != ProcedureState::Failed => change(&mut tiles.retrying),
+            _ => {}
         }
     }
 
