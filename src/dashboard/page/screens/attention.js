@@ -13,13 +13,13 @@ import { now } from '../clock.js';
 const TILES = [
   { name: 'active', filter: 'state:live', of: (body) => body.tiles?.active ?? null, help: 'All that have not ended.' },
   { name: 'retrying', filter: 'reason:backoff', of: (body) => body.tiles?.retrying ?? null, tone: 'retry', help: 'Their last attempt failed; the next is due.' },
-  { name: 'rolling back', filter: 'state:failed', of: (body) => body.tiles?.rolling_back ?? null, tone: 'undo', help: 'They have failed, and are being undone.' },
+  { name: 'rolling back', filter: 'state:failed state:live', of: (body) => body.tiles?.rolling_back ?? null, tone: 'undo', help: 'They have failed, and are being undone.' },
   { name: 'rollback failed', filter: 'reason:rollback_failed', of: (body) => body.tiles?.rollback_failed ?? null, tone: 'bad', help: 'An undo used up its attempts.' },
   { name: 'paused', filter: 'reason:paused', of: (body) => body.tiles?.paused ?? null, tone: 'pause', help: 'An operator has paused them.' },
-  { name: 'failed in 24 h', filter: 'state:rolledback,failed age:<24h', of: (body) => body.tiles?.failed_day ?? null, tone: 'bad', help: 'They ended in the last day, and not well.' },
+  { name: 'failed in 24 h', filter: 'state:rolledback,failed state:ended since:<24h', of: (body) => body.tiles?.failed_day ?? null, tone: 'bad', help: 'They ended in the last day, and not well.' },
 ];
 
-/** @param {{tile: TILES[number], body: any}} props */
+/** @param {{tile: (typeof TILES)[number], body: any}} props */
 function Tile({ tile, body }) {
   const number = tile.of(body);
   if (number === null) return null;

@@ -22,7 +22,7 @@ const QUICK = [
   { name: 'Unfinished', filter: '' },
   { name: 'Waiting for a lock', filter: 'reason:lock' },
   { name: 'Retrying', filter: 'reason:backoff' },
-  { name: 'Rolling back', filter: 'state:failed' },
+  { name: 'Rolling back', filter: 'state:failed state:live' },
   { name: 'Old', filter: 'age:>1h' },
   { name: 'Finished', filter: 'state:ended' },
 ];
