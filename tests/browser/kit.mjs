@@ -194,7 +194,7 @@ export function journey(name, walk, { mount = 'all', expected = /^$/, still = fa
     const note = (text) => expected.test(text) || errors.push(text);
     page.on('pageerror', (error) => note(`page: ${error.message}`));
     page.on('console', (message) => {
-      if (message.type() === 'error' || message.type() === 'warning') note(`console: ${message.text()}`);
+      if (message.type() === 'error' || message.type() === 'warning') note(`console: ${message.text()} ${message.location().url}`);
     });
     await page.addInitScript(() => {
       document.addEventListener('securitypolicyviolation', (event) => {

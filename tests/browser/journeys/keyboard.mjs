@@ -1,0 +1,112 @@
+// Everything without a mouse.
+
+import assert from 'node:assert/strict';
+import { after as hook } from 'node:test';
+import { after, becomes, dialog, journey, many, pass, rows, SCREENS, shown, signal, submit, truth, until } from '../kit.mjs';
+
+after(hook);
+
+const focused = (page) => page.evaluate(() => {
+  const element = document.activeElement;
+  return element?.getAttribute('aria-label') ?? element?.innerText?.split('\n')[0] ?? '';
+});
+
+journey('every screen by its letter', async (page, go) => {
+  await submit({ wait: 'go' });
+  await go();
+  await shown(page, 'Attention');
+  for (const { letter, title, path } of [...SCREENS.slice(1), SCREENS[0]]) {
+    await page.keyboard.press('g');
+    await page.keyboard.press(letter);
+    await shown(page, title);
+    assert.ok(page.url().endsWith(`/all/${path}`), page.url());
+    await page.getByRole('navigation', { name: 'Screens' }).getByRole('link', { name: title }).and(page.locator('[aria-current=page]')).waitFor();
+  }
+  // Eight screens in a moment are still one stream.
+  await page.getByRole('status').filter({ hasText: /^live$/ }).waitFor();
+  await page.keyboard.press('?');
+  const keys = dialog(page, 'Keys and filters');
+  await keys.getByText('next and previous row').waitFor();
+  for (const { title } of SCREENS) await keys.getByText(title, { exact: true }).waitFor();
+  await page.keyboard.press('Escape');
+  await keys.waitFor({ state: 'detached' });
+});
+
+journey('filter, rows, Enter, Esc; focus outlives a live update', async (page, go) => {
+  await many({ wait: 'go' }, 5);
+  await go();
+  await shown(page, 'Attention');
+  await page.keyboard.press('/');
+  await shown(page, 'Procedures');
+  await until(() => page.getByRole('searchbox', { name: 'Filter' }).evaluate((field) => field === document.activeElement), 'the filter has the focus');
+  await page.keyboard.type('kind:job');
+  await becomes(async () => (await rows(page, 'Procedures')).length, 5);
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('j');
+  await page.keyboard.press('j');
+  await page.keyboard.press('j');
+  await page.keyboard.press('k');
+  const second = page.getByRole('row').filter({ has: page.getByRole('link', { name: '2.0', exact: true }) });
+  const hasFocus = () => second.evaluate((row) => row === document.activeElement);
+  await until(hasFocus, 'the second row has the focus');
+  await signal('1.0', 'go');
+  await pass(1_000);
+  await becomes(async () => (await rows(page, 'Procedures')).map((row) => row.Id), ['2.0', '3.0', '4.0', '5.0']);
+  assert.equal(await hasFocus(), true, 'the focus is on the row, wherever that is now');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: /2\.0/ }).waitFor();
+});
+
+journey('an action by keyboard alone, and Esc leaves it', async (page, go) => {
+  const id = await submit({ wait: 'go' });
+  await go(`procedures/${id}`);
+  await shown(page, /^job v1/);
+  const reach = async (name) => {
+    for (let steps = 0; steps < 60; steps += 1) {
+      await page.keyboard.press('Tab');
+      if ((await focused(page)) === name) return;
+    }
+    throw new Error(`Tab does not lead to ${name}`);
+  };
+  await reach('Abort…');
+  await page.keyboard.press('Enter');
+  await dialog(page, /^Abort/).getByText('It will roll back.').waitFor();
+  await page.keyboard.press('Escape');
+  await dialog(page, /^Abort/).waitFor({ state: 'detached' });
+  await until(async () => (await focused(page)) === 'Abort…', 'the focus is back where it was');
+  await page.keyboard.press('Enter');
+  await dialog(page, /^Abort/).getByText('It will roll back.').waitFor();
+  await until(() => page.getByRole('textbox', { name: 'Reason' }).evaluate((field) => field === document.activeElement), 'the reason has the focus');
+  await page.keyboard.type('by hand');
+  await page.keyboard.press('Enter');
+  await dialog(page, /^Abort/).getByText('It is done').waitFor();
+  await becomes(async () => (await truth()).states, { RolledBack: 1 });
+});
+
+journey('Tab reaches every control of every screen', async (page, go) => {
+  const id = await submit({ retry: 'no' });
+  await submit({ wait: 'go' }, { kind: 'limited' });
+  await pass(120_000);
+  for (const screen of [...SCREENS, { path: `procedures/${id}`, title: /^job v1/ }]) {
+    await go(screen.path);
+    await shown(page, screen.title);
+    // Links within rows are reached by j, k and Enter on their row; all else must be in the order of Tab.
+    const wanted = await page.locator('a[href], button:not([disabled]), input').evaluateAll((all) => {
+      all.forEach((one, at) => { one.dataset.tried = String(at); });
+      return all.filter((one) => one.tabIndex >= 0).length;
+    });
+    const seen = new Set();
+    for (let steps = 0; steps < wanted * 2 + 10 && seen.size < wanted; steps += 1) {
+      await page.keyboard.press('Tab');
+      const [at, isSeen] = await page.evaluate(() => {
+        const element = document.activeElement;
+        const style = element ? getComputedStyle(element) : null;
+        return [element?.dataset.tried ?? null, !style || style.outlineStyle !== 'none' || style.boxShadow !== 'none'];
+      });
+      if (at === null) continue;
+      seen.add(at);
+      assert.equal(isSeen, true, `focus cannot be seen on ${await focused(page)}, ${screen.path}`);
+    }
+    assert.equal(seen.size, wanted, `controls of ${screen.path || 'attention'}`);
+  }
+});

@@ -1,0 +1,92 @@
+// The list: its filter is the address, its pages follow the scroll bar, and its words say what was looked at.
+
+import assert from 'node:assert/strict';
+import { after as hook } from 'node:test';
+import { after, becomes, journey, many, pass, rows, shown, submit, truth, until } from '../kit.mjs';
+
+after(hook);
+
+const filter = (page) => page.getByRole('searchbox', { name: 'Filter' });
+const note = (page) => page.getByRole('main').getByRole('status');
+const ids = async (page) => (await rows(page, 'Procedures')).map((row) => row.Id);
+const inAddress = (page) => new URL(page.url()).searchParams.get('filter');
+
+journey('a filter is in the address: back, forward, reload', async (page, go) => {
+  const [event, timer] = [await submit({ wait: 'go' }, { key: 'req-1' }), await submit({ sleep: 60_000 })];
+  await submit({ end: 'well' });
+  await go('procedures');
+  await becomes(() => ids(page), [event, timer]);
+  await filter(page).fill('reason:timer');
+  await becomes(() => ids(page), [timer]);
+  assert.equal(inAddress(page), 'reason:timer');
+  await page.getByRole('button', { name: 'Finished', exact: true }).click();
+  await becomes(() => ids(page), ['3.0']);
+  assert.equal(inAddress(page), 'state:ended');
+  await page.goBack();
+  await becomes(() => ids(page), [timer]);
+  assert.equal(await filter(page).inputValue(), 'reason:timer');
+  await page.goForward();
+  await becomes(() => ids(page), ['3.0']);
+  await page.reload();
+  await becomes(() => ids(page), ['3.0']);
+  assert.equal(await filter(page).inputValue(), 'state:ended');
+  await filter(page).fill('req-');
+  await becomes(() => ids(page), [event]);
+});
+
+journey('1,200 rows come in pages, as they are scrolled to', async (page, go) => {
+  await many({ wait: 'go' }, 1_200);
+  await go('procedures');
+  await shown(page, 'Procedures');
+  await becomes(() => note(page).innerText(), '100 rows, and more · 100 scanned');
+  const table = page.getByRole('table', { name: 'Procedures' });
+  const end = () => table.evaluate((element) => { element.scrollTop = element.scrollHeight; });
+  await until(async () => {
+    await end();
+    return (await note(page).innerText()) === '1,200 rows · 1,200 scanned';
+  }, 'the last page is there');
+  await end();
+  const every = (await truth()).rows;
+  await until(async () => (await ids(page)).at(-1) === every.at(-1).id, 'the last row is in sight');
+  assert.equal(await table.getAttribute('aria-rowcount'), '1201');
+});
+
+journey('an empty list says what else there is', async (page, go) => {
+  await many({ end: 'well' }, 12);
+  await go('procedures');
+  const main = page.getByRole('main');
+  await main.getByText('Nothing is unfinished. 12 of the newest are finished:').waitFor();
+  await main.getByRole('button', { name: 'include them' }).click();
+  await becomes(async () => (await ids(page)).length, 12);
+  await filter(page).fill('kind:nothing_like_it');
+  await main.getByText('No procedure matches.').waitFor();
+});
+
+journey('a filter that cannot be read says where', async (page, go) => {
+  await submit({ wait: 'go' });
+  await go('procedures');
+  await becomes(() => ids(page), ['1.0']);
+  await filter(page).fill('state:waiting reson:lock');
+  const alert = page.getByRole('main').getByRole('alert');
+  await alert.waitFor();
+  assert.match(await alert.innerText(), /^The filter cannot be read: .*reson/);
+  await becomes(() => filter(page).getAttribute('aria-invalid'), 'true');
+  await filter(page).fill('state:waitingtimeout');
+  await becomes(() => ids(page), ['1.0']);
+  await becomes(() => filter(page).getAttribute('aria-invalid'), 'false');
+}, { expected: /400/ });
+
+journey('ages are those of the engine, to the second', async (page, go) => {
+  const id = await submit({ wait: 'go' });
+  await pass(192_000);
+  await go('procedures');
+  await becomes(async () => (await rows(page, 'Procedures')).map((row) => row.Since), ['3 m 12 s']);
+  await go(`procedures/${id}`);
+  await shown(page, /^job v1/);
+  const age = page.getByRole('main').locator('time').filter({ hasText: /^3 m 12 s$/ }).first();
+  await age.waitFor();
+  assert.match(await age.getAttribute('title'), /2026.*10:00:00.*UTC/);
+  await pass(3_600_000);
+  await page.reload();
+  await page.getByText('for 1 h 3 m').waitFor();
+}, { still: true });

@@ -1,0 +1,103 @@
+// What changes is shown as it changes: streams, their ends, and engines that come and go.
+
+import assert from 'node:assert/strict';
+import { after as hook } from 'node:test';
+import { after, becomes, journey, many, pass, restart, rows, shown, signal, SITE, submit, truth, until } from '../kit.mjs';
+
+after(hook);
+
+const fresh = (page, word) => page.getByRole('navigation').getByRole('status').filter({ hasText: word }).waitFor();
+const ids = async (page) => (await rows(page, 'Procedures')).map((row) => row.Id);
+const streams = async () => (await (await fetch(`${SITE}/all/api/v1/engine`)).json()).streams;
+
+/** Marks the document, so that a reload would be seen. */
+const mark = (page) => page.evaluate(() => { document.documentElement.dataset.mark = 'yes'; });
+const isMarked = (page) => page.evaluate(() => document.documentElement.dataset.mark === 'yes');
+
+journey('a change appears without a reload', async (page, go) => {
+  const first = await submit({ wait: 'go' });
+  await go('procedures');
+  await becomes(() => ids(page), [first]);
+  await fresh(page, 'live');
+  await mark(page);
+  const second = await submit({ sleep: 60_000 });
+  await pass(1_000);
+  await becomes(() => ids(page), [first, second]);
+  await signal(first, 'go');
+  await pass(1_000);
+  await becomes(() => ids(page), [second]);
+  await page.getByRole('link', { name: second, exact: true }).click();
+  await page.getByText('Stage Finish runs at 10:01:').first().waitFor();
+  await pass(60_000);
+  await page.getByText('Ended well').waitFor();
+  assert.equal(await isMarked(page), true);
+});
+
+journey('the engine is restarted under an open page', async (page, go) => {
+  const kept = await submit({ wait: 'go' }, { key: 'kept' });
+  await go('procedures');
+  await becomes(() => ids(page), [kept]);
+  await fresh(page, 'live');
+  await mark(page);
+  // The page is told as it happens, whichever words come first.
+  const said = page.getByRole('navigation').getByRole('status').filter({ hasText: /reconnecting|every 5 s|as of/ }).waitFor();
+  await restart();
+  await said;
+  const born = await submit({ sleep: 60_000 });
+  await fresh(page, 'live');
+  await pass(1_000);
+  await becomes(() => ids(page), [kept, born]);
+  assert.equal(await isMarked(page), true);
+  assert.equal((await truth()).epoch, '2');
+  await page.keyboard.press('g');
+  await page.keyboard.press('e');
+  await page.getByText('epoch').waitFor();
+  await becomes(() => page.getByRole('definition').evaluateAll((all) => all.some((one) => one.previousElementSibling?.textContent === 'epoch' && one.textContent === '2')), true);
+}, { expected: /ERR_|Failed to load/ });
+
+journey('a stream that missed too much has the page read anew', async (page, go) => {
+  await go('procedures');
+  await shown(page, 'Procedures');
+  await fresh(page, 'live');
+  await mark(page);
+  // More than one event may hold.
+  await many({ wait: 'go' }, 1_500);
+  await pass(1_000);
+  await becomes(() => page.getByRole('main').getByRole('status').innerText(), '100 rows, and more · 100 scanned');
+  assert.deepEqual((await ids(page))[0], (await truth()).rows[0].id);
+  assert.equal(await isMarked(page), true);
+});
+
+journey('a hidden tab closes its stream, and reads anew when it is seen', async (page, go) => {
+  const id = await submit({ wait: 'go' });
+  await go('procedures');
+  await becomes(() => ids(page), [id]);
+  await fresh(page, 'live');
+  assert.equal(await streams(), 1);
+  const hide = (isHidden) => page.evaluate((hidden) => {
+    Object.defineProperty(document, 'hidden', { configurable: true, get: () => hidden });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, isHidden);
+  await hide(true);
+  // The server notices with the next things that it writes.
+  await until(async () => {
+    await pass(10_000);
+    return await streams() === 0;
+  }, 'the stream is closed');
+  const other = await submit({ wait: 'go' });
+  await pass(1_000);
+  assert.deepEqual(await ids(page), [id], 'a hidden page asks for nothing');
+  await hide(false);
+  await becomes(() => ids(page), [id, other]);
+  await fresh(page, 'live');
+});
+
+journey('a stream that is refused: the page asks every five seconds, and says so', async (page, go) => {
+  await page.route('**/api/v1/events**', (route) => route.fulfill({ status: 429, body: '{}' }));
+  const id = await submit({ wait: 'go' });
+  await go('procedures');
+  await becomes(() => ids(page), [id]);
+  await fresh(page, 'every 5 s');
+  const other = await submit({ wait: 'go' });
+  await becomes(() => ids(page), [id, other]);
+}, { expected: /429/ });

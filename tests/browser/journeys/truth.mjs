@@ -1,0 +1,151 @@
+// Every figure on every screen, compared with what the engine itself answers.
+
+import assert from 'node:assert/strict';
+import { after as hook } from 'node:test';
+import { act, after, api, becomes, facts, journey, pass, rows, shown, signal, submit, truth } from '../kit.mjs';
+
+after(hook);
+
+/** A world with one of everything, in which nothing moves. */
+async function world() {
+  await submit({ retry: 'rpc timeout rs-17' }, { key: 'req-1' });
+  await submit({ stuck: 'cannot' });
+  await submit({ children: 3 });
+  await submit({ hold: 'default/users' });
+  for (let at = 0; at < 3; at += 1) await submit({ hold: 'default/users' });
+  const [one, two] = [await submit({ both: ['x', 'y'] }), await submit({ both: ['y', 'x'] })];
+  await signal(one, 'go');
+  await signal(two, 'go');
+  for (let at = 0; at < 5; at += 1) await submit({ wait: 'go' }, { kind: 'limited' });
+  for (let at = 0; at < 4; at += 1) await submit({ end: 'well' });
+  await submit({ fail: 'bad' });
+  const paused = await submit({ wait: 'go' });
+  await api(`procedures/${paused}/pause`, { body: { reason: 'a look' } });
+  await api(`procedures/${paused}/priority`, { body: { priority: -3, reason: 'later' } });
+  await pass(600_000);
+  return truth();
+}
+
+const number = (text) => Number(text.replaceAll(',', '').replace('–', '0'));
+const ids = (text) => text.match(/\d+\.\d+/g) ?? [];
+const live = (of) => of.rows.filter((row) => !row.ended);
+/** Reads all pages of what the API says, which a tile leads to. */
+const counted = async (filter) => (await api(`procedures?limit=500&filter=${encodeURIComponent(filter)}`)).body.items;
+
+journey('the truth of Attention', async (page, go) => {
+  const of = await world();
+  await go();
+  await shown(page, 'Attention');
+  const main = page.getByRole('main');
+  const tiles = await main.getByRole('link').filter({ hasText: /^\d+\s*[a-z]/ }).evaluateAll((all) => all.map((one) => {
+    const [figure, name] = one.innerText.split('\n');
+    return [name, Number(figure), new URL(one.href).searchParams.get('filter')];
+  }));
+  assert.deepEqual(Object.fromEntries(tiles.map(([name, figure]) => [name, figure])), {
+    active: live(of).length, retrying: 1, 'rolling back': 0, 'rollback failed': 1, paused: 1, 'failed in 24 h': of.states.RolledBack,
+  });
+  for (const [name, figure, filter] of tiles) {
+    // Of those that roll back the tile counts the ones that go on by themselves.
+    const found = (await counted(filter)).filter((row) => name !== 'rolling back' || row.reason !== 'rollback_failed');
+    assert.equal(found.length, figure, `${name} leads to as many as it says`);
+  }
+  assert.equal(await main.getByRole('list').first().getByRole('listitem').count(), of.verdicts);
+  assert.equal(await main.getByRole('status').innerText(), `${of.verdicts} things need you.`);
+});
+
+journey('the truth of the list', async (page, go) => {
+  const of = await world();
+  await go('procedures?filter=state:live,ended');
+  await becomes(async () => (await rows(page, 'Procedures')).map((row) => ({
+    id: row.Id, kind: row.Kind.split(' ')[0], attempt: number(row.Attempt), priority: number(row.Prio),
+  })), of.rows.map(({ id, kind, attempt, priority }) => ({ id, kind, attempt, priority })));
+  assert.equal(await page.getByRole('main').getByRole('status').innerText(), `${of.rows.length} rows · ${of.rows.length} scanned`);
+  await go('procedures');
+  await becomes(async () => (await rows(page, 'Procedures')).map((row) => row.Id), live(of).map((row) => row.id));
+});
+
+journey('the truth of a procedure', async (page, go) => {
+  const of = await world();
+  await go('procedures/3.0');
+  await shown(page, /^job v1 3\.0/);
+  const tree = page.getByRole('treegrid', { name: 'Family and timeline' });
+  const family = of.rows.filter((row) => row.id.startsWith('3.'));
+  await tree.getByText(`${family.length} members`).waitFor();
+  await becomes(() => tree.getByRole('row').getByRole('link').allInnerTexts(), family.map((row) => row.id));
+  await go('procedures/1.0?tab=history');
+  await shown(page, /^job v1 1\.0/);
+  const [storm] = of.rows;
+  await page.getByText(new RegExp(`^Backs off after attempt ${storm.attempt}\\b`)).waitFor();
+  const entries = await rows(page, 'History');
+  assert.equal(entries.at(-1).Attempt, String(storm.attempt));
+  assert.equal(entries.filter((entry) => entry['Ended with'] === 'retry').length, entries.filter((entry) => entry.Error === 'rpc timeout rs-17').length);
+});
+
+journey('the truth of locks and waits', async (page, go) => {
+  const of = await world();
+  await go('waits');
+  await shown(page, 'Locks and waits');
+  assert.deepEqual((await rows(page, 'Locks')).map((row) => ({ path: row.Resource, holders: ids(row.Holder), waiting: ids(row['Waiters, in order']) })), of.locks);
+  const waiting = of.locks.reduce((sum, lock) => sum + lock.waiting.length, 0);
+  assert.equal(await page.getByRole('main').getByRole('status').innerText(), `${of.locks.length} locks held or wanted; ${waiting} procedures wait for one`);
+});
+
+journey('the truth of limits', async (page, go) => {
+  const of = await world();
+  await go('limits');
+  await shown(page, 'Limits');
+  const shownLimits = (await rows(page, 'Limits')).map((row) => {
+    const [used, limit] = row.Used.split(' of ').map(number);
+    return { key: row.Of, limit, used, waiting: number(row.Queue.split(' ')[0].replace('nobody', '0')) };
+  });
+  assert.deepEqual(shownLimits, of.limits);
+  assert.equal(await page.getByRole('spinbutton').inputValue(), String(of.limits[0].limit));
+});
+
+journey('the truth of kinds', async (page, go) => {
+  const of = await world();
+  await go('kinds');
+  await shown(page, 'Kinds');
+  const table = await rows(page, 'Kinds');
+  for (const row of table) {
+    const mine = of.rows.filter((each) => each.kind === row.Kind);
+    const states = (...names) => mine.filter((each) => names.includes(each.state)).length;
+    assert.deepEqual({ ...row, '': undefined, Next: undefined }, {
+      Kind: row.Kind,
+      Versions: of.live_by_kind[row.Kind] ? `v1 ${of.live_by_kind[row.Kind]}` : 'nothing is live',
+      'Not begun': String(states('Initializing') || '–'),
+      Runnable: String(states('Runnable') || '–'),
+      Waiting: String(states('Waiting', 'WaitingTimeout') || '–'),
+      Failed: String(states('Failed') || '–'),
+      'Rolled back': String(states('RolledBack') || '–'),
+      Succeeded: String(states('Success') || '–'),
+      Next: undefined,
+      '': undefined,
+    });
+  }
+  assert.deepEqual(table.map((row) => row.Kind).filter((kind) => kind in of.live_by_kind), Object.keys(of.live_by_kind).sort());
+});
+
+journey('the truth of the engine', async (page, go) => {
+  const of = await world();
+  await go('engine');
+  await shown(page, 'Engine');
+  const said = await facts(page);
+  assert.deepEqual({ decided: said.decided, durable: said.durable, epoch: said.epoch, commits: number(said.commits), going: number(said['stages out']) },
+    { decided: of.decided, durable: of.durable, epoch: of.epoch, commits: of.commits, going: of.going });
+  assert.equal(number(said['live families']), new Set(live(of).map((row) => row.id.split('.')[0])).size);
+  assert.equal(said['lost wake-ups'], '0');
+  assert.equal(await page.getByRole('main').getByRole('status').innerText(), 'It runs, and all that was decided is on disk.');
+});
+
+journey('the truth of the audit', async (page, go) => {
+  const of = await world();
+  await go('audit');
+  await shown(page, 'Audit');
+  const table = await rows(page, 'Audit');
+  assert.equal(table.length, of.audit);
+  assert.deepEqual(table.map((row) => row.Why), ['later', 'a look']);
+  assert.equal(await page.getByRole('main').getByRole('status').innerText(), `${of.audit} acts of ${of.audit} that were read`);
+  await page.getByRole('searchbox', { name: 'Filter' }).fill('later');
+  await becomes(async () => (await rows(page, 'Audit')).map((row) => row.Why), ['later']);
+});
