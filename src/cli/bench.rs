@@ -125,6 +125,9 @@ pub(crate) enum BenchError {
         /// How many the start found.
         found: usize,
     },
+    /// The dashboard that viewers look at, or one of them, failed.
+    #[error("the dashboard cannot be looked at: {0}")]
+    Server(std::io::Error),
     /// The report cannot be written as JSON.
     #[error("the report cannot be written: {0}")]
     Report(#[from] serde_json::Error),

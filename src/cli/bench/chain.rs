@@ -4,6 +4,7 @@
 
 mod beside;
 mod meter;
+mod watched;
 
 use std::path::Path;
 use std::time::Duration;
@@ -15,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use beside::Bystander;
 use meter::Meter;
+use watched::Site;
 
 use super::common::{Common, at_once, payload, queue};
 use super::report::{self, Ground, micros, row};
@@ -41,6 +43,10 @@ pub(super) struct ChainArgs {
     /// them, rounds of both take turns, and their rates are compared.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=10_000_000))]
     live: u32,
+    /// How many look at a dashboard meanwhile, each with a stream: a second engine has it, rounds of both
+    /// take turns, and their rates are compared.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=64), conflicts_with = "live")]
+    viewers: u32,
     #[command(flatten)]
     common: Common,
 }
@@ -137,6 +143,8 @@ struct Measured {
     /// Rate with many live ones beside, against the rate without, in the median of
     /// the pairs of rounds; none if none were asked for.
     live_ratio: Option<f64>,
+    /// The same with viewers.
+    viewers_ratio: Option<f64>,
 }
 
 /// An engine, and what its stages are timed with.
@@ -169,12 +177,23 @@ async fn measure(args: &ChainArgs, shape: &Shape, directory: &Path) -> Result<Me
         0 => None,
         live => Some(crowded(&directory.join("crowded"), shape, live).await?),
     };
+    let watched = match args.viewers {
+        0 => None,
+        _ => Some(watched(&directory.join("watched"), shape).await?),
+    };
     let mut rounds = Rounds::new(directory).side_by_side(shape.concurrency);
-    let mut ratios = Vec::new();
+    let (mut ratios, mut watched_ratios) = (Vec::new(), Vec::new());
     for _ in 0..args.common.rounds {
         let (taken, times) = plain.round(shape).await?;
+        let against = |other: Taken| other.rate() / taken.rate().max(f64::EPSILON);
         if let Some(crowded) = &crowded {
-            ratios.push(crowded.round(shape).await?.0.rate() / taken.rate().max(f64::EPSILON));
+            ratios.push(against(crowded.round(shape).await?.0));
+        }
+        if let Some((runner, site)) = &watched {
+            let viewers = site.viewers(args.viewers);
+            let round = runner.round(shape).await;
+            viewers.end()?;
+            watched_ratios.push(against(round?.0));
         }
         rounds.add(taken, times).await?;
     }
@@ -183,9 +202,28 @@ async fn measure(args: &ChainArgs, shape: &Shape, directory: &Path) -> Result<Me
     if let Some(crowded) = crowded {
         crowded.executor.drain(STOP_TIME).await?;
     }
+    if let Some((runner, site)) = watched {
+        site.close().await;
+        runner.executor.drain(STOP_TIME).await?;
+    }
+    Ok(Measured {
+        summary,
+        live_ratio: median(ratios),
+        viewers_ratio: median(watched_ratios),
+    })
+}
+
+fn median(mut ratios: Vec<f64>) -> Option<f64> {
     ratios.sort_by(f64::total_cmp);
-    let live_ratio = ratios.get(ratios.len() / 2).copied();
-    Ok(Measured { summary, live_ratio })
+    ratios.get(ratios.len() / 2).copied()
+}
+
+/// An engine with a dashboard.
+async fn watched(directory: &Path, shape: &Shape) -> Result<(Runner, Site), BenchError> {
+    let runner = Runner::start(directory, shape).await?;
+    let site = Site::open(&runner.executor).await?;
+    runner.round(&shape.warm_up()).await?;
+    Ok((runner, site))
 }
 
 /// An engine on which so many wait.
@@ -238,6 +276,9 @@ struct Closing {
     live: u32,
     /// None where none live beside.
     live_ratio: Option<f64>,
+    viewers: u32,
+    /// None where none look.
+    viewers_ratio: Option<f64>,
     #[serde(flatten)]
     ground: Ground,
 }
@@ -262,6 +303,8 @@ fn tell(measured: &Measured, shape: &Shape, args: &ChainArgs) -> Result<(), Benc
         cpu_us_per_stage: taken.processor_us_per_unit().map(thousandths),
         live: args.live,
         live_ratio: measured.live_ratio.map(thousandths),
+        viewers: args.viewers,
+        viewers_ratio: measured.viewers_ratio.map(thousandths),
         ground,
     };
     if common.json {
@@ -290,6 +333,13 @@ fn tell(measured: &Measured, shape: &Shape, args: &ChainArgs) -> Result<(), Benc
             "rate with more live",
             &format!("{ratio}"),
             &format!("of the rate without the {number} that wait beside"),
+        );
+    }
+    if let Some(ratio) = closing.viewers_ratio {
+        row(
+            "rate with viewers",
+            &format!("{ratio}"),
+            &format!("of the rate without the {} who look", args.viewers),
         );
     }
     Ok(())
