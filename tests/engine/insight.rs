@@ -2,6 +2,7 @@
 
 mod chain;
 mod deadlock;
+mod deadlock_stages;
 mod healthy;
 mod kit;
 mod stuck;
