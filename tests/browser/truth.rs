@@ -63,5 +63,12 @@ pub(crate) async fn truth(executor: &Executor) -> Result<Value, Trouble> {
         "epoch": snapshot.epoch.to_string(),
         "commits": snapshot.commits,
         "going": snapshot.going,
+        "batches": snapshot.batches,
+        "live_families": snapshot.live_families,
+        "actors": snapshot.actors,
+        "late": snapshot.late,
+        "lost_wakes": snapshot.lost_wakes,
+        "workers": snapshot.workers.len(),
+        "found": { "families": snapshot.recovered.families, "procedures": snapshot.recovered.procedures },
     }))
 }
