@@ -26,6 +26,10 @@ const QUIET_TURNS: usize = 64;
 /// than it takes to ask the engine something and to act on the answer.
 const QUIET_ROUNDS: usize = 3;
 
+/// How often everything is found at rest, with no timer armed, before that is believed: whoever looks at
+/// the engine from another thread wakes its actors from there, and such wakes are served behind all others.
+const REST_ROUNDS: usize = 64;
+
 /// Turns after which something that always makes progress is taken for a loop.
 const TURNS_MAX: usize = 20_000_000;
 
@@ -191,7 +195,7 @@ impl Run {
     ///
     /// A sentence, if nothing is left that could ever end the wait.
     pub async fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T, Trouble> {
-        let mut future = pin!(future);
+        let (mut future, mut at_rest) = (pin!(future), 0);
         for _ in 0..TURNS_MAX {
             if let Poll::Ready(value) = futures::poll!(&mut future) {
                 return Ok(value);
@@ -200,7 +204,8 @@ impl Run {
             if let Poll::Ready(value) = futures::poll!(&mut future) {
                 return Ok(value);
             }
-            if !self.world.clock.jump() {
+            at_rest = if self.world.clock.jump() { 0 } else { at_rest + 1 };
+            if at_rest == REST_ROUNDS {
                 return Err("nothing is left to wait for: no timer is armed and nothing runs".into());
             }
         }
