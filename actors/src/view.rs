@@ -384,47 +384,31 @@ pub struct Change {
     pub seq: Seq,
     /// The rows that it wrote.
     pub rows: Vec<Status>,
-    /// Procedures that have ended, too, and are not among the rows. Only followers of the newest rows
-    /// leave any out: the oldest, if more than ten thousand have ended since they asked.
-    pub untold: Vec<ProcedureId>,
     /// Families of which nothing is left: their results have gone, or they were discharged.
     pub gone: Vec<u64>,
 }
 
 /// Rows that have changed since a follower took the last, each once and as it stands.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct NewestRows {
-    pub(crate) epoch: Epoch,
-    pub(crate) seq: Seq,
+    /// The engine's epoch.
+    pub epoch: Epoch,
+    /// The commit that they show.
+    pub seq: Seq,
+    /// Procedures that have ended, too, and are not among the rows: the oldest, if more than ten
+    /// thousand have ended since the follower asked.
+    pub untold: Vec<ProcedureId>,
+    /// Families of which nothing is left.
+    pub gone: Vec<u64>,
     pub(crate) rows: Vec<Row>,
-    pub(crate) untold: Vec<ProcedureId>,
-    pub(crate) gone: Vec<u64>,
     pub(crate) is_lost: bool,
 }
 
 impl NewestRows {
-    /// Shows them as one change. It takes a microsecond or two a row: do it where nobody waits.
-    #[must_use]
-    pub fn describe(self) -> Change {
-        Change {
-            epoch: self.epoch,
-            seq: self.seq,
-            rows: self.rows.iter().map(Status::of).collect(),
-            untold: self.untold,
-            gone: self.gone,
-        }
-    }
-
-    /// Counts the rows.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.rows.len()
-    }
-
-    /// Tells whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+    /// Describes the rows. It takes a microsecond or two for each: do it where nobody waits.
+    pub fn describe(&self) -> impl Iterator<Item = Status> {
+        self.rows.iter().map(Status::of)
     }
 }
 

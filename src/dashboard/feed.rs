@@ -1,18 +1,17 @@
 //! The actor that keeps the read model, on a thread of its own. It folds what has changed, fills
 //! the model from the store at the start, and again when changes were left out.
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use actix::prelude::*;
 use procession_actors::messages::{AskNewest, TakeSnapshot};
-use procession_actors::view::{Change, ListFilter, Newest, Page, Snapshot};
+use procession_actors::view::{ListFilter, Newest, Page, Snapshot};
 use procession_actors::{AskError, Engine};
 use procession_kernel::ProcedureId;
 use tokio::sync::watch;
 
-use super::model::{Model, Moment, Rows};
+use super::model::{Filling, Model, Moment, Update};
 
 /// How long after a change the next is asked for, for each of its rows: twenty times what a row costs
 /// the engine and the model.
@@ -74,16 +73,7 @@ impl Shared {
     }
 }
 
-/// Rows that are being read, and what happened meanwhile.
-struct Filling {
-    rows: Rows,
-    /// Families that went meanwhile: a page that was read before must not bring them back.
-    gone: BTreeSet<u64>,
-    /// The newest change that these rows contain.
-    moment: Moment,
-}
-
-/// Folds the feed into the model.
+/// Folds what the engine tells into the model.
 pub(super) struct Folder {
     shared: Shared,
     engine: Engine,
@@ -107,11 +97,7 @@ impl Folder {
     fn begin(&mut self, ctx: &mut Context<Self>) {
         self.fill += 1;
         let fill = self.fill;
-        self.filling = Some(Filling {
-            rows: Rows::default(),
-            gone: BTreeSet::new(),
-            moment: Moment::default(),
-        });
+        self.filling = Some(Filling::default());
         let supervisor = self.engine.supervisor().clone();
         let snapshot = async move { supervisor.send(TakeSnapshot).await.map_err(|_| AskError::Stopped)? };
         let taken = snapshot.into_actor(self).map(move |snapshot, folder, ctx| {
@@ -129,8 +115,10 @@ impl Folder {
         };
         self.shared.set_aside(&snapshot.quarantined);
         if let Some(filling) = &mut self.filling {
-            filling.moment.epoch = snapshot.epoch;
-            filling.moment.seq = filling.moment.seq.max(snapshot.durable);
+            filling.reach(Moment {
+                epoch: snapshot.epoch,
+                seq: snapshot.durable,
+            });
         }
         self.read(None, ctx);
     }
@@ -152,11 +140,7 @@ impl Folder {
             Err(error) => return self.again(&error, ctx),
         };
         let Some(filling) = &mut self.filling else { return };
-        for row in page.items {
-            if !filling.gone.contains(&row.id.family) {
-                filling.rows.put(Arc::new(row));
-            }
-        }
+        filling.take(page.items);
         match page.next {
             Some(next) => self.read(Some(next), ctx),
             None => self.finish(),
@@ -177,8 +161,8 @@ impl Folder {
     }
 
     fn finish(&mut self) {
-        let Some(filling) = self.filling.take() else { return };
-        let old = self.shared.write().refill(filling.rows, filling.moment);
+        let Some(filled) = self.filling.take() else { return };
+        let old = self.shared.write().refill(filled);
         self.shared.publish();
         // Many rows take a while to drop: here only the next change waits for it.
         drop(old);
@@ -203,16 +187,14 @@ impl Folder {
         ctx.spawn(asked.into_actor(self));
     }
 
-    fn fold(&mut self, change: &Arc<Change>) {
-        let now = self.engine.clock().now();
-        let Some(filling) = &mut self.filling else {
-            self.shared.write().fold(change, now);
-            self.shared.publish();
+    fn fold(&mut self, update: Update) {
+        if let Some(filling) = &mut self.filling {
+            filling.fold(&update);
             return;
-        };
-        filling.gone.extend(&change.gone);
-        filling.rows.fold(change);
-        filling.moment.seq = filling.moment.seq.max(change.seq);
+        }
+        let now = self.engine.clock().now();
+        self.shared.write().fold(update, now);
+        self.shared.publish();
     }
 }
 
@@ -226,8 +208,9 @@ impl Handler<Newest> for Folder {
     fn handle(&mut self, newest: Newest, ctx: &mut Self::Context) {
         let rows = match newest {
             Newest::Rows(rows) => {
-                let count = rows.len();
-                self.fold(&Arc::new(rows.describe()));
+                let update = Update::from(*rows);
+                let count = update.rows.len();
+                self.fold(update);
                 count
             }
             // Streams learn of what was left out when the model is whole again; until then it stands still.

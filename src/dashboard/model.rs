@@ -1,24 +1,28 @@
-//! The read model: every live procedure and the newest finished ones, folded from the
-//! feed of committed changes. Nothing in it is not on disk.
+//! The read model: every live procedure and the newest finished ones, as the engine tells of
+//! them. Nothing in it is not on disk.
 //!
 //! It is written by one thread, and read by many for microseconds at a time: readers
 //! take handles of rows, page by page, and look at them when they have let go.
 
+mod filling;
 mod pulse;
 mod ring;
 mod tally;
 #[cfg(test)]
 mod tests;
+mod update;
 
+pub(super) use filling::Filling;
 pub(super) use pulse::Pulse;
 pub(super) use ring::{Missed, Ring};
 pub(super) use tally::{Tally, Tiles};
+pub(super) use update::Update;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
 
-use procession_actors::view::{Change, Status};
+use procession_actors::view::Status;
 use procession_kernel::{Epoch, Kind, ProcedureId, ProcedureState, Seq, Timestamp};
 
 /// Finished procedures kept: the newest. All others are read from the store, one by one.
@@ -125,14 +129,14 @@ impl Rows {
         }
     }
 
-    pub(super) fn fold(&mut self, change: &Change) {
-        for family in &change.gone {
+    pub(super) fn fold(&mut self, update: &Update) {
+        for family in &update.gone {
             self.forget(*family);
         }
-        for row in &change.rows {
-            self.put(Arc::new(row.clone()));
+        for row in &update.rows {
+            self.put(Arc::clone(row));
         }
-        for id in &change.untold {
+        for id in &update.untold {
             self.remove(*id);
         }
     }
@@ -154,25 +158,22 @@ pub(super) struct Model {
 impl Model {
     /// Puts rows that were read anew in place of all that were known. Streams must begin anew.
     /// Gives the old rows, for the caller to drop where nobody waits for it.
-    pub(super) fn refill(&mut self, rows: Rows, moment: Moment) -> Rows {
-        self.moment = moment;
+    pub(super) fn refill(&mut self, filled: Filling) -> Rows {
+        self.moment = filled.moment;
         self.is_ready = true;
-        self.ring.begin(moment.seq);
-        std::mem::replace(&mut self.rows, rows)
+        self.ring.begin(filled.moment.seq);
+        std::mem::replace(&mut self.rows, filled.rows)
     }
 
-    /// Folds the next change, now. One that the rows were read behind is known already.
-    pub(super) fn fold(&mut self, change: &Arc<Change>, now: Timestamp) {
-        if change.seq <= self.moment.seq {
+    /// Folds the next update, now. One that the rows were read behind is known already.
+    pub(super) fn fold(&mut self, update: Update, now: Timestamp) {
+        if update.moment <= self.moment {
             return;
         }
-        self.pulse.beat(now, change.seq.0 - self.moment.seq.0);
-        self.rows.fold(change);
-        self.moment = Moment {
-            epoch: change.epoch,
-            seq: change.seq,
-        };
-        self.ring.push(Arc::clone(change));
+        self.pulse.beat(now, update.moment.seq.0 - self.moment.seq.0);
+        self.rows.fold(&update);
+        self.moment = update.moment;
+        self.ring.push(update);
     }
 
     pub(super) fn pulse(&self) -> &Pulse {
@@ -218,8 +219,8 @@ impl Model {
         range.take(limit).map(|(_, row)| Arc::clone(row)).collect()
     }
 
-    /// Gives at most so many changes after a commit; see [`Ring::after`].
-    pub(super) fn changes(&self, after: Moment, limit: usize) -> Result<Vec<Arc<Change>>, Missed> {
+    /// Gives at most so many updates after a commit; see [`Ring::after`].
+    pub(super) fn updates(&self, after: Moment, limit: usize) -> Result<Vec<Arc<Update>>, Missed> {
         if after.epoch != self.moment.epoch {
             return Err(Missed);
         }

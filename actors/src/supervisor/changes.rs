@@ -73,13 +73,7 @@ impl Changes {
                 gone.push(doomed.family);
             }
         }
-        Arc::new(Change {
-            epoch,
-            seq,
-            rows,
-            untold: Vec::new(),
-            gone,
-        })
+        Arc::new(Change { epoch, seq, rows, gone })
     }
 
     pub(super) fn publish(&mut self, change: &Pending) {

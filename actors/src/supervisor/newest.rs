@@ -155,6 +155,11 @@ impl Noted {
     /// Copies all rows that have changed, as they stand.
     fn copy(&mut self, kernel: &Kernel) -> NewestRows {
         let mut noted = std::mem::take(self);
+        if noted.is_lost {
+            // It reads anew, so no row is copied.
+            noted.live.clear();
+            noted.ended.clear();
+        }
         // What ended and has gone since is not to be brought back.
         let gone: FxHashSet<u64> = noted.gone.iter().copied().collect();
         noted.ended.retain(|row| !gone.contains(&row.id.family));

@@ -7,14 +7,14 @@ use std::time::Duration;
 use actix_web::web::Bytes;
 use futures::FutureExt;
 use futures::future::{BoxFuture, Fuse, FusedFuture};
-use procession_actors::view::{Change, Rule, Status};
+use procession_actors::view::{Rule, Status};
 use procession_kernel::{ProcedureId, Timestamp};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::reading::{Reading, read};
 use crate::dashboard::access::Grant;
-use crate::dashboard::model::{Missed, Moment};
+use crate::dashboard::model::{Missed, Moment, Update};
 use crate::dashboard::show::Show;
 use crate::dashboard::state::State;
 use crate::dashboard::streams::Place;
@@ -33,7 +33,7 @@ const ROWS_MAX: usize = 1_000;
 const RESYNC_GAP: Duration = Duration::from_secs(1);
 /// Ids of rows that the filter no longer admits, in one event at most.
 const LEFT_MAX: usize = 200;
-/// Changes taken from the ring at once: the lock is held for microseconds.
+/// Updates taken from the ring at once: the lock is held for microseconds.
 const AT_ONCE: usize = 256;
 
 /// One stream.
@@ -177,24 +177,24 @@ impl Follow {
     fn tell_rows(&mut self, now: Timestamp) {
         let told = self.at.map_err(|()| Missed).and_then(|at| self.changed(at));
         match told {
-            Ok((changes, newest)) => {
+            Ok((updates, newest)) => {
                 self.at = Ok(newest);
-                self.tell_changes(&changes, newest, now);
+                self.tell_updates(&updates, newest, now);
             }
             Err(Missed) => self.resync(now),
         }
     }
 
-    /// Gives all changes since a moment, and the moment up to which these lead.
-    fn changed(&self, at: Moment) -> Result<(Vec<Arc<Change>>, Moment), Missed> {
+    /// Gives all updates since a moment, and the moment up to which these lead.
+    fn changed(&self, at: Moment) -> Result<(Vec<Arc<Update>>, Moment), Missed> {
         let (mut all, mut newest) = (Vec::new(), at);
         loop {
-            let changes = self.state.shared.read().changes(newest, AT_ONCE)?;
-            let Some(last) = changes.last() else {
+            let updates = self.state.shared.read().updates(newest, AT_ONCE)?;
+            let Some(last) = updates.last() else {
                 return Ok((all, newest));
             };
-            newest.seq = last.seq;
-            all.extend(changes);
+            newest = last.moment;
+            all.extend(updates);
         }
     }
 
@@ -214,18 +214,18 @@ impl Follow {
         self.families.as_ref().is_none_or(|families| families.contains(&family))
     }
 
-    fn tell_changes(&mut self, changes: &[Arc<Change>], newest: Moment, now: Timestamp) {
+    fn tell_updates(&mut self, updates: &[Arc<Update>], newest: Moment, now: Timestamp) {
         let mut rows: BTreeMap<ProcedureId, &Status> = BTreeMap::new();
         let mut untold: BTreeSet<ProcedureId> = BTreeSet::new();
-        for change in changes {
-            let named = change.rows.iter().filter(|row| self.is_named(row.id.family));
-            rows.extend(named.map(|row| (row.id, row)));
-            untold.extend(change.untold.iter().filter(|id| self.is_named(id.family)));
+        for update in updates {
+            let named = update.rows.iter().filter(|row| self.is_named(row.id.family));
+            rows.extend(named.map(|row| (row.id, &**row)));
+            untold.extend(update.untold.iter().filter(|id| self.is_named(id.family)));
             if rows.len() + untold.len() > ROWS_MAX {
                 return self.resync(now);
             }
         }
-        let gone = changes.iter().flat_map(|change| &change.gone);
+        let gone = updates.iter().flat_map(|update| &update.gone);
         let gone: BTreeSet<u64> = gone.copied().filter(|family| self.is_named(*family)).collect();
         rows.retain(|id, _| !gone.contains(&id.family));
         let show = Show::new(&self.state, &self.grant);

@@ -2,68 +2,126 @@
 
 use std::sync::Arc;
 
-use procession_actors::view::Change;
-use procession_kernel::{Epoch, Seq, Timestamp};
+use procession_actors::view::Status;
+use procession_kernel::{Epoch, ProcedureState, Seq, Timestamp};
 
-use super::{Missed, Model, Moment, Ring, Rows};
+use super::{Filling, Missed, Model, Moment, Ring, Update};
+use crate::{By, Executor, ListFilter, Noop, Pause};
 
-fn change(seq: u64) -> Arc<Change> {
-    Arc::new(Change {
+fn moment(seq: u64) -> Moment {
+    Moment {
         epoch: Epoch(1),
         seq: Seq(seq),
-        rows: Vec::new(),
-        untold: Vec::new(),
-        gone: vec![seq],
-    })
+    }
 }
 
-fn seqs(changes: &[Arc<Change>]) -> Vec<u64> {
-    changes.iter().map(|change| change.seq.0).collect()
+fn update(seq: u64) -> Update {
+    Update {
+        moment: moment(seq),
+        gone: vec![seq],
+        ..Update::default()
+    }
+}
+
+fn seqs(updates: &[Arc<Update>]) -> Vec<u64> {
+    updates.iter().map(|update| update.moment.seq.0).collect()
 }
 
 #[test]
 fn a_ring_gives_what_came_after() {
     let mut ring = Ring::default();
     ring.begin(Seq(10));
-    assert_eq!(ring.after(Seq(10), 9).map(|changes| seqs(&changes)), Ok(vec![]));
+    assert_eq!(ring.after(Seq(10), 9).map(|updates| seqs(&updates)), Ok(vec![]));
     assert_eq!(ring.after(Seq(9), 9).err(), Some(Missed));
     assert_eq!(ring.after(Seq(11), 9).err(), Some(Missed));
     for seq in [11, 12, 14] {
-        ring.push(change(seq));
+        ring.push(update(seq));
     }
-    assert_eq!(ring.after(Seq(10), 2).map(|changes| seqs(&changes)), Ok(vec![11, 12]));
-    assert_eq!(ring.after(Seq(12), 9).map(|changes| seqs(&changes)), Ok(vec![14]));
+    assert_eq!(ring.after(Seq(10), 2).map(|updates| seqs(&updates)), Ok(vec![11, 12]));
+    assert_eq!(ring.after(Seq(12), 9).map(|updates| seqs(&updates)), Ok(vec![14]));
     // Commits that changed no row have numbers, too.
-    assert_eq!(ring.after(Seq(13), 9).map(|changes| seqs(&changes)), Ok(vec![14]));
+    assert_eq!(ring.after(Seq(13), 9).map(|updates| seqs(&updates)), Ok(vec![14]));
 }
 
 #[test]
 fn a_ring_is_bounded_and_says_what_it_lost() {
     let mut ring = Ring::default();
     for seq in 1..=10_000 {
-        ring.push(change(seq));
+        ring.push(update(seq));
     }
     let kept = 4_096;
     assert_eq!(ring.after(Seq(10_000 - kept - 1), 1).err(), Some(Missed));
     assert_eq!(
-        ring.after(Seq(10_000 - kept), 1).map(|changes| seqs(&changes)),
+        ring.after(Seq(10_000 - kept), 1).map(|updates| seqs(&updates)),
         Ok(vec![10_000 - kept + 1])
     );
 }
 
 #[test]
-fn a_change_that_the_rows_were_read_behind_is_not_told_again() {
+fn an_update_that_the_rows_were_read_behind_is_not_told_again() {
     let mut model = Model::default();
-    let moment = Moment {
-        epoch: Epoch(1),
-        seq: Seq(5),
+    let mut filling = Filling::default();
+    filling.reach(moment(5));
+    model.refill(filling);
+    model.fold(update(4), Timestamp(4));
+    model.fold(update(5), Timestamp(5));
+    assert_eq!(model.moment(), moment(5));
+    model.fold(update(6), Timestamp(6));
+    assert_eq!(model.updates(moment(5), 9).map(|updates| seqs(&updates)), Ok(vec![6]));
+}
+
+/// A procedure that does not run, as the engine describes it.
+async fn parked() -> Result<Status, Box<dyn std::error::Error>> {
+    let directory = tempfile::tempdir()?;
+    let executor = Executor::builder(directory.path()).register::<Noop>(()).start().await?;
+    executor.pause(Pause::All, By::new("ann", "a test")).await?;
+    executor.submit(Noop).await?;
+    let page = executor.list(ListFilter::default(), None, 1).await?;
+    page.items.into_iter().next().ok_or_else(|| "nothing is listed".into())
+}
+
+fn ended(status: &Status) -> Status {
+    let mut status = status.clone();
+    status.state = ProcedureState::Success;
+    status.ended = Some(Timestamp(9));
+    status.revision = Seq(status.revision.0 + 1);
+    status
+}
+
+#[actix_rt::test]
+async fn a_page_does_not_bring_back_what_ended_since_it_was_read() -> Result<(), Box<dyn std::error::Error>> {
+    let live = parked().await?;
+    let of = |update: Update, page: &Status| {
+        let mut filling = Filling::default();
+        filling.fold(&update);
+        filling.take(vec![page.clone()]);
+        let mut model = Model::default();
+        drop(model.refill(filling));
+        model.get(live.id)
     };
-    model.refill(Rows::default(), moment);
-    model.fold(&change(4), Timestamp(4));
-    model.fold(&change(5), Timestamp(5));
-    assert_eq!(model.moment(), moment);
-    model.fold(&change(6), Timestamp(6));
-    assert_eq!(model.changes(moment, 9).map(|changes| seqs(&changes)), Ok(vec![6]));
+    let quiet = Update::default();
+    assert_eq!(of(quiet, &live).as_deref(), Some(&live));
+    let untold = Update {
+        moment: moment(7),
+        untold: vec![live.id],
+        ..Update::default()
+    };
+    assert_eq!(of(untold.clone(), &live), None, "its end is not told of");
+    let end = ended(&live);
+    assert_eq!(of(untold, &end).as_deref(), Some(&end), "its end was read");
+    let told = Update {
+        moment: moment(7),
+        rows: vec![Arc::new(end.clone())],
+        ..Update::default()
+    };
+    assert_eq!(of(told, &live).as_deref(), Some(&end), "its end is told of");
+    let gone = Update {
+        moment: moment(7),
+        gone: vec![live.id.family],
+        ..Update::default()
+    };
+    assert_eq!(of(gone, &live), None, "nothing is left of it");
+    Ok(())
 }
 
 #[test]
