@@ -16,7 +16,7 @@ use super::input::Input;
 use super::master::Master;
 use super::pace::Stopwatch;
 use super::report::Report;
-use super::site::{Figures, Site};
+use super::site::{Door, Figures, Site};
 use super::verify;
 use super::workload::{self, Plan, Sizes};
 use crate::{AskError, By, Executor, ListFilter, Pause, Snapshot, WaitReason};
@@ -87,14 +87,18 @@ impl Ended {
 /// in the report.
 pub async fn run(root: &Path, sizes: &Sizes, input: Input, view: View) -> Result<Ended, DemoError> {
     let watch = Stopwatch::start();
+    let door = match view {
+        View::Served { port } => Some(Door::open(port)?),
+        View::None => None,
+    };
     let figures = Figures::install();
     let plan = workload::generate(sizes, &input);
     let master = Master::open(root, sizes.servers, input)?;
     let builder = Executor::builder(journal_of(root)).retention(KEPT, KEPT);
     let executor = master.register(builder).start().await?;
-    let site = match view {
-        View::Served { port } => Some(Site::open(&executor, port, figures).await?),
-        View::None => None,
+    let site = match door {
+        Some(door) => Some(Site::open(&executor, door, figures).await?),
+        None => None,
     };
     let resumed = begin(root, &executor).await?;
     let ended = tokio::select! {

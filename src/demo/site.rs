@@ -9,7 +9,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use actix_web::dev::ServerHandle;
-use actix_web::{App, HttpRequest, HttpServer, web};
+use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 
 use super::console;
 use super::error::DemoError;
@@ -21,6 +21,12 @@ const PORT: u16 = 8077;
 /// How long requests that are under way may take when the demo ends, in seconds.
 const STOP_MAX: u64 = 1;
 
+/// A port that is held, before anything else begins: one that is taken shall cost nothing.
+pub struct Door {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
 /// A server that runs.
 pub struct Site {
     dashboard: Dashboard,
@@ -28,29 +34,41 @@ pub struct Site {
     address: SocketAddr,
 }
 
-impl Site {
-    /// Serves the dashboard of this engine on a loopback address; without a port, on the usual one or,
-    /// where that is taken, on any that is free.
+impl Door {
+    /// Listens on a loopback address; without a port, on the usual one or, where that is taken, on any
+    /// that is free.
     ///
     /// # Errors
     ///
-    /// [`DemoError::Port`] if the port cannot be had, [`DemoError::Ask`] if the engine does not answer.
-    pub async fn open(executor: &Executor, port: Option<u16>, figures: Figures) -> Result<Self, DemoError> {
-        let listener = listen(port).map_err(|why| DemoError::Port {
-            port: port.unwrap_or(PORT),
-            why: why.to_string(),
-        })?;
-        let of_port = |why: io::Error| DemoError::Port {
-            port: port.unwrap_or(PORT),
-            why: why.to_string(),
+    /// [`DemoError::Port`] if the port cannot be had.
+    pub fn open(port: Option<u16>) -> Result<Self, DemoError> {
+        let on = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
+        let listener = match port {
+            Some(port) => on(port),
+            None => on(PORT).or_else(|_| on(0)),
         };
+        let of_port = |why| refused(port.unwrap_or(PORT), &why);
+        let listener = listener.map_err(of_port)?;
         let address = listener.local_addr().map_err(of_port)?;
+        Ok(Self { listener, address })
+    }
+}
+
+impl Site {
+    /// Serves the dashboard of this engine.
+    ///
+    /// # Errors
+    ///
+    /// [`DemoError::Port`] if nothing can be served there, [`DemoError::Ask`] if the engine does not
+    /// answer.
+    pub async fn open(executor: &Executor, door: Door, figures: Figures) -> Result<Self, DemoError> {
+        let Door { listener, address } = door;
         let dashboard = Dashboard::builder(executor).access(who_watches).start().await?;
         let (mounted, figures) = (dashboard.clone(), web::Data::new(figures));
         let server = HttpServer::new(move || {
             App::new()
                 .app_data(figures.clone())
-                .route("/metrics", web::get().to(figures::metrics))
+                .route("/metrics", web::get().to(metrics))
                 .service(web::scope("").configure(mounted.routes()))
         });
         let server = server
@@ -58,7 +76,7 @@ impl Site {
             .disable_signals()
             .shutdown_timeout(STOP_MAX)
             .listen(listener)
-            .map_err(of_port)?
+            .map_err(|why| refused(address.port(), &why))?
             .run();
         let handle = server.handle();
         actix_rt::spawn(server);
@@ -85,12 +103,19 @@ impl Site {
     }
 }
 
-fn listen(port: Option<u16>) -> io::Result<TcpListener> {
-    let on = |port| TcpListener::bind((Ipv4Addr::LOCALHOST, port));
-    match port {
-        Some(port) => on(port),
-        None => on(PORT).or_else(|_| on(0)),
+fn refused(port: u16, why: &io::Error) -> DemoError {
+    DemoError::Port {
+        port,
+        why: why.to_string(),
     }
+}
+
+/// Serves the figures to those who may see the dashboard.
+async fn metrics(request: HttpRequest, figures: web::Data<Figures>) -> HttpResponse {
+    if matches!(who_watches(&request), Grant::Deny) {
+        return HttpResponse::Forbidden().body("only for this machine: ask on its loopback address\n");
+    }
+    figures.serve()
 }
 
 /// Whoever is on this machine may look, pause, retry and set limits. Nobody may abort or repair: the

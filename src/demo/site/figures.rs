@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use actix_web::HttpResponse;
 use actix_web::http::header::ContentType;
-use actix_web::{HttpResponse, web};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
 use crate::demo::pace;
@@ -41,16 +41,16 @@ impl Figures {
         }
         Self(handle)
     }
-}
 
-/// Answers Prometheus.
-pub(super) async fn metrics(figures: web::Data<Figures>) -> HttpResponse {
-    match &figures.0 {
-        Some(handle) => HttpResponse::Ok()
-            .insert_header(("content-type", "text/plain; version=0.0.4; charset=utf-8"))
-            .body(handle.render()),
-        None => HttpResponse::ServiceUnavailable()
-            .insert_header(ContentType::plaintext())
-            .body("another recorder of metrics is installed in this process\n"),
+    /// Answers Prometheus.
+    pub(super) fn serve(&self) -> HttpResponse {
+        match &self.0 {
+            Some(handle) => HttpResponse::Ok()
+                .insert_header(("content-type", "text/plain; version=0.0.4; charset=utf-8"))
+                .body(handle.render()),
+            None => HttpResponse::ServiceUnavailable()
+                .insert_header(ContentType::plaintext())
+                .body("another recorder of metrics is installed in this process\n"),
+        }
     }
 }
