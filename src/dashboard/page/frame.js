@@ -5,13 +5,15 @@ import { useLive } from './live.js';
 import { absolute, hour } from './words.js';
 import { now } from './clock.js';
 
-/** Goes from the system's choice to the other one, and back. */
+/** Goes from light to dark, and back. What is not as the system has it is kept for the next time. */
 export function toggleTheme() {
   const element = document.documentElement;
-  const isDark = element.dataset.theme ? element.dataset.theme === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
-  element.dataset.theme = isDark ? 'light' : 'dark';
+  const theme = element.dataset.theme === 'dark' ? 'light' : 'dark';
+  const isDarkSystem = matchMedia('(prefers-color-scheme: dark)').matches;
+  element.dataset.theme = theme;
   try {
-    localStorage.setItem('procession.theme', element.dataset.theme);
+    if ((theme === 'dark') === isDarkSystem) localStorage.removeItem('procession.theme');
+    else localStorage.setItem('procession.theme', theme);
   } catch {
     // It holds for this page, then.
   }

@@ -38,7 +38,7 @@ export const KEYS = [
   { keys: 'j  k', does: 'next and previous row' },
   { keys: 'Enter', does: 'open the row' },
   { keys: 'y', does: 'copy the id' },
-  { keys: 't', does: 'dark, light, or as the system has it' },
+  { keys: 't', does: 'dark or light' },
   { keys: '?', does: 'these keys' },
   { keys: 'Esc', does: 'close, or leave a field' },
 ];

@@ -1,9 +1,21 @@
-/* Before anything is drawn: dark or light, if this browser was told. */
+/* Before anything is drawn: dark or light, as this browser was told, or else as the system has it. */
 (() => {
-  try {
-    const theme = localStorage.getItem('procession.theme');
-    if (theme === 'dark' || theme === 'light') document.documentElement.dataset.theme = theme;
-  } catch {
-    // Without a store the system's choice stands.
-  }
+  const system = matchMedia('(prefers-color-scheme: dark)');
+  const told = () => {
+    try {
+      return localStorage.getItem('procession.theme');
+    } catch {
+      return null; // without a store the system's choice stands
+    }
+  };
+  const apply = () => {
+    const theme = told();
+    const isDark = theme === 'dark' || (theme !== 'light' && system.matches);
+    document.documentElement.dataset.theme = isDark ? 'dark' : 'light';
+  };
+  system.addEventListener('change', () => {
+    apply();
+    dispatchEvent(new Event('themed'));
+  });
+  apply();
 })();
