@@ -52,8 +52,8 @@ pub(crate) enum Change {
     GiveBack(Ticket, Needs),
     /// Leaves the queue, and keeps what it holds.
     Cancel(Ticket),
-    /// Leaves the queue; gives back what it waits for, too, if it was served a moment ago.
-    Withdraw(Ticket, Needs),
+    /// Leaves the queue, and keeps these alone, though it was served a moment ago.
+    Keep(Ticket, Needs),
     /// Gets another place in the queues.
     Priority(Ticket, i16),
     /// Another capacity.
@@ -214,7 +214,7 @@ impl Handler<Change> for Limiter {
 
     fn handle(&mut self, change: Change, ctx: &mut Self::Context) {
         let limits = match &change {
-            Change::Release(ticket) | Change::Cancel(ticket) | Change::Withdraw(ticket, _) => {
+            Change::Release(ticket) | Change::Cancel(ticket) | Change::Keep(ticket, _) => {
                 self.admissions.limits_of(*ticket)
             }
             Change::GiveBack(_, needs) => needs.limits.clone(),
@@ -234,11 +234,7 @@ impl Change {
             Self::Release(ticket) => admissions.release(ticket),
             Self::GiveBack(ticket, needs) => admissions.give_back(ticket, &needs),
             Self::Cancel(ticket) => admissions.cancel(ticket),
-            Self::Withdraw(ticket, awaited) => {
-                let mut served = admissions.cancel(ticket);
-                served.extend(admissions.give_back(ticket, &awaited));
-                served
-            }
+            Self::Keep(ticket, needs) => admissions.keep(ticket, &needs),
             Self::Priority(ticket, priority) => admissions.set_priority(ticket, priority),
             Self::Capacity(key, limit) => admissions.set_limit(key, limit),
         }

@@ -43,7 +43,7 @@ use std::sync::{Arc, OnceLock};
 
 use actix::prelude::*;
 use procession_kernel::{
-    Answer, Commit, Decision, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Row, Ticket,
+    Answer, Commit, Decision, Effect, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Row, Ticket,
     Timestamp,
 };
 use rustc_hash::FxHashMap;
@@ -242,6 +242,11 @@ impl Supervisor {
     }
 
     fn commit(&mut self, decision: Decision, ctx: &mut Context<Self>) {
+        for effect in decision.planned() {
+            if let Effect::Ask(id) = effect {
+                self.tickets_of.asks(*id);
+            }
+        }
         if decision.is_commit() {
             self.commit_records(decision, ctx);
         } else {

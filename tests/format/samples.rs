@@ -172,6 +172,7 @@ pub(crate) fn history() -> Vec<Sample> {
             queued: Timestamp(1),
             begun: Timestamp(2),
             ended: Timestamp(3),
+            locks: None,
         };
         (format!("{ending:?}"), Record::History(Box::new(entry)))
     };

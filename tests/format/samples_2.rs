@@ -79,8 +79,22 @@ pub(crate) fn history() -> Vec<Sample> {
         admitted: Some(Timestamp(2)),
         begun: Timestamp(3),
         ended: Timestamp(4),
+        locks: None,
     };
     vec![("admitted".to_owned(), Record::History(Box::new(entry)))]
+}
+
+/// An entry of a stage under locks that the next one does not need; the field came after the others.
+pub(crate) fn stage_locks() -> Vec<Sample> {
+    let locks = vec![LockNeed::exclusive("t/1"), LockNeed::shared("u")];
+    let of_stage = |(name, record): Sample| match record {
+        Record::History(entry) => {
+            let locks = Some(locks.clone());
+            (name, Record::History(Box::new(HistoryEntry { locks, ..*entry })))
+        }
+        other => (name, other),
+    };
+    history().into_iter().map(of_stage).collect()
 }
 
 /// An act of an operator with everything.

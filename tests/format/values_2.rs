@@ -4,6 +4,7 @@ use procession_actors::testkit::format;
 use procession_kernel::Record;
 
 use crate::Tested;
+use crate::samples::Sample;
 use crate::samples_2 as samples;
 use crate::values::{compare, value};
 
@@ -33,8 +34,16 @@ fn a_row_with_a_trace_is_as_it_was_when_that_came() -> Tested {
 
 #[test]
 fn history_is_as_in_version_2() -> Tested {
-    let samples = samples::history();
-    for (line, (name, record)) in compare("v2/history.hex", &samples)?.iter().zip(&samples) {
+    read_back("v2/history.hex", &samples::history())
+}
+
+#[test]
+fn an_entry_with_locks_is_as_it_was_when_these_came() -> Tested {
+    read_back("v2/locks.hex", &samples::stage_locks())
+}
+
+fn read_back(golden: &str, samples: &[Sample]) -> Tested {
+    for (line, (name, record)) in compare(golden, samples)?.iter().zip(samples) {
         let Record::History(entry) = record else {
             return Err(format!("{name} is no entry").into());
         };

@@ -55,8 +55,12 @@ impl Shapes {
             }
         }
         if draw.percent(30) {
-            // The same in all of its stages: an undo runs under the locks of its member, not of its stage.
             drawn = drawn.locks(needs(draw));
+            for stage in 1..=stages {
+                if draw.percent(30) {
+                    drawn.locks.insert(stage, needs(draw));
+                }
+            }
         }
         drawn.priority = i16::try_from(draw.below(3)).unwrap_or(0);
         drawn.limit = draw.percent(12).then(|| ROOM.to_owned());

@@ -165,6 +165,8 @@ pub enum Effect {
     Ask(ProcedureId),
     /// Tell the limiter that this procedure waits no more, and keeps what it holds.
     Cancel(ProcedureId),
+    /// Tell the limiter that this procedure waits no more, and keeps these alone, whatever it was granted.
+    Keep(ProcedureId, Needs),
     /// From now on this ticket of the limiter stands for this procedure.
     Bound(Ticket, ProcedureId),
     /// Tell the limiter that a capacity has changed.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Blob, Timestamp};
+use crate::lock::LockNeed;
 
 /// How an executed stage or an undo ended. Append-only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,4 +102,8 @@ pub struct HistoryEntry {
     /// When user code ended.
     #[serde(rename = "t")]
     pub ended: Timestamp,
+    /// The locks that a stage ran under, if the one that came next needed others. Undone newest first,
+    /// each stage that does not say ran under those that its member's row names then.
+    #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<Vec<LockNeed>>,
 }

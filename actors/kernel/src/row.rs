@@ -10,6 +10,7 @@ use crate::cause::{Cause, NotUndone};
 use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp, TraceParent};
 use crate::lifecycle::ProcedureState;
 use crate::lock::LockNeed;
+use crate::needs::Needs;
 use crate::wait::{WaitReason, Wake};
 
 /// What becomes of a succeeded child when its family rolls back.
@@ -235,7 +236,7 @@ pub struct Row {
     /// How long it holds its permits.
     #[serde(rename = "1", default, skip_serializing_if = "Hold::is_for_life")]
     pub hold: Hold,
-    /// Locks that the stage that runs next needs.
+    /// Locks that the stage needs that runs next, or is undone next.
     #[serde(rename = "2", default, skip_serializing_if = "Vec::is_empty")]
     pub locks: Vec<LockNeed>,
     /// Locks that it holds.
@@ -334,6 +335,15 @@ impl Row {
     #[must_use]
     pub fn is_admitted(&self) -> bool {
         (self.holds || self.limits.is_empty()) && self.has_locks()
+    }
+
+    /// What it holds of the limiter.
+    #[must_use]
+    pub fn held(&self) -> Needs {
+        Needs {
+            limits: if self.holds { self.limits.clone() } else { Vec::new() },
+            locks: self.locked.clone(),
+        }
     }
 
     /// Tells whether it holds the locks that its next stage needs.

@@ -40,8 +40,13 @@ fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Resul
         history: Vec::new(),
     };
     let limits = vec![LimitKey::from("k")];
+    let ahead = Ahead {
+        locks: vec![LockNeed::exclusive("t")],
+        ..Ahead::default()
+    };
     let birth = Birth {
         hold: procession_kernel::Hold::WhileActive,
+        ahead: ahead.clone(),
         admission: Admission {
             limits: limits.clone(),
             asked: Some(Ticket(1)),
@@ -56,12 +61,9 @@ fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Resul
         .and_then(|row| row.going)
         .ok_or("no stage is out")?
         .run;
-    // Its permit was given up for the locks of the next stage, and it lacks one of them.
+    // Permit and lock were given up for those of the next stage, and it lacks one of them: somebody went before it.
     let report = StageEnded {
-        ahead: Ahead {
-            locks: vec![LockNeed::exclusive("t")],
-            ..Ahead::default()
-        },
+        ahead,
         admission: Some(Admission {
             limits: limits.clone(),
             asked: Some(Ticket(1)),

@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Admission, Birth, Decision, Effect, Event, Grant, Hold, LimitKey, LockNeed, Needs, ProcedureId, Request,
+    Admission, Birth, Decision, Effect, Event, Grant, Hold, LimitKey, LockNeed, Needs, ProcedureId, Request, Row,
     StageEnded, StageOutcome, Ticket,
 };
 
 use super::Supervisor;
 use super::claimants::{Claimants, within, within_above};
+use super::tickets::Heard;
 use crate::limiter::{Acquire, Acquired, Change, Exchange, Limiter, Served};
 
 /// What is asked of the limiter before a decision.
@@ -244,11 +245,13 @@ impl Supervisor {
     /// Asks for all that a procedure lacks for its next stage; for an undo, for its locks alone.
     pub(super) fn ask_for(&mut self, id: ProcedureId, ctx: &mut Context<Self>) {
         // Who has got on meanwhile would be granted what it no longer waits for.
-        if !self.kernel.waits_for_admission(id) {
+        let waits = self.kernel.waits_for_admission(id);
+        let Some(request) = waits.then(|| self.request_of(id)).flatten() else {
+            if self.tickets_of.hears(id, Heard::NotAsked) {
+                self.decide(Event::Granted(id), ctx);
+            }
             return;
-        }
-        let Some(request) = self.request_of(id) else { return };
-        self.tickets_of.asks(id);
+        };
         let acquire = Acquire {
             requests: vec![request],
             exchange: None,
@@ -256,8 +259,8 @@ impl Supervisor {
         let request = self.limiter.send(acquire);
         let work = async move { request.await.unwrap_or_default() };
         self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
-            supervisor.tickets_of.hears(id);
-            if acquired.grants.contains(&Grant::Granted) {
+            let granted = acquired.grants.contains(&Grant::Granted);
+            if supervisor.tickets_of.hears(id, Heard::Answer(granted)) {
                 supervisor.decide(Event::Granted(id), ctx);
             }
             supervisor.served(acquired.served, ctx);
@@ -302,10 +305,8 @@ impl Supervisor {
         let of_family = self.tickets_of.of.iter().filter(|(id, _)| id.family == family);
         let tickets: Vec<(ProcedureId, Ticket)> = of_family.map(|(id, ticket)| (*id, *ticket)).collect();
         for (id, ticket) in tickets {
-            let waits = self.kernel.waits_for_admission(id);
-            let request = if waits { self.request_of(id) } else { None };
-            let awaited = request.map(|request| request.needs).unwrap_or_default();
-            if let Err(SendError::Full(message)) = self.limiter.try_send(Change::Withdraw(ticket, awaited)) {
+            let held = self.kernel.row(id).map(Row::held).unwrap_or_default();
+            if let Err(SendError::Full(message)) = self.limiter.try_send(Change::Keep(ticket, held)) {
                 let send = self.limiter.send(message);
                 actix_rt::spawn(async move {
                     send.await.ok();

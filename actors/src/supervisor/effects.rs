@@ -45,6 +45,7 @@ impl Supervisor {
             Effect::Release(id) => self.release_of(id, ctx),
             Effect::GiveBack(id, needs) => self.change_of(id, |ticket| Change::GiveBack(ticket, needs), ctx),
             Effect::Cancel(id) => self.change_of(id, Change::Cancel, ctx),
+            Effect::Keep(id, needs) => self.change_of(id, |ticket| Change::Keep(ticket, needs), ctx),
             Effect::SetPriority(id, priority) => {
                 self.change_of(id, |ticket| Change::Priority(ticket, priority), ctx);
             }

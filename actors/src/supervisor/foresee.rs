@@ -52,6 +52,7 @@ impl Supervisor {
             match effect {
                 Effect::Release(id) => changes.extend(ticket(id).map(Change::Release)),
                 Effect::Cancel(id) => changes.extend(ticket(id).map(Change::Cancel)),
+                Effect::Keep(id, needs) => changes.extend(ticket(id).map(|ticket| Change::Keep(ticket, needs.clone()))),
                 Effect::GiveBack(id, needs) => {
                     changes.extend(ticket(id).map(|ticket| Change::GiveBack(ticket, needs.clone())));
                 }

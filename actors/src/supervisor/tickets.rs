@@ -8,13 +8,29 @@ use rustc_hash::FxHashMap;
 /// The limit of which every root takes a permit, if it is set.
 pub const GLOBAL_LIMIT: &str = "*";
 
+/// Questions of one procedure that are not answered.
+#[derive(Default)]
+struct Asking {
+    questions: u32,
+    /// It was served meanwhile, by an earlier question; and was not told.
+    is_served: bool,
+}
+
+/// What became of a question.
+pub(super) enum Heard {
+    /// It was answered: granted, or not yet.
+    Answer(bool),
+    /// It was never asked: who was to ask had got on.
+    NotAsked,
+}
+
 /// Which procedure holds or waits with which ticket.
 pub(crate) struct Tickets {
     limited: BTreeSet<LimitKey>,
     pub(super) of: FxHashMap<ProcedureId, Ticket>,
     pub(super) by: FxHashMap<Ticket, ProcedureId>,
-    /// Who has asked for more and has not been answered: how often.
-    asking: FxHashMap<ProcedureId, u32>,
+    /// Who is about to ask for more, or has asked and not been answered.
+    asking: FxHashMap<ProcedureId, Asking>,
 }
 
 impl Tickets {
@@ -37,26 +53,41 @@ impl Tickets {
         self.by.get(&ticket).copied()
     }
 
-    /// A question for this procedure is on its way to the limiter.
+    /// It was decided that this procedure asks. The question leaves with the receipt; what is granted from
+    /// here on by an earlier one may be of a stage that it no longer waits for.
     pub(super) fn asks(&mut self, id: ProcedureId) {
-        *self.asking.entry(id).or_default() += 1;
+        self.asking.entry(id).or_default().questions += 1;
     }
 
-    /// The answer to a question has come.
-    pub(super) fn hears(&mut self, id: ProcedureId) {
-        if let Some(asks) = self.asking.get_mut(&id) {
-            *asks -= 1;
-            if *asks == 0 {
-                self.asking.remove(&id);
-            }
+    /// A question has been heard of. Tells whether the procedure is to be told of a grant: by the answer to
+    /// its last question, or, if that was never asked, because it was served meanwhile.
+    pub(super) fn hears(&mut self, id: ProcedureId, heard: Heard) -> bool {
+        let Some(asking) = self.asking.get_mut(&id) else {
+            return matches!(heard, Heard::Answer(true));
+        };
+        asking.questions -= 1;
+        if asking.questions > 0 {
+            asking.is_served |= matches!(heard, Heard::Answer(true));
+            return false;
+        }
+        let is_served = asking.is_served;
+        self.asking.remove(&id);
+        match heard {
+            Heard::Answer(granted) => granted,
+            Heard::NotAsked => is_served,
         }
     }
 
     /// Gives who is to be told that a ticket was served. Who has asked again
     /// meanwhile is told by the answer, and not twice: the second word could
     /// be taken for a grant of what it waits for by then.
-    pub(super) fn served(&self, ticket: Ticket) -> Option<ProcedureId> {
-        self.holder(ticket).filter(|id| !self.asking.contains_key(id))
+    pub(super) fn served(&mut self, ticket: Ticket) -> Option<ProcedureId> {
+        let id = self.holder(ticket)?;
+        if let Some(asking) = self.asking.get_mut(&id) {
+            asking.is_served = true;
+            return None;
+        }
+        Some(id)
     }
 
     pub(super) fn bind(&mut self, ticket: Ticket, id: ProcedureId) {

@@ -4,7 +4,7 @@
 use procession::LockNeed;
 use procession::testkit::Run;
 
-use super::kit::{at_rest, held, is_after, nothing_is_left, owners, submit};
+use super::kit::{at_rest, held, is_after, is_first_life, nothing_is_left, owners, submit, waiters};
 use crate::lifecycle::kit::enumerate_client;
 use crate::rollback::helper::rolled_back;
 use crate::support::{Act, Lab, Planned, Tested, UndoAct, chain, plan, spawn};
@@ -68,5 +68,96 @@ fn siblings_of_one_lock_are_undone_though_the_failed_one_holds_it() -> Tested {
         // The submission, three stages and three undos, and two grants after waiting: B's and A's for its undo.
         assert_eq!(done.commits, 1 + 3 + 3 + 2);
     }
+    Ok(())
+}
+
+#[test]
+fn each_undo_runs_under_the_locks_of_its_stage() -> Tested {
+    let moving = plan("a", [Act::Next, held("a2", Act::Fail("boom".to_owned()))])
+        .exclusive_in(1, "x")
+        .exclusive_in(2, "y");
+    let of_x = plan("s", [held("s", Act::Done(1))]).exclusive("x");
+    let of_y = plan("w", [Act::Done(1)]).exclusive("y");
+    let (done, lab) = enumerate_client(async |lab: &Lab, run: &Run| {
+        let family = submit(run, Planned(moving.clone()), "a").await?;
+        run.settle().await;
+        let holder = submit(run, Planned(of_x.clone()), "s").await?;
+        run.settle().await;
+        let waiter = submit(run, Planned(of_y.clone()), "w").await?;
+        run.settle().await;
+        lab.open("a2");
+        run.settle().await;
+        // After a crash those that had a stage out run one after the other, and the holder may be the first.
+        if is_first_life(run).await? {
+            // What the undone stage had is free, and the older stage waits for its own.
+            run.wait(waiter.outcome()).await??;
+            assert!(!lab.has("a1'"), "{}", lab.line());
+            assert_eq!(waiters(run, "x").await?, [family.id()]);
+        }
+        lab.open("s");
+        run.wait(holder.outcome()).await??;
+        rolled_back(run.wait(family.outcome()).await?)?;
+        run.wait(waiter.outcome()).await??;
+        is_after(lab, "a2'", "w1");
+        is_after(lab, "s1", "a1'");
+        nothing_is_left(run).await
+    })?;
+    assert_eq!(lab.line(), "a1 a2 s1 a2' w1 a1'");
+    // Three submissions, four stages, two undos, and the grants to the waiter and to the undo.
+    assert_eq!(done.commits, 3 + 4 + 2 + 2);
+    Ok(())
+}
+
+#[test]
+fn an_undo_waits_for_none_of_the_locks_of_the_stage_to_come() -> Tested {
+    let moving = plan("a", [Act::Next, Act::Done(1)])
+        .exclusive_in(1, "x")
+        .exclusive_in(2, "y");
+    let of_y = plan("s", [held("s", Act::Done(1))]).exclusive("y");
+    let (_, lab) = enumerate_client(async |lab: &Lab, run: &Run| {
+        let holder = submit(run, Planned(of_y.clone()), "s").await?;
+        run.settle().await;
+        let family = submit(run, Planned(moving.clone()), "a").await?;
+        run.settle().await;
+        run.wait(run.executor.abort(family.id(), "ann", "it hangs")).await?.ok();
+        if !is_first_life(run).await? {
+            lab.open("s");
+        }
+        rolled_back(run.wait(family.outcome()).await?)?;
+        assert!(waiters(run, "y").await?.is_empty());
+        lab.open("s");
+        run.wait(holder.outcome()).await??;
+        nothing_is_left(run).await
+    })?;
+    assert_eq!(lab.line(), "s1 a1 a1'");
+    Ok(())
+}
+
+#[test]
+fn a_compensation_takes_all_that_its_child_held_for_life() -> Tested {
+    let child = plan("c", [Act::Next, Act::Done(1)])
+        .exclusive_in(1, "x")
+        .exclusive_in(2, "y")
+        .holding()
+        .compensated();
+    let root = plan("r", [spawn([child]), held("r2", Act::Fail("boom".to_owned()))]);
+    let of_x = plan("s", [held("s", Act::Done(1))]).exclusive("x");
+    let (_, lab) = enumerate_client(async |lab: &Lab, run: &Run| {
+        let family = submit(run, Planned(root.clone()), "r").await?;
+        run.settle().await;
+        let holder = submit(run, Planned(of_x.clone()), "s").await?;
+        run.settle().await;
+        lab.open("r2");
+        run.settle().await;
+        if !lab.is_open("s") {
+            assert!(!lab.has("c2'"), "{}", lab.line());
+        }
+        lab.open("s");
+        run.wait(holder.outcome()).await??;
+        rolled_back(run.wait(family.outcome()).await?)?;
+        is_after(lab, "s1", "c2'");
+        nothing_is_left(run).await
+    })?;
+    assert_eq!(lab.line(), "r1 c1 c2 r2 s1 r2' c2' c1' r1'");
     Ok(())
 }

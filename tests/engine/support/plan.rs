@@ -210,6 +210,12 @@ impl Plan {
         self
     }
 
+    /// Needs this path exclusive in this stage, besides what it needs in all.
+    pub(crate) fn exclusive_in(mut self, stage: u32, path: &str) -> Self {
+        self.locks.entry(stage).or_default().push(LockNeed::exclusive(path));
+        self
+    }
+
     /// Needs this path exclusive in each of its stages.
     pub(crate) fn exclusive(self, path: &str) -> Self {
         self.locks([LockNeed::exclusive(path)])

@@ -148,6 +148,20 @@ impl Admissions {
         self.serve()
     }
 
+    /// Takes the ticket off the queue and gives back all that it holds but these. Gives those that are served
+    /// thereby, in order.
+    pub fn keep(&mut self, ticket: Ticket, needs: &Needs) -> Vec<Ticket> {
+        if let Some(slot) = self.claims.find(ticket) {
+            self.want_nothing(slot);
+            let mut over = self.held(ticket);
+            over.limits.retain(|limit| !needs.limits.contains(limit));
+            over.locks.retain(|lock| !needs.locks.contains(lock));
+            self.let_go(slot, &over);
+            self.forget_idle_claim(slot);
+        }
+        self.serve()
+    }
+
     /// Takes the ticket off the queue and gives back all that it holds. Gives
     /// those that are served thereby, in order.
     pub fn release(&mut self, ticket: Ticket) -> Vec<Ticket> {

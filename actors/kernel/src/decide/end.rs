@@ -16,6 +16,10 @@ impl Draft<'_> {
         row.wait = None;
         row.since = self.now;
         self.record(Record::Output(id, output.clone()));
+        if row.locks_for_life {
+            // What it gives back now, a compensation takes again.
+            row.locks.clone_from(&row.locked);
+        }
         self.ended(&mut row, Some(output));
         self.put(row);
         if let Some(parent) = self.child_moved(id) {

@@ -68,9 +68,11 @@ impl Draft<'_> {
 
     /// Gives back what the limiter granted to one who waits no more.
     fn settle(&mut self, id: ProcedureId) {
-        match self.row(id).filter(|row| !row.is_ended()) {
+        match self.row(id) {
             None => self.effect(Effect::Release(id)),
-            Some(row) => {
+            Some(row) if row.is_ended() && row.locked.is_empty() => self.effect(Effect::Release(id)),
+            // What it asks for next may have been granted already.
+            Some(row) if row.going.is_some() => {
                 let limits = if row.holds { Vec::new() } else { row.limits.clone() };
                 let locks = row.locks.iter().filter(|need| !row.locked.contains(need));
                 let needs = Needs {
@@ -79,6 +81,10 @@ impl Draft<'_> {
                 };
                 self.effect(Effect::Cancel(id));
                 self.effect(Effect::GiveBack(id, needs));
+            }
+            Some(row) => {
+                let needs = row.held();
+                self.effect(Effect::Keep(id, needs));
             }
         }
     }

@@ -48,6 +48,7 @@ impl Draft<'_> {
                 effect,
                 Effect::Release(_)
                     | Effect::GiveBack(..)
+                    | Effect::Keep(..)
                     | Effect::Cancel(_)
                     | Effect::SetLimit(..)
                     | Effect::SetPriority(..)

@@ -73,6 +73,7 @@ impl Draft<'_> {
             admitted: row.ready.map(|_| row.since),
             begun: row.since,
             ended: self.now,
+            locks: None,
         })));
         row.standing += u32::from(row.attempt == 0);
         row.history = number;

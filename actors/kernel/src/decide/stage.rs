@@ -155,6 +155,7 @@ impl Draft<'_> {
     fn stage_recorded(&mut self, row: &mut Row, report: &StageEnded) {
         let number = self.next_history(row.id.family);
         let (ending, error) = ending_of(&report.outcome);
+        let locks = locks_go_on(row, report).then(|| std::mem::replace(&mut row.locks, report.ahead.locks.clone()));
         self.record(Record::History(Box::new(HistoryEntry {
             family: row.id.family,
             number,
@@ -169,6 +170,7 @@ impl Draft<'_> {
             admitted: row.ready.map(|_| row.since),
             begun: report.begun,
             ended: report.ended,
+            locks: locks.filter(|_| !row.locks_for_life),
         })));
         if row.attempt == 0 {
             row.standing += 1;
@@ -177,10 +179,6 @@ impl Draft<'_> {
         row.ready = None;
         row.going = None;
         if is_success(&report.outcome) {
-            // A compensated one is undone under the locks of its last stage.
-            if !matches!(report.outcome, StageOutcome::Done(_)) {
-                row.locks.clone_from(&report.ahead.locks);
-            }
             row.one_way.clone_from(&report.ahead.one_way);
             row.expected = report.ahead.expected;
         }
@@ -450,6 +448,12 @@ const fn next_stage(outcome: &StageOutcome) -> Option<&Blob> {
         | StageOutcome::Panicked(_)
         | StageOutcome::Refused(_) => None,
     }
+}
+
+/// Tells whether the stage to come needs other locks than the one that has ended. Behind the last stage
+/// none comes: what is compensated is undone under the locks of that one.
+fn locks_go_on(row: &Row, report: &StageEnded) -> bool {
+    is_success(&report.outcome) && !matches!(report.outcome, StageOutcome::Done(_)) && row.locks != report.ahead.locks
 }
 
 const fn is_success(outcome: &StageOutcome) -> bool {

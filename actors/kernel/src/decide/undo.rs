@@ -21,6 +21,7 @@ impl Draft<'_> {
     /// operator, or for the locks that the member no longer holds. It needs no permit.
     pub(super) fn undo(&mut self, scope: ProcedureId, entry: &HistoryEntry) -> bool {
         let id = ProcedureId::new(scope.family, entry.member);
+        self.name_locks(id, entry);
         let Some(row) = self.row(id) else { return false };
         let held_back = if self.is_paused(row) {
             Some(WaitReason::Paused)
@@ -50,6 +51,21 @@ impl Draft<'_> {
         };
         self.effect(Effect::Undo(Box::new(undo)));
         true
+    }
+
+    /// The row names the locks that the undo needs. Those of the stage undone before, which this one had
+    /// not, go back at once: who holds one lock and waits for another may wait for ever. So does what the
+    /// limiter may have granted of the stage that it waited for when its part of the family failed.
+    fn name_locks(&mut self, id: ProcedureId, entry: &HistoryEntry) {
+        let Some(locks) = &entry.locks else { return };
+        if self.row(id).is_none_or(|row| row.locks == *locks) {
+            return;
+        }
+        let Some(mut row) = self.take(id) else { return };
+        row.locks.clone_from(locks);
+        row.locked.retain(|held| locks.contains(held));
+        self.effect(Effect::Keep(id, row.held()));
+        self.put(row);
     }
 
     fn scope_waits(&mut self, scope: ProcedureId, reason: WaitReason) {
@@ -146,6 +162,7 @@ impl Draft<'_> {
             admitted,
             begun,
             ended,
+            locks: None,
         })));
         number
     }

@@ -233,6 +233,16 @@ pub(crate) fn undo(kernel: &Kernel, disk: &Disk, undo: &Undo) -> Result<(), Stri
     if family.scope_of(undo.id.member) != Some(scope) {
         return Err(format!("{} is undone with {scope}, which is not its scope", undo.id));
     }
+    let ran_under = disk
+        .ran_under
+        .get(&(undo.id, undo.visit))
+        .map_or(&[][..], Vec::as_slice);
+    let held = family.row(undo.id.member).map_or(&[][..], |row| &row.locked);
+    if let Some(lacking) = ran_under.iter().find(|need| !held.contains(need)) {
+        return Err(format!(
+            "{undo:?} runs without {lacking:?}, which the stage had: {held:?}"
+        ));
+    }
     let running = family
         .members
         .iter()

@@ -32,7 +32,7 @@ pub(crate) struct Desk {
     pub(crate) by: BTreeMap<Ticket, ProcedureId>,
     pub(crate) words: VecDeque<Word>,
     /// Who has asked, and has not heard the answer: it alone tells them of a grant.
-    pub(crate) asking: BTreeMap<ProcedureId, u32>,
+    pub(crate) asking: BTreeMap<ProcedureId, (u32, bool)>,
 }
 
 impl Desk {
@@ -63,20 +63,38 @@ impl Desk {
     }
 
     pub(crate) fn asks(&mut self, id: ProcedureId) {
-        *self.asking.entry(id).or_default() += 1;
+        self.asking.entry(id).or_default().0 += 1;
     }
 
-    pub(crate) fn hears(&mut self, id: ProcedureId) {
-        if let Some(asks) = self.asking.get_mut(&id) {
-            *asks -= 1;
+    /// An answer has come; or none, for nothing was asked. Tells whether it is to be told of a grant.
+    pub(crate) fn hears(&mut self, id: ProcedureId, answer: Option<Grant>) -> bool {
+        let granted = answer == Some(Grant::Granted);
+        let Some((asks, served)) = self.asking.get_mut(&id) else {
+            return granted;
+        };
+        *asks -= 1;
+        if *asks > 0 {
+            *served |= granted;
+            return false;
         }
-        self.asking.retain(|_, asks| *asks > 0);
+        let served = *served;
+        self.asking.remove(&id);
+        answer.map_or(served, |_| granted)
     }
 
     /// Gives whom a ticket that was served stands for, unless an answer to them is on its way.
-    pub(crate) fn served(&self, ticket: Ticket) -> Option<ProcedureId> {
+    pub(crate) fn told(&self, ticket: Ticket) -> Option<ProcedureId> {
         let id = self.by.get(&ticket).copied();
         id.filter(|id| !self.asking.contains_key(id))
+    }
+
+    /// Does so, and notes it for whoever is not told.
+    pub(crate) fn served(&mut self, ticket: Ticket) -> Option<ProcedureId> {
+        let told = self.told(ticket);
+        if let Some((_, served)) = self.by.get(&ticket).and_then(|id| self.asking.get_mut(id)) {
+            *served = true;
+        }
+        told
     }
 
     pub(crate) fn bind(&mut self, ticket: Ticket, id: ProcedureId) {

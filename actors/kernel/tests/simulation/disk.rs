@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
-    AuditEntry, Blob, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, LimitKey, Pause, ProcedureId, Record,
-    Row, Rules, SignalEntry, Timestamp,
+    AuditEntry, Blob, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, LimitKey, LockNeed, Pause,
+    ProcedureId, Record, Row, Rules, SignalEntry, Timestamp,
 };
 
 /// Everything that is on disk.
@@ -14,6 +14,8 @@ pub(crate) struct Disk {
     pub(crate) history: BTreeMap<(u64, u32), HistoryEntry>,
     pub(crate) signals: BTreeMap<(ProcedureId, u32), SignalEntry>,
     pub(crate) payloads: BTreeSet<ProcedureId>,
+    /// The locks that each visit's newest attempt was set going under.
+    pub(crate) ran_under: BTreeMap<(ProcedureId, u32), Vec<LockNeed>>,
     live: BTreeSet<u64>,
     ended: BTreeSet<u64>,
     pub(crate) keys: BTreeMap<Key, KeyEntry>,
@@ -38,6 +40,9 @@ impl Disk {
                 }
                 if !self.payloads.contains(&row.id) {
                     return Err(format!("{} has a row and no payload", row.id));
+                }
+                if row.going.is_some() {
+                    self.ran_under.insert((row.id, row.visit), row.locks.clone());
                 }
                 self.rows.insert(row.id, (**row).clone());
             }

@@ -168,8 +168,7 @@ impl Shell {
             Some(Word::Ahead(ahead)) => self.hear_ahead(*ahead),
             Some(Word::Asked(grants, served)) => {
                 for (id, grant) in grants {
-                    self.desk.hears(id);
-                    if grant == Grant::Granted {
+                    if self.desk.hears(id, Some(grant)) {
                         self.decide(Event::Granted(id))?;
                     }
                 }

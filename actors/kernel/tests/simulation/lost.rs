@@ -24,7 +24,7 @@ impl Play {
                 .collect(),
             Some(Word::Served(served)) => served
                 .iter()
-                .filter_map(|ticket| self.shell.desk.served(*ticket))
+                .filter_map(|ticket| self.shell.desk.told(*ticket))
                 .collect(),
             Some(Word::Ahead(_) | Word::Asked(..)) | None => Vec::new(),
         };
@@ -33,7 +33,9 @@ impl Play {
         }
         let word = self.shell.desk.words.pop_front();
         if let Some(Word::Asked(grants, _)) = &word {
-            grants.iter().for_each(|(id, _)| self.shell.desk.hears(*id));
+            for (id, grant) in grants {
+                self.shell.desk.hears(*id, Some(grant.clone()));
+            }
         }
         self.shell.log.push(format!("--- lost: {word:?}"));
         let (granted, unknown) = claims::lost(&self.shell.kernel, &self.shell.desk);

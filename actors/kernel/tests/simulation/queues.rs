@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use procession_kernel::{Admissions, LimitKey, ProcedureId, Request, Row, Ticket, WaitReason};
+use procession_kernel::{Admissions, Event, LimitKey, ProcedureId, Request, Row, Ticket, WaitReason};
 
 use super::desk::{Desk, Word, needs, own_of};
 use super::draw::limits;
@@ -10,14 +10,14 @@ use super::shell::Shell;
 
 impl Shell {
     pub(crate) fn ask(&mut self, id: ProcedureId) -> Result<(), String> {
-        if !self.kernel.waits_for_admission(id) {
-            return Ok(());
-        }
-        let Some(request) = self.request_of(id) else {
+        let waits = self.kernel.waits_for_admission(id);
+        let Some(request) = waits.then(|| self.request_of(id)).flatten() else {
+            if self.desk.hears(id, None) {
+                self.decide(Event::Granted(id))?;
+            }
             return Ok(());
         };
         let (grant, served) = self.desk.work(|limiter| limiter.request(request))?;
-        self.desk.asks(id);
         self.desk.words.push_back(Word::Asked(vec![(id, grant)], served));
         Ok(())
     }

@@ -129,6 +129,11 @@ impl Shell {
         let decision = self.kernel.decide(self.now, event);
         let records = decision.records().to_vec();
         let planned = decision.planned().to_vec();
+        for effect in &planned {
+            if let Effect::Ask(id) = effect {
+                self.desk.asks(*id);
+            }
+        }
         check::before(&self.kernel, &records)?;
         let found = records.iter().filter(|record| matches!(record, Record::WakeFound(_)));
         if self.kernel.found() + found.count() as u64 > self.lost {
@@ -208,7 +213,7 @@ impl Shell {
     fn act(&mut self, effect: Effect) -> Result<(), String> {
         if matches!(
             effect,
-            Effect::Ask(_) | Effect::Cancel(_) | Effect::GiveBack(..) | Effect::Release(_)
+            Effect::Ask(_) | Effect::Cancel(_) | Effect::Keep(..) | Effect::GiveBack(..) | Effect::Release(_)
         ) {
             self.log.push(format!("  {effect:?}"));
         }
@@ -243,6 +248,7 @@ impl Shell {
             Effect::Release(id) => self.release(id)?,
             Effect::GiveBack(id, needs) => self.change(id, |limiter, ticket| limiter.give_back(ticket, &needs))?,
             Effect::Cancel(id) => self.change(id, |limiter, ticket| limiter.cancel(ticket))?,
+            Effect::Keep(id, needs) => self.change(id, |limiter, ticket| limiter.keep(ticket, &needs))?,
             Effect::SetPriority(id, priority) => {
                 self.change(id, |limiter, ticket| limiter.set_priority(ticket, priority))?;
             }

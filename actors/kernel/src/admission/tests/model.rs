@@ -222,6 +222,7 @@ impl Model {
 enum Change {
     Request(Request),
     GiveBack(Ticket, Needs),
+    Keep(Ticket, Needs),
     Exchange(Needs, Request),
     Cancel(Ticket),
     Release(Ticket),
@@ -275,6 +276,7 @@ fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         10 => request().prop_map(Change::Request),
         3 => (ticket(), needs()).prop_map(|(ticket, needs)| Change::GiveBack(ticket, needs)),
+        2 => (ticket(), needs()).prop_map(|(ticket, needs)| Change::Keep(ticket, needs)),
         3 => (needs(), request()).prop_map(|(needs, request)| Change::Exchange(needs, request)),
         1 => ticket().prop_map(Change::Cancel),
         6 => ticket().prop_map(Change::Release),
@@ -300,6 +302,14 @@ fn make(change: &Change, real: &mut Admissions, model: &mut Model) -> (Vec<Ticke
         Change::GiveBack(ticket, needs) => {
             model.give_back(ticket, &needs);
             (real.give_back(ticket, &needs), model.serve())
+        }
+        Change::Keep(ticket, needs) => {
+            if let Some(party) = model.parties.get_mut(&ticket) {
+                party.wish = None;
+                party.limits.retain(|key| needs.limits.contains(key));
+                party.locks.retain(|lock| needs.locks.contains(lock));
+            }
+            (real.keep(ticket, &needs), model.serve())
         }
         Change::Exchange(give, request) => {
             model.give_back(request.ticket, &give);
