@@ -80,6 +80,9 @@ pub struct Bulk {
     at_once: u16,
     todo: Vec<(u64, u32)>,
     report: BulkReport,
+    /// Which filter admitted them; bulks of before have none.
+    #[serde(default)]
+    filter: Option<String>,
 }
 
 impl Bulk {
@@ -99,7 +102,33 @@ impl Bulk {
             at_once: AT_ONCE,
             todo: todo.collect(),
             report: BulkReport::default(),
+            filter: None,
         }
+    }
+
+    /// Says which filter admitted them, for who reads of it later; it is not asked again.
+    #[must_use]
+    pub fn chosen_by(mut self, filter: impl Into<String>) -> Self {
+        self.filter = Some(filter.into());
+        self
+    }
+
+    /// Gives the filter that admitted them, if it is known.
+    #[must_use]
+    pub fn filter(&self) -> Option<&str> {
+        self.filter.as_deref()
+    }
+
+    /// Gives who asks for it.
+    #[must_use]
+    pub fn who(&self) -> &str {
+        &self.who
+    }
+
+    /// Gives the reason, in the words of who asks.
+    #[must_use]
+    pub fn why(&self) -> &str {
+        &self.why
     }
 
     /// Asks for so many in one stage, at least one and at most 32, which is the default.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use procession::testkit::Trouble;
-use procession::{Executor, ListFilter};
+use procession::{Bulk, BulkReport, Executor, ListFilter, Procedure, ProcedureId};
 use serde_json::{Value, json};
 
 /// How many statuses are read at once.
@@ -15,7 +15,7 @@ const AUDIT: usize = 500;
 /// Asks the engine for everything that a page shows.
 pub(crate) async fn truth(executor: &Executor) -> Result<Value, Trouble> {
     let (mut states, mut kinds) = (BTreeMap::<String, u64>::new(), BTreeMap::<String, u64>::new());
-    let (mut rows, mut cursor) = (Vec::new(), None);
+    let (mut rows, mut bulks, mut cursor) = (Vec::new(), BTreeMap::<String, Value>::new(), None);
     loop {
         let page = executor.list(ListFilter::default(), cursor, PAGE).await?;
         for status in &page.items {
@@ -31,7 +31,11 @@ pub(crate) async fn truth(executor: &Executor) -> Result<Value, Trouble> {
                 "ended": status.ended.is_some(),
                 "attempt": status.attempt,
                 "priority": status.priority,
+                "paused": status.paused,
             }));
+            if status.kind.as_str() == Bulk::KIND && status.ended.is_some() {
+                bulks.insert(status.id.to_string(), bulk(executor, status.id).await?);
+            }
         }
         cursor = page.next;
         if cursor.is_none() {
@@ -54,6 +58,7 @@ pub(crate) async fn truth(executor: &Executor) -> Result<Value, Trouble> {
         "states": states,
         "live_by_kind": kinds,
         "rows": rows,
+        "bulks": bulks,
         "limits": limits.collect::<Vec<_>>(),
         "locks": locks.collect::<Vec<_>>(),
         "verdicts": verdicts.len(),
@@ -70,5 +75,14 @@ pub(crate) async fn truth(executor: &Executor) -> Result<Value, Trouble> {
         "lost_wakes": snapshot.lost_wakes,
         "workers": snapshot.workers.len(),
         "found": { "families": snapshot.recovered.families, "procedures": snapshot.recovered.procedures },
+    }))
+}
+
+/// Gives what a bulk that has ended says that it did; nothing if it has no output.
+async fn bulk(executor: &Executor, id: ProcedureId) -> Result<Value, Trouble> {
+    let report: Option<BulkReport> = executor.outcome(id).await?.output()?;
+    Ok(report.map_or(Value::Null, |report| {
+        let refused = report.outcomes.iter().filter_map(|outcome| outcome.refused.clone());
+        json!({ "done": report.done, "refused": report.refused, "why": refused.collect::<Vec<_>>() })
     }))
 }

@@ -39,11 +39,11 @@ pub(in crate::dashboard) async fn begin(request: HttpRequest, body: Body, state:
         return begun(&state, id, None);
     }
     asked.must_be_planned()?;
-    let filter = asked.wish.filter.as_deref().unwrap_or_default();
-    if filter.trim().is_empty() {
+    let chosen_by = asked.wish.filter.as_deref().unwrap_or_default().trim();
+    if chosen_by.is_empty() {
         return Err(wrong("`filter` is missing: a bulk says which procedures it is for."));
     }
-    let (filter, limit) = (Params::filter_of(filter)?, limit(&asked)?);
+    let (filter, limit) = (Params::filter_of(chosen_by)?, limit(&asked)?);
     let moment = state.moment()?;
     let mut search = Search::new(&state, &caller.0, &filter, LIMIT_MAX + 1).await?;
     search.fill(&state, None).await?;
@@ -70,7 +70,7 @@ pub(in crate::dashboard) async fn begin(request: HttpRequest, body: Body, state:
         return Err(Problem::outgrown(count));
     }
     let ids = std::mem::take(&mut search.ids);
-    let bulk = Bulk::new(verb, ids, asked.by.who.as_str(), asked.by.why.as_str());
+    let bulk = Bulk::new(verb, ids, asked.by.who.as_str(), asked.by.why.as_str()).chosen_by(chosen_by);
     let mut submission = state.executor.submit(bulk);
     if let Some(key) = key(&asked) {
         submission = submission.key(key);
@@ -173,6 +173,9 @@ pub(in crate::dashboard) async fn progress(request: HttpRequest, state: web::Dat
     let body = json!({
         "id": id.to_string(),
         "verb": bulk.as_ref().map(Bulk::words),
+        "filter": bulk.as_ref().and_then(Bulk::filter),
+        "who": bulk.as_ref().map(Bulk::who),
+        "reason": bulk.as_ref().map(Bulk::why),
         "state": row.state.to_string(),
         "left": left,
         "done": report.done,

@@ -54,7 +54,7 @@ export function Bulk({ filter }) {
   return html`
     <span class="menu">
       <button type="button" aria-expanded=${isWide} title="One verb for all that the filter admits" onClick=${() => widen(!isWide)}>All of these…</button>
-      ${isWide && html`<span class="drop" role="menu">${allowed.map((name) => html`<button type="button" key=${name} class=${VERBS[name]?.isGrave ? 'grave' : ''} onClick=${() => { widen(false); set(name); }}>${VERBS[name]?.name}…</button>`)}</span>`}
+      ${isWide && html`<span class="drop" role="menu" onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === 'Escape' && widen(false)}>${allowed.map((name) => html`<button type="button" key=${name} class=${VERBS[name]?.isGrave ? 'grave' : ''} onClick=${() => { widen(false); set(name); }}>${VERBS[name]?.name}…</button>`)}</span>`}
     </span>
     ${verb && html`<${Ask} key=${open} verb=${{ ...verb, plans: true, fields: [] }} path=${`bulk/${open}`} target=${{ id: 'all of', kind: filter }} start=${{}} fixed=${{ filter }} onClose=${() => set(null)} />`}`;
 }

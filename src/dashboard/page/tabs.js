@@ -1,6 +1,7 @@
 /** What is kept of one procedure, beside its family: waits, history, data, signals, traces, acts. */
 import { html, useState } from './dom.js';
 import { get, post, Problem } from './api.js';
+import { BULK, BulkTab } from './bulk.js';
 import { now } from './clock.js';
 import { useLoad } from './load.js';
 import { useRights } from './me.js';
@@ -144,7 +145,8 @@ function Acts({ id }) {
       : html`<${Table} label="Acts" rows=${rows} columns=${COLUMNS} rowKey=${(/** @type {import('./types.js').Act} */ act) => act.number} />`}<//>`;
 }
 
-export const TABS = [
+/** @type {{name: string, title: string, Show: (props: any) => import('./types.js').Node}[]} */
+const TABS = [
   { name: 'waits', title: 'Waits', Show: Waits },
   { name: 'history', title: 'History', Show: History },
   { name: 'data', title: 'Payload and output', Show: Data },
@@ -152,3 +154,7 @@ export const TABS = [
   { name: 'traces', title: 'Trace links', Show: Traces },
   { name: 'audit', title: 'Actions and audit', Show: Acts },
 ];
+const OF_BULK = [{ name: 'bulk', title: 'Bulk', Show: BulkTab }, ...TABS];
+
+/** The tabs of a procedure, the one first that it opens with. @param {import('./types.js').Row} row */
+export const tabsOf = (row) => (row.kind === BULK ? OF_BULK : TABS);

@@ -130,3 +130,18 @@ fn each_is_operated_exactly_once_whatever_crashes() -> Tested {
     assert!(done.second > 0, "{done:?}");
     Ok(())
 }
+
+#[test]
+fn one_that_was_begun_before_filters_were_kept_is_read() -> Tested {
+    let bulk = Bulk::new(BulkVerb::Retry, [ProcedureId::root(7)], "ann", WHY).chosen_by("kind:job");
+    let mut stored = serde_json::to_value(&bulk)?;
+    assert_eq!(serde_json::from_value::<Bulk>(stored.clone())?, bulk);
+    let filter = stored.as_object_mut().and_then(|fields| fields.remove("filter"));
+    assert_eq!(filter, Some("kind:job".into()));
+    let before: Bulk = serde_json::from_value(stored)?;
+    assert_eq!(
+        (before.filter(), before.who(), before.why(), before.left()),
+        (None, "ann", WHY, 1)
+    );
+    Ok(())
+}

@@ -7,7 +7,7 @@ import { useLoad } from '../load.js';
 import { Ago, At, Copy, Hour, Id, Linked, Shape, Shown, State } from '../parts.js';
 import { setQuery } from '../router.js';
 import { harm, RULES, shown, standing, why } from '../states.js';
-import { TABS } from '../tabs.js';
+import { tabsOf } from '../tabs.js';
 import { local, sentence } from '../words.js';
 
 /** @typedef {import('../types.js').Row} Row */
@@ -23,7 +23,8 @@ export function Procedure({ id, query }) {
   const isFailing = row && !row.ended && (row.attempt > 0 || row.state === 'Failed');
   const history = useLoad(isFailing ? `procedures/${id}/history` : null, { limit: 500 }, { on: ['change'], pause: 2_000 });
   const verdicts = /** @type {import('../types.js').Verdict[]} */ (attention.data?.verdicts ?? []).filter((verdict) => concerns(verdict, id));
-  const tab = TABS.find(({ name }) => name === query.get('tab')) ?? TABS[0];
+  const tabs = row ? tabsOf(row) : [];
+  const tab = tabs.find(({ name }) => name === query.get('tab')) ?? tabs[0];
   const Tab = tab?.Show;
   return html`
     <div class="screen procedure">
@@ -46,7 +47,7 @@ export function Procedure({ id, query }) {
         </header>
         <${Family} id=${id} />
         <div class="tabs" role="tablist" aria-label="What is kept of it">
-          ${TABS.map(({ name, title }) => html`<button type="button" role="tab" key=${name} aria-selected=${name === tab?.name} onClick=${() => setQuery({ tab: name })}>${title}</button>`)}
+          ${tabs.map(({ name, title }) => html`<button type="button" role="tab" key=${name} aria-selected=${name === tab?.name} onClick=${() => setQuery({ tab: name })}>${title}</button>`)}
         </div>
         <section class="tab" role="tabpanel" aria-label=${tab?.title}>${Tab && html`<${Tab} id=${id} row=${row} body=${one.data} waits=${waits} />`}</section>
       `}<//>
