@@ -6,6 +6,7 @@
 
 mod filling;
 mod pulse;
+mod rates;
 mod ring;
 mod tally;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod update;
 
 pub(super) use filling::Filling;
 pub(super) use pulse::Pulse;
+pub(super) use rates::{Rate, Rates};
 pub(super) use ring::{Missed, Ring};
 pub(super) use tally::{Tally, Tiles};
 pub(super) use update::Update;
@@ -67,15 +69,18 @@ pub(super) struct Rows {
     failed: BTreeSet<(Timestamp, ProcedureId)>,
     counts: Counts,
     tally: Tally,
+    rates: Rates,
 }
 
 impl Rows {
     /// Takes a row, unless a newer one is known.
     pub(super) fn put(&mut self, row: Arc<Status>) {
-        if let Some(known) = self.get(row.id) {
-            if known.revision > row.revision {
-                return;
-            }
+        let known = self.get(row.id).map(Arc::clone);
+        if known.as_ref().is_some_and(|known| known.revision > row.revision) {
+            return;
+        }
+        self.rates.take(&row, known.as_deref());
+        if known.is_some() {
             self.remove(row.id);
         }
         *self.counts.entry((row.state, row.kind.clone())).or_default() += 1;
@@ -162,7 +167,9 @@ impl Model {
         self.moment = filled.moment;
         self.is_ready = true;
         self.ring.begin(filled.moment.seq);
-        std::mem::replace(&mut self.rows, filled.rows)
+        let mut old = std::mem::replace(&mut self.rows, filled.rows);
+        self.rows.rates.keep(std::mem::take(&mut old.rates));
+        old
     }
 
     /// Folds the next update, now. One that the rows were read behind is known already.
@@ -178,6 +185,11 @@ impl Model {
 
     pub(super) fn pulse(&self) -> &Pulse {
         &self.pulse
+    }
+
+    /// Gives how many of a kind began and ended in the last minute.
+    pub(super) fn rate(&self, kind: &Kind, now: Timestamp) -> Rate {
+        self.rows.rates.of(kind, now)
     }
 
     pub(super) fn tally(&self) -> &Tally {

@@ -7,7 +7,7 @@ use procession_actors::view::{KindUse, Rule, Snapshot, Verdict, WorkerStatus};
 use procession_kernel::{Changed, Kind, LimitUse, Pause, ProcedureId, Timestamp};
 use serde_json::{Value, json};
 
-use super::model::{Counts, Pulse, Tiles};
+use super::model::{Counts, Pulse, Rate, Rates, Tiles};
 use super::params::Params;
 use super::problem::Answer;
 use super::show::Show;
@@ -93,8 +93,8 @@ pub(super) fn by_state(counts: &Counts) -> BTreeMap<String, usize> {
     states
 }
 
-/// Kinds: how many procedures there are of each, by state and by version, and what happened
-/// to them since the engine started.
+/// Kinds: how many procedures there are of each, by state and by version, what happened
+/// to them since the engine started, and how many began and ended in the last minute.
 pub(super) async fn kinds(request: HttpRequest, state: web::Data<State>) -> Answer {
     viewer(&request)?;
     Params::of(&request, &[])?;
@@ -118,11 +118,16 @@ pub(super) async fn kinds(request: HttpRequest, state: web::Data<State>) -> Answ
             "oldest": known.map(|known| known.oldest),
             "versions": state.shared.read().tally().versions(kind),
             "since_start": known.map(since_start),
+            "last_minute": last_minute(state.shared.read().rate(kind, state.now())),
             "paused": snapshot.paused.contains(&Pause::Kind((*kind).clone())),
         })
     });
     let all = snapshot.paused.contains(&Pause::All);
     state.reply(moment, json!({ "items": shown.collect::<Vec<_>>(), "all_paused": all }))
+}
+
+fn last_minute(rate: Rate) -> Value {
+    json!({ "window_ms": Rates::WINDOW_MS, "started": rate.started, "ended": rate.ended, "failed": rate.failed })
 }
 
 fn since_start(kind: &KindUse) -> Value {

@@ -68,7 +68,7 @@ pub(crate) async fn carry_out(run: &Run, order: Order) -> Result<Value, Trouble>
             run.pass(Duration::from_millis(ms)).await;
             Ok(Value::Null)
         }
-        Order::Truth => truth::truth(&run.executor).await,
+        Order::Truth => truth::truth(run).await,
         Order::Fresh | Order::Restart => Err("this concerns no engine".into()),
     }
 }

@@ -3,17 +3,21 @@
 
 use std::collections::BTreeMap;
 
-use procession::testkit::Trouble;
-use procession::{Bulk, BulkReport, Executor, ListFilter, Procedure, ProcedureId};
+use procession::provider::Clock;
+use procession::testkit::{Run, Trouble};
+use procession::{Bulk, BulkReport, Executor, ListFilter, Procedure, ProcedureId, Timestamp};
 use serde_json::{Value, json};
 
 /// How many statuses are read at once.
 const PAGE: usize = 1_000;
 /// How many entries of the audit are read.
 const AUDIT: usize = 500;
+/// A second of the engine's clock.
+const SECOND: u64 = 1_000_000;
 
 /// Asks the engine for everything that a page shows.
-pub(crate) async fn truth(executor: &Executor) -> Result<Value, Trouble> {
+pub(crate) async fn truth(run: &Run) -> Result<Value, Trouble> {
+    let (executor, now) = (&run.executor, run.world.clock.now());
     let (mut states, mut kinds) = (BTreeMap::<String, u64>::new(), BTreeMap::<String, u64>::new());
     let (mut rows, mut bulks, mut cursor) = (Vec::new(), BTreeMap::<String, Value>::new(), None);
     loop {
@@ -32,6 +36,9 @@ pub(crate) async fn truth(executor: &Executor) -> Result<Value, Trouble> {
                 "attempt": status.attempt,
                 "priority": status.priority,
                 "paused": status.paused,
+                "submitted": ago(now, status.submitted),
+                "since": ago(now, status.since),
+                "ended_ago": status.ended.map(|ended| ago(now, ended)),
             }));
             if status.kind.as_str() == Bulk::KIND && status.ended.is_some() {
                 bulks.insert(status.id.to_string(), bulk(executor, status.id).await?);
@@ -76,6 +83,11 @@ pub(crate) async fn truth(executor: &Executor) -> Result<Value, Trouble> {
         "workers": snapshot.workers.len(),
         "found": { "families": snapshot.recovered.families, "procedures": snapshot.recovered.procedures },
     }))
+}
+
+/// How long ago something was, in whole seconds, which begin with those of the clock.
+fn ago(now: Timestamp, then: Timestamp) -> u64 {
+    (now.0 / SECOND).saturating_sub(then.0 / SECOND)
 }
 
 /// Gives what a bulk that has ended says that it did; nothing if it has no output.

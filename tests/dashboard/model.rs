@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use procession::testkit::World;
+use procession::testkit::{Trouble, World};
 use serde_json::json;
 
-use crate::kit::{Job, Tested, everybody, ids, site, site_in};
+use crate::kit::{Job, Site, Tested, everybody, ids, site, site_in};
 
 #[test]
 fn what_was_there_before_is_shown_after_a_start() -> Tested {
@@ -52,6 +52,57 @@ fn counts_follow_every_change() -> Tested {
         assert_eq!(kinds["items"][0]["states"], json!({ "RolledBack": 1, "Success": 1 }));
         Ok(())
     })
+}
+
+#[test]
+fn rates_are_of_the_last_minute_to_the_second() -> Tested {
+    let world = World::new();
+    let rate = async |site: &Site<'_>| {
+        let kinds = site.body("kinds").await?;
+        assert_eq!(kinds["items"][0]["kind"], "job");
+        let rate = &kinds["items"][0]["last_minute"];
+        assert_eq!(rate["window_ms"], 60_000);
+        let figures = ["started", "ended", "failed"].map(|name| rate[name].as_u64());
+        Ok::<_, Trouble>(figures.map(Option::unwrap_or_default))
+    };
+    site_in(
+        &world,
+        |builder| builder,
+        everybody,
+        async |site| {
+            assert_eq!(rate(site).await?, [0, 0, 0]);
+            let id = site.submit(Job::Wait("go".to_owned()), "a").await?;
+            site.submit(Job::End, "b").await?;
+            site.submit(Job::Fail("no".to_owned()), "c").await?;
+            assert_eq!(rate(site).await?, [3, 2, 1]);
+            site.pass(Duration::from_secs(30)).await?;
+            site.submit(Job::Parent(2), "d").await?;
+            site.signal(id, "go").await?;
+            // Two children are of this kind, too.
+            assert_eq!(rate(site).await?, [6, 3, 1]);
+            site.pass(Duration::from_secs(29)).await?;
+            assert_eq!(
+                rate(site).await?,
+                [6, 3, 1],
+                "59 s later all of it is within the minute"
+            );
+            site.pass(Duration::from_secs(1)).await?;
+            assert_eq!(rate(site).await?, [3, 1, 0], "a minute later what was first is not");
+            Ok(())
+        },
+    )?;
+    // A new reading of the store tells the same; a minute after the last, there is nothing.
+    site_in(
+        &world,
+        |builder| builder,
+        everybody,
+        async |site| {
+            assert_eq!(rate(site).await?, [3, 1, 0]);
+            site.pass(Duration::from_secs(30)).await?;
+            assert_eq!(rate(site).await?, [0, 0, 0]);
+            Ok(())
+        },
+    )
 }
 
 #[test]

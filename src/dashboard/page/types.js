@@ -97,7 +97,8 @@
  *
  * @typedef {{path: string, holders: {id: string, mode: string}[], waiting: string[]}} LockUse
  * @typedef {{key: string, limit: number|null, used: number, waiting: number}} Limit
- * @typedef {{kind: string, registered: boolean, states: Record<string, number>, versions?: Record<string, number>, paused?: boolean, since_start?: SinceStart|null}} KindUse
+ * @typedef {{window_ms: number, started: number, ended: number, failed: number}} Rate
+ * @typedef {{kind: string, registered: boolean, states: Record<string, number>, versions?: Record<string, number>, paused?: boolean, since_start?: SinceStart|null, last_minute?: Rate}} KindUse
  *
  * @typedef {object} Act
  * @property {string} number

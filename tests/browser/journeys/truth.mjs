@@ -105,7 +105,14 @@ journey('the truth of limits', async (page, go) => {
 });
 
 journey('the truth of kinds', async (page, go) => {
-  const of = await world();
+  await world();
+  // Something of the last minute, and of just before it.
+  await submit({ end: 'well' });
+  await submit({ wait: 'go' }, { kind: 'limited' });
+  await pass(30_000);
+  for (const each of [{ end: 'well' }, { fail: 'bad' }, { children: 2 }]) await submit(each);
+  await pass(30_000);
+  const of = await truth();
   await go('kinds');
   await shown(page, 'Kinds');
   const table = await rows(page, 'Kinds');
@@ -114,7 +121,11 @@ journey('the truth of kinds', async (page, go) => {
     const kind = kinds[at];
     const mine = of.rows.filter((each) => each.kind === kind);
     const states = (...names) => String(mine.filter((each) => names.includes(each.state)).length || '–');
-    const { 'Kind, and what comes next': said, Actions: buttons, 'Stages since the start': since = '', ...figures } = row;
+    const { 'Kind, and what comes next': said, Actions: buttons, 'Stages since the start': since = '', 'In the last minute': recent, ...figures } = row;
+    const [started, ended] = [mine.filter((each) => each.submitted < 60), mine.filter((each) => each.ended && each.ended_ago < 60)];
+    const failed = ended.filter((each) => each.state !== 'Success').length;
+    const wanted = `${started.length} started ${ended.length} ended${failed ? `, ${failed} failed` : ''}`;
+    assert.equal(recent, started.length + ended.length ? wanted : 'none', `${kind} in the last minute`);
     if (mine.length > 0) assert.match(since, new RegExp(`\\b${mine.length} submitted`));
     assert.match(said, / (stages start as they become ready|it runs as soon as one is submitted)$/);
     assert.match(buttons, /Pause/);
@@ -128,6 +139,7 @@ journey('the truth of kinds', async (page, go) => {
       Success: states('Success'),
     });
   }
+  assert.match(table.find((row) => row.Versions && row['Kind, and what comes next'].startsWith('job '))['In the last minute'], /^5 started 2 ended, 1 failed$/);
   assert.deepEqual(kinds.filter((kind) => kind in of.live_by_kind), Object.keys(of.live_by_kind).sort());
 });
 

@@ -34,7 +34,7 @@ export function Kinds() {
   /** @type {import('../table.js').Column<KindUse>[]} */
   const columns = [
     {
-      name: 'Kind, and what comes next', width: 'minmax(220px, 1.3fr)', show: (row) => html`
+      name: 'Kind, and what comes next', width: 'minmax(200px, 1.3fr)', show: (row) => html`
         <span class="two" title=${next(row)}><span><a class="mono" href=${listOf(`kind:${row.kind}`)}>${row.kind}</a>${!row.registered && html` <span class="tag bad">not registered</span>`}${row.paused && html` <span class="tag">paused</span>`}</span>
           <span class="next">${next(row)}</span></span>`,
     },
@@ -46,8 +46,11 @@ export function Kinds() {
     { name: 'Undone', width: '54px', align: 'right', help: 'Rolled back', show: (row) => link(row.states.RolledBack ?? 0, `kind:${row.kind} state:rolledback`) },
     { name: 'Success', width: '60px', align: 'right', show: (row) => link(row.states.Success ?? 0, `kind:${row.kind} state:success`) },
   ];
+  if (items.some((row) => row.last_minute)) {
+    columns.push({ name: 'In the last minute', width: '128px', help: 'How many were born within the last 60 seconds, how many ended, and how many of these not well', show: (row) => recent(row.last_minute) });
+  }
   if (items.some((row) => row.since_start)) {
-    columns.push({ name: 'Stages since the start', width: 'minmax(170px, 1.2fr)', help: 'What user code of a stage took on average; the longest under the pointer', show: (row) => times(row) });
+    columns.push({ name: 'Stages since the start', width: 'minmax(160px, 1.2fr)', help: 'What user code of a stage took on average; the longest under the pointer', show: (row) => times(row) });
   }
   if (may('operate')) {
     columns.push({
@@ -67,6 +70,13 @@ export function Kinds() {
       ${open && html`<${Ask} key=${open.kind + open.verb} verb=${WIDE[open.verb]} path=${`kinds/${encodeURIComponent(open.kind)}/${open.verb}`} target=${{ id: open.kind, kind: open.kind }}
         onClose=${() => { set(null); loaded.reload(); }} />`}
     </div>`;
+}
+
+/** What happens now. @param {import('../types.js').Rate|undefined} rate */
+function recent(rate) {
+  if (!rate || (rate.started === 0 && rate.ended === 0)) return html`<span class="none">none</span>`;
+  return html`<span class="two"><span>${count(rate.started)} started</span>
+    <span class="next">${count(rate.ended)} ended${rate.failed > 0 && html`, <span class="bad">${count(rate.failed)} failed</span>`}</span></span>`;
 }
 
 /** What stages of a kind take: those that took most in all first. @param {KindUse} row */
