@@ -33,6 +33,8 @@ pub(crate) enum Order {
     Pass { ms: u64 },
     /// Tell how the engine itself sees it all.
     Truth,
+    /// Tell of one procedure what the engine has of its stages.
+    History { id: String },
 }
 
 /// An order, and where its answer goes.
@@ -69,6 +71,7 @@ pub(crate) async fn carry_out(run: &Run, order: Order) -> Result<Value, Trouble>
             Ok(Value::Null)
         }
         Order::Truth => truth::truth(run).await,
+        Order::History { id } => truth::history(run, id.parse()?).await,
         Order::Fresh | Order::Restart => Err("this concerns no engine".into()),
     }
 }

@@ -42,6 +42,7 @@ async function next(how) {
 export const fresh = () => next('fresh');
 export const restart = () => next('restart');
 export const truth = () => tell({ do: 'truth' });
+export const past = (id) => tell({ do: 'history', id });
 export const pass = (ms) => tell({ do: 'pass', ms });
 export const signal = (id, event) => tell({ do: 'signal', id, event });
 export const submit = (act, { kind = 'job', key = null } = {}) => tell({ do: 'submit', kind, act, key });
@@ -141,6 +142,91 @@ export async function rows(page, name) {
  */
 export const facts = (page) => page.getByRole('main').evaluate((main) => Object.fromEntries(
   [...main.querySelectorAll('dt')].map((term) => [term.innerText, term.nextElementSibling?.textContent ?? ''])));
+
+/**
+ * Everything on the screen that has a digit in it, by where it stands: the column of a table, the term of a
+ * description list, or the nearest thing with a name.
+ * @param {import('playwright-core').Page} page
+ * @returns {Promise<Record<string, string[]>>}
+ */
+export const figures = (page) => page.getByRole('main').evaluate((main) => {
+  /** @type {Record<string, string[]>} */
+  const found = {};
+  const text = (element) => (element?.innerText ?? element?.textContent ?? '').replace(/\s+/g, ' ').trim();
+  const place = (element) => {
+    const cell = element.closest('[role=cell], td, tbody th');
+    if (cell) {
+      const table = cell.closest('[role=table], table');
+      const title = table.querySelectorAll('[role=columnheader], thead th')[[...cell.parentElement.children].indexOf(cell)];
+      return [cell, `${table.getAttribute('aria-label') ?? table.closest('[aria-label]')?.getAttribute('aria-label') ?? ''}: ${text(title)}`];
+    }
+    const fact = element.closest('dd, dt');
+    if (fact) return [fact, text(fact.tagName === 'DD' ? fact.previousElementSibling : fact)];
+    const named = element.closest('[role=status], [role=row], a, button, li, h1, p, figcaption, [aria-label]');
+    const list = named.closest('li[class]')?.className.split(' ')[0];
+    const name = named.getAttribute('role') ?? (String(named.className?.baseVal ?? named.className).split(' ')[0] || named.tagName.toLowerCase());
+    return [named, list && list !== name ? `${list}: ${name}` : name];
+  };
+  const note = ([element, name], said) => {
+    if (!/\d/.test(said)) return;
+    found[name] ??= [];
+    if (element.noted !== name) found[name].push(said);
+    element.noted = name;
+  };
+  for (const element of main.querySelectorAll('*')) delete element.noted;
+  const walker = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
+  while (walker.nextNode()) {
+    const { parentElement: parent, data } = walker.currentNode;
+    if (/\d/.test(data) && parent.checkVisibility()) {
+      const where = place(parent);
+      note(where, text(where[0]));
+    }
+  }
+  for (const element of main.querySelectorAll('[role=img], input, [role=meter], [role=progressbar]')) {
+    const said = element.tagName === 'INPUT' ? element.value : `${element.getAttribute('aria-label')} ${element.getAttribute('aria-valuenow') ?? ''}`;
+    note([element, element.getAttribute('aria-label')?.replace(/:.*/, '') ?? element.tagName.toLowerCase()], said);
+  }
+  return found;
+});
+
+/** Its figures were compared in other words. */
+export const SAID = Symbol('said');
+
+/**
+ * Compares all figures of a screen, wherever they stand: one that nobody compared fails.
+ * @param {import('playwright-core').Page} page
+ * @param {Record<string, string[] | typeof SAID>} wanted by where they stand; `SAID` where they were compared before
+ */
+export async function covers(page, wanted) {
+  const found = await figures(page);
+  const open = Object.keys(found).filter((place) => !(place in wanted));
+  assert.deepEqual(open, [], `nothing compares these figures with the engine: ${JSON.stringify(open.map((place) => [place, found[place]]))}`);
+  for (const [place, texts] of Object.entries(wanted)) {
+    if (texts !== SAID) assert.deepEqual(found[place] ?? [], texts, place);
+  }
+}
+
+/** An age as a page says it. @param {number} ms */
+export function age(ms) {
+  const pairs = [[86_400, 'd', 3_600, 'h'], [3_600, 'h', 60, 'm'], [60, 'm', 1, 's']];
+  const seconds = Math.floor(ms / 1_000);
+  for (const [great, unit, small, other] of pairs) {
+    if (seconds < great) continue;
+    const rest = Math.floor((seconds % great) / small);
+    return `${Math.floor(seconds / great)} ${unit}${rest ? ` ${rest} ${other}` : ''}`;
+  }
+  return seconds ? `${seconds} s` : 'now';
+}
+
+/** A time that something took, as a page says it. @param {number} ms */
+export const took = (ms) => (ms < 1_000 ? `${Math.round(ms)} ms` : ms < 10_000 ? `${(ms / 1_000).toFixed(1)} s` : age(ms));
+
+/** A size as a page says it. @param {number} size */
+export function bytes(size) {
+  const [unit, times] = size >= 2 ** 30 ? ['GiB', 2 ** 30] : size >= 2 ** 20 ? ['MiB', 2 ** 20] : size >= 2 ** 10 ? ['KiB', 2 ** 10] : ['B', 1];
+  const number = size / times;
+  return `${times === 1 || number >= 100 ? Math.round(number) : number.toFixed(1)} ${unit}`;
+}
 
 /**
  * The dialog that is open.

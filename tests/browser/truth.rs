@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use procession::provider::Clock;
 use procession::testkit::{Run, Trouble};
-use procession::{Bulk, BulkReport, Executor, ListFilter, Procedure, ProcedureId, Timestamp};
+use procession::{Bulk, BulkReport, Executor, ListFilter, Procedure, ProcedureId, Timestamp, Verdict};
 use serde_json::{Value, json};
 
 /// How many statuses are read at once.
@@ -37,7 +37,7 @@ pub(crate) async fn truth(run: &Run) -> Result<Value, Trouble> {
                 "priority": status.priority,
                 "paused": status.paused,
                 "submitted": ago(now, status.submitted),
-                "since": ago(now, status.since),
+                "since": ms(now, status.since),
                 "ended_ago": status.ended.map(|ended| ago(now, ended)),
             }));
             if status.kind.as_str() == Bulk::KIND && status.ended.is_some() {
@@ -59,9 +59,9 @@ pub(crate) async fn truth(run: &Run) -> Result<Value, Trouble> {
         let waiting: Vec<String> = lock.waiting.iter().map(ToString::to_string).collect();
         json!({ "path": lock.path.as_str(), "holders": holders, "waiting": waiting })
     });
-    let snapshot = executor.snapshot().await?;
     let verdicts = executor.verdicts().await?;
-    Ok(json!({
+    let mut whole = json!({
+        "now": now.0 / 1_000,
         "states": states,
         "live_by_kind": kinds,
         "rows": rows,
@@ -69,20 +69,80 @@ pub(crate) async fn truth(run: &Run) -> Result<Value, Trouble> {
         "limits": limits.collect::<Vec<_>>(),
         "locks": locks.collect::<Vec<_>>(),
         "verdicts": verdicts.len(),
+        "told": verdicts.iter().map(|verdict| told(now, verdict)).collect::<Vec<_>>(),
         "audit": executor.audit(None, AUDIT).await?.len(),
+        "acts": executor.audit(None, AUDIT).await?.iter().map(|act| ms(now, act.at)).collect::<Vec<_>>(),
+    });
+    if let (Some(whole), Some(engine)) = (whole.as_object_mut(), of_engine(executor).await?.as_object()) {
+        whole.extend(engine.clone());
+    }
+    Ok(whole)
+}
+
+/// What the engine says of itself.
+async fn of_engine(executor: &Executor) -> Result<Value, Trouble> {
+    let snapshot = executor.snapshot().await?;
+    let kinds = snapshot.kinds.iter().map(|kind| {
+        let figures = json!({ "submitted": kind.submitted, "retries": kind.retries, "panics": kind.panics });
+        (kind.kind.to_string(), figures)
+    });
+    Ok(json!({
         "decided": snapshot.decided.to_string(),
         "durable": snapshot.durable.to_string(),
         "epoch": snapshot.epoch.to_string(),
         "commits": snapshot.commits,
         "going": snapshot.going,
         "batches": snapshot.batches,
+        "last_batch": { "commits": snapshot.last_batch.commits, "ms": snapshot.last_batch.took.as_millis() },
+        "commit_p99_ms": snapshot.commit_p99.map(|time| time.as_millis()),
+        "size_bytes": snapshot.size_bytes,
+        "appended_bytes": snapshot.appended_bytes,
         "live_families": snapshot.live_families,
         "actors": snapshot.actors,
         "late": snapshot.late,
         "lost_wakes": snapshot.lost_wakes,
-        "workers": snapshot.workers.len(),
-        "found": { "families": snapshot.recovered.families, "procedures": snapshot.recovered.procedures },
+        "workers": snapshot.workers.iter().map(|worker| (worker.worker, worker.actors)).collect::<Vec<_>>(),
+        "quarantined": snapshot.quarantined.len(),
+        "found": {
+            "families": snapshot.recovered.families,
+            "procedures": snapshot.recovered.procedures,
+            "quarantined": snapshot.recovered.quarantined.len(),
+            "ms": snapshot.recovered.took.as_millis(),
+        },
+        "since_start": kinds.collect::<BTreeMap<_, _>>(),
     }))
+}
+
+/// Gives the executed stages of one procedure.
+pub(crate) async fn history(run: &Run, id: ProcedureId) -> Result<Value, Trouble> {
+    let now = run.world.clock.now();
+    let entries = run.executor.history(id).await?;
+    let told = entries.iter().filter(|entry| entry.member == id.member).map(|entry| {
+        json!({
+            "number": entry.number,
+            "visit": entry.visit,
+            "attempt": entry.attempt,
+            "begun": ms(now, entry.begun),
+            "waited": ms(entry.begun, entry.queued),
+            "took": ms(entry.ended, entry.begun),
+        })
+    });
+    Ok(told.collect())
+}
+
+fn told(now: Timestamp, verdict: &Verdict) -> Value {
+    json!({
+        "rule": verdict.rule.as_str(),
+        "procedure": verdict.procedure.map(|id| id.to_string()),
+        "since": ms(now, verdict.since),
+        "text": verdict.text,
+        "facts": verdict.facts.iter().cloned().collect::<BTreeMap<_, _>>(),
+    })
+}
+
+/// How many milliseconds one instant is after another.
+fn ms(later: Timestamp, earlier: Timestamp) -> u64 {
+    later.0.saturating_sub(earlier.0) / 1_000
 }
 
 /// How long ago something was, in whole seconds, which begin with those of the clock.

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after as hook } from 'node:test';
-import { act, after, api, becomes, facts, journey, pass, rows, shown, signal, submit, truth } from '../kit.mjs';
+import { after, age, api, becomes, bytes, covers, facts, journey, many, pass, past, rows, SAID, shown, signal, submit, took, truth } from '../kit.mjs';
 
 after(hook);
 
@@ -26,6 +26,11 @@ async function world() {
   return truth();
 }
 
+/** How much is committed is compared for itself, where nothing else is: in this world something always tries again. */
+const PULSE = { 'Commits a second': SAID, 'Commits a second in the last five minutes': SAID, figcaption: SAID };
+/** The page's clock stands with the engine's, so that ages are exact. */
+const STILL = { still: true };
+const p99 = (of) => ['Commit p99', took(of.commit_p99_ms)];
 const number = (text) => Number(text.replaceAll(',', '').replace('–', '0'));
 const ids = (text) => text.match(/\d+\.\d+/g) ?? [];
 const live = (of) => of.rows.filter((row) => !row.ended);
@@ -50,8 +55,20 @@ journey('the truth of Attention', async (page, go) => {
     assert.equal(found.length, figure, `${name} leads to as many as it says`);
   }
   assert.equal(await main.getByRole('list').first().getByRole('listitem').count(), of.verdicts);
-  assert.equal(await main.getByRole('status').innerText(), `${of.verdicts} things need you.`);
-});
+  for (const { text, since, facts: known } of of.told) {
+    const verdict = main.getByRole('listitem').filter({ hasText: new RegExp(text.replace(/[().]/g, '\\$&'), 'i') });
+    const said = (await verdict.innerText()).replace(/\s+/g, ' ');
+    assert.ok(said.includes(` for ${age(since)} `), `${said}: for ${age(since)}`);
+    for (const [name, value] of Object.entries(known)) {
+      if (name === 'next') assert.match(said, /next in 3 m/);
+      else if (!['cycle', 'victim'].includes(name)) assert.ok(said.includes(`${name} ${value}`), `${said}: ${name} ${value}`);
+    }
+  }
+  await covers(page, {
+    status: [`${of.verdicts} things need you.`], tile: SAID, ...PULSE, 'Commit p99': p99(of),
+    'verdict: rule': SAID, 'verdict: id': SAID, 'verdict: text': SAID, 'verdict: facts': SAID, 'verdict: since': SAID, 'verdict: button': SAID,
+  });
+}, STILL);
 
 journey('the truth of the list', async (page, go) => {
   const of = await world();
@@ -62,9 +79,21 @@ journey('the truth of the list', async (page, go) => {
   assert.equal(await page.getByRole('main').getByRole('status').innerText(), `${of.rows.length} rows · ${of.rows.length} scanned`);
   const words = await page.getByTitle(/The engine's word is/).evaluateAll((all) => all.map((one) => /word is (\w+)/.exec(one.title)[1]));
   assert.deepEqual(words, of.rows.map((row) => row.state));
+  const each = (show) => of.rows.map(show).filter((text) => /\d/.test(text));
+  await covers(page, {
+    status: SAID,
+    'Procedures: Id': each(({ id }) => id),
+    'Procedures: Kind': each(({ kind }) => `${kind} v1`),
+    'Procedures: Key': ['req-1'],
+    'Procedures: Why, and what comes next': [`backs off after attempt ${of.rows[0].attempt} stage Work runs at 10:13:31`],
+    'Procedures: Since': each(({ since }) => age(since)),
+    'Procedures: Attempt': each(({ attempt }) => (attempt ? String(attempt) : '–')),
+    'Procedures: Prio': each(({ priority }) => (priority ? String(priority) : '–')),
+    'Procedures: Root': each(({ id }) => (id.endsWith('.0') ? '–' : id.replace(/\..*/, '.0'))),
+  });
   await go('procedures');
   await becomes(async () => (await rows(page, 'Procedures')).map((row) => row.Id), live(of).map((row) => row.id));
-});
+}, STILL);
 
 journey('the truth of a procedure', async (page, go) => {
   const of = await world();
@@ -81,7 +110,38 @@ journey('the truth of a procedure', async (page, go) => {
   const entries = await rows(page, 'History');
   assert.equal(entries.at(-1).Attempt, String(storm.attempt));
   assert.equal(entries.filter((entry) => entry['Ended with'] === 'retry').length, entries.filter((entry) => entry.Error === 'rpc timeout rs-17').length);
-});
+  const known = await past('1.0');
+  const column = (show) => known.map(show).map(String);
+  const begun = (entry) => new Date(of.now - entry.begun).toISOString().slice(11, 19);
+  await covers(page, {
+    h1: ['job v1 1.0 copy'], id: ['1.0'], li: ['key req-1', 'priority 0', 'submitted 10:00:00'],
+    what: [`retrying for ${age(storm.since)}`],
+    why: [`Backs off after attempt ${storm.attempt}; the last error, of stage Work: “rpc timeout rs-17”.`],
+    next: ['Next Stage Work runs at 10:13:31.'],
+    says: [`retry stormS2 ${of.told.find((verdict) => verdict.procedure === '1.0').text}, for ${age(of.told.find((verdict) => verdict.procedure === '1.0').since)}`],
+    // Ticks of the axis, and how much of it is shown: neither is the engine's.
+    treegrid: SAID, button: SAID,
+    'History: #': column((entry) => entry.number),
+    'History: Visit': column((entry) => entry.visit),
+    'History: Attempt': column((entry) => entry.attempt),
+    'History: Begun': column(begun),
+    'History: Waited': column((entry) => took(entry.waited)),
+    'History: Took': column((entry) => took(entry.took)),
+    'History: Error': entries.filter((entry) => entry.Error !== '–').map((entry) => entry.Error),
+  });
+  await go('procedures/8.0?tab=waits');
+  await shown(page, /^job v1 8\.0/);
+  const deadlock = of.told.find((verdict) => verdict.rule === 'deadlock');
+  await page.getByText(`for ${age(of.rows.find((row) => row.id === '8.0').since)}`).first().waitFor();
+  await covers(page, {
+    h1: SAID, id: SAID, li: ['priority 0', 'submitted 10:00:00'], what: [`waiting · lock for ${age(of.rows.find((row) => row.id === '8.0').since)}`],
+    why: ['Waits for the lock y, place 1 of 1, behind 9.0.Show waits'],
+    says: [`deadlockS5 ${deadlock.text.replace(/^a/, 'A')}, for ${age(deadlock.since)} · victim ${deadlock.facts.victim}`],
+    treegrid: SAID, button: SAID,
+    'Waits: Who': ['8.0', '9.0'], 'Waits: waits for': ['9.0', '8.0'],
+    'Waits: for': ['8.0', '9.0'].map((id) => age(of.rows.find((row) => row.id === id).since)),
+  });
+}, STILL);
 
 journey('the truth of locks and waits', async (page, go) => {
   const of = await world();
@@ -90,7 +150,15 @@ journey('the truth of locks and waits', async (page, go) => {
   assert.deepEqual((await rows(page, 'Locks')).map((row) => ({ path: row.Resource, holders: ids(row.Holder), waiting: ids(row['Waiters, in order']) })), of.locks);
   const waiting = of.locks.reduce((sum, lock) => sum + lock.waiting.length, 0);
   assert.equal(await page.getByRole('main').getByRole('status').innerText(), `${of.locks.length} locks held or wanted; ${waiting} procedures wait for one`);
-});
+  const circle = of.told.find((verdict) => verdict.rule === 'deadlock');
+  await covers(page, {
+    status: SAID, 'Locks: Holder': SAID, 'Locks: Waiters, in order': SAID, id: SAID,
+    p: [`8.0 waits for 9.0 (lock y, for ${age(circle.since)}), 9.0 waits for 8.0 (lock x, for ${age(circle.since)}). The victim is ${circle.facts.victim}: its end lets the others go on.`],
+    'Locks: Next': of.locks.filter((lock) => lock.waiting.length).map((lock) => `${lock.waiting[0]} has it when ${lock.holders.join(' and ')} gives it up`),
+    // The graph of the circle: two procedures and two locks.
+    a: ['8.0', '9.0'], '4 nodes; the table above says the same': SAID,
+  });
+}, STILL);
 
 journey('the truth of limits', async (page, go) => {
   const of = await world();
@@ -101,8 +169,13 @@ journey('the truth of limits', async (page, go) => {
     return { key: row.Of, limit, used, waiting: number(row.Queue.split(' ')[0].replace('nobody', '0')) };
   });
   assert.deepEqual(shownLimits, of.limits);
-  assert.equal(await page.getByRole('spinbutton').inputValue(), String(of.limits[0].limit));
-});
+  const oldest = of.rows.filter((row) => row.kind === 'limited' && row.state === 'Initializing').sort((one, other) => other.since - one.since)[0];
+  await covers(page, {
+    status: [`${of.limits.length} limit; a change is durable, and takes no permit back.`],
+    'Limits: Used': SAID, 'Limits: Queue': SAID, 'Limits: Oldest waiter': [`${oldest.id} for ${age(oldest.since)}`],
+    'used of limited': [`used of limited ${of.limits[0].used}`], 'limit of limited': [String(of.limits[0].limit)],
+  });
+}, STILL);
 
 journey('the truth of kinds', async (page, go) => {
   await world();
@@ -126,7 +199,10 @@ journey('the truth of kinds', async (page, go) => {
     const failed = ended.filter((each) => each.state !== 'Success').length;
     const wanted = `${started.length} started ${ended.length} ended${failed ? `, ${failed} failed` : ''}`;
     assert.equal(recent, started.length + ended.length ? wanted : 'none', `${kind} in the last minute`);
-    if (mine.length > 0) assert.match(since, new RegExp(`\\b${mine.length} submitted`));
+    const known = of.since_start[kind];
+    const several = (figure, one, others = `${one}s`) => `${figure} ${figure === 1 ? one : others}`;
+    if (mine.length > 0) assert.ok(since.endsWith(` ${known.submitted} submitted, ${several(known.retries, 'retry', 'retries')}, ${several(known.panics, 'panic')}`), `${kind}: ${since}`);
+    if (mine.length > 0) assert.match(since, /^Prepare 0 ms · Work 0 ms /, 'nothing takes time by a clock that stands');
     assert.match(said, / (stages start as they become ready|it runs as soon as one is submitted)$/);
     assert.match(buttons, /Pause/);
     assert.deepEqual(figures, {
@@ -141,23 +217,61 @@ journey('the truth of kinds', async (page, go) => {
   }
   assert.match(table.find((row) => row.Versions && row['Kind, and what comes next'].startsWith('job '))['In the last minute'], /^5 started 2 ended, 1 failed$/);
   assert.deepEqual(kinds.filter((kind) => kind in of.live_by_kind), Object.keys(of.live_by_kind).sort());
-});
+  const columns = ['Versions', 'Initial', 'Runnable', 'Waiting', 'Failed', 'Undone', 'Success', 'In the last minute', 'Stages since the start'];
+  await covers(page, { status: [`${table.length} kinds; of the finished the newest 10,000 are counted.`], ...Object.fromEntries(columns.map((name) => [`Kinds: ${name}`, SAID])) });
+}, STILL);
 
 journey('the truth of the engine', async (page, go) => {
   const of = await world();
   await go('engine');
   await shown(page, 'Engine');
-  const said = await facts(page);
-  assert.deepEqual({ decided: said.decided, durable: said.durable, epoch: said.epoch, commits: number(said.commits), going: number(said['stages out']) },
-    { decided: of.decided, durable: of.durable, epoch: of.epoch, commits: of.commits, going: of.going });
   assert.equal(of.live_families, new Set(live(of).map((row) => row.id.split('.')[0])).size, 'the engine agrees with itself');
-  const figures = { 'live families': 'live_families', actors: 'actors', 'results that came late': 'late', 'lost wake-ups': 'lost_wakes' };
-  for (const [name, field] of Object.entries(figures)) assert.equal(number(said[name]), of[field], name);
-  assert.equal(number(said.batches.split(' ')[0]), of.batches);
-  assert.deepEqual([number(said['families found']), number(said.procedures)], [of.found.families, of.found.procedures]);
-  assert.equal(await page.getByRole('row').count(), of.workers + 1, 'workers, below the titles of their columns');
+  const fact = (value) => [String(value)];
+  // This page's own is opened behind what it reads first.
+  assert.match((await facts(page))['streams open'], /^[01]$/);
+  await covers(page, {
+    ...PULSE, 'Commit p99': p99(of), 'commit p99': ['commit p99', took(of.commit_p99_ms)],
+    decided: fact(of.decided), durable: fact(of.durable), epoch: fact(of.epoch), commits: fact(of.commits),
+    batches: [`${of.batches} (${(of.commits / of.batches).toFixed(1)} commits each)`],
+    'last batch': [`${of.last_batch.commits} commit, ${took(of.last_batch.ms)}`],
+    'on disk': [bytes(of.size_bytes)], appended: [bytes(of.appended_bytes)],
+    'live families': fact(of.live_families), 'stages out': fact(of.going), actors: fact(of.actors),
+    'results that came late': fact(of.late), 'lost wake-ups': fact(of.lost_wakes),
+    panics: fact(Object.values(of.since_start).reduce((sum, kind) => sum + kind.panics, 0)),
+    'families found': fact(of.found.families), procedures: fact(of.found.procedures), quarantined: fact(of.found.quarantined), took: [took(of.found.ms)],
+    'streams open': SAID,
+    ': Worker': of.workers.map(([worker]) => String(worker)), ': Actors': of.workers.map(([, actors]) => String(actors)),
+  });
   assert.equal(await page.getByRole('main').getByRole('status').innerText(), 'It runs, and all that was decided is on disk.');
-});
+}, STILL);
+
+journey('the truth of how much is committed', async (page, go) => {
+  // Whatever an order does is shown before it is answered, and no time has passed: the count is exact.
+  const before = await truth();
+  await many({ wait: 'go' }, 12);
+  const after12 = await truth();
+  await pass(2_000);
+  const rate = (of, since) => (Number(of.durable) - Number(since.durable)) / 2;
+  const shownRates = async (path) => {
+    await go(path);
+    const section = page.getByRole('region', { name: 'Throughput' });
+    const line = await section.getByRole('img').getAttribute('aria-label');
+    const said = await facts(page);
+    return [said['Commits a second'], line, await section.getByRole('figure').innerText()];
+  };
+  const words = (now, most) => [String(now), `Commits a second in the last five minutes: ${now} now, ${most} at most`, `5 m ago\nat most ${most} a second\nnow`];
+  const first = rate(after12, before);
+  assert.ok(first >= 12, 'at least two commits each');
+  for (const path of ['', 'engine']) await becomes(() => shownRates(path), words(first, first));
+  await signal('1.0', 'go');
+  const again = await truth();
+  await pass(2_000);
+  for (const path of ['', 'engine']) await becomes(() => shownRates(path), words(rate(again, after12), first));
+  await pass(2_000);
+  for (const path of ['', 'engine']) await becomes(() => shownRates(path), words(0, first));
+  await pass(300_000);
+  for (const path of ['', 'engine']) await becomes(() => shownRates(path), words(0, 0));
+}, STILL);
 
 journey('the truth of the audit', async (page, go) => {
   const of = await world();
@@ -166,7 +280,9 @@ journey('the truth of the audit', async (page, go) => {
   const table = await rows(page, 'Audit');
   assert.equal(table.length, of.audit);
   assert.deepEqual(table.map((row) => row.Why), ['later', 'a look']);
-  assert.equal(await page.getByRole('main').getByRole('status').innerText(), `${of.audit} acts`);
+  await covers(page, {
+    status: [`${of.audit} acts`], 'Audit: When': of.acts.map(age), 'Audit: What': ['set the priority of 20.0 to -3', 'pause 20.0'], 'Audit: Target': ['20.0', '20.0'],
+  });
   await page.getByRole('searchbox', { name: 'Filter' }).fill('later');
   await becomes(async () => (await rows(page, 'Audit')).map((row) => row.Why), ['later']);
-});
+}, STILL);
