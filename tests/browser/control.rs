@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 
-use crate::kinds::{Act, Job, Limited};
+use crate::kinds::{self, Act, Job, Limited};
 use crate::truth;
 
 /// What is to be done.
@@ -29,6 +29,8 @@ pub(crate) enum Order {
     Many { act: Act, count: u32 },
     /// Send an event to a procedure.
     Signal { id: String, event: String },
+    /// Repair what stuck undos trip over.
+    Repair,
     /// Let time pass.
     Pass { ms: u64 },
     /// Tell how the engine itself sees it all.
@@ -68,6 +70,10 @@ pub(crate) async fn carry_out(run: &Run, order: Order) -> Result<Value, Trouble>
         }
         Order::Pass { ms } => {
             run.pass(Duration::from_millis(ms)).await;
+            Ok(Value::Null)
+        }
+        Order::Repair => {
+            kinds::repair(true);
             Ok(Value::Null)
         }
         Order::Truth => truth::truth(run).await,

@@ -1,9 +1,18 @@
 //! Kinds of procedures for every situation that a page shows.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use procession::{Builder, Children, LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
+
+/// What undos of [`Act::Stuck`] trip over was repaired.
+static REPAIRED: AtomicBool = AtomicBool::new(false);
+
+/// Says whether undos of [`Act::Stuck`] succeed from now on.
+pub(crate) fn repair(is_repaired: bool) {
+    REPAIRED.store(is_repaired, Ordering::SeqCst);
+}
 
 /// What a procedure of the journeys does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -19,7 +28,8 @@ pub(crate) enum Act {
     Fail(String),
     /// Fails with these words, and tries again and again.
     Retry(String),
-    /// Fails once it has done something whose undo fails with these words.
+    /// Fails with these words once it has done something whose undo fails, and says so of them, until
+    /// that was repaired.
     Stuck(String),
     /// Has so many children, each of which waits for the event `go`.
     Children(u32),
@@ -79,7 +89,9 @@ impl Act {
 
     fn undo(&self, stage: Stage) -> Result<(), StageError> {
         match (stage, self) {
-            (Stage::Prepare, Self::Stuck(why)) => Err(StageError::fail(why)),
+            (Stage::Prepare, Self::Stuck(why)) if !REPAIRED.load(Ordering::SeqCst) => {
+                Err(StageError::fail(format!("nothing to take back: {why}")))
+            }
             _ => Ok(()),
         }
     }

@@ -43,6 +43,8 @@ export const fresh = () => next('fresh');
 export const restart = () => next('restart');
 export const truth = () => tell({ do: 'truth' });
 export const past = (id) => tell({ do: 'history', id });
+/** What stuck undos trip over is repaired, until the journey ends. */
+export const repair = () => tell({ do: 'repair' });
 export const pass = (ms) => tell({ do: 'pass', ms });
 export const signal = (id, event) => tell({ do: 'signal', id, event });
 export const submit = (act, { kind = 'job', key = null } = {}) => tell({ do: 'submit', kind, act, key });

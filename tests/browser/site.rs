@@ -48,6 +48,7 @@ fn worlds(listener: &TcpListener) -> Result<(), Trouble> {
             .done()?;
         if matches!(next, Order::Fresh) {
             world = new_world();
+            kinds::repair(false);
         }
     }
 }
