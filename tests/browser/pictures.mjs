@@ -3,19 +3,26 @@
 //     cargo build --all-features --example dashboard
 //     (cd tests/browser && npm ci && node pictures.mjs)
 //
-// CHROMIUM names another browser than chromium-headless-shell.
+// CHROMIUM names another browser than chromium-headless-shell, PROGRAM another place of the example. With
+// FOLDER the pictures of all screens go there, dark and light, and none into docs/.
 
 import { spawn } from 'node:child_process';
-import { mkdirSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { chromium } from 'playwright-core';
 
 const at = (path) => new URL(`../../${path}`, import.meta.url).pathname;
-const FOLDER = at('docs/pictures/');
+const FOLDER = process.env.FOLDER ? `${process.env.FOLDER}/` : at('docs/pictures/');
 /** How long the example runs before it is looked at, in milliseconds: retries and a rollback take theirs. */
 const AGE = 45_000;
 
-const engine = spawn(at('target/debug/examples/dashboard'), ['--port', '0'], { stdio: ['ignore', 'pipe', 'inherit'] });
+/** Its journal is below where it runs. */
+const HOME = mkdtempSync(join(tmpdir(), 'procession-pictures-'));
+const PROGRAM = process.env.PROGRAM ?? at('target/debug/examples/dashboard');
+
+const engine = spawn(PROGRAM, ['--port', '0'], { cwd: HOME, stdio: ['ignore', 'pipe', 'inherit'] });
 let address;
 for await (const line of createInterface({ input: engine.stdout })) {
   address = line.match(/http:\S+/)?.[0];
@@ -42,12 +49,25 @@ async function picture(name, path, colorScheme, height = 760) {
 }
 
 try {
-  await picture('attention', '', 'dark');
   const family = process.argv[2] ?? '2.0';
-  await picture('procedure', `procedures/${family}`, 'dark');
-  await picture('procedures', 'procedures', 'light');
-  await picture('waits', 'waits', 'light', 560);
+  if (process.env.FOLDER) {
+    const api = (path, body) => fetch(`${address}api/v1/${path}`, { method: 'POST', body: JSON.stringify(body), headers: { 'content-type': 'application/json', 'x-procession': '1' } }).then((reply) => reply.json());
+    const filter = 'kind:compact,create_table';
+    const { revision } = await api('bulk/retry?dry_run=true', { filter, reason: 'a look' });
+    const bulk = await api('bulk/retry', { filter, reason: 'a look', expected: revision });
+    const screens = ['', 'procedures', 'waits', 'limits', 'kinds', 'engine', 'audit', `procedures/${family}`, `procedures/${family}?tab=history`, `procedures/${bulk.id}`];
+    for (const theme of /** @type {const} */ (['dark', 'light'])) {
+      for (const path of screens) await picture(`${path.replace(/\W+/g, '-') || 'attention'}-${theme}`, path, theme);
+    }
+  } else {
+    await picture('attention', '', 'dark');
+    await picture('procedure', `procedures/${family}`, 'dark');
+    await picture('procedures', 'procedures', 'light');
+    await picture('waits', 'waits', 'light', 560);
+  }
 } finally {
   await browser.close();
   engine.kill('SIGINT');
+  await new Promise((done) => engine.once('exit', done));
+  rmSync(HOME, { recursive: true, force: true });
 }
