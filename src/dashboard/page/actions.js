@@ -30,8 +30,7 @@ export function Verbs({ target, only, rest = false }) {
   const button = (/** @type {string} */ name) => {
     const verb = VERBS[name];
     if (!verb) return null;
-    const asks = verb.plans || verb.types ? '…' : '';
-    return html`<button type="button" key=${name} class=${verb.isGrave ? 'grave' : ''} title=${verb.says} onClick=${() => { widen(false); set(name); }}>${verb.name}${asks}</button>`;
+    return html`<button type="button" key=${name} class=${verb.isGrave ? 'grave' : ''} title=${verb.says} onClick=${() => { widen(false); set(name); }}>${verb.name}…</button>`;
   };
   return html`
     ${first.map(button)}

@@ -10,6 +10,8 @@ import { grow, OPEN, seen } from './tree.js';
 import { count, duration, hour, several } from './words.js';
 
 const HEIGHT = 28;
+/** Room that the label of a tick takes, in pixels: one that would be cut is left out. */
+const LABEL = 78;
 
 /** @typedef {import('./tree.js').Branch} Branch @typedef {import('./types.js').TreeRow} TreeRow */
 
@@ -118,7 +120,7 @@ function Grid({ shown, isOpen, spans, rows, self, note, onFold }) {
       <div class="grid-head">
         <div class="left">Family <span class="dim">${note}</span></div>
         <div class="right" ref=${lane}>
-          ${ticks(scale).map((tick) => html`<span class="tick" key=${tick} style=${{ left: `${place(scale, tick)}px` }}>${label(tick, scale)}</span>`)}
+          ${ticks(scale).filter((tick) => place(scale, tick) < width - LABEL).map((tick) => html`<span class="tick" key=${tick} style=${{ left: `${place(scale, tick)}px` }}>${label(tick, scale)}</span>`)}
         </div>
       </div>
       <div class="grid-body" ref=${box} style=${{ height: `${Math.min(shown.length, 13) * HEIGHT + 2}px` }}>

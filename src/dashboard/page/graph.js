@@ -67,8 +67,12 @@ export function Graph({ locks, cycles, waits, id, path }) {
         ${(id || path) && html`<a href="waits">Leave the selection</a>`}</header>
       <div class="sheet-of-graph">
         <svg width=${layout.width} height=${layout.height} viewBox=${`0 0 ${layout.width} ${layout.height}`} role="img" aria-label=${`${layout.spots.length} nodes; the table above says the same`}>
-          <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" class="tip-of" /></marker></defs>
-          ${layout.lines.map((line) => html`<path key=${line.key} class=${`edge ${circle.has(line.from) && circle.has(line.to) ? 'bad' : ''}`} d=${line.d} marker-end="url(#arrow)" />`)}
+          <defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" class="tip-of" /></marker>
+            <marker id="bad-arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="6" markerHeight="6" orient="auto"><path d="M0 0L8 4L0 8z" class="tip-of bad" /></marker></defs>
+          ${layout.lines.map((line) => {
+            const isBad = circle.has(line.from) && circle.has(line.to);
+            return html`<path key=${line.key} class=${`edge ${isBad ? 'bad' : ''}`} d=${line.d} marker-end=${`url(#${isBad ? 'bad-' : ''}arrow)`} />`;
+          })}
           ${layout.spots.map((spot) => html`<${Node} key=${spot.name} spot=${spot} isChosen=${spot.name === id || spot.name === `lock ${path}`} isBad=${circle.has(spot.name)} />`)}
         </svg>
       </div>

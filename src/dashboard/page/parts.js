@@ -32,23 +32,23 @@ export function State({ row }) {
   return html`<span class="state ${tone}" title=${`${help} The engine's word is ${row.state}.`}><${Shape} shape=${shape} />${word}</span>`;
 }
 
-/** How long ago; date and zone on focus and hover. @param {{time: string, label?: string}} props */
-export function Ago({ time, label }) {
+/** How long ago; date and zone on focus and hover; `stop`: the Tab key stops at it. @param {{time: string, label?: string, stop?: boolean}} props */
+export function Ago({ time, label, stop }) {
   const at = useNow();
   const text = age(at - Date.parse(time));
-  return html`<time datetime=${time} title=${`${label ? `${label} ` : ''}${absolute(time)}`}>${text}</time>`;
+  return html`<time datetime=${time} tabindex=${stop ? 0 : undefined} title=${`${label ? `${label} ` : ''}${absolute(time)}`}>${text}</time>`;
 }
 
-/** An instant: the time of day, and how far away it is. @param {{time: string}} props */
-export function At({ time }) {
+/** An instant: the time of day, and how far away it is. @param {{time: string, stop?: boolean}} props */
+export function At({ time, stop }) {
   const at = useNow();
   const ahead = Date.parse(time) - at;
   const far = ahead > 0 ? `in ${age(ahead)}` : `${age(-ahead)} ago`;
-  return html`<time datetime=${time} title=${absolute(time)}>${hour(time, at)} <span class="dim">(${far === 'in now' ? 'now' : far.replace('now ago', 'now')})</span></time>`;
+  return html`<time datetime=${time} tabindex=${stop ? 0 : undefined} title=${absolute(time)}>${hour(time, at)} <span class="dim">(${far === 'in now' ? 'now' : far.replace('now ago', 'now')})</span></time>`;
 }
 
-/** The time of day alone. @param {{time: string}} props */
-export const Hour = ({ time }) => html`<time datetime=${time} title=${absolute(time)}>${hour(time, now())}</time>`;
+/** The time of day alone. @param {{time: string, stop?: boolean}} props */
+export const Hour = ({ time, stop }) => html`<time datetime=${time} tabindex=${stop ? 0 : undefined} title=${absolute(time)}>${hour(time, now())}</time>`;
 
 /** A procedure's id, which leads to its page. @param {{id: string, tab?: string}} props */
 export const Id = ({ id, tab }) => html`<a class="id" href=${pageOf(id, tab)}>${id}</a>`;

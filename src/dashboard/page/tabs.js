@@ -42,8 +42,8 @@ const ENDINGS = { retry: 'bad', fail: 'bad', panic: 'bad', undo_failed: 'bad', u
 const HISTORY = [
   { name: '#', width: '52px', align: 'right', show: (entry) => html`<span class="dim">${entry.number}</span>` },
   { name: 'Stage', width: 'minmax(100px, 1fr)', show: (entry) => entry.stage },
-  { name: 'Visit', width: '52px', align: 'right', show: (entry) => entry.visit },
-  { name: 'Attempt', width: '66px', align: 'right', show: (entry) => html`<span class=${entry.attempt > 1 ? 'warm' : ''}>${entry.attempt}</span>` },
+  { name: 'Visit', width: '52px', align: 'right', help: 'Which step of the procedure it was, counted from 0; attempts of one step have one number', show: (entry) => entry.visit },
+  { name: 'Attempt', width: '66px', align: 'right', help: 'Of a step that failed often only the last few attempts are kept', show: (entry) => html`<span class=${entry.attempt > 1 ? 'warm' : ''}>${entry.attempt}</span>` },
   { name: 'Ended with', width: '110px', show: (entry) => html`<span class=${ENDINGS[entry.ending] ?? ''}>${entry.ending.replaceAll('_', ' ')}</span>` },
   { name: 'Error', width: 'minmax(120px, 2fr)', show: (entry) => (entry.error === null ? html`<span class="none">–</span>` : html`<span class="bad" title=${shown(entry.error)}>${shown(entry.error)}</span>`) },
   { name: 'Begun', width: '110px', align: 'right', show: (entry) => html`<${Hour} time=${entry.begun} />` },

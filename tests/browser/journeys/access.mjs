@@ -117,7 +117,7 @@ journey('what is too large is refused, and says so', async (page, go) => {
 
   await go(`procedures/${id}`);
   await page.getByRole('button', { name: 'More actions' }).click();
-  await page.getByRole('button', { name: 'Signal', exact: true }).click();
+  await page.getByRole('button', { name: 'Signal…', exact: true }).click();
   const dialog = page.getByRole('dialog', { name: /^Signal/ });
   await dialog.getByRole('textbox', { name: 'Payload' }).fill(JSON.stringify('x'.repeat(70_000)));
   await dialog.getByRole('alert').waitFor();

@@ -51,7 +51,7 @@ journey('a retry storm: its kind is paused, and resumed', async (page, go) => {
   const job = page.getByRole('row').filter({ has: page.getByRole('link', { name: 'job', exact: true }) });
   await job.getByRole('button', { name: 'Pause…' }).click();
   await act(page, /^Pause/, 'Pause', { reason: 'rs-17 is being replaced' });
-  await job.getByText('nothing starts until an operator resumes it').waitFor();
+  await job.getByText('held until an operator resumes it').waitFor();
   const { rows: [before] } = await truth();
   await pass(3_600_000);
   assert.equal((await truth()).rows[0].attempt, before.attempt, 'no attempt is made while its kind is paused');
@@ -62,6 +62,17 @@ journey('a retry storm: its kind is paused, and resumed', async (page, go) => {
   await pass(3_600_000);
   assert.ok((await truth()).rows[0].attempt > before.attempt, 'it goes on');
   assert.equal((await truth()).audit, 2);
+});
+
+journey('a retry storm: its kind is paused where it is told of', async (page, go) => {
+  await submit({ retry: 'rpc timeout rs-17' });
+  await verdicts(1);
+  await go();
+  await verdict(page, 'retry storm').getByRole('button', { name: 'Pause its kind…' }).click();
+  await act(page, /^Pause job/, 'Pause', { reason: 'rs-17 is being replaced' });
+  const { rows: [before] } = await truth();
+  await pass(3_600_000);
+  assert.equal((await truth()).rows[0].attempt, before.attempt, 'no attempt is made while its kind is paused');
 });
 
 journey('a deadlock: the victim is aborted, and the other goes on', async (page, go) => {

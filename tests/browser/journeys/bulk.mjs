@@ -1,6 +1,7 @@
 // One verb for all of a list: planned, begun, and followed on its own page to its end.
 
 import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
 import { after as hook } from 'node:test';
 import { after, api, becomes, dialog, facts, journey, many, pass, rows, shown, submit, truth, until } from '../kit.mjs';
 
@@ -142,4 +143,24 @@ journey('a bulk by keyboard alone', async (page, go) => {
   await reach(/^History$/);
   await page.keyboard.press('Enter');
   await page.getByRole('table', { name: 'History' }).waitFor();
+});
+
+journey('the audit exports all that its filter admits, not what is on the screen alone', async (page, go) => {
+  await many({ wait: 'go' }, 620);
+  const filter = 'kind:job';
+  const { body: plan } = await api('bulk/pause?dry_run=true', { body: { filter, reason: 'a night' } });
+  await api('bulk/pause', { body: { filter, reason: 'a night', expected: plan.revision } });
+  await pass(1_000);
+  await becomes(async () => (await truth()).rows.filter((row) => row.paused).length, 620);
+  await api('kinds/limited/pause', { body: { reason: 'another' } });
+  await pass(1_000);
+  await go('audit?filter=night');
+  await shown(page, 'Audit');
+  await page.getByText('500 acts, and older ones').waitFor();
+  const saved = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Export' }).click();
+  const acts = JSON.parse(await readFile(await (await saved).path(), 'utf8'));
+  assert.equal(acts.length, 620);
+  assert.deepEqual([acts[0].who, acts[0].why, acts[0].verb], ['ann', 'a night', 'pause 620.0']);
+  assert.equal(acts.at(-1).verb, 'pause 1.0');
 });

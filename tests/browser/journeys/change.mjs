@@ -33,7 +33,7 @@ journey('an event is sent from the page', async (page, go) => {
   await go(`procedures/${id}`);
   await page.getByText('Waits for the event approved.').waitFor();
   await page.getByRole('button', { name: 'More actions' }).click();
-  await page.getByRole('button', { name: 'Signal', exact: true }).click();
+  await page.getByRole('button', { name: 'Signal…', exact: true }).click();
   const open = dialog(page, /^Signal/);
   assert.equal(await open.getByRole('textbox', { name: 'Event' }).inputValue(), 'approved', 'what it waits for is there already');
   await open.getByRole('textbox', { name: 'Payload' }).fill('{"by": ');

@@ -40,8 +40,10 @@ journey('filter, rows, Enter, Esc; focus outlives a live update', async (page, g
   await shown(page, 'Procedures');
   await until(() => page.getByRole('searchbox', { name: 'Filter' }).evaluate((field) => field === document.activeElement), 'the filter has the focus');
   await page.keyboard.type('kind:job');
-  await becomes(async () => (await rows(page, 'Procedures')).length, 5);
   await page.keyboard.press('Escape');
+  // Without the filter there are as many rows: it must be the filter's that the keys move in.
+  await page.waitForURL(/filter=kind%3Ajob/);
+  await becomes(async () => (await rows(page, 'Procedures')).length, 5);
   await page.keyboard.press('j');
   await page.keyboard.press('j');
   await page.keyboard.press('j');
@@ -110,3 +112,20 @@ journey('Tab reaches every control of every screen', async (page, go) => {
     assert.equal(seen.size, wanted, `controls of ${screen.path || 'attention'}`);
   }
 });
+
+journey('times say when exactly, where the focus is', async (page, go) => {
+  const id = await submit({ wait: 'go' });
+  await pass(192_000);
+  const told = (time) => time.evaluate((element) => getComputedStyle(element, '::after').content);
+  await go('procedures');
+  const age = page.getByRole('table', { name: 'Procedures' }).locator('time').first();
+  await age.waitFor();
+  assert.equal(await told(age), 'none');
+  await page.keyboard.press('j');
+  await until(async () => /Mar 01, 2026, 10:00:00\.\d+ UTC/.test(await told(age)), 'the row with the focus says when');
+  await go(`procedures/${id}`);
+  await shown(page, /^job v1/);
+  const since = page.getByTitle(/^since /).first();
+  for (let steps = 0; steps < 40 && (await told(since)) === 'none'; steps += 1) await page.keyboard.press('Tab');
+  assert.match(await told(since), /since Mar 01, 2026, 10:00:00\.\d+ UTC/);
+}, { still: true });

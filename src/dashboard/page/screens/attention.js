@@ -1,12 +1,14 @@
 /** What needs somebody now: counts that lead to lists, and verdicts, the most harmful first. */
-import { html } from '../dom.js';
-import { Verbs } from '../actions.js';
+import { html, useState } from '../dom.js';
+import { Ask, Verbs } from '../actions.js';
 import { useLoad } from '../load.js';
+import { useRights } from '../me.js';
 import { Ago, Head, Linked, Shape, Shown } from '../parts.js';
 import { Pulse } from '../pulse.js';
 import { listOf, pageOf } from '../router.js';
 import { harm, RULES } from '../states.js';
-import { count, duration, local, sentence } from '../words.js';
+import { WIDE } from '../verbs.js';
+import { age, count, local, sentence } from '../words.js';
 import { now } from '../clock.js';
 
 /** @type {{name: string, filter: string, of: (body: any) => number|null, tone?: string, help: string}[]} */
@@ -44,7 +46,7 @@ function Verdict({ verdict }) {
           <span><span class="dim">rule</span> ${rule.help}</span>
         </p>
       </div>
-      <p class="since"><span class="dim">for</span> <${Ago} time=${verdict.since} label="since" /></p>
+      <p class="since"><span class="dim">for</span> <${Ago} time=${verdict.since} label="since" stop /></p>
       <div class="offers"><${Offers} verdict=${verdict} /></div>
     </li>`;
 }
@@ -52,7 +54,7 @@ function Verdict({ verdict }) {
 /** @param {string} name @param {string} value */
 function fact(name, value) {
   // Instants among the facts are microseconds since 1970.
-  if (name === 'next' && /^\d+$/.test(value)) return `in ${duration(Number(value) / 1000 - now())}`;
+  if (name === 'next' && /^\d+$/.test(value)) return `in ${age(Math.max(0, Number(value) / 1000 - now()))}`.replace('in now', 'now');
   return value;
 }
 
@@ -64,6 +66,7 @@ const FIRST = {
   starved: ['priority'],
   rollback_failed: ['retry-undo', 'skip-undo'],
   poison: ['retry', 'bypass'],
+  quarantined: ['discharge'],
 };
 
 /** @param {{verdict: import('../types.js').Verdict}} props */
@@ -72,10 +75,21 @@ function Offers({ verdict }) {
   if (!id) return html`<a class="button" href="engine">Engine</a>`;
   const kind = verdict.facts.kind;
   return html`
+    ${verdict.rule === 'retry_storm' && kind && html`<${PauseKind} kind=${kind} />`}
     <${Verbs} target=${{ id, kind }} only=${FIRST[verdict.rule] ?? []} />
     ${verdict.rule === 'deadlock'
       ? html`<a class="button" href=${`waits?id=${id}`}>Show the circle</a>`
       : html`<a class="button" href=${pageOf(id)}>Go to <${Plain} id=${id} /></a>`}`;
+}
+
+/** Where many fail alike, none of their kind is to begin. @param {{kind: string}} props */
+function PauseKind({ kind }) {
+  const may = useRights();
+  const [open, set] = useState(false);
+  if (!may('operate')) return null;
+  return html`
+    <button type="button" title=${`No further stage of any ${kind} starts.`} onClick=${() => set(true)}>Pause its kind…</button>
+    ${open && html`<${Ask} verb=${WIDE.pause} path=${`kinds/${encodeURIComponent(kind)}/pause`} target=${{ id: kind, kind }} onClose=${() => set(false)} />`}`;
 }
 
 /** @param {{id: string}} props */

@@ -2,13 +2,16 @@
 import { html, useState } from '../dom.js';
 import { get, Problem } from '../api.js';
 import { useLoad } from '../load.js';
-import { Ago, Empty, Head, Id, Shown } from '../parts.js';
+import { Ago, Empty, Head, Id, Shown, Trouble } from '../parts.js';
 import { setQuery } from '../router.js';
 import { Table } from '../table.js';
-import { local, several } from '../words.js';
+import { count, local, several } from '../words.js';
 import { now } from '../clock.js';
 
 /** @typedef {import('../types.js').Act} Act */
+
+/** Acts that one export holds at most: the engine keeps no more by itself. */
+const SAVED = 10_000;
 
 /** @param {Act} act */
 export function outcome(act) {
@@ -21,7 +24,7 @@ export function outcome(act) {
 
 /** @type {import('../table.js').Column<Act>[]} */
 export const COLUMNS = [
-  { name: 'When', width: '92px', align: 'right', show: (act) => html`<${Ago} time=${act.at} />` },
+  { name: 'When', width: '72px', show: (act) => html`<${Ago} time=${act.at} />` },
   { name: 'Who', width: 'minmax(90px, 0.6fr)', show: (act) => act.who },
   { name: 'What', width: 'minmax(180px, 1.3fr)', show: (act) => html`<span title=${act.verb}>${act.verb}</span>` },
   { name: 'Target', width: '90px', show: (act) => (act.target ? html`<${Id} id=${act.target} tab="audit" />` : html`<span class="none">–</span>`) },
@@ -34,6 +37,7 @@ export function Audit({ query }) {
   const filter = query.get('filter') ?? '';
   const loaded = useLoad('audit', { filter, limit: 500 }, { on: ['gauges'], pause: 3_000, filter: 'root:0' });
   const [found, setOlder] = useState(/** @type {{filter: string, items: Act[], cursor: string|null}|null} */ (null));
+  const [failed, fail] = useState(/** @type {Problem|null} */ (null));
   const older = found?.filter === filter ? found : null;
   const rows = /** @type {Act[]} */ ([...(loaded.data?.items ?? []), ...(older?.items ?? [])]);
   const cursor = older ? older.cursor : loaded.data?.cursor;
@@ -49,12 +53,13 @@ export function Audit({ query }) {
   return html`
     <div class="screen list">
       <${Head} title="Audit" note=${loaded.data && `${several(rows.length, 'act')}${cursor ? ', and older ones' : ''}`}>
-        <button type="button" onClick=${() => save(rows)} disabled=${rows.length === 0}>Export</button>
+        <button type="button" title=${`Saves all acts that the filter admits as JSON, the newest ${count(SAVED)} at most`} onClick=${() => save(filter).then(() => fail(null), fail)} disabled=${rows.length === 0}>Export</button>
       <//>
       <form class="filter" role="search" onSubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
         <label><span class="hidden">Filter</span>
           <input data-filter type="search" value=${filter} placeholder="who:ann verb:abort target:42 or words of the verb and the reason" spellcheck="false" onInput=${(/** @type {any} */ event) => setQuery({ filter: event.target.value })} /></label><kbd>/</kbd>
       </form>
+      ${failed && html`<${Trouble} error=${failed} />`}
       <${Shown} loaded=${loaded} what="the audit">
         ${rows.length === 0
           ? html`<${Empty}>${filter ? 'No act fits these words.' : 'No operator has done anything yet.'}<//>`
@@ -63,8 +68,16 @@ export function Audit({ query }) {
     </div>`;
 }
 
-/** Saves what is shown as JSON. @param {Act[]} rows */
-function save(rows) {
+/** Saves all that a filter admits as JSON. @param {string} filter */
+async function save(filter) {
+  /** @type {Act[]} */
+  const rows = [];
+  let cursor = null;
+  do {
+    const page = await get('audit', { filter, cursor, limit: 500 });
+    rows.push(...page.items);
+    ({ cursor } = page);
+  } while (cursor && rows.length < SAVED);
   const address = URL.createObjectURL(new Blob([`${JSON.stringify(rows, null, 2)}\n`], { type: 'application/json' }));
   const link = document.createElement('a');
   link.href = address;

@@ -22,7 +22,7 @@ const link = (number, filter, tone = '') => (number ? html`<a class=${tone} href
 /** @param {KindUse} row */
 function next(row) {
   if (!row.registered) return 'nothing: no code of this kind is registered, so its families are set aside';
-  if (row.paused) return 'nothing starts until an operator resumes it';
+  if (row.paused) return 'held until an operator resumes it';
   return sum(row, LIVE) ? 'stages start as they become ready' : 'it runs as soon as one is submitted';
 }
 
@@ -34,27 +34,27 @@ export function Kinds() {
   /** @type {import('../table.js').Column<KindUse>[]} */
   const columns = [
     {
-      name: 'Kind, and what comes next', width: 'minmax(200px, 1.3fr)', show: (row) => html`
+      name: 'Kind, and what comes next', width: 'minmax(190px, 1.3fr)', show: (row) => html`
         <span class="two" title=${next(row)}><span><a class="mono" href=${listOf(`kind:${row.kind}`)}>${row.kind}</a>${!row.registered && html` <span class="tag bad">not registered</span>`}${row.paused && html` <span class="tag">paused</span>`}</span>
           <span class="next">${next(row)}</span></span>`,
     },
-    { name: 'Versions', width: 'minmax(64px, 0.4fr)', help: 'Live procedures by the version of their payload', show: (row) => versions(row) },
-    { name: 'Initial', width: '56px', align: 'right', help: 'Initializing: the first stage has not run', show: (row) => link(row.states.Initializing ?? 0, `kind:${row.kind} state:initializing`) },
-    { name: 'Runnable', width: '62px', align: 'right', show: (row) => link(row.states.Runnable ?? 0, `kind:${row.kind} state:runnable`) },
-    { name: 'Waiting', width: '56px', align: 'right', show: (row) => link(sum(row, ['Waiting', 'WaitingTimeout']), `kind:${row.kind} state:waiting,waitingtimeout`) },
-    { name: 'Failed', width: '50px', align: 'right', help: 'Rolling back, or ended so', show: (row) => link(row.states.Failed ?? 0, `kind:${row.kind} state:failed`, 'bad') },
-    { name: 'Undone', width: '54px', align: 'right', help: 'Rolled back', show: (row) => link(row.states.RolledBack ?? 0, `kind:${row.kind} state:rolledback`) },
-    { name: 'Success', width: '60px', align: 'right', show: (row) => link(row.states.Success ?? 0, `kind:${row.kind} state:success`) },
+    { name: 'Versions', width: 'minmax(52px, 0.4fr)', help: 'Live procedures by the version of their payload', show: (row) => versions(row) },
+    { name: 'Initial', width: '44px', align: 'right', help: 'Initializing: the first stage has not run', show: (row) => link(row.states.Initializing ?? 0, `kind:${row.kind} state:initializing`) },
+    { name: 'Runnable', width: '58px', align: 'right', show: (row) => link(row.states.Runnable ?? 0, `kind:${row.kind} state:runnable`) },
+    { name: 'Waiting', width: '48px', align: 'right', show: (row) => link(sum(row, ['Waiting', 'WaitingTimeout']), `kind:${row.kind} state:waiting,waitingtimeout`) },
+    { name: 'Failed', width: '42px', align: 'right', help: 'Rolling back, or ended so', show: (row) => link(row.states.Failed ?? 0, `kind:${row.kind} state:failed`, 'bad') },
+    { name: 'Undone', width: '48px', align: 'right', help: 'Rolled back', show: (row) => link(row.states.RolledBack ?? 0, `kind:${row.kind} state:rolledback`) },
+    { name: 'Success', width: '52px', align: 'right', show: (row) => link(row.states.Success ?? 0, `kind:${row.kind} state:success`) },
   ];
   if (items.some((row) => row.last_minute)) {
-    columns.push({ name: 'In the last minute', width: '128px', help: 'How many were born within the last 60 seconds, how many ended, and how many of these not well', show: (row) => recent(row.last_minute) });
+    columns.push({ name: 'In the last minute', width: '112px', help: 'How many were born within the last 60 seconds, how many ended, and how many of these not well', show: (row) => recent(row.last_minute) });
   }
   if (items.some((row) => row.since_start)) {
-    columns.push({ name: 'Stages since the start', width: 'minmax(160px, 1.2fr)', help: 'What user code of a stage took on average; the longest under the pointer', show: (row) => times(row) });
+    columns.push({ name: 'Stages since the start', width: 'minmax(130px, 1.2fr)', help: 'What user code of a stage took on average; the longest under the pointer', show: (row) => times(row) });
   }
   if (may('operate')) {
     columns.push({
-      name: 'Actions', width: '84px', align: 'right', show: (row) => html`
+      name: 'Actions', width: '74px', align: 'right', show: (row) => html`
         ${!row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'pause' })}>Pause…</button>`}
         ${row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'resume' })}>Resume…</button>`}`,
     });
@@ -86,7 +86,7 @@ function times(row) {
   const stages = [...known.stages].sort((one, other) => other.mean_ms * other.runs - one.mean_ms * one.runs);
   const all = stages.map((stage) => `${stage.stage}: ${count(stage.runs)} times, ${duration(stage.mean_ms)} on average, ${duration(stage.longest_ms)} at most`).join('\n');
   return html`<span class="two" title=${all}><span>${stages.slice(0, 3).map((stage) => `${stage.stage} ${duration(stage.mean_ms)}`).join(' · ')}</span>
-    <span class="next">${several(known.submitted, 'submitted', 'submitted')}, ${several(known.retries, 'retry', 'retries')}, ${several(known.panics, 'panic')}</span></span>`;
+    <span class="next">${several(known.submitted, 'submitted', 'submitted')}${known.retries > 0 && `, ${several(known.retries, 'retry', 'retries')}`}${known.panics > 0 && html`, <span class="bad">${several(known.panics, 'panic')}</span>`}</span></span>`;
 }
 
 /** @param {KindUse} row */

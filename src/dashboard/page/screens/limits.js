@@ -41,7 +41,7 @@ export function Limits() {
 /** @param {Limit} row */
 function next(row) {
   if (row.waiting === 0) return row.limit !== null && row.used >= row.limit ? 'the next to come waits' : 'the next to come goes on at once';
-  return row.limit !== null && row.used >= row.limit ? 'the first in the queue goes on when one is free' : 'the first in the queue goes on now';
+  return row.limit !== null && row.used >= row.limit ? 'the first goes on when one is free' : 'the first goes on now';
 }
 
 /** @param {{row: Limit}} props */

@@ -29,10 +29,10 @@ const QUICK = [
 
 /** @type {import('../table.js').Column<Row>[]} */
 const COLUMNS = [
-  { name: 'State', width: '146px', show: (row) => html`<${State} row=${row} />` },
-  { name: 'Id', width: '64px', show: (row) => html`<${Id} id=${row.id} />` },
-  { name: 'Kind', width: 'minmax(104px, 0.36fr)', show: (row) => html`<span title=${`${row.kind}, version ${row.version}`}>${row.kind} <span class="dim">v${row.version}</span></span>` },
-  { name: 'Key', width: 'minmax(70px, 0.26fr)', show: (row) => html`<span class="mono" title=${row.key}>${row.key ?? html`<span class="none">–</span>`}</span>` },
+  { name: 'State', width: '138px', show: (row) => html`<${State} row=${row} />` },
+  { name: 'Id', width: '58px', show: (row) => html`<${Id} id=${row.id} />` },
+  { name: 'Kind', width: 'minmax(104px, 0.3fr)', show: (row) => html`<span title=${`${row.kind}, version ${row.version}`}>${row.kind} <span class="dim">v${row.version}</span></span>` },
+  { name: 'Key', width: 'minmax(70px, 0.2fr)', show: (row) => html`<span class="mono" title=${row.key}>${row.key ?? html`<span class="none">–</span>`}</span>` },
   {
     name: 'Why, and what comes next', width: 'minmax(240px, 1fr)', show: (row) => html`
       <span class="two" title=${`${why(row)}. Next: ${row.next}.`}><span>${local(why(row), now())}</span><span class="next">${local(row.next, now())}</span></span>`,
@@ -40,7 +40,7 @@ const COLUMNS = [
   { name: 'Since', width: '78px', align: 'right', show: (row) => html`<${Ago} time=${row.since} label="as it is since" />` },
   { name: 'Attempt', width: '56px', align: 'right', help: 'Failed attempts of the stage that is next', show: (row) => html`<span class=${row.attempt ? 'warm' : 'none'}>${row.attempt || '–'}</span>` },
   { name: 'Prio', width: '38px', align: 'right', help: 'Higher goes first where it waits', show: (row) => html`<span class=${row.priority ? '' : 'none'}>${row.priority || '–'}</span>` },
-  { name: 'Root', width: '48px', show: (row) => (row.root === row.id ? html`<span class="none">–</span>` : html`<${Id} id=${row.root} />`) },
+  { name: 'Root', width: '44px', show: (row) => (row.root === row.id ? html`<span class="none">–</span>` : html`<${Id} id=${row.root} />`) },
 ];
 
 /** @param {{query: URLSearchParams}} props */
@@ -83,7 +83,8 @@ export function List({ query }) {
 
   const words = [
     body && `${several(rows.length, 'row')}${cursor ? ', and more' : ''}`,
-    body && `${count(scanned)} scanned`,
+    // One that came since was looked at, too.
+    body && `${count(Math.max(scanned, rows.length))} scanned`,
     isCut && 'it stopped early: narrow the filter, or scroll to go on',
   ].filter(Boolean).join(' · ');
   return html`
@@ -148,6 +149,7 @@ function FilterBox({ filter, error }) {
       <label><span class="hidden">Filter</span>
         <input data-filter type="search" value=${text} spellcheck="false" autocomplete="off" aria-invalid=${position !== null}
           placeholder="state:waiting reason:lock kind:create_table key:req- age:>10m attempts:>3 err:timeout root:42 rule:S2"
+          onBlur=${() => text.trim() !== filter && write(text, 0)}
           onInput=${(/** @type {InputEvent} */ event) => write(/** @type {HTMLInputElement} */ (event.target).value, 250)} />
       </label>
       <kbd>/</kbd>

@@ -36,7 +36,7 @@ export function Procedure({ id, query }) {
               ${row.key && html`<li><span class="dim">key</span> <span class="mono">${row.key}</span></li>`}
               <li><span class="dim">priority</span> ${row.priority}</li>
               ${row.parent && html`<li><span class="dim">child of</span> <${Id} id=${row.parent} /></li>`}
-              <li><span class="dim">submitted</span> <${Hour} time=${row.submitted} /></li>
+              <li><span class="dim">submitted</span> <${Hour} time=${row.submitted} stop /></li>
               ${row.past && html`<li class="past" title="It only goes forward: what fails is tried again, and an abort comes too late."><${Shape} shape="gate" />past its point of no return, with ${row.past.replaceAll('"', '')}</li>`}
             </ul>
             <div class="tools"><${Verbs} target=${{ id, row }} rest /></div>
@@ -83,13 +83,13 @@ function Sentence({ row, waits, entries }) {
   const place = waits?.place;
   return html`
     <div class=${`sentence ${tone}`}>
-      <p class="what"><${State} row=${row} /> <span class="long">${row.ended ? 'since' : 'for'} ${row.ended ? html`<${At} time=${row.since} />` : html`<${Ago} time=${row.since} label="since" />`}</span></p>
+      <p class="what"><${State} row=${row} /> <span class="long">${row.ended ? 'since' : 'for'} ${row.ended ? html`<${At} time=${row.since} stop />` : html`<${Ago} time=${row.since} label="since" stop />`}</span></p>
       <p class="why">
         <${Linked} text=${sentence(local(why(row), at))} self=${row.id} />${place && html`, place ${place.place} of ${place.of}`}${before.length > 0 && !row.ended && html`${row.reason === 'children' ? ': ' : ', behind '}${before.slice(0, 4).map((id, index) => html`${index > 0 && ', '}<${Id} id=${id} />`)}${before.length > 4 && ` and ${before.length - 4} more`}`}${more && `; ${more}`}.
         ${!row.ended && ends.map((end) => html` <${Id} id=${end.id} /> moves when ${local(end.until, at)}. `)}
         ${!row.ended && waits && (waits.links.length > 0) && html`<a class="more" href=${`waits?id=${row.id}`}>Show waits</a>`}
       </p>
-      <p class="next"><span class="dim">Next</span> ${sentence(local(row.next, at))}.</p>
+      <p class="next">Next: ${local(row.next, at).replace(/^nothing: /, 'nothing, ')}.</p>
     </div>`;
 }
 
