@@ -55,7 +55,7 @@ export function Bulk({ filter }) {
       <button type="button" aria-expanded=${isWide} title="One verb for all that the filter admits" onClick=${() => widen(!isWide)}>All of these…</button>
       ${isWide && html`<span class="drop" role="menu" onKeyDown=${(/** @type {KeyboardEvent} */ event) => event.key === 'Escape' && widen(false)}>${allowed.map((name) => html`<button type="button" key=${name} class=${VERBS[name]?.isGrave ? 'grave' : ''} onClick=${() => { widen(false); set(name); }}>${VERBS[name]?.name}…</button>`)}</span>`}
     </span>
-    ${verb && html`<${Ask} key=${open} verb=${{ ...verb, plans: true, fields: [] }} path=${`bulk/${open}`} target=${{ id: 'all of', kind: filter }} start=${{}} fixed=${{ filter }} onClose=${() => set(null)} />`}`;
+    ${verb && html`<${Ask} key=${open} verb=${{ ...verb, plans: true, says: `Of each: ${verb.says}`, fields: open === 'priority' ? verb.fields : [] }} path=${`bulk/${open}`} target=${{ id: 'all of', kind: filter }} start=${{}} fixed=${{ filter }} onClose=${() => set(null)} />`}`;
 }
 
 /**
@@ -133,7 +133,7 @@ export function Ask({ verb, path, target, start = {}, fixed = {}, onClose }) {
     }
   });
   const isReady = !isBusy && plan && (verb.needsNoReason || reason.trim()) && (!verb.types || typed === target.id);
-  const title = html`${verb.name} <span class="mono">${target.kind && !isOne ? target.kind : target.id}</span>`;
+  const title = html`${verb.name} ${fixed.filter ? 'all of ' : ''}<span class="mono">${target.kind && !isOne ? target.kind : target.id}</span>`;
   if (done) {
     return html`
       <${Dialog} title=${title} onClose=${onClose}>

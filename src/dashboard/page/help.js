@@ -14,6 +14,7 @@ const TERMS = [
   ['root:42', 'one family'],
   ['rule:S2', 'those of whom a verdict tells'],
   ['req-4', 'ids and keys that begin so'],
+  ['who:ann', 'in the audit; also verb: and target:'],
 ];
 
 /** @param {{onClose: () => void}} props */

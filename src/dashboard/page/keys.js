@@ -37,6 +37,7 @@ export const KEYS = [
   ...SCREENS.map(({ letter, name }) => ({ keys: `g ${letter}`, does: name })),
   { keys: 'j  k', does: 'next and previous row' },
   { keys: 'Enter', does: 'open the row' },
+  { keys: '←  →', does: 'fold and unfold a family' },
   { keys: 'y', does: 'copy the id' },
   { keys: 't', does: 'dark or light' },
   { keys: '?', does: 'these keys' },

@@ -52,9 +52,13 @@ function abort(met, isDone) {
 
 /** @param {string} name @param {unknown} value */
 function part(name, value) {
+  if (name === 'drain') return drain(/** @type {any} */ (value));
   if (!Array.isArray(value)) return html`<${Linked} text=${said(value)} />`;
   return html`<ul>${value.slice(0, LINES).map((each) => html`<li><${Linked} text=${line(name, each)} /></li>`)}${value.length > LINES && html`<li class="dim">and ${count(value.length - LINES)} more</li>`}</ul>`;
 }
+
+/** @param {{going: number, live_families: number, until: string}} plan */
+const drain = (plan) => `What runs has until ${local(plan.until, now())}: ${several(plan.going, 'stage')} now. ${several(plan.live_families, 'family', 'families')} wait for the next start.`;
 
 /** One line of a part, in words where its shape is known. @param {string} name @param {any} each */
 function line(name, each) {

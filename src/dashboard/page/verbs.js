@@ -50,7 +50,7 @@ export const VERBS = {
 };
 
 /** Verbs that can be asked of all that a filter admits. */
-export const OF_MANY = ['pause', 'resume', 'retry', 'abort', 'retry-undo', 'skip-undo'];
+export const OF_MANY = ['pause', 'resume', 'retry', 'abort', 'retry-undo', 'skip-undo', 'priority', 'acknowledge'];
 
 /** Verbs of kinds and of the engine, which have no row. @type {Record<string, Verb>} */
 export const WIDE = {

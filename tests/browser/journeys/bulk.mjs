@@ -81,6 +81,24 @@ journey('a bulk says who refused, and why', async (page, go) => {
   await page.getByRole('table', { name: 'Acts' }).getByText('the server is back').waitFor();
 });
 
+journey('a bulk sets priorities, and asks which', async (page, go) => {
+  await many({ wait: 'go' }, 3);
+  await go('procedures?filter=kind%3Ajob');
+  await shown(page, 'Procedures');
+  await page.getByRole('button', { name: 'All of these…' }).click();
+  await page.getByRole('button', { name: 'Priority…', exact: true }).click();
+  const open = dialog(page, 'Priority all of kind:job');
+  await open.getByRole('spinbutton', { name: 'New priority' }).fill('7');
+  await open.getByText('It would be asked of 3 procedures.').waitFor();
+  await open.getByRole('textbox', { name: 'Reason' }).fill('first things first');
+  await open.getByRole('button', { name: 'Priority', exact: true }).click();
+  await open.getByText('It is begun, and on disk.').waitFor();
+  await pass(1_000);
+  await becomes(async () => (await truth()).rows.filter((row) => row.kind === 'job').map((row) => row.priority), [7, 7, 7]);
+  await open.getByRole('link', { name: '4.0' }).click();
+  await becomes(async () => (await facts(page)).Verb, 'Priority 7');
+});
+
 journey('a bulk that is aborted says whom it did not ask', async (page, go) => {
   await many({ wait: 'go' }, 5);
   await hold();

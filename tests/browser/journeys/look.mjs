@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after as hook } from 'node:test';
-import { after, becomes, journey, pass, SCREENS, shown, signal, submit } from '../kit.mjs';
+import { after, api, becomes, journey, pass, SCREENS, shown, signal, submit } from '../kit.mjs';
 
 after(hook);
 
@@ -106,6 +106,8 @@ journey('nothing moves where that is not wanted', async (page, go) => {
 
 journey('every column has its place on a screen of 1,280 pixels', async (page, go) => {
   const screens = await every();
+  await api('kinds/limited/pause', { body: { reason: 'the longer word' } });
+  await pass(1_000);
   for (const { path, title } of screens) {
     await go(path);
     await shown(page, title);

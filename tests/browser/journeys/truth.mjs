@@ -206,7 +206,7 @@ journey('the truth of kinds', async (page, go) => {
     assert.match(said, / (stages start as they become ready|it runs as soon as one is submitted)$/);
     assert.match(buttons, /Pause/);
     assert.deepEqual(figures, {
-      Versions: of.live_by_kind[kind] ? `v1 ${of.live_by_kind[kind]}` : 'none live',
+      Versions: of.live_by_kind[kind] ? `v1 ${of.live_by_kind[kind]}` : 'none',
       Initial: states('Initializing'),
       Runnable: states('Runnable'),
       Waiting: states('Waiting', 'WaitingTimeout'),

@@ -18,7 +18,7 @@ export function outcome(act) {
   const [first] = act.changes;
   if (!first) return act.changed ? several(act.changed, 'procedure') : 'no procedure changed';
   const rest = act.changed > 1 ? `, and ${act.changed - 1} more` : '';
-  const text = first.before === first.after ? first.after : `${first.before} → ${first.after}`;
+  const text = first.before === first.after ? `stays ${first.after}` : `${first.before} → ${first.after}`;
   return local(text + rest, now());
 }
 

@@ -50,11 +50,11 @@ export function Kinds() {
     columns.push({ name: 'In the last minute', width: '112px', help: 'How many were born within the last 60 seconds, how many ended, and how many of these not well', show: (row) => recent(row.last_minute) });
   }
   if (items.some((row) => row.since_start)) {
-    columns.push({ name: 'Stages since the start', width: 'minmax(130px, 1.2fr)', help: 'What user code of a stage took on average; the longest under the pointer', show: (row) => times(row) });
+    columns.push({ name: 'Stages since the start', width: 'minmax(116px, 1.2fr)', help: 'What user code of a stage took on average; the longest under the pointer', show: (row) => times(row) });
   }
   if (may('operate')) {
     columns.push({
-      name: 'Actions', width: '74px', align: 'right', show: (row) => html`
+      name: 'Actions', width: '92px', align: 'right', show: (row) => html`
         ${!row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'pause' })}>Pause…</button>`}
         ${row.paused && html`<button type="button" onClick=${() => set({ kind: row.kind, verb: 'resume' })}>Resume…</button>`}`,
     });
@@ -92,6 +92,6 @@ function times(row) {
 /** @param {KindUse} row */
 function versions(row) {
   const found = Object.entries(row.versions ?? {});
-  if (found.length === 0) return html`<span class="none">none live</span>`;
+  if (found.length === 0) return html`<span class="none" title="None of them is live">none</span>`;
   return found.map(([version, number]) => html`<span class="version" key=${version}>v${version} <span class="dim">${count(number)}</span></span>`);
 }
