@@ -18,10 +18,10 @@ use procession_actors::messages::{
     Query, SendSignal, Submit, Subscribe, TakeSnapshot, Tree, Verdicts,
 };
 use procession_actors::view::{
-    ArchivedFamily, DrainReport, Explanation, Feed, ListFilter, LockView, Newest, Outcome, Page, Snapshot, Status,
-    Verdict,
+    ArchivedFamily, DrainReport, Explanation, Feed, ListFilter, LockView, Mailboxes, Newest, Outcome, Page, Snapshot,
+    Status, Verdict,
 };
-use procession_actors::{AskError, Engine, FamilyExport, Procedure, ReadError, SubmitError, Supervisor};
+use procession_actors::{AskError, Engine, FamilyExport, Mail, Procedure, ReadError, SubmitError, Supervisor};
 #[cfg(feature = "dashboard")]
 use procession_kernel::KeyEntry;
 use procession_kernel::{HistoryEntry, Key, LimitUse, ProcedureId, TraceParent};
@@ -112,10 +112,9 @@ impl Executor {
     where
         M: Message<Result = Result<T, AskError>> + Send + 'static,
         T: Send + 'static,
-        Supervisor: Handler<M>,
-        <Supervisor as Actor>::Context: actix::dev::ToEnvelope<Supervisor, M>,
+        Supervisor: Handler<Mail<M>>,
     {
-        self.supervisor().send(message).await.map_err(|_| AskError::Stopped)?
+        self.engine.ask(message).await.map_err(|_| AskError::Stopped)?
     }
 
     /// Tells how a procedure stands.
@@ -284,6 +283,13 @@ impl Executor {
         self.ask(TakeSnapshot).await
     }
 
+    /// Tells how much waits in the engine's mailboxes, about now. It reads counts, so it costs the
+    /// engine nothing, and is answered whatever the engine is busy with.
+    #[must_use]
+    pub fn mailboxes(&self) -> Mailboxes {
+        self.engine.mailboxes()
+    }
+
     /// Reads a committed value of user data.
     ///
     /// # Errors
@@ -406,7 +412,7 @@ impl<P: Procedure> Submission<P> {
         if let Some(parent) = self.trace {
             submit = submit.trace_parent(parent);
         }
-        let sent = self.executor.supervisor().send(submit).await;
+        let sent = self.executor.engine.ask(submit).await;
         let id = sent.map_err(|_| SubmitError::Stopped)??;
         Ok(self.executor.handle(id))
     }

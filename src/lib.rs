@@ -88,8 +88,8 @@ pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_st
 pub use procession_actors::offline::{Offline, Standing};
 pub use procession_actors::view::{
     ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, DrainReport, Explanation, Feed, KindUse, ListFilter,
-    LockView, Newest, NewestRows, Outcome, Page, Place, Recovered, Rule, Sizes, Snapshot, StageUse, Status, UserCall,
-    Values, Verdict, WorkerStatus,
+    LockView, Mailboxes, Newest, NewestRows, Outcome, Page, Place, Recovered, Rule, Sizes, Snapshot, StageUse, Status,
+    UserCall, Values, Verdict, WorkerStatus,
 };
 pub use procession_actors::{
     AskError, ChildOutcome, Children, CodecError, ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport, Fence,

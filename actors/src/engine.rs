@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use actix::dev::ToEnvelope;
 use actix::prelude::*;
 use procession_kernel::{Admissions, Blob, Bounds, Kernel, Kind, LimitKey, Rules};
 
@@ -10,15 +11,18 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::{CodecError, StartError, SubmitError};
 use crate::journal::{Journal, JournalStore, Reader};
 use crate::limiter::Limiter;
+use crate::mail::{self, Counted};
 use crate::procedure::Procedure;
 use crate::registry::Registry;
 use crate::supervisor::flush::InPlace;
+use crate::supervisor::mailboxes::{Depths, Mail};
 use crate::supervisor::opening::Open;
 use crate::supervisor::recovery::{self, Code, Loaded};
 use crate::supervisor::verdicts::Thresholds;
 use crate::supervisor::workers::Workers;
 use crate::supervisor::{Parts, Supervisor};
 use crate::telemetry::{LimiterMetrics, Telemetry};
+use crate::view::Mailboxes;
 
 /// Where the actors run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +113,7 @@ pub struct Engine {
     registry: Arc<Registry>,
     reader: Reader,
     clock: Arc<dyn Clock>,
+    depths: Depths,
 }
 
 impl Engine {
@@ -150,7 +155,7 @@ impl Engine {
         let reader = Reader::new(&store);
         let clock = Arc::clone(&settings.clock);
         let registry = Arc::new(registry);
-        let supervisor = place(store, loaded, Arc::clone(&registry), &settings, reader.clone());
+        let (supervisor, depths) = place(store, loaded, Arc::clone(&registry), &settings, reader.clone());
         let opened = supervisor
             .send(Open)
             .await
@@ -161,7 +166,29 @@ impl Engine {
             registry,
             reader,
             clock,
+            depths,
         })
+    }
+
+    /// Asks the supervisor something, counted among what waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`MailboxError`] if the engine has stopped.
+    pub async fn ask<M>(&self, message: M) -> Result<M::Result, MailboxError>
+    where
+        M: Message + Send + 'static,
+        M::Result: Send,
+        Supervisor: Handler<mail::Mail<M>>,
+        Context<Supervisor>: ToEnvelope<Supervisor, mail::Mail<M>>,
+    {
+        self.supervisor.send(self.depths.mail(message)).await
+    }
+
+    /// Tells how much waits in the engine's mailboxes; it reads counts, and enters none of them.
+    #[must_use]
+    pub fn mailboxes(&self) -> Mailboxes {
+        self.depths.read()
     }
 
     /// Asks a procedure whether it can run here, before it is submitted.
@@ -218,7 +245,7 @@ fn place(
     registry: Arc<Registry>,
     settings: &Settings,
     reader: Reader,
-) -> Addr<Supervisor> {
+) -> (Addr<Supervisor>, Depths) {
     let (home, journal, workers) = match settings.placement {
         Placement::Threads(workers) => {
             let arbiters = (0..workers.max(1)).map(|_| Arbiter::new().handle()).collect();
@@ -247,16 +274,22 @@ fn place(
     } else {
         Vec::new()
     };
-    Supervisor::start_in_arbiter(&home, move |ctx| {
-        let me = ctx.address();
-        let limiter = Limiter::new(admissions, limits, me.clone().recipient()).start();
-        let owner = me.recipient();
-        let journal = Journal::start_in_arbiter(&journal, move |_| Journal::new(store, owner));
+    let depths = Depths::new(workers.pulses(), reader.clone());
+    let told = depths.clone();
+    let supervisor = Supervisor::start_in_arbiter(&home, move |ctx| {
+        let (mail, me) = (Mail::new(depths.clone()), ctx.address());
+        let served = mail.outbox(me.clone().recipient());
+        let limiter = Limiter::new(admissions, limits, served, Arc::clone(&depths.limiter)).start();
+        let (owner, taken) = (mail.outbox(me.recipient()), Arc::clone(&depths.journal));
+        let journal = Journal::start_in_arbiter(&journal, move |_| Journal::new(store, owner, taken));
+        let limiter = Counted::new(limiter, depths.limiter);
+        let journal = Counted::new(journal, depths.journal);
         Supervisor::new(Parts {
             loaded,
             limited,
             limiter,
             journal,
+            mail,
             registry,
             workers,
             own_threads,
@@ -265,7 +298,8 @@ fn place(
             in_place,
             telemetry,
         })
-    })
+    });
+    (supervisor, told)
 }
 
 /// Capacities: the builder's, and over them those that were set at run time.

@@ -30,6 +30,8 @@ use std::sync::Arc;
 use actix::prelude::*;
 use procession_kernel::{Epoch, Receipt};
 
+use crate::mail::{Depth, Outbox};
+
 /// Batches that wait for the journal; the supervisor sends fewer than this.
 const MAILBOX: usize = 64;
 
@@ -52,15 +54,17 @@ pub(crate) struct Appended(pub(crate) Result<Receipt, AppendError>);
 pub(crate) struct Journal {
     /// None once it was given up.
     store: Option<Arc<dyn JournalStore>>,
-    owner: Recipient<Appended>,
+    owner: Outbox<Appended>,
+    mail: Arc<Depth>,
     poisoned: Option<AppendError>,
 }
 
 impl Journal {
-    pub(crate) fn new(store: Arc<dyn JournalStore>, owner: Recipient<Appended>) -> Self {
+    pub(crate) fn new(store: Arc<dyn JournalStore>, owner: Outbox<Appended>, mail: Arc<Depth>) -> Self {
         Self {
             store: Some(store),
             owner,
+            mail,
             poisoned: None,
         }
     }
@@ -78,25 +82,23 @@ impl Handler<Append> for Journal {
     type Result = ();
 
     fn handle(&mut self, Append(batch): Append, ctx: &mut Self::Context) {
+        self.mail.taken();
         let store = self.store.clone();
-        let owner = self.owner.clone();
         let poisoned = self.poisoned.clone();
         let write = async move {
-            let result = match (poisoned, store) {
+            match (poisoned, store) {
                 (Some(cause), _) => Err(cause),
                 (None, Some(store)) => store.append(batch).await,
                 (None, None) => Err(AppendError::Failed("the journal was closed".to_owned())),
-            };
-            let failed = result.as_ref().err().cloned();
-            deliver(&owner, Appended(result)).await;
-            failed
+            }
         };
         // `wait` keeps the mailbox shut until the batch is answered: order is by construction.
-        ctx.wait(write.into_actor(self).map(|failed, journal, _| {
-            if let Some(cause) = failed {
+        ctx.wait(write.into_actor(self).then(|result, journal, _| {
+            if let Err(cause) = &result {
                 tracing::error!(%cause, "the journal failed and takes no more commits");
-                journal.poisoned.get_or_insert(cause);
+                journal.poisoned.get_or_insert_with(|| cause.clone());
             }
+            journal.owner.send(Appended(result)).into_actor(journal)
         }));
     }
 }
@@ -105,6 +107,7 @@ impl Handler<Release> for Journal {
     type Result = ResponseActFuture<Self, ()>;
 
     fn handle(&mut self, Release(epoch): Release, _: &mut Self::Context) -> Self::Result {
+        self.mail.taken();
         let store = self.store.take();
         let release = async move {
             let Some(store) = store else { return };
@@ -115,21 +118,5 @@ impl Handler<Release> for Journal {
             drop(store);
         };
         Box::pin(release.into_actor(self).map(|(), _, ctx| ctx.stop()))
-    }
-}
-
-/// Sends without loss: at once where there is room, else when there is.
-pub(crate) async fn deliver<M>(to: &Recipient<M>, message: M)
-where
-    M: Message + Send + 'static,
-    M::Result: Send,
-{
-    match to.try_send(message) {
-        Ok(()) | Err(SendError::Closed(_)) => {}
-        Err(SendError::Full(message)) => {
-            if to.send(message).await.is_err() {
-                tracing::debug!("the receiver stopped before it took the message");
-            }
-        }
     }
 }

@@ -12,6 +12,7 @@ mod guard;
 mod hooks;
 pub mod journal;
 mod limiter;
+mod mail;
 mod meddle;
 pub mod messages;
 pub mod offline;
@@ -34,6 +35,8 @@ pub use engine::{Engine, Placement, Settings};
 pub use error::{AskError, CodecError, ReadError, StartError, StoreError, SubmitError};
 pub use export::{ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport};
 pub use hooks::{Finished, Submitted};
+#[doc(hidden)]
+pub use mail::Mail;
 pub use procedure::Procedure;
 pub use registry::Registry;
 pub use step::{ChildOutcome, Children, JoinVerdict, StageError, Step};

@@ -1,10 +1,12 @@
 //! `Limiter`: the actor that holds the kernel's admissions, and gives permits
 //! and locks to whoever came first. It knows tickets, not procedures.
 
+use std::sync::Arc;
+
 use actix::prelude::*;
 use procession_kernel::{Admissions, Blocker, Grant, LimitKey, LimitUse, LockUse, Needs, Request, Ticket};
 
-use crate::journal::deliver;
+use crate::mail::{Depth, Outbox};
 use crate::telemetry::LimiterMetrics;
 
 /// Requests that wait for the limiter.
@@ -123,18 +125,25 @@ pub(crate) struct Served {
 pub(crate) struct Limiter {
     admissions: Admissions,
     metrics: LimiterMetrics,
-    supervisor: Recipient<Served>,
+    supervisor: Outbox<Served>,
+    mail: Arc<Depth>,
     /// How many answers were given. They must be taken in this order: one may
     /// rest on what another, whose commit is yet to come, has given back.
     turns: u64,
 }
 
 impl Limiter {
-    pub(crate) fn new(admissions: Admissions, metrics: LimiterMetrics, supervisor: Recipient<Served>) -> Self {
+    pub(crate) fn new(
+        admissions: Admissions,
+        metrics: LimiterMetrics,
+        supervisor: Outbox<Served>,
+        mail: Arc<Depth>,
+    ) -> Self {
         Self {
             admissions,
             metrics,
             supervisor,
+            mail,
             turns: 0,
         }
     }
@@ -158,8 +167,7 @@ impl Limiter {
             return;
         }
         let turn = self.next_turn();
-        let supervisor = self.supervisor.clone();
-        ctx.wait(async move { deliver(&supervisor, Served { turn, tickets }).await }.into_actor(self));
+        ctx.wait(self.supervisor.send(Served { turn, tickets }).into_actor(self));
     }
 }
 
@@ -175,6 +183,7 @@ impl Handler<Acquire> for Limiter {
     type Result = Acquired;
 
     fn handle(&mut self, Acquire { requests, exchange }: Acquire, _: &mut Self::Context) -> Self::Result {
+        self.mail.taken();
         let mut acquired = Acquired {
             turn: self.next_turn(),
             ..Acquired::default()
@@ -199,6 +208,7 @@ impl Handler<Restore> for Limiter {
     type Result = ();
 
     fn handle(&mut self, Restore(requests): Restore, ctx: &mut Self::Context) {
+        self.mail.taken();
         let mut served = Vec::new();
         for request in requests {
             let limits = request.needs.limits.clone();
@@ -213,6 +223,7 @@ impl Handler<Change> for Limiter {
     type Result = ();
 
     fn handle(&mut self, change: Change, ctx: &mut Self::Context) {
+        self.mail.taken();
         let limits = match &change {
             Change::Release(ticket) | Change::Cancel(ticket) | Change::Keep(ticket, _) => {
                 self.admissions.limits_of(*ticket)
@@ -245,6 +256,7 @@ impl Handler<Would> for Limiter {
     type Result = MessageResult<Would>;
 
     fn handle(&mut self, Would(changes): Would, _: &mut Self::Context) -> Self::Result {
+        self.mail.taken();
         if self.admissions.claimed() > FORESEEN_MAX {
             return MessageResult(None);
         }
@@ -264,6 +276,7 @@ impl Handler<Usage> for Limiter {
     type Result = MessageResult<Usage>;
 
     fn handle(&mut self, _: Usage, _: &mut Self::Context) -> Self::Result {
+        self.mail.taken();
         MessageResult(self.admissions.usage())
     }
 }
@@ -272,6 +285,7 @@ impl Handler<LocksHeld> for Limiter {
     type Result = MessageResult<LocksHeld>;
 
     fn handle(&mut self, _: LocksHeld, _: &mut Self::Context) -> Self::Result {
+        self.mail.taken();
         MessageResult((self.next_turn(), self.admissions.locks()))
     }
 }
@@ -280,6 +294,7 @@ impl Handler<Waits> for Limiter {
     type Result = MessageResult<Waits>;
 
     fn handle(&mut self, _: Waits, _: &mut Self::Context) -> Self::Result {
+        self.mail.taken();
         let waiting = Waiting::all(&self.admissions);
         MessageResult((self.next_turn(), waiting))
     }

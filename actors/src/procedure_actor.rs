@@ -11,7 +11,8 @@ use procession_kernel::{
 use tracing::Instrument;
 
 use crate::context::{CallFacts, Host};
-use crate::journal::{codec, deliver};
+use crate::journal::codec;
+use crate::mail::Outbox;
 use crate::registry::{Registry, Running};
 use crate::step::ChildOutcome;
 use crate::telemetry::{self, Marks};
@@ -63,7 +64,7 @@ pub(crate) struct ProcedureActor {
     running: Option<Box<dyn Running>>,
     registry: Arc<Registry>,
     host: Host,
-    supervisor: Recipient<Report>,
+    supervisor: Outbox<Report>,
     seat: Seat,
 }
 
@@ -72,7 +73,7 @@ impl ProcedureActor {
         stored: Stored,
         registry: Arc<Registry>,
         host: Host,
-        supervisor: Recipient<Report>,
+        supervisor: Outbox<Report>,
         seat: Seat,
     ) -> Self {
         Self {
@@ -113,7 +114,7 @@ impl Handler<Call> for ProcedureActor {
             let _within = pulse.enter(id);
             self.revive()
         };
-        let (host, supervisor) = (self.host.clone(), self.supervisor.clone());
+        let host = self.host.clone();
         let work = async move {
             let (report, running) = match revived {
                 Ok(mut running) => {
@@ -122,12 +123,12 @@ impl Handler<Call> for ProcedureActor {
                 }
                 Err(why) => (Report::Unloadable(id, why), None),
             };
-            (report, running, supervisor)
+            (report, running)
         };
-        ctx.wait(work.into_actor(self).then(|(report, running, supervisor), actor, _| {
+        ctx.wait(work.into_actor(self).then(|(report, running), actor, _| {
             actor.running = running;
             actor.seat.end();
-            async move { deliver(&supervisor, report).await }.into_actor(actor)
+            actor.supervisor.send(report).into_actor(actor)
         }));
     }
 }

@@ -18,6 +18,7 @@ mod foresee;
 mod in_turn;
 pub(crate) mod insight;
 mod loads;
+pub(crate) mod mailboxes;
 mod measure;
 mod metric_hooks;
 mod newest;
@@ -55,6 +56,7 @@ use crate::engine::Settings;
 use crate::journal::encode::{self, META_STORE};
 use crate::journal::{Appended, Journal, Reader, Space};
 use crate::limiter::Limiter;
+use crate::mail::Counted;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::view::{BatchUse, Outcome, Recovered, Rule};
@@ -65,6 +67,7 @@ use finished::FinishedReads;
 use flush::InPlace;
 use in_turn::Turns;
 use loads::Loads;
+use mailboxes::Mail;
 use metric_hooks::MetricHooks;
 use newest::Followers;
 use outputs::Outputs;
@@ -96,8 +99,9 @@ struct Counts {
 pub(crate) struct Parts {
     pub(crate) loaded: Loaded,
     pub(crate) limited: Vec<LimitKey>,
-    pub(crate) limiter: Addr<Limiter>,
-    pub(crate) journal: Addr<Journal>,
+    pub(crate) limiter: Counted<Limiter>,
+    pub(crate) journal: Counted<Journal>,
+    pub(crate) mail: Mail,
     pub(crate) registry: Arc<Registry>,
     pub(crate) workers: Workers,
     pub(crate) own_threads: Vec<ArbiterHandle>,
@@ -113,9 +117,10 @@ pub struct Supervisor {
     commits: Commits,
     counts: Counts,
     last_batch: BatchUse,
-    journal: Addr<Journal>,
+    journal: Counted<Journal>,
+    mail: Mail,
     in_place: InPlace,
-    limiter: Addr<Limiter>,
+    limiter: Counted<Limiter>,
     registry: Arc<Registry>,
     host: Host,
     workers: Workers,
@@ -168,6 +173,7 @@ impl Supervisor {
             limited,
             limiter,
             journal,
+            mail,
             registry,
             workers,
             own_threads,
@@ -192,6 +198,7 @@ impl Supervisor {
             counts: Counts::default(),
             last_batch: BatchUse::default(),
             journal,
+            mail,
             in_place,
             limiter,
             registry,
@@ -326,6 +333,16 @@ impl Supervisor {
 
     // From the receipt to the effects.
 
+    fn appended(&mut self, Appended(result): Appended, ctx: &mut Context<Self>) {
+        match result {
+            Ok(receipt) => self.proved(&receipt, ctx),
+            Err(error) => {
+                self.poison(error.to_string());
+                self.fail_all(ctx);
+            }
+        }
+    }
+
     fn proved(&mut self, receipt: &Receipt, ctx: &mut Context<Self>) {
         let Some(mut waiting) = self.commits.proved() else {
             return;
@@ -446,14 +463,9 @@ impl Actor for Supervisor {
 impl Handler<Appended> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, Appended(result): Appended, ctx: &mut Self::Context) {
-        match result {
-            Ok(receipt) => self.proved(&receipt, ctx),
-            Err(error) => {
-                self.poison(error.to_string());
-                self.fail_all(ctx);
-            }
-        }
+    fn handle(&mut self, appended: Appended, ctx: &mut Self::Context) {
+        self.mail.taken();
+        self.appended(appended, ctx);
     }
 }
 

@@ -28,12 +28,12 @@ use metrics::{Counter, Gauge, Histogram};
 use procession_kernel::{Kind, KindRules, ProcedureState};
 
 use kinds::KindMetrics;
-use labels::{LIVE, RULES};
+use labels::{LIVE, MAILBOXES, RULES};
 use names::{
     BATCH_COMMITS, BATCH_RECORDS, BYTES, COMMIT_SECONDS, COMMITS, COMMITS_WAITING, DASHBOARD_RESYNCS,
-    DASHBOARD_STREAMS, HOOKS_DROPPED, LATE, LOCK_WAITERS, LOST_WAKES, OLDEST_RUNNABLE, POISONED, QUARANTINED,
-    RECOVERED, RECOVERY_SECONDS, ROLLBACK_FAILED, STUCK, SYNC_SECONDS, TIMER_LAG, WORKER_BLOCKED, counter, describe,
-    gauge, histogram,
+    DASHBOARD_STREAMS, HOOKS_DROPPED, LATE, LOCK_WAITERS, LOST_WAKES, MAILBOX_DEPTH, OLDEST_RUNNABLE, POISONED,
+    QUARANTINED, RECOVERED, RECOVERY_SECONDS, ROLLBACK_FAILED, STUCK, SYNC_SECONDS, TIMER_LAG, WORKER_BLOCKED, counter,
+    describe, gauge, histogram,
 };
 use refused::Refused;
 
@@ -101,6 +101,7 @@ pub(crate) struct Telemetry {
     pub(crate) oldest_runnable: Gauge,
     pub(crate) worker_blocked: Gauge,
     pub(crate) timer_lag: Gauge,
+    mailboxes: [Gauge; 5],
     pub(crate) refused: Arc<Refused>,
     stuck: [Gauge; 12],
     rollback_failed: Gauge,
@@ -136,6 +137,7 @@ impl Telemetry {
             oldest_runnable: gauge(&OLDEST_RUNNABLE, &[]),
             worker_blocked: gauge(&WORKER_BLOCKED, &[]),
             timer_lag: gauge(&TIMER_LAG, &[]),
+            mailboxes: MAILBOXES.map(|actor| gauge(&MAILBOX_DEPTH, &[actor])),
             refused: Arc::new(refused),
             stuck: RULES.map(|rule| gauge(&STUCK, &[rule])),
             rollback_failed: gauge(&ROLLBACK_FAILED, &[]),
@@ -143,6 +145,13 @@ impl Telemetry {
         new.poisoned.set(0.0);
         new.commits_waiting.set(0.0);
         new
+    }
+
+    /// Shows how much waits for each actor, in the order of the labels.
+    pub(crate) fn mailboxes(&self, waiting: [u64; 5]) {
+        for (gauge, waiting) in self.mailboxes.iter().zip(waiting) {
+            gauge.set(waiting as f64);
+        }
     }
 
     /// Shows how many verdicts of each rule stand.

@@ -1,9 +1,11 @@
 //! What the engine shows of procedures and of itself: values, read at one moment.
 
 mod insight;
+mod mailboxes;
 mod next;
 
 pub use insight::{ChainEnd, Explanation, Place, Rule, Verdict};
+pub use mailboxes::Mailboxes;
 pub(crate) use next::next;
 
 use std::time::Duration;
@@ -336,9 +338,14 @@ pub struct WorkerStatus {
     pub extra: bool,
     /// Actors of procedures on it.
     pub actors: usize,
+    /// What has it at this moment, blocked or not. Since when is known by looking at it now and
+    /// then, so it is for this long at least.
+    pub busy: Option<BlockedStage>,
+    /// Calls of stages and undos that wait for it, about now.
+    pub waiting: u64,
 }
 
-/// A call of user code that does not let go of its thread.
+/// A call of user code that has its thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockedStage {

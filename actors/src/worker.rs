@@ -2,11 +2,13 @@
 //! from outside that user code holds the thread, and the post of each actor, at
 //! which a call is begun by the one or taken back by the other, never both.
 
+use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::pin;
 
 use procession_kernel::ProcedureId;
 
+use crate::mail::Depth;
 use crate::sync::{Arc, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// The pulse of one worker. Only the worker's thread beats; aligned so that no
@@ -19,6 +21,8 @@ pub(crate) struct Pulse {
     family: AtomicU64,
     member: AtomicU32,
     actors: AtomicUsize,
+    /// Calls that wait for their actors on this worker.
+    calls: Depth,
 }
 
 /// Ends one beat, also when user code panics.
@@ -52,6 +56,11 @@ impl Pulse {
         (!beats.is_multiple_of(2) && self.beats() == beats).then_some(id)
     }
 
+    /// Gives how many calls wait for the worker, about now.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.calls.waiting()
+    }
+
     /// Counts the actors that exist on this worker: also those that the
     /// supervisor let go and that have not ended yet.
     pub(crate) fn actors(&self) -> usize {
@@ -83,6 +92,9 @@ const REVOKED: u64 = u64::MAX;
 pub(crate) struct Post {
     /// Twice the number of calls that have ended, and one more while one runs.
     state: AtomicU64,
+    /// Calls that were sent and not taken back; the supervisor alone writes. It is no part of
+    /// the protocol: those that are lost with their mailbox shall not be shown as waiting.
+    sent: std::sync::atomic::AtomicU64,
     pulse: Arc<Pulse>,
 }
 
@@ -90,6 +102,7 @@ impl Post {
     pub(crate) fn new(pulse: Arc<Pulse>) -> Arc<Self> {
         Arc::new(Self {
             state: AtomicU64::new(0),
+            sent: std::sync::atomic::AtomicU64::new(0),
             pulse,
         })
     }
@@ -97,7 +110,16 @@ impl Post {
     /// Gives the actor's side. The actor counts as one of its worker from here on.
     pub(crate) fn seat(post: &Arc<Self>) -> Seat {
         post.pulse.actors.fetch_add(1, Ordering::AcqRel);
-        Seat(Arc::clone(post))
+        Seat {
+            post: Arc::clone(post),
+            begun: Cell::new(0),
+        }
+    }
+
+    /// Counts a call that was sent: it waits until it is begun.
+    pub(crate) fn sent(&self) {
+        self.sent.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.pulse.calls.sent();
     }
 
     /// Tells whether this is a post on the worker with that pulse.
@@ -125,41 +147,59 @@ impl Post {
                 .state
                 .compare_exchange(state, REVOKED, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok();
-        revoked.then_some(state / 2)
+        let ended = revoked.then_some(state / 2)?;
+        self.lose(ended);
+        Some(ended)
+    }
+
+    /// Of the calls that were sent only so many were ever begun: the others wait no more.
+    fn lose(&self, begun: u64) {
+        let sent = self.sent.swap(begun, std::sync::atomic::Ordering::Relaxed);
+        self.pulse.calls.taken_all(sent.saturating_sub(begun));
     }
 }
 
 /// The actor's side of its post.
 #[derive(Debug)]
-pub(crate) struct Seat(Arc<Post>);
+pub(crate) struct Seat {
+    post: Arc<Post>,
+    begun: Cell<u64>,
+}
 
 impl Seat {
     /// Begins a call, unless it was taken back.
     pub(crate) fn begin(&self) -> bool {
-        let state = self.0.state.load(Ordering::Relaxed);
-        state != REVOKED
+        let state = self.post.state.load(Ordering::Relaxed);
+        let begins = state != REVOKED
             && self
-                .0
+                .post
                 .state
                 .compare_exchange(state, state + 1, Ordering::AcqRel, Ordering::Relaxed)
-                .is_ok()
+                .is_ok();
+        if begins {
+            self.begun.set(self.begun.get() + 1);
+            self.post.pulse.calls.taken();
+        }
+        begins
     }
 
     /// Ends the call that was begun.
     pub(crate) fn end(&self) {
         // While a call runs, this side alone writes.
-        let state = self.0.state.load(Ordering::Relaxed);
-        self.0.state.store(state + 1, Ordering::Release);
+        let state = self.post.state.load(Ordering::Relaxed);
+        self.post.state.store(state + 1, Ordering::Release);
     }
 
     pub(crate) fn pulse(&self) -> Arc<Pulse> {
-        Arc::clone(&self.0.pulse)
+        Arc::clone(&self.post.pulse)
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        self.0.pulse.actors.fetch_sub(1, Ordering::AcqRel);
+        // What waits in the actor's mailbox goes with it.
+        self.post.lose(self.begun.get());
+        self.post.pulse.actors.fetch_sub(1, Ordering::AcqRel);
     }
 }
 

@@ -98,8 +98,8 @@ impl Folder {
         self.fill += 1;
         let fill = self.fill;
         self.filling = Some(Filling::default());
-        let supervisor = self.engine.supervisor().clone();
-        let snapshot = async move { supervisor.send(TakeSnapshot).await.map_err(|_| AskError::Stopped)? };
+        let engine = self.engine.clone();
+        let snapshot = async move { engine.ask(TakeSnapshot).await.map_err(|_| AskError::Stopped)? };
         let taken = snapshot.into_actor(self).map(move |snapshot, folder, ctx| {
             if folder.fill == fill {
                 folder.open(snapshot, ctx);
@@ -176,13 +176,13 @@ impl Folder {
     )]
     fn ask_next(&self, rows: usize, ctx: &mut Context<Self>) {
         let ask = AskNewest(ctx.address().recipient());
-        let supervisor = self.engine.supervisor().clone();
+        let engine = self.engine.clone();
         let pause = u32::try_from(rows).map_or(PAUSE_MAX, |rows| (A_ROW * rows).min(PAUSE_MAX));
         let asked = async move {
             if pause > PAUSE_MIN {
                 tokio::time::sleep(pause).await;
             }
-            supervisor.send(ask).await.ok(); // an engine that has stopped has nothing more to tell
+            engine.ask(ask).await.ok(); // an engine that has stopped has nothing more to tell
         };
         ctx.spawn(asked.into_actor(self));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use actix_web::{HttpRequest, web};
-use procession_actors::view::{KindUse, Rule, Snapshot, Verdict, WorkerStatus};
+use procession_actors::view::{BlockedStage, KindUse, Mailboxes, Rule, Snapshot, Verdict, WorkerStatus};
 use procession_kernel::{Changed, Kind, LimitUse, Pause, ProcedureId, Timestamp};
 use serde_json::{Value, json};
 
@@ -186,7 +186,7 @@ pub(super) async fn engine(request: HttpRequest, state: web::Data<State>) -> Ans
     Params::of(&request, &[])?;
     let moment = state.moment()?;
     let snapshot = state.live.snapshot().await?;
-    let mut body = shown(&snapshot);
+    let mut body = shown(&snapshot, state.executor.mailboxes());
     if let Some(body) = body.as_object_mut() {
         body.insert("streams".to_owned(), json!(state.streams.len()));
         body.extend(figures(&state).as_object().cloned().unwrap_or_default());
@@ -195,7 +195,7 @@ pub(super) async fn engine(request: HttpRequest, state: web::Data<State>) -> Ans
 }
 
 /// Shows the engine, but for why families are quarantined: that is a verdict's to say.
-pub(super) fn shown(snapshot: &Snapshot) -> Value {
+pub(super) fn shown(snapshot: &Snapshot, mailboxes: Mailboxes) -> Value {
     json!({
         "epoch": snapshot.epoch.to_string(),
         "decided": snapshot.decided.to_string(),
@@ -207,6 +207,13 @@ pub(super) fn shown(snapshot: &Snapshot) -> Value {
         "going": snapshot.going,
         "actors": snapshot.actors,
         "workers": snapshot.workers.iter().map(worker).collect::<Vec<_>>(),
+        "mailboxes": {
+            "supervisor": mailboxes.supervisor,
+            "limiter": mailboxes.limiter,
+            "journal": mailboxes.journal,
+            "reader": mailboxes.reader,
+            "workers": mailboxes.workers,
+        },
         "late": snapshot.late,
         "lost_wakes": snapshot.lost_wakes,
         "poisoned": snapshot.poisoned,
@@ -231,15 +238,22 @@ pub(super) fn shown(snapshot: &Snapshot) -> Value {
 }
 
 fn worker(worker: &WorkerStatus) -> Value {
-    let blocked = worker.blocked.as_ref().map(|blocked| {
+    let call = |call: &BlockedStage| {
         json!({
-            "id": blocked.procedure.to_string(),
-            "call": format!("{:?}", blocked.call).to_lowercase(),
-            "stage": blocked.stage,
-            "time_ms": millis(blocked.time),
+            "id": call.procedure.to_string(),
+            "call": format!("{:?}", call.call).to_lowercase(),
+            "stage": call.stage,
+            "time_ms": millis(call.time),
         })
-    });
-    json!({ "worker": worker.worker, "blocked": blocked, "extra": worker.extra, "actors": worker.actors })
+    };
+    json!({
+        "worker": worker.worker,
+        "blocked": worker.blocked.as_ref().map(call),
+        "busy": worker.busy.as_ref().map(call),
+        "waiting": worker.waiting,
+        "extra": worker.extra,
+        "actors": worker.actors,
+    })
 }
 
 /// Shows what an act did to one procedure.

@@ -81,7 +81,7 @@ pub(crate) async fn truth(run: &Run) -> Result<Value, Trouble> {
 
 /// What the engine says of itself.
 async fn of_engine(executor: &Executor) -> Result<Value, Trouble> {
-    let snapshot = executor.snapshot().await?;
+    let (snapshot, mailboxes) = (executor.snapshot().await?, executor.mailboxes());
     let kinds = snapshot.kinds.iter().map(|kind| {
         let figures = json!({ "submitted": kind.submitted, "retries": kind.retries, "panics": kind.panics });
         (kind.kind.to_string(), figures)
@@ -101,7 +101,8 @@ async fn of_engine(executor: &Executor) -> Result<Value, Trouble> {
         "actors": snapshot.actors,
         "late": snapshot.late,
         "lost_wakes": snapshot.lost_wakes,
-        "workers": snapshot.workers.iter().map(|worker| (worker.worker, worker.actors)).collect::<Vec<_>>(),
+        "workers": snapshot.workers.iter().map(|worker| (worker.worker, worker.waiting, worker.actors)).collect::<Vec<_>>(),
+        "mailboxes": [mailboxes.supervisor, mailboxes.limiter, mailboxes.journal, mailboxes.reader, mailboxes.workers],
         "quarantined": snapshot.quarantined.len(),
         "found": {
             "families": snapshot.recovered.families,

@@ -13,6 +13,7 @@ mod helper;
 mod hooks;
 mod journal_failure;
 mod lists;
+mod mailboxes;
 mod metrics;
 mod metrics_crashed;
 mod metrics_more;

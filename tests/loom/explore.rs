@@ -12,6 +12,9 @@ mod sync {
 #[path = "../../actors/src/journal/fjall/line.rs"]
 mod line;
 #[allow(dead_code, reason = "the engine uses all of it")]
+#[path = "../../actors/src/mail/depth.rs"]
+mod mail;
+#[allow(dead_code, reason = "the engine uses all of it")]
 #[path = "../../actors/src/worker.rs"]
 mod worker;
 

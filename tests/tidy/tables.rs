@@ -20,7 +20,7 @@ pub(crate) const KERNEL: &[&[&str]] = &[
 
 /// Layers of the actors.
 pub(crate) const ACTORS: &[&[&str]] = &[
-    &["error", "clock", "guard", "sync", "telemetry"],
+    &["error", "clock", "guard", "mail", "sync", "telemetry"],
     &["journal"],
     &[
         "procedure",

@@ -10,6 +10,7 @@ use super::codec;
 use super::keys::{self, Space};
 use super::store::{Entries, JournalStore, Scan};
 use crate::error::{ReadError, StoreError};
+use crate::mail::{Depth, Stamp};
 
 /// Reads under way at once: enough to keep a disk busy, few enough that stages keep their processors.
 const READS_AT_ONCE: usize = 8;
@@ -21,6 +22,7 @@ pub(crate) const PAGE: usize = 4096;
 pub struct Reader {
     store: Weak<dyn JournalStore>,
     places: Arc<Semaphore>,
+    depth: Arc<Depth>,
 }
 
 impl Reader {
@@ -28,7 +30,13 @@ impl Reader {
         Self {
             store: Arc::downgrade(store),
             places: Arc::new(Semaphore::new(READS_AT_ONCE)),
+            depth: Arc::default(),
         }
+    }
+
+    /// Gives how many reads wait for others to end, about now.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.depth.waiting()
     }
 
     /// Reads from the store where it may block.
@@ -47,7 +55,9 @@ impl Reader {
         if !store.reads_block() {
             return read(&*store).await;
         }
+        let stamp = Stamp::new(&self.depth);
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| closed())?;
+        drop(stamp);
         let work = move || {
             let _place = place;
             futures::executor::block_on(read(&*store))

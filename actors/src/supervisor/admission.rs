@@ -14,6 +14,7 @@ use super::Supervisor;
 use super::claimants::{Claimants, within, within_above};
 use super::tickets::Heard;
 use crate::limiter::{Acquire, Acquired, Change, Exchange, Limiter, Served};
+use crate::mail::Counted;
 
 /// What is asked of the limiter before a decision.
 #[derive(Default)]
@@ -319,7 +320,7 @@ impl Supervisor {
         self.tell(&self.limiter, message, ctx);
     }
 
-    pub(super) fn tell<M>(&self, limiter: &Addr<Limiter>, message: M, ctx: &mut Context<Self>)
+    pub(super) fn tell<M>(&self, limiter: &Counted<Limiter>, message: M, ctx: &mut Context<Self>)
     where
         M: Message<Result = ()> + Send + 'static,
         Limiter: Handler<M>,
@@ -398,6 +399,7 @@ impl Handler<Served> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, Served { turn, tickets }: Served, ctx: &mut Self::Context) {
+        self.mail.taken();
         self.in_turn(turn, ctx, move |supervisor, ctx| supervisor.served(tickets, ctx));
     }
 }

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use super::Supervisor;
 use super::changes::SUBSCRIBERS;
 use super::insight::lock_views;
+use crate::clock::machine_now;
 use crate::error::{AskError, StoreError};
 use crate::journal::keys::{self, OUTPUT};
 use crate::journal::reader::decode_row;
@@ -350,6 +351,7 @@ impl Handler<TakeSnapshot> for Supervisor {
     fn handle(&mut self, _: TakeSnapshot, _: &mut Self::Context) -> Self::Result {
         let settled = self.settled();
         let poisoned = self.poisoned.is_some();
+        self.workers.observe(machine_now());
         let snapshot = Snapshot {
             epoch: self.kernel.epoch(),
             decided: self.kernel.seq(),
@@ -361,7 +363,7 @@ impl Handler<TakeSnapshot> for Supervisor {
             live_families: self.kernel.families().len() + self.quarantined.len(),
             going: self.kernel.going(),
             actors: self.actors.len(),
-            workers: self.workers.statuses(),
+            workers: self.workers.statuses(&|id| self.called(id)),
             late: self.kernel.late(),
             lost_wakes: self.kernel.found() + self.watch.recalled,
             poisoned: self.poisoned.clone(),

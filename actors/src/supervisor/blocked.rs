@@ -11,7 +11,8 @@ use procession_kernel::{Effect, ProcedureId, Scope, Seq};
 
 use super::Supervisor;
 use crate::clock::{machine_now, machine_sleep};
-use crate::journal::{codec, deliver};
+use crate::journal::codec;
+use crate::mail::deliver;
 use crate::procedure_actor::{Call, ProcedureActor};
 use crate::view::UserCall;
 use crate::worker::Post;
@@ -69,7 +70,7 @@ impl Active {
     pub(super) fn try_send(&mut self, call: Call) -> Result<(), SendError<Call>> {
         self.calls += 1;
         self.issued = Some(Issued::of(&call));
-        self.addr.try_send(call)
+        self.addr.try_send(call).inspect(|()| self.post.sent())
     }
 
     /// Tells whether every call has ended.
@@ -108,6 +109,7 @@ impl Handler<Look> for Supervisor {
             self.workers.block(&found, call, stage);
         }
         self.telemetry.worker_blocked.set(self.workers.blocked_for(now));
+        self.mail.show_soon(&self.telemetry, self.clock.now());
         if self.poisoned.is_none() && !self.stopped {
             self.workers.adjust(now);
             self.vacate(ctx);
@@ -117,7 +119,7 @@ impl Handler<Look> for Supervisor {
 
 impl Supervisor {
     /// Tells what of a procedure was called last.
-    fn called(&self, id: ProcedureId) -> (UserCall, String) {
+    pub(super) fn called(&self, id: ProcedureId) -> (UserCall, String) {
         let issued = self.actors.get(&id).and_then(|active| active.issued);
         let stage = || {
             let row = self.kernel.row(id);

@@ -237,7 +237,8 @@ impl Supervisor {
             let Some((worker, pulse)) = self.workers.next() else {
                 return;
             };
-            let (registry, host, me) = (self.registry.clone(), self.host.clone(), ctx.address().recipient());
+            let (registry, host) = (self.registry.clone(), self.host.clone());
+            let me = self.mail.outbox(ctx.address().recipient());
             let post = Post::new(Arc::clone(pulse));
             let seat = Post::seat(&post);
             let start = move |_: &mut Context<ProcedureActor>| ProcedureActor::new(stored, registry, host, me, seat);

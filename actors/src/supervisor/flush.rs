@@ -101,7 +101,7 @@ impl Supervisor {
     fn commit_here(&mut self, store: &dyn JournalStore, ctx: &mut Context<Self>) {
         if let Some(batch) = self.next_batch() {
             let appended = self.in_place.append(store, batch);
-            self.handle(Appended(appended), ctx);
+            self.appended(Appended(appended), ctx);
         }
     }
 

@@ -157,7 +157,8 @@ impl Supervisor {
         telemetry.commits.increment(commits as u64);
         telemetry.batch_commits.record(commits as f64);
         telemetry.batch_records.record(waiting.writes as f64);
-        let took = self.clock.now().since(waiting.appended);
+        let now = self.clock.now();
+        let took = now.since(waiting.appended);
         telemetry.commit_seconds.record(took);
         self.counts.commit_times.note(took);
         self.last_batch = BatchUse {
@@ -170,6 +171,7 @@ impl Supervisor {
             self.count_one(seen);
         }
         self.run_hooks(ctx);
+        self.mail.show_soon(&self.telemetry, now);
     }
 
     pub(super) fn count_late(&mut self) {

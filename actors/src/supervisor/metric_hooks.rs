@@ -9,7 +9,7 @@ use procession_kernel::Kind;
 
 use super::Supervisor;
 use crate::hooks::HookCall;
-use crate::journal::deliver;
+use crate::mail::deliver;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 

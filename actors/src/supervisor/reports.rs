@@ -12,6 +12,7 @@ impl Handler<Report> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, report: Report, ctx: &mut Self::Context) {
+        self.mail.taken();
         match report {
             Report::Stage(report) => self.stage_ended(report, ctx),
             Report::CleanedUp(id) => {

@@ -9,7 +9,7 @@ use procession_kernel::Timestamp;
 use tokio::sync::watch;
 
 use crate::clock::Clock;
-use crate::journal::deliver;
+use crate::mail::deliver;
 
 /// Says that the armed instant has come.
 #[derive(Message)]

@@ -22,7 +22,7 @@ use super::Supervisor;
 use super::insight::Queues;
 use crate::clock::machine_now;
 use crate::error::AskError;
-use crate::journal::deliver;
+use crate::mail::deliver;
 use crate::messages::Verdicts;
 use crate::view::{Rule, Verdict};
 
@@ -245,6 +245,7 @@ impl Supervisor {
             self.telemetry.bytes.set(bytes as f64);
         }
         self.show_waiters();
+        self.mail.show(&self.telemetry, self.clock.now());
         take(self, verdicts, begun.elapsed(), ctx);
     }
 

@@ -2,7 +2,7 @@
 //! user code holds for too long gets no new actors; when half of them are held,
 //! one more is added, and it leaves when it is no longer needed.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use actix::prelude::*;
@@ -53,9 +53,27 @@ pub(super) struct Found {
     pub(super) time: Duration,
 }
 
+/// The pulses of the workers that there are, for whoever wants to know how much waits for them.
+#[derive(Clone, Default)]
+pub(crate) struct Pulses(Arc<Mutex<Vec<Arc<Pulse>>>>);
+
+impl Pulses {
+    /// Gives how many calls wait for a worker, about now.
+    pub(crate) fn waiting(&self) -> u64 {
+        let pulses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pulses.iter().map(|pulse| pulse.waiting()).sum()
+    }
+
+    fn set(&self, workers: &[Worker]) {
+        let pulses = workers.iter().map(|worker| Arc::clone(&worker.pulse)).collect();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = pulses;
+    }
+}
+
 /// The arbiters on which procedures' actors are started.
 pub(crate) struct Workers {
     workers: Vec<Worker>,
+    pulses: Pulses,
     /// None for somebody else's arbiter, which is not watched either.
     watch: Option<Watch>,
     next: usize,
@@ -83,6 +101,7 @@ impl Workers {
     fn new(arbiters: Vec<ArbiterHandle>, watch: Option<Watch>) -> Self {
         let mut workers = Self {
             workers: Vec::new(),
+            pulses: Pulses::default(),
             watch,
             next: 0,
             next_number: 0,
@@ -107,6 +126,11 @@ impl Workers {
             retiring: false,
         });
         self.next_number += 1;
+        self.pulses.set(&self.workers);
+    }
+
+    pub(crate) fn pulses(&self) -> Pulses {
+        self.pulses.clone()
     }
 
     /// Gives the arbiter whose turn it is, and its pulse.
@@ -140,14 +164,7 @@ impl Workers {
         let Some(watch) = self.watch else { return Vec::new() };
         let mut found = Vec::new();
         for worker in &mut self.workers {
-            let beats = worker.pulse.beats();
-            if beats != worker.beats {
-                worker.beats = beats;
-                worker.since = now;
-                if worker.blocked.take().is_some() {
-                    tracing::info!(worker = worker.number, "a worker is blocked no more");
-                }
-            }
+            let beats = worker.observe(now);
             let time = now.saturating_duration_since(worker.since);
             let is_new = time >= watch.blocked_after && worker.blocked.is_none();
             if let Some(procedure) = worker.pulse.holder(beats).filter(|_| is_new) {
@@ -222,6 +239,7 @@ impl Workers {
             tracing::info!(worker = worker.number, "a worker was retired");
         }
         self.workers.retain(|worker| !left(worker));
+        self.pulses.set(&self.workers);
     }
 
     /// Gives a test for posts that their actors are to leave, unless there is nowhere to go.
@@ -237,9 +255,26 @@ impl Workers {
         goes.then_some(move |post: &Post| left.iter().any(|pulse| post.is_on(pulse)))
     }
 
-    /// Tells how each worker is.
-    pub(super) fn statuses(&self) -> Vec<WorkerStatus> {
+    /// Looks at every pulse, so that what is told next is of this moment.
+    pub(super) fn observe(&mut self, now: Instant) {
+        for worker in &mut self.workers {
+            worker.observe(now);
+        }
+    }
+
+    /// Tells how each worker is; `called` says which call of a procedure was issued last.
+    pub(super) fn statuses(&self, called: &dyn Fn(ProcedureId) -> (UserCall, String)) -> Vec<WorkerStatus> {
         let now = crate::clock::machine_now();
+        let busy = |worker: &Worker, procedure| {
+            let (call, stage) = called(procedure);
+            let time = now.saturating_duration_since(worker.since);
+            BlockedStage {
+                procedure,
+                call,
+                stage,
+                time,
+            }
+        };
         let status = |worker: &Worker| WorkerStatus {
             worker: worker.number,
             blocked: worker.blocked.as_ref().map(|blocked| BlockedStage {
@@ -250,6 +285,11 @@ impl Workers {
             }),
             extra: worker.extra,
             actors: worker.pulse.actors(),
+            busy: worker
+                .pulse
+                .holder(worker.beats)
+                .map(|procedure| busy(worker, procedure)),
+            waiting: worker.pulse.waiting(),
         };
         self.workers.iter().map(status).collect()
     }
@@ -264,6 +304,19 @@ impl Workers {
 }
 
 impl Worker {
+    /// Notes how often its pulse has beaten, and gives it.
+    fn observe(&mut self, now: Instant) -> u64 {
+        let beats = self.pulse.beats();
+        if beats != self.beats {
+            self.beats = beats;
+            self.since = now;
+            if self.blocked.take().is_some() {
+                tracing::info!(worker = self.number, "a worker is blocked no more");
+            }
+        }
+        beats
+    }
+
     /// An extra worker that runs.
     fn is_answer(&self) -> bool {
         self.extra && self.blocked.is_none()

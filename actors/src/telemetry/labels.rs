@@ -69,6 +69,8 @@ pub(super) const fn outcome_place(state: ProcedureState) -> Option<usize> {
     }
 }
 
+pub(super) const MAILBOXES: [&str; 5] = ["supervisor", "limiter", "journal", "reader", "worker"];
+
 pub(super) const RULES: [&str; 12] = [
     "overrun",
     "retry_storm",

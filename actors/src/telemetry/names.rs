@@ -97,6 +97,8 @@ metrics! {
         "procedures whose rollback waits for an operator, at the last audit";
     WORKER_BLOCKED, "procession_worker_blocked_seconds", Gauge, [], Seconds,
         "how long user code has held the worker that it holds longest; 0 while none is blocked";
+    MAILBOX_DEPTH, "procession_mailbox_depth", Gauge, ["actor"], Count,
+        "messages that wait for an actor, looked at ten times a second at most; of the workers, calls of stages and undos";
     TIMER_LAG, "procession_timer_lag_seconds", Gauge, [], Seconds,
         "how late the last timer was served";
     LOST_WAKES, "procession_lost_wakes_total", Counter, [], Count,

@@ -1,11 +1,14 @@
 //! The page shows exactly what the code registers; what no engine of a test reaches moves.
 
+use std::collections::BTreeMap;
+
 use futures::executor::block_on;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder};
 use procession_kernel::Seq;
 
-use super::labels::{LIVE, REFUSALS, RULES, WAITS};
-use super::names::{ALL, Metric, SYNC_SECONDS, Sort};
+use super::Telemetry;
+use super::labels::{LIVE, MAILBOXES, REFUSALS, RULES, WAITS};
+use super::names::{ALL, MAILBOX_DEPTH, Metric, SYNC_SECONDS, Sort};
 use crate::journal::{Batch, EmbeddedStore, JournalStore, Space, SyncMode};
 
 fn row(metric: &Metric) -> String {
@@ -26,7 +29,13 @@ fn the_page_shows_every_metric_as_it_is() {
     let shown: Vec<&str> = page.lines().filter(|line| line.starts_with("| `procession_")).collect();
     let wanted: Vec<String> = ALL.iter().map(row).collect();
     assert_eq!(shown, wanted, "the page is to have these rows:\n{}", wanted.join("\n"));
-    for value in LIVE.iter().chain(&WAITS).chain(&RULES).chain(&REFUSALS) {
+    for value in LIVE
+        .iter()
+        .chain(&WAITS)
+        .chain(&MAILBOXES)
+        .chain(&RULES)
+        .chain(&REFUSALS)
+    {
         assert!(page.contains(&format!("`{value}`")), "the page does not name `{value}`");
     }
 }
@@ -65,4 +74,21 @@ fn each_sync_is_measured() -> Result<(), Box<dyn std::error::Error>> {
     });
     assert_eq!(syncs, Some(1));
     Ok(())
+}
+
+#[test]
+fn each_mailbox_has_its_gauge() {
+    let recorder = DebuggingRecorder::new();
+    metrics::with_local_recorder(&recorder, || Telemetry::new([]).mailboxes([1, 2, 3, 4, 5]));
+    let series = recorder.snapshotter().snapshot().into_vec().into_iter();
+    let shown: BTreeMap<String, f64> = series
+        .filter_map(|(key, _, _, value)| match value {
+            DebugValue::Gauge(value) if key.key().name() == MAILBOX_DEPTH.name => {
+                Some((key.key().labels().next()?.value().to_owned(), value.into_inner()))
+            }
+            DebugValue::Gauge(_) | DebugValue::Counter(_) | DebugValue::Histogram(_) => None,
+        })
+        .collect();
+    let expected = MAILBOXES.map(str::to_owned).into_iter().zip([1.0, 2.0, 3.0, 4.0, 5.0]);
+    assert_eq!(shown, expected.collect());
 }

@@ -48,7 +48,7 @@ pub(super) async fn read(state: Arc<State>, grant: Grant) -> Reading {
     if let Ok(snapshot) = snapshot {
         reading.is_over = snapshot.draining;
         let states = whole::by_state(state.shared.read().counts());
-        let engine = whole::shown(&snapshot);
+        let engine = whole::shown(&snapshot, state.executor.mailboxes());
         reading
             .events
             .push(("gauges", json!({ "engine": engine, "states": states })));

@@ -31,6 +31,7 @@ const PULSE = { 'Commits a second': SAID, 'Commits a second in the last five min
 /** The page's clock stands with the engine's, so that ages are exact. */
 const STILL = { still: true };
 const p99 = (of) => ['Commit p99', took(of.commit_p99_ms)];
+const several = (value, one, many = `${one}s`) => `${value} ${value === 1 ? one : many}`;
 const number = (text) => Number(text.replaceAll(',', '').replace('–', '0'));
 const ids = (text) => text.match(/\d+\.\d+/g) ?? [];
 const live = (of) => of.rows.filter((row) => !row.ended);
@@ -227,6 +228,7 @@ journey('the truth of the engine', async (page, go) => {
   await shown(page, 'Engine');
   assert.equal(of.live_families, new Set(live(of).map((row) => row.id.split('.')[0])).size, 'the engine agrees with itself');
   const fact = (value) => [String(value)];
+  const mails = of.mailboxes;
   // This page's own is opened behind what it reads first.
   assert.match((await facts(page))['streams open'], /^[01]$/);
   await covers(page, {
@@ -240,7 +242,9 @@ journey('the truth of the engine', async (page, go) => {
     panics: fact(Object.values(of.since_start).reduce((sum, kind) => sum + kind.panics, 0)),
     'families found': fact(of.found.families), procedures: fact(of.found.procedures), quarantined: fact(of.found.quarantined), took: [took(of.found.ms)],
     'streams open': SAID,
-    ': Worker': of.workers.map(([worker]) => String(worker)), ': Actors': of.workers.map(([, actors]) => String(actors)),
+    supervisor: fact(mails[0]), limiter: fact(mails[1]), journal: fact(several(mails[2], 'batch', 'batches')), reader: fact(several(mails[3], 'read')), workers: fact(several(mails[4], 'call')),
+    ': Worker': of.workers.map(([worker]) => String(worker)), ': Queue': of.workers.filter(([, waiting]) => waiting).map(([, waiting]) => several(waiting, 'call')),
+    ': Actors': of.workers.map(([, , actors]) => String(actors)),
   });
   assert.equal(await page.getByRole('main').getByRole('status').innerText(), 'It runs, and all that was decided is on disk.');
 }, STILL);

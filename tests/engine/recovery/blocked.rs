@@ -150,7 +150,7 @@ fn soon() -> Timestamp {
     SystemClock.now().after(Duration::from_millis(2))
 }
 
-async fn holding(run: &Run, grip: &Grip, name: &str) -> Result<Handle<Holding>, Trouble> {
+pub(super) async fn holding(run: &Run, grip: &Grip, name: &str) -> Result<Handle<Holding>, Trouble> {
     let handle = run.executor.submit(Holding(name.to_owned())).await?;
     until(run, "it holds its thread", |_| grip.holds(name)).await?;
     Ok(handle)
@@ -241,6 +241,8 @@ fn e_104_what_waits_on_a_blocked_worker_is_moved_and_runs_once() -> Tested {
         assert_eq!(a.outcome().await?, 9);
         let is_empty = |snapshot: &Snapshot| snapshot.workers.iter().all(|worker| worker.actors == 0);
         let snapshot = until(run, "the actors that were left are gone", is_empty).await?;
+        let waiting: u64 = snapshot.workers.iter().map(|worker| worker.waiting).sum();
+        assert_eq!(waiting, 0, "what was moved or lost waits no more");
         assert_eq!(lab.calls(), ran, "none of them began");
         assert_eq!(snapshot.late, 0);
         let mut once = ran.clone();

@@ -54,7 +54,7 @@ impl Supervisor {
     }
 
     fn blocked_workers(&self) -> Vec<Verdict> {
-        let statuses = self.workers.statuses().into_iter();
+        let statuses = self.workers.statuses(&|id| self.called(id)).into_iter();
         let blocked = statuses.filter_map(|status| Some((status.worker, status.blocked?)));
         blocked
             .map(|(worker, blocked)| {

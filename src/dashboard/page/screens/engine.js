@@ -8,7 +8,7 @@ import { Pulse } from '../pulse.js';
 import { WIDE } from '../verbs.js';
 import { bytes, count, duration, several } from '../words.js';
 
-/** @typedef {{worker: number, actors: number, extra: boolean, blocked: {id: string, call: string, stage: string|null, time_ms: number}|null}} Worker */
+/** @typedef {{id: string, call: string, stage: string|null, time_ms: number}} Call @typedef {{worker: number, actors: number, waiting: number, extra: boolean, busy: Call|null, blocked: Call|null}} Worker */
 
 /** @param {any} body */
 function headline(body) {
@@ -50,6 +50,10 @@ export function EngineScreen() {
             ['results that came late', count(body.late)], body.panics !== undefined && ['panics', body.panics ? html`<span class="bad">${body.panics}</span>` : '0'], ['lost wake-ups', body.lost_wakes ? html`<span class="bad">${body.lost_wakes}</span>` : '0'],
             ['paused', body.paused.length ? body.paused.join(', ') : 'nothing'], ['streams open', count(body.streams)],
           ]} />
+          <${Facts} title="Waiting in mailboxes" facts=${[
+            ['supervisor', count(body.mailboxes.supervisor)], ['limiter', count(body.mailboxes.limiter)], ['journal', several(body.mailboxes.journal, 'batch', 'batches')],
+            ['reader', several(body.mailboxes.reader, 'read')], ['workers', several(body.mailboxes.workers, 'call')],
+          ]} />
           <${Facts} title="Last start" facts=${[
             ['families found', count(body.recovered.families)], ['procedures', count(body.recovered.procedures)],
             ['quarantined', body.recovered.quarantined ? html`<span class="bad">${body.recovered.quarantined}</span>` : '0'],
@@ -58,7 +62,7 @@ export function EngineScreen() {
         </div>
         <h2>Workers</h2>
         <table class="plain-table">
-          <thead><tr><th>Worker</th><th>State</th><th>Procedure</th><th>Busy for</th><th>Actors</th><th>Next</th></tr></thead>
+          <thead><tr><th>Worker</th><th>State</th><th>Procedure</th><th title="for this long at least">Busy for</th><th>Queue</th><th>Actors</th><th>Next</th></tr></thead>
           <tbody>${body.workers.map(worker)}</tbody>
         </table>
         <h2>Quarantined families</h2>
@@ -70,15 +74,20 @@ export function EngineScreen() {
     </div>`;
 }
 
+/** @param {Call} of */
+const called = ({ call, stage }) => (call === 'stage' ? `stage ${stage}` : `${call}${stage ? ` of stage ${stage}` : ''}`);
+
 /** @param {Worker} each */
 function worker(each) {
   const { blocked } = each;
+  const call = blocked ?? each.busy;
   return html`
     <tr key=${each.worker}>
       <th scope="row">${each.worker}${each.extra && html` <span class="tag">extra</span>`}</th>
-      <td>${blocked ? html`<span class="bad">blocked</span> in ${blocked.call}${blocked.stage && html` of stage ${blocked.stage}`}` : 'answers'}</td>
-      <td>${blocked ? html`<${Id} id=${blocked.id} />` : '–'}</td>
-      <td>${blocked ? duration(blocked.time_ms) : '–'}</td>
+      <td>${call ? html`${blocked ? html`<span class="bad">blocked</span>` : 'busy'} in ${called(call)}` : 'answers'}</td>
+      <td>${call ? html`<${Id} id=${call.id} />` : '–'}</td>
+      <td>${call ? duration(call.time_ms) : '–'}</td>
+      <td>${each.waiting ? several(each.waiting, 'call') : 'nothing'}</td>
       <td>${count(each.actors)}</td>
       <td class="next">${blocked ? 'another worker is added when half of them are blocked' : 'takes the next stage that is ready'}</td>
     </tr>`;

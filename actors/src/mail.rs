@@ -1,0 +1,140 @@
+//! Mail between the engine's actors, counted where it is sent and where it is taken: so
+//! whoever wants to know how much waits reads two numbers, and enters no mailbox.
+
+mod depth;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use depth::Depth;
+
+use std::sync::Arc;
+
+use actix::dev::{MessageResponse, ToEnvelope};
+use actix::prelude::*;
+
+/// An address that counts what is sent to it.
+pub(crate) struct Counted<A: Actor> {
+    addr: Addr<A>,
+    depth: Arc<Depth>,
+}
+
+impl<A: Actor> Clone for Counted<A> {
+    fn clone(&self) -> Self {
+        Self::new(self.addr.clone(), Arc::clone(&self.depth))
+    }
+}
+
+impl<A: Actor> Counted<A> {
+    pub(crate) const fn new(addr: Addr<A>, depth: Arc<Depth>) -> Self {
+        Self { addr, depth }
+    }
+
+    /// Sends, and waits for room where there is none. It counts from here on.
+    pub(crate) fn send<M>(&self, message: M) -> Request<A, M>
+    where
+        M: Message + Send + 'static,
+        M::Result: Send,
+        A: Handler<M>,
+        A::Context: ToEnvelope<A, M>,
+    {
+        self.depth.sent();
+        self.addr.send(message)
+    }
+
+    /// Sends if there is room.
+    pub(crate) fn try_send<M>(&self, message: M) -> Result<(), SendError<M>>
+    where
+        M: Message + Send + 'static,
+        M::Result: Send,
+        A: Handler<M>,
+        A::Context: ToEnvelope<A, M>,
+    {
+        self.depth.sent();
+        self.addr.try_send(message).inspect_err(|_| self.depth.taken())
+    }
+}
+
+/// The same for messages of one type, to whichever actor takes them.
+pub(crate) struct Outbox<M: Message<Result = ()> + Send> {
+    to: Recipient<M>,
+    depth: Arc<Depth>,
+}
+
+impl<M: Message<Result = ()> + Send + 'static> Outbox<M> {
+    pub(crate) const fn new(to: Recipient<M>, depth: Arc<Depth>) -> Self {
+        Self { to, depth }
+    }
+
+    /// Sends without loss, on the task that awaits it. It counts from here on.
+    pub(crate) fn send(&self, message: M) -> impl Future<Output = ()> + use<M> {
+        self.depth.sent();
+        let to = self.to.clone();
+        async move { deliver(&to, message).await }
+    }
+}
+
+/// A message from outside that counts as waiting until it is taken. One that is given up
+/// before there was room for it counts no more.
+#[derive(Debug)]
+pub struct Mail<M> {
+    message: M,
+    stamp: Stamp,
+}
+
+impl<M> Mail<M> {
+    pub(crate) fn new(message: M, depth: &Arc<Depth>) -> Self {
+        Self {
+            message,
+            stamp: Stamp::new(depth),
+        }
+    }
+}
+
+impl<M: Message> Message for Mail<M> {
+    type Result = M::Result;
+}
+
+/// Counts as one that waits, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Stamp(Arc<Depth>);
+
+impl Stamp {
+    pub(crate) fn new(depth: &Arc<Depth>) -> Self {
+        depth.sent();
+        Self(Arc::clone(depth))
+    }
+}
+
+impl Drop for Stamp {
+    fn drop(&mut self) {
+        self.0.taken();
+    }
+}
+
+/// Opens the mail, and has its message handled as it is.
+pub(crate) fn open<A, M>(actor: &mut A, mail: Mail<M>, ctx: &mut A::Context) -> <A as Handler<M>>::Result
+where
+    A: Actor + Handler<M>,
+    M: Message,
+    <A as Handler<M>>::Result: MessageResponse<A, Mail<M>>,
+{
+    let Mail { message, stamp } = mail;
+    drop(stamp);
+    actor.handle(message, ctx)
+}
+
+/// Sends without loss: at once where there is room, else when there is.
+pub(crate) async fn deliver<M>(to: &Recipient<M>, message: M)
+where
+    M: Message + Send + 'static,
+    M::Result: Send,
+{
+    match to.try_send(message) {
+        Ok(()) | Err(SendError::Closed(_)) => {}
+        Err(SendError::Full(message)) => {
+            if to.send(message).await.is_err() {
+                tracing::debug!("the receiver stopped before it took the message");
+            }
+        }
+    }
+}

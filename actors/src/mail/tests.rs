@@ -1,0 +1,75 @@
+//! What was sent and not taken counts, and nothing else.
+
+use std::sync::Arc;
+
+use actix::prelude::*;
+
+use super::{Counted, Depth, Mail, open};
+
+#[derive(Message)]
+#[rtype(result = "u64")]
+struct Ask;
+
+/// Says how much waits when it takes a message.
+struct Clerk(Arc<Depth>);
+
+impl Actor for Clerk {
+    type Context = Context<Self>;
+
+    fn started(&mut self, ctx: &mut Self::Context) {
+        ctx.set_mailbox_capacity(2);
+    }
+}
+
+impl Handler<Ask> for Clerk {
+    type Result = u64;
+
+    fn handle(&mut self, _: Ask, _: &mut Self::Context) -> u64 {
+        self.0.waiting()
+    }
+}
+
+impl Handler<Mail<Ask>> for Clerk {
+    type Result = u64;
+
+    fn handle(&mut self, mail: Mail<Ask>, ctx: &mut Self::Context) -> u64 {
+        open(self, mail, ctx)
+    }
+}
+
+#[test]
+fn mail_counts_until_it_is_taken_or_given_up() {
+    let depth = Arc::new(Depth::default());
+    let runner = actix_rt::System::new();
+    runner.block_on(async {
+        let clerk = Clerk(Arc::clone(&depth)).start();
+        let asks: Vec<_> = (0..3).map(|_| clerk.send(Mail::new(Ask, &depth))).collect();
+        assert_eq!(depth.waiting(), 3);
+        let mut seen = Vec::new();
+        for ask in asks {
+            seen.push(ask.await.expect("it lives"));
+        }
+        assert_eq!((seen[0], depth.waiting()), (2, 0), "one that is taken waits no more");
+        // There is no room for all of them, and nobody waits for those that are left.
+        let given_up: Vec<_> = (0..9).map(|_| clerk.send(Mail::new(Ask, &depth))).collect();
+        assert_eq!(depth.waiting(), 9);
+        drop(given_up);
+        assert!(depth.waiting() < 9);
+        clerk.send(Ask).await.expect("it lives");
+        assert_eq!(depth.waiting(), 0);
+    });
+}
+
+#[test]
+fn what_is_turned_away_never_counted() {
+    let depth = Arc::new(Depth::default());
+    let runner = actix_rt::System::new();
+    runner.block_on(async {
+        let clerk = Clerk(Arc::default()).start();
+        clerk.send(Ask).await.expect("it lives");
+        let counted = Counted::new(clerk, Arc::clone(&depth));
+        let sent = (0..9).filter(|_| counted.try_send(Ask).is_ok()).count();
+        assert!(sent < 9, "there is no room for all of them");
+        assert_eq!(depth.waiting(), sent as u64);
+    });
+}

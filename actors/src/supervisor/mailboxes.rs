@@ -1,0 +1,162 @@
+//! Depths of the engine's mailboxes: whoever wants to know loads them; the recorder of
+//! metrics is told at receipts, looks and audits, ten times a second at most.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::prelude::*;
+use procession_kernel::Timestamp;
+
+use super::Supervisor;
+use super::workers::Pulses;
+use crate::journal::Reader;
+use crate::mail::{self, Depth, Outbox};
+use crate::messages;
+use crate::telemetry::Telemetry;
+use crate::view::Mailboxes;
+
+/// Shortest time between two tellings.
+const SHOW_EVERY: Duration = Duration::from_millis(100);
+
+/// The depths of all mailboxes of one engine; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Depths {
+    supervisor: Arc<Depth>,
+    pub(crate) limiter: Arc<Depth>,
+    pub(crate) journal: Arc<Depth>,
+    reader: Reader,
+    workers: Pulses,
+}
+
+impl Depths {
+    pub(crate) fn new(workers: Pulses, reader: Reader) -> Self {
+        Self {
+            supervisor: Arc::default(),
+            limiter: Arc::default(),
+            journal: Arc::default(),
+            reader,
+            workers,
+        }
+    }
+
+    /// Gives them, about now.
+    pub(crate) fn read(&self) -> Mailboxes {
+        Mailboxes {
+            supervisor: self.supervisor.waiting(),
+            limiter: self.limiter.waiting(),
+            journal: self.journal.waiting(),
+            reader: self.reader.waiting(),
+            workers: self.workers.waiting(),
+        }
+    }
+
+    /// Counts a message for the supervisor from here on, until it is taken.
+    pub(crate) fn mail<M>(&self, message: M) -> mail::Mail<M> {
+        mail::Mail::new(message, &self.supervisor)
+    }
+}
+
+/// The supervisor's own side of it.
+pub(crate) struct Mail {
+    depths: Depths,
+    shown: Timestamp,
+}
+
+impl Mail {
+    pub(crate) const fn new(depths: Depths) -> Self {
+        Self {
+            depths,
+            shown: Timestamp(0),
+        }
+    }
+
+    /// Counts a message that the supervisor has taken.
+    pub(super) fn taken(&self) {
+        self.depths.supervisor.taken();
+    }
+
+    /// Gives what sends to the supervisor, counted.
+    pub(crate) fn outbox<M>(&self, to: Recipient<M>) -> Outbox<M>
+    where
+        M: Message<Result = ()> + Send + 'static,
+    {
+        Outbox::new(to, Arc::clone(&self.depths.supervisor))
+    }
+
+    /// Tells the recorder, unless it was told a moment ago.
+    pub(super) fn show_soon(&mut self, telemetry: &Telemetry, now: Timestamp) {
+        if now < self.shown || now.since(self.shown) >= SHOW_EVERY {
+            self.show(telemetry, now);
+        }
+    }
+
+    /// Tells the recorder how much waits.
+    pub(super) fn show(&mut self, telemetry: &Telemetry, now: Timestamp) {
+        self.shown = now;
+        let Mailboxes {
+            supervisor,
+            limiter,
+            journal,
+            reader,
+            workers,
+        } = self.depths.read();
+        telemetry.mailboxes([supervisor, limiter, journal, reader, workers]);
+    }
+}
+
+/// Whatever may be asked may come as mail.
+macro_rules! taken_as_mail {
+    ($($message:ty),* $(,)?) => {
+        $(impl Handler<mail::Mail<$message>> for Supervisor {
+            type Result = <Self as Handler<$message>>::Result;
+
+            fn handle(&mut self, mail: mail::Mail<$message>, ctx: &mut Context<Self>) -> Self::Result {
+                mail::open(self, mail, ctx)
+            }
+        })*
+    };
+}
+
+taken_as_mail! {
+    messages::Abort,
+    messages::Acknowledge,
+    messages::AcknowledgeBy,
+    messages::Archived,
+    messages::AskNewest,
+    messages::Audit,
+    messages::AwaitOutcome,
+    messages::Broadcast,
+    messages::Bypass,
+    messages::Discharge,
+    messages::Disclose,
+    messages::Drain,
+    messages::DrainBy,
+    messages::Explain,
+    messages::Export,
+    messages::FollowNewest,
+    messages::History,
+    messages::Limits,
+    messages::List,
+    messages::Locks,
+    messages::OverrideResult,
+    messages::Pause,
+    messages::Query,
+    messages::ReadArchive,
+    messages::Resume,
+    messages::RetryNow,
+    messages::RetryUndo,
+    messages::SendSignal,
+    messages::SetLimit,
+    messages::SetPriority,
+    messages::SignalBy,
+    messages::SkipUndo,
+    messages::Submit,
+    messages::SubmitBatch,
+    messages::Subscribe,
+    messages::TakeSnapshot,
+    messages::Tree,
+    messages::Verdicts,
+}
+
+#[cfg(test)]
+mod tests;
