@@ -33,9 +33,12 @@ pub(crate) enum Call {
     CleanUp,
 }
 
-/// What a procedure's actor says.
+/// What the actor of a procedure of this kind says: who reports late may be known no more.
 #[derive(Message)]
 #[rtype(result = "()")]
+pub(crate) struct Reported(pub(crate) Kind, pub(crate) Report);
+
+/// What a procedure's actor says.
 pub(crate) enum Report {
     /// A stage has ended.
     Stage(Box<StageEnded>),
@@ -64,7 +67,7 @@ pub(crate) struct ProcedureActor {
     running: Option<Box<dyn Running>>,
     registry: Arc<Registry>,
     host: Host,
-    supervisor: Outbox<Report>,
+    supervisor: Outbox<Reported>,
     seat: Seat,
 }
 
@@ -73,7 +76,7 @@ impl ProcedureActor {
         stored: Stored,
         registry: Arc<Registry>,
         host: Host,
-        supervisor: Outbox<Report>,
+        supervisor: Outbox<Reported>,
         seat: Seat,
     ) -> Self {
         Self {
@@ -123,7 +126,7 @@ impl Handler<Call> for ProcedureActor {
                 }
                 Err(why) => (Report::Unloadable(id, why), None),
             };
-            (report, running)
+            (Reported(kind, report), running)
         };
         ctx.wait(work.into_actor(self).then(|(report, running), actor, _| {
             actor.running = running;

@@ -157,7 +157,8 @@ pub struct Supervisor {
     finished: FinishedReads,
     drain: Option<drain::Draining>,
     telemetry: Telemetry,
-    late_counted: u64,
+    /// Late reports and wakes of procedures that are known no more, whose kinds were not named yet.
+    late_unnamed: u64,
     hooks: MetricHooks,
     watch: Watch,
     poisoned: Option<String>,
@@ -191,7 +192,7 @@ impl Supervisor {
         Self {
             hooks: MetricHooks::new(&registry, &telemetry),
             telemetry,
-            late_counted: 0,
+            late_unnamed: 0,
             watch: Watch::new(settings.audit_every, settings.thresholds),
             commits: Commits::new(loaded.epoch, settings.merge, settings.in_flight),
             kernel: loaded.kernel,
@@ -301,8 +302,8 @@ impl Supervisor {
     /// A decision without records still waits for the newest commit it rests on.
     fn commit_nothing(&mut self, decision: Decision, ctx: &mut Context<Self>) {
         let mut commit = Commit::new();
+        self.count_late(decision.records());
         self.kernel.fold(decision, &mut commit);
-        self.count_late();
         if let Some(commit) = self.commits.hold(commit) {
             let receipt = Receipt::new(self.kernel.epoch(), self.commits.durable);
             self.release(commit, &receipt, ctx);

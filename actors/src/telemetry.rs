@@ -28,7 +28,7 @@ use metrics::{Counter, Gauge, Histogram};
 use procession_kernel::{Kind, KindRules, ProcedureState};
 
 use kinds::KindMetrics;
-use labels::{LIVE, MAILBOXES, RULES};
+use labels::{LIVE, MAILBOXES, RULES, UNKNOWN};
 use names::{
     BATCH_COMMITS, BATCH_RECORDS, BYTES, COMMIT_SECONDS, COMMITS, COMMITS_WAITING, DASHBOARD_RESYNCS,
     DASHBOARD_STREAMS, HOOKS_DROPPED, LATE, LOCK_WAITERS, LOST_WAKES, MAILBOX_DEPTH, OLDEST_RUNNABLE, POISONED,
@@ -85,7 +85,9 @@ pub(crate) struct Telemetry {
     places: BTreeMap<Kind, usize>,
     kinds: Vec<KindMetrics>,
     recovered: [Gauge; 5],
-    pub(crate) late: Counter,
+    /// Of procedures whose kind is not known.
+    late_unknown: Counter,
+    lost_unknown: Counter,
     pub(crate) commits: Counter,
     pub(crate) batch_commits: Histogram,
     pub(crate) batch_records: Histogram,
@@ -95,7 +97,6 @@ pub(crate) struct Telemetry {
     pub(crate) recovery_seconds: Gauge,
     pub(crate) quarantined: Gauge,
     pub(crate) hooks_dropped: Counter,
-    pub(crate) lost_wakes: Counter,
     pub(crate) bytes: Gauge,
     pub(crate) lock_waiters: Gauge,
     pub(crate) oldest_runnable: Gauge,
@@ -121,7 +122,8 @@ impl Telemetry {
             places,
             kinds: of,
             recovered: LIVE.map(|state| gauge(&RECOVERED, &[state])),
-            late: counter(&LATE, &[]),
+            late_unknown: counter(&LATE, &[UNKNOWN]),
+            lost_unknown: counter(&LOST_WAKES, &[UNKNOWN]),
             commits: counter(&COMMITS, &[]),
             batch_commits: histogram(&BATCH_COMMITS, &[]),
             batch_records: histogram(&BATCH_RECORDS, &[]),
@@ -131,7 +133,6 @@ impl Telemetry {
             recovery_seconds: gauge(&RECOVERY_SECONDS, &[]),
             quarantined: gauge(&QUARANTINED, &[]),
             hooks_dropped: counter(&HOOKS_DROPPED, &[]),
-            lost_wakes: counter(&LOST_WAKES, &[]),
             bytes: gauge(&BYTES, &[]),
             lock_waiters: gauge(&LOCK_WAITERS, &[]),
             oldest_runnable: gauge(&OLDEST_RUNNABLE, &[]),
@@ -177,6 +178,22 @@ impl Telemetry {
         uses.collect()
     }
 
+    /// Counts so many reports and wakes that came late.
+    pub(crate) fn late(&self, place: Option<usize>, count: u64) {
+        match place.and_then(|place| self.kinds.get(place)) {
+            Some(kind) => kind.late(count),
+            None => self.late_unknown.increment(count),
+        }
+    }
+
+    /// Counts a wake that was lost and made up for.
+    pub(crate) fn lost(&self, place: Option<usize>) {
+        match place.and_then(|place| self.kinds.get(place)) {
+            Some(kind) => kind.lost(),
+            None => self.lost_unknown.increment(1),
+        }
+    }
+
     pub(crate) fn kind(&mut self, place: usize) -> Option<&mut KindMetrics> {
         self.kinds.get_mut(place)
     }
@@ -204,4 +221,4 @@ impl Telemetry {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_kernel::{Blob, Ending, Family, HistoryEntry, Kernel, ProcedureId, Record, Row, Timestamp, WaitReason};
+use procession_kernel::{
+    Blob, Ending, Family, HistoryEntry, Kernel, Kind, ProcedureId, Record, Row, Timestamp, WaitReason,
+};
 
 use super::Supervisor;
 use super::commits::Waiting;
@@ -23,6 +25,8 @@ pub(super) enum Seen {
     Ran(usize, Ending, Duration, Blob),
     Waited(usize, usize, Duration),
     Retried(usize),
+    /// A report or wake came late, of a kind that is known or of none.
+    Late(Option<usize>),
     Ended(usize, Box<Finished>),
 }
 
@@ -45,6 +49,8 @@ pub(super) fn observe(
             }
         } else if let Record::History(entry) = record {
             entry_seen(telemetry, &mut rows, entry, seen);
+        } else if let Record::Late(id) = record {
+            seen.push(Seen::Late(rows.row(*id).and_then(|row| telemetry.place(&row.kind))));
         }
     }
 }
@@ -166,7 +172,7 @@ impl Supervisor {
             writes: waiting.writes,
             took,
         };
-        self.count_late();
+        self.telemetry.late(None, std::mem::take(&mut self.late_unnamed));
         for seen in std::mem::take(&mut waiting.seen) {
             self.count_one(seen);
         }
@@ -174,19 +180,45 @@ impl Supervisor {
         self.mail.show_soon(&self.telemetry, now);
     }
 
-    pub(super) fn count_late(&mut self) {
-        let late = self.kernel.late();
-        self.telemetry.late.increment(late - self.late_counted);
-        self.late_counted = late;
+    /// Counts what came late and changed nothing else, while the kernel still stands as before.
+    pub(super) fn count_late(&mut self, records: &[Record]) {
+        for record in records {
+            let Record::Late(id) = record else { continue };
+            match self.kernel.row(*id) {
+                Some(row) => self.telemetry.late(self.telemetry.place(&row.kind), 1),
+                // Whoever reported it knows.
+                None => self.late_unnamed += 1,
+            }
+        }
+    }
+
+    /// Says of which kind the one is that has just reported, late or not.
+    pub(super) fn name_late(&mut self, kind: &Kind) {
+        if self.late_unnamed > 0 {
+            let late = std::mem::take(&mut self.late_unnamed);
+            self.telemetry.late(self.telemetry.place(kind), late);
+        }
+    }
+
+    /// Counts wakes that were lost and made up for, by the kinds of those who waited.
+    pub(super) fn count_lost(&self, found: &[(ProcedureId, String)]) {
+        for (id, _) in found {
+            let kind = self.kernel.row(*id).and_then(|row| self.telemetry.place(&row.kind));
+            self.telemetry.lost(kind);
+        }
     }
 
     fn count_one(&mut self, seen: Seen) {
-        let (Seen::Born(place, ..)
+        let (Seen::Late(Some(place))
+        | Seen::Born(place, ..)
         | Seen::Moved(place, ..)
         | Seen::Ran(place, ..)
         | Seen::Waited(place, ..)
         | Seen::Retried(place)
-        | Seen::Ended(place, _)) = seen;
+        | Seen::Ended(place, _)) = seen
+        else {
+            return self.telemetry.late(None, 1);
+        };
         let Some(kind) = self.telemetry.kind(place) else { return };
         match seen {
             Seen::Born(_, id, at) => {
@@ -197,6 +229,7 @@ impl Supervisor {
             Seen::Ran(_, ending, took, stage) => kind.ran(codec::variant(stage.as_slice()), ending, took),
             Seen::Waited(_, reason, took) => kind.waited(reason, took),
             Seen::Retried(_) => kind.retried(),
+            Seen::Late(_) => kind.late(1),
             Seen::Ended(_, finished) => {
                 kind.finished(finished.state, finished.elapsed);
                 self.hook(place, |kind| HookCall::Finished(kind, *finished));

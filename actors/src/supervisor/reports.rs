@@ -5,13 +5,13 @@ use procession_kernel::{Event, ProcedureId, StageEnded, WaitReason};
 
 use super::Supervisor;
 use super::blocked::Active;
-use crate::procedure_actor::Report;
+use crate::procedure_actor::{Report, Reported};
 use crate::view::Rule;
 
-impl Handler<Report> for Supervisor {
+impl Handler<Reported> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, report: Report, ctx: &mut Self::Context) {
+    fn handle(&mut self, Reported(kind, report): Reported, ctx: &mut Self::Context) {
         self.mail.taken();
         match report {
             Report::Stage(report) => self.stage_ended(report, ctx),
@@ -46,6 +46,7 @@ impl Handler<Report> for Supervisor {
             }
             Report::Unloadable(id, why) => self.put_aside(id.family, format!("{id}: {why}"), ctx),
         }
+        self.name_late(&kind);
         self.look_at_drain(ctx);
     }
 }

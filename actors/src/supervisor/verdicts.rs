@@ -294,7 +294,7 @@ impl Supervisor {
                 self.act(call, ctx);
             }
         }
-        self.telemetry.lost_wakes.increment(found.len() as u64);
+        self.count_lost(&found);
         found
     }
 

@@ -7,8 +7,8 @@ use procession_kernel::{Ending, Kind, KindRules, ProcedureState};
 
 use super::labels::{LIVE, OTHER, OUTCOMES, WAITS, outcome_place};
 use super::names::{
-    ACTIVE, FAILED, FINISHED, PANICS, PROCEDURE_SECONDS, RETRIES, STAGE_SECONDS, SUBMITTED, UNDO_SECONDS, WAIT_SECONDS,
-    counter, gauge, histogram,
+    ACTIVE, FAILED, FINISHED, LATE, LOST_WAKES, PANICS, PROCEDURE_SECONDS, RETRIES, STAGE_SECONDS, SUBMITTED,
+    UNDO_SECONDS, WAIT_SECONDS, counter, gauge, histogram,
 };
 use super::uses::{KindUse, StageUse};
 
@@ -20,6 +20,8 @@ const STAGES: usize = 64;
 pub(crate) struct KindMetrics {
     submitted: Counter,
     retries: Counter,
+    late: Counter,
+    lost: Counter,
     failed: Counter,
     finished: [(Counter, Histogram); 3],
     pub(super) active: [(u64, Gauge); 5],
@@ -47,6 +49,8 @@ impl KindMetrics {
         Self {
             submitted: counter(&SUBMITTED, &[kind]),
             retries: counter(&RETRIES, &[kind]),
+            late: counter(&LATE, &[kind]),
+            lost: counter(&LOST_WAKES, &[kind]),
             failed: counter(&FAILED, &[kind]),
             finished: OUTCOMES.map(|outcome| {
                 let count = counter(&FINISHED, &[kind, outcome]);
@@ -88,6 +92,14 @@ impl KindMetrics {
     pub(crate) fn retried(&mut self) {
         self.tally.retries += 1;
         self.retries.increment(1);
+    }
+
+    pub(crate) fn late(&self, count: u64) {
+        self.late.increment(count);
+    }
+
+    pub(crate) fn lost(&self) {
+        self.lost.increment(1);
     }
 
     pub(crate) fn finished(&mut self, state: ProcedureState, elapsed: Duration) {

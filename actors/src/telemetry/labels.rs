@@ -114,6 +114,8 @@ pub(super) const fn refusal_place(error: &SubmitError) -> Option<usize> {
     }
 }
 
+/// Of which kind the one was that came too late, if nobody knows it any more.
+pub(super) const UNKNOWN: &str = "unknown";
 /// Whose submission was refused, if its kind is not registered.
 pub(super) const UNREGISTERED: &str = "unregistered";
 /// The stage of those beyond the bound.

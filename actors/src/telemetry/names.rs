@@ -57,7 +57,7 @@ metrics! {
         "stages that are to be tried again after a backoff";
     PANICS, "procession_panics_total", Counter, ["kind"], Count,
         "stages that panicked";
-    LATE, "procession_late_wakes_total", Counter, [], Count,
+    LATE, "procession_late_wakes_total", Counter, ["kind"], Count,
         "reports and wakes that came too late and changed nothing";
     LIMITER_USED, "procession_limiter_used", Gauge, ["limit"], Count,
         "permits that are out";
@@ -101,7 +101,7 @@ metrics! {
         "messages that wait for an actor, looked at ten times a second at most; of the workers, calls of stages and undos";
     TIMER_LAG, "procession_timer_lag_seconds", Gauge, [], Seconds,
         "how late the last timer was served";
-    LOST_WAKES, "procession_lost_wakes_total", Counter, [], Count,
+    LOST_WAKES, "procession_lost_wakes_total", Counter, ["kind"], Count,
         "wakes that were lost, and made up for; anything but 0 is a defect";
     HOOKS_DROPPED, "procession_hooks_dropped_total", Counter, [], Count,
         "calls of `on_submit` and `on_finish` dropped because too many waited";

@@ -11,6 +11,23 @@ use super::labels::{LIVE, MAILBOXES, REFUSALS, RULES, WAITS};
 use super::names::{ALL, MAILBOX_DEPTH, Metric, SYNC_SECONDS, Sort};
 use crate::journal::{Batch, EmbeddedStore, JournalStore, Space, SyncMode};
 
+/// Runs this with a recorder of its own. Gives every counter and gauge, by its name and labels.
+pub(crate) fn recorded(run: impl FnOnce()) -> BTreeMap<String, f64> {
+    let recorder = DebuggingRecorder::new();
+    metrics::with_local_recorder(&recorder, run);
+    let series = recorder.snapshotter().snapshot().into_vec().into_iter();
+    let numbers = series.filter_map(|(key, _, _, value)| {
+        let number = match value {
+            DebugValue::Counter(count) => count as f64,
+            DebugValue::Gauge(value) => value.into_inner(),
+            DebugValue::Histogram(_) => return None,
+        };
+        let labels: Vec<&str> = key.key().labels().map(metrics::Label::value).collect();
+        Some((format!("{} {}", key.key().name(), labels.join(" ")), number))
+    });
+    numbers.collect()
+}
+
 fn row(metric: &Metric) -> String {
     let labels: Vec<String> = metric.labels.iter().map(|label| format!("`{label}`")).collect();
     let labels = if labels.is_empty() {
@@ -78,17 +95,9 @@ fn each_sync_is_measured() -> Result<(), Box<dyn std::error::Error>> {
 
 #[test]
 fn each_mailbox_has_its_gauge() {
-    let recorder = DebuggingRecorder::new();
-    metrics::with_local_recorder(&recorder, || Telemetry::new([]).mailboxes([1, 2, 3, 4, 5]));
-    let series = recorder.snapshotter().snapshot().into_vec().into_iter();
-    let shown: BTreeMap<String, f64> = series
-        .filter_map(|(key, _, _, value)| match value {
-            DebugValue::Gauge(value) if key.key().name() == MAILBOX_DEPTH.name => {
-                Some((key.key().labels().next()?.value().to_owned(), value.into_inner()))
-            }
-            DebugValue::Gauge(_) | DebugValue::Counter(_) | DebugValue::Histogram(_) => None,
-        })
-        .collect();
-    let expected = MAILBOXES.map(str::to_owned).into_iter().zip([1.0, 2.0, 3.0, 4.0, 5.0]);
-    assert_eq!(shown, expected.collect());
+    let shown = recorded(|| Telemetry::new([]).mailboxes([1, 2, 3, 4, 5]));
+    for (actor, waiting) in MAILBOXES.iter().zip([1.0, 2.0, 3.0, 4.0, 5.0]) {
+        let series = format!("{} {actor}", MAILBOX_DEPTH.name);
+        assert_eq!(shown.get(&series), Some(&waiting), "{series}");
+    }
 }

@@ -112,7 +112,7 @@ fn e_112_each_end_is_counted_once_per_kind() -> Tested {
             .iter()
             .all(|records| *records > 0.0)
     );
-    assert_eq!(read.value("late_wakes_total "), 0.0);
+    assert_eq!(read.sum("late_wakes_total "), 0.0);
     Ok(())
 }
 

@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use metrics_util::debugging::DebuggingRecorder;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{Builder, LockNeed, Procedure, RetryPolicy, StageContext, StageError, Step, SubmitError};
+use procession::{
+    Builder, By, BypassAs, LockNeed, Procedure, ProcedureId, Reach, RetryPolicy, StageContext, StageError, Step,
+    SubmitError,
+};
 use serde::{Deserialize, Serialize};
 
 use super::metrics::Read;
-use crate::support::{Act, Holding, Lab, Limited, Planned, Tested, UndoAct, end, kinds, plan};
+use crate::support::{Act, Holding, Lab, Limited, Planned, Tested, UndoAct, end, kinds, plan, spawn};
 
 /// Goes through stages with names, of which one panics once; fails at the end if it is told so.
 #[derive(Clone, Serialize, Deserialize)]
@@ -186,5 +189,39 @@ fn an_audit_shows_who_waits_for_a_lock_and_how_long() -> Tested {
     )?;
     assert_eq!(read.value("lock_waiters "), 2.0);
     assert_eq!(read.value("oldest_runnable_seconds "), 90.0);
+    Ok(())
+}
+
+/// The second one's family is gone when its stage reports.
+#[test]
+fn what_comes_too_late_is_counted_by_its_kind() -> Tested {
+    let lab = Lab::default();
+    let read = recorded(
+        |builder| kinds(&lab, builder),
+        async |run| {
+            let held = |name: &str| plan(name, [Act::Held(name.to_owned(), Box::new(Act::Done(5)))]);
+            let below = plan(
+                "r",
+                [spawn([held("a")]), Act::Wait("go".to_owned(), None), Act::Done(1)],
+            );
+            let lives = run.executor.submit(Planned(below)).await?;
+            let goes = run.executor.submit(Limited(held("b"))).await?;
+            run.settle().await;
+            let child = ProcedureId::new(lives.id().family, 1);
+            for id in [child, goes.id()] {
+                let by = By::new("ann", "it hangs");
+                run.executor.bypass(id, Reach::Alone, BypassAs::Success, by).await?;
+            }
+            run.settle().await;
+            lab.open("a");
+            lab.open("b");
+            run.settle().await;
+            assert_eq!(run.executor.snapshot().await?.late, 2);
+            Ok(())
+        },
+    )?;
+    assert_eq!(read.value("late_wakes_total planned"), 1.0);
+    assert_eq!(read.value("late_wakes_total limited"), 1.0);
+    assert_eq!(read.value("late_wakes_total unknown"), 0.0);
     Ok(())
 }

@@ -19,6 +19,7 @@ use crate::messages::{Query, Submit, TakeSnapshot, Verdicts};
 use crate::procedure::Procedure;
 use crate::registry::Registry;
 use crate::step::{StageError, Step};
+use crate::telemetry::tests::recorded;
 use crate::testkit::TestClock;
 use crate::view::{Rule, Status};
 
@@ -241,22 +242,26 @@ fn e_108_a_lost_grant_is_taken() {
 
 #[test]
 fn e_108_a_lost_call_is_made_again() {
-    live(async |live| {
-        let work = Work {
-            hangs: true,
-            ..Work::default()
-        };
-        let id = live.submit(work).await;
-        Live::rest().await;
-        // What was called is forgotten, and will never report.
-        live.lose(Lose::Call(id)).await;
-        Live::rest().await;
-        assert!(live.status(id).await.going);
-        assert_eq!(live.audit().await, [(id, "the call of its stage".to_owned())]);
-        Live::rest().await;
-        assert_eq!(live.status(id).await.state, ProcedureState::Success);
-        assert_eq!((live.audit().await, live.lost_wakes().await), (Vec::new(), 1));
+    let counted = recorded(|| {
+        live(async |live| {
+            let work = Work {
+                hangs: true,
+                ..Work::default()
+            };
+            let id = live.submit(work).await;
+            Live::rest().await;
+            // What was called is forgotten, and will never report.
+            live.lose(Lose::Call(id)).await;
+            Live::rest().await;
+            assert!(live.status(id).await.going);
+            assert_eq!(live.audit().await, [(id, "the call of its stage".to_owned())]);
+            Live::rest().await;
+            assert_eq!(live.status(id).await.state, ProcedureState::Success);
+            assert_eq!((live.audit().await, live.lost_wakes().await), (Vec::new(), 1));
+        });
     });
+    assert_eq!(counted.get("procession_lost_wakes_total work"), Some(&1.0));
+    assert_eq!(counted.get("procession_lost_wakes_total unknown"), Some(&0.0));
 }
 
 #[test]
