@@ -85,7 +85,7 @@ pub use handle::{Handle, ProcedureError};
 pub use noop::Noop;
 pub use procession_actors::journal::SyncMode;
 pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_store_rate};
-pub use procession_actors::offline::{Offline, Standing};
+pub use procession_actors::offline::{Imported, Importer, Offline, Standing};
 pub use procession_actors::view::{
     ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, DrainReport, Explanation, Feed, KindUse, ListFilter,
     LockView, Mailboxes, Newest, NewestRows, Outcome, Page, Place, Recovered, Rule, Sizes, Snapshot, StageUse, Status,
@@ -93,8 +93,8 @@ pub use procession_actors::view::{
 };
 pub use procession_actors::{
     AskError, ChildOutcome, Children, CodecError, ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport, Fence,
-    Finished, GLOBAL_LIMIT, JoinVerdict, Old, Procedure, ReadError, Signal, StageContext, StageError, StartError, Step,
-    StoreError, SubmitError, Submitted, Supervisor, Thresholds, Token, UpgradeError,
+    Finished, GLOBAL_LIMIT, ImportError, JoinVerdict, Old, Procedure, ReadError, Signal, StageContext, StageError,
+    StartError, Step, StoreError, SubmitError, Submitted, Supervisor, Thresholds, Token, UpgradeError,
 };
 pub use procession_kernel::{
     AbortAnswer, AuditEntry, By, BypassAs, Cause, CauseKind, Changed, ChildPermits, Deadlock, Disclosure, Ending,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Kind, ProcedureId, Seq};
+use procession_kernel::{Key, Kind, LockNeed, ProcedureId, Seq};
 
 /// A value that cannot be encoded, or bytes that are not of the type asked for.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -101,6 +101,73 @@ pub enum StartError {
     /// A thread could not be started, or ended at once.
     #[error("the engine could not start a thread: {0}")]
     Thread(String),
+}
+
+/// A family that was not imported; nothing of it is stored, unless it says otherwise.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The journal cannot be opened or read.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// Something in the journal cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The export is not such as an engine gives, or not whole.
+    #[error("the export of family {family} cannot be imported: {why}")]
+    Unusable {
+        /// The family's number.
+        family: u64,
+        /// What is wrong with it, and what to do.
+        why: String,
+    },
+    /// The journal has a family of this number.
+    #[error(
+        "this journal has a family {family} already ({how}), and a family keeps its number: look at that one, \
+         or import this one into another journal"
+    )]
+    Present {
+        /// The family's number.
+        family: u64,
+        /// How the one that is there stands.
+        how: String,
+    },
+    /// Its idempotency key stands for another procedure.
+    #[error(
+        "the idempotency key \"{key}\" of the family stands for {id} in this journal; import it when that has gone, or into another journal"
+    )]
+    KeyTaken {
+        /// The key.
+        key: Key,
+        /// What it stands for.
+        id: ProcedureId,
+    },
+    /// A lock that it holds is held in the journal, and the two exclude each other.
+    #[error(
+        "{id} holds the lock \"{lock}\", and {holder} holds \"{held}\" in this journal; let {holder} come to its end, or \
+         import the family into another journal"
+    )]
+    Locked {
+        /// Who of the family holds it.
+        id: ProcedureId,
+        /// The lock.
+        lock: LockNeed,
+        /// Who holds one that excludes it.
+        holder: ProcedureId,
+        /// Which.
+        held: LockNeed,
+    },
+    /// Who or why is too long for the audit.
+    #[error("{size} bytes of who, why or key are over the limit of {limit}; say it in fewer words")]
+    TooLong {
+        /// Size in bytes.
+        size: usize,
+        /// Limit in bytes.
+        limit: usize,
+    },
+    /// The commit was not acknowledged.
+    #[error("the import was not acknowledged: {0}; see to the disk, and look whether the family is there")]
+    Journal(String),
 }
 
 /// A submission that was not accepted; nothing of it is stored.

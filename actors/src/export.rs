@@ -123,6 +123,9 @@ pub struct ExportedStage {
 }
 
 impl FamilyExport {
+    /// The newest format that this release reads, and the one that it writes.
+    pub const NEWEST_FORMAT: u32 = EXPORT_FORMAT;
+
     /// Encodes it: a version byte, and MessagePack with field names.
     ///
     /// # Errors

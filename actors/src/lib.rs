@@ -32,7 +32,7 @@ mod worker;
 pub use beside::Beside;
 pub use context::{Fence, Signal, StageContext, Token};
 pub use engine::{Engine, Placement, Settings};
-pub use error::{AskError, CodecError, ReadError, StartError, StoreError, SubmitError};
+pub use error::{AskError, CodecError, ImportError, ReadError, StartError, StoreError, SubmitError};
 pub use export::{ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport};
 pub use hooks::{Finished, Submitted};
 #[doc(hidden)]

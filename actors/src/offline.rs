@@ -1,9 +1,11 @@
 //! Reading a closed journal: in its place, where the store is held while it is read, or
 //! from a private copy, which leaves no trace of the look. No epoch is taken.
 
+mod import;
 mod read;
 mod standing;
 
+pub use import::{Imported, Importer};
 pub use standing::Standing;
 
 use std::path::Path;
@@ -36,13 +38,9 @@ impl Offline {
     /// [`StoreError`] if an engine holds it, or if it is damaged or missing.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
         if !FjallStore::exists(directory) {
-            let place = directory.display().to_string();
-            return Err(StoreError::Io {
-                place,
-                why: "there is no journal in it".to_owned(),
-            });
+            return Err(missing(directory));
         }
-        Self::open_in(directory, None)
+        Self::open_in(FjallStore::open(directory, SyncMode::Data)?, None)
     }
 
     /// Opens a private copy of the journal in a directory: nothing in the directory is
@@ -55,21 +53,12 @@ impl Offline {
     /// [`StoreError`] if an engine holds it, if it is damaged or missing, or if there is
     /// no room for the copy.
     pub fn open_copy(directory: &Path) -> Result<Self, StoreError> {
-        let copy = private_directory().map_err(|error| StoreError::Io {
-            place: directory.display().to_string(),
-            why: format!(
-                "no private copy can be made in {}: {error}; set TMPDIR to a directory with room",
-                std::env::temp_dir().display()
-            ),
-        })?;
-        let place = copy.path().to_owned();
-        FjallStore::copy(directory, &place)?;
-        let named = |error| named_after(directory, error);
-        Self::open_in(&place, Some(copy)).map_err(named)
+        let (copy, store) = copied(directory)?;
+        Self::open_in(store, Some(copy)).map_err(|error| named_after(directory, error))
     }
 
-    fn open_in(directory: &Path, copy: Option<TempDir>) -> Result<Self, StoreError> {
-        let store: Arc<dyn JournalStore> = Arc::new(FjallStore::open(directory, SyncMode::Data)?);
+    fn open_in(store: FjallStore, copy: Option<TempDir>) -> Result<Self, StoreError> {
+        let store: Arc<dyn JournalStore> = Arc::new(store);
         let reader = Reader::new(&store);
         let as_of = futures::executor::block_on(newest(&*store))?;
         Ok(Self {
@@ -121,6 +110,27 @@ async fn newest(store: &dyn JournalStore) -> Result<(Epoch, Seq), StoreError> {
     let next = store.acquire().await?;
     let epoch = Epoch(next.0.saturating_sub(1));
     Ok((epoch, store.last_seq(epoch).await?.unwrap_or_default()))
+}
+
+fn missing(directory: &Path) -> StoreError {
+    StoreError::Io {
+        place: directory.display().to_string(),
+        why: "there is no journal in it".to_owned(),
+    }
+}
+
+/// Copies the journal in a directory into one that goes with the value given, and opens it there.
+fn copied(directory: &Path) -> Result<(TempDir, FjallStore), StoreError> {
+    let copy = private_directory().map_err(|error| StoreError::Io {
+        place: directory.display().to_string(),
+        why: format!(
+            "no private copy can be made in {}: {error}; set TMPDIR to a directory with room",
+            std::env::temp_dir().display()
+        ),
+    })?;
+    FjallStore::copy(directory, copy.path())?;
+    let store = FjallStore::open(copy.path(), SyncMode::Data).map_err(|error| named_after(directory, error))?;
+    Ok((copy, store))
 }
 
 fn private_directory() -> std::io::Result<TempDir> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use procession_actors::clock::Clock;
 use procession_actors::journal::{EmbeddedStore, JournalStore, SyncMode};
-use procession_actors::offline::Offline;
+use procession_actors::offline::{Importer, Offline};
 use procession_actors::{Engine, GLOBAL_LIMIT, Placement, Procedure, Registry, Settings, StartError, Thresholds};
 use procession_kernel::LimitKey;
 
@@ -238,6 +238,68 @@ impl Builder {
     pub async fn offline(self) -> Result<Offline, StartError> {
         let directory = self.directory;
         let opened = actix_rt::task::spawn_blocking(move || Offline::open(&directory)).await;
+        Ok(opened.map_err(|error| StartError::Thread(error.to_string()))??)
+    }
+
+    /// Opens the journal of an engine that does not run, to put families into it that were
+    /// exported. It is held until the value is dropped.
+    ///
+    /// ```
+    /// use procession::{By, Executor, Pause};
+    /// # use procession::{Procedure, StageContext, StageError, Step};
+    /// # use serde::{Deserialize, Serialize};
+    /// # use std::time::Duration;
+    /// # #[derive(Serialize, Deserialize)]
+    /// # struct Greet(String);
+    /// # impl Procedure for Greet {
+    /// #     const KIND: &'static str = "greet";
+    /// #     type Stage = bool;
+    /// #     type Env = ();
+    /// #     type Output = String;
+    /// #     fn first(&self) -> bool { false }
+    /// #     async fn execute(&mut self, late: bool, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+    /// #         if late { return Ok(Step::Done(format!("hello, {}", self.0))); }
+    /// #         Ok(Step::Wait { event: "go".to_owned(), timeout: None, then: true })
+    /// #     }
+    /// # }
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let root = tempfile::tempdir()?;
+    /// # let (there, here) = (root.path().join("there"), root.path().join("here"));
+    /// # actix_rt::System::new().block_on(async move {
+    /// # let executor = Executor::builder(&there).register::<Greet>(()).start().await?;
+    /// # let id = executor.submit(Greet("ann".into())).await?.id();
+    /// # executor.drain(Duration::from_secs(10)).await?;
+    /// # drop(executor);
+    /// # Executor::builder(&here).start().await?.drain(Duration::from_secs(10)).await?;
+    /// // Where it was.
+    /// let export = Executor::builder(&there).offline().await?.export(id).await?.ok_or("it is there")?;
+    ///
+    /// // Where it is to be.
+    /// let importer = Executor::builder(&here).importer().await?;
+    /// let by = By::new("ann", "to look at it, see incident 17");
+    /// let planned = importer.import(&export, &by.clone().dry_run()).await?;
+    /// assert!(planned.live && planned.number.is_none());
+    /// importer.import(&export, &by).await?;
+    /// drop(importer); // From here on an engine may have the journal.
+    ///
+    /// let executor = Executor::builder(&here).register::<Greet>(()).start().await?;
+    /// assert!(executor.status(id).await?.paused);
+    /// executor.resume(Pause::One(id), by).await?;
+    /// executor.signal(id, "go", &(), None).await?;
+    /// assert_eq!(executor.handle::<Greet>(id).await?, "hello, ann");
+    /// # Ok(()) })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`StartError`] if an engine holds it, or if it is damaged or missing.
+    pub async fn importer(self) -> Result<Importer, StartError> {
+        if let Some(store) = self.store {
+            return Ok(Importer::on(store, self.settings.clock));
+        }
+        let directory = self.directory;
+        let opened = actix_rt::task::spawn_blocking(move || Importer::open(&directory)).await;
         Ok(opened.map_err(|error| StartError::Thread(error.to_string()))??)
     }
 }

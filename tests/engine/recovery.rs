@@ -11,6 +11,7 @@ mod export;
 mod fencing;
 mod helper;
 mod hooks;
+mod import;
 mod journal_failure;
 mod lists;
 mod mailboxes;

@@ -19,6 +19,7 @@ use crate::journal::encode::{META_FAMILIES, META_LIMIT, META_PAUSE, META_STARTED
 use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Space, codec, keys};
 use crate::view::Recovered;
+pub(crate) use families::{row_of, signal_of};
 
 /// Whose rows are taken in.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -125,12 +125,7 @@ fn check_family(loaded: &Loaded, family: u64, entries: &[(Vec<u8>, Vec<u8>)]) ->
     }
     let mut rows = Vec::with_capacity(entries.len());
     for ((key, value), expected) in entries.iter().zip(0_u32..) {
-        let id = keys::parse_procedure(key).ok_or("a row has a key that names no procedure")?;
-        if id.member != expected {
-            return Err(format!("member {expected} is missing"));
-        }
-        let mut row = decode_row(id, value).map_err(|error| format!("the row of {id}: {error}"))?;
-        check_place(family, &row)?;
+        let mut row = row_of(ProcedureId::new(family, expected), key, value)?;
         // All of a kind share its name.
         if let Some((kind, _)) = loaded.kernel.rules().kinds.get_key_value(&row.kind) {
             row.kind = kind.clone();
@@ -142,6 +137,17 @@ fn check_family(loaded: &Loaded, family: u64, entries: &[(Vec<u8>, Vec<u8>)]) ->
         check_code(&loaded.kernel, &rows)?;
     }
     Ok(rows)
+}
+
+/// Reads the row of a member, which must hang below one that was born before it.
+pub(crate) fn row_of(expected: ProcedureId, key: &[u8], value: &[u8]) -> Result<Row, String> {
+    let id = keys::parse_procedure(key).ok_or("a row has a key that names no procedure")?;
+    if id.member != expected.member {
+        return Err(format!("member {} is missing", expected.member));
+    }
+    let row = decode_row(id, value).map_err(|error| format!("the row of {id}: {error}"))?;
+    check_place(expected.family, &row)?;
+    Ok(row)
 }
 
 fn check_place(family: u64, row: &Row) -> Result<(), String> {
@@ -177,17 +183,19 @@ fn check_code(kernel: &Kernel, rows: &[Row]) -> Result<(), String> {
 }
 
 fn check_signals(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<Record>, String> {
-    let decode = |(key, value): &(Vec<u8>, Vec<u8>)| {
-        let (id, number, _) = keys::parse_signal(key).ok_or("a signal has a key that names none")?;
-        let stored: StoredSignal = codec::decode(value).map_err(|error| format!("signal {number} of {id}: {error}"))?;
-        Ok(Record::Signal(
-            id,
-            number,
-            stored.entry,
-            procession_kernel::Blob::default(),
-        ))
-    };
-    entries.iter().map(decode).collect()
+    entries.iter().map(|(key, value)| signal_of(key, value)).collect()
+}
+
+/// Reads a signal, without its payload.
+pub(crate) fn signal_of(key: &[u8], value: &[u8]) -> Result<Record, String> {
+    let (id, number, _) = keys::parse_signal(key).ok_or("a signal has a key that names none")?;
+    let stored: StoredSignal = codec::decode(value).map_err(|error| format!("signal {number} of {id}: {error}"))?;
+    Ok(Record::Signal(
+        id,
+        number,
+        stored.entry,
+        procession_kernel::Blob::default(),
+    ))
 }
 
 fn decode_history(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<HistoryEntry>, crate::error::CodecError> {

@@ -1,0 +1,254 @@
+//! What an export holds, read and checked before anything else is asked: whoever made
+//! the file, nothing of it goes into a journal that an engine would not have written.
+
+use std::collections::BTreeMap;
+
+use procession_kernel::{Blob, HistoryEntry, Key, KeyEntry, NUMBER_MAX, ProcedureId, Record, Row, check_rows};
+
+use super::fields::unknown_field;
+use super::root;
+use crate::export::{EXPORT_MAX, FamilyExport};
+use crate::journal::keys::{self, OUTPUT, PAYLOAD};
+use crate::journal::{Space, codec};
+use crate::supervisor::recovery::{row_of, signal_of};
+
+/// Above every number of a commit or a family that an import takes: a journal that came
+/// near the last number that a start admits could not go on for long.
+const IMPORT_MAX: u64 = NUMBER_MAX >> 1;
+
+/// A family as its export holds it.
+pub(super) struct Content {
+    pub(super) family: u64,
+    /// By member.
+    pub(super) rows: Vec<Row>,
+    /// Payloads, outputs, history and signals, as they are.
+    pub(super) raw: Vec<(Space, Blob, Blob)>,
+    pub(super) signals: Vec<Record>,
+    pub(super) history: usize,
+    pub(super) key: Option<(Key, Blob)>,
+    pub(super) live: bool,
+}
+
+/// Its entries by keyspace and key.
+type Entries<'a> = BTreeMap<Space, BTreeMap<&'a [u8], &'a Blob>>;
+
+impl Content {
+    /// Checks an export against itself, and against what engines write.
+    pub(super) fn of(export: &FamilyExport) -> Result<Self, String> {
+        check_head(export)?;
+        let family = export.family;
+        let entries = sorted(export)?;
+        let of = |space: &Space| entries.get(space).into_iter().flatten();
+        let rows = read_rows(family, of(&Space::Procedures))?;
+        for (key, _) in of(&Space::Payloads) {
+            check_member(&rows, keys::parse_procedure(key))?;
+        }
+        check_values(&rows, &entries)?;
+        for (key, value) in of(&Space::History) {
+            check_history(&rows, key, value)?;
+        }
+        let mut signals = Vec::new();
+        for (key, value) in of(&Space::Signals) {
+            signals.push(read_signal(&rows, key, value)?);
+        }
+        let live = check_state(&rows)?;
+        let key = read_key(&rows, of(&Space::Keys))?;
+        check_index(&rows, live, &entries)?;
+        let raw = [Space::Payloads, Space::History, Space::Signals];
+        let raw = raw.into_iter().flat_map(|space| {
+            let entries = entries.get(&space).into_iter().flatten();
+            entries.map(move |(key, value)| (space.clone(), Blob::from(*key), (*value).clone()))
+        });
+        Ok(Self {
+            family,
+            raw: raw.collect(),
+            history: of(&Space::History).count(),
+            rows,
+            signals,
+            key,
+            live,
+        })
+    }
+}
+
+fn check_head(export: &FamilyExport) -> Result<(), String> {
+    if export.format > FamilyExport::NEWEST_FORMAT {
+        return Err(format!(
+            "it has format {}, and this release reads up to {}; use the release that wrote it",
+            export.format,
+            FamilyExport::NEWEST_FORMAT
+        ));
+    }
+    if !export.whole {
+        return Err(
+            "the family went on while it was read, so parts of it are of different moments; pause it, or stop \
+                    its engine, and export it again"
+                .to_owned(),
+        );
+    }
+    if let Some(why) = export.unreadable.first() {
+        return Err(format!(
+            "parts of it cannot be read: {why}; import an older export of it, from before the damage"
+        ));
+    }
+    if export.family > IMPORT_MAX {
+        return Err(format!("no engine gives a family the number {}", export.family));
+    }
+    let sizes = export.entries.iter().map(|entry| entry.key.len() + entry.value.len());
+    let size: usize = sizes.sum();
+    if size > EXPORT_MAX {
+        return Err(format!("it has {size} bytes, over the limit of {EXPORT_MAX}"));
+    }
+    Ok(())
+}
+
+fn sorted(export: &FamilyExport) -> Result<Entries<'_>, String> {
+    let mut entries = Entries::new();
+    for entry in &export.entries {
+        let space = Space::ENGINE.into_iter().find(|space| space.name() == entry.space);
+        let space = space.ok_or_else(|| foreign(&entry.space))?;
+        let key = entry.key.as_slice();
+        if !is_of(export.family, &space, key)? {
+            return Err(format!("an entry of \"{}\" is not of this family", entry.space));
+        }
+        let before = entries.entry(space).or_default().insert(key, &entry.value);
+        if before.is_some() {
+            return Err(format!("it has an entry of \"{}\" twice", entry.space));
+        }
+    }
+    Ok(entries)
+}
+
+fn foreign(space: &str) -> String {
+    let space = space.chars().take(64).flat_map(char::escape_debug).collect::<String>();
+    format!("it has an entry of \"{space}\", which holds nothing of families")
+}
+
+/// Tells whether a key of this keyspace names this family, in the shape that such keys have.
+fn is_of(family: u64, space: &Space, key: &[u8]) -> Result<bool, String> {
+    let begins = key.starts_with(&keys::family(family));
+    match space {
+        Space::Procedures | Space::History => Ok(begins && key.len() == 12),
+        Space::Payloads => Ok(begins && key.len() == 13 && matches!(key.last(), Some(&PAYLOAD | &OUTPUT))),
+        Space::Signals => Ok(begins && keys::parse_signal(key).is_some()),
+        Space::Live => Ok(key == keys::family(family)),
+        Space::Finished => Ok(key.len() == 16 && keys::parse_finished(key).is_some_and(|(_, of)| of == family)),
+        // What it stands for is in its value.
+        Space::Keys => Ok(true),
+        Space::Meta | Space::Audit | Space::Archive | Space::User(_) => Err(foreign(&space.name())),
+    }
+}
+
+fn read_rows<'a>(family: u64, entries: impl Iterator<Item = (&'a &'a [u8], &'a &'a Blob)>) -> Result<Vec<Row>, String> {
+    let mut rows = Vec::new();
+    for ((key, value), member) in entries.zip(0_u32..) {
+        let id = ProcedureId::new(family, member);
+        let row = row_of(id, key, value.as_slice())?;
+        if row.revision.0 > IMPORT_MAX {
+            return Err(format!("the row of {id}: the number of its commit is none"));
+        }
+        if let Some(name) = unknown_field(value.as_slice()) {
+            return Err(format!(
+                "the row of {id} has a field \"{}\" that this release does not know; use the release that wrote it",
+                name.escape_debug()
+            ));
+        }
+        rows.push(row);
+    }
+    if rows.is_empty() {
+        return Err("its root is missing".to_owned());
+    }
+    check_rows(&rows)?;
+    Ok(rows)
+}
+
+fn check_member(rows: &[Row], id: Option<ProcedureId>) -> Result<&Row, String> {
+    let id = id.ok_or("a key names no procedure")?;
+    let row = rows.get(id.member as usize);
+    row.ok_or_else(|| format!("it has entries of {id}, whose row is missing"))
+}
+
+/// Who has something to do has a value to do it with.
+fn check_values(rows: &[Row], entries: &Entries<'_>) -> Result<(), String> {
+    let values = entries.get(&Space::Payloads);
+    for row in rows.iter().filter(|row| !row.is_over()) {
+        let key = keys::payload(row.id, PAYLOAD);
+        if !values.is_some_and(|values| values.contains_key(&key[..])) {
+            return Err(format!("the value of {} is missing", row.id));
+        }
+    }
+    Ok(())
+}
+
+fn check_history(rows: &[Row], key: &[u8], value: &Blob) -> Result<(), String> {
+    let number = keys::parse_procedure(key).map_or(0, |id| id.member);
+    let entry: HistoryEntry =
+        codec::decode(value.as_slice()).map_err(|error| format!("entry {number} of the history: {error}"))?;
+    let newest = rows.iter().map(|row| row.history).max().unwrap_or_default();
+    if number == 0 || number > newest {
+        return Err(format!("entry {number} of the history is one to which no row has come"));
+    }
+    match rows.get(entry.member as usize) {
+        Some(_) => Ok(()),
+        None => Err(format!("entry {number} of the history is of a member that is missing")),
+    }
+}
+
+fn read_signal(rows: &[Row], key: &[u8], value: &Blob) -> Result<Record, String> {
+    let (id, number, name) = keys::parse_signal(key).ok_or("a signal has a key that names none")?;
+    let row = check_member(rows, Some(id))?;
+    let signal = signal_of(key, value.as_slice())?;
+    if let Record::Signal(_, _, entry, _) = &signal
+        && entry.name.as_str() == name
+        && number <= row.signals
+    {
+        return Ok(signal);
+    }
+    Err(format!("signal {number} of {id} is not the one that its key names"))
+}
+
+/// Tells whether something of it is left to be done.
+fn check_state(rows: &[Row]) -> Result<bool, String> {
+    let live = rows.iter().any(|row| !row.is_over());
+    let due = rows.first().and_then(|root| root.due);
+    match (live, due) {
+        (true, None) | (false, Some(_)) => Ok(live),
+        (true, Some(_)) => Err("its result was to go at a time, and it has not ended".to_owned()),
+        (false, None) => Err("all of it has ended, and no time is set for its result to go".to_owned()),
+    }
+}
+
+/// Reads what its idempotency key stands for: the very root that was submitted with it.
+fn read_key<'a>(
+    rows: &[Row],
+    mut entries: impl Iterator<Item = (&'a &'a [u8], &'a &'a Blob)>,
+) -> Result<Option<(Key, Blob)>, String> {
+    let Some(first) = rows.first() else { return Ok(None) };
+    match (&first.key, entries.next(), entries.next()) {
+        (None, None, _) => Ok(None),
+        (Some(key), Some((name, value)), None) if key.as_str().as_bytes() == *name => {
+            let entry: KeyEntry = codec::decode(value.as_slice())
+                .map_err(|error| format!("what its idempotency key stands for: {error}"))?;
+            if entry.id != root(first.id.family) {
+                return Err(format!("its idempotency key stands for {}", entry.id));
+            }
+            Ok(Some((key.clone(), (*value).clone())))
+        }
+        (Some(_), None, _) => Err("what its idempotency key stands for is missing".to_owned()),
+        (Some(_) | None, Some(_), _) => Err("it has an idempotency key that is not its own".to_owned()),
+    }
+}
+
+/// Its places in the indexes are made anew; those that it brings must not say otherwise.
+fn check_index(rows: &[Row], live: bool, entries: &Entries<'_>) -> Result<(), String> {
+    let has = |space: &Space| entries.get(space).is_some_and(|entries| !entries.is_empty());
+    let due = rows.first().and_then(|root| root.due);
+    let places = entries.get(&Space::Finished).into_iter().flatten();
+    let other = places
+        .filter_map(|(key, _)| keys::parse_finished(key))
+        .any(|(at, _)| Some(at) != due);
+    if has(&Space::Live) != live || has(&Space::Finished) == live || other {
+        return Err("its rows and the index disagree about whether it lives".to_owned());
+    }
+    Ok(())
+}

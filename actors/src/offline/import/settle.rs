@@ -1,0 +1,122 @@
+//! A family as it stands after its import: paused at its root, with nothing out, or
+//! ended, with its retention begun anew.
+
+use procession_kernel::{Epoch, Kernel, Record, Row, Rules, Seq, Timestamp, WaitReason};
+
+use super::content::Content;
+use super::{Imported, KEPT_AT_LEAST, named};
+use crate::view::Status;
+
+/// A family as it is put into the journal.
+pub(super) struct Settled {
+    pub(super) content: Content,
+    pub(super) due: Option<Timestamp>,
+    warnings: Vec<String>,
+}
+
+impl Settled {
+    pub(super) fn of(mut content: Content, seq: Seq, now: Timestamp) -> Result<Self, String> {
+        let mut warnings = Vec::new();
+        let mut in_doubt = Vec::new();
+        for row in &mut content.rows {
+            row.revision = seq;
+            if row.going.take().is_some() {
+                // It may have run in part, here or where it was exported: it keeps what it
+                // holds, and runs to its commit before anything of it is undone.
+                row.wait = Some(WaitReason::Suspect);
+                row.ready = None;
+                row.since = now;
+                in_doubt.push(row.id.to_string());
+            }
+        }
+        let due = if content.live {
+            pause(&mut content.rows);
+            None
+        } else {
+            Some(keep(&mut content.rows, now))
+        };
+        check(&content)?;
+        if !in_doubt.is_empty() {
+            warnings.push(format!(
+                "a stage was out of {}: it may be done in part, and runs again, one after the other, when the family \
+                 is resumed",
+                named(in_doubt)
+            ));
+        }
+        warnings.extend(of_live(&content));
+        Ok(Self { content, due, warnings })
+    }
+
+    /// Says what it is.
+    pub(super) fn told(&self) -> Imported {
+        Imported {
+            family: self.content.family,
+            number: None,
+            live: self.content.live,
+            due: self.due,
+            procedures: self.content.rows.iter().map(Status::of).collect(),
+            history: self.content.history,
+            signals: self.content.signals.len(),
+            warnings: self.warnings.clone(),
+        }
+    }
+}
+
+fn pause(rows: &mut [Row]) {
+    if let Some(root) = rows.first_mut() {
+        root.paused = true;
+    }
+}
+
+/// Its result is kept as long as it was to be kept after its end, counted from now.
+fn keep(rows: &mut [Row], now: Timestamp) -> Timestamp {
+    let ended = rows.iter().filter_map(|row| row.ended).max().unwrap_or_default();
+    let due = rows.first().and_then(|root| root.due).unwrap_or_default();
+    let due = now.after(due.since(ended).max(KEPT_AT_LEAST));
+    if let Some(root) = rows.first_mut() {
+        root.due = Some(due);
+    }
+    due
+}
+
+/// Checks it as a start would, in a kernel of its own.
+fn check(content: &Content) -> Result<(), String> {
+    let mut kernel = Kernel::new(Rules::default(), Epoch::default(), 0);
+    kernel.evolve(&Record::FamilyBegan(content.family));
+    for row in &content.rows {
+        kernel.take_up(Box::new(row.clone()));
+    }
+    for signal in &content.signals {
+        kernel.evolve(signal);
+    }
+    kernel.check_family(content.family)
+}
+
+/// What to mind of one that goes on some day.
+fn of_live(content: &Content) -> Vec<String> {
+    if !content.live {
+        return Vec::new();
+    }
+    let mut kinds: Vec<String> = content
+        .rows
+        .iter()
+        .filter(|row| !row.is_over())
+        .map(|row| format!("{} (version {})", row.kind, row.version))
+        .collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let mut warnings = vec![
+        format!("a start without the code of {} sets it aside", named(kinds)),
+        "resume it only when it lives nowhere else: an export is a copy".to_owned(),
+        "user data that its stages wrote, and what they did outside, is no part of it".to_owned(),
+    ];
+    let cleaning = content.rows.iter().filter(|row| row.cleaning);
+    let cleaning: Vec<String> = cleaning.map(|row| row.id.to_string()).collect();
+    if !cleaning.is_empty() {
+        warnings.push(format!(
+            "the clean-up of {} runs at the next start, paused or not",
+            named(cleaning)
+        ));
+    }
+    warnings
+}

@@ -1,0 +1,94 @@
+//! The one commit of an import: rows, values, index, key, numbers and the audit's entry.
+
+use procession_kernel::{AUDIT_KEPT, AuditEntry, By, Record, Rules, Seq, Timestamp};
+
+use super::root;
+use super::settle::Settled;
+use super::target::Target;
+use crate::error::{CodecError, ImportError, ReadError};
+use crate::journal::fjall::refusal;
+use crate::journal::{Batch, Space, encode, keys};
+
+/// Refuses what no act of an operator may say.
+pub(super) fn check_by(rules: &Rules, by: &By) -> Result<(), ImportError> {
+    let limit = rules.bounds.name;
+    let key = by.key.as_ref().map_or(0, |key| key.as_str().len());
+    let sizes = [by.who.len(), by.why.len(), key];
+    match sizes.into_iter().find(|size| *size > limit) {
+        Some(size) => Err(ImportError::TooLong { size, limit }),
+        None => Ok(()),
+    }
+}
+
+/// Makes the commit, and gives the number of its entry in the audit.
+pub(super) async fn batch(
+    target: &Target<'_>,
+    settled: &Settled,
+    by: &By,
+    now: Timestamp,
+) -> Result<(Batch, u64), ImportError> {
+    let content = &settled.content;
+    let mut batch = Batch::new(target.loaded.epoch);
+    let (oldest, number) = target.loaded.kernel.audited();
+    let families = target.families().await?;
+    let mut records: Vec<Record> = content
+        .rows
+        .iter()
+        .map(|row| Record::Row(Box::new(row.clone())))
+        .collect();
+    records.push(match settled.due {
+        Some(due) => Record::FamilyEnded(content.family, due),
+        None => Record::FamilyBegan(content.family),
+    });
+    records.push(Record::FamiliesReserved(families.max(content.family + 1)));
+    records.push(Record::Audit(Box::new(AuditEntry {
+        number,
+        at: now,
+        who: by.who.clone(),
+        why: by.why.clone(),
+        verb: format!("import the family {}", content.family),
+        target: Some(root(content.family)),
+        changes: Vec::new(),
+        changed: u32::try_from(content.rows.len()).unwrap_or(u32::MAX),
+        key: by.key.clone(),
+    })));
+    if number - oldest >= AUDIT_KEPT as u64 {
+        records.push(Record::AuditDropped(oldest));
+    }
+    encode::make_room(&mut batch, &records);
+    for record in &records {
+        encode::write(&mut batch, record).map_err(ReadError::from)?;
+    }
+    for (space, key, value) in &content.raw {
+        batch.put(space.clone(), key.as_slice(), value.as_slice());
+    }
+    write_key(target, settled, &mut batch).await?;
+    batch.advance_to(content.rows.first().map_or(Seq::default(), |root| root.revision));
+    let refused = batch.writes().find_map(|write| refusal(&write));
+    match refused {
+        Some(why) => Err(ImportError::Unusable {
+            family: content.family,
+            why,
+        }),
+        None => Ok((batch, number)),
+    }
+}
+
+/// A key that outlived its family here waits for its end: it stands for the family again.
+async fn write_key(target: &Target<'_>, settled: &Settled, batch: &mut Batch) -> Result<(), ImportError> {
+    let Some((key, value)) = &settled.content.key else {
+        return Ok(());
+    };
+    let left = target.key_entry(key).await?;
+    if let Some(until) = left.and_then(|entry| entry.until) {
+        batch.delete(Space::Finished, &keys::finished(until, settled.content.family));
+    }
+    batch.put(Space::Keys, key.as_str().as_bytes(), value.as_slice());
+    Ok(())
+}
+
+impl From<CodecError> for ImportError {
+    fn from(error: CodecError) -> Self {
+        Self::Read(ReadError::from(error))
+    }
+}

@@ -1,0 +1,58 @@
+//! A family that was discharged comes back into its own journal, out of the archive.
+
+use std::sync::Arc;
+
+use futures::executor::block_on;
+use procession::testkit::{FaultPlan, MemoryStore, World};
+use procession::{By, Executor, FamilyExport, ProcedureId, ProcedureState};
+
+use super::{import, resume};
+use crate::support::{Act, Lab, Patient, Planned, Tested, live_in, plan};
+
+/// Reads it out of the archive of a closed journal.
+fn archived(world: &World, family: u64) -> Result<Option<FamilyExport>, procession::testkit::Trouble> {
+    let store = Arc::new(MemoryStore::open(&world.disk, FaultPlan::none())?);
+    block_on(async {
+        let importer = Executor::builder("in memory").store(store).importer().await?;
+        Ok(importer.archived(family).await?)
+    })
+}
+
+#[test]
+fn a_discharged_family_comes_back_out_of_the_archive() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let waits = plan("c", [Act::Next, Act::Wait("go".to_owned(), None), Act::Done(1)]);
+    let id = live_in(&world, &lab, async |run| {
+        let id = run.executor.submit(Patient(waits)).key("the key").await?.id();
+        run.settle().await;
+        Ok(id)
+    })?;
+    // Its code is gone, and somebody gives it up.
+    let without = |builder: procession::Builder| builder.register::<Planned>(lab.clone());
+    world
+        .run(FaultPlan::none(), without, async |run| {
+            run.executor
+                .discharge(id.family, By::new("ann", "nobody has its code"))
+                .await?;
+            run.settle().await;
+            Ok(())
+        })?
+        .done()?;
+    assert_eq!(archived(&world, id.family + 1)?, None);
+    let export = archived(&world, id.family)?.ok_or("it is in the archive")?;
+    let imported = import(&world, &export)?;
+    let warned = imported.warnings.join("; ");
+    assert!(warned.contains("no procedure of kind \"patient\""), "{warned}");
+    assert!(!warned.contains("of its own"), "it is the very one: {warned}");
+    live_in(&world, &lab, async |run| {
+        assert_eq!(run.executor.archive().await?.len(), 1, "what it was then stays");
+        resume(run, id).await?;
+        run.executor.signal(id, "go", &(), None).await?;
+        let outcome = run.wait(run.executor.outcome(id)).await??;
+        assert_eq!(outcome.state, ProcedureState::Success);
+        assert_eq!(lab.line(), "c1 c2 c3", "no stage ran twice");
+        let born = run.executor.submit(Planned(plan("n", [Act::Done(1)]))).await?;
+        assert!(born.id() > ProcedureId::new(id.family, u32::MAX));
+        Ok(())
+    })
+}
