@@ -5,6 +5,7 @@ mod bench;
 mod demo;
 mod document;
 mod exit;
+mod import;
 mod look;
 mod place;
 mod print;
@@ -36,6 +37,9 @@ enum Verb {
     Tail(tail::TailArgs),
     #[command(flatten)]
     Act(act::Act),
+    /// Put a family that was exported into a closed journal, paused. Exit code 5 if something
+    /// there is in its way.
+    Import(import::ImportArgs),
     /// Run a tablet master on the engine: a workload that can be killed at any time, then verified.
     Demo(demo::DemoArgs),
     /// Measure the engine against the raw store on this machine.
@@ -52,6 +56,7 @@ pub fn main() -> ExitCode {
             Verb::Look(look) => look.run().await,
             Verb::Tail(arguments) => tail::run(arguments).await,
             Verb::Act(act) => act.run().await,
+            Verb::Import(arguments) => import::run(arguments).await,
             Verb::Demo(arguments) => done(demo::run(arguments).await),
             Verb::Bench(arguments) => done(bench::run(arguments).await),
         }

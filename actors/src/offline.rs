@@ -1,5 +1,6 @@
 //! Reading a closed journal: in its place, where the store is held while it is read, or
-//! from a private copy, which leaves no trace of the look. No epoch is taken.
+//! from a private copy, which leaves no trace of the look. No epoch is taken. Only
+//! `import` writes, with an epoch of its own.
 
 mod import;
 mod read;

@@ -1,9 +1,9 @@
 //! The verbs of operators, through a dashboard: the plan first, then the question whether that is
 //! meant, then the act. What was planned is what is done: if anything came between, it is refused.
 
-mod ask;
+pub(super) mod ask;
 mod outcome;
-mod target;
+pub(super) mod target;
 
 use clap::{Args, Subcommand};
 use procession_kernel::ProcedureId;

@@ -82,7 +82,7 @@ impl Remote {
 }
 
 /// Says what is wrong with a directory that holds no journal.
-fn misplaced(data: &Path) -> Option<String> {
+pub(super) fn misplaced(data: &Path) -> Option<String> {
     let place = data.display();
     if !data.is_dir() {
         return Some(format!(

@@ -164,7 +164,7 @@ fn a_look_leaves_no_trace() -> Outcome {
 }
 
 /// What a directory holds, and when each file was written.
-fn files(root: &Path) -> Outcome<BTreeMap<PathBuf, (SystemTime, Vec<u8>)>> {
+pub(crate) fn files(root: &Path) -> Outcome<BTreeMap<PathBuf, (SystemTime, Vec<u8>)>> {
     let mut files = BTreeMap::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {

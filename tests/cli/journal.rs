@@ -115,13 +115,17 @@ impl Running {
     pub(crate) async fn start(place: &Path) -> Outcome<Self> {
         let clock = TestClock::new();
         clock.advance_to(BEGIN);
+        Self::start_on(place, clock).await
+    }
+
+    pub(crate) async fn start_on(place: &Path, clock: TestClock) -> Outcome<Self> {
         let builder = Executor::builder(place).inline().seed(7).clock(Arc::new(clock));
         let executor = builder.limit("job", 4).register::<Job>(()).start().await?;
         Ok(Self { executor })
     }
 
     /// Submits a job, and waits until it rests or has ended.
-    async fn submit(&self, lock: Option<&str>, does: Does, key: &str) -> Outcome<ProcedureId> {
+    pub(crate) async fn submit(&self, lock: Option<&str>, does: Does, key: &str) -> Outcome<ProcedureId> {
         let lock = lock.map(str::to_owned);
         let handle = self.executor.submit(Job { lock, does }).key(key).await?;
         rest(&self.executor, handle.id()).await?;
@@ -129,7 +133,7 @@ impl Running {
     }
 
     /// Leaves the journal as it is.
-    async fn leave(self) -> Outcome {
+    pub(crate) async fn leave(self) -> Outcome {
         self.executor.drain(Duration::ZERO).await?;
         Ok(())
     }

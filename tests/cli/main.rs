@@ -3,6 +3,7 @@
 
 mod act;
 mod golden;
+mod import;
 mod journal;
 mod online;
 mod refused;

@@ -7,7 +7,7 @@ use procession_kernel::ProcedureId;
 use super::super::print;
 use super::super::site::segment;
 
-pub(super) enum Target {
+pub(in crate::cli) enum Target {
     One(ProcedureId),
     Kind(String),
     All,

@@ -90,19 +90,19 @@ impl Target<'_> {
             .iter()
             .any(|(number, _)| *number == family)
         {
-            return Ok(Some("set aside".to_owned()));
+            return Ok(Some("it is set aside".to_owned()));
         }
         if self.loaded.kernel.families().contains_key(&family) {
-            return Ok(Some("and lives".to_owned()));
+            return Ok(Some("it lives".to_owned()));
         }
         if let Ok(Some(row)) = self.reader.row(root(family)).await {
             let due = row.due.map(|due: Timestamp| format!(", and its result goes at {due}"));
-            return Ok(Some(format!("has ended{}", due.unwrap_or_default())));
+            return Ok(Some(format!("it has ended{}", due.unwrap_or_default())));
         }
         let spaces = [Space::Procedures, Space::Payloads, Space::History, Space::Signals];
         for space in spaces {
             if !self.reader.scan(family_in(space, family)).await?.is_empty() {
-                return Ok(Some("in parts".to_owned()));
+                return Ok(Some("parts of it".to_owned()));
             }
         }
         Ok(None)

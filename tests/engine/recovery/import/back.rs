@@ -19,6 +19,36 @@ fn archived(world: &World, family: u64) -> Result<Option<FamilyExport>, processi
 }
 
 #[test]
+fn a_start_without_its_code_sets_it_aside_and_one_with_it_goes_on() -> Tested {
+    let waits = plan("c", [Act::Next, Act::Sleep(1_000), Act::Done(1)]);
+    let (id, export) = live_in(&World::new(), &Lab::default(), async |run| {
+        let id = run.executor.submit(Patient(waits)).await?.id();
+        run.settle().await;
+        Ok((id, run.executor.export(id).await?))
+    })?;
+    let (here, lab) = (World::new(), Lab::default());
+    import(&here, &export)?;
+    let without = |builder: procession::Builder| builder.register::<Planned>(lab.clone());
+    let quarantined = here.run(FaultPlan::none(), without, async |run| {
+        run.settle().await;
+        Ok(run.executor.snapshot().await?.quarantined)
+    });
+    let quarantined = quarantined?.done()?;
+    assert!(
+        matches!(&quarantined[..], [(family, why)] if *family == id.family && why.contains("\"patient\"")),
+        "{quarantined:?}"
+    );
+    live_in(&here, &lab, async |run| {
+        run.pass(std::time::Duration::from_secs(3_600)).await;
+        assert_eq!(lab.line(), "", "its time is up, and it is paused");
+        resume(run, id).await?;
+        let outcome = run.wait(run.executor.outcome(id)).await??;
+        assert_eq!((outcome.state, lab.line().as_str()), (ProcedureState::Success, "c3"));
+        Ok(())
+    })
+}
+
+#[test]
 fn a_discharged_family_comes_back_out_of_the_archive() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
     let waits = plan("c", [Act::Next, Act::Wait("go".to_owned(), None), Act::Done(1)]);

@@ -49,7 +49,7 @@ fn a_number_that_is_taken_is_refused_however_it_is_taken() -> Tested {
     })?;
     let refused = refusal(&there, &export)?;
     assert!(
-        matches!(&refused, ImportError::Present { family: 1, how } if how == "and lives"),
+        matches!(&refused, ImportError::Present { family: 1, how } if how == "it lives"),
         "{refused}"
     );
     assert!(refused.to_string().contains("into another journal"), "{refused}");
@@ -72,7 +72,7 @@ fn a_number_that_is_taken_is_refused_however_it_is_taken() -> Tested {
     broken.disk.import(Seq(99), [spoilt]);
     let refused = refusal(&broken, &export)?;
     assert!(
-        matches!(&refused, ImportError::Present { how, .. } if how == "set aside"),
+        matches!(&refused, ImportError::Present { how, .. } if how == "it is set aside"),
         "{refused}"
     );
     Ok(())
