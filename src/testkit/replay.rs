@@ -4,7 +4,7 @@ use procession_actors::FamilyExport;
 use procession_actors::journal::{Space, codec};
 use procession_actors::testkit::format;
 use procession_actors::view::Outcome;
-use procession_kernel::{Key, Record, Seq};
+use procession_kernel::{Key, NUMBER_MAX, Record, Seq};
 use serde::Serialize;
 
 use super::check::Check;
@@ -67,8 +67,12 @@ impl World {
     ///
     /// # Errors
     ///
-    /// A sentence, if the export names a keyspace that no journal has.
+    /// A sentence, if the export names a keyspace that no journal has, or a family of a
+    /// number that no engine gives.
     pub fn of_export(export: &FamilyExport) -> Result<Self, Trouble> {
+        if export.family >= NUMBER_MAX {
+            return Err(format!("no engine gives a family the number {}", export.family).into());
+        }
         let world = Self::new();
         let mut entries = Vec::new();
         for entry in &export.entries {

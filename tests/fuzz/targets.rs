@@ -1,7 +1,7 @@
 //! What is done with bytes from outside, one function a target: each takes any
 //! bytes, and holds if it gives `Ok`. The fuzzer calls them, and so do the tests.
 
-mod export;
+pub(crate) mod export;
 pub(crate) mod kinds;
 mod log;
 pub(crate) mod recovery;

@@ -66,6 +66,16 @@ fn one_whose_kind_is_not_known_is_named() -> Tested {
 }
 
 #[test]
+fn a_number_that_no_engine_gives_is_refused() -> Tested {
+    let mut export = exported(Fault::None, 3)?;
+    export.family = u64::MAX;
+    let refused = World::of_export(&export);
+    let text = refused.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(text.contains("no engine gives a family the number"), "{text}");
+    Ok(())
+}
+
+#[test]
 fn an_incident_is_crashed_at_every_commit_from_where_it_stood() -> Tested {
     let register = |outside: &Outside, builder: procession::Builder| builder.register::<Provision>(outside.clone());
     let sound = Check::replaying(&exported(Fault::None, 2)?, Outside::new, register)?;

@@ -30,8 +30,13 @@ pub(crate) fn check(bytes: &[u8]) -> Checked {
     if let Ok(world) = World::of_export(&export) {
         recovery::live(&world)?;
     }
+    check_import(&export)
+}
+
+/// Imports a family into an empty journal: what it takes, a start takes, and goes on with.
+pub(crate) fn check_import(export: &FamilyExport) -> Checked {
     let world = World::new();
-    if import(&world, &export)? {
+    if import(&world, export)? {
         takes(&world)?;
         recovery::live(&world)?;
     }

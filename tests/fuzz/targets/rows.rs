@@ -1,20 +1,23 @@
 //! Journals whose values all decode and are wrong: rows and entries of history of a
 //! real world, edited field by field, entries lost and moved.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use procession::provider::Space;
 use procession::testkit::Trouble;
 use procession::{
-    JoinPolicy, LockNeed, Mark, OnFailure, OnTimeout, ProcedureId, ProcedureState, Timestamp, WaitReason,
+    FamilyExport, JoinPolicy, LockNeed, Mark, OnFailure, OnTimeout, ProcedureId, ProcedureState, Timestamp, WaitReason,
 };
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
 use procession_kernel::{Blob, Ending, Going, Hold, Record, Round, Row, Seq, Wake};
 
+use serde_json::json;
+
 use super::recovery::{self, Entry};
-use super::{Checked, seeds};
+use super::{Checked, export, seeds};
 
 /// Edits of one input at most.
 const EDITS_MAX: usize = 12;
@@ -84,7 +87,50 @@ pub(crate) fn check(bytes: &[u8]) -> Checked {
         }
         edit(&mut entries, &mut feed);
     }
+    check_imports(world, &entries)?;
     recovery::start(entries)
+}
+
+/// Imports each family that was edited.
+fn check_imports(before: &[Entry], after: &[Entry]) -> Checked {
+    let edited: Vec<Entry> = after.iter().filter(|entry| !before.contains(entry)).cloned().collect();
+    let families = edited
+        .iter()
+        .filter_map(|(_, key, _)| Some(keys::parse_procedure(key)?.family));
+    for family in families.collect::<BTreeSet<u64>>() {
+        if let Some(export) = exported(family, after)? {
+            export::check_import(&export)?;
+        }
+    }
+    Ok(())
+}
+
+/// Makes an export of what a journal has of a family, as a file says it.
+fn exported(family: u64, entries: &[Entry]) -> Result<Option<FamilyExport>, Trouble> {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let is_of = |space: &Space, key: &[u8], value: &[u8]| match space {
+        Space::Keys => format::key_entry(value).is_ok_and(|entry| entry.id.family == family),
+        Space::Finished => keys::parse_finished(key).is_some_and(|(_, of)| of == family),
+        Space::Meta | Space::Audit | Space::Archive | Space::User(_) => false,
+        _ => key.starts_with(&keys::family(family)),
+    };
+    // Of two with one key the later counts.
+    let own: BTreeMap<_, _> = entries
+        .iter()
+        .filter(|(space, key, value)| is_of(space, key, value))
+        .map(|(space, key, value)| ((space, key), value))
+        .collect();
+    if own.is_empty() || family == recovery::SOUND {
+        return Ok(None);
+    }
+    let own: Vec<_> = own
+        .into_iter()
+        .map(|((space, key), value)| json!({ "space": space.name(), "key": hex(key), "value": hex(value) }))
+        .collect();
+    let export = json!({
+        "format": 1, "family": family, "whole": true, "procedures": [], "stages": [], "entries": own,
+    });
+    Ok(Some(serde_json::from_value(export)?))
 }
 
 fn worlds() -> Result<&'static Vec<Vec<Entry>>, Trouble> {
