@@ -112,7 +112,9 @@ fn exported(family: u64, entries: &[Entry]) -> Result<Option<FamilyExport>, Trou
         Space::Keys => format::key_entry(value).is_ok_and(|entry| entry.id.family == family),
         Space::Finished => keys::parse_finished(key).is_some_and(|(_, of)| of == family),
         Space::Meta | Space::Audit | Space::Archive | Space::User(_) => false,
-        _ => key.starts_with(&keys::family(family)),
+        Space::Procedures | Space::Payloads | Space::History | Space::Signals | Space::Live => {
+            key.starts_with(&keys::family(family))
+        }
     };
     // Of two with one key the later counts.
     let own: BTreeMap<_, _> = entries
