@@ -93,16 +93,18 @@ impl Disk {
 }
 
 impl Play {
-    /// Somebody takes note of a result. As with an eviction, it is read first, when all that was
-    /// decided is on disk.
-    pub(crate) fn acknowledge(&mut self) -> Result<(), String> {
+    /// Reads a result: as with an eviction, when all that was decided is on disk.
+    pub(crate) fn result(&mut self) -> Option<Row> {
         if self.shell.pending() > 0 {
-            return Ok(());
+            return None;
         }
         let rows: Vec<Row> = self.shell.ahead.results().into_iter().cloned().collect();
-        let Some(row) = self.draw.pick(&rows) else {
-            return Ok(());
-        };
+        self.draw.pick(&rows)
+    }
+
+    /// Somebody takes note of a result.
+    pub(crate) fn acknowledge(&mut self) -> Result<(), String> {
+        let Some(row) = self.result() else { return Ok(()) };
         let ticket = self.shell.ticket();
         self.shell.decide(Event::Acknowledged(ticket, Box::new(row))).map(drop)
     }

@@ -2,8 +2,8 @@
 //! key and then once more.
 
 use procession_kernel::{
-    Answer, Blob, By, BypassAs, Effect, Event, EventName, Key, LimitKey, Pause, ProcedureId, Reach, Refusal, Row, Seq,
-    Ticket, Verb, WaitReason,
+    Answer, Blob, By, BypassAs, Disclosure, Effect, Event, EventName, Key, LimitKey, Pause, ProcedureId, Reach,
+    Refusal, Row, Seq, Ticket, Verb, WaitReason,
 };
 
 use super::draw::{GLOBAL, LIMITED, ROOM};
@@ -29,7 +29,9 @@ impl Play {
                 .map(|row| row.revision);
             by.expected = revision.or(Some(Seq(1)));
         }
-        if by.key.is_some() && !by.dry_run {
+        // The row of a finished one is read anew each time: an old one may be of a family that has gone.
+        let carries_a_row = matches!(verb, Verb::Acknowledge(..));
+        if by.key.is_some() && !by.dry_run && !carries_a_row {
             self.asked.push((verb.clone(), by.clone()));
         }
         self.request(verb, by)
@@ -37,7 +39,7 @@ impl Play {
 
     fn verb(&mut self) -> Option<Verb> {
         let any = |_: &Row| true;
-        Some(match self.draw.below(20) {
+        Some(match self.draw.below(24) {
             0..3 => {
                 let id = self.member(any)?;
                 Verb::Abort(if self.draw.percent(50) {
@@ -57,6 +59,12 @@ impl Play {
             13..14 => Verb::RetryUndo(self.broken()?),
             14..15 => Verb::SkipUndo(self.broken()?),
             15..16 => Verb::OverrideResult(self.ended()?, Blob::from(vec![7]), None),
+            20..22 => Verb::Signal(self.member(any)?, self.draw.event(), Blob::default()),
+            22..23 => Verb::Disclose(self.member(any)?, Disclosure::Family),
+            23..24 => {
+                let row = self.result()?;
+                Verb::Acknowledge(row.id, Box::new(row))
+            }
             16..18 => Verb::SetPriority(self.member(any)?, i16::try_from(self.draw.below(5)).unwrap_or(0)),
             _ => {
                 let key = self.draw.pick(&[LIMITED, ROOM, GLOBAL])?;
