@@ -6,6 +6,7 @@ mod discharge;
 mod eviction;
 mod fill;
 mod history;
+mod hostile;
 mod ids;
 mod keys;
 mod kinds;

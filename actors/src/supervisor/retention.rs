@@ -4,7 +4,7 @@ use actix::prelude::*;
 use procession_kernel::{Blob, Doomed, Event, EventName, Key, KeyEntry, ProcedureId, Row, Timestamp};
 
 use super::Supervisor;
-use crate::error::ReadError;
+use crate::error::{CodecError, ReadError};
 use crate::journal::store::Scan;
 use crate::journal::{Reader, Space, codec, keys};
 
@@ -14,10 +14,16 @@ const FAMILIES_AT_ONCE: usize = 64;
 const KEYS_AT_ONCE: u64 = 10_000;
 
 /// What one look at the results that are due has found.
+#[derive(Default)]
 struct Found {
     doomed: Vec<Doomed>,
     /// When to look again.
     next: Option<Timestamp>,
+    /// Keys that go with them.
+    size: u64,
+    /// Families that cannot be read: how many, and the first of them. They stay as they are, and hold up no other.
+    unreadable: u64,
+    first: Option<(u64, CodecError)>,
 }
 
 impl Supervisor {
@@ -39,7 +45,9 @@ impl Supervisor {
         ctx.spawn(work.into_actor(self).map(|found, supervisor, ctx| {
             supervisor.evicting = false;
             // What could not be read is looked at again with the next result, or at the next start.
-            let Some(Found { doomed, next }) = found else { return };
+            let Some(Found { doomed, next, .. }) = found else {
+                return;
+            };
             supervisor.next_due = next.into_iter().chain(supervisor.next_due).min();
             if !doomed.is_empty() {
                 doomed
@@ -52,44 +60,63 @@ impl Supervisor {
     }
 }
 
+/// Looks at the results in the order in which they are due, until enough are found for one commit.
 async fn find(reader: &Reader, now: Timestamp) -> Result<Found, ReadError> {
-    let scan = Scan {
-        space: Space::Finished,
-        from: Vec::new(),
-        to: None,
-        limit: FAMILIES_AT_ONCE + 1,
-    };
-    let entries = reader.scan(scan).await?;
-    let mut found = Found {
-        doomed: Vec::new(),
-        next: None,
-    };
-    let mut size = 0;
-    for (key, kept_key) in entries {
-        let Some((due, family)) = keys::parse_finished(&key) else {
-            continue;
+    let (mut found, mut from) = (Found::default(), Vec::new());
+    loop {
+        let scan = Scan {
+            space: Space::Finished,
+            from,
+            to: None,
+            limit: FAMILIES_AT_ONCE + 1,
         };
-        if due > now || found.doomed.len() == FAMILIES_AT_ONCE || size > KEYS_AT_ONCE {
-            found.next = Some(due);
-            return Ok(found);
+        let entries = reader.scan(scan).await?;
+        let is_all = entries.len() <= FAMILIES_AT_ONCE;
+        let last = entries.last().map(|(key, _)| key.clone());
+        for (key, kept_key) in entries {
+            found.look_at(reader, now, &key, &kept_key).await?;
+            if found.next.is_some() {
+                break;
+            }
+        }
+        match last.filter(|_| !is_all && found.next.is_none()) {
+            Some(last) => from = [last.as_slice(), &[0]].concat(),
+            None => break,
+        }
+    }
+    if let Some((family, why)) = &found.first {
+        let count = found.unreadable;
+        tracing::warn!(count, family, %why, "finished families cannot be read, and stay");
+    }
+    Ok(found)
+}
+
+impl Found {
+    async fn look_at(&mut self, reader: &Reader, now: Timestamp, key: &[u8], kept_key: &[u8]) -> Result<(), ReadError> {
+        let Some((due, family)) = keys::parse_finished(key) else {
+            return Ok(());
+        };
+        if due > now || self.doomed.len() == FAMILIES_AT_ONCE || self.size > KEYS_AT_ONCE {
+            self.next = Some(due);
+            return Ok(());
         }
         let doomed = if kept_key.is_empty() {
             match describe(reader, family, due).await {
                 Ok(doomed) => doomed,
-                // It stays as it is, and holds up no other.
                 Err(ReadError::Codec(why)) => {
-                    tracing::warn!(family, %why, "a finished family cannot be read, and stays");
-                    continue;
+                    self.unreadable += 1;
+                    self.first.get_or_insert((family, why));
+                    return Ok(());
                 }
                 Err(error) => return Err(error),
             }
         } else {
-            key_alone(family, due, &kept_key)
+            key_alone(family, due, kept_key)
         };
-        size += u64::from(doomed.members) * 3 + u64::from(doomed.history);
-        found.doomed.push(doomed);
+        self.size += u64::from(doomed.members) * 3 + u64::from(doomed.history);
+        self.doomed.push(doomed);
+        Ok(())
     }
-    Ok(found)
 }
 
 /// A family of which nothing is left but its key, which was to be kept longer.
