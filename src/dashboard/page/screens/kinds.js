@@ -11,8 +11,6 @@ import { count, duration, several } from '../words.js';
 
 /** @typedef {import('../types.js').KindUse} KindUse */
 
-const LIVE = ['Initializing', 'Runnable', 'Waiting', 'WaitingTimeout'];
-
 /** @param {KindUse} row @param {string[]} states */
 const sum = (row, states) => states.reduce((all, state) => all + (row.states[state] ?? 0), 0);
 
@@ -23,7 +21,7 @@ const link = (number, filter, tone = '') => (number ? html`<a class=${tone} href
 function next(row) {
   if (!row.registered) return 'nothing: no code of this kind is registered, so its families are set aside';
   if (row.paused) return 'held until an operator resumes it';
-  return sum(row, LIVE) ? 'stages start as they become ready' : 'it runs as soon as one is submitted';
+  return Object.keys(row.versions ?? {}).length ? 'stages start as they become ready' : 'it runs as soon as one is submitted';
 }
 
 export function Kinds() {
