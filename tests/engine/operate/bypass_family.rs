@@ -49,6 +49,32 @@ fn an_undo_that_is_out_reports_too_late() -> Tested {
     Ok(())
 }
 
+/// The rollback above does not wait for the report of an undo that nobody hears any more.
+#[test]
+fn a_part_whose_undo_is_out_holds_up_no_rollback_above_it() -> Tested {
+    let lab = Lab::default();
+    let child = failing("c", 1).undo(1, UndoAct::Held("gate".to_owned()));
+    let parent = plan("p", [Act::Spawn(vec![child], JoinPolicy::AllFinished, 0), Act::Done(1)]);
+    let root = plan("r", [spawn([parent]), Act::Done(1)]);
+    live(&lab, async |run| {
+        let handle = submit(run, Planned(root), "r").await?;
+        run.until("the undo has begun", || lab.has("c1'")).await?;
+        let parent = ProcedureId::new(handle.id().family, 1);
+        bypass_as(run, parent, Reach::Descendants, BypassAs::Failed).await?;
+        run.settle().await;
+        assert_eq!(
+            states(run, handle.id()).await?,
+            [State::RolledBack, State::Failed, State::Success]
+        );
+        lab.open("gate");
+        run.settle().await;
+        assert_eq!(run.executor.snapshot().await?.live_families, 0);
+        Ok(())
+    })?;
+    assert_eq!(lab.line(), "r1 p1 c1 c1' r1'");
+    Ok(())
+}
+
 #[test]
 fn a_member_is_bypassed_only_with_the_part_that_fails() -> Tested {
     let child = failing("c", 1).undo(1, UndoAct::FailUntil("never".to_owned()));

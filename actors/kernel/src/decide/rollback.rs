@@ -112,9 +112,12 @@ impl Draft<'_> {
                 })
             });
         let undo_out = family.scopes.iter().any(|(inner, state)| {
+            let id = ProcedureId::new(scope.family, *inner);
             matches!(state, Scope::Held { out: true, .. })
                 && family.is_within(scope.member, *inner)
-                && !self.undo_reported(ProcedureId::new(scope.family, *inner))
+                && !self.undo_reported(id)
+                // An operator ends it in this very decision: what its undo reports is late.
+                && self.row(id).is_some_and(|row| !row.is_ended())
         });
         stage_out || undo_out
     }
