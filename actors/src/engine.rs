@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actix::dev::ToEnvelope;
 use actix::prelude::*;
-use procession_kernel::{Admissions, Blob, Bounds, Kernel, Kind, LimitKey, Rules};
+use procession_kernel::{Admissions, Blob, Bounds, Kernel, Kind, LimitKey, Rules, Seq};
 
 use crate::clock::{Clock, SystemClock};
 use crate::error::{CodecError, StartError, SubmitError};
@@ -183,6 +183,13 @@ impl Engine {
         Context<Supervisor>: ToEnvelope<Supervisor, mail::Mail<M>>,
     {
         self.supervisor.send(self.depths.mail(message)).await
+    }
+
+    /// Gives the newest commit that is on disk. It enters no mailbox. Whoever has got an answer
+    /// finds here at least the commit that it rests on.
+    #[must_use]
+    pub fn durable(&self) -> Seq {
+        self.depths.durable()
     }
 
     /// Tells how much waits in the engine's mailboxes; it reads counts, and enters none of them.

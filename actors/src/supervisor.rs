@@ -349,6 +349,7 @@ impl Supervisor {
             return;
         };
         self.commits.durable = receipt.seq();
+        self.mail.durable(receipt.seq());
         // Commit, then publish, then reply.
         self.count(&mut waiting, ctx);
         let Waiting {

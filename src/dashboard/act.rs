@@ -66,7 +66,7 @@ pub(super) async fn procedure(request: HttpRequest, body: Body, state: web::Data
             if let (Some(plan), Some(shown)) = (&operated.plan, body.get_mut("plan")) {
                 *shown = planned(&state, id, plan).await?;
             }
-            state.reply(state.moment()?, body)
+            state.reply_acted(body)
         }
     }
 }
@@ -193,7 +193,8 @@ async fn drain(state: &State, mut asked: Request) -> Answer {
         return Err(AskError::Revised { expected, found: this }.into());
     }
     let is_dry = asked.by.dry_run;
-    let (until, moment) = (state.now().after(deadline), state.moment()?);
+    let until = state.now().after(deadline);
+    state.moment()?;
     let operated = state.executor.drain_by(deadline, asked.by).await?;
     let mut body = shown(&operated, is_dry, Some(this));
     if let Some(body) = body.as_object_mut() {
@@ -205,7 +206,7 @@ async fn drain(state: &State, mut asked: Request) -> Answer {
         });
         body.insert("drain".to_owned(), drain);
     }
-    state.reply(moment, body)
+    state.reply_acted(body)
 }
 
 /// `limits/{key}`: sets the capacity of a limit.
@@ -244,7 +245,7 @@ fn word<'a>(request: &'a HttpRequest, name: &str) -> &'a str {
 }
 
 fn answer(state: &State, operated: &Operated, is_dry: bool, revision: Option<Seq>) -> Answer {
-    state.reply(state.moment()?, shown(operated, is_dry, revision))
+    state.reply_acted(shown(operated, is_dry, revision))
 }
 
 fn shown(operated: &Operated, is_dry: bool, revision: Option<Seq>) -> Value {

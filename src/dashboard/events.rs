@@ -21,6 +21,10 @@ pub(super) async fn events(request: HttpRequest, state: web::Data<State>) -> Ans
     let filter = params.filter()?;
     let from = beginning(&request, &params)?;
     let newest = state.moment()?;
+    let durable = state.engine().durable();
+    // The reply to an act may be of a commit that is shown here only a moment later.
+    let is_ahead = |at: Moment| at.epoch == newest.epoch && at.seq > newest.seq && at.seq <= durable;
+    let from = from.map(|from| from.map(|at| if is_ahead(at) { newest } else { at }));
     if *state.closed.borrow() {
         return Err(Problem::closing());
     }

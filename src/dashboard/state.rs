@@ -64,6 +64,14 @@ impl State {
         }
     }
 
+    /// Replies with what an act did, as of its own commit at least: the rows that are shown may
+    /// be a moment behind it.
+    pub(super) fn reply_acted(&self, body: impl Serialize) -> Answer {
+        let mut moment = self.moment()?;
+        moment.seq = moment.seq.max(self.engine().durable());
+        self.reply(moment, body)
+    }
+
     /// Replies with a body, as of a moment that was read before the body was.
     pub(super) fn reply(&self, moment: Moment, body: impl Serialize) -> Answer {
         Ok(HttpResponse::Ok().json(Reply::new(self.now(), (moment.epoch, moment.seq), body)))

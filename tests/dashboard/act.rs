@@ -7,7 +7,7 @@ use procession::dashboard::{Grant, Right, Rights};
 use procession::testkit::World;
 use serde_json::{Value, json};
 
-use crate::kit::{Job, Reply, Site, Tested, near, site, site_in, text};
+use crate::kit::{Job, Reply, Site, Tested, at, near, site, site_in, text};
 
 const PROBLEM: &str = "application/problem+json";
 
@@ -212,5 +212,58 @@ fn what_cannot_be_read_changes_nothing() -> Tested {
         assert_eq!(site.get(&format!("procedures/{id}/kill")).await.status, 404);
         assert_eq!(site.body("procedures").await?["items"][0]["paused"], false);
         Ok(())
+    })
+}
+
+/// Gives the commit that a reply is of.
+fn as_of(reply: &Reply) -> u64 {
+    let moment = text(&at(&reply.body, "/as_of"));
+    let seq = moment.split_once('-').map(|(_, seq)| seq.parse());
+    seq.and_then(Result::ok).unwrap_or_default()
+}
+
+#[test]
+fn the_reply_to_an_act_is_of_its_commit_or_a_later_one() -> Tested {
+    site(async |site| {
+        let id = waiting(site).await?;
+        // Nothing but the reply is waited for, so what is shown may be behind it.
+        for (verb, body) in [
+            ("pause", json!({ "reason": "a look", "key": "pause 1" })),
+            ("pause", json!({ "reason": "a look", "key": "pause 1" })),
+            ("priority", json!({ "priority": 3, "reason": "sooner" })),
+            ("resume", json!({ "reason": "seen" })),
+            ("abort", json!({})),
+        ] {
+            let dry = if verb == "abort" { "?dry_run=true" } else { "" };
+            let reply = post(site, &format!("procedures/{id}/{verb}{dry}"), &body).await;
+            assert_eq!(reply.status, 200, "{verb}: {}", reply.body);
+            let acted = site.run.executor.status(id).await?.revision;
+            assert!(
+                as_of(&reply) >= acted.0,
+                "{verb}: {} is before {acted}",
+                reply.body["as_of"]
+            );
+        }
+        // A stream that goes on from there is not told to read anew.
+        let reply = post(
+            site,
+            &format!("procedures/{id}/priority"),
+            &json!({ "priority": 4, "reason": "now" }),
+        )
+        .await;
+        let mut stream = site.listen(&format!("?from={}", text(&reply.body["as_of"]))).await?;
+        post(
+            site,
+            &format!("procedures/{id}/priority"),
+            &json!({ "priority": 5, "reason": "now" }),
+        )
+        .await;
+        loop {
+            let event = stream.next().await?.ok_or("it goes on")?;
+            assert_ne!(event.name, "resync", "{}", event.data);
+            if event.name == "change" && event.data["rows"][0]["priority"] == 5 {
+                return Ok(());
+            }
+        }
     })
 }

@@ -1,11 +1,12 @@
-//! Depths of the engine's mailboxes: whoever wants to know loads them; the recorder of
-//! metrics is told at receipts, looks and audits, ten times a second at most.
+//! Depths of the engine's mailboxes, and its newest commit: whoever wants to know loads them. The
+//! recorder of metrics is told of depths at receipts, looks and audits, ten times a second at most.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_kernel::Timestamp;
+use procession_kernel::{Seq, Timestamp};
 
 use super::Supervisor;
 use super::workers::Pulses;
@@ -26,6 +27,8 @@ pub(crate) struct Depths {
     pub(crate) journal: Arc<Depth>,
     reader: Reader,
     workers: Pulses,
+    /// The newest commit that is on disk.
+    durable: Arc<AtomicU64>,
 }
 
 impl Depths {
@@ -36,7 +39,13 @@ impl Depths {
             journal: Arc::default(),
             reader,
             workers,
+            durable: Arc::default(),
         }
+    }
+
+    /// Gives the newest commit that is on disk: whoever got an answer sees at least that which it rests on.
+    pub(crate) fn durable(&self) -> Seq {
+        Seq(self.durable.load(Ordering::Acquire))
     }
 
     /// Gives them, about now.
@@ -68,6 +77,11 @@ impl Mail {
             depths,
             shown: Timestamp(0),
         }
+    }
+
+    /// Says which commit is the newest on disk, before anything that rests on it is told.
+    pub(super) fn durable(&self, seq: Seq) {
+        self.depths.durable.store(seq.0, Ordering::Release);
     }
 
     /// Counts a message that the supervisor has taken.

@@ -16,7 +16,7 @@ const EXPORT_MAX: usize = 16 << 20;
 pub(super) async fn reveal(state: &web::Data<State>, id: ProcedureId, request: Request) -> Answer {
     request.must_have_no_key()?;
     let is_dry = request.by.dry_run;
-    let moment = state.moment()?;
+    state.moment()?;
     let beside = state.engine().beside();
     let row = beside.status(id).await?;
     let row = row.ok_or_else(|| Problem::unknown(&format!("procedure {id}")))?;
@@ -31,7 +31,7 @@ pub(super) async fn reveal(state: &web::Data<State>, id: ProcedureId, request: R
         "payload": shown(values.payload),
         "output": shown(values.output),
     });
-    state.reply(moment, body)
+    state.reply_acted(body)
 }
 
 /// `procedures/{id}/export`: all that the journal holds of the family, also of one that cannot
@@ -39,7 +39,7 @@ pub(super) async fn reveal(state: &web::Data<State>, id: ProcedureId, request: R
 pub(super) async fn export(state: &web::Data<State>, id: ProcedureId, request: Request) -> Answer {
     request.must_have_no_key()?;
     let is_dry = request.by.dry_run;
-    let moment = state.moment()?;
+    state.moment()?;
     let export = state.engine().beside().export(id.family, EXPORT_MAX).await?;
     let mut export = export.ok_or_else(|| Problem::unknown(&format!("procedure {id}")))?;
     let snapshot = state.live.snapshot().await?;
@@ -59,7 +59,7 @@ pub(super) async fn export(state: &web::Data<State>, id: ProcedureId, request: R
         "bytes": bytes,
         "export": (!is_dry).then_some(&export),
     });
-    state.reply(moment, body)
+    state.reply_acted(body)
 }
 
 fn number(told: &Operated) -> Option<String> {
