@@ -180,6 +180,9 @@ pub struct LockView {
     pub path: LockPath,
     /// Who holds it, and how.
     pub holders: Vec<(ProcedureId, LockMode)>,
+    /// Since when each of them holds it without a break, in their order. None of one whose family
+    /// is set aside, and of one who took it before that was recorded.
+    pub since: Vec<Option<Timestamp>>,
     /// Who waits for it.
     pub waiting: Vec<ProcedureId>,
 }

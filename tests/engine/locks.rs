@@ -2,6 +2,7 @@
 
 mod contention;
 mod families;
+mod held_since;
 mod kit;
 mod mixture;
 mod order;

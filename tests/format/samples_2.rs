@@ -63,6 +63,27 @@ pub(crate) fn traces() -> Vec<Sample> {
     vec![row("trace".to_owned(), Row { trace, ..plain() })]
 }
 
+/// Rows that say since when they hold their locks; the field came after the others.
+pub(crate) fn held() -> Vec<Sample> {
+    let locked = vec![LockNeed::exclusive("ns/table"), LockNeed::shared("ns/other")];
+    let times = [
+        ("held", vec![Some(Timestamp(7)), Some(Timestamp(9))]),
+        ("held-one-from-before", vec![None, Some(Timestamp(9))]),
+    ];
+    let held = |(name, locked_at): (&str, Vec<Option<Timestamp>>)| {
+        let locked = locked.clone();
+        row(
+            name.to_owned(),
+            Row {
+                locked,
+                locked_at,
+                ..plain()
+            },
+        )
+    };
+    times.map(held).into()
+}
+
 /// An entry of one that waited for its admission.
 pub(crate) fn history() -> Vec<Sample> {
     let entry = HistoryEntry {

@@ -1,5 +1,6 @@
 //! The row of a procedure: all that the engine knows of it, in memory and on disk alike.
 
+mod locks;
 mod make;
 
 use std::time::Duration;
@@ -242,6 +243,10 @@ pub struct Row {
     /// Locks that it holds.
     #[serde(rename = "3", default, skip_serializing_if = "Vec::is_empty")]
     pub locked: Vec<LockNeed>,
+    /// Since when it holds each of them, in the same order; less than that, or none, of locks that
+    /// were taken before this was recorded.
+    #[serde(rename = "J", default, skip_serializing_if = "Vec::is_empty")]
+    pub locked_at: Vec<Option<Timestamp>>,
     /// It holds its locks from the first grant to its end, not for the stage alone.
     #[serde(rename = "4", default, skip_serializing_if = "std::ops::Not::not")]
     pub locks_for_life: bool,

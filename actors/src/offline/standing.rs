@@ -139,7 +139,7 @@ impl Standing {
     /// Gives every lock that is held or wanted.
     #[must_use]
     pub fn locks(&self) -> Vec<LockView> {
-        lock_views(self.admissions.locks(), &self.tickets)
+        lock_views(self.admissions.locks(), &self.tickets, &self.kernel)
     }
 
     /// Gives every limit of which a permit is out or wanted, or whose capacity was set at

@@ -260,7 +260,10 @@ impl Handler<Locks> for Supervisor {
             match locks {
                 Ok((turn, locks)) => supervisor.in_turn(turn, ctx, |supervisor, _| {
                     sender
-                        .send(Ok((lock_views(locks, &supervisor.tickets_of), supervisor.settled())))
+                        .send(Ok((
+                            lock_views(locks, &supervisor.tickets_of, &supervisor.kernel),
+                            supervisor.settled(),
+                        )))
                         .ok();
                 }),
                 Err(error) => {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use procession_kernel::{Kernel, LockUse, ProcedureId, Seq, Ticket, Timestamp};
+use procession_kernel::{Kernel, LockMode, LockNeed, LockUse, ProcedureId, Seq, Ticket, Timestamp};
 use rustc_hash::FxHashMap;
 
 use super::tickets::Tickets;
@@ -55,15 +55,21 @@ pub(crate) struct Insight<'a> {
     pub(crate) called: &'a dyn Fn(ProcedureId) -> &'static str,
 }
 
-/// Names those who hold and want locks.
-pub(crate) fn lock_views(locks: Vec<LockUse>, tickets: &Tickets) -> Vec<LockView> {
+/// Names those who hold and want locks; since when is in their rows.
+pub(crate) fn lock_views(locks: Vec<LockUse>, tickets: &Tickets, kernel: &Kernel) -> Vec<LockView> {
     let holder = |ticket: &Ticket| tickets.holder(*ticket);
     let view = |lock: LockUse| {
         let holders = lock.holders.iter();
+        let holders: Vec<(ProcedureId, LockMode)> = holders
+            .filter_map(|(ticket, mode)| Some((holder(ticket)?, *mode)))
+            .collect();
+        let since = |(id, mode): &(ProcedureId, LockMode)| {
+            let (path, mode) = (lock.path.clone(), *mode);
+            kernel.row(*id)?.locked_since(&LockNeed { path, mode })
+        };
         LockView {
-            holders: holders
-                .filter_map(|(ticket, mode)| Some((holder(ticket)?, *mode)))
-                .collect(),
+            since: holders.iter().map(since).collect(),
+            holders,
             waiting: lock.waiting.iter().filter_map(holder).collect(),
             path: lock.path,
         }

@@ -35,10 +35,11 @@ pub(super) async fn run(source: &Source, args: &LocksArgs) -> Result<Exit, Failu
 }
 
 fn row(lock: &LockUseView) -> [String; 3] {
-    let holders = lock
-        .holders
-        .iter()
-        .map(|holder| format!("{} {}", holder.id, holder.mode));
+    let holders = lock.holders.iter().map(|holder| {
+        let since = holder.since.as_deref().map(print::seconds);
+        let since = since.map(|since| format!(" since {since}")).unwrap_or_default();
+        format!("{} {}{since}", holder.id, holder.mode)
+    });
     [
         print::plain(&lock.path),
         print::named(holders.collect()),

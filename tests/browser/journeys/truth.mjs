@@ -148,7 +148,7 @@ journey('the truth of locks and waits', async (page, go) => {
   const of = await world();
   await go('waits');
   await shown(page, 'Locks and waits');
-  assert.deepEqual((await rows(page, 'Locks')).map((row) => ({ path: row.Resource, holders: ids(row.Holder), waiting: ids(row['Waiters, in order']) })), of.locks);
+  assert.deepEqual((await rows(page, 'Locks')).map((row) => ({ path: row.Resource, holders: ids(row.Holder), waiting: ids(row['Waiters, in order']), known: /^\d+ ?(s|m)\b/.test(row['Held for']) })), of.locks);
   const waiting = of.locks.reduce((sum, lock) => sum + lock.waiting.length, 0);
   assert.equal(await page.getByRole('main').getByRole('status').innerText(), `${of.locks.length} locks held or wanted; ${waiting} procedures wait for one`);
   const circle = of.told.find((verdict) => verdict.rule === 'deadlock');

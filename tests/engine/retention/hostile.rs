@@ -1,14 +1,14 @@
 //! Results that are damaged: they hold up no eviction, and cost no more than there is of them.
 
 use procession::provider::Space;
-use procession::testkit::{FaultPlan, Run, World};
+use procession::testkit::{Run, World};
 use procession::{ListFilter, Timestamp};
 use procession_actors::testkit::format;
 use procession_kernel::{ProcedureId, Record};
 
 use super::fill::{Template, copy};
 use super::world::{key, write};
-use crate::support::{Lab, Planned, Tested, chain, kinds, live_in};
+use crate::support::{Lab, Planned, Tested, chain, live_in};
 
 const DUE: Timestamp = Timestamp(15 * 60_000_000);
 /// More than one look at the results takes.

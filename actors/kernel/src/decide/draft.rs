@@ -407,8 +407,7 @@ impl<'a> Draft<'a> {
         if let Some(ticket) = admission.asked {
             self.effect(Effect::Bound(ticket, id));
         }
-        let locked = if granted { birth.ahead.locks.clone() } else { Vec::new() };
-        Box::new(Row {
+        let mut row = Box::new(Row {
             revision: self.seq,
             on_failure: birth.on_failure,
             wait: admission.lacking.clone().map(WaitReason::from),
@@ -416,7 +415,6 @@ impl<'a> Draft<'a> {
             holds: granted && !admission.limits.is_empty(),
             hold: birth.hold,
             locks: birth.ahead.locks.clone(),
-            locked,
             locks_for_life: birth.locks_for_life,
             one_way: birth.ahead.one_way.clone(),
             expected: birth.ahead.expected,
@@ -425,7 +423,11 @@ impl<'a> Draft<'a> {
             trace: birth.trace.clone(),
             deadline: birth.timeout.map(|timeout| self.now.after(timeout)),
             ..Row::new(id, birth.kind.clone(), birth.version, birth.stage.clone(), self.now)
-        })
+        });
+        if granted {
+            row.lock_all(&birth.ahead.locks, self.now);
+        }
+        row
     }
 
     /// Gives the oldest signal of this name that is kept for a member, and that its stage has not just consumed.

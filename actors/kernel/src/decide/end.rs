@@ -69,7 +69,7 @@ impl Draft<'_> {
             return;
         }
         row.holds = false;
-        row.locked.clear();
+        row.unlock_all();
         self.effect(Effect::Release(row.id));
     }
 

@@ -3,7 +3,7 @@
 
 use super::draft::Draft;
 use crate::effect::Effect;
-use crate::id::ProcedureId;
+use crate::id::{ProcedureId, Timestamp};
 use crate::needs::Needs;
 use crate::row::{Hold, Row};
 use crate::wait::WaitReason;
@@ -17,7 +17,7 @@ impl Draft<'_> {
             needs.limits.clone_from(&row.limits);
         }
         if !row.locks_for_life {
-            needs.locks = std::mem::take(&mut row.locked);
+            needs.locks = row.unlock_all();
         }
         if !needs.is_empty() {
             self.effect(Effect::GiveBack(row.id, needs));
@@ -28,7 +28,7 @@ impl Draft<'_> {
     /// what was held for it alone goes back, so that those who wait have their turn.
     pub(super) fn give_back_locks(&mut self, row: &mut Row) {
         if !row.locks_for_life && !row.locked.is_empty() {
-            let (limits, locks) = (Vec::new(), std::mem::take(&mut row.locked));
+            let (limits, locks) = (Vec::new(), row.unlock_all());
             self.effect(Effect::GiveBack(row.id, Needs { limits, locks }));
         }
     }
@@ -38,8 +38,7 @@ impl Draft<'_> {
         if row.locks_for_life || row.locked.iter().all(|held| row.locks.contains(held)) {
             return;
         }
-        let (kept, locks) = row.locked.drain(..).partition(|held| row.locks.contains(held));
-        row.locked = kept;
+        let locks = row.unlock_others(|row, held| row.locks.contains(held));
         let limits = Vec::new();
         self.effect(Effect::GiveBack(row.id, Needs { limits, locks }));
     }
@@ -52,11 +51,12 @@ impl Draft<'_> {
             .is_some_and(|row| row.wait.as_ref().is_some_and(WaitReason::is_admission) && !self.is_stopping(row));
         if waits {
             let Some(mut row) = self.take(id) else { return };
-            hold_all(&mut row);
+            hold_all(&mut row, self.now);
             self.set_going(&mut row, None);
             self.put(row);
         } else if let Some(scope) = scope.filter(|scope| self.undo_waits_for(*scope, id)) {
-            self.change(id, hold_locks);
+            let now = self.now;
+            self.change(id, |row| hold_locks(row, now));
             // The grant may be of the stage that it waited for before: an undo needs no permit.
             self.give_back_unheld(id);
             self.try_undo_again(scope);
@@ -118,16 +118,14 @@ impl Draft<'_> {
     }
 }
 
-fn hold_all(row: &mut Row) {
+fn hold_all(row: &mut Row, now: Timestamp) {
     row.holds = !row.limits.is_empty();
-    hold_locks(row);
+    hold_locks(row, now);
 }
 
 /// Those that it holds of other stages it keeps.
-fn hold_locks(row: &mut Row) {
-    for need in &row.locks {
-        if !row.locked.contains(need) {
-            row.locked.push(need.clone());
-        }
-    }
+fn hold_locks(row: &mut Row, now: Timestamp) {
+    let needs = std::mem::take(&mut row.locks);
+    row.lock_all(&needs, now);
+    row.locks = needs;
 }

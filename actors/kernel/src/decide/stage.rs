@@ -199,20 +199,16 @@ impl Draft<'_> {
     /// held for the last one is given back already.
     fn admission_recorded(&mut self, row: &mut Row, report: &StageEnded) {
         let Some(admission) = &report.admission else { return };
-        if !row.locks_for_life {
-            row.locked.clear();
-        }
         // Permits that are held while it is active were part of the exchange.
         if !admission.limits.is_empty() {
             row.holds = admission.is_granted();
         }
-        if admission.is_granted() {
-            // Of the stage that was to come, also if the report was refused meanwhile.
-            for need in &report.ahead.locks {
-                if !row.locked.contains(need) {
-                    row.locked.push(need.clone());
-                }
-            }
+        // Of the stage that was to come, also if the report was refused meanwhile.
+        match (row.locks_for_life, admission.is_granted()) {
+            (true, true) => row.lock_all(&report.ahead.locks, self.now),
+            (true, false) => {}
+            (false, true) => row.exchange_locks(&report.ahead.locks, self.now),
+            (false, false) => drop(row.unlock_all()),
         }
     }
 

@@ -63,7 +63,7 @@ impl Draft<'_> {
         }
         let Some(mut row) = self.take(id) else { return };
         row.locks.clone_from(locks);
-        row.locked.retain(|held| locks.contains(held));
+        row.unlock_others(|row, held| row.locks.contains(held));
         self.effect(Effect::Keep(id, row.held()));
         self.put(row);
     }

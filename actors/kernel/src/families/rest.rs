@@ -54,6 +54,7 @@ fn rests(row: &Row) -> bool {
         hold: _,
         locks,
         locked,
+        locked_at: _,
         locks_for_life: _,
         ready,
         one_way: _,

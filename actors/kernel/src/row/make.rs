@@ -32,6 +32,7 @@ impl Row {
             hold: Hold::default(),
             locks: Vec::new(),
             locked: Vec::new(),
+            locked_at: Vec::new(),
             locks_for_life: false,
             ready: None,
             one_way: None,

@@ -8,7 +8,7 @@ import { setQuery } from '../router.js';
 import { Table } from '../table.js';
 import { count, several } from '../words.js';
 
-/** @typedef {import('../types.js').LockUse & {since?: string}} LockUse @typedef {import('../types.js').Cycle} Cycle */
+/** @typedef {import('../types.js').LockUse} LockUse @typedef {import('../types.js').Cycle} Cycle */
 
 /** @param {{query: URLSearchParams}} props */
 export function Waits({ query }) {
@@ -25,6 +25,7 @@ export function Waits({ query }) {
     { name: 'Resource', width: 'minmax(180px, 1.3fr)', show: (lock) => html`<button type="button" class="plain mono" title="Show its part of the graph" onClick=${() => setQuery({ lock: lock.path, id: null })}>${lock.path}</button>` },
     { name: 'Mode', width: '90px', show: (lock) => lock.holders[0]?.mode ?? html`<span class="none">free</span>` },
     { name: 'Holder', width: 'minmax(120px, 1fr)', show: (lock) => people(lock.holders.map((holder) => holder.id)) },
+    { name: 'Held for', width: '110px', show: (lock) => html`<${Held} holders=${lock.holders} />` },
     { name: 'Waiters, in order', width: 'minmax(200px, 2fr)', show: (lock) => people(lock.waiting) },
     { name: 'Next', width: 'minmax(180px, 1.4fr)', show: (lock) => html`<span class="next">${next(lock)}</span>` },
   ];
@@ -51,6 +52,14 @@ function next(lock) {
 function people(ids) {
   if (ids.length === 0) return html`<span class="none">nobody</span>`;
   return html`<span class="people">${ids.slice(0, 8).map((id, at) => html`<span key=${`${id} ${at}`}><${Id} id=${id} /></span>`)}${ids.length > 8 && html`<span class="dim">and ${count(ids.length - 8)} more</span>`}</span>`;
+}
+
+/** Of several who share it the one is shown who has had it longest. @param {{holders: LockUse['holders']}} props */
+function Held({ holders }) {
+  const times = holders.flatMap(({ since }) => (since === null ? [] : [since])).sort();
+  if (holders.length === 0) return html`<span class="none">–</span>`;
+  if (times.length < holders.length) return html`<span class="none" title="its family is set aside, or it was taken before an engine recorded since when">not known</span>`;
+  return html`<${Ago} time=${times[0]} />`;
 }
 
 /** @param {{cycle: Cycle}} props */

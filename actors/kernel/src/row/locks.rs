@@ -1,0 +1,112 @@
+//! The locks that a row says are held, each with the time since when.
+
+use super::Row;
+use crate::id::Timestamp;
+use crate::lock::LockNeed;
+
+impl Row {
+    /// Tells since when it holds this lock without a break; none if it does not, or if nobody noted it.
+    #[must_use]
+    pub fn locked_since(&self, need: &LockNeed) -> Option<Timestamp> {
+        let place = self.locked.iter().position(|held| held == need)?;
+        self.locked_at.get(place).copied().flatten()
+    }
+
+    /// Takes locks at this instant; those that it holds it keeps.
+    pub(crate) fn lock_all<'a>(&mut self, needs: impl IntoIterator<Item = &'a LockNeed>, now: Timestamp) {
+        for need in needs {
+            self.lock(need, Some(now));
+        }
+    }
+
+    fn lock(&mut self, need: &LockNeed, since: Option<Timestamp>) {
+        if !self.locked.contains(need) {
+            self.locked_at.resize(self.locked.len(), None);
+            self.locked.push(need.clone());
+            self.locked_at.push(since);
+        }
+    }
+
+    /// Holds these locks from this instant on, and no others. One that it had before it has
+    /// had without a break: it was nobody else's between.
+    pub(crate) fn exchange_locks(&mut self, needs: &[LockNeed], now: Timestamp) {
+        let (locked, mut at) = (std::mem::take(&mut self.locked), std::mem::take(&mut self.locked_at));
+        at.resize(locked.len(), None);
+        for need in needs {
+            let before = locked.iter().position(|held| held == need);
+            let since = before.map_or(Some(now), |place| at.get(place).copied().flatten());
+            self.lock(need, since);
+        }
+    }
+
+    /// Gives up all locks; gives them.
+    pub(crate) fn unlock_all(&mut self) -> Vec<LockNeed> {
+        self.locked_at.clear();
+        std::mem::take(&mut self.locked)
+    }
+
+    /// Gives up all locks but those that are kept; gives them.
+    pub(crate) fn unlock_others(&mut self, is_kept: impl Fn(&Self, &LockNeed) -> bool) -> Vec<LockNeed> {
+        let (mut locked, mut at) = (std::mem::take(&mut self.locked), std::mem::take(&mut self.locked_at));
+        at.resize(locked.len(), None);
+        let mut given = Vec::new();
+        for (need, since) in locked.drain(..).zip(at) {
+            if is_kept(self, &need) {
+                self.lock(&need, since);
+            } else {
+                given.push(need);
+            }
+        }
+        given
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Each lock keeps its own time, whatever is given up around it.
+
+    use super::*;
+    use crate::id::{Blob, Kind, ProcedureId};
+
+    const AT: [Timestamp; 3] = [Timestamp(0), Timestamp(5), Timestamp(9)];
+
+    fn row() -> Row {
+        Row::new(ProcedureId::root(1), Kind::from("k"), 1, Blob::default(), AT[0])
+    }
+
+    #[test]
+    fn each_lock_keeps_its_time() {
+        let [a, b, c] = ["a", "b", "c"].map(LockNeed::exclusive);
+        let mut row = row();
+        row.lock_all([&a], AT[0]);
+        row.lock_all([&a, &b], AT[1]);
+        row.lock_all([&c], AT[2]);
+        let since = |row: &Row| [&a, &b, &c].map(|need| row.locked_since(need));
+        assert_eq!(since(&row), AT.map(Some));
+        assert_eq!(row.locked_since(&LockNeed::shared("a")), None);
+        assert_eq!(row.unlock_others(|_, need| *need != b), std::slice::from_ref(&b));
+        assert_eq!(since(&row), [Some(AT[0]), None, Some(AT[2])]);
+        assert_eq!(row.unlock_all(), [a.clone(), c.clone()]);
+        assert_eq!((since(&row), row.locked_at.len()), ([None; 3], 0));
+    }
+
+    #[test]
+    fn what_is_had_again_at_once_was_never_given_up() {
+        let [a, b, c] = ["a", "b", "c"].map(LockNeed::exclusive);
+        let mut row = row();
+        row.lock_all([&a, &b], AT[1]);
+        row.exchange_locks(&[c.clone(), a.clone()], AT[2]);
+        assert_eq!(row.locked, [c.clone(), a.clone()]);
+        let since = [&a, &b, &c].map(|need| row.locked_since(need));
+        assert_eq!(since, [Some(AT[1]), None, Some(AT[2])]);
+    }
+
+    #[test]
+    fn of_locks_from_before_nothing_is_said() {
+        let [a, b] = ["a", "b"].map(LockNeed::exclusive);
+        let mut row = row();
+        row.locked = vec![a.clone()];
+        row.lock_all([&a, &b], AT[1]);
+        assert_eq!((row.locked_since(&a), row.locked_since(&b)), (None, Some(AT[1])));
+    }
+}

@@ -1,0 +1,143 @@
+//! Since when a row says that its locks are held: of stages, for life, and of undos.
+
+use procession_kernel::{
+    Admission, Ahead, Birth, Blob, By, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, Kind, KindRules, Lacking,
+    LockNeed, ProcedureId, Receipt, Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+};
+
+const ROOT: ProcedureId = ProcedureId::new(1, 0);
+
+struct Shell {
+    kernel: Kernel,
+    history: Vec<HistoryEntry>,
+    now: Timestamp,
+}
+
+fn lock(path: &str) -> LockNeed {
+    LockNeed::exclusive(path)
+}
+
+fn admission(lacking: Option<&str>) -> Admission {
+    Admission {
+        limits: Vec::new(),
+        asked: Some(Ticket(1)),
+        lacking: lacking.map(|path| Lacking::Lock(path.into())),
+    }
+}
+
+impl Shell {
+    /// One that is born at 0, and holds these for its first stage.
+    fn new(locks: &[&str], for_life: bool) -> Self {
+        let rules = Rules {
+            kinds: [(Kind::from("k"), KindRules::new(1))].into(),
+            ..Rules::default()
+        };
+        let mut shell = Self {
+            kernel: Kernel::new(rules, Epoch(1), 0),
+            history: Vec::new(),
+            now: Timestamp(0),
+        };
+        let birth = Birth {
+            ahead: Ahead {
+                locks: locks.iter().copied().map(lock).collect(),
+                ..Ahead::default()
+            },
+            locks_for_life: for_life,
+            admission: admission(None),
+            ..Birth::new(Kind::from("k"), 1, Blob::default(), Blob::default())
+        };
+        shell.feed(0, Event::Submitted(Ticket(2), vec![birth.into()]));
+        shell
+    }
+
+    fn feed(&mut self, now: u64, event: Event) -> Vec<Effect> {
+        self.now = Timestamp(now);
+        let decision = self.kernel.decide(self.now, event);
+        for record in decision.records() {
+            if let Record::History(entry) = record {
+                self.history.push((**entry).clone());
+            }
+        }
+        let mut commit = Commit::new();
+        self.kernel.apply(decision, &mut commit);
+        let receipt = Receipt::new(Epoch(1), self.kernel.seq());
+        commit.release(&receipt).unwrap_or_default()
+    }
+
+    /// Its stage ends with this; the next one needs these, and the limiter was asked or not.
+    fn ends(&mut self, now: u64, outcome: StageOutcome, locks: &[&str], admission: Option<Admission>) {
+        let going = self.kernel.row(ROOT).and_then(|row| row.going);
+        let report = StageEnded {
+            ahead: Ahead {
+                locks: locks.iter().copied().map(lock).collect(),
+                ..Ahead::default()
+            },
+            admission,
+            ..StageEnded::new(
+                ROOT,
+                going.map_or(Seq(0), |going| going.run),
+                Epoch(1),
+                self.now,
+                outcome,
+            )
+        };
+        self.feed(now, Event::StageEnded(Box::new(report)));
+    }
+
+    /// Since when it holds these, if it does.
+    fn since<const N: usize>(&self, paths: [&str; N]) -> [Option<u64>; N] {
+        let row = self.kernel.row(ROOT);
+        paths.map(|path| Some(row?.locked_since(&lock(path))?.0))
+    }
+}
+
+fn next() -> StageOutcome {
+    StageOutcome::Next(Blob::default())
+}
+
+#[test]
+fn a_lock_of_stages_is_held_on_where_it_is_had_again_at_once() {
+    let mut shell = Shell::new(&["a", "b"], false);
+    assert_eq!(shell.since(["a", "b"]), [Some(0), Some(0)]);
+    shell.ends(5, next(), &["b", "c"], Some(admission(None)));
+    assert_eq!(shell.since(["a", "b", "c"]), [None, Some(0), Some(5)]);
+    // Somebody else goes first: it holds nothing until it is granted, and begins anew.
+    shell.ends(7, next(), &["b"], Some(admission(Some("b"))));
+    assert_eq!(shell.since(["b", "c"]), [None, None]);
+    shell.feed(9, Event::Granted(ROOT));
+    assert_eq!(shell.since(["b"]), [Some(9)]);
+    // Parked, it gives it back.
+    shell.ends(11, StageOutcome::Wait("go".into(), None, Blob::default()), &[], None);
+    assert_eq!(shell.since(["b"]), [None]);
+    assert_eq!(shell.kernel.row(ROOT).map(|row| row.locked_at.len()), Some(0));
+}
+
+#[test]
+fn a_holder_for_life_keeps_the_time_of_each() {
+    let mut shell = Shell::new(&["a"], true);
+    shell.ends(5, next(), &["a", "b"], Some(admission(None)));
+    assert_eq!(shell.since(["a", "b"]), [Some(0), Some(5)]);
+    shell.ends(7, next(), &["c"], Some(admission(Some("c"))));
+    assert_eq!(shell.since(["a", "b", "c"]), [Some(0), Some(5), None]);
+    shell.feed(9, Event::Granted(ROOT));
+    assert_eq!(shell.since(["a", "b", "c"]), [Some(0), Some(5), Some(9)]);
+    shell.ends(11, StageOutcome::Done(Blob::default()), &[], None);
+    assert_eq!(shell.since(["a", "b", "c"]), [None; 3]);
+}
+
+#[test]
+fn an_undo_holds_its_locks_since_it_was_granted_them() -> Result<(), String> {
+    let mut shell = Shell::new(&[], false);
+    shell.ends(5, next(), &["t"], Some(admission(Some("t"))));
+    let abort = Box::new(Verb::Abort(ROOT));
+    shell.feed(6, Event::Requested(Ticket(3), abort, Box::new(By::new("ann", "over"))));
+    let stack = shell.history.clone();
+    shell.feed(7, Event::StackLoaded(ROOT, stack));
+    let wait = shell.kernel.row(ROOT).and_then(|row| row.wait.clone());
+    assert_eq!(wait, Some(WaitReason::Lock("t".into())), "its undo waits for the lock");
+    assert_eq!(shell.since(["t"]), [None]);
+    let effects = shell.feed(9, Event::Granted(ROOT));
+    assert!(effects.iter().any(|effect| matches!(effect, Effect::Undo(_))));
+    assert_eq!(shell.since(["t"]), [Some(9)]);
+    Ok(())
+}
