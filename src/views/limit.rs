@@ -15,6 +15,21 @@ pub struct LimitView {
     pub used: u32,
     /// Procedures that wait for one.
     pub waiting: usize,
+    /// Requests that came while there was no permit for them, and had to wait, since the engine
+    /// started; none where none runs. No limit refuses.
+    #[serde(default)]
+    pub had_to_wait: Option<u64>,
+}
+
+impl LimitView {
+    /// Shows a limit of a journal that is closed: what happened since a start is not in it.
+    #[must_use]
+    pub fn at_rest(limit: &LimitUse) -> Self {
+        Self {
+            had_to_wait: None,
+            ..Self::from(limit)
+        }
+    }
 }
 
 impl From<&LimitUse> for LimitView {
@@ -24,6 +39,7 @@ impl From<&LimitUse> for LimitView {
             limit: limit.limit,
             used: limit.used,
             waiting: limit.waiting,
+            had_to_wait: Some(limit.had_to_wait),
         }
     }
 }

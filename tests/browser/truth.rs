@@ -51,7 +51,7 @@ pub(crate) async fn truth(run: &Run) -> Result<Value, Trouble> {
     }
     let limits = executor.limits().await?;
     let limits = limits.iter().map(|limit| {
-        json!({ "key": limit.key.as_str(), "limit": limit.limit, "used": limit.used, "waiting": limit.waiting })
+        json!({ "key": limit.key.as_str(), "limit": limit.limit, "used": limit.used, "waiting": limit.waiting, "had_to_wait": limit.had_to_wait })
     });
     let locks = executor.locks().await?;
     let locks = locks.iter().map(|lock| {

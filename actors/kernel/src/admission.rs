@@ -100,6 +100,9 @@ pub struct LimitUse {
     pub used: u32,
     /// Requests that wait.
     pub waiting: usize,
+    /// Requests that came while it had no permit for them, and had to wait, since the value was
+    /// made. None was refused: no limit refuses.
+    pub had_to_wait: u64,
 }
 
 /// One locked or wanted path as it stands.

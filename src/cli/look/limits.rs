@@ -28,21 +28,27 @@ pub(super) async fn run(source: &Source, args: &LimitsArgs) -> Result<Exit, Fail
     // An engine that runs knows them all: one without a capacity has none.
     let none = if source.is_running() { "-" } else { "?" };
     print::table(
-        ["LIMIT", "USED", "OF", "WAITING"],
+        ["LIMIT", "USED", "OF", "WAITING", "HAD TO WAIT"],
         items.iter().map(|limit| row(limit, none)),
     );
     print::notice(&print::counted(items.len(), "limit", "limits"));
     if !source.is_running() && items.iter().any(|limit| limit.limit.is_none()) {
         print::notice("a capacity that the program sets when it starts is not in the journal: \"?\"");
     }
+    if !source.is_running() && !items.is_empty() {
+        print::notice("how many had to wait is counted while an engine runs: \"?\"");
+    }
     Ok(Exit::Done)
 }
 
-fn row(limit: &LimitView, none: &str) -> [String; 4] {
+fn row(limit: &LimitView, none: &str) -> [String; 5] {
     [
         print::plain(&limit.key),
         limit.used.to_string(),
         limit.limit.map_or_else(|| none.to_owned(), |limit| limit.to_string()),
         limit.waiting.to_string(),
+        limit
+            .had_to_wait
+            .map_or_else(|| "?".to_owned(), |count| count.to_string()),
     ]
 }

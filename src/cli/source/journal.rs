@@ -76,7 +76,7 @@ impl Journal {
 
     pub(super) async fn limits(&self) -> Result<Document, Failure> {
         let standing = self.offline.standing().await?;
-        self.items(standing.limits().iter().map(LimitView::from))
+        self.items(standing.limits().iter().map(LimitView::at_rest))
     }
 
     /// Reads every row there is, a page at a time, and names those that cannot be read.

@@ -167,7 +167,7 @@ journey('the truth of limits', async (page, go) => {
   await shown(page, 'Limits');
   const shownLimits = (await rows(page, 'Limits')).map((row) => {
     const [used, limit] = row.Used.split(' of ').map(number);
-    return { key: row.Of, limit, used, waiting: number(row.Queue.split(' ')[0].replace('nobody', '0')) };
+    return { key: row.Of, limit, used, waiting: number(row.Queue.split(' ')[0].replace('nobody', '0')), had_to_wait: number(row['Had to wait']) };
   });
   assert.deepEqual(shownLimits, of.limits);
   const oldest = of.rows.filter((row) => row.kind === 'limited' && row.state === 'Initializing').sort((one, other) => other.since - one.since)[0];

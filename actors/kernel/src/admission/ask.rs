@@ -2,6 +2,7 @@
 //! ticket has or wants, and then serves whoever can be served.
 
 use super::claim::{Claim, Limits, Locks, Slot};
+use super::judge::Finding;
 use super::seat::Seat;
 use super::{Admissions, Grant, Needs, Request};
 use crate::id::{LimitKey, Ticket};
@@ -22,6 +23,7 @@ impl Admissions {
         if self.is_alone(slot) && !waited {
             let finding = self.look_at_once(slot);
             if !self.is_any_to_look_at() {
+                self.count_wait(slot, finding);
                 return (self.answer(finding), Vec::new());
             }
         } else {
@@ -30,7 +32,23 @@ impl Admissions {
         }
         let mut served = self.serve();
         served.retain(|other| *other != ticket);
-        (self.answer(self.judge(slot)), served)
+        let finding = self.judge(slot);
+        if !waited {
+            self.count_wait(slot, finding);
+        }
+        (self.answer(finding), served)
+    }
+
+    /// Counts one that has come and waits, in each of its limits that has no permit for it.
+    fn count_wait(&mut self, slot: Slot, finding: Finding) {
+        let Self { claims, pools, .. } = self;
+        let Some(waiting) = claims.waiting(slot) else { return };
+        for id in waiting.limits.iter() {
+            let lacks = matches!(finding, Finding::Permit(lacked) if lacked == id);
+            if let Some(pool) = pools.get_mut(id).filter(|pool| lacks || !pool.has_room()) {
+                pool.count_wait();
+            }
+        }
     }
 
     /// Tells whether one who has just come needs no look but one at itself.

@@ -24,6 +24,8 @@ pub(super) struct Pool {
     used: u32,
     /// How many wait.
     crowd: usize,
+    /// How many had to.
+    had_to_wait: u64,
     /// All that wait for a permit.
     pub(super) waiting: Seats,
     /// Those of them whose kind's own limit this is.
@@ -43,6 +45,7 @@ impl Pool {
             holders: Sorted::default(),
             used: 0,
             crowd: 0,
+            had_to_wait: 0,
             waiting: Seats::default(),
             own: Seats::default(),
             watchers: Seats::default(),
@@ -77,6 +80,11 @@ impl Pool {
         }
     }
 
+    /// Counts one that has come and waits, for a permit if for nothing else.
+    pub(super) const fn count_wait(&mut self) {
+        self.had_to_wait += 1;
+    }
+
     /// Gives those before `seat` for whom a permit may have to be kept: the
     /// first of the kind whose limit this is, and all whose patience has run out.
     pub(super) fn guards(&self, seat: Seat) -> impl Iterator<Item = Seat> {
@@ -92,6 +100,7 @@ impl Pool {
             limit: self.limit,
             used: self.used,
             waiting: self.crowd,
+            had_to_wait: self.had_to_wait,
         }
     }
 

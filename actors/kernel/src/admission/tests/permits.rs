@@ -78,9 +78,9 @@ fn e_066_kind_named_key_and_global_together() {
     let usage: Vec<_> = admissions
         .usage()
         .iter()
-        .map(|limit| (limit.used, limit.waiting))
+        .map(|limit| (limit.used, limit.waiting, limit.had_to_wait))
         .collect();
-    assert_eq!(usage, [(3, 3), (2, 2), (1, 1), (1, 1)]);
+    assert_eq!(usage, [(3, 3, 1), (2, 2, 0), (1, 1, 1), (1, 1, 1)]);
     assert_eq!(admissions.end(1), [2]);
 }
 
@@ -167,4 +167,29 @@ fn nobody_is_passed_for_a_permit_more_often_than_patience_allows() {
     }
     assert!(!admissions.ask_with(200, 9, &["k"]));
     assert_eq!(admissions.end(99 + u64::from(PATIENCE)), [2]);
+}
+
+#[test]
+fn one_that_had_to_wait_is_counted_once_where_there_was_no_permit() {
+    let mut admissions = limited(&[("k", 1), ("m", 5)]);
+    let counted = |admissions: &Admissions| {
+        let usage = admissions.usage();
+        (usage[0].had_to_wait, usage[1].had_to_wait)
+    };
+    assert!(admissions.ask(1, &["k", "m", "x a"]));
+    assert_eq!(counted(&admissions), (0, 0));
+    assert!(!admissions.ask(2, &["k", "m"]));
+    assert_eq!(counted(&admissions), (1, 0), "the other limit had room");
+    assert!(!admissions.ask(2, &["k", "m"]));
+    admissions.set_priority(Ticket(2), 7);
+    assert_eq!(counted(&admissions), (1, 0), "it waits still");
+    assert!(!admissions.ask(3, &["m", "x a"]));
+    assert_eq!(counted(&admissions), (1, 0), "it lacks a lock alone");
+    assert!(!admissions.ask(4, &["k", "x a"]));
+    assert_eq!(counted(&admissions), (2, 0), "it lacks both");
+    assert_eq!(admissions.end(1), [2, 3]);
+    assert_eq!(admissions.end(2), []);
+    assert_eq!(admissions.end(3), [4]);
+    assert!(!admissions.ask(5, &["k"]));
+    assert_eq!(counted(&admissions), (3, 0), "who has gone is counted still");
 }
