@@ -127,7 +127,8 @@ fn a_holder_for_life_keeps_the_time_of_each() {
 
 #[test]
 fn an_undo_holds_its_locks_since_it_was_granted_them() -> Result<(), String> {
-    let mut shell = Shell::new(&[], false);
+    let mut shell = Shell::new(&["t"], false);
+    // Somebody else goes first, and it is aborted while it waits.
     shell.ends(5, next(), &["t"], Some(admission(Some("t"))));
     let abort = Box::new(Verb::Abort(ROOT));
     shell.feed(6, Event::Requested(Ticket(3), abort, Box::new(By::new("ann", "over"))));
