@@ -57,7 +57,8 @@ pub(crate) async fn truth(run: &Run) -> Result<Value, Trouble> {
     let locks = locks.iter().map(|lock| {
         let holders: Vec<String> = lock.holders.iter().map(|(id, _)| id.to_string()).collect();
         let waiting: Vec<String> = lock.waiting.iter().map(ToString::to_string).collect();
-        json!({ "path": lock.path.as_str(), "holders": holders, "waiting": waiting, "known": lock.since.iter().all(Option::is_some) })
+        let held = lock.since.iter().flatten().min().map(|since| ms(now, *since));
+        json!({ "path": lock.path.as_str(), "holders": holders, "waiting": waiting, "held": held })
     });
     let verdicts = executor.verdicts().await?;
     let mut whole = json!({
