@@ -131,7 +131,8 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     }
 
     /// Locks that a stage needs: all of them or none are taken, together with its
-    /// permits, before it runs. Asked at submission and at the end of each stage.
+    /// permits, before it runs. Asked at submission and at the end of each stage. The
+    /// undo of a stage runs under the same locks; they are taken again for it.
     ///
     /// Paths are hierarchical, as `ns/table/region`: an exclusive lock excludes
     /// everything at and under its path; a descendant enters what its ancestors hold.
