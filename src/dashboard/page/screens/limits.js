@@ -18,11 +18,11 @@ export function Limits() {
   const items = /** @type {Limit[]} */ (loaded.data?.items ?? []);
   /** @type {import('../table.js').Column<Limit>[]} */
   const columns = [
-    { name: 'Of', width: 'minmax(110px, 0.8fr)', show: (row) => html`<span class="mono">${row.key === '*' ? 'all procedures' : row.key}</span>` },
-    { name: 'Used', width: 'minmax(160px, 1.2fr)', show: (row) => html`<${Gauge} row=${row} />` },
+    { name: 'Of', width: 'minmax(104px, 0.8fr)', show: (row) => html`<span class="mono">${row.key === '*' ? 'all procedures' : row.key}</span>` },
+    { name: 'Used', width: 'minmax(130px, 1.2fr)', show: (row) => html`<${Gauge} row=${row} />` },
     { name: 'Limit', width: '170px', show: (row) => html`<${Edit} row=${row} mayEdit=${may('configure')} onEdit=${(/** @type {string} */ value) => set({ key: row.key, value })} />` },
     { name: 'Queue', width: '84px', show: (row) => (row.waiting ? html`<a href=${listOf(row.key === '*' ? 'reason:permit' : `reason:permit kind:${row.key}`)}>${several(row.waiting, 'waits', 'wait')}</a>` : html`<span class="none">nobody</span>`) },
-    { name: 'Had to wait', width: '96px', show: (row) => html`<span class="mono" title="requests that came while there was no permit for them, since the start; no limit refuses">${count(row.had_to_wait)}</span>` },
+    { name: 'Had to wait', width: '88px', show: (row) => html`<span class="mono" title="requests that came while there was no permit for them, since the start; no limit refuses">${count(row.had_to_wait)}</span>` },
     { name: 'Oldest waiter', width: '140px', show: (row) => (row.oldest ? html`<${Id} id=${row.oldest.id} /> <span class="dim">for</span> <${Ago} time=${row.oldest.since} />` : html`<span class="none">–</span>`) },
     { name: 'Next', width: 'minmax(210px, 1.8fr)', show: (row) => html`<span class="next">${next(row)}</span>` },
   ];
