@@ -1,17 +1,13 @@
 //! Since when a row says that its locks are held: of stages, for life, and of undos.
 
+#[path = "support/shell.rs"]
+mod shell;
+
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, By, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, Kind, KindRules, Lacking,
-    LockNeed, ProcedureId, Receipt, Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Admission, Ahead, Birth, Blob, By, Effect, Epoch, Event, Kind, Lacking, LockNeed, Seq, StageEnded, StageOutcome,
+    Ticket, Timestamp, Verb, WaitReason,
 };
-
-const ROOT: ProcedureId = ProcedureId::new(1, 0);
-
-struct Shell {
-    kernel: Kernel,
-    history: Vec<HistoryEntry>,
-    now: Timestamp,
-}
+use shell::{KIND, ROOT, Shell};
 
 fn lock(path: &str) -> LockNeed {
     LockNeed::exclusive(path)
@@ -25,59 +21,35 @@ fn admission(lacking: Option<&str>) -> Admission {
     }
 }
 
+/// One that is born at 0, and holds these for its first stage.
+fn born(locks: &[&str], for_life: bool) -> Shell {
+    Shell::new(Birth {
+        ahead: ahead(locks),
+        locks_for_life: for_life,
+        admission: admission(None),
+        ..Birth::new(Kind::from(KIND), 1, Blob::default(), Blob::default())
+    })
+}
+
+fn ahead(locks: &[&str]) -> Ahead {
+    Ahead {
+        locks: locks.iter().copied().map(lock).collect(),
+        ..Ahead::default()
+    }
+}
+
 impl Shell {
-    /// One that is born at 0, and holds these for its first stage.
-    fn new(locks: &[&str], for_life: bool) -> Self {
-        let rules = Rules {
-            kinds: [(Kind::from("k"), KindRules::new(1))].into(),
-            ..Rules::default()
-        };
-        let mut shell = Self {
-            kernel: Kernel::new(rules, Epoch(1), 0),
-            history: Vec::new(),
-            now: Timestamp(0),
-        };
-        let birth = Birth {
-            ahead: Ahead {
-                locks: locks.iter().copied().map(lock).collect(),
-                ..Ahead::default()
-            },
-            locks_for_life: for_life,
-            admission: admission(None),
-            ..Birth::new(Kind::from("k"), 1, Blob::default(), Blob::default())
-        };
-        shell.feed(0, Event::Submitted(Ticket(2), vec![birth.into()]));
-        shell
-    }
-
-    fn feed(&mut self, now: u64, event: Event) -> Vec<Effect> {
-        self.now = Timestamp(now);
-        let decision = self.kernel.decide(self.now, event);
-        for record in decision.records() {
-            if let Record::History(entry) = record {
-                self.history.push((**entry).clone());
-            }
-        }
-        let mut commit = Commit::new();
-        self.kernel.apply(decision, &mut commit);
-        let receipt = Receipt::new(Epoch(1), self.kernel.seq());
-        commit.release(&receipt).unwrap_or_default()
-    }
-
     /// Its stage ends with this; the next one needs these, and the limiter was asked or not.
     fn ends(&mut self, now: u64, outcome: StageOutcome, locks: &[&str], admission: Option<Admission>) {
         let going = self.kernel.row(ROOT).and_then(|row| row.going);
         let report = StageEnded {
-            ahead: Ahead {
-                locks: locks.iter().copied().map(lock).collect(),
-                ..Ahead::default()
-            },
+            ahead: ahead(locks),
             admission,
             ..StageEnded::new(
                 ROOT,
                 going.map_or(Seq(0), |going| going.run),
                 Epoch(1),
-                self.now,
+                Timestamp(now),
                 outcome,
             )
         };
@@ -97,7 +69,7 @@ fn next() -> StageOutcome {
 
 #[test]
 fn a_lock_of_stages_is_held_on_where_it_is_had_again_at_once() {
-    let mut shell = Shell::new(&["a", "b"], false);
+    let mut shell = born(&["a", "b"], false);
     assert_eq!(shell.since(["a", "b"]), [Some(0), Some(0)]);
     shell.ends(5, next(), &["b", "c"], Some(admission(None)));
     assert_eq!(shell.since(["a", "b", "c"]), [None, Some(0), Some(5)]);
@@ -114,7 +86,7 @@ fn a_lock_of_stages_is_held_on_where_it_is_had_again_at_once() {
 
 #[test]
 fn a_holder_for_life_keeps_the_time_of_each() {
-    let mut shell = Shell::new(&["a"], true);
+    let mut shell = born(&["a"], true);
     shell.ends(5, next(), &["a", "b"], Some(admission(None)));
     assert_eq!(shell.since(["a", "b"]), [Some(0), Some(5)]);
     shell.ends(7, next(), &["c"], Some(admission(Some("c"))));
@@ -127,7 +99,7 @@ fn a_holder_for_life_keeps_the_time_of_each() {
 
 #[test]
 fn an_undo_holds_its_locks_since_it_was_granted_them() -> Result<(), String> {
-    let mut shell = Shell::new(&["t"], false);
+    let mut shell = born(&["t"], false);
     // Somebody else goes first, and it is aborted while it waits.
     shell.ends(5, next(), &["t"], Some(admission(Some("t"))));
     let abort = Box::new(Verb::Abort(ROOT));

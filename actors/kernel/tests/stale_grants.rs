@@ -1,60 +1,33 @@
 //! A grant that comes when its procedure waits for something else by then.
 
+#[path = "support/shell.rs"]
+mod shell;
+
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, By, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, Kind, KindRules, Lacking,
-    LimitKey, LockNeed, Needs, ProcedureId, Receipt, Record, Rules, StageEnded, StageOutcome, Ticket, Timestamp, Verb,
-    WaitReason,
+    Admission, Ahead, Birth, Blob, By, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed, Needs,
+    StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
 };
+use shell::{KIND, ROOT, Shell};
 
-const ROOT: ProcedureId = ProcedureId::new(1, 0);
-const NOW: Timestamp = Timestamp(1_000_000);
-
-struct Shell {
-    kernel: Kernel,
-    history: Vec<HistoryEntry>,
-}
-
-impl Shell {
-    fn feed(&mut self, event: Event) -> Vec<Effect> {
-        let decision = self.kernel.decide(NOW, event);
-        for record in decision.records() {
-            if let Record::History(entry) = record {
-                self.history.push((**entry).clone());
-            }
-        }
-        let mut commit = Commit::new();
-        self.kernel.apply(decision, &mut commit);
-        let receipt = Receipt::new(Epoch(1), self.kernel.seq());
-        commit.release(&receipt).unwrap_or_default()
-    }
-}
+const NOW: u64 = 1_000_000;
 
 #[test]
 fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Result<(), String> {
-    let rules = Rules {
-        kinds: [(Kind::from("k"), KindRules::new(1))].into(),
-        ..Rules::default()
-    };
-    let mut shell = Shell {
-        kernel: Kernel::new(rules, Epoch(1), 0),
-        history: Vec::new(),
-    };
-    let limits = vec![LimitKey::from("k")];
+    let limits = vec![LimitKey::from(KIND)];
     let ahead = Ahead {
         locks: vec![LockNeed::exclusive("t")],
         ..Ahead::default()
     };
-    let birth = Birth {
-        hold: procession_kernel::Hold::WhileActive,
+    let mut shell = Shell::new(Birth {
+        hold: Hold::WhileActive,
         ahead: ahead.clone(),
         admission: Admission {
             limits: limits.clone(),
             asked: Some(Ticket(1)),
             lacking: None,
         },
-        ..Birth::new(Kind::from("k"), 1, Blob::default(), Blob::default())
-    };
-    shell.feed(Event::Submitted(Ticket(2), vec![birth.into()]));
+        ..Birth::new(Kind::from(KIND), 1, Blob::default(), Blob::default())
+    });
     let run = shell
         .kernel
         .row(ROOT)
@@ -69,22 +42,19 @@ fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Resul
             asked: Some(Ticket(1)),
             lacking: Some(Lacking::Lock("t".into())),
         }),
-        ..StageEnded::new(ROOT, run, Epoch(1), NOW, StageOutcome::Next(Blob::default()))
+        ..StageEnded::new(ROOT, run, Epoch(1), Timestamp(NOW), StageOutcome::Next(Blob::default()))
     };
-    shell.feed(Event::StageEnded(Box::new(report)));
+    shell.feed(NOW, Event::StageEnded(Box::new(report)));
     let abort = Verb::Abort(ROOT);
-    shell.feed(Event::Requested(
-        Ticket(3),
-        Box::new(abort),
-        Box::new(By::new("ann", "over")),
-    ));
+    let by = Box::new(By::new("ann", "over"));
+    shell.feed(NOW, Event::Requested(Ticket(3), Box::new(abort), by));
     let stack = shell.history.clone();
-    shell.feed(Event::StackLoaded(ROOT, stack));
+    shell.feed(NOW, Event::StackLoaded(ROOT, stack));
     let wait = shell.kernel.row(ROOT).and_then(|row| row.wait.clone());
     assert_eq!(wait, Some(WaitReason::Lock("t".into())), "its undo waits for the lock");
 
     // The limiter had granted permit and lock before it heard of the abort.
-    let effects = shell.feed(Event::Granted(ROOT));
+    let effects = shell.feed(NOW, Event::Granted(ROOT));
     assert!(effects.iter().any(|effect| matches!(effect, Effect::Undo(_))));
     let back = Needs {
         limits,

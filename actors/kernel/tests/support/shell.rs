@@ -1,0 +1,46 @@
+//! A kernel whose store answers at once, and what it has written into the history.
+
+use procession_kernel::{
+    Birth, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, Kind, KindRules, ProcedureId, Receipt, Record, Rules,
+    Ticket, Timestamp,
+};
+
+/// The one family.
+pub(crate) const ROOT: ProcedureId = ProcedureId::new(1, 0);
+/// The one kind.
+pub(crate) const KIND: &str = "k";
+
+pub(crate) struct Shell {
+    pub(crate) kernel: Kernel,
+    pub(crate) history: Vec<HistoryEntry>,
+}
+
+impl Shell {
+    /// Begins at 0, with the birth of the root.
+    pub(crate) fn new(birth: Birth) -> Self {
+        let rules = Rules {
+            kinds: [(Kind::from(KIND), KindRules::new(1))].into(),
+            ..Rules::default()
+        };
+        let mut shell = Self {
+            kernel: Kernel::new(rules, Epoch(1), 0),
+            history: Vec::new(),
+        };
+        shell.feed(0, Event::Submitted(Ticket(2), vec![birth.into()]));
+        shell
+    }
+
+    /// Decides at this instant, and gives what leaves.
+    pub(crate) fn feed(&mut self, now: u64, event: Event) -> Vec<Effect> {
+        let decision = self.kernel.decide(Timestamp(now), event);
+        for record in decision.records() {
+            if let Record::History(entry) = record {
+                self.history.push((**entry).clone());
+            }
+        }
+        let mut commit = Commit::new();
+        self.kernel.apply(decision, &mut commit);
+        let receipt = Receipt::new(Epoch(1), self.kernel.seq());
+        commit.release(&receipt).unwrap_or_default()
+    }
+}
