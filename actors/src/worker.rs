@@ -2,7 +2,6 @@
 //! from outside that user code holds the thread, and the post of each actor, at
 //! which a call is begun by the one or taken back by the other, never both.
 
-use std::cell::Cell;
 use std::future::poll_fn;
 use std::pin::pin;
 
@@ -92,8 +91,8 @@ const REVOKED: u64 = u64::MAX;
 pub(crate) struct Post {
     /// Twice the number of calls that have ended, and one more while one runs.
     state: AtomicU64,
-    /// Calls that were sent and not taken back; the supervisor alone writes. It is no part of
-    /// the protocol: those that are lost with their mailbox shall not be shown as waiting.
+    /// Calls that were sent and not taken back. It is no part of the protocol: those that are
+    /// lost with their mailbox shall not be shown as waiting.
     sent: std::sync::atomic::AtomicU64,
     pulse: Arc<Pulse>,
 }
@@ -110,10 +109,7 @@ impl Post {
     /// Gives the actor's side. The actor counts as one of its worker from here on.
     pub(crate) fn seat(post: &Arc<Self>) -> Seat {
         post.pulse.actors.fetch_add(1, Ordering::AcqRel);
-        Seat {
-            post: Arc::clone(post),
-            begun: Cell::new(0),
-        }
+        Seat(Arc::clone(post))
     }
 
     /// Counts a call that was sent: it waits until it is begun.
@@ -161,24 +157,20 @@ impl Post {
 
 /// The actor's side of its post.
 #[derive(Debug)]
-pub(crate) struct Seat {
-    post: Arc<Post>,
-    begun: Cell<u64>,
-}
+pub(crate) struct Seat(Arc<Post>);
 
 impl Seat {
     /// Begins a call, unless it was taken back.
     pub(crate) fn begin(&self) -> bool {
-        let state = self.post.state.load(Ordering::Relaxed);
+        let state = self.0.state.load(Ordering::Relaxed);
         let begins = state != REVOKED
             && self
-                .post
+                .0
                 .state
                 .compare_exchange(state, state + 1, Ordering::AcqRel, Ordering::Relaxed)
                 .is_ok();
         if begins {
-            self.begun.set(self.begun.get() + 1);
-            self.post.pulse.calls.taken();
+            self.0.pulse.calls.taken();
         }
         begins
     }
@@ -186,20 +178,23 @@ impl Seat {
     /// Ends the call that was begun.
     pub(crate) fn end(&self) {
         // While a call runs, this side alone writes.
-        let state = self.post.state.load(Ordering::Relaxed);
-        self.post.state.store(state + 1, Ordering::Release);
+        let state = self.0.state.load(Ordering::Relaxed);
+        self.0.state.store(state + 1, Ordering::Release);
     }
 
     pub(crate) fn pulse(&self) -> Arc<Pulse> {
-        Arc::clone(&self.post.pulse)
+        Arc::clone(&self.0.pulse)
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
-        // What waits in the actor's mailbox goes with it.
-        self.post.lose(self.begun.get());
-        self.post.pulse.actors.fetch_sub(1, Ordering::AcqRel);
+        // What waits in the actor's mailbox goes with it, unless it was taken back.
+        let state = self.0.state.load(Ordering::Acquire);
+        if state != REVOKED {
+            self.0.lose(state.div_ceil(2));
+        }
+        self.0.pulse.actors.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
