@@ -4,6 +4,7 @@ use actix::prelude::*;
 use procession_kernel::{Event, Grant, ProcedureId};
 
 use super::Supervisor;
+use super::tickets::Heard;
 use crate::limiter::{Acquire, Acquired, Restore};
 
 impl Supervisor {
@@ -23,6 +24,7 @@ impl Supervisor {
         let mut acquire = Acquire::default();
         for id in waiting {
             if let Some(request) = self.request_of(id) {
+                self.tickets_of.asks(id);
                 ids.push(id);
                 acquire.requests.push(request);
             }
@@ -31,12 +33,10 @@ impl Supervisor {
         let work = async move { request.await.unwrap_or_default() };
         self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
             let Acquired { grants, served, .. } = acquired;
-            let granted = ids
-                .into_iter()
-                .zip(grants)
-                .filter(|(_, grant)| *grant == Grant::Granted);
-            for (id, _) in granted {
-                supervisor.decide(Event::Granted(id), ctx);
+            for (id, grant) in ids.into_iter().zip(grants) {
+                if supervisor.tickets_of.hears(id, Heard::Answer(grant == Grant::Granted)) {
+                    supervisor.decide(Event::Granted(id), ctx);
+                }
             }
             supervisor.served(served, ctx);
         });
