@@ -82,10 +82,7 @@ impl Draft<'_> {
                 self.effect(Effect::Cancel(id));
                 self.effect(Effect::GiveBack(id, needs));
             }
-            Some(row) => {
-                let needs = row.held();
-                self.effect(Effect::Keep(id, needs));
-            }
+            Some(row) => self.effect(Effect::Keep(id, row.held())),
         }
     }
 
