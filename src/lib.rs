@@ -112,7 +112,7 @@ pub mod messages {
 /// Stores and clocks, for who brings their own.
 pub mod provider {
     pub use procession_actors::clock::{Clock, SystemClock};
-    pub use procession_actors::journal::store::{AppendError, Entries, JournalStore, Scan};
+    pub use procession_actors::journal::store::{AppendError, DiskRoom, Entries, JournalStore, Scan};
     pub use procession_actors::journal::{Batch, Space};
     pub use procession_kernel::Receipt;
 }

@@ -23,7 +23,7 @@ pub use self::fjall::{FjallStore as EmbeddedStore, SyncMode};
 pub use batch::Batch;
 pub use keys::Space;
 pub use reader::Reader;
-pub use store::{AppendError, JournalStore};
+pub use store::{AppendError, DiskRoom, JournalStore};
 
 use std::sync::Arc;
 

@@ -18,6 +18,7 @@ mod foresee;
 mod in_turn;
 pub(crate) mod insight;
 mod loads;
+mod lost;
 pub(crate) mod mailboxes;
 mod measure;
 mod metric_hooks;
@@ -58,7 +59,7 @@ use crate::journal::{Appended, Journal, Reader, Space};
 use crate::limiter::Limiter;
 use crate::mail::Counted;
 use crate::registry::Registry;
-use crate::telemetry::Telemetry;
+use crate::telemetry::{Telemetry, Times};
 use crate::view::{BatchUse, Outcome, Recovered, Rule};
 use blocked::Active;
 use changes::Changes;
@@ -92,7 +93,7 @@ struct Counts {
     batches: u64,
     writes: u64,
     bytes: u64,
-    commit_times: measure::Times,
+    commit_times: Times,
 }
 
 /// What a supervisor is made of.

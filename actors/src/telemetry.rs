@@ -13,11 +13,13 @@ mod limits;
 mod names;
 mod refused;
 mod spans;
+mod times;
 mod uses;
 
 pub(crate) use labels::{live_place, wait_place};
 pub(crate) use limits::LimiterMetrics;
 pub(crate) use spans::{Marks, record_outcome, stage_span, undo_span};
+pub(crate) use times::Times;
 pub use uses::{KindUse, StageUse};
 
 use std::collections::BTreeMap;
@@ -31,9 +33,9 @@ use kinds::KindMetrics;
 use labels::{LIVE, MAILBOXES, RULES, UNKNOWN};
 use names::{
     BATCH_COMMITS, BATCH_RECORDS, BYTES, COMMIT_SECONDS, COMMITS, COMMITS_WAITING, DASHBOARD_RESYNCS,
-    DASHBOARD_STREAMS, HOOKS_DROPPED, LATE, LOCK_WAITERS, LOST_WAKES, MAILBOX_DEPTH, OLDEST_RUNNABLE, POISONED,
-    QUARANTINED, RECOVERED, RECOVERY_SECONDS, ROLLBACK_FAILED, STUCK, SYNC_SECONDS, TIMER_LAG, WORKER_BLOCKED, counter,
-    describe, gauge, histogram,
+    DASHBOARD_STREAMS, DISK_FREE, HOOKS_DROPPED, LATE, LOCK_WAITERS, LOST_WAKES, MAILBOX_DEPTH, OLDEST_RUNNABLE,
+    POISONED, QUARANTINED, RECOVERED, RECOVERY_SECONDS, ROLLBACK_FAILED, STUCK, SYNC_SECONDS, TIMER_LAG,
+    WORKER_BLOCKED, counter, describe, gauge, histogram,
 };
 use refused::Refused;
 
@@ -98,13 +100,14 @@ pub(crate) struct Telemetry {
     pub(crate) quarantined: Gauge,
     pub(crate) hooks_dropped: Counter,
     pub(crate) bytes: Gauge,
+    pub(crate) disk_free: Gauge,
     pub(crate) lock_waiters: Gauge,
     pub(crate) oldest_runnable: Gauge,
     pub(crate) worker_blocked: Gauge,
     pub(crate) timer_lag: Gauge,
     mailboxes: [Gauge; 5],
     pub(crate) refused: Arc<Refused>,
-    stuck: [Gauge; 12],
+    stuck: [Gauge; 15],
     rollback_failed: Gauge,
 }
 
@@ -134,6 +137,7 @@ impl Telemetry {
             quarantined: gauge(&QUARANTINED, &[]),
             hooks_dropped: counter(&HOOKS_DROPPED, &[]),
             bytes: gauge(&BYTES, &[]),
+            disk_free: gauge(&DISK_FREE, &[]),
             lock_waiters: gauge(&LOCK_WAITERS, &[]),
             oldest_runnable: gauge(&OLDEST_RUNNABLE, &[]),
             worker_blocked: gauge(&WORKER_BLOCKED, &[]),
@@ -162,6 +166,11 @@ impl Telemetry {
             gauge.set(count(rule));
         }
         self.rollback_failed.set(count("rollback_failed"));
+    }
+
+    /// Gives what a stage of a kind usually takes at most, once that can be told.
+    pub(crate) fn usual(&self, kind: &Kind, stage: &str) -> Option<Duration> {
+        self.kinds.get(self.place(kind)?)?.usual(stage)
     }
 
     /// Gives the place of a kind's handles; none if it is not registered.

@@ -20,9 +20,10 @@ const LOCKS_MAX: usize = 5_000;
 const DAY: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// Rules by harm, the worst first: what loses work, what keeps all from moving, what keeps some.
-const BY_HARM: [Rule; 12] = [
+const BY_HARM: [Rule; 15] = [
     Rule::StoreFailed,
     Rule::StoreSlow,
+    Rule::DiskNearlyFull,
     Rule::RollbackFailed,
     Rule::Deadlock,
     Rule::Quarantined,
@@ -32,7 +33,9 @@ const BY_HARM: [Rule; 12] = [
     Rule::NoProgress,
     Rule::Starved,
     Rule::Overrun,
+    Rule::ActorLost,
     Rule::LostWake,
+    Rule::Size,
 ];
 
 /// What needs somebody now: verdicts by harm, and how many there are of what.
@@ -226,6 +229,7 @@ pub(super) fn shown(snapshot: &Snapshot, mailboxes: Mailboxes) -> Value {
         },
         "quarantined": snapshot.quarantined.iter().map(|(family, _)| format!("{family}.0")).collect::<Vec<_>>(),
         "size_bytes": snapshot.size_bytes,
+        "disk_free_bytes": snapshot.disk_room.map(|room| room.free),
         "commit_p99_ms": snapshot.commit_p99.map(millis),
         "paused": snapshot.paused.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "last_batch": {

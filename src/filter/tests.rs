@@ -25,7 +25,10 @@ fn every_field_is_read_and_written() {
     }
     let other = [
         ("state:Waiting_Timeout", "state:waitingtimeout"),
-        ("rule:s2,S11", "rule:retry_storm,store_slow,store_failed"),
+        (
+            "rule:s2,S11",
+            "rule:retry_storm,store_slow,disk_nearly_full,store_failed",
+        ),
         ("age:10m attempts:3", "age:>=10m attempts:=3"),
         ("age:>1000ms since:>0h", "age:>1s since:>0s"),
         ("root:42.7", "root:42"),
@@ -53,7 +56,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("attempts:+3", "10: \"+3\" is no number"),
         ("attempts:1,2", "12: this field takes one value"),
         ("root:x", "6: \"x\" is no root"),
-        ("rule:S7", "6: \"S7\" is no rule"),
+        ("rule:S13", "6: \"S13\" is no rule"),
         ("kind:", "6: a value is missing"),
         ("kind:a,", "8: a value is missing"),
         ("kind:\"a", "6: the closing \" is missing"),

@@ -64,17 +64,19 @@ impl fmt::Display for StateWord {
 }
 
 /// Short names of rules, as the pages for operators number them.
-const NUMBERED: [(&str, &[Rule]); 10] = [
+const NUMBERED: [(&str, &[Rule]); 12] = [
     ("S1", &[Rule::Overrun, Rule::BlockedWorker]),
     ("S2", &[Rule::RetryStorm]),
     ("S3", &[Rule::NoProgress]),
     ("S4", &[Rule::LostWake]),
     ("S5", &[Rule::Deadlock]),
     ("S6", &[Rule::Starved]),
+    ("S7", &[Rule::ActorLost]),
     ("S8", &[Rule::RollbackFailed]),
     ("S9", &[Rule::Poison]),
     ("S10", &[Rule::Quarantined]),
-    ("S11", &[Rule::StoreSlow, Rule::StoreFailed]),
+    ("S11", &[Rule::StoreSlow, Rule::DiskNearlyFull, Rule::StoreFailed]),
+    ("S12", &[Rule::Size]),
 ];
 
 /// Reads the name or the number of a rule.

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use procession::dashboard::{Access, Dashboard, Grant, LoopbackReadOnly};
+use procession::provider::DiskRoom;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use serde_json::json;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -67,6 +68,8 @@ async fn live(
     ordered: &mut Receiver<Ordered>,
     life: u64,
 ) -> Result<Order, Trouble> {
+    let (free, whole) = (7 << 30, 100 << 30);
+    run.store.set_disk_room(DiskRoom { free, whole });
     let all = dashboard(run, |_: &HttpRequest| Grant::All { who: "ann".to_owned() }).await?;
     let reader = dashboard(run, |_: &HttpRequest| Grant::ReadOnly { who: "bob".to_owned() }).await?;
     let default = dashboard(run, LoopbackReadOnly).await?;

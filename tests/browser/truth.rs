@@ -97,6 +97,7 @@ async fn of_engine(executor: &Executor) -> Result<Value, Trouble> {
         "last_batch": { "commits": snapshot.last_batch.commits, "ms": snapshot.last_batch.took.as_millis() },
         "commit_p99_ms": snapshot.commit_p99.map(|time| time.as_millis()),
         "size_bytes": snapshot.size_bytes,
+        "disk_free_bytes": snapshot.disk_room.map(|room| room.free),
         "appended_bytes": snapshot.appended_bytes,
         "live_families": snapshot.live_families,
         "actors": snapshot.actors,

@@ -8,3 +8,4 @@ mod kit;
 mod stuck;
 mod stuck_crashed;
 mod stuck_engine;
+mod stuck_size;

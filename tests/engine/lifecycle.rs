@@ -5,7 +5,7 @@ mod children_rounds;
 mod detached;
 mod fan_out;
 mod in_place;
-mod join_custom;
+pub(crate) mod join_custom;
 mod join_policies;
 pub(crate) mod kit;
 mod panic;

@@ -14,6 +14,7 @@ mod hooks;
 mod import;
 mod journal_failure;
 mod lists;
+mod lost_threads;
 mod mailboxes;
 mod metrics;
 mod metrics_crashed;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    AuditEntry, Changed, Doomed, Ending, EventName, HistoryEntry, Hold, Key, KeyEntry, Kind, LimitKey, LockNeed, Mark,
-    OnTimeout, Pause, ProcedureId, ProcedureState, Record, Row, Stand, Timestamp, WaitReason,
+    AuditEntry, Blob, Changed, Doomed, Ending, EventName, HistoryEntry, Hold, Key, KeyEntry, Kind, Large, LimitKey,
+    LockNeed, Mark, OnTimeout, Pause, ProcedureId, ProcedureState, Record, Row, Stand, Timestamp, WaitReason,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -82,6 +82,16 @@ pub(crate) fn held() -> Vec<Sample> {
         )
     };
     times.map(held).into()
+}
+
+/// Rows that say how large their values are; the field came after the others.
+pub(crate) fn large() -> Vec<Sample> {
+    let stages = [("large", None), ("large-grown", Some(blob("s")))];
+    let large = |(name, stage): (&str, Option<Blob>)| {
+        let large = Some(Box::new(Large { bytes: 700_000, stage }));
+        row(name.to_owned(), Row { large, ..plain() })
+    };
+    stages.map(large).into()
 }
 
 /// An entry of one that waited for its admission.

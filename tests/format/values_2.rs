@@ -45,6 +45,18 @@ fn a_row_that_says_since_when_it_holds_locks_is_as_it_was_when_that_came() -> Te
 }
 
 #[test]
+fn a_row_that_says_how_large_its_value_is_is_as_it_was_when_that_came() -> Tested {
+    let samples = samples::large();
+    for (line, (name, record)) in compare("v2/large.hex", &samples)?.iter().zip(&samples) {
+        let Record::Row(row) = record else {
+            return Err(format!("{name} is no row").into());
+        };
+        assert_eq!(format::row(row.id, value(line)?)?, **row, "{name}");
+    }
+    Ok(())
+}
+
+#[test]
 fn history_is_as_in_version_2() -> Tested {
     read_back("v2/history.hex", &samples::history())
 }

@@ -22,7 +22,7 @@ use crate::id::{EventName, ProcedureId, Timestamp};
 use crate::row::Row;
 use frozen::{Names, Pack};
 
-pub use rest::SAME_STAGE_FROZEN;
+pub use rest::{SAME_STAGE_FROZEN, STAGES_FROZEN};
 
 /// One that is frozen, and as it was before while somebody looks at it.
 #[derive(Clone, Debug)]

@@ -54,7 +54,7 @@ pub use event::{
     UndoEnded, Verb,
 };
 pub use explain::Until;
-pub use families::{Families, SAME_STAGE_FROZEN, Seen};
+pub use families::{Families, SAME_STAGE_FROZEN, STAGES_FROZEN, Seen};
 pub use family::{Family, Scope};
 pub use history::{Ending, HistoryEntry, settle_standing};
 pub use id::{
@@ -69,6 +69,6 @@ pub use needs::{Lacking, Needs};
 pub use plan::{Executed, Freed, PLAN_NAMED, Plan, PlannedStage};
 pub use record::{Doomed, KeyEntry, Record, UserWrite};
 pub use retry::RetryPolicy;
-pub use row::{Ahead, ChildPermits, Going, Hold, JoinPolicy, Mark, OnFailure, OnTimeout, Round, Row};
+pub use row::{Ahead, ChildPermits, Going, Hold, JoinPolicy, Large, Mark, OnFailure, OnTimeout, Round, Row};
 pub use wait::{Pause, SignalEntry, WaitReason, Wake};
 pub use waits::{Deadlock, Link, Need, Node, WaitGraph, WaitingFor};

@@ -1,7 +1,10 @@
 //! The row of a procedure: all that the engine knows of it, in memory and on disk alike.
 
+mod large;
 mod locks;
 mod make;
+
+pub use large::Large;
 
 use std::time::Duration;
 
@@ -301,6 +304,9 @@ pub struct Row {
     /// The trace in which it was submitted.
     #[serde(rename = "I", default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Box<TraceParent>>,
+    /// How large its value is, while that is a quarter or more of what is allowed.
+    #[serde(rename = "K", default, skip_serializing_if = "Option::is_none")]
+    pub large: Option<Box<Large>>,
     /// Idempotency key of its submission.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,

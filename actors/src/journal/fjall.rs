@@ -22,7 +22,7 @@ use procession_kernel::{Epoch, Receipt, Seq};
 
 use super::batch::{Batch, Write};
 use super::keys::Space;
-use super::store::{AppendError, Entries, JournalStore, Scan};
+use super::store::{AppendError, DiskRoom, Entries, JournalStore, Scan};
 use crate::clock::machine_now;
 use crate::error::StoreError;
 use crate::telemetry::SyncSeconds;
@@ -391,6 +391,10 @@ impl JournalStore for FjallStore {
 
     fn size_bytes(&self) -> Option<u64> {
         self.database.disk_space().ok()
+    }
+
+    fn disk_room(&self) -> Option<DiskRoom> {
+        self.directory.room()
     }
 
     fn reads_block(&self) -> bool {

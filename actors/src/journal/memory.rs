@@ -17,7 +17,7 @@ use procession_kernel::{Epoch, Receipt, Seq};
 use super::batch::Batch;
 use super::fjall::refusal;
 use super::keys::Space;
-use super::store::{AppendError, Entries, JournalStore, Scan};
+use super::store::{AppendError, DiskRoom, Entries, JournalStore, Scan};
 use crate::error::StoreError;
 
 mod disk;
@@ -49,6 +49,7 @@ struct State {
     granted: Epoch,
     commits: u64,
     bytes: u64,
+    room: Option<DiskRoom>,
     failure: Option<&'static str>,
     refused: u64,
     late: Late,
@@ -87,6 +88,7 @@ impl MemoryStore {
                 granted: state.epoch,
                 commits: 0,
                 bytes: 0,
+                room: None,
                 failure: None,
                 refused: 0,
                 late,
@@ -129,6 +131,11 @@ impl MemoryStore {
             state.apply(&batch);
             answer.send(Ok(Receipt::new(batch.epoch(), batch.seq()))).ok();
         }
+    }
+
+    /// Has its disk have this room from now on; it is on none before.
+    pub fn set_disk_room(&self, room: DiskRoom) {
+        self.lock().room = Some(room);
     }
 
     /// Tells whether a receipt is withheld.
@@ -375,6 +382,10 @@ impl JournalStore for MemoryStore {
 
     fn size_bytes(&self) -> Option<u64> {
         Some(self.disk.len() as u64)
+    }
+
+    fn disk_room(&self) -> Option<DiskRoom> {
+        self.lock().room
     }
 
     fn reads_block(&self) -> bool {

@@ -53,6 +53,15 @@ pub struct Scan {
     pub limit: usize,
 }
 
+/// Room on the disk on which a store is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskRoom {
+    /// Bytes that are free for who runs the engine.
+    pub free: u64,
+    /// Bytes of the whole disk.
+    pub whole: u64,
+}
+
 /// A store of ordered keyspaces with atomic batches and one owner at a time.
 pub trait JournalStore: Send + Sync + 'static {
     /// Takes the store, and gives the epoch that its owner must write with. It
@@ -79,6 +88,11 @@ pub trait JournalStore: Send + Sync + 'static {
 
     /// Gives the bytes that the store takes up, if it can tell.
     fn size_bytes(&self) -> Option<u64>;
+
+    /// Gives the room on its disk, if it is on one and can tell. It may block as reads may.
+    fn disk_room(&self) -> Option<DiskRoom> {
+        None
+    }
 
     /// Tells whether reads may block the thread, and so must leave the arbiters.
     fn reads_block(&self) -> bool;

@@ -118,6 +118,7 @@ impl Standing {
             opened: self.now,
             durable: Seq(u64::MAX),
             called: &|_| "was begun, and is called again at the next start",
+            usual: &|_| None,
         }
     }
 

@@ -378,6 +378,7 @@ impl Handler<TakeSnapshot> for Supervisor {
                 .map(|(family, why)| (*family, why.clone()))
                 .collect(),
             size_bytes: self.reader.size_bytes(),
+            disk_room: self.watch.disk_room(),
             commit_p99: self.counts.commit_times.p99(),
             paused: self.kernel.pauses().iter().cloned().collect(),
             last_batch: self.last_batch,

@@ -19,7 +19,7 @@ use crate::worker::Post;
 
 /// Which call was issued last: what it is known by in the kernel.
 #[derive(Clone, Copy)]
-enum Issued {
+pub(super) enum Issued {
     Stage(Seq),
     Undo(ProcedureId, u32),
     Join,
@@ -27,7 +27,7 @@ enum Issued {
 }
 
 impl Issued {
-    const fn of(call: &Call) -> Self {
+    pub(super) const fn of(call: &Call) -> Self {
         match call {
             Call::Execute(_, run, _) => Self::Stage(*run),
             Call::Undo(_, scope, number, _) => Self::Undo(*scope, *number),
@@ -37,7 +37,7 @@ impl Issued {
     }
 
     /// Tells whether an effect asks for this call. Another one is newer, and comes on its own.
-    fn is_asked_by(self, effect: &Effect) -> bool {
+    pub(super) fn is_asked_by(self, effect: &Effect) -> bool {
         match (self, effect) {
             (Self::Stage(run), Effect::Advance(advance)) => advance.run == run,
             (Self::Undo(scope, number), Effect::Undo(undo)) => (undo.scope, undo.number) == (scope, number),
@@ -71,6 +71,16 @@ impl Active {
         self.calls += 1;
         self.issued = Some(Issued::of(&call));
         self.addr.try_send(call).inspect(|()| self.post.sent())
+    }
+
+    /// Gives its calls so far, if the actor is gone.
+    pub(super) fn gone(&self) -> Option<u64> {
+        (!self.addr.connected()).then_some(self.calls)
+    }
+
+    /// Gives the call that was issued last.
+    pub(super) const fn issued(&self) -> Option<Issued> {
+        self.issued
     }
 
     /// Tells whether every call has ended.
@@ -166,10 +176,8 @@ impl Supervisor {
             ended.is_none()
         });
         for (id, issued) in again {
-            let effect = self.kernel.call_of(id).filter(|effect| issued.is_asked_by(effect));
-            if let Some(effect) = effect {
+            if self.call_again(id, issued, ctx) {
                 tracing::info!(procedure = %id, "its call is moved off a blocked worker");
-                self.act(effect, ctx);
             }
         }
     }

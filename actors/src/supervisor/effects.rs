@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actix::prelude::*;
 use procession_kernel::{Advance, Effect, Event, HistoryEntry, Ticket, Undo};
 
-use super::blocked::Active;
+use super::blocked::{Active, Issued};
 use super::loads::{Load, Purpose};
 use super::{Answered, Supervisor};
 use crate::context::{CallFacts, Fence, OfRow, Token, Woken};
@@ -231,25 +231,41 @@ impl Supervisor {
         call: Call,
         ctx: &mut Context<Self>,
     ) {
+        let issued = Issued::of(&call);
         if let Some(stored) = stored
             && !self.actors.contains_key(&id)
         {
-            let Some((worker, pulse)) = self.workers.next() else {
-                return;
-            };
-            let (registry, host) = (self.registry.clone(), self.host.clone());
-            let me = self.mail.outbox(ctx.address().recipient());
-            let post = Post::new(Arc::clone(pulse));
-            let seat = Post::seat(&post);
-            let start = move |_: &mut Context<ProcedureActor>| ProcedureActor::new(stored, registry, host, me, seat);
-            let active = Active::new(ProcedureActor::start_in_arbiter(worker, start), post);
-            self.actors.insert(id, active);
+            match self.start(stored, ctx) {
+                Some(active) => drop(self.actors.insert(id, active)),
+                None => return self.call_elsewhere(id, issued, ctx),
+            }
         }
         // One call at a time is out to each actor, so its mailbox has room.
         let sent = self.actors.get_mut(&id).map(|actor| actor.try_send(call));
         if !matches!(sent, Some(Ok(()))) {
-            tracing::error!(procedure = %id, "its actor is gone; its stage runs again at the next start");
             self.actors.remove(&id);
+            self.call_again(id, issued, ctx);
+        }
+    }
+
+    /// Starts an actor on the worker whose turn it is; none if that worker's thread is gone.
+    fn start(&mut self, stored: Stored, ctx: &Context<Self>) -> Option<Active> {
+        let (worker, pulse) = self.workers.next()?;
+        let (registry, host) = (self.registry.clone(), self.host.clone());
+        let me = self.mail.outbox(ctx.address().recipient());
+        let post = Post::new(Arc::clone(pulse));
+        let seat = Post::seat(&post);
+        let start = move |_: &mut Context<ProcedureActor>| ProcedureActor::new(stored, registry, host, me, seat);
+        let addr = ProcedureActor::start_in_arbiter(worker, start);
+        addr.connected().then(|| Active::new(addr, post))
+    }
+
+    /// The call has not begun. Without another worker it waits for the next audit.
+    fn call_elsewhere(&mut self, id: procession_kernel::ProcedureId, issued: Issued, ctx: &mut Context<Self>) {
+        if self.workers.replace_ended() {
+            self.call_again(id, issued, ctx);
+        } else {
+            tracing::error!(procedure = %id, "there is no worker to run it on; the next audit tries again");
         }
     }
 }

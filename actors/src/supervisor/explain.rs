@@ -5,6 +5,7 @@
 //! grant that was given before it.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use actix::prelude::*;
 use futures::future::LocalBoxFuture;
@@ -50,6 +51,7 @@ impl Supervisor {
         &'a self,
         queues: &'a Queues,
         called: &'a dyn Fn(ProcedureId) -> &'static str,
+        usual: &'a dyn Fn(&Row) -> Option<Duration>,
     ) -> Insight<'a> {
         Insight {
             kernel: &self.kernel,
@@ -61,6 +63,7 @@ impl Supervisor {
             opened: self.watch.opened(),
             durable: self.commits.durable,
             called,
+            usual,
         }
     }
 }
@@ -216,7 +219,7 @@ impl Handler<Explain> for Supervisor {
         let (sender, receiver) = oneshot::channel::<Told>();
         self.read_queues(ctx, move |supervisor, queues, _| {
             let called = |id| supervisor.called_words(id);
-            let explanation = supervisor.insight(&queues, &called).explain(id);
+            let explanation = supervisor.insight(&queues, &called, &|_| None).explain(id);
             // Whoever asked may have gone.
             sender.send((explanation, Box::pin(supervisor.settled()))).ok();
         });

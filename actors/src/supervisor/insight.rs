@@ -2,8 +2,9 @@
 //! an engine that runs and for a journal that is closed.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
-use procession_kernel::{Kernel, LockMode, LockNeed, LockUse, ProcedureId, Seq, Ticket, Timestamp};
+use procession_kernel::{Kernel, LockMode, LockNeed, LockUse, ProcedureId, Row, Seq, Ticket, Timestamp};
 use rustc_hash::FxHashMap;
 
 use super::tickets::Tickets;
@@ -53,6 +54,8 @@ pub(crate) struct Insight<'a> {
     pub(crate) durable: Seq,
     /// Says how far the call of a stage that is out has come.
     pub(crate) called: &'a dyn Fn(ProcedureId) -> &'static str,
+    /// Says what 99 of 100 runs of the stage took that is out, if that is known.
+    pub(crate) usual: &'a dyn Fn(&Row) -> Option<Duration>,
 }
 
 /// Names those who hold and want locks; since when is in their rows.

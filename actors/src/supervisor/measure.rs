@@ -2,7 +2,7 @@
 //! applied, held with the commit, counted when its receipt is there. So what is
 //! counted is on disk, and what a crash undoes was never counted.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use actix::prelude::*;
@@ -129,30 +129,6 @@ fn entry_seen(telemetry: &Telemetry, rows: &mut Rows<'_>, entry: &HistoryEntry, 
 
 const fn is_undo(ending: Ending) -> bool {
     matches!(ending, Ending::Undone | Ending::UndoFailed | Ending::UndoSkipped)
-}
-
-/// How long the newest batches took.
-#[derive(Default)]
-pub(super) struct Times(VecDeque<Duration>);
-
-impl Times {
-    /// Batches that are remembered.
-    const KEPT: usize = 1_000;
-
-    fn note(&mut self, time: Duration) {
-        if self.0.len() == Self::KEPT {
-            self.0.pop_front();
-        }
-        self.0.push_back(time);
-    }
-
-    /// Gives the time within which 99 of 100 were on disk.
-    pub(super) fn p99(&self) -> Option<Duration> {
-        let mut times: Vec<Duration> = self.0.iter().copied().collect();
-        times.sort_unstable();
-        let place = (times.len() * 99).div_ceil(100).saturating_sub(1);
-        times.get(place).copied()
-    }
 }
 
 impl Supervisor {

@@ -6,7 +6,10 @@
 //! its way: a row counts as one that nobody will wake only if the limiter does
 //! not know it two times in a row, and nothing of it happened between.
 
+mod disk;
+mod overrun;
 mod rules;
+mod size;
 #[cfg(test)]
 mod tests;
 
@@ -15,13 +18,15 @@ use std::time::Duration;
 
 use actix::WeakRecipient;
 use actix::prelude::*;
-use procession_kernel::{Event, ProcedureId, Record, SAME_STAGE_FROZEN, Seq, Timestamp, WaitReason};
+use procession_kernel::{Event, ProcedureId, Record, SAME_STAGE_FROZEN, STAGES_FROZEN, Seq, Timestamp, WaitReason};
 use tokio::sync::oneshot;
 
 use super::Supervisor;
 use super::insight::Queues;
+use super::lost::Lost;
 use crate::clock::machine_now;
 use crate::error::AskError;
+use crate::journal::DiskRoom;
 use crate::mail::deliver;
 use crate::messages::Verdicts;
 use crate::view::{Rule, Verdict};
@@ -41,6 +46,20 @@ pub struct Thresholds {
     /// How long the store may take for one batch. Default 5 s: a healthy disk
     /// takes milliseconds, one that is busy a second.
     pub store: Duration,
+    /// How long a stage takes at least before it is told of as taking four times as long as 99
+    /// of 100 of the newest did; where its kind says what is expected, that counts alone.
+    /// Default 5 s: what takes less is over before anybody looks.
+    pub unusual: Duration,
+    /// How many stages one procedure may commit: all of them are in its history until its family
+    /// goes. Default 10,000; one that looks again every minute is told of after a week.
+    pub stages: u32,
+    /// How near a payload, the members of a family and the signals of a procedure may come to what
+    /// the builder's bounds allow, in percent. Default 50. Of payloads the engine knows
+    /// from a quarter of the bound on.
+    pub size_percent: u32,
+    /// How many bytes shall be free on the journal's disk, unless a tenth of the disk is less.
+    /// Default 1 GiB: the store needs room for its log, and to write tables again.
+    pub disk_free: u64,
 }
 
 impl Default for Thresholds {
@@ -50,6 +69,10 @@ impl Default for Thresholds {
             same_stage: 100,
             passed: 128,
             store: Duration::from_secs(5),
+            unusual: Duration::from_secs(5),
+            stages: 10_000,
+            size_percent: 50,
+            disk_free: 1 << 30,
         }
     }
 }
@@ -58,7 +81,7 @@ impl Thresholds {
     /// Tells whether one that only waits may be told of, though nothing of it
     /// has failed: such are many, and looked at one by one for that alone.
     const fn may_tell_of_frozen(&self) -> bool {
-        self.retries == 0 || self.same_stage < SAME_STAGE_FROZEN
+        self.retries == 0 || self.same_stage < SAME_STAGE_FROZEN || self.stages < STAGES_FROZEN
     }
 }
 
@@ -77,6 +100,9 @@ pub(super) struct Watch {
     known: BTreeMap<Subject, Timestamp>,
     /// Calls that were never made, and were made again.
     pub(super) recalled: u64,
+    /// Calls that were lost with their threads, and are out again.
+    pub(super) lost: Vec<Lost>,
+    disk: disk::Disk,
 }
 
 impl Watch {
@@ -87,11 +113,18 @@ impl Watch {
             opened: Timestamp(0),
             known: BTreeMap::new(),
             recalled: 0,
+            lost: Vec::new(),
+            disk: disk::Disk::new(),
         }
     }
 
     pub(super) const fn thresholds(&self) -> &Thresholds {
         &self.thresholds
+    }
+
+    /// Gives the room on the journal's disk, as it was measured last.
+    pub(super) const fn disk_room(&self) -> Option<DiskRoom> {
+        self.disk.room()
     }
 
     /// When the audits of this engine began.
@@ -108,7 +141,9 @@ impl Watch {
     fn tell(&mut self, verdicts: &mut [Verdict]) {
         let mut known = BTreeMap::new();
         for verdict in verdicts {
-            let part = ["worker", "count", "stage"].iter().find_map(|name| verdict.fact(name));
+            let part = ["what", "worker", "count", "stage"]
+                .iter()
+                .find_map(|name| verdict.fact(name));
             let subject = (verdict.rule, verdict.procedure, part.map(str::to_owned));
             match self.known.get(&subject) {
                 Some(since) => verdict.since = verdict.since.min(*since),
@@ -174,6 +209,7 @@ impl Supervisor {
     pub(super) fn begin_audits(&mut self, ctx: &mut Context<Self>) {
         let now = self.clock.now();
         self.watch.opened = now;
+        self.measure_disk(ctx);
         for family in self.quarantined.keys() {
             self.watch
                 .note(Rule::Quarantined, Some(ProcedureId::root(*family)), now);
@@ -236,11 +272,13 @@ impl Supervisor {
         let mut found = Vec::new();
         if self.poisoned.is_none() && !self.stopped && !self.kernel.is_draining() {
             found = self.wake_lost(unknown, ctx);
+            self.look_for_lost(ctx);
         }
         let mut verdicts = self.verdicts(queues, &found);
         self.watch.tell(&mut verdicts);
         let told: Vec<&str> = verdicts.iter().map(|verdict| verdict.rule.as_str()).collect();
         self.telemetry.verdicts(&told);
+        self.measure_disk(ctx);
         if let Some(bytes) = self.reader.size_bytes() {
             self.telemetry.bytes.set(bytes as f64);
         }

@@ -114,8 +114,16 @@ impl Workers {
     }
 
     fn push(&mut self, arbiter: ArbiterHandle, extra: bool) {
-        self.workers.push(Worker {
-            number: self.next_number,
+        let worker = self.worker(arbiter, extra);
+        self.workers.push(worker);
+        self.pulses.set(&self.workers);
+    }
+
+    fn worker(&mut self, arbiter: ArbiterHandle, extra: bool) -> Worker {
+        let number = self.next_number;
+        self.next_number += 1;
+        Worker {
+            number,
             arbiter,
             pulse: Arc::default(),
             extra,
@@ -124,9 +132,7 @@ impl Workers {
             blocked: None,
             spare: None,
             retiring: false,
-        });
-        self.next_number += 1;
-        self.pulses.set(&self.workers);
+        }
     }
 
     pub(crate) fn pulses(&self) -> Pulses {
@@ -253,6 +259,31 @@ impl Workers {
             .collect();
         let goes = !left.is_empty() && (0..self.workers.len()).any(|turn| self.is_open(turn));
         goes.then_some(move |post: &Post| left.iter().any(|pulse| post.is_on(pulse)))
+    }
+
+    /// Has a new thread in the place of each that has ended. Tells whether there was one.
+    pub(super) fn replace_ended(&mut self) -> bool {
+        if self.watch.is_none() {
+            return false;
+        }
+        let mut replaced = false;
+        for place in 0..self.workers.len() {
+            let ended = |worker: &&Worker| !worker.arbiter.spawn_fn(|| ());
+            let Some(worker) = self.workers.get(place).filter(ended).map(|worker| worker.number) else {
+                continue;
+            };
+            match Arbiter::try_new() {
+                Ok(arbiter) => {
+                    let new = self.worker(arbiter.handle(), false);
+                    tracing::error!(worker, "a worker's thread has ended; another takes its place");
+                    self.workers.splice(place..=place, [new]);
+                    replaced = true;
+                }
+                Err(error) => tracing::error!(%error, worker, "a worker's thread has ended, and none could be started"),
+            }
+        }
+        self.pulses.set(&self.workers);
+        replaced
     }
 
     /// Looks at every pulse, so that what is told next is of this moment.

@@ -10,11 +10,14 @@ use super::names::{
     ACTIVE, FAILED, FINISHED, LATE, LOST_WAKES, PANICS, PROCEDURE_SECONDS, RETRIES, STAGE_SECONDS, SUBMITTED,
     UNDO_SECONDS, WAIT_SECONDS, counter, gauge, histogram,
 };
+use super::times::Times;
 use super::uses::{KindUse, StageUse};
 
 /// Stages of one kind that have series of their own. An enum has fewer variants;
 /// the rest go together, so that no kind can flood the recorder.
 const STAGES: usize = 64;
+/// Runs of which 99 of 100 can be told.
+const ENOUGH: usize = 100;
 
 /// Handles of one kind.
 pub(crate) struct KindMetrics {
@@ -137,6 +140,16 @@ impl KindMetrics {
         taken.runs += 1;
         taken.total += took;
         taken.longest = taken.longest.max(took);
+        if !matches!(ending, Ending::Undone | Ending::UndoFailed) {
+            stage.newest.note(took);
+        }
+    }
+
+    /// Gives within which time 99 of 100 of the newest runs of a stage were done; none before
+    /// a hundred of them, nor of one that has no series of its own.
+    pub(crate) fn usual(&self, stage: &str) -> Option<Duration> {
+        let (_, metrics) = self.stages.iter().find(|(name, _)| name == stage)?;
+        metrics.newest.p99().filter(|_| metrics.newest.len() >= ENOUGH)
     }
 
     /// Finds the handles of a stage; mostly those that were asked for last.
@@ -184,6 +197,8 @@ struct StageMetrics {
     undo_failed: Histogram,
     /// What all of it took; the name stands beside it.
     taken: StageUse,
+    /// What the newest runs took, undos left out.
+    newest: Times,
 }
 
 impl StageMetrics {
@@ -198,6 +213,7 @@ impl StageMetrics {
             undo_ok: undone("ok"),
             undo_failed: undone("failed"),
             taken: StageUse::default(),
+            newest: Times::default(),
         }
     }
 

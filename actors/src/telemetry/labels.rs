@@ -71,19 +71,22 @@ pub(super) const fn outcome_place(state: ProcedureState) -> Option<usize> {
 
 pub(super) const MAILBOXES: [&str; 5] = ["supervisor", "limiter", "journal", "reader", "worker"];
 
-pub(super) const RULES: [&str; 12] = [
+pub(super) const RULES: [&str; 15] = [
     "overrun",
     "retry_storm",
     "no_progress",
     "lost_wake",
     "deadlock",
+    "actor_lost",
     "starved",
     "poison",
     "quarantined",
     "rollback_failed",
     "blocked_worker",
     "store_slow",
+    "disk_nearly_full",
     "store_failed",
+    "size",
 ];
 
 pub(super) const REFUSALS: [&str; 9] = [

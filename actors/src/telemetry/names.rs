@@ -81,6 +81,8 @@ metrics! {
         "one batch, written and synced by the embedded store";
     BYTES, "procession_journal_bytes", Gauge, [], Bytes,
         "what the store takes up on the disk, read at each audit";
+    DISK_FREE, "procession_journal_disk_free_bytes", Gauge, [], Bytes,
+        "room that is left on the disk of the journal";
     COMMITS_WAITING, "procession_commits_waiting", Gauge, [], Count,
         "commits decided and not yet on disk, read at each receipt";
     POISONED, "procession_journal_poisoned", Gauge, [], Count,

@@ -66,6 +66,8 @@ pub enum Rule {
     LostWake,
     /// Procedures wait for each other in a circle.
     Deadlock,
+    /// Its actor is gone with its thread, in the middle of a call; the call is made again.
+    ActorLost,
     /// Others go before it again and again.
     Starved,
     /// The process died while its stage ran alone.
@@ -78,25 +80,32 @@ pub enum Rule {
     BlockedWorker,
     /// The store does not answer.
     StoreSlow,
+    /// The disk on which the journal is has little room left.
+    DiskNearlyFull,
     /// The store has failed, or is full: no more commits are taken.
     StoreFailed,
+    /// It, its history, its family or its signals are near what is allowed, or large.
+    Size,
 }
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 15] = [
         Self::Overrun,
         Self::RetryStorm,
         Self::NoProgress,
         Self::LostWake,
         Self::Deadlock,
+        Self::ActorLost,
         Self::Starved,
         Self::Poison,
         Self::Quarantined,
         Self::RollbackFailed,
         Self::BlockedWorker,
         Self::StoreSlow,
+        Self::DiskNearlyFull,
         Self::StoreFailed,
+        Self::Size,
     ];
 
     /// Gives its name, as metrics and logs have it.
@@ -108,13 +117,16 @@ impl Rule {
             Self::NoProgress => "no_progress",
             Self::LostWake => "lost_wake",
             Self::Deadlock => "deadlock",
+            Self::ActorLost => "actor_lost",
             Self::Starved => "starved",
             Self::Poison => "poison",
             Self::Quarantined => "quarantined",
             Self::RollbackFailed => "rollback_failed",
             Self::BlockedWorker => "blocked_worker",
             Self::StoreSlow => "store_slow",
+            Self::DiskNearlyFull => "disk_nearly_full",
             Self::StoreFailed => "store_failed",
+            Self::Size => "size",
         }
     }
 }

@@ -73,21 +73,24 @@ export const shown = (text) => (typeof text === 'string' ? text : '(redacted)');
 
 /** Rules of verdicts: number, name, and what each says. @type {Record<string, {code: string, name: string, help: string}>} */
 export const RULES = {
-  overrun: { code: 'S1', name: 'overrun', help: 'A stage runs longer than its kind expects, or than four times its own 99th percentile.' },
+  overrun: { code: 'S1', name: 'overrun', help: 'A stage runs longer than its kind expects, or than four times what 99 of 100 take.' },
   blocked_worker: { code: 'S1', name: 'worker blocked', help: 'A stage holds its worker thread without giving way.' },
   retry_storm: { code: 'S2', name: 'retry storm', help: 'Many attempts in a row have failed with the same error.' },
   no_progress: { code: 'S3', name: 'no progress', help: 'The same stage was committed again and again.' },
   lost_wake: { code: 'S4', name: 'lost wake-up', help: 'It was parked with nothing behind it; it was queued again at once. This is a defect of the engine.' },
   deadlock: { code: 'S5', name: 'deadlock', help: 'They wait for each other in a circle. Aborting the victim resolves it.' },
   starved: { code: 'S6', name: 'starved', help: 'It waits while there is room, or was overtaken too often.' },
+  actor_lost: { code: 'S7', name: 'actor lost', help: 'Its thread ended in the middle of a call; the call was made again.' },
   rollback_failed: { code: 'S8', name: 'rollback failed', help: 'An undo used up its attempts; the family keeps its locks until an operator acts.' },
   poison: { code: 'S9', name: 'poison', help: 'The process died several times with this stage begun.' },
   quarantined: { code: 'S10', name: 'quarantined', help: 'The code that runs cannot read it.' },
   store_slow: { code: 'S11', name: 'store slow', help: 'Commits take longer than they should.' },
+  disk_nearly_full: { code: 'S11', name: 'disk nearly full', help: 'Little room is left for the journal. Make room before the engine has to stop.' },
   store_failed: { code: 'S11', name: 'store failed', help: 'The journal takes no more commits. Restart with room on a sound disk.' },
+  size: { code: 'S12', name: 'size', help: 'A payload, a history, a family or its signals are near what is allowed, or very large.' },
 };
 
-const HARM = { bad: ['rollback_failed', 'deadlock', 'poison', 'quarantined', 'store_failed', 'store_slow', 'blocked_worker'] };
+const HARM = { bad: ['rollback_failed', 'deadlock', 'poison', 'quarantined', 'store_failed', 'store_slow', 'disk_nearly_full', 'blocked_worker'] };
 
 /** @param {string} rule @returns {'bad'|'retry'} */
 export const harm = (rule) => (HARM.bad.includes(rule) ? 'bad' : 'retry');

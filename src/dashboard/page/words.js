@@ -48,8 +48,9 @@ export const count = (number) => number.toLocaleString('en-US');
 /** @param {number} number @param {string} one @param {string} [many] */
 export const several = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
 
-/** @param {number} size */
+/** @param {number | null} size nothing where it is not known */
 export function bytes(size) {
+  if (size === null) return '–';
   const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
   let rest = size;
   let at = 0;

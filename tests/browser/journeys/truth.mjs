@@ -237,7 +237,7 @@ journey('the truth of the engine', async (page, go) => {
     decided: fact(of.decided), durable: fact(of.durable), epoch: fact(of.epoch), commits: fact(of.commits),
     batches: [`${of.batches} (${(of.commits / of.batches).toFixed(1)} commits each)`],
     'last batch': [`${of.last_batch.commits} commit, ${took(of.last_batch.ms)}`],
-    'on disk': [bytes(of.size_bytes)], appended: [bytes(of.appended_bytes)],
+    'on disk': [bytes(of.size_bytes)], appended: [bytes(of.appended_bytes)], 'free on its disk': [bytes(of.disk_free_bytes)],
     'live families': fact(of.live_families), 'stages out': fact(of.going), actors: fact(of.actors),
     'results that came late': fact(of.late), 'lost wake-ups': fact(of.lost_wakes),
     panics: fact(Object.values(of.since_start).reduce((sum, kind) => sum + kind.panics, 0)),

@@ -41,7 +41,7 @@ fn everywhere(drive: impl AsyncFn(&Lab, &Run) -> Tested) -> Result<u64, Trouble>
 }
 
 /// Follows one from rest to rest, until it has ended: there is the verdict that its status and history tell of.
-async fn follow(run: &Run, id: ProcedureId, rule: impl Fn(&Status, usize) -> Option<Rule>) -> Tested {
+pub(super) async fn follow(run: &Run, id: ProcedureId, rule: impl Fn(&Status, usize) -> Option<Rule>) -> Tested {
     loop {
         run.settle().await;
         let status = run.executor.status(id).await?;

@@ -25,10 +25,10 @@ fn ran(is_rule: bool) {
 /// Spawns a, b and c, and goes on when a has succeeded, or both b and c.
 /// The child at the place `fails` fails.
 #[derive(Clone, Serialize, Deserialize)]
-struct Ruled {
-    fails: usize,
-    rounds: u32,
-    width: u32,
+pub(crate) struct Ruled {
+    pub(crate) fails: usize,
+    pub(crate) rounds: u32,
+    pub(crate) width: u32,
 }
 
 impl Procedure for Ruled {

@@ -16,6 +16,7 @@ use procession::{
 };
 use serde::{Deserialize, Serialize};
 
+use crate::lifecycle::join_custom::Ruled;
 use crate::support::{Act, Lab, Planned, Tested, chain, failing, kinds, plan, spawn};
 
 /// After so long a test that hangs is given up; nothing is measured by it.
@@ -99,6 +100,7 @@ fn on_threads(drive: impl AsyncFnOnce(&Run, &Lab, &Grip) -> Tested) -> Tested {
     let set_up = |builder: Builder| {
         kinds(&lab, builder)
             .register::<Holding>(grip.clone())
+            .register::<Ruled>(lab.clone())
             .clock(Arc::new(SystemClock))
             .workers(2)
             .blocked_after(Duration::from_millis(750))
@@ -250,6 +252,26 @@ fn e_104_what_waits_on_a_blocked_worker_is_moved_and_runs_once() -> Tested {
         once.dedup();
         // A chain of three, and a root with a child of two, each undone.
         assert_eq!((ran.len(), once.len()), (8 * (3 + 6), 8 * (3 + 6)), "{}", lab.line());
+        Ok(())
+    })
+}
+
+/// The question is out, and has gone with its call.
+#[test]
+fn e_104_a_join_rule_that_waits_on_a_blocked_worker_is_asked_on_another() -> Tested {
+    on_threads(async |run, _, grip| {
+        let a = holding(run, grip, "a").await?;
+        let mut ruled = Vec::new();
+        for _ in 0..8 {
+            let (fails, rounds, width) = (usize::MAX, 1, 0);
+            ruled.push(run.executor.submit(Ruled { fails, rounds, width }).await?);
+        }
+        for ruled in &ruled {
+            assert_eq!(ruled.outcome().await?, 2);
+        }
+        assert!(a.status().await?.going, "it holds its thread all the while");
+        grip.free("a");
+        assert_eq!(a.outcome().await?, 9);
         Ok(())
     })
 }

@@ -427,6 +427,7 @@ impl<'a> Draft<'a> {
         if granted {
             row.lock_all(&birth.ahead.locks, self.now);
         }
+        row.note_size(birth.payload.len(), self.kernel.rules.bounds.payload, |_| None);
         row
     }
 

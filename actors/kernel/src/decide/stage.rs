@@ -187,7 +187,7 @@ impl Draft<'_> {
             self.consume_wake(row);
         }
         if let Some(value) = report.payload.as_ref().or(report.upgraded.as_ref()) {
-            self.value_recorded(row, value.clone());
+            self.value_recorded(row, value.clone(), |row| row.stage.clone());
         }
         self.write_user(report.writes.clone());
         for birth in &report.submitted {
@@ -212,8 +212,9 @@ impl Draft<'_> {
         }
     }
 
-    /// Writes a value of this code: the row's version follows it.
-    pub(super) fn value_recorded(&mut self, row: &mut Row, value: Blob) {
+    /// Writes a value of this code: the row's version follows it. `stage` wrote it, or its undo did.
+    pub(super) fn value_recorded(&mut self, row: &mut Row, value: Blob, stage: impl FnOnce(&Row) -> Blob) {
+        row.note_size(value.len(), self.kernel.rules.bounds.payload, |row| Some(stage(row)));
         self.record(Record::Payload(row.id, value));
         if let Some(rules) = self.kernel.kind(&row.kind) {
             row.version = rules.version;

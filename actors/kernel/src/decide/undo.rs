@@ -108,7 +108,7 @@ impl Draft<'_> {
             row.history = number;
             let changed = report.payload.filter(|_| report.outcome.is_ok());
             if let Some(value) = changed.or(report.upgraded) {
-                self.value_recorded(&mut row, value);
+                self.value_recorded(&mut row, value, |_| top.stage.clone());
             }
             self.put(row);
         }

@@ -10,6 +10,10 @@ use crate::wait::WaitReason;
 /// the audit is 100; a quarter leaves room for a lower one.
 pub const SAME_STAGE_FROZEN: u32 = 25;
 
+/// One with as many committed stages, or more, keeps its family awake, for the
+/// same reason: the audit's threshold is 10,000.
+pub const STAGES_FROZEN: u32 = 2_500;
+
 /// Tells whether a family may be frozen: nothing of it is in its bytes but what is told here.
 pub(super) fn is_at_rest(family: &Family) -> bool {
     let Family {
@@ -41,7 +45,7 @@ fn rests(row: &Row) -> bool {
         wait,
         since: _,
         stage: _,
-        visit: _,
+        visit,
         attempt,
         going,
         history: _,
@@ -73,6 +77,7 @@ fn rests(row: &Row) -> bool {
         not_undone,
         signals: _,
         trace: _,
+        large,
         key: _,
         deadline: _,
         submitted: _,
@@ -92,6 +97,8 @@ fn rests(row: &Row) -> bool {
         && locked.is_empty()
         && ready.is_none()
         && *same_stage < SAME_STAGE_FROZEN
+        && *visit < STAGES_FROZEN
+        && large.is_none()
         && !paused
         && mark.is_none()
         && output.is_none()

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::id::{Blob, Key, LimitKey, Seq};
 use crate::lifecycle::ProcedureState;
-use crate::row::{Hold, OnFailure, OnTimeout};
+use crate::row::{Hold, Large, OnFailure, OnTimeout};
 use crate::wait::WaitReason;
 
 const NUMBER: u64 = 7;
@@ -28,7 +28,7 @@ type Rare = (
 
 fn common() -> impl Strategy<Value = Common> {
     let counts = (
-        any::<u32>(),
+        0..STAGES_FROZEN,
         any::<u32>(),
         any::<u32>(),
         0..SAME_STAGE_FROZEN,
@@ -151,10 +151,12 @@ proptest! {
 
 #[test]
 fn a_family_that_does_anything_else_stays_awake() {
-    let changes: [fn(&mut Row); 7] = [
+    let changes: [fn(&mut Row); 9] = [
         |row| row.wait = Some(WaitReason::Children),
         |row| row.attempt = 1,
         |row| row.same_stage = SAME_STAGE_FROZEN,
+        |row| row.visit = STAGES_FROZEN,
+        |row| row.large = Some(Box::new(Large { bytes: 1, stage: None })),
         |row| row.paused = true,
         |row| row.state = ProcedureState::Failed,
         |row| row.cleaning = true,

@@ -51,6 +51,7 @@ impl Row {
             not_undone: Vec::new(),
             signals: 0,
             trace: None,
+            large: None,
             key: None,
             deadline: None,
             submitted: at,

@@ -11,6 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::remedy::advise;
 use crate::error::StoreError;
+use crate::journal::store::DiskRoom;
 
 /// Locked by the owner while the journal is open; its text says who that is.
 const OWNER: &str = "owner";
@@ -47,6 +48,15 @@ impl Directory {
         // The text is for people only: not worth a refusal.
         directory.write_owner().ok();
         Ok(directory)
+    }
+
+    /// Gives the room that is left around it, if the system tells.
+    pub(super) fn room(&self) -> Option<DiskRoom> {
+        let stats = fs4::statvfs(&self.place).ok()?;
+        Some(DiskRoom {
+            free: stats.available_space(),
+            whole: stats.total_space(),
+        })
     }
 
     /// Gives the path of the LSM store.

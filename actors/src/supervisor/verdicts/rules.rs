@@ -6,12 +6,19 @@ use procession_kernel::{Deadlock, Family, Lacking, PATIENCE, ProcedureId, Row, T
 
 use super::super::Supervisor;
 use super::super::insight::{Insight, Queues};
+use super::super::lost::Lost;
 use crate::journal::codec;
 use crate::view::{Rule, Verdict};
 
 type Facts = Vec<(&'static str, String)>;
 
-fn verdict(rule: Rule, procedure: Option<ProcedureId>, since: Timestamp, facts: Facts, text: String) -> Verdict {
+pub(super) fn verdict(
+    rule: Rule,
+    procedure: Option<ProcedureId>,
+    since: Timestamp,
+    facts: Facts,
+    text: String,
+) -> Verdict {
     Verdict {
         rule,
         procedure,
@@ -22,7 +29,7 @@ fn verdict(rule: Rule, procedure: Option<ProcedureId>, since: Timestamp, facts: 
     }
 }
 
-fn of_row(rule: Rule, row: &Row, mut facts: Facts, text: &str) -> Verdict {
+pub(super) fn of_row(rule: Rule, row: &Row, mut facts: Facts, text: &str) -> Verdict {
     let stage = codec::describe(row.stage.as_slice());
     facts.insert(0, ("kind", row.kind.to_string()));
     facts.insert(1, ("stage", stage.clone()));
@@ -32,12 +39,16 @@ fn of_row(rule: Rule, row: &Row, mut facts: Facts, text: &str) -> Verdict {
 
 impl Supervisor {
     /// Gives all that is wrong, in the order of the rules.
-    pub(super) fn verdicts(&self, queues: &Queues, found: &[(ProcedureId, String)]) -> Vec<Verdict> {
+    pub(super) fn verdicts(&mut self, queues: &Queues, found: &[(ProcedureId, String)]) -> Vec<Verdict> {
+        let lost: Vec<Verdict> = self.lost_and_out().iter().map(actor_lost).collect();
         let called = |id| self.called_words(id);
-        let mut verdicts = self.insight(queues, &called).verdicts();
+        let usual = |row: &Row| self.telemetry.usual(&row.kind, codec::variant(row.stage.as_slice()));
+        let mut verdicts = self.insight(queues, &called, &usual).verdicts();
+        verdicts.extend(lost);
         verdicts.extend(found.iter().map(|(id, what)| self.lost_wake(*id, what)));
         verdicts.extend(self.blocked_workers());
         verdicts.extend(self.store_slow());
+        verdicts.extend(self.disk_nearly_full());
         verdicts.extend(self.store_failed());
         verdicts.sort_by_key(|verdict| (verdict.rule, verdict.procedure));
         verdicts
@@ -122,25 +133,7 @@ impl Insight<'_> {
             verdicts.extend(self.starved(row));
             verdicts.extend(self.waits_for_operator(row));
         }
-    }
-
-    /// Time that passed before this start does not count: nothing ran then.
-    fn overrun(&self, row: &Row) -> Option<Verdict> {
-        let expected = row.expected.filter(|_| row.going.is_some())?;
-        let since = row.since.max(self.opened);
-        let time = self.now.since(since);
-        if time <= expected {
-            return None;
-        }
-        let facts = vec![
-            ("expected", format!("{expected:?}")),
-            ("time", format!("{time:?}")),
-            ("call", (self.called)(row.id).to_owned()),
-        ];
-        let text = format!("takes {time:?}; {expected:?} is expected");
-        let mut verdict = of_row(Rule::Overrun, row, facts, &text);
-        verdict.since = since;
-        Some(verdict)
+        self.sizes(family, verdicts);
     }
 
     /// A budget counts beyond the point of no return alone: elsewhere it ends the storm.
@@ -267,6 +260,15 @@ impl Insight<'_> {
             verdict(Rule::Quarantined, Some(root), self.now, facts, text)
         })
     }
+}
+
+fn actor_lost(lost: &Lost) -> Verdict {
+    let (id, stage) = (lost.id, &lost.stage);
+    let call = format!("{:?}", lost.call).to_lowercase();
+    let text =
+        format!("the actor of {id} was gone with its thread in its {call} call at stage {stage}; it was called again");
+    let facts = vec![("stage", stage.clone()), ("call", call)];
+    verdict(Rule::ActorLost, Some(id), lost.at, facts, text)
 }
 
 fn ago(now: Timestamp, time: Duration) -> Timestamp {

@@ -42,7 +42,7 @@ export function EngineScreen() {
             ['epoch', body.epoch],
           ]} />
           <${Facts} title="Journal" facts=${[
-            ['on disk', bytes(body.size_bytes)], ['appended', bytes(body.appended_bytes)],
+            ['on disk', bytes(body.size_bytes)], ['appended', bytes(body.appended_bytes)], ['free on its disk', bytes(body.disk_free_bytes)],
             ['commit p99', body.commit_p99_ms === null ? '–' : duration(body.commit_p99_ms)], ['state', body.poisoned ? html`<span class="bad">failed</span>` : 'sound'],
           ]} />
           <${Facts} title="Work" facts=${[

@@ -1,0 +1,67 @@
+//! The size of a value, noted while it is so large that the audit may tell of it.
+
+use serde::{Deserialize, Serialize};
+
+use super::Row;
+use crate::id::Blob;
+
+/// A value is noted from this part of the allowed size on: the audit tells of
+/// half of it unless its thresholds say, and a quarter leaves room for a lower one.
+const PART: usize = 4;
+
+/// How large the value is, and what made it so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Large {
+    /// Bytes of the value as it was written last.
+    #[serde(rename = "b")]
+    pub bytes: u32,
+    /// The stage that grew it last, encoded; none if it was submitted so.
+    #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<Blob>,
+}
+
+impl Row {
+    /// Notes that its value was written; `bound` is the size that is allowed, `stage` gives who wrote it.
+    pub(crate) fn note_size(&mut self, bytes: usize, bound: usize, stage: impl FnOnce(&Self) -> Option<Blob>) {
+        if bytes.saturating_mul(PART) < bound || bytes == 0 {
+            self.large = None;
+            return;
+        }
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        let before = self.large.take().filter(|before| before.bytes >= bytes);
+        let stage = match before {
+            Some(before) => before.stage,
+            None => stage(self),
+        };
+        self.large = Some(Box::new(Large { bytes, stage }));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::id::{Kind, ProcedureId, Timestamp};
+
+    #[test]
+    fn the_stage_that_grew_it_last_is_named_until_it_is_small_again() {
+        let id = ProcedureId::root(1);
+        let mut row = Row::new(id, Kind::from("kind"), 1, Blob::default(), Timestamp(0));
+        let mut noted = |bytes, stage: Option<&[u8]>| {
+            row.note_size(bytes, 100, |_| stage.map(Blob::from));
+            let large = row.large.as_deref()?;
+            Some((large.bytes, large.stage.as_ref().map(|stage| stage.as_slice().to_vec())))
+        };
+        let by = |stage: &[u8]| Some(stage.to_vec());
+        assert_eq!(noted(25, None), Some((25, None)), "it was submitted so");
+        assert_eq!(noted(25, Some(b"a")), Some((25, None)), "it has not grown");
+        assert_eq!(noted(60, Some(b"b")), Some((60, by(b"b"))));
+        assert_eq!(
+            noted(30, Some(b"c")),
+            Some((30, by(b"b"))),
+            "less, and still by that stage"
+        );
+        assert_eq!(noted(24, Some(b"d")), None);
+        assert_eq!(noted(26, Some(b"e")), Some((26, by(b"e"))));
+        assert_eq!(noted(0, Some(b"f")), None);
+    }
+}
