@@ -7,13 +7,16 @@ use procession_kernel::{
     ProcedureId, Record, Row, Rules, SignalEntry, Timestamp,
 };
 
+use super::draw::PAYLOAD;
+
 /// Everything that is on disk.
 #[derive(Clone, Default)]
 pub(crate) struct Disk {
     pub(crate) rows: BTreeMap<ProcedureId, Row>,
     pub(crate) history: BTreeMap<(u64, u32), HistoryEntry>,
     pub(crate) signals: BTreeMap<(ProcedureId, u32), SignalEntry>,
-    pub(crate) payloads: BTreeSet<ProcedureId>,
+    /// Values, each with its length.
+    pub(crate) payloads: BTreeMap<ProcedureId, usize>,
     /// The locks that each visit's newest attempt was set going under.
     pub(crate) ran_under: BTreeMap<(ProcedureId, u32), Vec<LockNeed>>,
     live: BTreeSet<u64>,
@@ -38,19 +41,18 @@ impl Disk {
                 if self.ended.contains(&row.id.family) {
                     return Err(format!("{} is written after its family has ended", row.id));
                 }
-                if !self.payloads.contains(&row.id) {
-                    return Err(format!("{} has a row and no payload", row.id));
-                }
+                self.says_its_size(row)?;
                 if row.going.is_some() {
                     self.ran_under.insert((row.id, row.visit), row.locks.clone());
                 }
                 self.rows.insert(row.id, (**row).clone());
             }
             Record::FinishedRow(row) => {
+                self.says_its_size(row)?;
                 self.rows.insert(row.id, (**row).clone());
             }
-            Record::Payload(id, _) => {
-                self.payloads.insert(*id);
+            Record::Payload(id, value) => {
+                self.payloads.insert(*id, value.len());
             }
             Record::History(entry) => self.history_put(entry)?,
             Record::HistoryDropped(family, number) => {
@@ -118,6 +120,18 @@ impl Disk {
             | Record::Late(_)
             | Record::Disarmed(_)
             | Record::Draining => return Err(format!("{record:?} is not for the disk")),
+        }
+        Ok(())
+    }
+
+    /// A row says how large its value is from a quarter of the bound on, and only then.
+    fn says_its_size(&self, row: &Row) -> Result<(), String> {
+        let size = self.payloads.get(&row.id).copied();
+        let size = size.ok_or_else(|| format!("{} has a row and no payload", row.id))?;
+        let noted = row.large.as_ref().map(|large| large.bytes as usize);
+        let expected = Some(size).filter(|size| 4 * size >= PAYLOAD);
+        if noted != expected {
+            return Err(format!("{} says {noted:?} of its value of {size} bytes", row.id));
         }
         Ok(())
     }

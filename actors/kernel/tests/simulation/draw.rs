@@ -19,6 +19,8 @@ const STRICT: &str = "strict";
 pub(crate) const ROOM: &str = "room";
 /// The limit of every root.
 pub(crate) const GLOBAL: &str = "*";
+/// Bytes that a value may have; a quarter of it is large.
+pub(crate) const PAYLOAD: usize = 8;
 /// Names of events that are waited for and sent.
 const EVENTS: [&str; 2] = ["go", "stop"];
 /// What is locked: few paths, so that they are met.
@@ -103,8 +105,13 @@ impl Draw {
                 OnTimeout::Fail
             },
             on_failure,
-            ..Birth::new(self.kind(), 1, stage(0), Blob::from(vec![0]))
+            ..Birth::new(self.kind(), 1, stage(0), self.value())
         }
+    }
+
+    /// Draws a value; the longest is as long as is allowed.
+    pub(crate) fn value(&mut self) -> Blob {
+        Blob::from(vec![0; self.place(PAYLOAD + 1)])
     }
 
     /// Draws what the code says of the stage that runs next.
@@ -220,6 +227,7 @@ pub(crate) fn rules() -> Rules {
     };
     rules.bounds.depth = 4;
     rules.bounds.members = 24;
+    rules.bounds.payload = PAYLOAD;
     rules.bounds.attempts_kept = 1;
     rules
 }

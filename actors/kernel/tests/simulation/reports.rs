@@ -1,7 +1,7 @@
 //! Reports of stages, undos, stacks and join rules, drawn at random; some of them twice.
 
 use procession_kernel::{
-    Advance, Ahead, Birth, Blob, Event, JoinRuling, Key, StageEnded, StageOutcome, Undo, UndoEnded, UserWrite,
+    Advance, Ahead, Birth, Event, JoinRuling, Key, StageEnded, StageOutcome, Undo, UndoEnded, UserWrite,
 };
 
 use super::play::Play;
@@ -27,7 +27,7 @@ impl Play {
         };
         let (epoch, now) = (self.shell.kernel.epoch(), self.shell.now);
         let report = StageEnded {
-            payload: self.draw.percent(30).then(|| Blob::from(vec![2])),
+            payload: self.draw.percent(30).then(|| self.draw.value()),
             writes: vec![write],
             submitted: self.births(3),
             children: self.collected(&outcome),
@@ -75,7 +75,7 @@ impl Play {
 
     pub(crate) fn undone(&mut self, undo: &Undo, outcome: Result<(), String>) -> Result<(), String> {
         let report = UndoEnded {
-            payload: self.draw.percent(20).then(|| Blob::from(vec![3])),
+            payload: self.draw.percent(20).then(|| self.draw.value()),
             ..UndoEnded::new(undo.scope, undo.number, self.shell.now, outcome)
         };
         let report = Event::UndoEnded(Box::new(report));
