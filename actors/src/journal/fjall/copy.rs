@@ -5,8 +5,9 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::directory::{Looked, refused};
+use super::directory::{Looked, refused, room_at};
 use crate::error::StoreError;
+use crate::journal::store::DiskRoom;
 
 /// Copies a journal that nobody holds into an empty directory.
 pub(super) fn copy(place: &Path, to: &Path) -> Result<(), StoreError> {
@@ -17,17 +18,30 @@ pub(super) fn copy(place: &Path, to: &Path) -> Result<(), StoreError> {
     for (from, _) in &files {
         bytes += fs::metadata(from).map_err(unread)?.len();
     }
-    let copied = files
-        .iter()
-        .try_for_each(|(from, name)| copy_file(from, &to.join(name)));
-    copied.map_err(|(path, error)| {
+    let no_copy = |path: &Path, error: &io::Error| {
         let what = format!(
             "a private copy of {bytes} bytes cannot be made of {}: {}",
             place.display(),
             path.display()
         );
-        refused(to, &what, &error)
-    })
+        refused(to, &what, error)
+    };
+    // Said before the disk is full, for others may need what is left of it.
+    has_room(bytes, room_at(to)).map_err(|error| no_copy(to, &error))?;
+    let copied = files
+        .iter()
+        .try_for_each(|(from, name)| copy_file(from, &to.join(name)));
+    copied.map_err(|(path, error)| no_copy(&path, &error))
+}
+
+fn has_room(bytes: u64, room: Option<DiskRoom>) -> io::Result<()> {
+    match room.filter(|room| room.free < bytes) {
+        Some(room) => Err(io::Error::new(
+            io::ErrorKind::StorageFull,
+            format!("{} bytes are free there", room.free),
+        )),
+        None => Ok(()),
+    }
 }
 
 fn copy_file(from: &Path, to: &Path) -> Result<(), (PathBuf, io::Error)> {
@@ -35,4 +49,24 @@ fn copy_file(from: &Path, to: &Path) -> Result<(), (PathBuf, io::Error)> {
     fs::create_dir_all(folder).map_err(|error| (folder.to_owned(), error))?;
     fs::copy(from, to).map_err(|error| (from.to_owned(), error))?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_that_does_not_fit_is_refused_before_it_is_begun() {
+        let room = |free| Some(DiskRoom { free, whole: 100 });
+        assert!(has_room(7, None).is_ok());
+        assert!(has_room(7, room(7)).is_ok());
+        let refused = has_room(8, room(7)).map_err(|error| super::super::remedy::advise(&error));
+        assert_eq!(refused, Err("7 bytes are free there; make room".to_owned()));
+    }
+
+    #[test]
+    fn the_room_of_a_real_directory_is_told() {
+        let room = room_at(&std::env::temp_dir()).expect("the system tells");
+        assert!(room.free > 0 && room.free <= room.whole, "{room:?}");
+    }
 }

@@ -24,6 +24,15 @@ const UNFINISHED: &str = "store.unfinished";
 /// What a fresh file system may hold.
 const HARMLESS: &str = "lost+found";
 
+/// Gives the room that is left on the disk of a directory, if the system tells.
+pub(super) fn room_at(place: &Path) -> Option<DiskRoom> {
+    let stats = fs4::statvfs(place).ok()?;
+    Some(DiskRoom {
+        free: stats.available_space(),
+        whole: stats.total_space(),
+    })
+}
+
 /// A locked journal directory.
 #[derive(Debug)]
 pub(super) struct Directory {
@@ -52,11 +61,7 @@ impl Directory {
 
     /// Gives the room that is left around it, if the system tells.
     pub(super) fn room(&self) -> Option<DiskRoom> {
-        let stats = fs4::statvfs(&self.place).ok()?;
-        Some(DiskRoom {
-            free: stats.available_space(),
-            whole: stats.total_space(),
-        })
+        room_at(&self.place)
     }
 
     /// Gives the path of the LSM store.
