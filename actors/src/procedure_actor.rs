@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Blob, JoinRuling, Kind, ProcedureId, ProcedureState, Seq, StageEnded, StageOutcome, UndoEnded,
+    Blob, JoinRuling, Kind, ProcedureId, ProcedureState, Seq, StageEnded, StageOutcome, Timestamp, UndoEnded,
 };
 use tracing::Instrument;
 
@@ -118,10 +118,12 @@ impl Handler<Call> for ProcedureActor {
             self.revive()
         };
         let host = self.host.clone();
+        let begun = host.clock.now();
+        self.seat.began(begun);
         let work = async move {
             let (report, running) = match revived {
                 Ok(mut running) => {
-                    let report = watched(&pulse, id, perform(id, &kind, call, &mut *running, &host)).await;
+                    let report = watched(&pulse, id, perform(id, &kind, call, begun, &mut *running, &host)).await;
                     (report, Some(running))
                 }
                 Err(why) => (Report::Unloadable(id, why), None),
@@ -166,8 +168,14 @@ const fn outcome(outcome: &StageOutcome) -> &'static str {
     }
 }
 
-async fn perform(id: ProcedureId, kind: &Kind, call: Call, running: &mut dyn Running, host: &Host) -> Report {
-    let begun = host.clock.now();
+async fn perform(
+    id: ProcedureId,
+    kind: &Kind,
+    call: Call,
+    begun: Timestamp,
+    running: &mut dyn Running,
+    host: &Host,
+) -> Report {
     match call {
         Call::Execute(facts, run, stage) => {
             let span = telemetry::stage_span(&marks(&facts, kind, Some(run)), || codec::describe(stage.as_slice()));

@@ -5,7 +5,7 @@
 use std::future::poll_fn;
 use std::pin::pin;
 
-use procession_kernel::ProcedureId;
+use procession_kernel::{ProcedureId, Timestamp};
 
 use crate::mail::Depth;
 use crate::sync::{Arc, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -94,6 +94,8 @@ pub(crate) struct Post {
     /// Calls that were sent and not taken back. It is no part of the protocol: those that are
     /// lost with their mailbox shall not be shown as waiting.
     sent: std::sync::atomic::AtomicU64,
+    /// When the newest call began, in microseconds. For who looks, as above.
+    begun: std::sync::atomic::AtomicU64,
     pulse: Arc<Pulse>,
 }
 
@@ -102,6 +104,7 @@ impl Post {
         Arc::new(Self {
             state: AtomicU64::new(0),
             sent: std::sync::atomic::AtomicU64::new(0),
+            begun: std::sync::atomic::AtomicU64::new(u64::MAX),
             pulse,
         })
     }
@@ -128,10 +131,23 @@ impl Post {
         self.state.load(Ordering::Acquire) == 2 * calls
     }
 
+    /// Gives how many calls have ended, and whether one runs; none if they were taken back.
+    pub(crate) fn ended(&self) -> Option<(u64, bool)> {
+        let state = self.state.load(Ordering::Acquire);
+        (state != REVOKED).then_some((state / 2, !state.is_multiple_of(2)))
+    }
+
     /// Tells whether a call runs.
     pub(crate) fn is_running(&self) -> bool {
         let state = self.state.load(Ordering::Acquire);
         state != REVOKED && !state.is_multiple_of(2)
+    }
+
+    /// Tells since when a call runs, if one does; in the moment in which it begins, that is
+    /// the end of time.
+    pub(crate) fn runs_since(&self) -> Option<Timestamp> {
+        let since = || self.begun.load(std::sync::atomic::Ordering::Relaxed);
+        self.is_running().then(|| Timestamp(since()))
     }
 
     /// Takes back every call that has not begun, unless one runs. Gives how many have ended.
@@ -175,8 +191,14 @@ impl Seat {
         begins
     }
 
+    /// Notes when the call began that was begun.
+    pub(crate) fn began(&self, at: Timestamp) {
+        self.0.begun.store(at.0, std::sync::atomic::Ordering::Relaxed);
+    }
+
     /// Ends the call that was begun.
     pub(crate) fn end(&self) {
+        self.began(Timestamp(u64::MAX));
         // While a call runs, this side alone writes.
         let state = self.0.state.load(Ordering::Relaxed);
         self.0.state.store(state + 1, Ordering::Release);

@@ -10,22 +10,28 @@ use crate::row::{JoinPolicy, Row};
 use crate::wait::WaitReason;
 
 impl Kernel {
-    /// Gives the call that is out for a procedure, as the decision gave it that
-    /// set it going: its stage, the undo of one of its stages, or its join rule.
+    /// Gives the calls that are out for a procedure, as the decisions gave them
+    /// that set them going: its stage, or its clean-up, the undo of one of its stages, or its
+    /// join rule. One that has ended may be undone while it cleans up: these are two.
     ///
-    /// The state may be ahead of the disk: it is for the caller to see that the
+    /// The state may be ahead of the disk: it is for the caller to see that a
     /// call is one whose receipt it has.
     #[must_use]
-    pub fn call_of(&self, id: ProcedureId) -> Option<Effect> {
-        let family = self.families.get(&id.family)?;
-        let row = family.row(id.member)?;
+    pub fn calls_of(&self, id: ProcedureId) -> Vec<Effect> {
+        let Some(family) = self.families.get(&id.family) else {
+            return Vec::new();
+        };
+        let Some(row) = family.row(id.member) else {
+            return Vec::new();
+        };
         if row.going.is_some() {
-            return stage_of(row, None);
+            return stage_of(row, None).into_iter().collect();
         }
-        if row.cleaning {
-            return Some(Effect::CleanUp(row.id, row.kind.clone(), row.version));
-        }
-        undo_of(family, row).or_else(|| join_of(family, row))
+        let clean_up = row
+            .cleaning
+            .then(|| Effect::CleanUp(row.id, row.kind.clone(), row.version));
+        let other = undo_of(family, row).or_else(|| join_of(family, row));
+        clean_up.into_iter().chain(other).collect()
     }
 }
 

@@ -40,8 +40,12 @@ struct Shell {
 
 impl Shell {
     fn new() -> Self {
+        Self::of(KindRules::new(1))
+    }
+
+    fn of(kind: KindRules) -> Self {
         let rules = Rules {
-            kinds: [(Kind::from("k"), KindRules::new(1))].into(),
+            kinds: [(Kind::from("k"), kind)].into(),
             ..Rules::default()
         };
         Self {
@@ -78,13 +82,16 @@ impl Shell {
                 // None of these calls user code.
                 _ => continue,
             };
-            assert_eq!(self.kernel.call_of(id), Some(call.clone()));
+            let calls = self.kernel.calls_of(id).into_iter();
+            let others = calls.filter(|call| !matches!(call, Effect::CleanUp(..)));
+            assert_eq!(others.collect::<Vec<_>>(), std::slice::from_ref(&call));
             self.asked = Some(call);
         }
     }
 
     fn stage(&mut self, id: ProcedureId, outcome: StageOutcome) -> Tested {
-        let Some(Effect::Advance(advance)) = self.kernel.call_of(id) else {
+        let calls = self.kernel.calls_of(id);
+        let [Effect::Advance(advance)] = calls.as_slice() else {
             return Err(format!("{id} has no stage out"));
         };
         let report = StageEnded::new(id, advance.run, Epoch(1), NOW, outcome);
@@ -112,7 +119,7 @@ fn the_call_that_is_out_is_the_one_that_was_asked_for() -> Tested {
     let mut shell = Shell::new();
     shell.feed(NOW, Event::Submitted(Ticket(1), vec![birth().into()]));
     shell.stage(ROOT, StageOutcome::Retry("not yet".to_owned()))?;
-    assert_eq!(shell.kernel.call_of(ROOT), None, "it waits for its next attempt");
+    assert_eq!(shell.kernel.calls_of(ROOT), [], "it waits for its next attempt");
     shell.feed(LATER, Event::TimerDue(ROOT));
     shell.stage(
         ROOT,
@@ -135,13 +142,13 @@ fn the_call_that_is_out_is_the_one_that_was_asked_for() -> Tested {
         ruling: JoinRuling::Met,
     };
     shell.feed(NOW, ruled);
-    assert_eq!(shell.kernel.call_of(CHILD), None, "it has ended");
+    assert_eq!(shell.kernel.calls_of(CHILD), [], "it has ended");
     shell.stage(ROOT, StageOutcome::Fail("boom".to_owned()))?;
 
     shell.undo(Err("the undo fails".to_owned()))?;
     assert_eq!(
-        shell.kernel.call_of(ROOT),
-        None,
+        shell.kernel.calls_of(ROOT),
+        [],
         "it waits before the undo is tried again"
     );
     shell.feed(LATER, Event::TimerDue(ROOT));
@@ -151,6 +158,36 @@ fn the_call_that_is_out_is_the_one_that_was_asked_for() -> Tested {
         shell.undo(Ok(()))?;
     }
     assert_eq!(undone, [(ROOT, 2), (CHILD, 1), (ROOT, 1)]);
-    assert_eq!(shell.kernel.call_of(ROOT), None);
+    assert_eq!(shell.kernel.calls_of(ROOT), []);
+    Ok(())
+}
+
+#[test]
+fn one_that_is_undone_while_it_cleans_up_has_two_calls_out() -> Tested {
+    let mut shell = Shell::of(KindRules {
+        cleanup: true,
+        ..KindRules::new(1)
+    });
+    shell.feed(NOW, Event::Submitted(Ticket(1), vec![birth().into()]));
+    shell.stage(
+        ROOT,
+        StageOutcome::Spawn {
+            births: vec![birth()],
+            join: JoinPolicy::AllSucceeded,
+            width: 0,
+            then: blob("2"),
+        },
+    )?;
+    shell.stage(CHILD, StageOutcome::Done(blob("output")))?;
+    let clean_up = Effect::CleanUp(CHILD, Kind::from("k"), 1);
+    assert_eq!(shell.kernel.calls_of(CHILD), std::slice::from_ref(&clean_up));
+    shell.stage(ROOT, StageOutcome::Fail("boom".to_owned()))?;
+    shell.undo(Ok(()))?;
+    let undo = shell.undo_out().ok_or("the child's undo is out")?;
+    assert_eq!(undo.id, CHILD);
+    let both = [clean_up, Effect::Undo(Box::new(undo))];
+    assert_eq!(shell.kernel.calls_of(CHILD), both);
+    shell.feed(NOW, Event::CleanedUp(CHILD));
+    assert_eq!(shell.kernel.calls_of(CHILD), both[1..]);
     Ok(())
 }

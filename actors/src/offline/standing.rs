@@ -119,6 +119,8 @@ impl Standing {
             durable: Seq(u64::MAX),
             called: &|_| "was begun, and is called again at the next start",
             usual: &|_| None,
+            // They are the engine's, and not on disk.
+            bounds: None,
         }
     }
 

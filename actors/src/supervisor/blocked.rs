@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actix::WeakRecipient;
 use actix::prelude::*;
-use procession_kernel::{Effect, ProcedureId, Scope, Seq};
+use procession_kernel::{Effect, ProcedureId, Scope, Seq, Timestamp};
 
 use super::Supervisor;
 use crate::clock::{machine_now, machine_sleep};
@@ -52,8 +52,15 @@ pub(super) struct Active {
     addr: Addr<ProcedureActor>,
     post: Arc<Post>,
     calls: u64,
-    /// None before the first call.
-    issued: Option<Issued>,
+    /// The newest call, and the one before: a clean-up may be out when an undo is called for.
+    issued: [Option<Issued>; 2],
+}
+
+/// A call that was lost with the thread of its actor, or on its way there.
+pub(super) struct LostCall {
+    pub(super) issued: Issued,
+    /// It had begun.
+    pub(super) ran: bool,
 }
 
 impl Active {
@@ -62,25 +69,35 @@ impl Active {
             addr,
             post,
             calls: 0,
-            issued: None,
+            issued: [None; 2],
         }
     }
 
     /// Issues a call.
     pub(super) fn try_send(&mut self, call: Call) -> Result<(), SendError<Call>> {
         self.calls += 1;
-        self.issued = Some(Issued::of(&call));
+        self.issued = [Some(Issued::of(&call)), self.issued[0]];
         self.addr.try_send(call).inspect(|()| self.post.sent())
     }
 
-    /// Gives its calls so far, if the actor is gone.
-    pub(super) fn gone(&self) -> Option<u64> {
-        (!self.addr.connected()).then_some(self.calls)
+    /// Gives the calls that have not ended though the actor is gone, the oldest first. What has
+    /// ended has been reported before that, and need only be heard.
+    pub(super) fn lost(&self) -> Vec<LostCall> {
+        match self.post.ended().filter(|_| !self.addr.connected()) {
+            Some((ended, runs)) => self.open_calls(ended, runs),
+            None => Vec::new(),
+        }
     }
 
-    /// Gives the call that was issued last.
-    pub(super) const fn issued(&self) -> Option<Issued> {
-        self.issued
+    /// Gives the calls beyond those that have ended, the oldest first.
+    fn open_calls(&self, ended: u64, runs: bool) -> Vec<LostCall> {
+        let open = usize::try_from(self.calls.saturating_sub(ended)).unwrap_or(usize::MAX);
+        let issued = self.issued.iter().take(open).rev().flatten();
+        let calls = issued.enumerate().map(|(place, issued)| LostCall {
+            issued: *issued,
+            ran: runs && place == 0,
+        });
+        calls.collect()
     }
 
     /// Tells whether every call has ended.
@@ -130,7 +147,12 @@ impl Handler<Look> for Supervisor {
 impl Supervisor {
     /// Tells what of a procedure was called last.
     pub(super) fn called(&self, id: ProcedureId) -> (UserCall, String) {
-        let issued = self.actors.get(&id).and_then(|active| active.issued);
+        let issued = self.actors.get(&id).and_then(|active| active.issued[0]);
+        self.call_in_words(id, issued)
+    }
+
+    /// Tells what a call is, and of which stage.
+    pub(super) fn call_in_words(&self, id: ProcedureId, issued: Option<Issued>) -> (UserCall, String) {
         let stage = || {
             let row = self.kernel.row(id);
             row.map_or_else(String::new, |row| codec::describe(row.stage.as_slice()))
@@ -141,6 +163,11 @@ impl Supervisor {
             Some(Issued::CleanUp) => (UserCall::CleanUp, stage()),
             Some(Issued::Stage(_)) | None => (UserCall::Stage, stage()),
         }
+    }
+
+    /// Gives since when a call of a procedure runs, if one does.
+    pub(super) fn runs_since(&self, id: ProcedureId) -> Option<Timestamp> {
+        self.actors.get(&id)?.post.runs_since()
     }
 
     /// Says how far the call of a stage that is out has come.
@@ -171,8 +198,8 @@ impl Supervisor {
         let mut again = Vec::new();
         self.actors.retain(|id, active| {
             let ended = is_left(&active.post).then(|| active.post.revoke()).flatten();
-            let waiting = ended.filter(|ended| *ended < active.calls).and(active.issued);
-            again.extend(waiting.map(|issued| (*id, issued)));
+            let open = ended.map(|ended| active.open_calls(ended, false)).unwrap_or_default();
+            again.extend(open.into_iter().map(|call| (*id, call.issued)));
             ended.is_none()
         });
         for (id, issued) in again {

@@ -265,7 +265,7 @@ impl Supervisor {
         if self.workers.replace_ended() {
             self.call_again(id, issued, ctx);
         } else {
-            tracing::error!(procedure = %id, "there is no worker to run it on; the next audit tries again");
+            self.strand(id, issued);
         }
     }
 }

@@ -5,7 +5,6 @@
 //! grant that was given before it.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use actix::prelude::*;
 use futures::future::LocalBoxFuture;
@@ -15,7 +14,7 @@ use procession_kernel::{
 use tokio::sync::oneshot;
 
 use super::Supervisor;
-use super::insight::{Insight, Queues};
+use super::insight::{Insight, Queues, Usual};
 use crate::error::AskError;
 use crate::journal::{Reader, codec};
 use crate::limiter::Waits;
@@ -51,7 +50,7 @@ impl Supervisor {
         &'a self,
         queues: &'a Queues,
         called: &'a dyn Fn(ProcedureId) -> &'static str,
-        usual: &'a dyn Fn(&Row) -> Option<Duration>,
+        usual: &'a dyn Fn(&Row) -> Option<Usual>,
     ) -> Insight<'a> {
         Insight {
             kernel: &self.kernel,
@@ -64,6 +63,7 @@ impl Supervisor {
             durable: self.commits.durable,
             called,
             usual,
+            bounds: Some(&self.kernel.rules().bounds),
         }
     }
 }

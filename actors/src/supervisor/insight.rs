@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use procession_kernel::{Kernel, LockMode, LockNeed, LockUse, ProcedureId, Row, Seq, Ticket, Timestamp};
+use procession_kernel::{Bounds, Kernel, LockMode, LockNeed, LockUse, ProcedureId, Row, Seq, Ticket, Timestamp};
 use rustc_hash::FxHashMap;
 
 use super::tickets::Tickets;
@@ -54,8 +54,19 @@ pub(crate) struct Insight<'a> {
     pub(crate) durable: Seq,
     /// Says how far the call of a stage that is out has come.
     pub(crate) called: &'a dyn Fn(ProcedureId) -> &'static str,
-    /// Says what 99 of 100 runs of the stage took that is out, if that is known.
-    pub(crate) usual: &'a dyn Fn(&Row) -> Option<Duration>,
+    /// Says since when the stage runs that is out, and what it usually takes.
+    pub(crate) usual: &'a dyn Fn(&Row) -> Option<Usual>,
+    /// What sizes are measured by, if that is known.
+    pub(crate) bounds: Option<&'a Bounds>,
+}
+
+/// A stage that runs now.
+#[derive(Clone, Copy)]
+pub(crate) struct Usual {
+    /// Since when.
+    pub(super) since: Timestamp,
+    /// What 99 of 100 of the newest took that have succeeded.
+    pub(super) p99: Duration,
 }
 
 /// Names those who hold and want locks; since when is in their rows.

@@ -1,31 +1,35 @@
-//! Actors that are gone with their threads: user code can stop the arbiter that it runs on,
-//! and the system a thread. What such an actor was called for is called again from its row.
+//! Actors that are gone with their threads: user code can stop the arbiter that it runs on. A call
+//! that ran there has failed, as one that panics has: so a stage that always does it comes to an
+//! end. One that had not begun is made again as it was.
 
 use actix::prelude::*;
-use procession_kernel::{ProcedureId, Timestamp};
+use procession_kernel::{Effect, Event, ProcedureId, StageEnded, StageOutcome, Timestamp, UndoEnded};
 
 use super::Supervisor;
-use super::blocked::{Active, Issued};
+use super::blocked::{Active, Issued, LostCall};
 use crate::view::UserCall;
 
-/// Those that are remembered until the call that was made again has ended.
+/// Procedures that are remembered, and calls that wait for a worker.
 const KEPT: usize = 1_000;
 
-/// A call that was lost.
+/// What is said of a call that was lost.
+const ENDED: &str = "its thread has ended in the middle of it";
+
+/// A procedure that has lost a call.
 pub(super) struct Lost {
-    pub(super) id: ProcedureId,
     pub(super) call: UserCall,
     pub(super) stage: String,
     pub(super) at: Timestamp,
-    issued: Issued,
+    pub(super) times: u32,
+    /// The visit of which it has to be told until that is over; none if once is enough.
+    visit: Option<u32>,
     told: bool,
 }
 
-/// What an audit found gone, each with its calls then. It comes behind all that such actors had
-/// still reported: whoever is as it was has reported nothing, and never will.
+/// What an audit found gone. It comes behind all that such actors had still reported.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(super) struct Gone(Vec<(ProcedureId, u64)>);
+pub(super) struct Gone(Vec<ProcedureId>);
 
 impl Handler<Gone> for Supervisor {
     type Result = ();
@@ -35,80 +39,124 @@ impl Handler<Gone> for Supervisor {
             return;
         }
         self.workers.replace_ended();
-        for (id, calls) in found {
-            let lost = self.actors.get(&id).filter(|active| active.gone() == Some(calls));
-            let issued = lost.and_then(Active::issued);
-            if lost.is_some() {
-                let (call, stage) = self.called(id);
-                self.actors.remove(&id);
-                self.replace_call(id, issued, call, stage, ctx);
+        for id in found {
+            let calls = self.actors.get(&id).map(Active::lost).unwrap_or_default();
+            if calls.is_empty() {
+                continue;
+            }
+            self.actors.remove(&id);
+            for call in calls {
+                self.replace_call(id, &call, ctx);
             }
         }
+        self.look_at_drain(ctx);
     }
 }
 
 impl Supervisor {
-    /// What it was called for may have been reported, or may not be wanted any more.
-    fn replace_call(
-        &mut self,
-        id: ProcedureId,
-        issued: Option<Issued>,
-        call: UserCall,
-        stage: String,
-        ctx: &mut Context<Self>,
-    ) {
-        let Some(issued) = issued.filter(|issued| self.call_again(id, *issued, ctx)) else {
-            return;
-        };
-        tracing::error!(procedure = %id, ?call, stage, "its actor is gone with its thread; it is called again");
-        if self.watch.lost.len() < KEPT {
-            self.watch.lost.push(Lost {
-                id,
-                call,
-                stage,
-                at: self.clock.now(),
-                issued,
-                told: false,
-            });
-        }
-    }
-
-    /// Looks for actors that are gone. They are dealt with when all that they reported has been heard.
-    pub(super) fn look_for_lost(&self, ctx: &Context<Self>) {
-        let gone = self
-            .actors
-            .iter()
-            .filter_map(|(id, active)| Some((*id, active.gone()?)));
-        let gone: Vec<(ProcedureId, u64)> = gone.collect();
+    /// Looks for actors that are gone, and tries again what had no worker.
+    pub(super) fn look_for_lost(&mut self, ctx: &mut Context<Self>) {
+        let gone = self.actors.iter().filter(|(_, active)| !active.lost().is_empty());
+        let gone: Vec<ProcedureId> = gone.map(|(id, _)| *id).collect();
         if !gone.is_empty() {
             // Where there is no room in its own mailbox, the next audit looks again.
             ctx.address().try_send(Gone(gone)).ok();
         }
+        for (id, issued) in std::mem::take(&mut self.watch.stranded) {
+            self.call_again(id, issued, ctx);
+        }
     }
 
-    /// Gives those who were called again, each once at least, and as long as that call is out.
-    pub(super) fn lost_and_out(&mut self) -> &[Lost] {
-        let mut lost = std::mem::take(&mut self.watch.lost);
-        lost.retain_mut(|lost| {
-            let effect = self.kernel.call_of(lost.id);
-            let is_out = effect.is_some_and(|effect| lost.issued.is_asked_by(&effect));
-            !std::mem::replace(&mut lost.told, true) || is_out
+    /// The kernel may not ask for it any more: it was bypassed, or set aside.
+    fn replace_call(&mut self, id: ProcedureId, call: &LostCall, ctx: &mut Context<Self>) {
+        let issued = call.issued;
+        if !self.is_asked(id, issued) {
+            return;
+        }
+        let (what, stage) = self.call_in_words(id, Some(issued));
+        tracing::error!(procedure = %id, call = ?what, stage, begun = call.ran, "its actor is gone with its thread");
+        self.note_lost(id, what, stage);
+        match issued {
+            Issued::Stage(run) if call.ran => {
+                let (epoch, now) = (self.kernel.epoch(), self.clock.now());
+                let outcome = StageOutcome::Panicked(ENDED.to_owned());
+                self.stage_ended(Box::new(StageEnded::new(id, run, epoch, now, outcome)), ctx);
+            }
+            Issued::Undo(scope, number) if call.ran => {
+                let report = UndoEnded::new(scope, number, self.clock.now(), Err(ENDED.to_owned()));
+                self.decide(Event::UndoEnded(Box::new(report)), ctx);
+            }
+            Issued::Stage(_) | Issued::Undo(..) | Issued::Join | Issued::CleanUp => {
+                self.call_again(id, issued, ctx);
+            }
+        }
+    }
+
+    fn note_lost(&mut self, id: ProcedureId, call: UserCall, stage: String) {
+        let visit = match call {
+            UserCall::Stage | UserCall::Undo => self.kernel.row(id).map(|row| row.visit),
+            UserCall::Join | UserCall::CleanUp => None,
+        };
+        let lost = &mut self.watch.lost;
+        if lost.len() >= KEPT && !lost.contains_key(&id) {
+            return;
+        }
+        let at = self.clock.now();
+        let known = lost.remove(&id).filter(|known| known.visit == visit);
+        let (at, times) = known.map_or((at, 1), |known| (known.at, known.times + 1));
+        let told = false;
+        lost.insert(
+            id,
+            Lost {
+                call,
+                stage,
+                at,
+                times,
+                visit,
+                told,
+            },
+        );
+    }
+
+    /// Gives who has lost a call: each once at least, and until the stage that it was at is over.
+    pub(super) fn lost(&mut self) -> impl Iterator<Item = (ProcedureId, &Lost)> {
+        let kernel = &self.kernel;
+        self.watch.lost.retain(|id, lost| {
+            let row = kernel.row(*id).filter(|row| !row.is_ended());
+            let is_there = lost.visit.is_some() && row.map(|row| row.visit) == lost.visit;
+            !std::mem::replace(&mut lost.told, true) || is_there
         });
-        self.watch.lost = lost;
-        &self.watch.lost
+        self.watch.lost.iter().map(|(id, lost)| (*id, lost))
     }
 
-    /// Makes a call again, if it is still asked for. Tells whether it is.
+    fn call_asked(&self, id: ProcedureId, issued: Issued) -> Option<Effect> {
+        let mut calls = self.kernel.calls_of(id).into_iter();
+        calls.find(|effect| issued.is_asked_by(effect))
+    }
+
+    fn is_asked(&self, id: ProcedureId, issued: Issued) -> bool {
+        self.call_asked(id, issued).is_some()
+    }
+
+    /// Makes a call again that has not begun, if it is still asked for. Tells whether it is.
     pub(super) fn call_again(&mut self, id: ProcedureId, issued: Issued, ctx: &mut Context<Self>) -> bool {
-        let effect = self.kernel.call_of(id).filter(|effect| issued.is_asked_by(effect));
-        let is_asked = effect.is_some();
         if matches!(issued, Issued::Join) {
             // The question that is out has gone with the call.
             self.judging.remove(&id);
         }
-        if let Some(effect) = effect {
-            self.act(effect, ctx);
+        let Some(effect) = self.call_asked(id, issued) else {
+            return false;
+        };
+        self.act(effect, ctx);
+        true
+    }
+
+    /// Keeps a call for which there is no worker until the next audit.
+    pub(super) fn strand(&mut self, id: ProcedureId, issued: Issued) {
+        tracing::error!(procedure = %id, "there is no worker to run it on; the next audit tries again");
+        // Beyond that a stage is found all the same, as one that was never called.
+        if self.watch.stranded.len() < KEPT {
+            self.watch.stranded.push((id, issued));
         }
-        is_asked
     }
 }

@@ -52,7 +52,7 @@ impl Handler<Reported> for Supervisor {
 }
 
 impl Supervisor {
-    fn stage_ended(&mut self, report: Box<StageEnded>, ctx: &mut Context<Self>) {
+    pub(super) fn stage_ended(&mut self, report: Box<StageEnded>, ctx: &mut Context<Self>) {
         if let Some(report) = self.admit_report(report, ctx) {
             self.decide(Event::StageEnded(report), ctx);
         }

@@ -22,6 +22,7 @@ use procession_kernel::{Event, ProcedureId, Record, SAME_STAGE_FROZEN, STAGES_FR
 use tokio::sync::oneshot;
 
 use super::Supervisor;
+use super::blocked::Issued;
 use super::insight::Queues;
 use super::lost::Lost;
 use crate::clock::machine_now;
@@ -46,8 +47,8 @@ pub struct Thresholds {
     /// How long the store may take for one batch. Default 5 s: a healthy disk
     /// takes milliseconds, one that is busy a second.
     pub store: Duration,
-    /// How long a stage takes at least before it is told of as taking four times as long as 99
-    /// of 100 of the newest did; where its kind says what is expected, that counts alone.
+    /// How long a stage runs at least before it is told of as taking four times as long as 99
+    /// of 100 of the newest did that succeeded; where its kind says what is expected, that counts alone.
     /// Default 5 s: what takes less is over before anybody looks.
     pub unusual: Duration,
     /// How many stages one procedure may commit: all of them are in its history until its family
@@ -100,8 +101,10 @@ pub(super) struct Watch {
     known: BTreeMap<Subject, Timestamp>,
     /// Calls that were never made, and were made again.
     pub(super) recalled: u64,
-    /// Calls that were lost with their threads, and are out again.
-    pub(super) lost: Vec<Lost>,
+    /// Who has lost a call with its thread.
+    pub(super) lost: BTreeMap<ProcedureId, Lost>,
+    /// Calls for which there was no worker.
+    pub(super) stranded: Vec<(ProcedureId, Issued)>,
     disk: disk::Disk,
 }
 
@@ -113,7 +116,8 @@ impl Watch {
             opened: Timestamp(0),
             known: BTreeMap::new(),
             recalled: 0,
-            lost: Vec::new(),
+            lost: BTreeMap::new(),
+            stranded: Vec::new(),
             disk: disk::Disk::new(),
         }
     }
@@ -228,10 +232,11 @@ impl Supervisor {
 
     /// Looks twice where the first look finds somebody whom nobody will wake.
     fn audit(
-        &self,
+        &mut self,
         ctx: &mut Context<Self>,
         take: impl FnOnce(&mut Self, Vec<Verdict>, Duration, &mut Context<Self>) + 'static,
     ) {
+        self.measure_disk(ctx);
         let asked = self.commits.durable;
         self.read_queues(ctx, move |supervisor, queues, ctx| {
             let missed = supervisor.missed(&queues, asked);
@@ -270,15 +275,16 @@ impl Supervisor {
         // An engine that commits nothing may have been looked at all the same.
         self.kernel.cool();
         let mut found = Vec::new();
-        if self.poisoned.is_none() && !self.stopped && !self.kernel.is_draining() {
-            found = self.wake_lost(unknown, ctx);
+        if self.poisoned.is_none() && !self.stopped {
             self.look_for_lost(ctx);
+            if !self.kernel.is_draining() {
+                found = self.wake_lost(unknown, ctx);
+            }
         }
         let mut verdicts = self.verdicts(queues, &found);
         self.watch.tell(&mut verdicts);
         let told: Vec<&str> = verdicts.iter().map(|verdict| verdict.rule.as_str()).collect();
         self.telemetry.verdicts(&told);
-        self.measure_disk(ctx);
         if let Some(bytes) = self.reader.size_bytes() {
             self.telemetry.bytes.set(bytes as f64);
         }
@@ -328,7 +334,7 @@ impl Supervisor {
         for id in self.uncalled() {
             self.watch.recalled += 1;
             found.push((id, "the call of its stage".to_owned()));
-            if let Some(call) = self.kernel.call_of(id) {
+            for call in self.kernel.calls_of(id) {
                 self.act(call, ctx);
             }
         }
@@ -341,7 +347,8 @@ impl Supervisor {
     fn uncalled(&self) -> Vec<ProcedureId> {
         let rows = self.kernel.families().awake().flat_map(|family| &family.members);
         let out = rows.filter(|row| row.going.is_some_and(|going| going.run <= self.commits.durable));
-        out.filter(|row| !self.actors.contains_key(&row.id) && !self.loads.holds(row.id))
+        let waits = |id: ProcedureId| self.watch.stranded.iter().any(|(other, _)| *other == id);
+        out.filter(|row| !self.actors.contains_key(&row.id) && !self.loads.holds(row.id) && !waits(row.id))
             .map(|row| row.id)
             .collect()
     }

@@ -152,8 +152,10 @@ impl Workers {
     }
 
     fn is_open(&self, turn: usize) -> bool {
-        let takes =
-            |worker: &Worker| worker.blocked.is_none() && !worker.retiring && (!worker.extra || self.needs_extra);
+        let takes = |worker: &Worker| {
+            let is_needed = !worker.extra || self.needs_extra;
+            worker.blocked.is_none() && !worker.retiring && is_needed && worker.arbiter.alive()
+        };
         self.workers.get(turn).is_some_and(takes)
     }
 
@@ -268,13 +270,13 @@ impl Workers {
         }
         let mut replaced = false;
         for place in 0..self.workers.len() {
-            let ended = |worker: &&Worker| !worker.arbiter.spawn_fn(|| ());
-            let Some(worker) = self.workers.get(place).filter(ended).map(|worker| worker.number) else {
+            let ended = self.workers.get(place).filter(|worker| !worker.arbiter.alive());
+            let Some((worker, extra)) = ended.map(|worker| (worker.number, worker.extra)) else {
                 continue;
             };
             match Arbiter::try_new() {
                 Ok(arbiter) => {
-                    let new = self.worker(arbiter.handle(), false);
+                    let new = self.worker(arbiter.handle(), extra);
                     tracing::error!(worker, "a worker's thread has ended; another takes its place");
                     self.workers.splice(place..=place, [new]);
                     replaced = true;

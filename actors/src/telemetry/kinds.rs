@@ -140,7 +140,10 @@ impl KindMetrics {
         taken.runs += 1;
         taken.total += took;
         taken.longest = taken.longest.max(took);
-        if !matches!(ending, Ending::Undone | Ending::UndoFailed) {
+        if matches!(
+            ending,
+            Ending::Next | Ending::Done | Ending::Spawn | Ending::Sleep | Ending::Wait
+        ) {
             stage.newest.note(took);
         }
     }
@@ -197,7 +200,7 @@ struct StageMetrics {
     undo_failed: Histogram,
     /// What all of it took; the name stands beside it.
     taken: StageUse,
-    /// What the newest runs took, undos left out.
+    /// What the newest runs took that have succeeded.
     newest: Times,
 }
 

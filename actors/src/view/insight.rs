@@ -66,7 +66,7 @@ pub enum Rule {
     LostWake,
     /// Procedures wait for each other in a circle.
     Deadlock,
-    /// Its actor is gone with its thread, in the middle of a call; the call is made again.
+    /// Its actor was gone with its thread, in the middle of a call, which counts as failed.
     ActorLost,
     /// Others go before it again and again.
     Starved,

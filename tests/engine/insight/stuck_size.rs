@@ -243,9 +243,22 @@ fn e_115_signals_that_nobody_takes() -> Tested {
         assert_eq!((verdict.rule, verdict.procedure), (Rule::Size, Some(waits.id())));
         let facts = ["what", "size", "bound"].map(|name| verdict.fact(name));
         assert_eq!(facts, [Some("signals"), Some("100"), Some("10000")]);
-        run.executor.signal(waits.id(), "go", &0, None).await?;
+        // One that is taken stays for its key.
+        run.executor.signal(waits.id(), "go", &0, Some("k")).await?;
         run.wait(waits.outcome()).await??;
         assert_eq!(told(run).await?, []);
+        let waits = plan(
+            "v",
+            [Act::Wait("go".to_owned(), None), Act::Wait("never".to_owned(), None)],
+        );
+        let waits = submit(run, Planned(waits)).await?;
+        for number in 0..99 {
+            run.executor.signal(waits.id(), "other", &number, None).await?;
+        }
+        run.executor.signal(waits.id(), "go", &0, Some("k")).await?;
+        let verdict = the_verdict(run).await?;
+        let facts = ["what", "size", "taken"].map(|name| verdict.fact(name));
+        assert_eq!(facts, [Some("signals"), Some("100"), Some("1")]);
         Ok(())
     })
 }

@@ -1,5 +1,6 @@
 //! Threads that are gone in the middle of a call, since user code has stopped the arbiter that it
-//! runs on: the call is made again on another, each loss is told of, and nobody else notices.
+//! runs on: the call has failed, and is made again on another; each loss is told of, and nobody
+//! else notices.
 //! With real threads, as they are what it is about.
 
 use std::collections::BTreeSet;
@@ -11,21 +12,22 @@ use std::time::Duration;
 use actix_rt::Arbiter;
 use procession::provider::SystemClock;
 use procession::testkit::{FaultPlan, Run, World};
-use procession::{Builder, Procedure, Rule, StageContext, StageError, Step};
+use procession::{Builder, Ending, Procedure, RetryPolicy, Rule, StageContext, StageError, Step, WaitReason};
 use serde::{Deserialize, Serialize};
 
 use super::blocked::{until, until_told};
 use crate::support::{Lab, Planned, Tested, chain, kinds};
 
-/// Stops the arbiter that it runs on the first time, in its stage or in its undo, and waits for the end.
+/// Stops the arbiter that it runs on so many times, in its stage or in its undo, and waits for the end.
 #[derive(Clone, Serialize, Deserialize)]
 struct Stopping {
     in_undo: bool,
+    times: u32,
 }
 
 impl Stopping {
-    async fn once(&self, calls: &AtomicU32) {
-        if calls.fetch_add(1, Ordering::SeqCst) == 0 {
+    async fn stop(&self, calls: &AtomicU32) {
+        if calls.fetch_add(1, Ordering::SeqCst) < self.times {
             Arbiter::current().stop();
             pending::<()>().await;
         }
@@ -47,16 +49,27 @@ impl Procedure for Stopping {
         Stops::Here
     }
 
+    fn retry() -> RetryPolicy {
+        RetryPolicy {
+            base: Duration::from_millis(20),
+            ..RetryPolicy::default()
+        }
+    }
+
+    fn retry_undo() -> RetryPolicy {
+        Self::retry()
+    }
+
     async fn execute(&mut self, _: Stops, cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         if self.in_undo {
             return Err(StageError::fail("so that it is undone"));
         }
-        self.once(cx.env()).await;
+        self.stop(cx.env()).await;
         Ok(Step::Done(9))
     }
 
     async fn rollback(&mut self, _: Stops, cx: &mut StageContext<'_, Self>) -> Result<(), StageError> {
-        self.once(cx.env()).await;
+        self.stop(cx.env()).await;
         Ok(())
     }
 }
@@ -76,7 +89,7 @@ fn on_threads(audit_every: Option<Duration>, drive: impl AsyncFnOnce(&Run, &Lab,
 }
 
 async fn is_called_again(run: &Run, calls: &AtomicU32, in_undo: bool) -> Tested {
-    let stopping = run.executor.submit(Stopping { in_undo }).await?;
+    let stopping = run.executor.submit(Stopping { in_undo, times: 1 }).await?;
     until(run, "its thread is gone", |_| calls.load(Ordering::SeqCst) == 1).await?;
     let verdicts = until_told(run, &BTreeSet::from([stopping.id()])).await?;
     let call = if in_undo { "undo" } else { "stage" };
@@ -110,12 +123,49 @@ fn e_115_an_undo_whose_thread_is_gone_runs_again() -> Tested {
     on_threads(None, async |run, _, calls| is_called_again(run, calls, true).await)
 }
 
+#[test]
+fn e_115_a_stage_that_stops_its_thread_each_time_uses_up_its_attempts() -> Tested {
+    on_threads(Some(Duration::from_millis(20)), async |run, _, calls| {
+        let (in_undo, times) = (false, u32::MAX);
+        let stopping = run.executor.submit(Stopping { in_undo, times }).await?;
+        // Its undo does it, too, and then waits for an operator.
+        until(run, "it has run three times, and its undo as often", |_| {
+            calls.load(Ordering::SeqCst) == 6
+        })
+        .await?;
+        let waits = async || run.executor.status(stopping.id()).await.map(|status| status.wait);
+        while waits().await? != Some(WaitReason::RollbackFailed) {
+            until(run, "it goes on", |_| true).await?;
+        }
+        let history = run.executor.history(stopping.id()).await?;
+        let endings: Vec<Ending> = history.iter().map(|entry| entry.ending).collect();
+        assert_eq!(endings, [[Ending::Panic; 3], [Ending::UndoFailed; 3]].concat());
+        let said = |text: Option<&str>| text.is_some_and(|text| text.contains("its thread has ended"));
+        assert!(history.iter().all(|entry| said(entry.error.as_deref())), "{history:?}");
+        let verdicts = run.executor.verdicts().await?;
+        let lost: Vec<_> = verdicts
+            .iter()
+            .filter(|verdict| verdict.rule == Rule::ActorLost)
+            .collect();
+        assert_eq!(lost.len(), 1, "{verdicts:?}");
+        assert_eq!(lost[0].fact("times"), Some("6"));
+        assert_eq!(run.executor.snapshot().await?.workers.len(), 2);
+        Ok(())
+    })
+}
+
 /// Half of their actors would be started on a thread that is gone.
 #[test]
 fn e_115_nobody_else_waits_for_a_thread_that_is_gone() -> Tested {
     // A call that was on its way to the thread when that ended is found by an audit.
     on_threads(Some(Duration::from_millis(20)), async |run, lab, calls| {
-        let stopping = run.executor.submit(Stopping { in_undo: false }).await?;
+        let stopping = run
+            .executor
+            .submit(Stopping {
+                in_undo: false,
+                times: 1,
+            })
+            .await?;
         until(run, "its thread is gone", |_| calls.load(Ordering::SeqCst) == 1).await?;
         let mut chains = Vec::new();
         for number in 0..16 {

@@ -7,6 +7,7 @@ use procession_kernel::{Deadlock, Family, Lacking, PATIENCE, ProcedureId, Row, T
 use super::super::Supervisor;
 use super::super::insight::{Insight, Queues};
 use super::super::lost::Lost;
+use super::overrun::Asked;
 use crate::journal::codec;
 use crate::view::{Rule, Verdict};
 
@@ -40,9 +41,10 @@ pub(super) fn of_row(rule: Rule, row: &Row, mut facts: Facts, text: &str) -> Ver
 impl Supervisor {
     /// Gives all that is wrong, in the order of the rules.
     pub(super) fn verdicts(&mut self, queues: &Queues, found: &[(ProcedureId, String)]) -> Vec<Verdict> {
-        let lost: Vec<Verdict> = self.lost_and_out().iter().map(actor_lost).collect();
+        let lost: Vec<Verdict> = self.lost().map(|(id, lost)| actor_lost(id, lost)).collect();
         let called = |id| self.called_words(id);
-        let usual = |row: &Row| self.telemetry.usual(&row.kind, codec::variant(row.stage.as_slice()));
+        let asked = Asked::default();
+        let usual = |row: &Row| asked.usual(self, row);
         let mut verdicts = self.insight(queues, &called, &usual).verdicts();
         verdicts.extend(lost);
         verdicts.extend(found.iter().map(|(id, what)| self.lost_wake(*id, what)));
@@ -262,12 +264,15 @@ impl Insight<'_> {
     }
 }
 
-fn actor_lost(lost: &Lost) -> Verdict {
-    let (id, stage) = (lost.id, &lost.stage);
+fn actor_lost(id: ProcedureId, lost: &Lost) -> Verdict {
+    let stage = &lost.stage;
     let call = format!("{:?}", lost.call).to_lowercase();
-    let text =
-        format!("the actor of {id} was gone with its thread in its {call} call at stage {stage}; it was called again");
-    let facts = vec![("stage", stage.clone()), ("call", call)];
+    let text = format!("the actor of {id} was gone with its thread in its {call} call at stage {stage}");
+    let facts = vec![
+        ("stage", stage.clone()),
+        ("call", call),
+        ("times", lost.times.to_string()),
+    ];
     verdict(Rule::ActorLost, Some(id), lost.at, facts, text)
 }
 

@@ -8,37 +8,28 @@ use super::rules::of_row;
 use crate::journal::codec;
 use crate::view::{Rule, Verdict};
 
-/// Something of a row that is large.
-struct Grown {
-    what: &'static str,
-    size: usize,
-    /// What is allowed, if anything is set.
-    bound: Option<usize>,
-    text: String,
-}
-
-impl Grown {
-    fn verdict(self, row: &Row) -> Verdict {
-        let mut facts = vec![("what", self.what.to_owned()), ("size", self.size.to_string())];
-        facts.extend(self.bound.map(|bound| ("bound", bound.to_string())));
-        of_row(Rule::Size, row, facts, &self.text)
-    }
+/// Makes the verdict; `bound` is what is allowed, if anything is set.
+fn grown(row: &Row, what: &str, size: usize, bound: Option<usize>, text: &str) -> Verdict {
+    let mut facts = vec![("what", what.to_owned()), ("size", size.to_string())];
+    facts.extend(bound.map(|bound| ("bound", bound.to_string())));
+    of_row(Rule::Size, row, facts, text)
 }
 
 impl Insight<'_> {
     /// Tells what of a family is large, of those that are on disk and have not ended.
     pub(super) fn sizes(&self, family: &Family, verdicts: &mut Vec<Verdict>) {
-        let bounds = &self.kernel.rules().bounds;
+        let rows = || family.members.iter().filter(|row| self.is_open(row));
+        verdicts.extend(rows().filter_map(|row| self.history(row)));
+        let Some(bounds) = self.bounds else { return };
         verdicts.extend(self.members(family, bounds.members));
-        let crowded = self.is_near(family.signals.len(), bounds.signals);
-        let rows = family.members.iter();
-        for row in rows.filter(|row| !row.is_ended() && row.revision <= self.durable) {
-            verdicts.extend(self.payload(row, bounds.payload));
-            verdicts.extend(self.history(row));
-            if crowded {
-                verdicts.extend(self.signals(family, row, bounds.signals));
-            }
+        verdicts.extend(rows().filter_map(|row| self.payload(row, bounds.payload)));
+        if self.is_near(family.signals.len(), bounds.signals) {
+            verdicts.extend(rows().filter_map(|row| self.signals(family, row, bounds.signals)));
         }
+    }
+
+    fn is_open(&self, row: &Row) -> bool {
+        !row.is_ended() && row.revision <= self.durable
     }
 
     fn is_near(&self, size: usize, bound: usize) -> bool {
@@ -53,20 +44,13 @@ impl Insight<'_> {
         if !self.is_near(size, bound) {
             return None;
         }
-        let grown_by = match &large.stage {
-            Some(stage) => format!("it grew in stage {}", codec::describe(stage.as_slice())),
+        let stage = large.stage.as_ref().map(|stage| codec::describe(stage.as_slice()));
+        let by = match &stage {
+            Some(stage) => format!("it grew in stage {stage}"),
             None => "it was submitted so".to_owned(),
         };
-        let text = format!("has a payload of {size} bytes, of {bound} that are allowed: {grown_by}");
-        let (what, bound) = ("payload", Some(bound));
-        let mut verdict = Grown {
-            what,
-            size,
-            bound,
-            text,
-        }
-        .verdict(row);
-        let stage = large.stage.as_ref().map(|stage| codec::describe(stage.as_slice()));
+        let text = format!("has a payload of {size} bytes, of {bound} that are allowed: {by}");
+        let mut verdict = grown(row, "payload", size, Some(bound), &text);
         verdict.facts.extend(stage.map(|stage| ("grown_by", stage)));
         Some(verdict)
     }
@@ -77,62 +61,44 @@ impl Insight<'_> {
         }
         let size = row.visit as usize;
         let text = format!("has committed {size} stages, and its history keeps them until its family goes");
-        let (what, bound) = ("history", None);
-        Some(
-            Grown {
-                what,
-                size,
-                bound,
-                text,
-            }
-            .verdict(row),
-        )
+        Some(grown(row, "history", size, None, &text))
     }
 
+    /// One that has a key stays when it was taken, or it could be sent twice.
     fn signals(&self, family: &Family, row: &Row, bound: usize) -> Option<Verdict> {
-        let of_row = (row.id.member, 0)..=(row.id.member, u32::MAX);
-        let size = family.signals.range(of_row).count();
+        let kept = || family.signals.range((row.id.member, 0)..=(row.id.member, u32::MAX));
+        let size = kept().count();
         if !self.is_near(size, bound) {
             return None;
         }
-        let text = format!("has {size} signals, of {bound} that are kept: no stage takes them");
-        let (what, bound) = ("signals", Some(bound));
-        Some(
-            Grown {
-                what,
-                size,
-                bound,
-                text,
-            }
-            .verdict(row),
-        )
+        let taken = kept().filter(|(_, entry)| entry.consumed).count();
+        let open = size - taken;
+        let text = format!(
+            "has {size} signals, of {bound} that are kept: {open} that no stage has taken, {taken} for their keys"
+        );
+        let mut verdict = grown(row, "signals", size, Some(bound), &text);
+        verdict.facts.push(("taken", taken.to_string()));
+        Some(verdict)
     }
 
-    /// It is told of whoever has most of them as children.
+    /// It is told of whoever has most of them as children, and has not ended.
     fn members(&self, family: &Family, bound: usize) -> Option<Verdict> {
-        let size = family.members.len();
-        if !self.is_near(size, bound) {
+        let durable = || family.members.iter().filter(|row| row.revision <= self.durable);
+        if !self.is_near(family.members.len(), bound) {
             return None;
         }
+        let size = durable().count();
         let mut children: FxHashMap<u32, usize> = FxHashMap::default();
-        for parent in family.members.iter().filter_map(|row| row.parent) {
+        for parent in durable().filter_map(|row| row.parent) {
             *children.entry(parent).or_default() += 1;
         }
-        let most = children
-            .into_iter()
-            .max_by_key(|(member, count)| (*count, u32::MAX - member));
-        let (parent, count) = most.unwrap_or_default();
-        let row = family.row(parent)?;
+        let open = |member: u32| family.row(member).filter(|row| self.is_open(row));
+        let parents = children.into_iter().filter(|(member, _)| open(*member).is_some());
+        let (parent, count) = parents.max_by_key(|(member, count)| (*count, u32::MAX - member))?;
+        let row = open(parent).filter(|_| self.is_near(size, bound))?;
         let root = ProcedureId::root(row.id.family);
         let text = format!("has {count} children; the family {root} has {size} members, of {bound} that are allowed");
-        let (what, bound) = ("members", Some(bound));
-        let mut verdict = Grown {
-            what,
-            size,
-            bound,
-            text,
-        }
-        .verdict(row);
+        let mut verdict = grown(row, "members", size, Some(bound), &text);
         verdict.facts.push(("children", count.to_string()));
         Some(verdict)
     }
