@@ -92,7 +92,7 @@ pub(crate) struct CallFacts {
     pub(crate) token: Token,
     pub(crate) fence: Fence,
     pub(crate) attempt: u32,
-    pub(crate) woken: Arc<Woken>,
+    pub(crate) woken: Woken,
     pub(crate) out_of_time: bool,
     /// For the span alone; none where no span is wanted.
     pub(crate) row: Option<OfRow>,
@@ -169,7 +169,7 @@ impl<'a, P: Procedure> StageContext<'a, P> {
     /// the stage that their end set going.
     #[must_use]
     pub fn children(&self) -> &'a [ChildOutcome] {
-        match &*self.facts.woken {
+        match &self.facts.woken {
             Woken::Children(outcomes) => outcomes,
             Woken::Plainly | Woken::Signal(_) | Woken::Timeout => &[],
         }
@@ -178,7 +178,7 @@ impl<'a, P: Procedure> StageContext<'a, P> {
     /// Gives the signal that set this stage going after a `Wait`.
     #[must_use]
     pub fn signal(&self) -> Option<&'a Signal> {
-        match &*self.facts.woken {
+        match &self.facts.woken {
             Woken::Signal(signal) => Some(signal),
             Woken::Plainly | Woken::Children(_) | Woken::Timeout => None,
         }
@@ -187,7 +187,7 @@ impl<'a, P: Procedure> StageContext<'a, P> {
     /// Tells whether a `Wait` ended because its time was up.
     #[must_use]
     pub fn timed_out(&self) -> bool {
-        matches!(*self.facts.woken, Woken::Timeout)
+        matches!(self.facts.woken, Woken::Timeout)
     }
 
     /// Tells whether the procedure's own time is up, if it chose to be told.

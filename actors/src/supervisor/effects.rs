@@ -206,7 +206,7 @@ impl Supervisor {
                 call: self.calls,
             },
             attempt,
-            woken: Arc::new(woken),
+            woken,
             out_of_time: false,
             row: row.flatten(),
         }

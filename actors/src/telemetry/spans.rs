@@ -22,12 +22,17 @@ impl Marks<'_> {
     }
 }
 
-// Values of fields are made only where somebody listens: the macro tests that
-// before it evaluates them. A span has no parent: the one of its submitter
-// would have to stay open as long as the procedure; `link` names it instead.
+// Values of fields are made only where somebody listens. The macro tests that before it evaluates
+// them, but not where a crate of the host has turned on tracing's feature `log`: then it makes them for
+// `log` wherever there is no subscriber at all, a tenth of what a worker does for a stage. A span has
+// no parent: the one of its submitter would have to stay open as long as the procedure; `link` names
+// it instead.
 
 /// Makes the span of one attempt of a stage; `outcome` is recorded at its end.
 pub(crate) fn stage_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span {
+    if !tracing::level_enabled!(tracing::Level::INFO) {
+        return Span::none();
+    }
     tracing::info_span!(
         target: "procession",
         parent: None,
@@ -45,6 +50,9 @@ pub(crate) fn stage_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span 
 
 /// Makes the span of one attempt of an undo; `outcome` is recorded at its end.
 pub(crate) fn undo_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span {
+    if !tracing::level_enabled!(tracing::Level::INFO) {
+        return Span::none();
+    }
     tracing::info_span!(
         target: "procession",
         parent: None,
