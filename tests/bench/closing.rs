@@ -102,6 +102,7 @@ fn recovery_kills_an_engine_and_finds_all_of_its_procedures() -> Outcome {
     );
     assert!(seconds("running_seconds") <= seconds("done_seconds"), "{closing}");
     assert!(seconds("queued_seconds") <= seconds("done_seconds"), "{closing}");
+    assert!(closing["log_bytes"].as_u64() > Some(0), "{closing}");
     Ok(())
 }
 

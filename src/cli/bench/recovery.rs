@@ -23,7 +23,7 @@ pub(super) use state::{StateArgs, build};
 use super::common::{Common, remove, until, unusable};
 use super::report::{Telling, tell, thousands};
 use super::rounds::{Rounds, Summary};
-use super::taken::{Taken, now, seconds};
+use super::taken::{Taken, count, now, seconds};
 use super::{BenchError, STOP_TIME, machine};
 
 /// Options of `recovery`.
@@ -41,6 +41,8 @@ struct Figures {
     live: u32,
     parked: u32,
     finished: u32,
+    /// What the killed engine had in the store's log: the start replays it, whatever is live.
+    log_bytes: u64,
     /// Of the start: reading what is live, the store being open.
     read_seconds: f64,
     first_stage_seconds: f64,
@@ -51,6 +53,7 @@ struct Figures {
 
 /// When what was reached, from before the start.
 struct Times {
+    log_bytes: u64,
     read: Duration,
     first: Duration,
     queued: Duration,
@@ -66,6 +69,7 @@ pub(super) async fn run(args: RecoveryArgs) -> Result<(), BenchError> {
         live: sizes.live,
         parked: sizes.parked,
         finished: sizes.finished,
+        log_bytes: times.log_bytes,
         read_seconds: seconds(times.read),
         first_stage_seconds: seconds(times.first),
         queued_seconds: seconds(times.queued),
@@ -95,6 +99,11 @@ pub(super) async fn run(args: RecoveryArgs) -> Result<(), BenchError> {
                 figures.read_seconds,
                 "the rest is mostly the store, which reads its log",
             ),
+            (
+                "the log that it reads",
+                format!("{:.1} MB", count(figures.log_bytes) / 1e6),
+                "up to 128 MB, by when it was killed".to_owned(),
+            ),
             row("until all run or have run", figures.running_seconds, ""),
             row("until all have ended", figures.done_seconds, ""),
         ],
@@ -105,11 +114,12 @@ pub(super) async fn run(args: RecoveryArgs) -> Result<(), BenchError> {
 async fn measure(args: &RecoveryArgs, directory: &Path) -> Result<Summary<Times>, BenchError> {
     let killed = directory.join("killed");
     build_and_kill(args, &killed).await?;
+    let log_bytes = log_bytes(&killed)?;
     let mut rounds = Rounds::new(directory);
     for _ in 0..args.common.rounds {
         let engine = directory.join("engine");
         copy(&killed, &engine)?;
-        let (taken, times) = run_round(args.sizes, &engine).await?;
+        let (taken, times) = run_round(args.sizes, &engine, log_bytes).await?;
         remove(&engine)?;
         rounds.add(taken, times).await?;
     }
@@ -173,7 +183,24 @@ fn copy(from: &Path, to: &Path) -> Result<(), BenchError> {
     Ok(())
 }
 
-async fn run_round(sizes: Sizes, engine: &Path) -> Result<(Taken, Times), BenchError> {
+/// Gives the size of the store's log without the zeros at the end of each file, which is made large at once.
+fn log_bytes(engine: &Path) -> Result<u64, BenchError> {
+    let store = engine.join("store");
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(&store).map_err(|why| unusable(&store, why))? {
+        let path = entry.map_err(|why| unusable(&store, why))?.path();
+        if path.extension().is_some_and(|extension| extension == "jnl") {
+            let log = std::fs::read(&path).map_err(|why| unusable(&path, why))?;
+            bytes += log
+                .iter()
+                .rposition(|byte| *byte != 0)
+                .map_or(0, |last| last as u64 + 1);
+        }
+    }
+    Ok(bytes)
+}
+
+async fn run_round(sizes: Sizes, engine: &Path, log_bytes: u64) -> Result<(Taken, Times), BenchError> {
     let processor = machine::processor_time();
     let start = now();
     let begun = Arc::new(Begun::new(start));
@@ -192,6 +219,7 @@ async fn run_round(sizes: Sizes, engine: &Path) -> Result<(Taken, Times), BenchE
     let (first, running) = begun.times();
     let read = snapshot.recovered.took;
     let times = Times {
+        log_bytes,
         read,
         first,
         queued,
