@@ -158,13 +158,21 @@ impl Batch {
 
     /// Gives the writes in the order in which they were added.
     pub fn writes(&self) -> impl ExactSizeIterator<Item = Write<'_>> {
-        self.slots.iter().map(|slot| Write {
+        self.slots.iter().map(|slot| self.write_of(slot))
+    }
+
+    /// Gives the write that was added as this one, from 0; none if there are fewer.
+    #[must_use]
+    pub fn write(&self, number: usize) -> Option<Write<'_>> {
+        self.slots.get(number).map(|slot| self.write_of(slot))
+    }
+
+    fn write_of<'a>(&'a self, slot: &'a Slot) -> Write<'a> {
+        let bytes = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
+        Write {
             space: &slot.space,
-            key: self.bytes.get(slot.key.clone()).unwrap_or_default(),
-            value: slot
-                .value
-                .clone()
-                .map(|range| self.bytes.get(range).unwrap_or_default()),
-        })
+            key: bytes(&slot.key),
+            value: slot.value.as_ref().map(bytes),
+        }
     }
 }

@@ -313,12 +313,37 @@ pub(crate) fn look(bytes: &[u8]) -> (usize, bool) {
     log::look(bytes)
 }
 
+/// Bits that number a write within its batch; beyond so many writes they stay as they came.
+const NUMBER_BITS: u32 = 24;
+
 /// Neighbours in the keyspace are neighbours in its memtable: in this order each
 /// insert finds its place near the last one. Writes of one key keep their order.
 fn in_order(batch: &Batch) -> Vec<Write<'_>> {
-    let mut writes: Vec<Write<'_>> = batch.writes().collect();
-    writes.sort_by(|one, other| (one.space, one.key).cmp(&(other.space, other.key)));
-    writes
+    if batch.len() >> NUMBER_BITS > 0 {
+        return batch.writes().collect();
+    }
+    // Sorted as numbers: to compare the keys themselves took a tenth of all that a commit does.
+    let numbered = batch.writes().zip(0_u128..);
+    let mut places: Vec<u128> = numbered
+        .map(|(write, number)| (place(&write) << NUMBER_BITS) | number)
+        .collect();
+    places.sort_unstable();
+    let number_of = |place: u128| usize::try_from(place & ((1 << NUMBER_BITS) - 1)).ok();
+    let writes = places.into_iter().filter_map(|place| batch.write(number_of(place)?));
+    writes.collect()
+}
+
+/// Where a write belongs: its keyspace, and the first 12 bytes of its key, which name the procedure or
+/// the entry in nearly all of the engine's keys.
+fn place(write: &Write<'_>) -> u128 {
+    let mut bytes = [0; 16];
+    let begin = write.key.get(..12).unwrap_or(write.key);
+    let [_, _, _, space, key @ ..] = &mut bytes;
+    *space = write.space.number();
+    for (to, from) in key.iter_mut().zip(begin) {
+        *to = *from;
+    }
+    u128::from_be_bytes(bytes)
 }
 
 impl Writer {

@@ -62,6 +62,23 @@ impl Space {
             Self::User(name) => format!("user.{name}"),
         }
     }
+
+    /// Gives a number by which keyspaces are told apart within a run of the program; all of the user's have one.
+    pub(super) const fn number(&self) -> u8 {
+        match self {
+            Self::Procedures => 0,
+            Self::Payloads => 1,
+            Self::History => 2,
+            Self::Signals => 3,
+            Self::Keys => 4,
+            Self::Live => 5,
+            Self::Finished => 6,
+            Self::Meta => 7,
+            Self::Audit => 8,
+            Self::Archive => 9,
+            Self::User(_) => 10,
+        }
+    }
 }
 
 /// Tag of a payload's key.

@@ -391,3 +391,22 @@ fn a_changed_byte_of_a_manifest_is_named() -> Outcome {
     assert!(damage(master.path()).contains("v0 is missing"));
     Ok(())
 }
+
+#[test]
+fn writes_are_sorted_by_keyspace_and_key_and_those_of_one_key_stay_in_turn() {
+    let mut batch = Batch::new(Epoch(1));
+    let user = || Space::User(Key::from("orders"));
+    batch.put(user(), b"a longer key, the second", b"1");
+    batch.put(Space::History, &[2; 12], b"2");
+    batch.put(Space::Procedures, &[1; 12], b"3");
+    batch.put(user(), b"a longer key, the first", b"4");
+    batch.delete(Space::Procedures, &[1; 12]);
+    batch.put(Space::History, &[1; 12], b"5");
+    batch.put(Space::Procedures, &[1; 12], b"6");
+    batch.put(user(), b"a", b"7");
+    let values: Vec<Option<&[u8]>> = in_order(&batch).iter().map(|write| write.value).collect();
+    // Keys that begin alike stay as they came.
+    let expected =
+        ["3", "", "6", "5", "2", "7", "1", "4"].map(|value| Some(value.as_bytes()).filter(|value| !value.is_empty()));
+    assert_eq!(values, expected);
+}
