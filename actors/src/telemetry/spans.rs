@@ -28,7 +28,7 @@ impl Marks<'_> {
 // no parent: the one of its submitter would have to stay open as long as the procedure; `link` names
 // it instead.
 
-/// Makes the span of one attempt of a stage; `outcome` is recorded at its end.
+/// Makes the span of one attempt of a stage; `outcome`, and `error.type` if it failed, are recorded at its end.
 pub(crate) fn stage_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span {
     if !tracing::level_enabled!(tracing::Level::INFO) {
         return Span::none();
@@ -44,11 +44,12 @@ pub(crate) fn stage_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span 
         seq = marks.seq.0,
         attempt = marks.attempt,
         outcome = Empty,
+        error.type = Empty,
         link = marks.linked(),
     )
 }
 
-/// Makes the span of one attempt of an undo; `outcome` is recorded at its end.
+/// Makes the span of one attempt of an undo; `outcome`, and `error.type` if it failed, are recorded at its end.
 pub(crate) fn undo_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span {
     if !tracing::level_enabled!(tracing::Level::INFO) {
         return Span::none();
@@ -64,11 +65,18 @@ pub(crate) fn undo_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span {
         seq = marks.seq.0,
         attempt = marks.attempt,
         outcome = Empty,
+        error.type = Empty,
         link = marks.linked(),
     )
 }
 
+/// How the calls end that OpenTelemetry counts as errors; none of them is a text of users'.
+const ERRORS: [&str; 3] = ["retry", "failed", "panicked"];
+
 /// Says how the call of this span ended.
 pub(crate) fn record_outcome(span: &Span, outcome: &'static str) {
     span.record("outcome", outcome);
+    if ERRORS.contains(&outcome) {
+        span.record("error.type", outcome);
+    }
 }

@@ -69,10 +69,12 @@ fn each_attempt_has_a_span_with_its_fields_in_order() -> Tested {
     let expected = [
         "stage procedure=1.0 kind=planned stage=1 state=Runnable seq=2 attempt=1",
         "then outcome=\"retry\"",
+        "then error.type=\"retry\"",
         "stage procedure=1.0 kind=planned stage=1 state=Runnable seq=4 attempt=2",
         "then outcome=\"next\"",
         "stage procedure=1.0 kind=planned stage=2 state=Runnable seq=5 attempt=1",
         "then outcome=\"failed\"",
+        "then error.type=\"failed\"",
         "undo procedure=1.0 kind=planned stage=2 state=Failed seq=6 attempt=1",
         "then outcome=\"ok\"",
         "undo procedure=1.0 kind=planned stage=1 state=Failed seq=7 attempt=1",
