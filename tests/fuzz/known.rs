@@ -7,7 +7,7 @@ use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{ProcedureId, ProcedureState, StartError};
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
-use procession_kernel::{JoinPolicy, Record, Round, Row, Seq, Timestamp, Wake};
+use procession_kernel::{Going, JoinPolicy, Record, Round, Row, Seq, Timestamp, Wake};
 
 use crate::Tested;
 use crate::targets::{kinds, recovery, seeds};
@@ -87,6 +87,16 @@ fn rows_that_no_engine_writes_are_put_aside() -> Tested {
         (
             "children that are not there",
             with_row(|row| row.rounds = vec![round(1, 1), round(1, 1)])?,
+        ),
+        (
+            "its stage is out",
+            with_row(|row| {
+                row.going = Some(Going {
+                    run: Seq(7),
+                    deaths: 0,
+                    alone: false,
+                })
+            })?,
         ),
         ("has none", with_row(|row| row.rounds.clear())?),
         ("has not ended", with_row(|row| row.state = ProcedureState::Success)?),

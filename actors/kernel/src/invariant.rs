@@ -86,6 +86,10 @@ impl Family {
         if !row.is_ended() && idle && !stopping {
             return broken("nothing will ever move it");
         }
+        let runs = matches!(row.state, ProcedureState::Runnable | ProcedureState::Failed) && row.wait.is_none();
+        if row.going.is_some() && !runs {
+            return broken("its stage is out, and it waits or has not begun");
+        }
         if row.state == ProcedureState::Waiting && !stopping && row.wait != Some(WaitReason::Children) {
             return broken("it is Waiting, and not for children");
         }
