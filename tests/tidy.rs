@@ -237,6 +237,17 @@ fn the_page_on_metrics_lists_every_metric() -> Checked {
 }
 
 #[test]
+fn what_is_logged_is_in_the_table() -> Checked {
+    let page = fs::read_to_string(root().join("docs/operations.md"))?;
+    let mut sources = rust_below("src")?;
+    sources.extend(rust_below("actors/src")?);
+    verdict(
+        "docs/operations.md lists what is logged, each with its level",
+        &wrong_log_events(&page, &sources),
+    )
+}
+
+#[test]
 fn every_rule_can_fail() {
     let source = |path: &str, text: &str| Source {
         path: path.to_owned(),
@@ -245,6 +256,13 @@ fn every_rule_can_fail() {
     let bad = |wrong: Vec<String>| assert!(!wrong.is_empty());
     let good = |wrong: Vec<String>| assert_eq!(wrong, Vec::<String>::new());
 
+    let logs = [source("a.rs", "tracing::warn!(%error, \"it broke\");")];
+    good(wrong_log_events("| `it broke` | warn | now | `error` |", &logs));
+    bad(wrong_log_events("| `it broke` | info | now | `error` |", &logs));
+    bad(wrong_log_events(
+        "| `it broke` | warn | now | |\n| `it went` | warn | now | |",
+        &logs,
+    ));
     bad(wrong_order(
         &source("k/id.rs", "use crate::{id::Seq, kernel};"),
         "k",

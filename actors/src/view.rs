@@ -262,8 +262,11 @@ pub struct Recovered {
     pub procedures: usize,
     /// Families that could not be, each with its reason.
     pub quarantined: Vec<(u64, String)>,
-    /// How long it took.
+    /// How long it took to take the store, and to read what lives.
     pub took: Duration,
+    /// How long it took from then until the engine was open for messages: hooks of recovery,
+    /// permits and locks given back to who had them, the start's own commit.
+    pub opening: Duration,
 }
 
 /// The engine as it stands.

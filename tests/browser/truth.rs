@@ -110,7 +110,8 @@ async fn of_engine(executor: &Executor) -> Result<Value, Trouble> {
             "families": snapshot.recovered.families,
             "procedures": snapshot.recovered.procedures,
             "quarantined": snapshot.recovered.quarantined.len(),
-            "ms": snapshot.recovered.took.as_millis(),
+            "ms": (snapshot.recovered.took + snapshot.recovered.opening).as_millis(),
+            "read": snapshot.recovered.took.as_millis(),
         },
         "since_start": kinds.collect::<BTreeMap<_, _>>(),
     }))

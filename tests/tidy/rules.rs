@@ -280,3 +280,33 @@ pub(crate) fn wrong_metrics(page: &str, telemetry: &str) -> Vec<String> {
     wrong.extend(missing.map(|name| format!("the page does not list {name}")));
     wrong
 }
+
+/// What is logged and stands in one of the page and the code alone, or there with another level.
+pub(crate) fn wrong_log_events(page: &str, sources: &[Source]) -> Vec<String> {
+    let shown: Vec<&str> = page
+        .lines()
+        .filter(|line| LEVELS.iter().any(|level| line.contains(&format!("` | {level} | "))))
+        .filter_map(|line| line.strip_prefix("| ")?.split(" | ").next())
+        .collect();
+    let mut wrong = Vec::new();
+    let mut named = Vec::new();
+    for (source, level) in sources.iter().flat_map(|source| LEVELS.map(|level| (source, level))) {
+        let text = code(&source.text);
+        let call = format!("tracing::{level}!(");
+        let calls = text.split(&call).skip(1);
+        // The name is the one text in a call.
+        for name in calls.filter_map(|call| call.split('"').nth(1)) {
+            let name = format!("`{name}`");
+            if !page.contains(&format!("| {name} | {level} | ")) {
+                wrong.push(format!("{}: {name}, {level}, has no row", source.path));
+            }
+            named.push(name);
+        }
+    }
+    let gone = shown.iter().filter(|name| !named.iter().any(|other| other == *name));
+    wrong.extend(gone.map(|name| format!("nothing logs {name}")));
+    wrong
+}
+
+/// Levels at which something is logged.
+const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];

@@ -1,5 +1,7 @@
 //! The opening: hooks of recovery around what is restored, then the start's own commit.
 
+use std::time::Duration;
+
 use actix::prelude::*;
 use procession_kernel::{Answer, Event, ProcedureId};
 
@@ -30,8 +32,7 @@ impl Handler<Open> for Supervisor {
             supervisor.set_aside(failed);
             let opened = supervisor.open(waiting, ctx);
             opened.map(move |opened, supervisor, _| {
-                let took = supervisor.report.took + supervisor.clock.now().since(begun);
-                supervisor.telemetry.recovery_seconds.set(took);
+                supervisor.tell_of_start(supervisor.clock.now().since(begun));
                 opened
             })
         }))
@@ -39,6 +40,21 @@ impl Handler<Open> for Supervisor {
 }
 
 impl Supervisor {
+    /// What the start found, and what it took, is told once, and kept.
+    fn tell_of_start(&mut self, opening: Duration) {
+        let report = &mut self.report;
+        report.opening = opening;
+        self.telemetry.recovery_seconds.set(report.took + opening);
+        tracing::info!(
+            families = report.families,
+            procedures = report.procedures,
+            quarantined = report.quarantined.len(),
+            read_ms = %report.took.as_millis(),
+            opening_ms = %opening.as_millis(),
+            "the engine has started"
+        );
+    }
+
     /// Decides the start's own commit, and lets what waits for permits queue up behind it.
     fn open(
         &mut self,

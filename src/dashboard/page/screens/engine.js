@@ -57,7 +57,7 @@ export function EngineScreen() {
           <${Facts} title="Last start" facts=${[
             ['families found', count(body.recovered.families)], ['procedures', count(body.recovered.procedures)],
             ['quarantined', body.recovered.quarantined ? html`<span class="bad">${body.recovered.quarantined}</span>` : '0'],
-            ['took', duration(body.recovered.took_ms)],
+            ['took', duration(body.recovered.took_ms)], ['of that to read', duration(body.recovered.read_ms)],
           ]} />
         </div>
         <h2>Workers</h2>
