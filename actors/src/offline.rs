@@ -18,8 +18,8 @@ use tempfile::TempDir;
 
 use crate::error::{ReadError, StoreError};
 use crate::export::{EXPORT_MAX, FamilyExport};
-use crate::journal::fjall::{FjallStore, SyncMode};
-use crate::journal::{JournalStore, Reader};
+use crate::journal::fjall::{FjallStore, SyncMode, room_of};
+use crate::journal::{DiskRoom, JournalStore, Reader};
 
 /// A journal that no engine runs on, opened for reading.
 pub struct Offline {
@@ -27,6 +27,8 @@ pub struct Offline {
     store: Arc<dyn JournalStore>,
     reader: Reader,
     as_of: (Epoch, Seq),
+    /// Around the journal itself, not around a copy of it.
+    room: Option<DiskRoom>,
     _copy: Option<TempDir>,
 }
 
@@ -41,7 +43,7 @@ impl Offline {
         if !FjallStore::exists(directory) {
             return Err(missing(directory));
         }
-        Self::open_in(FjallStore::open(directory, SyncMode::Data)?, None)
+        Self::open_in(FjallStore::open(directory, SyncMode::Data)?, directory, None)
     }
 
     /// Opens a private copy of the journal in a directory: nothing in the directory is
@@ -55,10 +57,10 @@ impl Offline {
     /// no room for the copy.
     pub fn open_copy(directory: &Path) -> Result<Self, StoreError> {
         let (copy, store) = copied(directory)?;
-        Self::open_in(store, Some(copy)).map_err(|error| named_after(directory, error))
+        Self::open_in(store, directory, Some(copy)).map_err(|error| named_after(directory, error))
     }
 
-    fn open_in(store: FjallStore, copy: Option<TempDir>) -> Result<Self, StoreError> {
+    fn open_in(store: FjallStore, directory: &Path, copy: Option<TempDir>) -> Result<Self, StoreError> {
         let store: Arc<dyn JournalStore> = Arc::new(store);
         let reader = Reader::new(&store);
         let as_of = futures::executor::block_on(newest(&*store))?;
@@ -66,6 +68,7 @@ impl Offline {
             store,
             reader,
             as_of,
+            room: room_of(directory),
             _copy: copy,
         })
     }

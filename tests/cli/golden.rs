@@ -49,11 +49,16 @@ pub(crate) fn must_have_said(said: &Said, name: &str, arguments: &str, code: i32
     Ok(())
 }
 
-/// Takes out what each run has another of: the reader's clock, the size of files, and how the
-/// engine stands.
+/// Takes out what each run has another of: the reader's clock, the size of files, the room on the
+/// disk and what an engine knows of its syncs, and how the engine stands.
 pub(crate) fn steady(line: &str) -> String {
     if let Ok(Value::Object(mut document)) = serde_json::from_str(line) {
-        for (name, put) in [("now", "NOW"), ("bytes", "BYTES"), ("engine", "ENGINE")] {
+        for (name, put) in [
+            ("now", "NOW"),
+            ("bytes", "BYTES"),
+            ("disk_free_bytes", "FREE"),
+            ("engine", "ENGINE"),
+        ] {
             if document.contains_key(name) && !document.contains_key("part") {
                 document.insert(name.to_owned(), Value::from(put));
             }
@@ -63,6 +68,11 @@ pub(crate) fn steady(line: &str) -> String {
             document.insert("as_of".to_owned(), Value::from("AS_OF"));
         }
         return Value::Object(document).to_string();
+    }
+    if let Some((free, rest)) = line.split_once(" bytes are free on its disk") {
+        assert!(free.parse::<u64>().is_ok(), "{line}");
+        assert!(rest.is_empty() || rest.contains("were synced within "), "{line}");
+        return "FREE bytes are free on its disk".to_owned();
     }
     match line.split_once(" bytes, ") {
         Some((bytes, rest)) if bytes.parse::<u64>().is_ok() => format!("BYTES bytes, {rest}"),

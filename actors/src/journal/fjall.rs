@@ -36,6 +36,7 @@ mod open;
 mod remedy;
 
 use directory::Directory;
+pub(crate) use directory::room_of;
 use line::Line;
 
 /// The newest format of the journal that this release reads, and the one it writes.

@@ -5,7 +5,7 @@ use procession_kernel::{Epoch, HistoryEntry, ProcedureId, Seq, SignalEntry};
 use super::Offline;
 use crate::error::ReadError;
 use crate::journal::encode::StoredSignal;
-use crate::journal::{Space, codec, keys};
+use crate::journal::{DiskRoom, Space, codec, keys};
 use crate::supervisor::asks::page;
 use crate::view::{Page, Status};
 
@@ -78,6 +78,12 @@ impl Offline {
     #[must_use]
     pub const fn as_of(&self) -> (Epoch, Seq) {
         self.as_of
+    }
+
+    /// Gives the room on the disk of the journal, if the system tells.
+    #[must_use]
+    pub const fn disk_room(&self) -> Option<DiskRoom> {
+        self.room
     }
 
     /// Gives the bytes that the journal takes up.

@@ -23,6 +23,9 @@ pub(in crate::cli) struct DoctorArgs {
 struct Findings {
     /// Bytes that the journal takes up.
     bytes: Option<u64>,
+    /// Bytes that are free on its disk.
+    #[serde(default)]
+    disk_free_bytes: Option<u64>,
     /// Families that a start would take up.
     families: usize,
     /// Unfinished procedures in them.
@@ -50,6 +53,9 @@ struct Running {
     /// It sets nothing more going.
     #[serde(default)]
     draining: bool,
+    /// Within how many milliseconds 99 of 100 of its newest batches were on disk.
+    #[serde(default)]
+    commit_p99_ms: Option<u64>,
 }
 
 pub(super) async fn run(source: &Source, args: &DoctorArgs) -> Result<Exit, Failure> {
@@ -69,6 +75,14 @@ fn show(findings: &Findings, needs_you: bool) {
     let families = print::counted(findings.families, "live family", "live families");
     let procedures = print::counted(findings.procedures, "unfinished procedure", "unfinished procedures");
     print::line(&format!("{bytes} bytes, {families}, {procedures}"));
+    if let Some(free) = findings.disk_free_bytes {
+        let synced = findings.engine.commit_p99_ms;
+        let synced = synced.map(|time| format!("; 99 of 100 batches were synced within {time} ms"));
+        print::line(&format!(
+            "{free} bytes are free on its disk{}",
+            synced.unwrap_or_default()
+        ));
+    }
     let kinds = findings.kinds.iter().map(|kind| {
         [
             print::plain(&kind.kind),

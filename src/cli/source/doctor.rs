@@ -40,6 +40,7 @@ impl Journal {
         let verdicts = standing.verdicts();
         self.reply(json!({
             "bytes": self.offline.size_bytes(),
+            "disk_free_bytes": self.offline.disk_room().map(|room| room.free),
             "families": standing.recovered().families,
             "procedures": standing.recovered().procedures,
             "kinds": standing.kinds().into_iter().map(kind).collect::<Vec<_>>(),
@@ -67,6 +68,7 @@ impl Site {
             "now": attention.get("now"),
             "as_of": attention.get("as_of"),
             "bytes": engine.get("size_bytes"),
+            "disk_free_bytes": engine.get("disk_free_bytes"),
             "families": engine.get("live_families"),
             "procedures": live.iter().map(|kind| kind.live).sum::<usize>(),
             "kinds": live,

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::directory::{Looked, refused, room_at};
+use super::directory::{Looked, refused, room_of};
 use crate::error::StoreError;
 use crate::journal::store::DiskRoom;
 
@@ -27,7 +27,7 @@ pub(super) fn copy(place: &Path, to: &Path) -> Result<(), StoreError> {
         refused(to, &what, error)
     };
     // Said before the disk is full, for others may need what is left of it.
-    has_room(bytes, room_at(to)).map_err(|error| no_copy(to, &error))?;
+    has_room(bytes, room_of(to)).map_err(|error| no_copy(to, &error))?;
     let copied = files
         .iter()
         .try_for_each(|(from, name)| copy_file(from, &to.join(name)));
@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn the_room_of_a_real_directory_is_told() {
-        let room = room_at(&std::env::temp_dir()).expect("the system tells");
+        let room = room_of(&std::env::temp_dir()).expect("the system tells");
         assert!(room.free > 0 && room.free <= room.whole, "{room:?}");
     }
 }

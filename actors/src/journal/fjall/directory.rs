@@ -24,21 +24,21 @@ const UNFINISHED: &str = "store.unfinished";
 /// What a fresh file system may hold.
 const HARMLESS: &str = "lost+found";
 
-/// Gives the room that is left on the disk of a directory, if the system tells.
-pub(super) fn room_at(place: &Path) -> Option<DiskRoom> {
-    let stats = fs4::statvfs(place).ok()?;
-    Some(DiskRoom {
-        free: stats.available_space(),
-        whole: stats.total_space(),
-    })
-}
-
 /// A locked journal directory.
 #[derive(Debug)]
 pub(super) struct Directory {
     place: PathBuf,
     owner: File,
     watermark: File,
+}
+
+/// Gives the room that is left around a directory, if the system tells.
+pub(crate) fn room_of(place: &Path) -> Option<DiskRoom> {
+    let stats = fs4::statvfs(place).ok()?;
+    Some(DiskRoom {
+        free: stats.available_space(),
+        whole: stats.total_space(),
+    })
 }
 
 impl Directory {
@@ -61,7 +61,7 @@ impl Directory {
 
     /// Gives the room that is left around it, if the system tells.
     pub(super) fn room(&self) -> Option<DiskRoom> {
-        room_at(&self.place)
+        room_of(&self.place)
     }
 
     /// Gives the path of the LSM store.
