@@ -35,6 +35,7 @@
 mod access;
 mod act;
 mod audit;
+mod beyond;
 mod events;
 mod feed;
 mod gate;
@@ -51,6 +52,7 @@ mod redact;
 mod routes;
 mod show;
 mod state;
+mod storms;
 mod streams;
 mod timeline;
 mod whole;

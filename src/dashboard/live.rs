@@ -10,6 +10,7 @@ use procession_actors::{AskError, Engine};
 use procession_kernel::{AuditEntry, LimitUse, ProcedureId, Timestamp};
 
 use super::feed::Shared;
+use super::storms::Storms;
 use crate::executor::Executor;
 
 /// Shortest time between two askings for the same.
@@ -76,6 +77,7 @@ pub(super) struct Live {
     limits: Cell<Vec<LimitUse>>,
     locks: Cell<Vec<LockView>>,
     audit: Cell<Vec<AuditEntry>>,
+    storms: Storms,
     /// When explanations were asked for last.
     explained: Mutex<Vec<Timestamp>>,
 }
@@ -90,6 +92,7 @@ impl Live {
             limits: Cell::default(),
             locks: Cell::default(),
             audit: Cell::default(),
+            storms: Storms::default(),
             explained: Mutex::default(),
         }
     }
@@ -105,9 +108,13 @@ impl Live {
     }
 
     pub(super) async fn verdicts(&self) -> Result<Arc<Vec<Verdict>>, AskError> {
-        self.verdicts
-            .get(self.executor.engine(), self.executor.verdicts())
-            .await
+        let engine = self.executor.engine();
+        let told = async {
+            let mut verdicts = self.executor.verdicts().await?;
+            self.storms.tell(engine, &mut verdicts).await;
+            Ok(verdicts)
+        };
+        self.verdicts.get(engine, told).await
     }
 
     pub(super) async fn limits(&self) -> Result<Arc<Vec<LimitUse>>, AskError> {

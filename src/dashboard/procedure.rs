@@ -11,6 +11,7 @@ use procession_kernel::{HistoryEntry, Kind, ProcedureId};
 use serde_json::{Value, json};
 
 use super::access::Grant;
+use super::beyond::{failing, paused_by};
 use super::params::{Params, id_of};
 use super::problem::{Answer, Problem};
 use super::redact::Part;
@@ -19,9 +20,9 @@ use super::state::{State, viewer};
 use crate::views::{ExplanationView, SignalView, tree_of};
 
 /// Members of a family that one tree shows, at most.
-const MEMBERS_MAX: usize = 5_000;
+pub(super) const MEMBERS_MAX: usize = 5_000;
 /// Entries of a family's history that one request looks at, at most.
-const HISTORY_MAX: usize = 100_000;
+pub(super) const HISTORY_MAX: usize = 100_000;
 /// Rows of one page at most, and unless another number is asked for.
 const PAGE_MAX: usize = 500;
 /// Signals of one page at most: each is read with its payload, which may have a megabyte.
@@ -88,6 +89,8 @@ pub(super) async fn one(request: HttpRequest, state: web::Data<State>) -> Answer
         "procedure": show.procedure(&row),
         "payload": show.size(kind, Part::Payload, sizes.payload),
         "output": show.size(kind, Part::Output, sizes.output),
+        "paused_by": paused_by(&state, &row).await?,
+        "failing": failing(&state, &show, &row).await?,
     });
     state.reply(moment, body)
 }

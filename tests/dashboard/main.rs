@@ -8,6 +8,7 @@
 
 mod access;
 mod act;
+mod beyond;
 mod bounds;
 mod bulk;
 mod kit;

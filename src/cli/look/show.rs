@@ -2,6 +2,8 @@
 
 use clap::Args;
 use procession_kernel::ProcedureId;
+use serde::Deserialize;
+use serde_json::Value;
 
 use super::super::document::read;
 use super::super::exit::{Exit, Failure};
@@ -23,6 +25,39 @@ pub(in crate::cli) struct ShowArgs {
     id: ProcedureId,
 }
 
+/// What a dashboard tells of one beyond its row.
+#[derive(Default, Deserialize)]
+struct Beyond {
+    #[serde(default)]
+    paused_by: Vec<PausedBy>,
+    #[serde(default)]
+    failing: Option<Failing>,
+}
+
+/// One pause that holds it back.
+#[derive(Deserialize)]
+struct PausedBy {
+    what: String,
+    who: Option<String>,
+    why: Option<String>,
+}
+
+/// How far its rollback is, and what it failed with last.
+#[derive(Deserialize)]
+struct Failing {
+    undone: Option<usize>,
+    of: Option<usize>,
+    last: Option<LastFailure>,
+}
+
+#[derive(Deserialize)]
+struct LastFailure {
+    id: String,
+    stage: String,
+    /// No text where the host does not let it be seen.
+    error: Value,
+}
+
 pub(super) async fn run(source: &Source, args: &ShowArgs) -> Result<Exit, Failure> {
     let document = source.one(args.id).await?;
     if args.place.json {
@@ -35,6 +70,7 @@ pub(super) async fn run(source: &Source, args: &ShowArgs) -> Result<Exit, Failur
         Some(_) => None,
     };
     show(&procedure, reason.as_deref());
+    show_beyond(&document.read()?);
     let signals: Items<SignalView> = source.signals(args.id).await?.read()?;
     let signals = signals.items.into_iter();
     print::table(
@@ -114,4 +150,26 @@ fn show(procedure: &ProcedureView, reason: Option<&str>) {
     }
     field("submitted", &procedure.submitted);
     maybe("ended", procedure.ended.as_deref());
+}
+
+fn show_beyond(beyond: &Beyond) {
+    let field = |name: &str, value: &str| print::line(&format!("{name:<10} {}", print::plain(value)));
+    for PausedBy { what, who, why } in &beyond.paused_by {
+        let who = who.as_deref().unwrap_or("an operator");
+        let why = why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+        field("paused", &format!("{what}, by {who}{why}"));
+    }
+    let Some(failing) = &beyond.failing else { return };
+    if let (Some(undone), Some(of)) = (failing.undone, failing.of) {
+        field(
+            "undone",
+            &format!("{undone} of {}", print::counted(of, "stage", "stages")),
+        );
+    }
+    if let Some(LastFailure { id, stage, error }) = &failing.last {
+        field(
+            "last error",
+            &format!("{id} stage {stage}: {}", error.as_str().unwrap_or("(redacted)")),
+        );
+    }
 }

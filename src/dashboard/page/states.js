@@ -75,11 +75,11 @@ export const shown = (text) => (typeof text === 'string' ? text : '(redacted)');
 export const RULES = {
   overrun: { code: 'S1', name: 'overrun', help: 'A stage runs longer than its kind expects, or than four times what 99 of 100 took.' },
   blocked_worker: { code: 'S1', name: 'worker blocked', help: 'A stage holds its worker thread without giving way.' },
-  retry_storm: { code: 'S2', name: 'retry storm', help: 'Many attempts in a row have failed with the same error.' },
+  retry_storm: { code: 'S2', name: 'retry storm', help: 'Many attempts in a row have failed; what they said is told with it.' },
   no_progress: { code: 'S3', name: 'no progress', help: 'The same stage was committed again and again.' },
   lost_wake: { code: 'S4', name: 'lost wake-up', help: 'It was parked with nothing behind it; it was queued again at once. This is a defect of the engine.' },
   deadlock: { code: 'S5', name: 'deadlock', help: 'They wait for each other in a circle. Aborting the victim resolves it.' },
-  starved: { code: 'S6', name: 'starved', help: 'It waits while there is room, or was overtaken too often.' },
+  starved: { code: 'S6', name: 'starved', help: 'Others who came later went before it too often.' },
   actor_lost: { code: 'S7', name: 'actor lost', help: 'Its thread ended in the middle of a call, which counts as failed.' },
   rollback_failed: { code: 'S8', name: 'rollback failed', help: 'An undo used up its attempts; the family keeps its locks until an operator acts.' },
   poison: { code: 'S9', name: 'poison', help: 'The process died several times with this stage begun.' },

@@ -23,7 +23,7 @@ journey('attention, why, plan, abort, audit', async (page, go) => {
 
   await shown(page, /^job v1/);
   await page.getByText(/^Backs off after attempt \d+/).waitFor();
-  await page.getByText('Many attempts', { exact: false }).or(page.getByText(/goes on trying: it has failed \d+ times/)).first().waitFor();
+  await page.getByText(/goes on trying: it has failed \d+ times; the last error \d times in a row: rpc timeout rs-17/).waitFor();
   await page.getByRole('button', { name: 'Abort…' }).click();
   const plan = dialog(page, /^Abort/).getByRole('region', { name: 'Plan' });
   await plan.getByText('It will roll back.').waitFor();
@@ -73,6 +73,27 @@ journey('a retry storm: its kind is paused where it is told of', async (page, go
   const { rows: [before] } = await truth();
   await pass(3_600_000);
   assert.equal((await truth()).rows[0].attempt, before.attempt, 'no attempt is made while its kind is paused');
+});
+
+journey('one that waits says what is wrong with who holds it up', async (page, go) => {
+  await api('limits/limited', { body: { limit: 1, reason: 'one at a time' } });
+  const holder = await submit({ retry: 'rpc timeout rs-17' }, { kind: 'limited' });
+  const id = await submit({ wait: 'go' }, { kind: 'limited' });
+  await verdicts(1);
+  await go(`procedures/${id}`);
+  await page.getByText('retry storm').waitFor();
+  await page.getByText(/goes on trying: it has failed \d+ times/).getByRole('link', { name: holder }).click();
+  await shown(page, /^limited v1/);
+  await page.getByText(/the last error, of stage Work: “rpc timeout rs-17”/).waitFor();
+});
+
+journey('one that is paused with its kind says so, and by whom', async (page, go) => {
+  const id = await submit({ wait: 'go' });
+  await api('kinds/job/pause', { body: { reason: 'the servers restart' } });
+  await signal(id, 'go');
+  await go(`procedures/${id}`);
+  await page.getByText('the kind job was paused by ann: “the servers restart”').waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Resume…' }).count(), 0, 'it is not paused itself');
 });
 
 journey('a deadlock: the victim is aborted, and the other goes on', async (page, go) => {

@@ -68,7 +68,7 @@ journey('a rollback failed: its undo is tried again, fails again, and says why',
 journey('a rollback failed: its undo is skipped', async (page, go) => {
   const id = await stuck();
   await go(`procedures/${id}`);
-  await page.getByText('Failed with “the table is gone”, and an undo used up its attempts.').waitFor();
+  await page.getByText('Failed with “the table is gone”, and an undo used up its attempts; 1 of 2 stages undone').waitFor();
   await page.getByRole('button', { name: 'Skip undo…' }).click();
   await act(page, /^Skip undo/, 'Skip undo', { reason: 'cleaned up by hand' });
   await becomes(async () => (await truth()).states, { RolledBack: 1 });

@@ -50,6 +50,10 @@ journey('the truth of Attention', async (page, go) => {
   assert.deepEqual(Object.fromEntries(tiles.map(([name, figure]) => [name, figure])), {
     active: live(of).length, retrying: 1, 'rolling back': 0, 'rollback failed': 1, paused: 1, 'failed in 24 h': of.states.RolledBack,
   });
+  const WORDS = { Initializing: 'initializing', Runnable: 'runnable', Waiting: 'waiting', WaitingTimeout: 'waiting', Failed: 'failed' };
+  const active = live(of).map((row) => WORDS[row.state]);
+  const byState = [...new Set(Object.values(WORDS))].filter((word) => active.includes(word)).map((word) => `${active.filter((other) => other === word).length} ${word}`);
+  assert.equal((await main.getByRole('link', { name: /^\d+\s*active/ }).innerText()).split('\n')[2], byState.join(', '));
   for (const [name, figure, filter] of tiles) {
     // Of those that roll back the tile counts the ones that go on by themselves.
     const found = (await counted(filter)).filter((row) => name !== 'rolling back' || row.reason !== 'rollback_failed');
@@ -119,7 +123,7 @@ journey('the truth of a procedure', async (page, go) => {
     what: [`retrying for ${age(storm.since)}`],
     why: [`Backs off after attempt ${storm.attempt}; the last error, of stage Work: “rpc timeout rs-17”.`],
     next: ['Next: stage Work runs at 10:13:31.'],
-    says: [`retry stormS2 ${of.told.find((verdict) => verdict.procedure === '1.0').text}, for ${age(of.told.find((verdict) => verdict.procedure === '1.0').since)}`],
+    says: [`retry stormS2 ${of.told.find((verdict) => verdict.procedure === '1.0').text}; the last error ${entries.filter((entry) => entry.Error !== '–').length} times in a row: rpc timeout rs-17, for ${age(of.told.find((verdict) => verdict.procedure === '1.0').since)}`],
     // Ticks of the axis, and how much of it is shown: neither is the engine's.
     treegrid: SAID, button: SAID,
     'History: #': column((entry) => entry.number),
@@ -241,7 +245,7 @@ journey('the truth of the engine', async (page, go) => {
     'live families': fact(of.live_families), 'stages out': fact(of.going), actors: fact(of.actors),
     'results that came late': fact(of.late), 'lost wake-ups': fact(of.lost_wakes),
     panics: fact(Object.values(of.since_start).reduce((sum, kind) => sum + kind.panics, 0)),
-    'families found': fact(of.found.families), procedures: fact(of.found.procedures), quarantined: fact(of.found.quarantined), took: [took(of.found.ms)],
+    'families found': fact(of.found.families), procedures: fact(of.found.procedures), quarantined: fact(of.found.quarantined), took: [took(of.found.ms)], 'of that to read': [took(of.found.read)],
     'streams open': SAID,
     supervisor: fact(mails[0]), limiter: fact(mails[1]), journal: fact(several(mails[2], 'batch', 'batches')), reader: fact(several(mails[3], 'read')), workers: fact(several(mails[4], 'call')),
     ': Worker': of.workers.map(([worker]) => String(worker)), ': Queue': of.workers.filter(([, waiting]) => waiting).map(([, waiting]) => several(waiting, 'call')),

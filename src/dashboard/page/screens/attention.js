@@ -28,7 +28,16 @@ function Tile({ tile, body }) {
   return html`
     <a class=${`tile ${number > 0 ? (tile.tone ?? '') : 'none'}`} href=${listOf(tile.filter)} title=${tile.help}>
       <span class="number">${count(number)}</span><span class="name">${tile.name}</span>
+      ${tile === TILES[0] && html`<span class="name">${byState(body)}</span>`}
     </a>`;
+}
+
+/** The active ones by state; of the failed others have ended. @param {any} body */
+function byState({ states, tiles }) {
+  const of = (/** @type {string[]} */ ...names) => names.reduce((sum, name) => sum + (states[name] ?? 0), 0);
+  const found = { initializing: of('Initializing'), runnable: of('Runnable'), waiting: of('Waiting', 'WaitingTimeout'), failed: 0 };
+  found.failed = tiles.active - found.initializing - found.runnable - found.waiting;
+  return Object.entries(found).filter(([, number]) => number > 0).map(([name, number]) => `${count(number)} ${name}`).join(', ');
 }
 
 /** @param {{verdict: import('../types.js').Verdict}} props */
@@ -76,7 +85,7 @@ function Offers({ verdict }) {
   const kind = verdict.facts.kind;
   return html`
     ${verdict.rule === 'retry_storm' && kind && html`<${PauseKind} kind=${kind} />`}
-    <${Verbs} target=${{ id, kind }} only=${FIRST[verdict.rule] ?? []} />
+    <${Verbs} target=${{ id, kind }} only=${verdict.facts.parked === 'true' ? ['resume', 'bypass'] : (FIRST[verdict.rule] ?? [])} />
     ${verdict.rule === 'deadlock'
       ? html`<a class="button" href=${`waits?id=${id}`}>Show the circle</a>`
       : html`<a class="button" href=${pageOf(id)}>Go to <${Plain} id=${id} /></a>`}`;

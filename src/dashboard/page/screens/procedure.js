@@ -20,9 +20,11 @@ export function Procedure({ id, query }) {
   const waits = useLoad(`procedures/${id}/waits`, {}, { on: ['change', 'verdict'], pause: 2_000 });
   const attention = useLoad('attention', {}, { on: ['verdict'], pause: 2_000 });
   const row = /** @type {Row|undefined} */ (one.data?.procedure);
-  const isFailing = row && !row.ended && (row.attempt > 0 || row.state === 'Failed');
-  const history = useLoad(isFailing ? `procedures/${id}/history` : null, { limit: 500 }, { on: ['change'], pause: 2_000 });
-  const verdicts = /** @type {import('../types.js').Verdict[]} */ (attention.data?.verdicts ?? []).filter((verdict) => concerns(verdict, id));
+  const verdicts = /** @type {import('../types.js').Verdict[]} */ (attention.data?.verdicts ?? []);
+  const own = verdicts.filter((verdict) => concerns(verdict, id));
+  // Of those for whom it waits: what holds one of them up holds it up.
+  const before = new Set((waits.data?.links ?? []).map((/** @type {any} */ link) => link.to));
+  const others = verdicts.filter((verdict) => before.has(verdict.procedure) && !own.includes(verdict)).slice(0, 3);
   const tabs = row ? tabsOf(row) : [];
   const tab = tabs.find(({ name }) => name === query.get('tab')) ?? tabs[0];
   const Tab = tab?.Show;
@@ -41,9 +43,9 @@ export function Procedure({ id, query }) {
             </ul>
             <div class="tools"><${Verbs} target=${{ id, row }} rest /></div>
           </div>
-          <${Sentence} row=${row} waits=${waits.data} entries=${isFailing ? (history.data?.items ?? []) : []} />
+          <${Sentence} row=${row} waits=${waits.data} body=${one.data} />
           ${row.cause && html`<p class="cause"><span class="dim">cause</span> <span class="bad">${shown(row.cause.text)}</span> <span class="dim">in</span> <${Id} id=${row.cause.origin} /></p>`}
-          ${verdicts.map((verdict) => html`<${Says} key=${verdict.rule} verdict=${verdict} self=${id} />`)}
+          ${[...own, ...others].map((verdict) => html`<${Says} key=${`${verdict.rule} ${verdict.procedure}`} verdict=${verdict} self=${id} />`)}
         </header>
         <${Family} id=${id} />
         <div class="tabs" role="tablist" aria-label="What is kept of it">
@@ -59,22 +61,15 @@ function concerns(verdict, id) {
   return verdict.procedure === id || verdict.facts.member === id || (verdict.deadlock?.cycle.some((link) => link.from === id) ?? false);
 }
 
-/** How far its rollback is, and what it failed with last. @param {Row} row @param {import('../types.js').Entry[]} entries */
-function progress(row, entries) {
-  const said = [];
-  if (row.state === 'Failed') {
-    const undone = entries.filter((entry) => ['undone', 'undo_skipped'].includes(entry.ending)).length;
-    const stands = entries.filter((entry) => entry.stands).length;
-    if (entries.length) said.push(`${undone} of ${undone + stands} stages undone`);
-  }
-  const last = entries.filter((entry) => entry.error !== null).at(-1);
-  if (last) said.push(`the last error, of stage ${last.stage}: “${shown(last.error)}”`);
-  return said.join('; ');
+/** How far its rollback is, and what it failed with last. @param {any} failing */
+function progress(failing) {
+  const { undone, of, last } = failing ?? {};
+  return [of && `${undone} of ${of} stages undone`, last && `the last error, of stage ${last.stage}: “${shown(last.error)}”`].filter(Boolean).join('; ');
 }
 
-/** @param {{row: Row, waits: import('../types.js').Waits|null, entries: import('../types.js').Entry[]}} props */
-function Sentence({ row, waits, entries }) {
-  const more = progress(row, entries);
+/** @param {{row: Row, waits: import('../types.js').Waits|null, body: any}} props */
+function Sentence({ row, waits, body }) {
+  const more = progress(body.failing);
   const at = now();
   const tone = standing(row).tone;
   const links = (waits?.links ?? []).filter((link) => link.from === row.id);
@@ -85,7 +80,7 @@ function Sentence({ row, waits, entries }) {
     <div class=${`sentence ${tone}`}>
       <p class="what"><${State} row=${row} /> <span class="long">${row.ended ? 'since' : 'for'} ${row.ended ? html`<${At} time=${row.since} stop />` : html`<${Ago} time=${row.since} label="since" stop />`}</span></p>
       <p class="why">
-        <${Linked} text=${sentence(local(why(row), at))} self=${row.id} />${place && html`, place ${place.place} of ${place.of}`}${before.length > 0 && !row.ended && html`${row.reason === 'children' ? ': ' : ', behind '}${before.slice(0, 4).map((id, index) => html`${index > 0 && ', '}<${Id} id=${id} />`)}${before.length > 4 && ` and ${before.length - 4} more`}`}${more && `; ${more}`}.
+        <${Linked} text=${sentence(local(why(row), at))} self=${row.id} />${place && html`, place ${place.place} of ${place.of}`}${before.length > 0 && !row.ended && html`${row.reason === 'children' ? ': ' : ', behind '}${before.slice(0, 4).map((id, index) => html`${index > 0 && ', '}<${Id} id=${id} />`)}${before.length > 4 && ` and ${before.length - 4} more`}`}${more && `; ${more}`}${body.paused_by.map((/** @type {any} */ by) => html`; <${Linked} text=${by.what} self=${row.id} /> was paused by ${by.who ?? 'an operator'}${by.why && `: “${by.why}”`}`)}.
         ${!row.ended && ends.map((end) => html` <${Id} id=${end.id} /> moves when ${local(end.until, at)}. `)}
         ${!row.ended && waits && (waits.links.length > 0) && html`<a class="more" href=${`waits?id=${row.id}`}>Show waits</a>`}
       </p>

@@ -1,0 +1,115 @@
+//! What one procedure's page says beyond its row: who has paused it, how far its rollback is, and
+//! with what it has failed last.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use procession_actors::journal::codec;
+use procession_actors::view::Status;
+use procession_kernel::{Ending, HistoryEntry, Kind, Pause, ProcedureId, ProcedureState, WaitReason};
+use serde_json::{Value, json};
+
+use super::problem::Problem;
+use super::procedure::{HISTORY_MAX, MEMBERS_MAX};
+use super::show::Show;
+use super::state::State;
+use crate::views::{ending_word, time};
+
+/// How calls end that have failed.
+pub(super) const fn is_failure(ending: Ending) -> bool {
+    matches!(
+        ending,
+        Ending::Retry | Ending::Fail | Ending::Panic | Ending::UndoFailed
+    )
+}
+
+/// Names each pause that holds it back, with who made it and why, if that is among the newest acts.
+pub(super) async fn paused_by(state: &State, row: &Status) -> Result<Vec<Value>, Problem> {
+    if row.ended.is_some() || !(row.paused || row.wait == Some(WaitReason::Paused)) {
+        return Ok(Vec::new());
+    }
+    let wide = [Pause::All, Pause::Kind(row.kind.clone())];
+    let snapshot = state.live.snapshot().await?;
+    let mut pauses: Vec<Pause> = wide.into_iter().filter(|what| snapshot.paused.contains(what)).collect();
+    pauses.extend(paused_above(state, row));
+    let acts = state.live.audit().await?;
+    let shown = pauses.iter().map(|what| {
+        let verb = format!("pause {what}");
+        let act = acts.iter().find(|act| act.verb == verb);
+        json!({
+            "what": what.to_string(),
+            "who": act.map(|act| act.who.as_str()),
+            "why": act.map(|act| act.why.as_str()),
+            "at": act.map(|act| time(act.at)),
+        })
+    });
+    Ok(shown.collect())
+}
+
+/// Gives itself and those above it, as far as they are paused.
+fn paused_above(state: &State, row: &Status) -> Vec<Pause> {
+    let model = state.shared.read();
+    let mut found = Vec::new();
+    let mut seen = BTreeSet::new();
+    let mut at = Some((row.id, row.paused, row.parent));
+    // A damaged tree may lead in a circle.
+    while let Some((id, paused, parent)) = at.filter(|(id, ..)| seen.insert(*id)) {
+        found.extend(paused.then_some(Pause::One(id)));
+        let above = parent.and_then(|parent| model.get(parent));
+        at = above.map(|above| (above.id, above.paused, above.parent));
+    }
+    found
+}
+
+/// Says with what one failed last that is tried again, or is rolled back, and how far that is.
+pub(super) async fn failing(state: &State, show: &Show<'_>, row: &Status) -> Result<Value, Problem> {
+    let rolls_back = row.state == ProcedureState::Failed;
+    if row.ended.is_some() || !(rolls_back || row.attempt > 0) {
+        return Ok(Value::Null);
+    }
+    let beside = state.engine().beside();
+    let entries = beside.history(row.id.family, HISTORY_MAX).await?;
+    let kinds = if rolls_back {
+        below(row.id, beside.family(row.id.family, 0, MEMBERS_MAX).await?)
+    } else {
+        BTreeMap::from([(row.id.member, row.kind.clone())])
+    };
+    let own: Vec<&HistoryEntry> = entries
+        .iter()
+        .filter(|entry| kinds.contains_key(&entry.member))
+        .collect();
+    let count = |counts: fn(&HistoryEntry) -> bool| own.iter().filter(|entry| counts(entry)).count();
+    let undone = count(|entry| matches!(entry.ending, Ending::Undone | Ending::UndoSkipped));
+    let stands = count(|entry| entry.stands);
+    let last = own
+        .iter()
+        .rev()
+        .find(|entry| is_failure(entry.ending) && entry.error.is_some());
+    let shown = last.map(|entry| {
+        let kind = kinds.get(&entry.member).unwrap_or(&row.kind).as_str();
+        json!({
+            "id": ProcedureId::new(entry.family, entry.member).to_string(),
+            "stage": codec::describe(entry.stage.as_slice()),
+            "attempt": entry.attempt,
+            "ending": ending_word(entry.ending),
+            "error": entry.error.as_ref().map(|error| show.error(kind, error)),
+            "at": time(entry.ended),
+        })
+    });
+    Ok(json!({
+        "undone": rolls_back.then_some(undone),
+        "of": rolls_back.then_some(undone + stands),
+        "last": shown,
+    }))
+}
+
+/// Gives the kinds of one and of all below it: children have higher numbers than their parents.
+fn below(top: ProcedureId, family: Vec<Status>) -> BTreeMap<u32, Kind> {
+    let mut kinds = BTreeMap::new();
+    for status in family {
+        let is_below = status.parent.is_some_and(|parent| kinds.contains_key(&parent.member));
+        if status.id == top || is_below {
+            kinds.insert(status.id.member, status.kind);
+        }
+    }
+    kinds
+}

@@ -1,0 +1,141 @@
+//! What is said of one beyond its row: who has paused it and what exactly, how far its rollback is,
+//! and with what it has failed last, however long its history is.
+
+use std::future::IntoFuture;
+use std::time::Duration;
+
+use procession::testkit::World;
+use procession::{By, Pause, Procedure, StageContext, StageError, Step};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::act::post;
+use crate::kit::{Job, Tested, at, everybody, site, site_in};
+
+/// Stages that are executed before one fails: more than a page of the history has.
+const STAGES: u32 = 600;
+/// The stage whose undo fails.
+const STUCK: u32 = 597;
+
+/// Runs many stages, fails, and cannot be undone whole.
+#[derive(Serialize, Deserialize)]
+struct Saga;
+
+impl Procedure for Saga {
+    const KIND: &'static str = "saga";
+    type Stage = u32;
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> u32 {
+        1
+    }
+
+    async fn execute(&mut self, stage: u32, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        match stage {
+            STAGES => Err(StageError::fail("no room")),
+            stage => Ok(Step::Next(stage + 1)),
+        }
+    }
+
+    async fn rollback(&mut self, stage: u32, _: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+        match stage {
+            STUCK => Err(StageError::fail("the table is gone")),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[test]
+fn a_long_rollback_says_how_far_it_is_and_what_its_undo_said() -> Tested {
+    let sagas = |builder: procession::Builder| builder.register::<Saga>(());
+    site_in(&World::new(), sagas, everybody, async |site| {
+        let handle = site.run.wait(site.run.executor.submit(Saga).into_future()).await??;
+        site.run.settle().await;
+        site.pass(Duration::from_secs(600)).await?;
+        let body = site.body(&format!("procedures/{}", handle.id())).await?;
+        assert_eq!(body["procedure"]["reason"], "rollback_failed");
+        let failing = &body["failing"];
+        assert_eq!((&failing["undone"], &failing["of"]), (&json!(3), &json!(STAGES)));
+        let last = &failing["last"];
+        assert_eq!(
+            (&last["stage"], &last["ending"], &last["error"]),
+            (
+                &json!(STUCK.to_string()),
+                &json!("undo_failed"),
+                &json!("the table is gone")
+            )
+        );
+        // One more attempt, and it rests again: what has failed stays counted.
+        let path = format!("procedures/{}/retry", handle.id());
+        let told = post(site, &path, &json!({ "reason": "the table is back" })).await;
+        assert_eq!(told.status, 200, "{}", told.body);
+        site.pass(Duration::from_secs(1)).await?;
+        let again = site.body(&format!("procedures/{}", handle.id())).await?;
+        assert_eq!(again["procedure"]["reason"], "rollback_failed");
+        assert!(at(&again, "/failing/last/attempt").as_u64() > at(&body, "/failing/last/attempt").as_u64());
+        Ok(())
+    })
+}
+
+#[test]
+fn one_that_is_tried_again_says_what_it_said() -> Tested {
+    site(async |site| {
+        let id = site.submit(Job::Retry("rpc timeout".to_owned()), "a").await?;
+        site.pass(Duration::from_secs(20)).await?;
+        let body = site.body(&format!("procedures/{id}")).await?;
+        assert_eq!(
+            (&body["failing"]["undone"], &body["failing"]["last"]["error"]),
+            (&json!(null), &json!("rpc timeout"))
+        );
+        let verdict = at(&site.body("attention").await?, "/verdicts/0");
+        assert_eq!(
+            (&verdict["rule"], &verdict["facts"]["error"]),
+            (&json!("retry_storm"), &json!("rpc timeout"))
+        );
+        let said = verdict["text"].as_str().unwrap_or_default();
+        assert!(said.contains("the last error 5 times in a row: rpc timeout"), "{said}");
+        let calm = site.submit(Job::Wait("go".to_owned()), "b").await?;
+        assert_eq!(site.body(&format!("procedures/{calm}")).await?["failing"], json!(null));
+        Ok(())
+    })
+}
+
+#[test]
+fn one_that_is_paused_says_by_whom_and_what_exactly() -> Tested {
+    site(async |site| {
+        let root = site.submit(Job::Parent(1), "a").await?;
+        let by = |why: &str| By::new("bob", why);
+        let pauses = [
+            (Pause::Kind("job".into()), "the servers restart"),
+            (Pause::One(root), "a closer look"),
+        ];
+        for (what, why) in pauses {
+            site.run.executor.pause(what, by(why)).await?;
+        }
+        site.signal("1.1".parse()?, "go").await?;
+        site.pass(Duration::from_secs(1)).await?;
+        let body = site.body("procedures/1.1").await?;
+        assert_eq!(
+            (&body["procedure"]["reason"], &body["procedure"]["paused"]),
+            (&json!("paused"), &json!(false))
+        );
+        let pause =
+            |what: &str, why: &str| json!({ "what": what, "who": "bob", "why": why, "at": "1970-01-01T00:00:00Z" });
+        let expected = [
+            pause("the kind job", "the servers restart"),
+            pause("1.0", "a closer look"),
+        ];
+        assert_eq!(body["paused_by"], json!(expected));
+        site.run.executor.resume(Pause::Kind("job".into()), by("done")).await?;
+        site.pass(Duration::from_secs(1)).await?;
+        assert_eq!(site.body("procedures/1.1").await?["paused_by"], json!(&expected[1..]));
+        site.run.executor.resume(Pause::One(root), by("done")).await?;
+        site.pass(Duration::from_secs(1)).await?;
+        assert_eq!(
+            site.body("procedures/1.1").await?["paused_by"],
+            Value::Array(Vec::new())
+        );
+        Ok(())
+    })
+}
