@@ -100,3 +100,12 @@ export function Copy({ text }) {
   };
   return html`<button class="plain" type="button" title="Copy the id (y)" aria-label=${`Copy ${text}`} onClick=${copy}>${done ? 'copied' : 'copy'}</button>`;
 }
+
+/** Saves a text as a file. @param {string} name @param {string} text */
+export function download(name, text) {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([text, '\n'], { type: 'application/json' }));
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(link.href);
+}

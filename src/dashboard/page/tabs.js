@@ -5,7 +5,7 @@ import { BULK, BulkTab } from './bulk.js';
 import { now } from './clock.js';
 import { useLoad } from './load.js';
 import { useRights } from './me.js';
-import { Ago, Empty, Hour, Id, Shown, Trouble } from './parts.js';
+import { Ago, download, Empty, Hour, Id, Shown, Trouble } from './parts.js';
 import { COLUMNS } from './screens/audit.js';
 import { shown } from './states.js';
 import { Table } from './table.js';
@@ -71,15 +71,19 @@ function History({ id }) {
 /** @param {Given} props */
 function Data({ id, body, row }) {
   const may = useRights();
-  const [asks, ask] = useState(false);
+  const [asks, ask] = useState('');
   const [reason, setReason] = useState('');
   const [found, set] = useState(/** @type {any} */ (null));
   const [error, setError] = useState(/** @type {Problem|null} */ (null));
-  const reveal = async (/** @type {Event} */ event) => {
+  const send = async (/** @type {Event} */ event) => {
     event.preventDefault();
     try {
-      set(await post(`procedures/${id}/reveal`, { reason }));
-      ask(false);
+      const told = await post(`procedures/${id}/${asks}`, { reason });
+      // One line, as the command line takes it.
+      if (asks === 'export') download(`family-${told.id}.jsonl`, JSON.stringify({ type: 'family', ...told.export }));
+      else set(told);
+      ask('');
+      setReason('');
       setError(null);
     } catch (problem) {
       if (!(problem instanceof Problem)) throw problem;
@@ -90,12 +94,12 @@ function Data({ id, body, row }) {
     <div class="data">
       <${Value} name="Payload" value=${found?.payload ?? body.payload} kind=${row.kind} />
       <${Value} name="Output" value=${found?.output ?? body.output} kind=${row.kind} none=${row.ended ? 'It ended without an output.' : 'There is none before its end.'} />
-      ${may('payload') && !found && html`
-        <form class="reveal" onSubmit=${reveal}>
+      ${may('payload') && html`
+        <form class="reveal" onSubmit=${send}>
           ${asks
             ? html`<label class="field"><span>Reason</span><input type="text" value=${reason} autofocus placeholder="The audit keeps it" onInput=${(/** @type {any} */ event) => setReason(event.target.value)} /></label>
-              <button type="submit" class="main" disabled=${!reason.trim()}>Reveal</button><button type="button" onClick=${() => ask(false)}>Leave it</button>`
-            : html`<button type="button" onClick=${() => ask(true)}>Reveal…</button><span class="dim">That is written into the audit.</span>`}
+              <button type="submit" key="send" class="main" disabled=${!reason.trim()}>${asks === 'export' ? 'Export' : 'Reveal'}</button><button type="button" onClick=${() => ask('')}>Leave it</button>`
+            : html`${!found && html`<button type="button" key="reveal" onClick=${() => ask('reveal')}>Reveal…</button>`}<button type="button" key="export" title="Saves its whole family as it is stored, for the command line" onClick=${() => ask('export')}>Export…</button><span class="dim">That is written into the audit.</span>`}
         </form>`}
       ${error && html`<${Trouble} error=${error} />`}
     </div>`;

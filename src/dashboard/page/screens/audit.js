@@ -2,7 +2,7 @@
 import { html, useState } from '../dom.js';
 import { get, Problem } from '../api.js';
 import { useLoad } from '../load.js';
-import { Ago, Empty, Head, Id, Shown, Trouble } from '../parts.js';
+import { Ago, download, Empty, Head, Id, Shown, Trouble } from '../parts.js';
 import { setQuery } from '../router.js';
 import { Table } from '../table.js';
 import { count, local, several } from '../words.js';
@@ -78,10 +78,5 @@ async function save(filter) {
     rows.push(...page.items);
     ({ cursor } = page);
   } while (cursor && rows.length < SAVED);
-  const address = URL.createObjectURL(new Blob([`${JSON.stringify(rows, null, 2)}\n`], { type: 'application/json' }));
-  const link = document.createElement('a');
-  link.href = address;
-  link.download = 'audit.json';
-  link.click();
-  URL.revokeObjectURL(address);
+  download('audit.json', JSON.stringify(rows, null, 2));
 }
