@@ -37,6 +37,8 @@ pub(crate) enum Act {
     Hold(String),
     /// Holds the first lock, and after the event `go` wants the second, too.
     Both(String, String),
+    /// Runs one stage again and again, beyond its point of no return, until it is parked.
+    Circle(String),
 }
 
 /// A procedure of the kind `job`.
@@ -83,6 +85,7 @@ impl Act {
                     then: Stage::Finish,
                 })
             }
+            (Stage::Work, Self::Circle(_)) => Ok(Step::Next(Stage::Work)),
             (Stage::Work, Self::Both(..)) | (Stage::Finish, _) => Ok(Step::Done("done".to_owned())),
         }
     }
@@ -111,6 +114,7 @@ macro_rules! kind {
         impl Procedure for $name {
             const KIND: &'static str = $kind;
             const HOLD_LOCKS: bool = true;
+            const SAME_STAGE: Option<u32> = Some(5);
             type Stage = Stage;
             type Env = ();
             type Output = String;
@@ -129,6 +133,10 @@ macro_rules! kind {
 
             async fn rollback(&mut self, stage: Stage, _: &mut StageContext<'_, Self>) -> Result<(), StageError> {
                 self.0.undo(stage)
+            }
+
+            fn rollback_supported(&self, stage: &Stage) -> bool {
+                !matches!((stage, &self.0), (Stage::Work, Act::Circle(_)))
             }
 
             fn locks(&self, stage: &Stage) -> Vec<LockNeed> {

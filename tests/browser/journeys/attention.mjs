@@ -75,6 +75,21 @@ journey('a retry storm: its kind is paused where it is told of', async (page, go
   assert.equal((await truth()).rows[0].attempt, before.attempt, 'no attempt is made while its kind is paused');
 });
 
+journey('one that went in circles goes on where it is told of', async (page, go) => {
+  const id = await submit({ circle: 'again' });
+  await verdicts(1);
+  const runs = async () => (await api(`procedures/${id}/history`)).body.items.length;
+  const before = await runs();
+  await go();
+  await verdict(page, 'no progress').getByRole('button', { name: 'Resume…' }).click();
+  await act(page, /^Resume/, 'Resume', { reason: 'one more round' });
+  await becomes(async () => (await truth()).audit, 1);
+  assert.ok(await runs() > before, 'it went on');
+  await go(`procedures/${id}`);
+  await page.getByRole('button', { name: 'Resume…' }).waitFor();
+  assert.equal(await page.getByRole('button', { name: 'Retry now…' }).count(), 0, 'the engine retries none that goes in circles');
+});
+
 journey('one that waits says what is wrong with who holds it up', async (page, go) => {
   await api('limits/limited', { body: { limit: 1, reason: 'one at a time' } });
   const holder = await submit({ retry: 'rpc timeout rs-17' }, { kind: 'limited' });
