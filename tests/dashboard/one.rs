@@ -143,6 +143,7 @@ fn no_error_text_leaves_that_the_host_hides() -> Tested {
                 "procedures",
                 "attention",
                 "procedures/2.0/history",
+                "procedures/2.0",
             ];
             for path in paths.iter().map(String::as_str).chain(lists) {
                 let body = site.body(path).await?.to_string();
