@@ -300,7 +300,8 @@ pub struct Resume {
     pub by: By,
 }
 
-/// Ends a backoff now: the attempt, or the undo, begins at once.
+/// Ends a backoff now, or the rest of one that waits for an operator as poison, or with
+/// a rollback that failed. The attempt, or the undo, begins at once; what has failed stays counted.
 #[derive(Message, Clone)]
 #[rtype(result = "Result<Operated, AskError>")]
 pub struct RetryNow {

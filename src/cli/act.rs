@@ -26,7 +26,8 @@ pub(super) enum Act {
     Pause(ManyArgs),
     /// Let a procedure, a kind or all go on.
     Resume(ManyArgs),
-    /// Try again now what backs off, or rests after its last attempt; attempts stay counted.
+    /// Try again now what backs off, or rests as poison or with a rollback that failed; attempts
+    /// stay counted.
     Retry(OneArgs),
     /// Stop a procedure between stages, and roll it back. Exit code 5 if that is too late.
     Abort(OneArgs),

@@ -70,11 +70,13 @@ impl Executor {
         self.ask(Resume { what, by }).await
     }
 
-    /// Ends a backoff now: the attempt, or the undo, begins at once.
+    /// Ends a backoff now, or the rest of one that waits for an operator as poison, or with a
+    /// rollback that failed. The attempt, or the undo, begins at once; what has failed stays counted,
+    /// so an undo that fails again rests again at once.
     ///
     /// # Errors
     ///
-    /// [`AskError::NotNow`] if it is in no backoff.
+    /// [`AskError::NotNow`] if it neither backs off nor rests.
     pub async fn retry_now(&self, id: ProcedureId, by: By) -> Result<Operated, AskError> {
         self.ask(RetryNow { id, by }).await
     }

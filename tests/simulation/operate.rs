@@ -119,7 +119,7 @@ impl Story {
             0..6 => Ask::Abort(self.anybody()?),
             6..11 => Ask::Pause(self.pause()?),
             11..20 => Ask::Resume(self.pause()?),
-            20..23 => Ask::RetryNow(self.who(|wait| matches!(wait, WaitReason::Backoff(..)))?),
+            20..23 => Ask::RetryNow(self.who(may_retry)?),
             23..25 if self.is_rash => Ask::Bypass(self.anybody()?, reach, BypassAs::Success),
             25..26 if self.is_rash => Ask::Bypass(self.anybody()?, reach, BypassAs::Failed),
             26..27 if self.is_rash => Ask::BypassWith(self.anybody()?, reach, 77),
@@ -142,4 +142,12 @@ impl Story {
             _ => Pause::One(self.anybody()?),
         })
     }
+}
+
+/// What `retry_now` sets going.
+const fn may_retry(wait: &WaitReason) -> bool {
+    matches!(
+        wait,
+        WaitReason::Backoff(..) | WaitReason::Poison | WaitReason::RollbackFailed
+    )
 }

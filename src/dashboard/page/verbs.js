@@ -24,8 +24,8 @@ const WITH_THOSE_BELOW = /** @type {Field} */ ({ name: 'recursive', label: 'with
 /** @type {Record<string, Verb>} */
 export const VERBS = {
   pause: { name: 'Pause', right: 'operate', from: (row) => live(row) && !row.paused, says: 'No further stage of it or of those below it starts. The one that runs ends.' },
-  resume: { name: 'Resume', right: 'operate', from: (row) => live(row) && row.paused, says: 'It goes on where it was.' },
-  retry: { name: 'Retry now', right: 'operate', from: (row) => live(row) && ['backoff', 'poison', 'circling'].includes(row.reason ?? ''), says: 'Its next attempt is made now. Attempts are counted on.' },
+  resume: { name: 'Resume', right: 'operate', from: (row) => live(row) && (row.paused || ['poison', 'circling'].includes(row.reason ?? '')), says: 'It goes on where it was.' },
+  retry: { name: 'Retry now', right: 'operate', from: (row) => live(row) && ['backoff', 'poison'].includes(row.reason ?? ''), says: 'Its next attempt is made now. Attempts are counted on.' },
   'retry-undo': { name: 'Retry undo', right: 'operate', plans: true, from: (row) => live(row) && row.reason === 'rollback_failed', says: 'The undo that failed is tried again, with all its attempts.' },
   'skip-undo': { name: 'Skip undo', right: 'repair', plans: true, isGrave: true, from: (row) => live(row) && row.reason === 'rollback_failed', says: 'The undo that failed is left out: what its stage did stays as it is. The rollback goes on behind it.' },
   abort: { name: 'Abort', right: 'abort', plans: true, isGrave: true, from: (row) => live(row) && row.state !== 'Failed', says: 'It stops between stages, and its executed stages are undone, the newest first.' },
@@ -42,7 +42,7 @@ export const VERBS = {
   },
   bypass: { name: 'Bypass', right: 'repair', plans: true, types: true, isGrave: true, from: live, says: 'It ends as a success without output, and nothing is undone. Results that come later are ignored.', fields: [WITH_THOSE_BELOW] },
   'override-result': {
-    name: 'Override result', right: 'repair', plans: true, types: true, isGrave: true, from: (row) => row.reason !== 'quarantined', says: 'The output below stands as its result.',
+    name: 'Override result', right: 'repair', plans: true, types: true, isGrave: true, from: (row) => row.reason !== 'quarantined' && (!row.ended || row.state === 'Success'), says: 'The output below stands as its result.',
     fields: [{ name: 'output', label: 'Output', type: 'json', help: 'JSON that its kind can read as its output.', from: () => 'null' }, WITH_THOSE_BELOW],
   },
   discharge: { name: 'Discharge', right: 'repair', plans: true, types: true, isGrave: true, from: (row) => row.reason === 'quarantined', says: 'The family gives up its locks, and goes into the archive.' },

@@ -123,6 +123,22 @@ fn the_backoff_of_an_undo_ends_at_once_too() -> Tested {
     Ok(())
 }
 
+/// One more attempt of an undo, and not all of them again.
+#[test]
+fn a_failed_rollback_is_retried_with_its_attempts_counted() -> Tested {
+    let root = failing("a", 1).undo(1, UndoAct::FailUntil("never".to_owned()));
+    let (_, lab) = enumerate_client(async |_, run| {
+        let handle = submit(run, Planned(root.clone()), "a").await?;
+        run.pass(Timestamp(10_000_000).since(run.now())).await;
+        run.wait(run.executor.retry_now(handle.id(), by("retry"))).await??;
+        run.settle().await;
+        assert_eq!(handle.status().await?.wait, Some(WaitReason::RollbackFailed));
+        Ok(())
+    })?;
+    assert_eq!(lab.count("a1'"), 4);
+    Ok(())
+}
+
 /// Retry and skip of a rollback that failed, as verbs with a key.
 #[test]
 fn a_failed_rollback_is_retried_and_skipped_once() -> Tested {

@@ -228,12 +228,16 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Ends a backoff now: the attempt, or the undo, begins at once.
+    /// Ends a backoff, or the rest of one that waits for an operator: the attempt, or the undo,
+    /// begins at once. What has failed stays counted.
     fn retry_now(&mut self, id: ProcedureId) -> Result<(), Refusal> {
         let Some(row) = self.row(id).filter(|row| !row.is_ended()) else {
             return Err(Refusal::NotLive(id));
         };
-        if !matches!(row.wait, Some(WaitReason::Backoff(..))) {
+        if row.wait == Some(WaitReason::Poison) {
+            return self.run_parked(id);
+        }
+        if !matches!(row.wait, Some(WaitReason::Backoff(..) | WaitReason::RollbackFailed)) {
             return Err(Refusal::NotNow(format!(
                 "{id} is in no backoff; there is nothing to retry"
             )));

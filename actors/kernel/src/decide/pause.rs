@@ -56,6 +56,11 @@ impl Draft<'_> {
             let text = format!("{id} is not paused itself; there is nothing to resume");
             return Err(Refusal::NotNow(text));
         }
+        self.run_parked(id)
+    }
+
+    /// Sets one going that was paused as poison, or went in circles.
+    pub(super) fn run_parked(&mut self, id: ProcedureId) -> Result<(), Refusal> {
         if let Some(scope) = self.scope_of(id).filter(|_| self.is_stopped(id)) {
             let text = format!("{id} fails with {scope}; it is rolled back, and does not run again");
             return Err(Refusal::NotNow(text));

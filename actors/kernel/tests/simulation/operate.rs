@@ -54,7 +54,7 @@ impl Play {
                 _ => Pause::One(self.member(any)?),
             }),
             5..9 => self.resumption()?,
-            9..10 => Verb::RetryNow(self.member(|row| matches!(row.wait, Some(WaitReason::Backoff(..))))?),
+            9..10 => Verb::RetryNow(self.member(|row| row.wait.as_ref().is_some_and(may_retry))?),
             10..13 => Verb::Bypass(self.member(any)?, self.reach(), self.bypass_as()),
             13..14 => Verb::RetryUndo(self.broken()?),
             14..15 => Verb::SkipUndo(self.broken()?),
@@ -175,4 +175,12 @@ fn answer_to(ticket: Ticket, planned: &[Effect]) -> Option<Answer> {
 
 pub(crate) fn operator() -> By {
     By::new("sim", "because")
+}
+
+/// What `retry` sets going.
+const fn may_retry(wait: &WaitReason) -> bool {
+    matches!(
+        wait,
+        WaitReason::Backoff(..) | WaitReason::Poison | WaitReason::RollbackFailed
+    )
 }
