@@ -68,7 +68,7 @@ impl<'a> Show<'a> {
         for name in ["cause", "why", "error"] {
             if let Some(fact) = view.facts.get_mut(name) {
                 let shown = words(self.error(&kind, fact));
-                view.text = view.text.replace(fact.as_str(), &shown);
+                view.text = told_as(&view.text, fact, &shown);
                 *fact = shown;
             }
         }
@@ -88,11 +88,32 @@ impl<'a> Show<'a> {
     }
 }
 
+/// Gives a sentence with a fact as it is shown. One that is empty stands between all letters.
+fn told_as(text: &str, fact: &str, shown: &str) -> String {
+    match fact {
+        "" => text.to_owned(),
+        fact => text.replace(fact, shown),
+    }
+}
+
 /// Gives a text as it stands within a sentence.
 pub(super) fn words(value: Value) -> String {
     match value {
         Value::String(text) => text,
         Value::Null => "(redacted)".to_owned(),
         other @ (Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_)) => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What a verdict says of what is hidden.
+
+    use super::told_as;
+
+    #[test]
+    fn a_fact_is_told_as_it_is_shown_and_one_that_is_empty_changes_nothing() {
+        assert_eq!(told_as("it said: boom", "boom", "(redacted)"), "it said: (redacted)");
+        assert_eq!(told_as("it said: ", "", "(redacted)"), "it said: ");
     }
 }
