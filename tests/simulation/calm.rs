@@ -111,7 +111,7 @@ impl Story {
         }
         self.log.push(format!("deadlock: {victim}"));
         self.cover("Deadlock");
-        let ask = Ask::Bypass(ProcedureId::root(victim.family), Reach::Family, BypassAs::Failed);
+        let ask = Ask::Bypass(victim, Reach::Family, BypassAs::Failed);
         self.send(run, requests, ask, By::new("sim", "deadlock"));
         Ok(true)
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
-use procession::{By, Cause, Outcome, ProcedureId, ProcedureState, WaitReason};
+use procession::{By, Cause, Outcome, ProcedureId, ProcedureState, StartError, WaitReason};
 
 use super::client::{Known, Told};
 use super::draw::Draw;
@@ -54,6 +54,10 @@ pub(crate) struct Story {
     /// Why procedures waited, and what else came to pass, in a word: what the histories cover.
     pub(crate) covered: BTreeSet<String>,
     pub(crate) log: Vec<String>,
+}
+
+fn is_failed_start(trouble: &Trouble) -> bool {
+    matches!(trouble.downcast_ref(), Some(StartError::Journal(_)))
 }
 
 impl Story {
@@ -119,10 +123,18 @@ impl Story {
                 self.log.push(format!("--- left after {} commits", run.store.commits()));
                 stood
             },
-        )?;
-        if matches!(ended, Ended::Crashed) {
-            self.log.push("--- crashed".to_owned());
-            self.cover("Crash");
+        );
+        match ended {
+            Ok(Ended::Crashed) => {
+                self.log.push("--- crashed".to_owned());
+                self.cover("Crash");
+            }
+            Ok(Ended::Done(())) => {}
+            // A start may commit more than its own beginning, and its disk may fail then.
+            Err(trouble) if fault.is_some() && is_failed_start(&trouble) => {
+                self.log.push(format!("--- not started: {trouble}"));
+            }
+            Err(trouble) => return Err(trouble),
         }
         self.lab.begin_life();
         self.no_clash()

@@ -80,6 +80,7 @@ impl Kernel {
             since: row.since,
             needs,
             priority: row.priority,
+            head: head_of(family, row),
         })
     }
 
@@ -219,6 +220,19 @@ impl Kernel {
             .map(|other| one(WaitingFor::Stage, other.id))
             .collect()
     }
+}
+
+/// Gives the highest at or above a member that has not ended, with nobody ended between.
+fn head_of(family: &Family, row: &Row) -> ProcedureId {
+    let mut head = row;
+    while let Some(above) = head
+        .parent
+        .and_then(|parent| family.row(parent))
+        .filter(|above| is_live(above))
+    {
+        head = above;
+    }
+    head.id
 }
 
 const fn is_live(row: &Row) -> bool {

@@ -82,6 +82,9 @@ pub struct Node {
     pub needs: Vec<Need>,
     /// Its priority, by which the victim is chosen.
     pub priority: i16,
+    /// Whom to abort so that it waits no more: the root, or the highest above it that has not
+    /// ended, since children may outlive their parents.
+    pub head: ProcedureId,
 }
 
 /// A cycle of procedures none of which can ever move by itself.
@@ -89,7 +92,7 @@ pub struct Node {
 pub struct Deadlock {
     /// The links, beginning at the smallest id; each leads to the next, the last to the first.
     pub cycle: Vec<Link>,
-    /// The root that the policy would abort.
+    /// The root that the policy would abort; where that has ended, the highest below it that has not.
     pub victim: ProcedureId,
 }
 
@@ -162,8 +165,8 @@ impl WaitGraph {
     /// procedure is in at most one of them: where cycles overlap, the others
     /// are found once the first is resolved. Who merely waits behind a deadlock is in none.
     ///
-    /// The victim is the root of the cycle's member with the lowest priority,
-    /// of these the youngest.
+    /// The victim is the head of the cycle's member with the lowest priority,
+    /// of these the youngest: mostly its root.
     #[must_use]
     pub fn deadlocks(&self) -> Vec<Deadlock> {
         let stuck = self.stuck();
@@ -182,9 +185,10 @@ impl WaitGraph {
         });
         let rank = |id: &ProcedureId| (self.nodes.get(id).map(|node| node.priority), Reverse(id.family));
         let lowest = members.iter().map(|(id, _)| *id).min_by_key(rank);
+        let victim = lowest.and_then(|id| self.nodes.get(&id)).map(|node| node.head);
         Deadlock {
             cycle: links.collect(),
-            victim: ProcedureId::root(lowest.map_or(0, |id| id.family)),
+            victim: victim.unwrap_or(ProcedureId::root(0)),
         }
     }
 

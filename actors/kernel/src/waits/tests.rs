@@ -26,6 +26,7 @@ fn graph(nodes: &[(&str, i16, &[Wanted<'_>])]) -> WaitGraph {
             since: Timestamp(id(name).family),
             needs: needs.iter().map(need).collect(),
             priority: *priority,
+            head: ProcedureId::root(id(name).family),
         };
         graph.insert(id(name), node);
     }
@@ -97,6 +98,26 @@ fn e_076_a_deadlock_is_found_once() {
     ];
     assert_eq!(shown(&deadlock.cycle), cycle);
     assert_eq!(deadlock.victim, id("2.0"), "the youngest; one who waits behind is none");
+}
+
+#[test]
+fn the_victim_is_one_that_has_not_ended() {
+    let mut graph = graph(&[("2.0", 0, &[(lock("x"), &["1.3"])])]);
+    let need = Need {
+        why: lock("y"),
+        of: vec![id("2.0")],
+        place: false,
+    };
+    // Its root has ended; what is above it has not.
+    let outlives = Node {
+        since: Timestamp(1),
+        needs: vec![need],
+        priority: -1,
+        head: id("1.2"),
+    };
+    graph.insert(id("1.3"), outlives);
+    let victims: Vec<ProcedureId> = graph.deadlocks().iter().map(|deadlock| deadlock.victim).collect();
+    assert_eq!(victims, [id("1.2")]);
 }
 
 #[test]
@@ -175,6 +196,7 @@ fn a_ring_of_a_hundred_thousand_is_one_cycle() {
             since: Timestamp(number),
             needs: vec![need],
             priority: 0,
+            head: ProcedureId::root(number),
         };
         graph.insert(ProcedureId::root(number), node);
     }
@@ -204,6 +226,7 @@ fn a_place_is_given_up_by_one_that_lacks_a_permit_alone() {
         since: Timestamp(0),
         needs,
         priority: 0,
+        head: id("3.0"),
     };
     let mut graph = WaitGraph::new();
     graph.insert(id("3.0"), node(vec![need(WaitingFor::Latch, "3.1", false)]));
