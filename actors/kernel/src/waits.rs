@@ -83,7 +83,7 @@ pub struct Node {
     /// Its priority, by which the victim is chosen.
     pub priority: i16,
     /// Whom to abort so that it waits no more: the root, or the highest above it that has not
-    /// ended, since children may outlive their parents.
+    /// ended. A child for which its parent's join policy did not wait may outlive that.
     pub head: ProcedureId,
 }
 

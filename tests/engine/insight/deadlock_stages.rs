@@ -4,15 +4,20 @@
 use std::time::Duration;
 
 use procession::testkit::{Run, Trouble, enumerate};
-use procession::{LockNeed, ProcedureId, ProcedureState, Rule};
+use procession::{JoinPolicy, LockNeed, ProcedureId, ProcedureState, Rule};
 
 use super::kit::set_up;
-use crate::support::{Act, Holding, Lab, Tested, plan};
+use crate::support::{Act, Holding, Lab, Plan, Planned, Tested, chain, plan};
 
 /// Holds one path from its first stage on; its second wants the other, too.
-async fn submit(run: &Run, name: &str, holds: &str, wants: &str) -> Result<ProcedureId, Trouble> {
+fn holder(name: &str, holds: &str, wants: &str) -> Plan {
     let mut plan = plan(name, [Act::Sleep(1_000), Act::Done(1)]).exclusive(holds);
     plan.locks.entry(2).or_default().push(LockNeed::exclusive(wants));
+    plan
+}
+
+async fn submit(run: &Run, name: &str, holds: &str, wants: &str) -> Result<ProcedureId, Trouble> {
+    let plan = holder(name, holds, wants);
     let id = run.executor.submit(Holding(plan)).key(name).await?.id();
     run.settle().await;
     Ok(id)
@@ -42,5 +47,36 @@ fn e_076_aborting_the_victim_of_a_deadlock_between_stages_lets_the_other_succeed
         plain.compare(crashed, crashes)
     })?;
     assert_eq!(lines.borrow()[0], "A1 B1 B1' A2", "x was never B's");
+    Ok(())
+}
+
+/// Its parent waited for another one alone, and has ended: nobody could abort that.
+#[test]
+fn e_076_the_victim_of_a_deadlock_is_one_that_has_not_ended() -> Tested {
+    let drive = async |_: &Lab, run: &Run| {
+        let b = submit(run, "B", "y", "x").await?;
+        let mut left = holder("L", "x", "y");
+        left.holding = true;
+        let children = vec![chain("Q", 1), left];
+        let root = plan("A", [Act::Spawn(children, JoinPolicy::AtLeast(1), 0), Act::Done(2)]);
+        let a = run.executor.submit(Planned(root)).key("A").await?.id();
+        let left = ProcedureId::new(a.family, 2);
+        run.wait(run.executor.outcome(a)).await??;
+        run.pass(Duration::from_secs(2)).await;
+        for verdict in run.executor.verdicts().await? {
+            assert_eq!((verdict.rule, verdict.procedure), (Rule::Deadlock, Some(left)));
+            assert!(verdict.text.contains(&format!("aborting {left} resolves it")));
+            run.executor.abort(left, "the test", "a deadlock").await?;
+        }
+        run.wait(run.executor.outcome(b)).await??;
+        let ended = run.wait(run.executor.outcome(left)).await??;
+        assert_eq!(ended.state, ProcedureState::RolledBack);
+        assert_eq!(run.executor.verdicts().await?, []);
+        assert_eq!(run.executor.locks().await?, []);
+        Ok(())
+    };
+    enumerate(Lab::default, set_up, drive, &[], |plain, crashed, crashes| {
+        plain.compare(crashed, crashes)
+    })?;
     Ok(())
 }

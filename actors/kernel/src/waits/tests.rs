@@ -108,7 +108,7 @@ fn the_victim_is_one_that_has_not_ended() {
         of: vec![id("2.0")],
         place: false,
     };
-    // Its root has ended; what is above it has not.
+    // Its root has ended, its parent has not.
     let outlives = Node {
         since: Timestamp(1),
         needs: vec![need],
