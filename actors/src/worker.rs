@@ -139,8 +139,7 @@ impl Post {
 
     /// Tells whether a call runs.
     pub(crate) fn is_running(&self) -> bool {
-        let state = self.state.load(Ordering::Acquire);
-        state != REVOKED && !state.is_multiple_of(2)
+        self.ended().is_some_and(|(_, runs)| runs)
     }
 
     /// Tells since when a call runs, if one does; in the moment in which it begins, that is

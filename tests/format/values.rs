@@ -35,16 +35,20 @@ pub(crate) fn value(line: &Line) -> Result<&[u8], String> {
     line.value.as_deref().ok_or_else(|| format!("{} deletes", line.name))
 }
 
-#[test]
-fn rows_are_as_in_version_1() -> Tested {
-    let samples = samples::rows();
-    for (line, (name, record)) in compare("v1/rows.hex", &samples)?.iter().zip(&samples) {
+/// The rows are as they were, and are read as they are.
+pub(crate) fn read_rows(golden: &str, samples: &[Sample]) -> Tested {
+    for (line, (name, record)) in compare(golden, samples)?.iter().zip(samples) {
         let Record::Row(row) = record else {
             return Err(format!("{name} is no row").into());
         };
         assert_eq!(format::row(row.id, value(line)?)?, **row, "{name}");
     }
     Ok(())
+}
+
+#[test]
+fn rows_are_as_in_version_1() -> Tested {
+    read_rows("v1/rows.hex", &samples::rows())
 }
 
 #[test]

@@ -6,54 +6,26 @@ use procession_kernel::Record;
 use crate::Tested;
 use crate::samples::Sample;
 use crate::samples_2 as samples;
-use crate::values::{compare, value};
+use crate::values::{compare, read_rows, value};
 
 #[test]
 fn rows_are_as_in_version_2() -> Tested {
-    let samples = samples::rows();
-    for (line, (name, record)) in compare("v2/rows.hex", &samples)?.iter().zip(&samples) {
-        let Record::Row(row) = record else {
-            return Err(format!("{name} is no row").into());
-        };
-        assert_eq!(format::row(row.id, value(line)?)?, **row, "{name}");
-    }
-    Ok(())
+    read_rows("v2/rows.hex", &samples::rows())
 }
 
 #[test]
 fn a_row_with_a_trace_is_as_it_was_when_that_came() -> Tested {
-    let samples = samples::traces();
-    for (line, (name, record)) in compare("v2/traces.hex", &samples)?.iter().zip(&samples) {
-        let Record::Row(row) = record else {
-            return Err(format!("{name} is no row").into());
-        };
-        assert_eq!(format::row(row.id, value(line)?)?, **row, "{name}");
-    }
-    Ok(())
+    read_rows("v2/traces.hex", &samples::traces())
 }
 
 #[test]
 fn a_row_that_says_since_when_it_holds_locks_is_as_it_was_when_that_came() -> Tested {
-    let samples = samples::held();
-    for (line, (name, record)) in compare("v2/held.hex", &samples)?.iter().zip(&samples) {
-        let Record::Row(row) = record else {
-            return Err(format!("{name} is no row").into());
-        };
-        assert_eq!(format::row(row.id, value(line)?)?, **row, "{name}");
-    }
-    Ok(())
+    read_rows("v2/held.hex", &samples::held())
 }
 
 #[test]
 fn a_row_that_says_how_large_its_value_is_is_as_it_was_when_that_came() -> Tested {
-    let samples = samples::large();
-    for (line, (name, record)) in compare("v2/large.hex", &samples)?.iter().zip(&samples) {
-        let Record::Row(row) = record else {
-            return Err(format!("{name} is no row").into());
-        };
-        assert_eq!(format::row(row.id, value(line)?)?, **row, "{name}");
-    }
-    Ok(())
+    read_rows("v2/large.hex", &samples::large())
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl Supervisor {
     /// The kernel may not ask for it any more: it was bypassed, or set aside.
     fn replace_call(&mut self, id: ProcedureId, call: &LostCall, ctx: &mut Context<Self>) {
         let issued = call.issued;
-        if !self.is_asked(id, issued) {
+        if self.call_asked(id, issued).is_none() {
             return;
         }
         let (what, stage) = self.call_in_words(id, Some(issued));
@@ -132,10 +132,6 @@ impl Supervisor {
     fn call_asked(&self, id: ProcedureId, issued: Issued) -> Option<Effect> {
         let mut calls = self.kernel.calls_of(id).into_iter();
         calls.find(|effect| issued.is_asked_by(effect))
-    }
-
-    fn is_asked(&self, id: ProcedureId, issued: Issued) -> bool {
-        self.call_asked(id, issued).is_some()
     }
 
     /// Makes a call again that has not begun, if it is still asked for. Tells whether it is.
