@@ -24,3 +24,14 @@ fn the_embedded_store_keeps_every_promise() -> Result<(), Box<dyn std::error::Er
     }
     Ok(())
 }
+
+#[test]
+fn so_it_does_when_each_batch_is_put_into_tables_at_once() -> Result<(), Box<dyn std::error::Error>> {
+    let directory = tempfile::tempdir()?;
+    let mut places = (0..).map(|number: u32| directory.path().join(number.to_string()));
+    check(|| {
+        let place = places.next().unwrap_or_default();
+        move || Ok(FjallStore::open(&place, SyncMode::Data)?.checkpoint_at(1))
+    })?;
+    Ok(())
+}

@@ -18,6 +18,7 @@ pub struct Builder {
     directory: PathBuf,
     store: Option<Arc<dyn JournalStore>>,
     sync: SyncMode,
+    checkpoint_bytes: usize,
     registry: Registry,
     settings: Settings,
 }
@@ -28,6 +29,7 @@ impl Builder {
             directory,
             store: None,
             sync: SyncMode::Data,
+            checkpoint_bytes: EmbeddedStore::CHECKPOINT_BYTES,
             registry: Registry::default(),
             settings: Settings::default(),
         }
@@ -164,7 +166,16 @@ impl Builder {
         self
     }
 
-    /// Uses this store in place of the one in the directory.
+    /// Sets at how many bytes of commits the journal puts the newest version of what they wrote into tables.
+    /// Default 16 MiB. Fewer take less memory and make a start faster; of more, more is written over before
+    /// it is written out. Up to four times as many are kept while that goes on; then commits wait.
+    #[must_use]
+    pub fn checkpoint_at(mut self, bytes: usize) -> Self {
+        self.checkpoint_bytes = bytes;
+        self
+    }
+
+    /// Uses this store in place of the one in the directory; what is said of the latter does not count then.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn JournalStore>) -> Self {
         self.store = Some(store);
@@ -220,7 +231,7 @@ impl Builder {
     pub async fn start(mut self) -> Result<Executor, StartError> {
         let store = match self.store {
             Some(store) => store,
-            None => open(self.directory, self.sync).await?,
+            None => open(self.directory, self.sync, self.checkpoint_bytes).await?,
         };
         let bulk = BulkEngine::default();
         self.registry.register::<Bulk>(bulk.clone());
@@ -304,8 +315,8 @@ impl Builder {
     }
 }
 
-async fn open(directory: PathBuf, sync: SyncMode) -> Result<Arc<dyn JournalStore>, StartError> {
+async fn open(directory: PathBuf, sync: SyncMode, checkpoint: usize) -> Result<Arc<dyn JournalStore>, StartError> {
     let opened = actix_rt::task::spawn_blocking(move || EmbeddedStore::open(&directory, sync)).await;
     let store = opened.map_err(|error| StartError::Thread(error.to_string()))??;
-    Ok(Arc::new(store))
+    Ok(Arc::new(store.checkpoint_at(checkpoint)))
 }

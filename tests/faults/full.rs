@@ -72,7 +72,26 @@ fn on_a_disk_that_was_full_from_the_start_it_begins_once_there_is_room() -> Outc
     )
 }
 
-/// The log still has room when the first memory table goes to disk, and the table has none.
+/// The store's own threads may be the first to meet it, and they do not say what it was.
+#[test]
+fn on_a_full_disk_a_checkpoint_stops_and_loses_nothing() -> Outcome {
+    apart("full::on_a_full_disk_a_checkpoint_stops_and_loses_nothing", || {
+        let ground = Ground::new()?;
+        let disk = Mounted::memory(&ground.journal, "3m")?;
+        let task = ground.task(0, ENDLESS, FILLER).with_checkpoints();
+        let (_, lines) = Other::plainly(&task)?.end()?;
+        stopped_with(&lines, "No space left on device")
+            .or_else(|_| stopped_with(&lines, "failed in the background; see whether the disk is full"))?;
+        let before = acknowledged(&ground.ledger())?.len();
+        assert!(before > 20, "only {before}");
+        disk.remount("size=64m")?;
+        Other::plainly(&ground.task(ENDLESS, 20, FILLER).with_checkpoints())?.drained()?;
+        assert!(whole(&ground)? >= before + 20);
+        Ok(())
+    })
+}
+
+/// The log still has room when the first checkpoint begins, and the tables have none.
 #[test]
 fn on_a_disk_without_room_for_a_table_it_stops_and_loses_nothing() -> Outcome {
     apart(

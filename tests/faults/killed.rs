@@ -30,7 +30,8 @@ fn rounds(seed: u64) -> Outcome {
     let mut draw = Draw::new(seed);
     for round in 0..KILLS {
         let filler = draw.below(3_000);
-        let mut other = Other::plainly(&ground.task(round * ENDLESS, ENDLESS, filler))?;
+        let task = ground.task(round * ENDLESS, ENDLESS, filler).with_checkpoints();
+        let mut other = Other::plainly(&task)?;
         // A quarter of them die in the start or in the recovery.
         if draw.below(4) > 0 {
             other.until("acknowledged", 1 + draw.below(60))?;

@@ -40,6 +40,7 @@ impl Ground {
             from,
             count,
             filler,
+            checkpoints: false,
         }
     }
 }

@@ -60,6 +60,9 @@ impl Procedure for Tally {
     }
 }
 
+/// Bytes of some dozens of commits.
+const SOON: usize = 16 * 1024;
+
 /// The engine as each process sets it up.
 pub(crate) fn engine(journal: &Path) -> Builder {
     Executor::builder(journal).register::<Tally>(())
@@ -75,6 +78,8 @@ pub(crate) struct Task {
     pub(crate) count: u64,
     /// Bytes of each.
     pub(crate) filler: usize,
+    /// There is a checkpoint every few commits.
+    pub(crate) checkpoints: bool,
 }
 
 const JOURNAL: &str = "FAULTS_JOURNAL";
@@ -82,15 +87,23 @@ const LEDGER: &str = "FAULTS_LEDGER";
 const FROM: &str = "FAULTS_FROM";
 const COUNT: &str = "FAULTS_COUNT";
 const FILLER: &str = "FAULTS_FILLER";
+const CHECKPOINTS: &str = "FAULTS_CHECKPOINTS";
 
 impl Task {
-    pub(crate) fn variables(&self) -> [(&'static str, OsString); 5] {
+    /// The same, with a checkpoint every few commits.
+    pub(crate) fn with_checkpoints(self) -> Self {
+        let checkpoints = true;
+        Self { checkpoints, ..self }
+    }
+
+    pub(crate) fn variables(&self) -> [(&'static str, OsString); 6] {
         [
             (JOURNAL, self.journal.clone().into()),
             (LEDGER, self.ledger.clone().into()),
             (FROM, self.from.to_string().into()),
             (COUNT, self.count.to_string().into()),
             (FILLER, self.filler.to_string().into()),
+            (CHECKPOINTS, self.checkpoints.to_string().into()),
         ]
     }
 
@@ -104,6 +117,7 @@ impl Task {
             from: std::env::var(FROM)?.parse()?,
             count: std::env::var(COUNT)?.parse()?,
             filler: std::env::var(FILLER)?.parse()?,
+            checkpoints: std::env::var(CHECKPOINTS)?.parse()?,
         }))
     }
 }
@@ -174,7 +188,11 @@ async fn ended(handle: &procession::Handle<Tally>, ledger: &Ledger, number: u64)
 }
 
 async fn work(task: Task) -> Outcome {
-    let executor = match engine(&task.journal).start().await {
+    let mut builder = engine(&task.journal);
+    if task.checkpoints {
+        builder = builder.checkpoint_at(SOON);
+    }
+    let executor = match builder.start().await {
         Ok(executor) => executor,
         Err(error) => return Ok(say(&format!("refused {error}"))?),
     };

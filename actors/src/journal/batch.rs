@@ -8,7 +8,7 @@ use procession_kernel::{Epoch, Seq};
 use super::keys::Space;
 
 /// One write of a batch.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Write<'a> {
     /// The keyspace.
     pub space: &'a Space,

@@ -107,7 +107,7 @@ pub async fn raw_store_rate(directory: impl Into<PathBuf>, load: RawLoad) -> Res
 }
 
 fn measure(directory: &std::path::Path, load: &RawLoad) -> Result<RawRate, ProbeError> {
-    let store = FjallStore::open(directory, load.sync)?;
+    let store = FjallStore::open_plain(directory, load.sync)?;
     let epoch = block_on(store.acquire())?;
     let mut writer = Writer::new(epoch, load);
     for _ in 0..WARM_UP {

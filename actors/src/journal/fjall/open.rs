@@ -10,11 +10,15 @@ use std::sync::RwLock;
 use fjall::{Database, Error, Keyspace, KeyspaceCreateOptions, LsmError, PersistMode};
 use procession_kernel::{Epoch, Key, NUMBER_MAX, Seq};
 
+use super::checkpoint::Checkpoints;
 use super::directory::{self, Directory};
 use super::line::Line;
 use super::log::{self, Finding, Newest};
+use super::recent::{PARTS, Table};
+use super::record;
 use super::remedy::advise;
-use super::{EPOCH_KEY, FORMAT, FORMAT_KEY, FjallStore, SEQ_KEY, SPACE_PREFIX, SyncMode, Writer};
+use super::write::Writer;
+use super::{EPOCH_KEY, FORMAT, FORMAT_KEY, FjallStore, SEQ_KEY, SPACE_PREFIX, SyncMode};
 use crate::error::StoreError;
 use crate::journal::keys::Space;
 use crate::telemetry::SyncSeconds;
@@ -29,6 +33,10 @@ const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
 const LOG_BYTES: u64 = 64 * 1024 * 1024;
 /// Cache of table blocks. Live rows are in memory tables; only woken rows and history come from blocks.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
+/// Size of the memory table of `recent`: what is in it is mostly taken out again before it is written out.
+const RECENT_BYTES: u64 = 48 * 1024 * 1024;
+/// Keyspace of the commits that are not in tables yet: number (8 bytes, big-endian) → record.
+const RECENT: &str = "recent";
 /// Threads that write out and merge tables. The first only writes out, so that commits need not wait.
 /// fjall orders as many merges as there are threads with each table that is written out, and the first
 /// passes them on for as long as no other is free: with one other it did so without pause while that one
@@ -44,12 +52,21 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<FjallStore, StoreErro
         recover(&directory)?
     };
     let spaces = open_keyspaces(&database, &directory)?;
-    let writer = read_writer(&spaces, &directory)?;
+    let mut writer = read_writer(&spaces, &directory)?;
+    let recent = open_recent(&database, &spaces, &directory)?;
+    let found = read_recent(&recent, &directory)?;
+    writer.record = found.numbers().last().copied().unwrap_or_default();
+    let parts = PARTS.iter().filter_map(|space| spaces.get(space).cloned()).collect();
+    let checkpoints = Checkpoints::start(found, &database, parts, FjallStore::CHECKPOINT_BYTES)
+        .map_err(|error| directory.refused("the thread of its checkpoints cannot be started", &error))?;
     if sync != SyncMode::None {
         directory.set_mark(writer.epoch, writer.seq);
     }
     Ok(FjallStore {
+        checkpoints,
         spaces: RwLock::new(spaces),
+        recent,
+        is_plain: false,
         database,
         line: Line::new(writer),
         sync,
@@ -61,11 +78,14 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<FjallStore, StoreErro
 /// Gives a keyspace; fjall's lz4 is not compiled in, since values are too small
 /// to be worth it. A new one is made to last first: without its folder, the log's writes to it would be passed over.
 pub(super) fn make_keyspace(database: &Database, directory: &Directory, space: &Space) -> Result<Keyspace, StoreError> {
-    let name = space.name();
-    let is_new = !database.keyspace_exists(&name);
-    let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
+    make_named(database, directory, &space.name(), MEMTABLE_BYTES)
+}
+
+fn make_named(database: &Database, directory: &Directory, name: &str, memtable: u64) -> Result<Keyspace, StoreError> {
+    let is_new = !database.keyspace_exists(name);
+    let options = || KeyspaceCreateOptions::default().max_memtable_size(memtable);
     let keyspace = database
-        .keyspace(&name, options)
+        .keyspace(name, options)
         .map_err(|error| translate(directory, &format!("keyspace \"{name}\""), &error))?;
     if is_new {
         directory::sync_directory(&directory.store().join("keyspaces"))
@@ -179,6 +199,43 @@ fn open_keyspaces(database: &Database, directory: &Directory) -> Result<BTreeMap
     Ok(spaces)
 }
 
+/// A release that wrote format 2 had none.
+fn open_recent(
+    database: &Database,
+    spaces: &BTreeMap<Space, Keyspace>,
+    directory: &Directory,
+) -> Result<Keyspace, StoreError> {
+    let refused = |error: Error| translate(directory, "keyspace \"meta\"", &error);
+    let meta = spaces
+        .get(&Space::Meta)
+        .ok_or_else(|| directory.damaged("keyspace \"meta\" is missing"))?;
+    let name = [SPACE_PREFIX, RECENT.as_bytes()].concat();
+    if meta.contains_key(&name).map_err(refused)? {
+        require(database, directory, RECENT)?;
+        return make_named(database, directory, RECENT, RECENT_BYTES);
+    }
+    let recent = make_named(database, directory, RECENT, RECENT_BYTES)?;
+    let mut batch = database.batch().durability(Some(PersistMode::SyncAll));
+    batch.insert(meta, name, []);
+    batch.commit().map_err(refused)?;
+    Ok(recent)
+}
+
+/// Reads the commits that are not in tables yet, in their order.
+fn read_recent(recent: &Keyspace, directory: &Directory) -> Result<Table, StoreError> {
+    let unread = |error: Error| translate(directory, "keyspace \"recent\"", &error);
+    let mut table = Table::default();
+    for row in recent.iter() {
+        let (key, value) = row.into_inner().map_err(unread)?;
+        let number = key.get(..).and_then(|key| key.try_into().ok()).map(u64::from_be_bytes);
+        let (Some(number), Some(record)) = (number, record::decode(value)) else {
+            return Err(directory.damaged("a record in keyspace \"recent\" has no known shape"));
+        };
+        table.add(number, record);
+    }
+    Ok(table)
+}
+
 fn require(database: &Database, directory: &Directory, name: &str) -> Result<(), StoreError> {
     if database.keyspace_exists(name) {
         return Ok(());
@@ -266,6 +323,7 @@ fn read_writer(spaces: &BTreeMap<Space, Keyspace>, directory: &Directory) -> Res
         epoch,
         seq,
         granted: epoch,
+        record: 0,
         failure: None,
     })
 }

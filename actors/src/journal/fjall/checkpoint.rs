@@ -1,0 +1,215 @@
+//! Checkpoints: what was committed lately goes into tables, on a thread of its own.
+//!
+//! A checkpoint freezes the table that commits went to, and writes the newest version of each of its keys
+//! straight into tables on disk, keyspace by keyspace. Only then is what it wrote taken out of the keyspace
+//! `recent`, with a later commit. After a crash at any point in between the records are all still there, and
+//! what a reader finds in them goes before what tables say: so half a checkpoint cannot be seen.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
+use std::thread::JoinHandle;
+
+use fjall::{Database, Keyspace, PersistMode};
+
+use super::open::explain;
+use super::recent::{Layers, PARTS, Table};
+use super::record::Record;
+
+/// Bytes of records, as a multiple of what a checkpoint is due at, beyond which commits wait for the one under way.
+const FULL: usize = 4;
+
+/// What was committed lately, and the thread that puts it into tables.
+pub(super) struct Checkpoints {
+    shared: Arc<Shared>,
+    /// A checkpoint is due at so many bytes of records.
+    due_at: usize,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared {
+    layers: RwLock<Layers>,
+    work: Mutex<Work>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Work {
+    stage: Stage,
+    ends: bool,
+}
+
+#[derive(Default)]
+enum Stage {
+    #[default]
+    Rests,
+    /// The frozen table is to be written, or is being written.
+    Runs,
+    /// It is in tables: these records are not needed any more.
+    Done(Vec<u64>),
+    Failed(String),
+}
+
+impl Checkpoints {
+    /// Starts with what was found in the keyspace `recent`.
+    pub(super) fn start(
+        found: Table,
+        database: &Database,
+        parts: Vec<Keyspace>,
+        due_at: usize,
+    ) -> std::io::Result<Self> {
+        let layers = Layers {
+            current: found,
+            frozen: None,
+        };
+        let shared = Arc::new(Shared {
+            layers: RwLock::new(layers),
+            work: Mutex::default(),
+            changed: Condvar::new(),
+        });
+        let tables = Tables {
+            database: database.clone(),
+            parts,
+        };
+        let thread = {
+            let shared = Arc::clone(&shared);
+            std::thread::Builder::new()
+                .name("procession-checkpoint".to_owned())
+                .spawn(move || shared.serve(&tables))?
+        };
+        Ok(Self {
+            shared,
+            due_at,
+            thread: Some(thread),
+        })
+    }
+
+    pub(super) const fn set_due_at(&mut self, bytes: usize) {
+        self.due_at = bytes;
+    }
+
+    /// What was committed lately, as it is now.
+    pub(super) fn layers(&self) -> RwLockReadGuard<'_, Layers> {
+        self.shared.layers.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives the records that the next commit takes out, since they are in tables. Waits while there are too many.
+    ///
+    /// # Errors
+    ///
+    /// Why a checkpoint failed: nothing is lost, and no more can be taken up.
+    pub(super) fn superfluous(&self) -> Result<Vec<u64>, String> {
+        let most = self.due_at.saturating_mul(FULL);
+        let is_full = self.layers().current.bytes() > most;
+        let mut work = self.shared.work();
+        while is_full && matches!(work.stage, Stage::Runs) {
+            work = self.shared.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
+        }
+        match &mut work.stage {
+            Stage::Rests | Stage::Runs => Ok(Vec::new()),
+            Stage::Done(numbers) => {
+                let numbers = std::mem::take(numbers);
+                work.stage = Stage::Rests;
+                Ok(numbers)
+            }
+            Stage::Failed(why) => Err(why.clone()),
+        }
+    }
+
+    /// Shows readers what was committed just now, and begins a checkpoint if one is due.
+    pub(super) fn add(&self, records: VecDeque<(u64, Record)>) {
+        let mut layers = self.shared.layers.write().unwrap_or_else(PoisonError::into_inner);
+        for (number, record) in records {
+            layers.current.add(number, record);
+        }
+        if layers.current.bytes() < self.due_at {
+            return;
+        }
+        let mut work = self.shared.work();
+        if matches!(work.stage, Stage::Rests) {
+            layers.frozen = Some(Arc::new(std::mem::take(&mut layers.current)));
+            work.stage = Stage::Runs;
+            self.shared.changed.notify_all();
+        }
+    }
+}
+
+/// A checkpoint under way is waited for: the store is to be closed as a whole.
+impl Drop for Checkpoints {
+    fn drop(&mut self) {
+        self.shared.work().ends = true;
+        self.shared.changed.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // It catches what panics in it.
+            drop(thread.join());
+        }
+    }
+}
+
+impl Shared {
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serve(&self, tables: &Tables) {
+        while self.is_asked() {
+            let layers = self.layers.read().unwrap_or_else(PoisonError::into_inner);
+            let frozen = layers.frozen.clone();
+            drop(layers);
+            let Some(frozen) = frozen else { continue };
+            let written = catch_unwind(AssertUnwindSafe(|| tables.write(&frozen)));
+            let stage = match written {
+                Ok(Ok(())) => {
+                    self.layers.write().unwrap_or_else(PoisonError::into_inner).frozen = None;
+                    Stage::Done(frozen.numbers().to_vec())
+                }
+                Ok(Err(error)) => Stage::Failed(format!("a checkpoint failed: {}", explain(&error))),
+                Err(_) => Stage::Failed("a checkpoint panicked; open the journal again".to_owned()),
+            };
+            if let Stage::Failed(why) = &stage {
+                tracing::error!(%why, "the journal cannot put commits into tables; it takes no more");
+            }
+            self.work().stage = stage;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits for work; tells whether there is some, and not the end.
+    fn is_asked(&self) -> bool {
+        let mut work = self.work();
+        while !work.ends && !matches!(work.stage, Stage::Runs) {
+            work = self.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
+        }
+        !work.ends
+    }
+}
+
+/// Where checkpoints go.
+struct Tables {
+    database: Database,
+    /// In the order of [`PARTS`].
+    parts: Vec<Keyspace>,
+}
+
+impl Tables {
+    /// Writes a table, each keyspace as a whole and synced.
+    fn write(&self, table: &Table) -> Result<(), fjall::Error> {
+        // What is in tables must be in the log, too: where batches are not synced, it might not be.
+        self.database.persist(PersistMode::SyncData)?;
+        for (part, keyspace) in self.parts.iter().enumerate().take(PARTS.len()) {
+            let mut entries = table.entries(part).peekable();
+            if entries.peek().is_none() {
+                continue;
+            }
+            let mut ingestion = keyspace.start_ingestion()?;
+            for (place, value) in entries {
+                match value {
+                    Some(value) => ingestion.write(place.to_vec(), value)?,
+                    None => ingestion.write_tombstone(place.to_vec())?,
+                }
+            }
+            ingestion.finish()?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,92 @@
+//! Reading: what was committed lately goes before what is in tables.
+
+use std::iter::Peekable;
+use std::ops::Bound;
+
+use fjall::{Keyspace, Readable, Snapshot};
+
+use super::FjallStore;
+use super::recent::Found;
+use crate::error::StoreError;
+use crate::journal::keys::Space;
+use crate::journal::store::{Entries, Scan};
+
+impl FjallStore {
+    /// Reads go through a snapshot: only that shows a batch as a whole, and only after its sync.
+    pub(super) fn read(&self, space: &Space, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        let Some(keyspace) = self.keyspace(space) else {
+            return Ok(None);
+        };
+        let lately = self
+            .part(space)
+            .and_then(|part| self.checkpoints.layers().get(part, key));
+        if let Some(found) = lately {
+            return Ok(found);
+        }
+        let value = self.database.snapshot().get(&keyspace, key);
+        value
+            .map(|value| value.map(|bytes| bytes.to_vec()))
+            .map_err(|error| self.unreadable(space, &error))
+    }
+
+    pub(super) fn read_range(&self, scan: &Scan) -> Result<Entries, StoreError> {
+        let is_empty = scan.limit == 0 || scan.to.as_ref().is_some_and(|to| *to <= scan.from);
+        let Some(keyspace) = self.keyspace(&scan.space).filter(|_| !is_empty) else {
+            return Ok(Entries::new());
+        };
+        let (found, snapshot) = self.lately(scan);
+        let read = merge(&found, &snapshot, &keyspace, scan);
+        read.map_err(|error| self.unreadable(&scan.space, &error))
+    }
+
+    /// Both are of one moment: a checkpoint that ends takes the one away only after the other has it.
+    fn lately(&self, scan: &Scan) -> (Found, Snapshot) {
+        let Some(part) = self.part(&scan.space) else {
+            return (Found::default(), self.database.snapshot());
+        };
+        let layers = self.checkpoints.layers();
+        let found = layers.range(part, &scan.from, scan.to.as_deref(), scan.limit);
+        (found, self.database.snapshot())
+    }
+}
+
+/// Merges what was found with what tables say; of one key the former counts, and its deletes hide the latter.
+fn merge(found: &Found, snapshot: &Snapshot, keyspace: &Keyspace, scan: &Scan) -> Result<Entries, fjall::Error> {
+    let to = match found.entries.last().filter(|_| found.is_cut) {
+        // There are enough up to here; what lies behind was not looked at.
+        Some((last, _)) => Bound::Included(last.as_slice()),
+        None => scan.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+    };
+    let rows = snapshot.range::<&[u8], _>(keyspace, (Bound::Included(scan.from.as_slice()), to));
+    let rows = rows.map(|row| row.into_inner().map(|(key, value)| (key.to_vec(), value.to_vec())));
+    if found.entries.is_empty() {
+        return rows.take(scan.limit).collect();
+    }
+    let mut lately = found.entries.iter().peekable();
+    let mut merged = Entries::new();
+    for row in rows {
+        let (key, value) = row?;
+        if merged.len() >= scan.limit {
+            break;
+        }
+        take_up_to(&mut merged, &mut lately, |recent| recent < key.as_slice());
+        let is_hidden = lately.peek().is_some_and(|(recent, _)| *recent == key);
+        if !is_hidden {
+            merged.push((key, value));
+        }
+    }
+    take_up_to(&mut merged, &mut lately, |_| true);
+    merged.truncate(scan.limit);
+    Ok(merged)
+}
+
+/// Moves entries with a value for as long as their keys are wanted.
+fn take_up_to<'a>(
+    merged: &mut Entries,
+    lately: &mut Peekable<impl Iterator<Item = &'a (Vec<u8>, Option<Vec<u8>>)>>,
+    is_wanted: impl Fn(&[u8]) -> bool,
+) {
+    while let Some((key, value)) = lately.next_if(|(key, _)| is_wanted(key)) {
+        merged.extend(value.clone().map(|value| (key.clone(), value)));
+    }
+}

@@ -1,0 +1,246 @@
+//! What was committed lately and is not in fjall's tables yet.
+//!
+//! Rows and values are written over and over while a procedure runs. To put each version into a table of
+//! fjall's, in memory and then on disk, costs more than all else that a commit does; so a batch is one value
+//! in the keyspace `recent`, and its writes are found through an index in memory. From time to time a
+//! [checkpoint](super::checkpoint) puts the newest version of each into tables.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use fjall::Slice;
+
+use super::record::{DELETED, Record};
+use crate::journal::keys::Space;
+
+/// Keyspaces whose writes pass through here: those that every stage or every procedure writes to. The place
+/// of each in this list is on disk.
+pub(super) const PARTS: [Space; 5] = [
+    Space::Procedures,
+    Space::Payloads,
+    Space::History,
+    Space::Live,
+    Space::Finished,
+];
+
+/// Longest key that passes through here. The engine's are of 16 bytes at most.
+const KEY_MAX: usize = 16;
+
+/// Gives the place of a keyspace in [`PARTS`].
+pub(super) const fn part_of(space: &Space) -> Option<u8> {
+    match space {
+        Space::Procedures => Some(0),
+        Space::Payloads => Some(1),
+        Space::History => Some(2),
+        Space::Live => Some(3),
+        Space::Finished => Some(4),
+        Space::Signals | Space::Keys | Space::Meta | Space::Audit | Space::Archive | Space::User(_) => None,
+    }
+}
+
+/// A short key, ordered as its bytes are: the bytes, zeros behind them, and then how many they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place {
+    bytes: u128,
+    length: u8,
+}
+
+impl Place {
+    /// Gives none of a key that is too long to be one.
+    pub(super) fn of(key: &[u8]) -> Option<Self> {
+        let mut bytes = [0; KEY_MAX];
+        bytes.get_mut(..key.len())?.copy_from_slice(key);
+        Some(Self {
+            bytes: u128::from_be_bytes(bytes),
+            length: u8::try_from(key.len()).ok()?,
+        })
+    }
+
+    /// Gives the key with zeros behind it, and how many bytes are its own.
+    pub(super) const fn key(self) -> ([u8; KEY_MAX], u8) {
+        (self.bytes.to_be_bytes(), self.length)
+    }
+
+    pub(super) fn to_vec(self) -> Vec<u8> {
+        let (key, length) = self.key();
+        key.get(..usize::from(length)).unwrap_or_default().to_vec()
+    }
+}
+
+/// The first place at or behind a key of any length.
+fn from_bound(key: &[u8]) -> Bound<Place> {
+    bound(key, Bound::Included, Bound::Excluded)
+}
+
+/// The end of the places that lie before a key of any length.
+fn to_bound(key: &[u8]) -> Bound<Place> {
+    bound(key, Bound::Excluded, Bound::Included)
+}
+
+/// A key that is too long to be a place lies right behind the place of its beginning.
+fn bound(key: &[u8], at: fn(Place) -> Bound<Place>, behind: fn(Place) -> Bound<Place>) -> Bound<Place> {
+    match (Place::of(key), key.get(..KEY_MAX).and_then(Place::of)) {
+        (Some(place), _) => at(place),
+        (None, Some(beginning)) => behind(beginning),
+        (None, None) => Bound::Unbounded,
+    }
+}
+
+/// Where the value of a write is in its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Spot {
+    record: u32,
+    at: u32,
+    length: u32,
+}
+
+impl Spot {
+    pub(super) const fn new(at: u32, length: u32) -> Self {
+        Self { record: 0, at, length }
+    }
+
+    /// Gives how many bytes of the record are the value.
+    pub(super) fn len(self) -> usize {
+        if self.length == DELETED {
+            return 0;
+        }
+        usize::try_from(self.length).unwrap_or(usize::MAX)
+    }
+
+    /// Gives the value; none if the key is deleted.
+    pub(super) fn value(self, record: &[u8]) -> Option<&[u8]> {
+        let at = usize::try_from(self.at).unwrap_or(usize::MAX);
+        let value = record.get(at..at.saturating_add(self.len())).unwrap_or_default();
+        (self.length != DELETED).then_some(value)
+    }
+}
+
+/// Records, and an index of the newest write of each key in them.
+#[derive(Default)]
+pub(super) struct Table {
+    records: Vec<Slice>,
+    /// Keys of the records in the keyspace `recent`.
+    numbers: Vec<u64>,
+    bytes: usize,
+    parts: [BTreeMap<Place, Spot>; PARTS.len()],
+}
+
+impl Table {
+    /// Adds what was committed after all that is here.
+    pub(super) fn add(&mut self, number: u64, record: Record) {
+        let index = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
+        self.numbers.push(number);
+        self.bytes += record.bytes.len();
+        for (part, place, spot) in record.writes {
+            if let Some(part) = self.parts.get_mut(usize::from(part)) {
+                part.insert(place, Spot { record: index, ..spot });
+            }
+        }
+        self.records.push(record.bytes);
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn numbers(&self) -> &[u64] {
+        &self.numbers
+    }
+
+    /// Gives the newest value of each key of a part, in their order; none where it is deleted.
+    pub(super) fn entries(&self, part: usize) -> impl Iterator<Item = (Place, Option<&[u8]>)> {
+        let entries = self.parts.get(part).into_iter().flatten();
+        entries.map(|(place, spot)| (*place, self.value(*spot)))
+    }
+
+    fn value(&self, spot: Spot) -> Option<&[u8]> {
+        let record = usize::try_from(spot.record)
+            .ok()
+            .and_then(|record| self.records.get(record));
+        spot.value(record?)
+    }
+
+    /// Gives none of a key that is not here, and `Some(None)` of one that is deleted.
+    fn get(&self, part: u8, place: Place) -> Option<Option<&[u8]>> {
+        let spot = self.parts.get(usize::from(part))?.get(&place)?;
+        Some(self.value(*spot))
+    }
+
+    fn range(&self, part: u8, bounds: (Bound<Place>, Bound<Place>)) -> impl Iterator<Item = (Place, Option<&[u8]>)> {
+        let entries = self.parts.get(usize::from(part)).map(|part| part.range(bounds));
+        entries
+            .into_iter()
+            .flatten()
+            .map(|(place, spot)| (*place, self.value(*spot)))
+    }
+}
+
+/// The table that commits go to, and the one that a checkpoint is writing, if one is.
+#[derive(Default)]
+pub(super) struct Layers {
+    pub(super) current: Table,
+    pub(super) frozen: Option<Arc<Table>>,
+}
+
+/// Entries of a range, with the deletes among them, which hide what tables say.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) entries: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// There are more behind the last of these entries.
+    pub(super) is_cut: bool,
+}
+
+impl Layers {
+    /// Gives none of a key that was not written lately, and `Some(None)` of one that was deleted.
+    pub(super) fn get(&self, part: u8, key: &[u8]) -> Option<Option<Vec<u8>>> {
+        let place = Place::of(key)?;
+        let newer = self.current.get(part, place);
+        let found = newer.or_else(|| self.frozen.as_ref()?.get(part, place))?;
+        Some(found.map(<[u8]>::to_vec))
+    }
+
+    /// Gives entries from one key to before another, until `limit` of them have a value.
+    pub(super) fn range(&self, part: u8, from: &[u8], to: Option<&[u8]>, limit: usize) -> Found {
+        let bounds = (from_bound(from), to.map_or(Bound::Unbounded, to_bound));
+        if is_empty(&bounds) {
+            return Found::default();
+        }
+        let mut newer = self.current.range(part, bounds).peekable();
+        let mut older = self
+            .frozen
+            .iter()
+            .flat_map(|table| table.range(part, bounds))
+            .peekable();
+        let mut found = Found::default();
+        let mut values = 0;
+        loop {
+            let next = match (newer.peek(), older.peek()) {
+                (Some((new, _)), Some((old, _))) if new == old => {
+                    older.next();
+                    newer.next()
+                }
+                (Some((new, _)), Some((old, _))) if old < new => older.next(),
+                (Some(_), _) => newer.next(),
+                (None, _) => older.next(),
+            };
+            let Some((place, value)) = next else { return found };
+            if values == limit {
+                found.is_cut = true;
+                return found;
+            }
+            values += usize::from(value.is_some());
+            found.entries.push((place.to_vec(), value.map(<[u8]>::to_vec)));
+        }
+    }
+}
+
+/// A map would panic over such a range.
+fn is_empty(bounds: &(Bound<Place>, Bound<Place>)) -> bool {
+    match bounds {
+        (Bound::Included(from), Bound::Included(to)) => from > to,
+        (Bound::Included(from), Bound::Excluded(to))
+        | (Bound::Excluded(from), Bound::Included(to) | Bound::Excluded(to)) => from >= to,
+        (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
+    }
+}

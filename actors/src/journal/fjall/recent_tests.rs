@@ -1,0 +1,206 @@
+//! What was committed lately and what is in tables are read as one, wherever a checkpoint stands.
+
+use std::collections::BTreeMap;
+
+use futures::executor::block_on;
+use tempfile::TempDir;
+
+use super::recent::PARTS;
+use super::*;
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+type Model = BTreeMap<(Space, Vec<u8>), Vec<u8>>;
+
+/// Numbers that look like chance, the same on every run.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+
+    /// A key of up to 17 bytes, one more than pass through `recent`; few enough that they are written over.
+    fn key(&mut self) -> Vec<u8> {
+        let length = [1, 2, 8, 12, 13, 16, 17][usize::try_from(self.below(7)).unwrap_or_default()];
+        let mut key = vec![0; length];
+        key[length - 1] = u8::try_from(self.below(12)).unwrap_or_default();
+        key[0] |= u8::try_from(self.below(3)).unwrap_or_default();
+        key
+    }
+
+    fn space(&mut self) -> Space {
+        let direct = [Space::Keys, Space::Signals];
+        let spaces: Vec<Space> = PARTS.into_iter().chain(direct).collect();
+        spaces[usize::try_from(self.below(7)).unwrap_or_default()].clone()
+    }
+}
+
+fn write(batch: &mut Batch, model: &mut Model, chance: &mut Chance) {
+    let (space, key) = (chance.space(), chance.key());
+    if chance.below(4) == 0 {
+        batch.delete(space.clone(), &key);
+        model.remove(&(space, key));
+    } else {
+        let length = usize::try_from(chance.below(40)).unwrap_or_default();
+        let value = vec![u8::try_from(chance.below(256)).unwrap_or_default(); length];
+        batch.put(space.clone(), &key, &value);
+        model.insert((space, key), value);
+    }
+}
+
+fn compare(store: &FjallStore, model: &Model, chance: &mut Chance) -> Outcome {
+    for _ in 0..20 {
+        let (space, key) = (chance.space(), chance.key());
+        let found = block_on(store.get(space.clone(), key.clone()))?;
+        assert_eq!(found.as_ref(), model.get(&(space, key)));
+    }
+    for space in PARTS.into_iter().chain([Space::Keys]) {
+        let from = if chance.below(2) == 0 { chance.key() } else { Vec::new() };
+        let to = (chance.below(2) == 0).then(|| chance.key());
+        let limit = [0, 1, 3, 7, usize::MAX][usize::try_from(chance.below(5)).unwrap_or_default()];
+        let of_space = model.iter().filter(|((each, _), _)| *each == space);
+        let wanted: Entries = of_space
+            .map(|((_, key), value)| (key.clone(), value.clone()))
+            .filter(|(key, _)| *key >= from && to.as_ref().is_none_or(|to| key < to))
+            .take(limit)
+            .collect();
+        let scan = Scan { space, from, to, limit };
+        assert_eq!(block_on(store.scan(scan.clone()))?, wanted, "{scan:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn reads_are_as_if_there_were_no_checkpoints() -> Outcome {
+    for seed in 1..=6 {
+        let place = TempDir::new()?;
+        let mut chance = Chance(seed);
+        let mut model = Model::new();
+        for _ in 0..6 {
+            let due_at = [1, 300, 3_000, 1 << 30][usize::try_from(chance.below(4)).unwrap_or_default()];
+            let store = FjallStore::open(place.path(), SyncMode::None)?.checkpoint_at(due_at);
+            compare(&store, &model, &mut chance)?;
+            let epoch = block_on(store.acquire())?;
+            for number in 1..=25 {
+                let mut batch = Batch::new(epoch);
+                batch.advance_to(Seq(number));
+                for _ in 0..chance.below(12) {
+                    write(&mut batch, &mut model, &mut chance);
+                }
+                block_on(store.append(batch))?;
+                compare(&store, &model, &mut chance)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn put(store: &FjallStore, epoch: Epoch, number: u64, key: u8, value: Option<&[u8]>) -> Outcome {
+    let mut batch = Batch::new(epoch);
+    batch.advance_to(Seq(number));
+    match value {
+        Some(value) => batch.put(Space::Procedures, &[key; 12], value),
+        None => batch.delete(Space::Procedures, &[key; 12]),
+    }
+    block_on(store.append(batch))?;
+    Ok(())
+}
+
+fn all(store: &FjallStore) -> Result<Entries, StoreError> {
+    block_on(store.scan(Scan {
+        space: Space::Procedures,
+        from: Vec::new(),
+        to: None,
+        limit: usize::MAX,
+    }))
+}
+
+/// A crash within a checkpoint: tables have what was written last, and all records are still there.
+#[test]
+fn half_a_checkpoint_is_not_seen() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    let epoch = block_on(store.acquire())?;
+    put(&store, epoch, 1, 1, Some(b"old"))?;
+    put(&store, epoch, 2, 2, Some(b"old"))?;
+    put(&store, epoch, 3, 1, Some(b"new"))?;
+    put(&store, epoch, 4, 2, None)?;
+    let before = all(&store)?;
+    let rows = store.keyspace(&Space::Procedures).ok_or("no keyspace")?;
+    let mut ingestion = rows.start_ingestion()?;
+    ingestion.write([1; 12], b"new")?;
+    ingestion.write_tombstone([2; 12])?;
+    ingestion.finish()?;
+    assert_eq!(all(&store)?, before);
+    drop((rows, store));
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    assert_eq!(all(&store)?, before);
+    assert_eq!(before, [(vec![1; 12], b"new".to_vec())]);
+    Ok(())
+}
+
+#[test]
+fn records_are_taken_out_once_they_are_in_tables() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::Data)?.checkpoint_at(1);
+    let epoch = block_on(store.acquire())?;
+    for number in 1..=40 {
+        put(&store, epoch, number, u8::try_from(number)?, Some(&[7; 100]))?;
+    }
+    let left = store.recent.len()?;
+    // Each append waits for the checkpoint before the last, so a few are left at most.
+    assert!(left <= 4, "{left} records are left");
+    drop(store);
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    assert_eq!(all(&store)?.len(), 40);
+    Ok(())
+}
+
+/// As format 2 left it: all in tables, and no keyspace `recent`.
+#[test]
+fn a_store_of_format_2_goes_on_in_this_one() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open_plain(place.path(), SyncMode::Data)?;
+    let epoch = block_on(store.acquire())?;
+    put(&store, epoch, 1, 1, Some(b"kept"))?;
+    put(&store, epoch, 2, 2, Some(b"written over"))?;
+    put(&store, epoch, 3, 3, Some(b"deleted"))?;
+    let mut older = Batch::new(epoch);
+    older.advance_to(Seq(4));
+    older.put(Space::Meta, FORMAT_KEY, &2_u32.to_be_bytes());
+    older.delete(Space::Meta, b"space/recent");
+    block_on(store.append(older))?;
+    drop(store);
+    for due_at in [1 << 30, 1] {
+        let store = FjallStore::open(place.path(), SyncMode::Data)?.checkpoint_at(due_at);
+        let epoch = block_on(store.acquire())?;
+        put(&store, epoch, 1, 2, Some(b"new"))?;
+        put(&store, epoch, 2, 3, None)?;
+        let expected = [(vec![1; 12], b"kept".to_vec()), (vec![2; 12], b"new".to_vec())];
+        assert_eq!(all(&store)?, expected);
+    }
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    assert_eq!(all(&store)?.len(), 2);
+    let format = block_on(store.get(Space::Meta, FORMAT_KEY.to_vec()))?;
+    assert_eq!(format, Some(FORMAT.to_be_bytes().to_vec()));
+    Ok(())
+}
+
+#[test]
+fn a_damaged_record_is_named() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    let epoch = block_on(store.acquire())?;
+    put(&store, epoch, 1, 1, Some(b"value"))?;
+    store.recent.insert(7_u64.to_be_bytes(), [9, 9])?;
+    drop(store);
+    let text = FjallStore::open(place.path(), SyncMode::Data)
+        .err()
+        .ok_or("it was opened")?
+        .to_string();
+    assert!(text.contains("recent"), "{text}");
+    Ok(())
+}
