@@ -55,10 +55,12 @@ mod state;
 mod storms;
 mod streams;
 mod timeline;
+mod trace;
 mod whole;
 
 pub use access::{Access, Grant, LoopbackReadOnly, Right, Rights};
 pub use redact::{Part, Redact, SizesOnly};
+pub use trace::TraceUrlError;
 
 use std::sync::Arc;
 
@@ -86,6 +88,7 @@ pub struct DashboardBuilder {
     executor: Executor,
     access: Box<dyn Access>,
     redact: Box<dyn Redact>,
+    trace_url: Option<String>,
 }
 
 impl DashboardBuilder {
@@ -101,6 +104,18 @@ impl DashboardBuilder {
     pub fn redact(mut self, redact: impl Redact) -> Self {
         self.redact = Box::new(redact);
         self
+    }
+
+    /// Has the page lead to traces: an address in which the trace's id takes the place of `{trace_id}`, and that of
+    /// the submitter's span the place of `{span_id}`, for instance `https://tracing.example/trace/{trace_id}`.
+    /// Whoever may look is told it. Default: none, and the page shows ids alone.
+    ///
+    /// # Errors
+    ///
+    /// [`TraceUrlError`] if it is not `http` or `https`, or has no place for the trace's id behind its host.
+    pub fn trace_url(mut self, template: &str) -> Result<Self, TraceUrlError> {
+        self.trace_url = Some(trace::checked(template)?);
+        Ok(self)
     }
 
     /// Starts the thread of the read model, and follows the engine's changes. Must be called
@@ -126,6 +141,7 @@ impl DashboardBuilder {
             streams: Arc::default(),
             access: self.access,
             redact: self.redact,
+            trace_url: self.trace_url,
             closed: watch::Sender::new(false),
             arbiter,
         };
@@ -143,6 +159,7 @@ impl Dashboard {
             executor: executor.clone(),
             access: Box::new(LoopbackReadOnly),
             redact: Box::new(SizesOnly),
+            trace_url: None,
         }
     }
 

@@ -4,7 +4,7 @@
 //!
 //! | term | holds for |
 //! |---|---|
-//! | `state:waiting` | that state; also `live` and `ended` |
+//! | `state:waiting` | that state; also `live`, `ended`, `retrying`, and `rolling_back` as long as nobody has to act |
 //! | `reason:lock` | those that do not run for this reason |
 //! | `kind:create_table` | that type |
 //! | `key:req-` | idempotency keys that begin so |
@@ -35,6 +35,9 @@ mod compare;
 mod scan;
 mod term;
 mod words;
+
+#[cfg(feature = "dashboard")]
+pub(crate) use words::{is_retrying, is_rolling_back};
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -97,6 +100,14 @@ impl Filter {
     #[must_use]
     pub fn names_states(&self) -> bool {
         self.terms.iter().any(|term| matches!(term, Term::State(_)))
+    }
+
+    /// Tells whether it shows none that has ended, by what it says of states.
+    #[must_use]
+    pub fn is_of_live(&self) -> bool {
+        let is_of_live =
+            |term: &Term| matches!(term, Term::State(states) if states.iter().all(|state| state.is_of_live()));
+        !self.names_states() || self.terms.iter().any(is_of_live)
     }
 
     /// Tells whether it asks why one does not run.

@@ -88,8 +88,8 @@ pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_st
 pub use procession_actors::offline::{Imported, Importer, Offline, Standing};
 pub use procession_actors::view::{
     ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, DrainReport, Explanation, Feed, KindUse, ListFilter,
-    LockView, Mailboxes, Newest, NewestRows, Outcome, Page, Place, Recovered, Rule, Sizes, Snapshot, StageUse, Status,
-    UserCall, Values, Verdict, WorkerStatus,
+    LockView, Mailboxes, Newest, NewestRows, Outcome, Page, Particulars, Place, Recovered, Rule, Sizes, Snapshot,
+    StageUse, Status, UserCall, Values, Verdict, WorkerStatus,
 };
 pub use procession_actors::{
     AskError, ChildOutcome, Children, CodecError, ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport, Fence,
@@ -112,7 +112,7 @@ pub mod messages {
 /// Stores and clocks, for who brings their own.
 pub mod provider {
     pub use procession_actors::clock::{Clock, SystemClock};
-    pub use procession_actors::journal::store::{AppendError, DiskRoom, Entries, JournalStore, Scan};
+    pub use procession_actors::journal::store::{AppendError, DiskRoom, Entries, JournalStore, Scan, SyncTimes};
     pub use procession_actors::journal::{Batch, Space};
     pub use procession_kernel::Receipt;
 }

@@ -16,7 +16,9 @@ mod tree;
 mod verdict;
 mod words;
 
-pub use explanation::{EndView, ExplanationView, LinkView, PlaceView};
+pub use explanation::{
+    ChildrenLeftView, EndView, ExplanationView, LinkView, LockWantedView, PermitWantedView, PlaceView,
+};
 pub use history::HistoryView;
 pub use limit::LimitView;
 pub use lock::{HolderView, LockUseView};
@@ -42,6 +44,13 @@ pub fn time(at: Timestamp) -> String {
 #[must_use]
 pub fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Gives a duration that may be far less than a millisecond, in milliseconds, to the microsecond; an hour at most.
+#[must_use]
+pub fn fine_millis(time: Duration) -> f64 {
+    let micros = u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+    f64::from(micros) / 1_000.0
 }
 
 #[cfg(test)]

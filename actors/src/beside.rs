@@ -4,17 +4,40 @@
 //! The store shows what is synced, and nothing that is not. What is read here
 //! may be newer than the newest change that a subscriber was told of.
 
-use procession_kernel::{AuditEntry, HistoryEntry, ProcedureId, Row, SignalEntry};
+use procession_kernel::{AuditEntry, HistoryEntry, ProcedureId, Row};
 
 use crate::engine::Engine;
-use crate::error::{AskError, ReadError};
+use crate::error::{AskError, CodecError, ReadError, StoreError};
 use crate::export::FamilyExport;
 use crate::journal::encode::StoredSignal;
 use crate::journal::keys::{self, OUTPUT, PAYLOAD};
-use crate::journal::store::Scan;
+use crate::journal::store::{Entries, Scan};
 use crate::journal::{Reader, Space, codec};
 use crate::supervisor::asks::page;
-use crate::view::{ListFilter, Page, Sizes, Status, Values};
+use crate::view::{Kept, KeptSignal, ListFilter, Page, Sizes, Status, Values};
+
+/// Entries of a family's history among which those of one member are counted, at most.
+const HISTORY_COUNTED: usize = 2_000;
+/// Signals that are counted, at most: each is read with its payload.
+const SIGNALS_COUNTED: usize = 16;
+
+/// Reads signals, all but what they carry.
+pub(crate) fn kept_signals(entries: &Entries) -> Result<Vec<KeptSignal>, CodecError> {
+    let known = entries
+        .iter()
+        .filter_map(|(key, value)| Some((keys::parse_signal(key)?, value)));
+    let read = known.map(|((id, number, _), value)| {
+        let StoredSignal { entry, payload } = codec::decode(value)?;
+        let size = payload.as_slice().len();
+        Ok(KeptSignal {
+            id,
+            number,
+            entry,
+            size,
+        })
+    });
+    read.collect()
+}
 
 /// A handle that reads what is committed, beside the engine; cheap to clone. It
 /// does not keep the store open.
@@ -114,17 +137,42 @@ impl Beside {
     /// # Errors
     ///
     /// [`ReadError`] if they cannot be read, or the engine has stopped.
-    pub async fn signals(&self, id: ProcedureId, limit: usize) -> Result<Vec<(u32, SignalEntry)>, ReadError> {
+    pub async fn signals(&self, id: ProcedureId, limit: usize) -> Result<Vec<KeptSignal>, ReadError> {
+        let entries = self.signal_entries(id, limit).await?;
+        Ok(kept_signals(&entries)?)
+    }
+
+    async fn signal_entries(&self, id: ProcedureId, limit: usize) -> Result<Entries, StoreError> {
         let from = keys::procedure(id).to_vec();
         let to = keys::after_prefix(&from);
         let space = Space::Signals;
-        let entries = self.reader.scan(Scan { space, from, to, limit }).await?;
-        let signals = entries.iter().filter_map(|(key, value)| {
-            let (_, number, _) = keys::parse_signal(key)?;
-            let stored = codec::decode::<StoredSignal>(value);
-            Some(stored.map(|stored| (number, stored.entry)))
-        });
-        Ok(signals.collect::<Result<_, _>>()?)
+        self.reader.scan(Scan { space, from, to, limit }).await
+    }
+
+    /// Counts what is kept of a procedure; none if there is no such one. Of its family's history the first
+    /// 2,000 entries are read, of its signals 16, and nothing where its row says that there is nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError`] if it cannot be read, or the engine has stopped.
+    pub async fn kept(&self, id: ProcedureId) -> Result<Option<Kept>, ReadError> {
+        let Some(row) = self.reader.row(id).await? else {
+            return Ok(None);
+        };
+        let mut kept = Kept::default();
+        if row.history > 0 {
+            let entries = self.history(id.family, HISTORY_COUNTED).await?;
+            let is_cut = entries.len() == HISTORY_COUNTED;
+            kept.history = entries.iter().filter(|entry| entry.member == id.member).count();
+            // None of its own is newer than the row says.
+            kept.more_history = is_cut && entries.last().is_some_and(|last| last.number < row.history);
+        }
+        if row.signals > 0 {
+            let signals = self.signal_entries(id, SIGNALS_COUNTED + 1).await?.len();
+            kept.signals = signals.min(SIGNALS_COUNTED);
+            kept.more_signals = signals > SIGNALS_COUNTED;
+        }
+        Ok(Some(kept))
     }
 
     /// Reads acts of operators before one that is known, newest first, at most `limit` of them.

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
-use procession_kernel::{Admissions, Blocker, Grant, LimitKey, LimitUse, LockUse, Needs, Request, Ticket};
+use procession_kernel::{
+    Admissions, Blocker, Grant, Lack, Lacking, LimitKey, LimitUse, LockUse, Needs, Request, Ticket,
+};
 
 use crate::mail::{Depth, Outbox};
 use crate::telemetry::LimiterMetrics;
@@ -107,10 +109,11 @@ impl Waiting {
     }
 }
 
-/// Asks who waits, in the order of service, and for whom; answered with its place among all answers.
+/// Asks who waits, in the order of service, and for whom, and of one of them for all of what it was told
+/// that it lacks; answered with its place among all answers.
 #[derive(Message)]
-#[rtype(result = "(u64, Vec<Waiting>)")]
-pub(crate) struct Waits;
+#[rtype(result = "(u64, Vec<Waiting>, Option<Lack>)")]
+pub(crate) struct Waits(pub(crate) Option<(Ticket, Lacking)>);
 
 /// Says that these tickets, which waited, now hold all that they asked for.
 #[derive(Message)]
@@ -293,9 +296,10 @@ impl Handler<LocksHeld> for Limiter {
 impl Handler<Waits> for Limiter {
     type Result = MessageResult<Waits>;
 
-    fn handle(&mut self, _: Waits, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Waits(of): Waits, _: &mut Self::Context) -> Self::Result {
         self.mail.taken();
         let waiting = Waiting::all(&self.admissions);
-        MessageResult((self.next_turn(), waiting))
+        let lack = of.and_then(|(ticket, lacking)| self.admissions.lack(ticket, &lacking));
+        MessageResult((self.next_turn(), waiting, lack))
     }
 }

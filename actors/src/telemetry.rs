@@ -19,11 +19,12 @@ mod uses;
 pub(crate) use labels::{live_place, wait_place};
 pub(crate) use limits::LimiterMetrics;
 pub(crate) use spans::{Marks, record_outcome, stage_span, undo_span};
+pub use times::SyncTimes;
 pub(crate) use times::Times;
 pub use uses::{KindUse, StageUse};
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use metrics::{Counter, Gauge, Histogram};
@@ -39,17 +40,33 @@ use names::{
 };
 use refused::Refused;
 
-/// Where the embedded store records each of its syncs.
-pub(crate) struct SyncSeconds(Histogram);
+/// Where the embedded store records each of its syncs; the newest are remembered.
+pub(crate) struct SyncSeconds {
+    all: Histogram,
+    newest: Mutex<Times>,
+}
 
 impl SyncSeconds {
     /// Asks the recorder for it.
     pub(crate) fn new() -> Self {
-        Self(histogram(&SYNC_SECONDS, &[]))
+        Self {
+            all: histogram(&SYNC_SECONDS, &[]),
+            newest: Mutex::default(),
+        }
     }
 
     pub(crate) fn record(&self, took: Duration) {
-        self.0.record(took);
+        self.all.record(took);
+        self.newest().note(took);
+    }
+
+    /// Tells how long the newest took; none if there was none.
+    pub(crate) fn times(&self) -> Option<SyncTimes> {
+        SyncTimes::of(&self.newest())
+    }
+
+    fn newest(&self) -> MutexGuard<'_, Times> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

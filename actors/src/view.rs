@@ -3,10 +3,12 @@
 mod insight;
 mod mailboxes;
 mod next;
+mod signal;
 
-pub use insight::{ChainEnd, Explanation, Place, Rule, Verdict};
+pub use insight::{ChainEnd, Explanation, Particulars, Place, Rule, Verdict};
 pub use mailboxes::Mailboxes;
 pub(crate) use next::next;
+pub use signal::{Kept, KeptSignal};
 
 use std::time::Duration;
 
@@ -18,7 +20,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::CodecError;
 use crate::journal::{DiskRoom, codec};
-pub use crate::telemetry::{KindUse, StageUse};
+pub use crate::telemetry::{KindUse, StageUse, SyncTimes};
 
 /// One procedure as it stands on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -313,6 +315,8 @@ pub struct Snapshot {
     pub disk_room: Option<DiskRoom>,
     /// Within which 99 of 100 of the newest 1,000 batches were on disk; none if there was none.
     pub commit_p99: Option<Duration>,
+    /// How long the newest 1,000 syncs of the store took; none if there was none, or it does not tell.
+    pub sync_times: Option<SyncTimes>,
     /// Kinds that are paused, or everything.
     pub paused: Vec<Pause>,
     /// The batch that came to disk last.

@@ -8,6 +8,7 @@ use procession_actors::view::Status;
 use procession_kernel::{Ending, HistoryEntry, Kind, Pause, ProcedureId, ProcedureState, WaitReason};
 use serde_json::{Value, json};
 
+use super::live::AUDIT_NEWEST;
 use super::problem::Problem;
 use super::procedure::{HISTORY_MAX, MEMBERS_MAX};
 use super::show::Show;
@@ -58,6 +59,22 @@ fn paused_above(state: &State, row: &Status) -> Vec<Pause> {
         at = above.map(|above| (above.id, above.paused, above.parent));
     }
     found
+}
+
+/// Counts what is kept of one, each up to a bound: executed stages and undos, signals, and of the newest acts of
+/// operators those on its family.
+pub(super) async fn counts(state: &State, id: ProcedureId) -> Result<Value, Problem> {
+    let kept = state.engine().beside().kept(id).await?.unwrap_or_default();
+    let newest = state.live.audit().await?;
+    let acts = newest
+        .iter()
+        .filter(|act| act.target.is_some_and(|of| of.family == id.family));
+    let counted = |count: usize, more: bool| json!({ "count": count, "more": more });
+    Ok(json!({
+        "history": counted(kept.history, kept.more_history),
+        "signals": counted(kept.signals, kept.more_signals),
+        "audit": counted(acts.count(), newest.len() == AUDIT_NEWEST),
+    }))
 }
 
 /// Says with what one failed last that is tried again, or is rolled back, and how far that is.

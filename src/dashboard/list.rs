@@ -1,5 +1,5 @@
 //! `procedures`: a page of those that a filter admits. The live ones come from the read model;
-//! a filter that names states is read from the store, for most of the finished are only there.
+//! a filter that may mean others is read from the store, for most of the finished are only there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
@@ -105,10 +105,10 @@ impl<'a> Search<'a> {
         state: &State,
         cursor: Option<ProcedureId>,
     ) -> Result<Option<ProcedureId>, Problem> {
-        if self.filter.names_states() {
-            self.in_store(state, cursor).await
-        } else {
+        if self.filter.is_of_live() {
             Ok(self.in_model(state, cursor))
+        } else {
+            self.in_store(state, cursor).await
         }
     }
 

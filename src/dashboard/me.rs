@@ -25,7 +25,7 @@ pub(super) async fn me(request: HttpRequest, state: web::Data<State>) -> Answer 
     let engine = if is_ready { standing(&state).await } else { "recovering" };
     state.reply(
         moment,
-        json!({ "who": grant.who(), "rights": rights, "engine": engine }),
+        json!({ "who": grant.who(), "rights": rights, "engine": engine, "trace_url": state.trace_url }),
     )
 }
 

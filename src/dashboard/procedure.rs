@@ -11,13 +11,13 @@ use procession_kernel::{HistoryEntry, Kind, ProcedureId};
 use serde_json::{Value, json};
 
 use super::access::Grant;
-use super::beyond::{failing, paused_by};
+use super::beyond::{counts, failing, paused_by};
 use super::params::{Params, id_of};
 use super::problem::{Answer, Problem};
 use super::redact::Part;
 use super::show::{Show, words};
 use super::state::{State, viewer};
-use crate::views::{ExplanationView, SignalView, tree_of};
+use crate::views::{ExplanationView, tree_of};
 
 /// Members of a family that one tree shows, at most.
 pub(super) const MEMBERS_MAX: usize = 5_000;
@@ -91,6 +91,7 @@ pub(super) async fn one(request: HttpRequest, state: web::Data<State>) -> Answer
         "output": show.size(kind, Part::Output, sizes.output),
         "paused_by": paused_by(&state, &row).await?,
         "failing": failing(&state, &show, &row).await?,
+        "counts": counts(&state, asked.id).await?,
     });
     state.reply(moment, body)
 }
@@ -151,12 +152,15 @@ pub(super) async fn history(request: HttpRequest, state: web::Data<State>) -> An
 pub(super) async fn signals(request: HttpRequest, state: web::Data<State>) -> Answer {
     let asked = Asked::new(&request, &state, &[])?;
     let moment = state.moment()?;
-    asked.row().await?;
+    let row = asked.row().await?;
     let mut signals = state.engine().beside().signals(asked.id, SIGNALS_MAX + 1).await?;
     let truncated = signals.len() > SIGNALS_MAX;
     signals.truncate(SIGNALS_MAX);
-    let view = |(number, entry): &(u32, procession_kernel::SignalEntry)| SignalView::new(asked.id, *number, entry);
-    let items: Vec<SignalView> = signals.iter().map(view).collect();
+    let show = asked.show();
+    let items: Vec<Value> = signals
+        .iter()
+        .map(|kept| show.signal(row.kind.as_str(), kept))
+        .collect();
     state.reply(moment, json!({ "items": items, "truncated": truncated }))
 }
 

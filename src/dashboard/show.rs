@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use procession_actors::view::{Status, Verdict};
+use procession_actors::view::{KeptSignal, Status, Verdict};
 use procession_kernel::HistoryEntry;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::access::Grant;
 use super::redact::Part;
 use super::state::State;
-use crate::views::{HistoryView, ProcedureView, VerdictView};
+use crate::views::{HistoryView, ProcedureView, SignalView, VerdictView};
 
 /// What is sent to one caller.
 pub(super) struct Show<'a> {
@@ -59,6 +59,12 @@ impl<'a> Show<'a> {
             *shown = self.error(kind, error);
         }
         value
+    }
+
+    pub(super) fn signal(&self, kind: &str, signal: &KeptSignal) -> Value {
+        let mut view = SignalView::from(signal);
+        view.payload = self.size(kind, Part::Signal, Some(signal.size));
+        json!(view)
     }
 
     /// Redacts what a verdict says of users' errors, in its facts and in its sentence.

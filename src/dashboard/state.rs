@@ -29,6 +29,8 @@ pub(super) struct State {
     pub(super) streams: Arc<Streams>,
     pub(super) access: Box<dyn Access>,
     pub(super) redact: Box<dyn Redact>,
+    /// Where a trace can be looked at.
+    pub(super) trace_url: Option<String>,
     /// It was closed: streams end, and no more begin.
     pub(super) closed: watch::Sender<bool>,
     /// The thread of the read model.

@@ -12,7 +12,7 @@ use super::params::Params;
 use super::problem::Answer;
 use super::show::Show;
 use super::state::{State, viewer};
-use crate::views::{LimitView, LockUseView, millis, time};
+use crate::views::{LimitView, LockUseView, fine_millis, millis, time};
 
 /// Locks, and waiters of each, that one reply shows at most.
 const LOCKS_MAX: usize = 5_000;
@@ -233,6 +233,8 @@ pub(super) fn shown(snapshot: &Snapshot, mailboxes: Mailboxes) -> Value {
         "size_bytes": snapshot.size_bytes,
         "disk_free_bytes": snapshot.disk_room.map(|room| room.free),
         "commit_p99_ms": snapshot.commit_p99.map(millis),
+        "sync_p50_ms": snapshot.sync_times.map(|times| fine_millis(times.p50)),
+        "sync_p99_ms": snapshot.sync_times.map(|times| fine_millis(times.p99)),
         "paused": snapshot.paused.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "last_batch": {
             "commits": snapshot.last_batch.commits,

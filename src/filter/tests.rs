@@ -25,6 +25,8 @@ fn every_field_is_read_and_written() {
     }
     let other = [
         ("state:Waiting_Timeout", "state:waitingtimeout"),
+        ("state:RollingBack,live", "state:rolling_back,live"),
+        ("state:Retrying", "state:retrying"),
         (
             "rule:s2,S11",
             "rule:retry_storm,store_slow,disk_nearly_full,store_failed",
@@ -84,6 +86,23 @@ fn families_are_those_that_all_terms_name() {
     let families = |text: &str| text.parse::<Filter>().ok().and_then(|filter| filter.families());
     assert_eq!(families("state:live"), None);
     assert_eq!(families("root:7,8 root:8,9"), Some([8].into()));
+}
+
+#[test]
+fn only_words_on_unfinished_ones_leave_out_the_finished() {
+    let is_of_live = |text: &str| text.parse::<Filter>().is_ok_and(|filter| filter.is_of_live());
+    for text in [
+        "",
+        "reason:lock",
+        "state:live",
+        "state:retrying,rolling_back",
+        "state:failed state:live",
+    ] {
+        assert!(is_of_live(text), "{text}");
+    }
+    for text in ["state:ended", "state:failed", "state:live,success"] {
+        assert!(!is_of_live(text), "{text}");
+    }
 }
 
 proptest! {

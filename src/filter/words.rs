@@ -3,7 +3,7 @@
 use std::fmt;
 
 use procession_actors::view::{Rule, Status};
-use procession_kernel::ProcedureState;
+use procession_kernel::{ProcedureState, WaitReason};
 
 /// What `state:` may name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,6 +12,10 @@ pub(super) enum StateWord {
     Live,
     /// It has ended.
     Ended,
+    /// Its last attempt has failed, and the next is due; not of those that are undone.
+    Retrying,
+    /// It has failed, and its rollback goes on by itself: nobody has paused it, and no undo has used up its attempts.
+    RollingBack,
     /// It is in this state.
     Is(ProcedureState),
 }
@@ -23,23 +27,35 @@ impl StateWord {
         match plain.as_str() {
             "live" => return Ok(Self::Live),
             "ended" => return Ok(Self::Ended),
+            "retrying" => return Ok(Self::Retrying),
+            "rollingback" => return Ok(Self::RollingBack),
             _ => {}
         }
         let named = ProcedureState::ALL.into_iter().find(|state| word_of(*state) == plain);
         named.map(Self::Is).ok_or_else(|| {
             let known: Vec<String> = ProcedureState::ALL.into_iter().map(word_of).collect();
             format!(
-                "\"{}\" is no state; the states are live, ended, {}",
+                "\"{}\" is no state; the states are live, ended, retrying, rolling_back, {}",
                 word.escape_debug(),
                 known.join(", ")
             )
         })
     }
 
+    /// Tells whether none that has ended is meant.
+    pub(super) const fn is_of_live(self) -> bool {
+        match self {
+            Self::Live | Self::Retrying | Self::RollingBack => true,
+            Self::Ended | Self::Is(_) => false,
+        }
+    }
+
     pub(super) fn admits(self, status: &Status) -> bool {
         match self {
             Self::Live => status.ended.is_none(),
             Self::Ended => status.ended.is_some(),
+            Self::Retrying => is_retrying(status),
+            Self::RollingBack => is_rolling_back(status),
             // Who waits with a time limit waits, too.
             Self::Is(ProcedureState::Waiting) => {
                 matches!(status.state, ProcedureState::Waiting | ProcedureState::WaitingTimeout)
@@ -47,6 +63,18 @@ impl StateWord {
             Self::Is(state) => status.state == state,
         }
     }
+}
+
+/// Tells whether one is tried again when its time has come.
+pub(crate) fn is_retrying(status: &Status) -> bool {
+    let backs_off = matches!(status.wait, Some(WaitReason::Backoff(..)));
+    backs_off && status.state != ProcedureState::Failed && status.ended.is_none()
+}
+
+/// Tells whether one is being undone, and nobody has to act before that goes on.
+pub(crate) fn is_rolling_back(status: &Status) -> bool {
+    let held = matches!(status.wait, Some(WaitReason::RollbackFailed | WaitReason::Paused));
+    status.state == ProcedureState::Failed && status.ended.is_none() && !status.paused && !held
 }
 
 fn word_of(state: ProcedureState) -> String {
@@ -58,6 +86,8 @@ impl fmt::Display for StateWord {
         match self {
             Self::Live => f.write_str("live"),
             Self::Ended => f.write_str("ended"),
+            Self::Retrying => f.write_str("retrying"),
+            Self::RollingBack => f.write_str("rolling_back"),
             Self::Is(state) => f.write_str(&word_of(*state)),
         }
     }

@@ -1,6 +1,6 @@
 //! Why a procedure stands where it stands: the chain of who waits for whom, and where it ends.
 
-use procession_actors::view::{ChainEnd, Explanation, Place};
+use procession_actors::view::{ChainEnd, Explanation, Particulars, Place};
 use procession_kernel::{Link, Until};
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,15 @@ pub struct ExplanationView {
     pub next: String,
     /// Its place in the queue, if it waits for a permit or a lock.
     pub place: Option<PlaceView>,
+    /// The lock that it waits for.
+    #[serde(default)]
+    pub lock: Option<LockWantedView>,
+    /// The limit of which it waits for a permit.
+    #[serde(default)]
+    pub permit: Option<PermitWantedView>,
+    /// The children that it waits for.
+    #[serde(default)]
+    pub children: Option<ChildrenLeftView>,
     /// Who waits for whom, nearest first.
     pub links: Vec<LinkView>,
     /// What those wait for who wait for no other one.
@@ -32,6 +41,40 @@ pub struct ExplanationView {
     pub deadlocks: Vec<CycleView>,
     /// There are more links than are shown.
     pub truncated: bool,
+}
+
+/// A lock that is waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LockWantedView {
+    /// What is to be locked.
+    pub path: String,
+    /// `shared` or `exclusive`.
+    pub mode: String,
+    /// Who holds what conflicts with it, 100 at most; nobody where those keep it who wait in a place before.
+    pub holders: Vec<String>,
+}
+
+/// A limit of which a permit is waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PermitWantedView {
+    /// Its name.
+    pub key: String,
+    /// Permits in all; none if that is not known here.
+    pub limit: Option<u32>,
+    /// Permits that are out.
+    pub used: u32,
+}
+
+/// Children that are waited for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ChildrenLeftView {
+    /// How many of them have ended.
+    pub done: u32,
+    /// How many there are.
+    pub total: u32,
 }
 
 /// A place among those who wait for the same.
@@ -76,6 +119,30 @@ impl From<&Explanation> for ExplanationView {
             place: place.place,
             of: place.of,
         };
+        let (mut lock, mut permit, mut children) = (None, None, None);
+        match &explanation.particulars {
+            Some(Particulars::Lock { need, holders }) => {
+                lock = Some(LockWantedView {
+                    path: need.path.to_string(),
+                    mode: need.mode.to_string(),
+                    holders: holders.iter().map(ToString::to_string).collect(),
+                });
+            }
+            Some(Particulars::Permit(limit)) => {
+                permit = Some(PermitWantedView {
+                    key: limit.key.to_string(),
+                    limit: limit.limit,
+                    used: limit.used,
+                });
+            }
+            Some(Particulars::Children { done, total }) => {
+                children = Some(ChildrenLeftView {
+                    done: *done,
+                    total: *total,
+                });
+            }
+            Some(_) | None => {}
+        }
         Self {
             id: explanation.id.to_string(),
             kind: explanation.kind.to_string(),
@@ -84,6 +151,9 @@ impl From<&Explanation> for ExplanationView {
             since: time(explanation.since),
             next: explanation.next.clone(),
             place: explanation.place.map(place),
+            lock,
+            permit,
+            children,
             links: explanation.links.iter().map(LinkView::from).collect(),
             ends: explanation.ends.iter().map(EndView::from).collect(),
             deadlocks: explanation.deadlocks.iter().map(CycleView::from).collect(),

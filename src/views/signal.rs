@@ -1,7 +1,8 @@
-//! One signal that was delivered to a procedure. Its payload is not shown.
+//! One signal that was delivered to a procedure. Of its payload the size alone is shown.
 
-use procession_kernel::{ProcedureId, SignalEntry};
+use procession_actors::view::KeptSignal;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 /// One signal.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -17,18 +18,28 @@ pub struct SignalView {
     pub key: Option<String>,
     /// A stage has taken it.
     pub consumed: bool,
+    /// What is shown of its payload: `redacted`, and its `size` in bytes, unless the host shows something else.
+    #[serde(default)]
+    pub payload: Value,
 }
 
 impl SignalView {
-    /// Shows one signal of a procedure.
+    /// Gives the bytes of its payload, if they are told.
     #[must_use]
-    pub fn new(id: ProcedureId, number: u32, entry: &SignalEntry) -> Self {
+    pub fn size(&self) -> Option<u64> {
+        self.payload.get("size")?.as_u64()
+    }
+}
+
+impl From<&KeptSignal> for SignalView {
+    fn from(signal: &KeptSignal) -> Self {
         Self {
-            id: id.to_string(),
-            number,
-            name: entry.name.to_string(),
-            key: entry.key.as_ref().map(ToString::to_string),
-            consumed: entry.consumed,
+            id: signal.id.to_string(),
+            number: signal.number,
+            name: signal.entry.name.to_string(),
+            key: signal.entry.key.as_ref().map(ToString::to_string),
+            consumed: signal.entry.consumed,
+            payload: json!({ "redacted": true, "size": signal.size }),
         }
     }
 }

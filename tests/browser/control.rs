@@ -24,6 +24,7 @@ pub(crate) enum Order {
         kind: String,
         act: Act,
         key: Option<String>,
+        trace: Option<String>,
     },
     /// Submit so many of the kind `job`; gives how many.
     Many { act: Act, count: u32 },
@@ -48,17 +49,17 @@ pub(crate) struct Ordered {
 /// Carries out what concerns the engine that runs.
 pub(crate) async fn carry_out(run: &Run, order: Order) -> Result<Value, Trouble> {
     match order {
-        Order::Submit { kind, act, key } => {
+        Order::Submit { kind, act, key, trace } => {
             let id = match kind.as_str() {
-                "limited" => submit(run, Limited(act), key).await?,
-                _ => submit(run, Job(act), key).await?,
+                "limited" => submit(run, Limited(act), key, trace).await?,
+                _ => submit(run, Job(act), key, trace).await?,
             };
             run.settle().await;
             Ok(json!(id))
         }
         Order::Many { act, count } => {
             for _ in 0..count {
-                submit(run, Job(act.clone()), None).await?;
+                submit(run, Job(act.clone()), None, None).await?;
             }
             run.settle().await;
             Ok(json!(count))
@@ -82,10 +83,18 @@ pub(crate) async fn carry_out(run: &Run, order: Order) -> Result<Value, Trouble>
     }
 }
 
-async fn submit<P: Procedure>(run: &Run, procedure: P, key: Option<String>) -> Result<String, Trouble> {
+async fn submit<P: Procedure>(
+    run: &Run,
+    procedure: P,
+    key: Option<String>,
+    trace: Option<String>,
+) -> Result<String, Trouble> {
     let mut submission = run.executor.submit(procedure);
     if let Some(key) = key {
         submission = submission.key(key);
+    }
+    if let Some(trace) = trace {
+        submission = submission.trace_parent(trace.parse()?);
     }
     // No time has to pass for it. What looks at this engine has threads of its own, so that nothing
     // moves here for a moment does not mean that nothing ever will.

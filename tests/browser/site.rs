@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
 use procession::dashboard::{Access, Dashboard, Grant, LoopbackReadOnly};
-use procession::provider::DiskRoom;
+use procession::provider::{DiskRoom, SyncTimes};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use serde_json::json;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -70,7 +70,15 @@ async fn live(
 ) -> Result<Order, Trouble> {
     let (free, whole) = (7 << 30, 100 << 30);
     run.store.set_disk_room(DiskRoom { free, whole });
-    let all = dashboard(run, |_: &HttpRequest| Grant::All { who: "ann".to_owned() }).await?;
+    run.store.set_sync_times(SyncTimes {
+        p50: Duration::from_micros(412),
+        p99: Duration::from_micros(31_300),
+    });
+    let everybody = |_: &HttpRequest| Grant::All { who: "ann".to_owned() };
+    let all = Dashboard::builder(&run.executor)
+        .access(everybody)
+        .trace_url("http://tracing.example/trace/{trace_id}?uiFind={span_id}")?;
+    let all = all.start().await?;
     let reader = dashboard(run, |_: &HttpRequest| Grant::ReadOnly { who: "bob".to_owned() }).await?;
     let default = dashboard(run, LoopbackReadOnly).await?;
     let every = [all.clone(), reader.clone(), default.clone()];

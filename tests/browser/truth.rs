@@ -96,6 +96,7 @@ async fn of_engine(executor: &Executor) -> Result<Value, Trouble> {
         "batches": snapshot.batches,
         "last_batch": { "commits": snapshot.last_batch.commits, "ms": snapshot.last_batch.took.as_millis() },
         "commit_p99_ms": snapshot.commit_p99.map(|time| time.as_millis()),
+        "sync_ms": snapshot.sync_times.map(|times| [times.p50, times.p99].map(|time| time.as_secs_f64() * 1_000.0)),
         "size_bytes": snapshot.size_bytes,
         "disk_free_bytes": snapshot.disk_room.map(|room| room.free),
         "appended_bytes": snapshot.appended_bytes,

@@ -76,6 +76,8 @@ fn a_circle_has_its_exit_codes_online() -> Outcome {
         ("circle_locks", "locks", 0),
         ("circle_doctor", "doctor", 3),
         ("circle_ls", "ls rule:deadlock", 0),
+        ("circle_show", "show 1.0", 0),
+        ("circle_export", "export 1.0", 0),
     ];
     let closed: Vec<String> = cases
         .iter()

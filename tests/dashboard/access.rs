@@ -2,10 +2,11 @@
 
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
-use procession::dashboard::{Grant, Right, Rights};
+use procession::dashboard::{Dashboard, Grant, Right, Rights, TraceUrlError};
 use procession::testkit::World;
+use serde_json::json;
 
-use crate::kit::{Tested, near, site, site_in};
+use crate::kit::{Tested, everybody, near, site, site_in};
 
 /// Asks as one who is on this machine, after the request was changed.
 fn local_only(change: impl Fn(TestRequest) -> TestRequest, expected: u16) -> Tested {
@@ -215,6 +216,28 @@ fn it_is_mounted_wherever_the_host_likes() -> Tested {
             let reply = site.ask_at(mount, near(TestRequest::get()), "engine").await;
             assert_eq!(reply.status, 200, "{mount}");
         }
+        Ok(())
+    })
+}
+
+#[test]
+fn who_may_look_is_told_where_traces_are() -> Tested {
+    const TEMPLATE: &str = "https://tracing.example/trace/{trace_id}?uiFind={span_id}";
+    let traced = |dashboard| everybody(dashboard).trace_url(TEMPLATE).expect("it is one");
+    site_in(
+        &World::new(),
+        |builder| builder,
+        traced,
+        async |site| {
+            assert_eq!(site.body("me").await?["trace_url"], TEMPLATE);
+            let builder = || Dashboard::builder(&site.run.executor);
+            let refused = builder().trace_url("javascript:alert('{trace_id}')").err();
+            assert_eq!(refused, Some(TraceUrlError::Scheme));
+            Ok(())
+        },
+    )?;
+    site(async |site| {
+        assert_eq!(site.body("me").await?["trace_url"], json!(null));
         Ok(())
     })
 }

@@ -4,13 +4,13 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
-use procession::testkit::World;
+use procession::testkit::{Trouble, World};
 use procession::{By, Pause, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::act::post;
-use crate::kit::{Job, Tested, at, everybody, site, site_in};
+use crate::kit::{Job, Tested, at, everybody, ids, site, site_in};
 
 /// Stages that are executed before one fails: more than a page of the history has.
 const STAGES: u32 = 600;
@@ -52,9 +52,23 @@ fn a_long_rollback_says_how_far_it_is_and_what_its_undo_said() -> Tested {
     site_in(&World::new(), sagas, everybody, async |site| {
         let handle = site.run.wait(site.run.executor.submit(Saga).into_future()).await??;
         site.run.settle().await;
+        site.shown().await?;
+        // The tile leads to a list, and both are of those that go on by themselves.
+        let rolling_back = async || {
+            let tile = at(&site.body("attention").await?, "/tiles/rolling_back");
+            let list = ids(&site.body("procedures?filter=state:rolling_back").await?);
+            Ok::<_, Trouble>((tile, list))
+        };
+        assert_eq!(rolling_back().await?, (json!(1), vec![handle.id().to_string()]));
+        let by = || By::new("bob", "a closer look");
+        site.run.executor.pause(Pause::One(handle.id()), by()).await?;
+        site.pass(Duration::from_secs(1)).await?;
+        assert_eq!(rolling_back().await?, (json!(0), vec![]), "an operator holds it back");
+        site.run.executor.resume(Pause::One(handle.id()), by()).await?;
         site.pass(Duration::from_secs(600)).await?;
         let body = site.body(&format!("procedures/{}", handle.id())).await?;
         assert_eq!(body["procedure"]["reason"], "rollback_failed");
+        assert_eq!(rolling_back().await?, (json!(0), vec![]));
         let failing = &body["failing"];
         assert_eq!((&failing["undone"], &failing["of"]), (&json!(3), &json!(STAGES)));
         let last = &failing["last"];

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use procession::dashboard::{Grant, Part, Redact};
-use procession::testkit::World;
+use procession::testkit::{Trouble, World};
+use procession::{By, ProcedureId};
 use serde_json::{Value, json};
 
 use crate::kit::{Job, Tested, everybody, ids, site, site_in, text};
@@ -68,6 +69,38 @@ fn a_lock_says_who_holds_it_and_who_waits() -> Tested {
         assert_eq!(locks["items"][0]["waiting"], json!([waiter.to_string()]));
         let waits = site.body(&format!("procedures/{waiter}/waits")).await?;
         assert_eq!(waits["links"][0]["to"], holder.to_string());
+        let lock = json!({ "path": "t/users", "mode": "exclusive", "holders": [holder.to_string()] });
+        assert_eq!(
+            (&waits["lock"], &waits["permit"], &waits["children"]),
+            (&lock, &json!(null), &json!(null))
+        );
+        let behind = site.submit(Job::Hold("t/users".to_owned()), "c").await?;
+        let waits = site.body(&format!("procedures/{behind}/waits")).await?;
+        assert_eq!(
+            (&waits["lock"], &waits["links"][0]["to"]),
+            (&lock, &json!(waiter.to_string()))
+        );
+        assert_eq!(waits["place"], json!({ "place": 2, "of": 2 }));
+        Ok(())
+    })
+}
+
+#[test]
+fn a_permit_says_how_many_are_out_and_children_how_many_are_done() -> Tested {
+    site(async |site| {
+        let by = || By::new("ann", "a test");
+        site.run.executor.set_limit("job", Some(1), by()).await?;
+        let parent = site.submit(Job::Parent(3), "a").await?;
+        let waits = site.body(&format!("procedures/{parent}/waits")).await?;
+        assert_eq!(waits["children"], json!({ "done": 0, "total": 3 }));
+        site.signal(ProcedureId::new(parent.family, 2), "go").await?;
+        site.pass(Duration::from_secs(1)).await?;
+        let waits = site.body(&format!("procedures/{parent}/waits")).await?;
+        assert_eq!(waits["children"], json!({ "done": 1, "total": 3 }));
+        let waiter = site.submit(Job::End, "b").await?;
+        let waits = site.body(&format!("procedures/{waiter}/waits")).await?;
+        assert_eq!(waits["permit"], json!({ "key": "job", "limit": 1, "used": 1 }));
+        assert_eq!((&waits["lock"], &waits["place"]["place"]), (&json!(null), &json!(1)));
         Ok(())
     })
 }
@@ -96,7 +129,90 @@ fn signals_are_listed_without_what_they_carry() -> Tested {
         site.signal(id, "other").await?;
         let signals = site.body(&format!("procedures/{id}/signals")).await?;
         assert_eq!(signals["items"][0]["name"], "other");
+        assert_eq!(signals["items"][0]["payload"], json!({ "redacted": true, "size": 4 }));
         assert!(!signals.to_string().contains("now\":\"now"));
+        Ok(())
+    })
+}
+
+/// Shows of signals whose they are and what part, and hides nothing else.
+struct Named;
+
+impl Redact for Named {
+    fn redact(&self, kind: &str, part: Part, value: &mut Value, grant: &Grant) {
+        if part == Part::Signal {
+            *value = json!([kind, value["size"], grant.who()]);
+        }
+    }
+}
+
+#[test]
+fn what_is_shown_of_a_signal_is_the_hosts_to_say() -> Tested {
+    let named = |dashboard| everybody(dashboard).redact(Named);
+    site_in(
+        &World::new(),
+        |builder| builder,
+        named,
+        async |site| {
+            let id = site.submit(Job::Wait("go".to_owned()), "a").await?;
+            site.signal(id, "other").await?;
+            let signals = site.body(&format!("procedures/{id}/signals")).await?;
+            assert_eq!(signals["items"][0]["payload"], json!(["job", 4, "ann"]));
+            Ok(())
+        },
+    )
+}
+
+#[test]
+fn what_is_kept_of_one_is_counted_up_to_a_bound() -> Tested {
+    site(async |site| {
+        let counts = async |id: ProcedureId| {
+            let body = site.body(&format!("procedures/{id}")).await?;
+            let of = |name: &str| {
+                (
+                    body["counts"][name]["count"].as_u64(),
+                    body["counts"][name]["more"].clone(),
+                )
+            };
+            Ok::<_, Trouble>(["history", "signals", "audit"].map(of))
+        };
+        let exact = |count| (Some(count), json!(false));
+        let id = site.submit(Job::Wait("go".to_owned()), "a").await?;
+        let other = site.submit(Job::Parent(3), "b").await?;
+        assert_eq!(counts(id).await?, [exact(1), exact(0), exact(0)]);
+        for at in 0..16 {
+            site.signal(id, &format!("noise {at}")).await?;
+        }
+        let by = By::new("bob", "first things first");
+        site.run.executor.set_priority(id, 7, by.clone()).await?;
+        site.pass(Duration::from_secs(1)).await?;
+        assert_eq!(counts(id).await?, [exact(1), exact(16), exact(1)]);
+        site.signal(id, "one more").await?;
+        site.signal(id, "go").await?;
+        assert_eq!(counts(id).await?, [exact(2), (Some(16), json!(true)), exact(1)]);
+        // A child has its own stages, and the acts of its family.
+        site.run.executor.set_priority(other, 7, by).await?;
+        site.pass(Duration::from_secs(1)).await?;
+        let child = ProcedureId::new(other.family, 2);
+        assert_eq!(counts(child).await?, [exact(1), exact(0), exact(1)]);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_long_history_is_not_counted_to_its_end() -> Tested {
+    site(async |site| {
+        let id = site.submit(Job::Parent(2_000), "a").await?;
+        let history = async |member| {
+            let body = site
+                .body(&format!("procedures/{}", ProcedureId::new(id.family, member)))
+                .await?;
+            Ok::<_, Trouble>(body["counts"]["history"].clone())
+        };
+        assert_eq!(history(0).await?, json!({ "count": 1, "more": false }));
+        assert_eq!(history(1).await?, json!({ "count": 1, "more": false }));
+        site.signal(ProcedureId::new(id.family, 1), "go").await?;
+        assert_eq!(history(1).await?, json!({ "count": 1, "more": true }));
         Ok(())
     })
 }

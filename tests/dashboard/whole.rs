@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use procession::provider::SyncTimes;
 use procession::testkit::{Trouble, World};
 use procession::{By, Pause};
 use serde_json::json;
@@ -203,6 +204,28 @@ fn tiles_count_what_stands_now() -> Tested {
         site.run.executor.resume(Pause::Kind("job".into()), by).await?;
         site.signal(waits, "go").await?;
         assert_eq!(site.body("attention").await?["tiles"]["active"], 1);
+        Ok(())
+    })
+}
+
+#[test]
+fn how_long_syncs_take_is_told_to_the_microsecond() -> Tested {
+    site(async |site| {
+        let none = site.body("engine").await?;
+        assert_eq!(
+            (&none["sync_p50_ms"], &none["sync_p99_ms"]),
+            (&json!(null), &json!(null))
+        );
+        site.run.store.set_sync_times(SyncTimes {
+            p50: Duration::from_nanos(412_600),
+            p99: Duration::from_millis(31),
+        });
+        site.pass(Duration::from_secs(1)).await?;
+        let told = site.body("engine").await?;
+        assert_eq!(
+            (&told["sync_p50_ms"], &told["sync_p99_ms"]),
+            (&json!(0.412), &json!(31.0))
+        );
         Ok(())
     })
 }

@@ -21,7 +21,7 @@ use std::collections::BinaryHeap;
 use std::iter;
 
 use crate::id::{LimitKey, Ticket};
-use crate::lock::{LockMode, LockPath};
+use crate::lock::{LockMode, LockNeed, LockPath};
 pub(crate) use crate::needs::{Lacking, Needs};
 
 mod ask;
@@ -128,6 +128,15 @@ pub struct Blocker {
     /// They wait for it in a place before, which each keeps only as long as it
     /// lacks any lock: whether it lacks a permit does not matter.
     pub place: bool,
+}
+
+/// One thing that a waiter lacks, in full.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lack {
+    /// This lock, and who holds what conflicts with it, each once.
+    Lock(LockNeed, Vec<Ticket>),
+    /// A permit of this limit.
+    Permit(LimitUse),
 }
 
 /// All limits, all locks and all requests.

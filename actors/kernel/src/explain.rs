@@ -10,6 +10,7 @@ use crate::decide::Draft;
 use crate::family::{Family, Scope};
 use crate::id::{Blob, EventName, ProcedureId, Timestamp};
 use crate::kernel::Kernel;
+use crate::needs::Lacking;
 use crate::row::{JoinPolicy, Round, Row};
 use crate::wait::WaitReason;
 use crate::waits::{Need, Node, WaitingFor};
@@ -97,6 +98,25 @@ impl Kernel {
             return Some(id);
         }
         self.next_undo(id).map(|(member, _)| member)
+    }
+
+    /// Gives what a procedure was told it lacks, and [whose request](Self::asks_as) it was.
+    #[must_use]
+    pub fn lacks(&self, id: ProcedureId) -> Option<(ProcedureId, Lacking)> {
+        let asker = self.asks_as(id)?;
+        let row = self.families.get(&id.family)?.row(id.member)?;
+        Some((asker, row.wait.as_ref()?.lacking()?))
+    }
+
+    /// Gives of one that waits for its children how many of these have ended, and how many there are.
+    #[must_use]
+    pub fn children_of(&self, id: ProcedureId) -> Option<(u32, u32)> {
+        let family = self.families.get(&id.family)?;
+        let row = family.row(id.member)?;
+        let round = row.rounds.last().filter(|_| row.wait == Some(WaitReason::Children))?;
+        let of = family.members.iter().skip(round.first as usize);
+        let ended = of.take(round.count as usize).filter(|row| row.is_ended()).count();
+        Some((u32::try_from(ended).unwrap_or(u32::MAX), round.count))
     }
 
     /// Gives who must move before somebody gives back what it holds: itself, or, of one

@@ -43,7 +43,7 @@ mod row;
 mod wait;
 mod waits;
 
-pub use admission::{Admissions, Blocker, Grant, LimitUse, LockUse, PATIENCE, Request};
+pub use admission::{Admissions, Blocker, Grant, Lack, LimitUse, LockUse, PATIENCE, Request};
 pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, By, Changed, Stand};
 pub use cause::{Cause, CauseKind, NotUndone};
 pub use damage::{NUMBER_MAX, check_rows};

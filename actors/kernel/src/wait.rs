@@ -88,6 +88,27 @@ impl WaitReason {
     pub const fn is_admission(&self) -> bool {
         matches!(self, Self::Permit(_) | Self::Lock(_))
     }
+
+    /// Gives the permit or the lock that it waits for.
+    #[must_use]
+    pub fn lacking(&self) -> Option<Lacking> {
+        match self {
+            Self::Permit(limit) => Some(Lacking::Permit(limit.clone())),
+            Self::Lock(path) => Some(Lacking::Lock(path.clone())),
+            Self::Width
+            | Self::Children
+            | Self::Timer(_)
+            | Self::Event(..)
+            | Self::Backoff(..)
+            | Self::Queue
+            | Self::Suspect
+            | Self::Poison
+            | Self::RollbackFailed
+            | Self::Paused
+            | Self::Circling
+            | Self::Quarantined => None,
+        }
+    }
 }
 
 impl fmt::Display for Pause {

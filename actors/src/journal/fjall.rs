@@ -22,7 +22,7 @@ use procession_kernel::{Epoch, Receipt, Seq};
 
 use super::batch::{Batch, Write};
 use super::keys::Space;
-use super::store::{AppendError, DiskRoom, Entries, JournalStore, Scan};
+use super::store::{AppendError, DiskRoom, Entries, JournalStore, Scan, SyncTimes};
 use crate::error::StoreError;
 use crate::telemetry::SyncSeconds;
 
@@ -279,6 +279,10 @@ impl JournalStore for FjallStore {
 
     fn disk_room(&self) -> Option<DiskRoom> {
         self.directory.room()
+    }
+
+    fn sync_times(&self) -> Option<SyncTimes> {
+        self.sync_seconds.times()
     }
 
     fn reads_block(&self) -> bool {

@@ -17,7 +17,7 @@ use procession_kernel::{Epoch, Receipt, Seq};
 use super::batch::Batch;
 use super::fjall::refusal;
 use super::keys::Space;
-use super::store::{AppendError, DiskRoom, Entries, JournalStore, Scan};
+use super::store::{AppendError, DiskRoom, Entries, JournalStore, Scan, SyncTimes};
 use crate::error::StoreError;
 
 mod disk;
@@ -50,6 +50,7 @@ struct State {
     commits: u64,
     bytes: u64,
     room: Option<DiskRoom>,
+    sync_times: Option<SyncTimes>,
     failure: Option<&'static str>,
     refused: u64,
     late: Late,
@@ -89,6 +90,7 @@ impl MemoryStore {
                 commits: 0,
                 bytes: 0,
                 room: None,
+                sync_times: None,
                 failure: None,
                 refused: 0,
                 late,
@@ -136,6 +138,11 @@ impl MemoryStore {
     /// Has its disk have this room from now on; it is on none before.
     pub fn set_disk_room(&self, room: DiskRoom) {
         self.lock().room = Some(room);
+    }
+
+    /// Has its newest syncs have taken this long; it has none to tell of before.
+    pub fn set_sync_times(&self, times: SyncTimes) {
+        self.lock().sync_times = Some(times);
     }
 
     /// Tells whether a receipt is withheld.
@@ -386,6 +393,10 @@ impl JournalStore for MemoryStore {
 
     fn disk_room(&self) -> Option<DiskRoom> {
         self.lock().room
+    }
+
+    fn sync_times(&self) -> Option<SyncTimes> {
+        self.lock().sync_times
     }
 
     fn reads_block(&self) -> bool {

@@ -8,7 +8,7 @@ use tokio::sync::Semaphore;
 
 use super::codec;
 use super::keys::{self, Space};
-use super::store::{Entries, JournalStore, Scan};
+use super::store::{Entries, JournalStore, Scan, SyncTimes};
 use crate::error::{ReadError, StoreError};
 use crate::mail::{Depth, Stamp};
 
@@ -69,6 +69,12 @@ impl Reader {
     #[must_use]
     pub fn size_bytes(&self) -> Option<u64> {
         self.store.upgrade()?.size_bytes()
+    }
+
+    /// Tells how long the store's newest syncs took, if it can tell.
+    #[must_use]
+    pub fn sync_times(&self) -> Option<SyncTimes> {
+        self.store.upgrade()?.sync_times()
     }
 
     /// Reads one value.

@@ -17,6 +17,7 @@ use procession_kernel::{Epoch, Receipt, Seq};
 use super::batch::Batch;
 use super::keys::Space;
 use crate::error::StoreError;
+pub use crate::telemetry::SyncTimes;
 
 /// What became of a batch that has no receipt.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -91,6 +92,11 @@ pub trait JournalStore: Send + Sync + 'static {
 
     /// Gives the room on its disk, if it is on one and can tell. It may block as reads may.
     fn disk_room(&self) -> Option<DiskRoom> {
+        None
+    }
+
+    /// Tells how long its newest syncs took, if it syncs and has measured them.
+    fn sync_times(&self) -> Option<SyncTimes> {
         None
     }
 

@@ -1,13 +1,13 @@
 //! Rows, histories and signals of a closed journal.
 
-use procession_kernel::{Epoch, HistoryEntry, ProcedureId, Seq, SignalEntry};
+use procession_kernel::{Epoch, HistoryEntry, ProcedureId, Seq};
 
 use super::Offline;
+use crate::beside::kept_signals;
 use crate::error::ReadError;
-use crate::journal::encode::StoredSignal;
-use crate::journal::{DiskRoom, Space, codec, keys};
+use crate::journal::{DiskRoom, Space, keys};
 use crate::supervisor::asks::page;
-use crate::view::{Page, Status};
+use crate::view::{KeptSignal, Page, Status};
 
 impl Offline {
     /// Lists procedures by id, from a cursor on: those that `admits` says, 1,000 at most.
@@ -53,25 +53,17 @@ impl Offline {
         self.reader.history(id.family).await
     }
 
-    /// Reads the signals to the family of a procedure that are still there, without their
-    /// payloads: to whom, the number, and what is known of it.
+    /// Reads the signals to the family of a procedure that are still there, without their payloads.
     ///
     /// # Errors
     ///
     /// [`ReadError`] if the store or a signal cannot be read.
-    pub async fn signals(&self, id: ProcedureId) -> Result<Vec<(ProcedureId, u32, SignalEntry)>, ReadError> {
+    pub async fn signals(&self, id: ProcedureId) -> Result<Vec<KeptSignal>, ReadError> {
         let entries = self
             .reader
             .scan_prefix(Space::Signals, &keys::family(id.family))
             .await?;
-        let known = entries
-            .iter()
-            .filter_map(|(key, value)| Some((keys::parse_signal(key)?, value)));
-        let read = known.map(|((id, number, _), value)| {
-            let stored: StoredSignal = codec::decode(value)?;
-            Ok((id, number, stored.entry))
-        });
-        read.collect()
+        Ok(kept_signals(&entries)?)
     }
 
     /// Gives the newest commit of the journal.

@@ -16,7 +16,7 @@ use crate::supervisor::insight::{Insight, Queues, lock_views};
 use crate::supervisor::recovery::{self, Code};
 use crate::supervisor::tickets::Tickets;
 use crate::supervisor::verdicts::Thresholds;
-use crate::view::{Explanation, LockView, Recovered, Status, Verdict};
+use crate::view::{Explanation, LockView, Particulars, Recovered, Status, Verdict};
 
 /// How the unfinished procedures of a closed journal stand to each other.
 ///
@@ -85,7 +85,7 @@ impl Offline {
     /// [`AskError::Unknown`] if the journal does not know it; [`AskError`] if its row
     /// cannot be read.
     pub async fn explain(&self, standing: &Standing, id: ProcedureId) -> Result<Explanation, AskError> {
-        match standing.insight().explain(id) {
+        match standing.explain(id) {
             Some(explanation) => Ok(explanation),
             None => stored(&self.reader, id, standing.quarantined.get(&id.family).cloned()).await,
         }
@@ -107,11 +107,27 @@ fn fill(kernel: &Kernel, waiting: &[ProcedureId], admissions: &mut Admissions) -
 }
 
 impl Standing {
+    fn explain(&self, id: ProcedureId) -> Option<Explanation> {
+        let lacks = self.kernel.lacks(id);
+        let lack = lacks.and_then(|(asker, lacking)| self.admissions.lack(self.tickets.ticket(asker)?, &lacking));
+        let queues = Queues::new(Waiting::all(&self.admissions), &self.tickets).with(lack);
+        let mut explanation = self.insight_with(&queues).explain(id)?;
+        if let Some(Particulars::Permit(limit)) = &mut explanation.particulars {
+            // A capacity that nobody has written down.
+            limit.limit = limit.limit.filter(|_| !self.unknown.contains(&limit.key));
+        }
+        Some(explanation)
+    }
+
     fn insight(&self) -> Insight<'_> {
+        self.insight_with(&self.queues)
+    }
+
+    fn insight_with<'a>(&'a self, queues: &'a Queues) -> Insight<'a> {
         Insight {
             kernel: &self.kernel,
             tickets: &self.tickets,
-            queues: &self.queues,
+            queues,
             quarantined: &self.quarantined,
             thresholds: &self.thresholds,
             now: self.now,

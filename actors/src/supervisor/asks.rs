@@ -380,6 +380,7 @@ impl Handler<TakeSnapshot> for Supervisor {
             size_bytes: self.reader.size_bytes(),
             disk_room: self.watch.disk_room(),
             commit_p99: self.counts.commit_times.p99(),
+            sync_times: self.reader.sync_times(),
             paused: self.kernel.pauses().iter().cloned().collect(),
             last_batch: self.last_batch,
             kinds: self.telemetry.uses(&self.kernel.rules().kinds),

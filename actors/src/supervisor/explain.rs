@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use actix::prelude::*;
 use futures::future::LocalBoxFuture;
 use procession_kernel::{
-    Blocker, Lacking, Link, Need, Node, ProcedureId, Row, Seq, Until, WaitGraph, WaitReason, WaitingFor,
+    Blocker, Lack, Lacking, Link, Need, Node, ProcedureId, Row, Seq, Until, WaitGraph, WaitReason, WaitingFor,
 };
 use tokio::sync::oneshot;
 
@@ -19,27 +19,34 @@ use crate::error::AskError;
 use crate::journal::{Reader, codec};
 use crate::limiter::Waits;
 use crate::messages::Explain;
-use crate::view::{self, ChainEnd, Explanation, Place};
+use crate::view::{self, ChainEnd, Explanation, Particulars, Place};
 
 /// Links of one explanation at most; nobody reads more.
 const LINKS_MAX: usize = 1_000;
+
+/// Holders of one lock that one explanation names, at most.
+const HOLDERS_MAX: usize = 100;
 
 /// Procedures that one search looks at, at most: some tens of megabytes. Who is
 /// left out counts as one that can move, so that no deadlock is invented.
 const NODES_MAX: usize = 200_000;
 
 impl Supervisor {
-    /// Reads the limiter's queues; what it gives is taken in the limiter's turn.
+    /// Reads the limiter's queues, and all of what one of those lacks who wait; what it gives is taken in the
+    /// limiter's turn.
     pub(super) fn read_queues(
         &self,
+        of: Option<ProcedureId>,
         ctx: &mut Context<Self>,
         take: impl FnOnce(&mut Self, Queues, &mut Context<Self>) + 'static,
     ) {
-        let request = self.limiter.send(Waits);
+        let lacks = of.and_then(|id| self.kernel.lacks(id));
+        let lacks = lacks.and_then(|(asker, lacking)| Some((self.tickets_of.ticket(asker)?, lacking)));
+        let request = self.limiter.send(Waits(lacks));
         ctx.spawn(request.into_actor(self).map(move |answer, supervisor, ctx| {
-            let (turn, waiting) = answer.unwrap_or_default();
+            let (turn, waiting, lack) = answer.unwrap_or_default();
             supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
-                let queues = Queues::new(waiting, &supervisor.tickets_of);
+                let queues = Queues::new(waiting, &supervisor.tickets_of).with(lack);
                 take(supervisor, queues, ctx);
             });
         }));
@@ -142,11 +149,33 @@ impl Insight<'_> {
             since: row.since,
             next: view::next(row),
             place: self.place(id),
+            particulars: self.particulars(row),
             ends: self.ends(id, &links),
             links,
             deadlocks: graph.deadlocks(),
             truncated,
         })
+    }
+
+    /// Gives what it waits for in full, as far as there is more to say than its row does.
+    fn particulars(&self, row: &Row) -> Option<Particulars> {
+        if let Some((done, total)) = self.kernel.children_of(row.id) {
+            return Some(Particulars::Children { done, total });
+        }
+        let lacking = row.wait.as_ref()?.lacking()?;
+        // It was asked for what the row said then.
+        match (self.queues.lack.as_ref()?, lacking) {
+            (Lack::Lock(need, holders), Lacking::Lock(path)) if need.path == path => Some(Particulars::Lock {
+                need: need.clone(),
+                holders: holders
+                    .iter()
+                    .filter_map(|ticket| self.tickets.holder(*ticket))
+                    .take(HOLDERS_MAX)
+                    .collect(),
+            }),
+            (Lack::Permit(usage), Lacking::Permit(key)) if usage.key == key => Some(Particulars::Permit(usage.clone())),
+            (Lack::Lock(..) | Lack::Permit(_), _) => None,
+        }
     }
 
     /// Gives what those wait for from whom no link leads on.
@@ -217,7 +246,7 @@ impl Handler<Explain> for Supervisor {
             return Box::pin(async move { Err(refusal) });
         }
         let (sender, receiver) = oneshot::channel::<Told>();
-        self.read_queues(ctx, move |supervisor, queues, _| {
+        self.read_queues(Some(id), ctx, move |supervisor, queues, _| {
             let called = |id| supervisor.called_words(id);
             let explanation = supervisor.insight(&queues, &called, &|_| None).explain(id);
             // Whoever asked may have gone.
@@ -253,6 +282,7 @@ pub(crate) async fn stored(
         since: row.since,
         next: view::next(&row),
         place: None,
+        particulars: None,
         links: Vec::new(),
         ends: Vec::new(),
         deadlocks: Vec::new(),

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use procession_kernel::{Bounds, Kernel, LockMode, LockNeed, LockUse, ProcedureId, Row, Seq, Ticket, Timestamp};
+use procession_kernel::{Bounds, Kernel, Lack, LockMode, LockNeed, LockUse, ProcedureId, Row, Seq, Ticket, Timestamp};
 use rustc_hash::FxHashMap;
 
 use super::tickets::Tickets;
@@ -17,6 +17,8 @@ pub(crate) struct Queues {
     /// In the order of service.
     pub(super) waiting: Vec<(ProcedureId, Waiting)>,
     places: FxHashMap<ProcedureId, usize>,
+    /// All of what the one lacks that was asked for.
+    pub(super) lack: Option<Lack>,
 }
 
 impl Queues {
@@ -31,7 +33,16 @@ impl Queues {
             .enumerate()
             .map(|(place, (id, _))| (*id, place))
             .collect();
-        Self { waiting, places }
+        Self {
+            waiting,
+            places,
+            lack: None,
+        }
+    }
+
+    /// Says, too, all of what one of them lacks.
+    pub(crate) fn with(self, lack: Option<Lack>) -> Self {
+        Self { lack, ..self }
     }
 
     pub(super) fn of(&self, id: ProcedureId) -> Option<&Waiting> {

@@ -53,6 +53,11 @@ impl Tickets {
         self.by.get(&ticket).copied()
     }
 
+    /// Gives the ticket that stands for a procedure.
+    pub(crate) fn ticket(&self, id: ProcedureId) -> Option<Ticket> {
+        self.of.get(&id).copied()
+    }
+
     /// It was decided that this procedure asks. The question leaves with the receipt; what is granted from
     /// here on by an earlier one may be of a stage that it no longer waits for.
     pub(super) fn asks(&mut self, id: ProcedureId) {

@@ -25,10 +25,34 @@ impl Times {
 
     /// Gives the time within which 99 of 100 were done; none if there are none.
     pub(crate) fn p99(&self) -> Option<Duration> {
+        self.within(99)
+    }
+
+    /// Gives the time within which so many of 100 were done; none if there are none.
+    pub(crate) fn within(&self, of_100: usize) -> Option<Duration> {
         let mut times: Vec<Duration> = self.0.iter().copied().collect();
-        let place = (times.len() * 99).div_ceil(100).checked_sub(1)?;
+        let place = (times.len() * of_100).div_ceil(100).checked_sub(1)?;
         let (_, time, _) = times.select_nth_unstable(place);
         Some(*time)
+    }
+}
+
+/// How long the newest syncs of a store took, 1,000 at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SyncTimes {
+    /// Within which half of them were done.
+    pub p50: Duration,
+    /// Within which 99 of 100 were done.
+    pub p99: Duration,
+}
+
+impl SyncTimes {
+    /// None if there was no sync.
+    pub(crate) fn of(times: &Times) -> Option<Self> {
+        Some(Self {
+            p50: times.within(50)?,
+            p99: times.p99()?,
+        })
     }
 }
 
@@ -44,6 +68,9 @@ mod tests {
             times.note(Duration::from_secs(second));
         }
         assert_eq!((times.len(), times.p99()), (200, Some(Duration::from_secs(198))));
+        let sync = SyncTimes::of(&times).map(|times| (times.p50.as_secs(), times.p99.as_secs()));
+        assert_eq!(sync, Some((100, 198)));
+        assert_eq!(SyncTimes::of(&Times::default()), None);
         for _ in 0..Times::KEPT {
             times.note(Duration::from_secs(3));
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use procession_kernel::{Deadlock, Kind, Link, ProcedureId, ProcedureState, Timestamp, Until};
+use procession_kernel::{Deadlock, Kind, LimitUse, Link, LockNeed, ProcedureId, ProcedureState, Timestamp, Until};
 
 /// Why a procedure stands where it stands, and who keeps it there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub struct Explanation {
     pub next: String,
     /// Its place in the limiter's queue, if it waits for a permit or a lock.
     pub place: Option<Place>,
+    /// What it waits for in full, if that is a lock, a permit or its children.
+    pub particulars: Option<Particulars>,
     /// Who waits for whom, nearest first.
     pub links: Vec<Link>,
     /// What those wait for who wait for no other one: where the chains end.
@@ -30,6 +32,29 @@ pub struct Explanation {
     pub deadlocks: Vec<Deadlock>,
     /// There are more links than are shown.
     pub truncated: bool,
+}
+
+/// What one waits for, in full.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Particulars {
+    /// A lock.
+    Lock {
+        /// Which, and in which mode.
+        need: LockNeed,
+        /// Who holds what conflicts with it, 100 at most; nobody where it is kept for those who wait in a place
+        /// before.
+        holders: Vec<ProcedureId>,
+    },
+    /// A permit of this limit, as it stands.
+    Permit(LimitUse),
+    /// Its children.
+    Children {
+        /// How many of them have ended.
+        done: u32,
+        /// How many there are.
+        total: u32,
+    },
 }
 
 /// A place among those who wait for the same.

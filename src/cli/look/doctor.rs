@@ -56,6 +56,11 @@ struct Running {
     /// Within how many milliseconds 99 of 100 of its newest batches were on disk.
     #[serde(default)]
     commit_p99_ms: Option<u64>,
+    /// Within how many milliseconds half of the newest syncs were done, and 99 of 100.
+    #[serde(default)]
+    sync_p50_ms: Option<f64>,
+    #[serde(default)]
+    sync_p99_ms: Option<f64>,
 }
 
 pub(super) async fn run(source: &Source, args: &DoctorArgs) -> Result<Exit, Failure> {
@@ -79,9 +84,13 @@ fn show(findings: &Findings, needs_you: bool) {
         let synced = findings.engine.commit_p99_ms;
         // Whole milliseconds, cut: within one more it was done.
         let synced = synced.map(|time| format!("; 99 of 100 batches were synced within {} ms", time + 1));
+        let syncs = findings.engine.sync_p50_ms.zip(findings.engine.sync_p99_ms);
+        let syncs =
+            syncs.map(|(half, most)| format!("; half of the syncs took {half} ms at most, 99 of 100 {most} ms"));
         print::line(&format!(
-            "{free} bytes are free on its disk{}",
-            synced.unwrap_or_default()
+            "{free} bytes are free on its disk{}{}",
+            synced.unwrap_or_default(),
+            syncs.unwrap_or_default()
         ));
     }
     let kinds = findings.kinds.iter().map(|kind| {

@@ -74,12 +74,13 @@ pub(super) async fn run(source: &Source, args: &ShowArgs) -> Result<Exit, Failur
     let signals: Items<SignalView> = source.signals(args.id).await?.read()?;
     let signals = signals.items.into_iter();
     print::table(
-        ["SIGNAL", "NAME", "KEY", "CONSUMED"],
+        ["SIGNAL", "NAME", "KEY", "BYTES", "CONSUMED"],
         signals.map(|signal| {
             [
                 signal.number.to_string(),
                 print::plain(&signal.name),
                 print::or_dash(signal.key.as_deref()),
+                print::or_dash(signal.size().map(|size| size.to_string()).as_deref()),
                 if signal.consumed { "yes" } else { "no" }.to_owned(),
             ]
         }),

@@ -7,7 +7,7 @@ use super::super::exit::{Exit, Failure};
 use super::super::place::Place;
 use super::super::print;
 use super::super::source::Source;
-use crate::views::{CycleView, ExplanationView, LinkView};
+use crate::views::{ChildrenLeftView, CycleView, ExplanationView, LinkView, LockWantedView, PermitWantedView};
 
 #[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct WhyArgs {
@@ -38,6 +38,20 @@ fn show(explanation: &ExplanationView, is_running: bool) {
         "{} {} is {} since {}: {}",
         explanation.id, explanation.kind, explanation.state, explanation.since, explanation.reason
     ));
+    if let Some(LockWantedView { path, mode, holders }) = &explanation.lock {
+        let held = match holders.is_empty() {
+            true => "is kept for those before it".to_owned(),
+            false => format!("is held by {}", holders.join(", ")),
+        };
+        say(format!("  the {mode} lock {path} {held}"));
+    }
+    if let Some(PermitWantedView { key, limit, used }) = &explanation.permit {
+        let of = limit.map(|limit| format!(" of {limit}")).unwrap_or_default();
+        say(format!("  {used}{of} permits of {key} are out"));
+    }
+    if let Some(ChildrenLeftView { done, total }) = &explanation.children {
+        say(format!("  {done} of its {total} children are done"));
+    }
     if let Some(place) = &explanation.place {
         say(format!("  it is number {} of {} in the queue", place.place, place.of));
     }

@@ -97,8 +97,8 @@ impl Journal {
         }
         match self.offline.signals(ProcedureId::root(export.family)).await {
             Ok(signals) => {
-                for (id, number, entry) in signals {
-                    sink.put("signal", SignalView::new(id, number, &entry))?;
+                for signal in &signals {
+                    sink.put("signal", SignalView::from(signal))?;
                 }
             }
             Err(error) => sink.cannot_be_read(export.family, &error.to_string())?,

@@ -52,8 +52,8 @@ impl Journal {
 
     pub(super) async fn signals(&self, id: ProcedureId) -> Result<Document, Failure> {
         let signals = self.offline.signals(id).await?;
-        let own = signals.iter().filter(|(of, _, _)| *of == id);
-        self.items(own.map(|(id, number, entry)| SignalView::new(*id, *number, entry)))
+        let own = signals.iter().filter(|signal| signal.id == id);
+        self.items(own.map(SignalView::from))
     }
 
     pub(super) async fn tree(&self, id: ProcedureId) -> Result<Document, Failure> {

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession_actors::view::Status;
-use procession_kernel::{Kind, LimitKey, ProcedureId, ProcedureState, Timestamp, WaitReason};
+use procession_kernel::{Kind, LimitKey, ProcedureId, Timestamp, WaitReason};
+
+use crate::filter::{is_retrying, is_rolling_back};
 
 /// How many stand so that somebody may want to know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,8 +78,8 @@ impl Tally {
         }
         match &row.wait {
             Some(WaitReason::RollbackFailed) => change(&mut tiles.rollback_failed),
-            _ if row.state == ProcedureState::Failed && !is_paused => change(&mut tiles.rolling_back),
-            Some(WaitReason::Backoff(..)) if row.state != ProcedureState::Failed => change(&mut tiles.retrying),
+            _ if is_rolling_back(row) => change(&mut tiles.rolling_back),
+            _ if is_retrying(row) => change(&mut tiles.retrying),
             _ => {}
         }
     }

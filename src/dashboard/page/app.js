@@ -39,8 +39,8 @@ function App() {
     startKeys({
       help: () => setHelp((open) => !open),
       theme: toggleTheme,
-      copied: (id) => {
-        say(`${id} is copied`);
+      say: (text) => {
+        say(text);
         window.setTimeout(() => say(''), 1_800);
       },
     });

@@ -4,6 +4,7 @@ import { draw, LEGEND, place, spansOf, ticks } from './bars.js';
 import { now, useNow } from './clock.js';
 import { useLoad } from './load.js';
 import { Id, Shown, State } from './parts.js';
+import { setQuery } from './router.js';
 import { standing } from './states.js';
 import { useRows, useWindow } from './table.js';
 import { grow, OPEN, seen } from './tree.js';
@@ -15,8 +16,11 @@ const LABEL = 78;
 
 /** @typedef {import('./tree.js').Branch} Branch @typedef {import('./types.js').TreeRow} TreeRow */
 
-/** @param {{id: string}} props */
-export function Family({ id }) {
+/** Characters of folds in the address, at most: those that were made first go. */
+const FOLDS = 1_000;
+
+/** @param {{id: string, query: URLSearchParams}} props */
+export function Family({ id, query }) {
   const heard = (/** @type {string} */ event, /** @type {any} */ body) => {
     if (event !== 'change') return;
     const news = new Map(body.rows.map((/** @type {TreeRow} */ row) => [row.id, row]));
@@ -25,10 +29,18 @@ export function Family({ id }) {
   const tree = useLoad(`procedures/${id}/tree`, {}, { on: ['change'], pause: 3_000, heard });
   const timeline = useLoad(`procedures/${id}/timeline`, { bars: 5_000 }, { on: ['change'], pause: 3_000 });
   const rows = /** @type {TreeRow[]} */ (tree.data?.items ?? []);
-  const [folds, setFolds] = useState(/** @type {Record<string, boolean>} */ ({}));
   const branches = useMemo(() => grow(rows), [rows]);
   const opensAll = rows.length <= OPEN;
-  const isOpen = (/** @type {Branch} */ branch) => folds[branch.key] ?? (opensAll || branch.depth === 0);
+  const [opened, folded] = ['open', 'fold'].map((name) => new Set(query.getAll(name)));
+  const opens = (/** @type {Branch} */ branch) => opensAll || branch.depth === 0;
+  const isOpen = (/** @type {Branch} */ branch) => (opens(branch) ? !folded?.has(branch.key) : opened?.has(branch.key) ?? false);
+  const fold = (/** @type {Branch} */ branch, /** @type {boolean} */ open) => {
+    const name = opens(branch) ? 'fold' : 'open';
+    const keys = query.getAll(name).filter((key) => key !== branch.key);
+    if (open !== opens(branch)) keys.push(branch.key);
+    while (keys.join().length > FOLDS) keys.shift();
+    setQuery({ [name]: keys }, false);
+  };
   const shown = seen(branches, isOpen);
   const spans = useMemo(() => spansOf(timeline.data?.items ?? [], rows), [timeline.data, rows]);
   const notes = [several(rows.length, 'member'), tree.data?.truncated && 'only the first 5,000 are shown', timeline.data?.folded && 'neighbouring bars are one', timeline.data?.truncated && 'older history is left out'];
@@ -36,7 +48,7 @@ export function Family({ id }) {
     <section class="family" aria-label="Family and timeline">
       <${Shown} loaded=${tree} what="its family">
         <${Grid} shown=${shown} isOpen=${isOpen} spans=${spans} rows=${rows} self=${id} note=${notes.filter(Boolean).join(' · ')}
-          onFold=${(/** @type {Branch} */ branch, /** @type {boolean} */ open) => setFolds({ ...folds, [branch.key]: open })} />
+          zoom=${Number(query.get('last')) || 0} onFold=${fold} />
       <//>
     </section>`;
 }
@@ -57,15 +69,15 @@ function reach(rows, spans) {
 
 /**
  * @param {{shown: Branch[], isOpen: (branch: Branch) => boolean, spans: Map<string, import('./bars.js').Span[]>, rows: TreeRow[],
- *   self: string, note: string, onFold: (branch: Branch, open: boolean) => void}} props
+ *   self: string, note: string, zoom: number, onFold: (branch: Branch, open: boolean) => void}} props
  */
-function Grid({ shown, isOpen, spans, rows, self, note, onFold }) {
+function Grid({ shown, isOpen, spans, rows, self, note, zoom, onFold }) {
   const { box, from, to, reveal } = useWindow(shown.length, HEIGHT);
   const { marked, mark } = useRows(shown, (branch) => branch.key, (branch) => branch.row?.id ?? null, reveal);
   const canvas = useRef(/** @type {HTMLCanvasElement|null} */ (null));
   const lane = useRef(/** @type {HTMLElement|null} */ (null));
   const [width, setWidth] = useState(600);
-  const [zoom, setZoom] = useState(0);
+  const setZoom = (/** @type {number} */ size) => setQuery({ last: size ? String(size) : null }, false);
   const [tip, setTip] = useState(/** @type {{x: number, y: number, text: string}|null} */ (null));
   const at = useNow();
 

@@ -4,7 +4,7 @@ import { Dialog } from './dialog.js';
 import { KEYS } from './keys.js';
 
 const TERMS = [
-  ['state:waiting', 'that state; also live and ended'],
+  ['state:waiting', 'that state; also live, ended, retrying, rolling_back'],
   ['reason:lock,permit', 'why it does not run'],
   ['kind:create_table', 'that type'],
   ['key:req-', 'keys that begin so'],

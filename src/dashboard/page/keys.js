@@ -56,7 +56,17 @@ function pageId() {
   return found?.[1] ?? null;
 }
 
-/** @param {{help: () => void, theme: () => void, copied: (id: string) => void}} host */
+/** Copies a text; tells whether the browser has let it. @param {string} text */
+export async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false; // it was refused, or the page did not come by a safe way
+  }
+}
+
+/** @param {{help: () => void, theme: () => void, say: (text: string) => void}} host */
 export function startKeys(host) {
   document.addEventListener('keydown', (event) => {
     if (event.key === 'Escape' && isWriting(event.target) && event.target instanceof HTMLElement) {
@@ -89,8 +99,7 @@ export function startKeys(host) {
     } else if (event.key === 'y') {
       const id = rows?.id() ?? pageId();
       if (id) {
-        navigator.clipboard?.writeText(id);
-        host.copied(id);
+        copy(id).then((done) => host.say(done ? `${id} is copied` : `The browser does not let ${id} be copied`));
       }
     } else if (event.key === 't') {
       host.theme();

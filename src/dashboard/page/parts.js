@@ -1,6 +1,7 @@
 /** Small things that every screen shows: states, times, ids, sentences. */
 import { html, useState } from './dom.js';
 import { now, useNow } from './clock.js';
+import { copy } from './keys.js';
 import { pageOf } from './router.js';
 import { standing } from './states.js';
 import { absolute, age, hour } from './words.js';
@@ -10,16 +11,16 @@ const SHAPES = {
   run: 'M5 3.2v9.6l8-4.8z',
   dots: 'M2.5 8a1.5 1.5 0 1 0 3 0a1.5 1.5 0 1 0-3 0M6.5 8a1.5 1.5 0 1 0 3 0a1.5 1.5 0 1 0-3 0M10.5 8a1.5 1.5 0 1 0 3 0a1.5 1.5 0 1 0-3 0',
   lock: 'M5 7V5a3 3 0 0 1 6 0v2h1v6.5H4V7zm1.6 0h2.8V5a1.4 1.4 0 0 0-2.8 0z',
-  gate: 'M3 3h1.7v10H3zm8.300 0H13v10h-1.700zM5.500 7.200h5v1.600h-5z',
-  tree: 'M7.200 2.500h1.600v3.700h4.400v3.300h-1.600V7.800H4.400v1.700H2.800V6.200h4.400zM2.200 10.500h2.800v3H2.200zm4.400 0h2.800v3H6.600zm4.400 0h2.800v3H11zM7.200 7.500h1.600v3H7.200z',
-  hand: 'M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2m0 1.600a4.400 4.400 0 1 0 0 8.800a4.400 4.400 0 0 0 0-8.800M8 6a2 2 0 1 1 0 4a2 2 0 0 1 0-4',
-  clock: 'M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2m0 1.600a4.400 4.400 0 1 0 0 8.800a4.400 4.400 0 0 0 0-8.800M7.300 4.800h1.500v2.900l2 1.200l-.8 1.300l-2.700-1.600z',
-  retry: 'M8 2.500a5.500 5.500 0 0 1 4.500 2.300V2.600H14v5H9.200V6.100h2.200A4 4 0 1 0 12 8.800l1.500.300A5.500 5.500 0 1 1 8 2.500',
-  undo: 'M6.300 2.800v2.700H9a4.300 4.300 0 0 1 0 8.600H4.500v-1.600H9a2.700 2.700 0 0 0 0-5.400H6.300v2.700L2 6.300z',
-  warn: 'M8 1.800l6.600 12H1.400zM7.200 6v4h1.600V6zm0 5v1.600h1.600V11z',
-  cross: 'M4.200 3l3.800 3.800L11.800 3L13 4.200L9.200 8l3.800 3.800l-1.200 1.200L8 9.200L4.200 13L3 11.800L6.800 8L3 4.200z',
-  check: 'M13.500 4.400L6.600 12.200L2.500 8.400l1.100-1.200l2.900 2.700l5.800-6.600z',
-  pause: 'M4 3h2.800v10H4zm5.200 0H12v10H9.200z',
+  gate: 'M3 3h1.7v10H3zm8.3 0H13v10h-1.7zM5.5 7.2h5v1.6h-5z',
+  tree: 'M7.2 2.5h1.6v3.7h4.4v3.3h-1.6V7.8H4.4v1.7H2.8V6.2h4.4zM2.2 10.5h2.8v3H2.2zm4.4 0h2.8v3H6.6zm4.4 0h2.8v3H11zM7.2 7.5h1.6v3H7.2z',
+  hand: 'M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2m0 1.6a4.4 4.4 0 1 0 0 8.8a4.4 4.4 0 0 0 0-8.8M8 6a2 2 0 1 1 0 4a2 2 0 0 1 0-4',
+  clock: 'M8 2a6 6 0 1 1 0 12A6 6 0 0 1 8 2m0 1.6a4.4 4.4 0 1 0 0 8.8a4.4 4.4 0 0 0 0-8.8M7.3 4.8h1.5v2.9l2 1.2l-.8 1.3l-2.7-1.6z',
+  retry: 'M8 2.5a5.5 5.5 0 0 1 4.5 2.3V2.6H14v5H9.2V6.1h2.2A4 4 0 1 0 12 8.8l1.5.3A5.5 5.5 0 1 1 8 2.5',
+  undo: 'M6.3 2.8v2.7H9a4.3 4.3 0 0 1 0 8.6H4.5v-1.6H9a2.7 2.7 0 0 0 0-5.4H6.3v2.7L2 6.3z',
+  warn: 'M8 1.8l6.6 12H1.4zM7.2 6v4h1.6V6zm0 5v1.6h1.6V11z',
+  cross: 'M4.2 3l3.8 3.8L11.8 3L13 4.2L9.2 8l3.8 3.8l-1.2 1.2L8 9.2L4.2 13L3 11.8L6.8 8L3 4.2z',
+  check: 'M13.5 4.4L6.6 12.2L2.5 8.4l1.1-1.2l2.9 2.7l5.8-6.6z',
+  pause: 'M4 3h2.8v10H4zm5.2 0H12v10H9.2z',
 };
 
 /** @param {{shape: string}} props */
@@ -92,13 +93,12 @@ export const Head = ({ title, note, children }) => html`
 
 /** Copies an id. @param {{text: string}} props */
 export function Copy({ text }) {
-  const [done, set] = useState(false);
-  const copy = async () => {
-    await navigator.clipboard?.writeText(text);
-    set(true);
-    window.setTimeout(() => set(false), 1_500);
+  const [said, say] = useState('copy');
+  const press = async () => {
+    say(await copy(text) ? 'copied' : 'refused');
+    window.setTimeout(() => say('copy'), 1_500);
   };
-  return html`<button class="plain" type="button" title="Copy the id (y)" aria-label=${`Copy ${text}`} onClick=${copy}>${done ? 'copied' : 'copy'}</button>`;
+  return html`<button class="plain" type="button" title="Copy the id (y)" aria-label=${`Copy ${text}`} onClick=${press}>${said}</button>`;
 }
 
 /** Saves a text as a file. @param {string} name @param {string} text */

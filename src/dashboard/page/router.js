@@ -26,12 +26,12 @@ export function go(to, replace = false) {
   tell();
 }
 
-/** Changes some words of the query; an empty one goes. @param {Record<string, string|null>} words @param {boolean} [replace] */
+/** Changes some words of the query; an empty one goes. @param {Record<string, string|string[]|null>} words @param {boolean} [replace] */
 export function setQuery(words, replace = true) {
   const { path, query } = read();
   for (const [name, value] of Object.entries(words)) {
-    if (value) query.set(name, value);
-    else query.delete(name);
+    query.delete(name);
+    for (const each of [value ?? []].flat()) if (each) query.append(name, each);
   }
   go(path + (query.size ? `?${query}` : ''), replace);
 }

@@ -61,7 +61,7 @@ export function standing(row) {
 export function why(row) {
   if (row.state === 'Failed' && !row.ended) {
     const what = row.cause ? `failed with “${shown(row.cause.text)}”` : 'failed';
-    return row.waits && row.reason !== 'rollback_failed' ? `${what}, and ${row.waits}` : `${what}, and is being undone`.replace('is being undone', row.reason === 'rollback_failed' ? 'an undo used up its attempts' : 'is being undone');
+    return `${what}, and ${row.reason === 'rollback_failed' ? 'an undo used up its attempts' : row.waits ?? 'is being undone'}`;
   }
   if (row.ended) return row.cause ? `${row.cause.kind.toLowerCase()}: ${shown(row.cause.text)}` : 'ended well';
   if (row.waits) return row.waits;
@@ -90,7 +90,8 @@ export const RULES = {
   size: { code: 'S12', name: 'size', help: 'A payload, a history, a family or its signals are near what is allowed, or very large.' },
 };
 
-const HARM = { bad: ['rollback_failed', 'deadlock', 'poison', 'quarantined', 'store_failed', 'store_slow', 'disk_nearly_full', 'blocked_worker'] };
+/** What is worse than that one waits. */
+const HARM = ['rollback_failed', 'deadlock', 'poison', 'quarantined', 'store_failed', 'store_slow', 'disk_nearly_full', 'blocked_worker'];
 
 /** @param {string} rule @returns {'bad'|'retry'} */
-export const harm = (rule) => (HARM.bad.includes(rule) ? 'bad' : 'retry');
+export const harm = (rule) => (HARM.includes(rule) ? 'bad' : 'retry');

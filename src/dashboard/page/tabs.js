@@ -4,7 +4,7 @@ import { get, post, Problem } from './api.js';
 import { BULK, BulkTab } from './bulk.js';
 import { now } from './clock.js';
 import { useLoad } from './load.js';
-import { useRights } from './me.js';
+import { useMe, useRights } from './me.js';
 import { Ago, download, Empty, Hour, Id, Shown, Trouble } from './parts.js';
 import { COLUMNS } from './screens/audit.js';
 import { shown } from './states.js';
@@ -119,22 +119,23 @@ function Value({ name, value, kind, none }) {
 /** @param {Given} props */
 function Signals({ id }) {
   const loaded = useLoad(`procedures/${id}/signals`, {}, { on: ['change'], pause: 2_000 });
-  const items = /** @type {{number: number, name: string, key: string|null, consumed: boolean}[]} */ (loaded.data?.items ?? []);
+  const items = /** @type {{number: number, name: string, key: string|null, consumed: boolean, payload: any}[]} */ (loaded.data?.items ?? []);
   return html`<${Shown} loaded=${loaded} what="its signals">
     ${items.length === 0 ? html`<${Empty}>No signal is kept for it. One that comes before it is waited for is kept, and taken at once.<//>` : html`
       <table class="plain-table">
-        <thead><tr><th>#</th><th>Event</th><th>Key</th><th>State</th><th>Next</th></tr></thead>
-        <tbody>${items.map((signal) => html`<tr key=${signal.number}><th scope="row">${signal.number}</th><td class="mono">${signal.name}</td><td class="mono">${signal.key ?? '–'}</td><td>${signal.consumed ? 'taken' : 'kept'}</td><td class="next">${signal.consumed ? 'nothing: a stage has it' : 'the stage that waits for it takes it'}</td></tr>`)}</tbody>
+        <thead><tr><th>#</th><th>Event</th><th>Key</th><th>Payload</th><th>State</th><th>Next</th></tr></thead>
+        <tbody>${items.map((signal) => html`<tr key=${signal.number}><th scope="row">${signal.number}</th><td class="mono">${signal.name}</td><td class="mono">${signal.key ?? '–'}</td><td>${signal.payload?.redacted ? bytes(signal.payload.size) : JSON.stringify(signal.payload)}</td><td>${signal.consumed ? 'taken' : 'kept'}</td><td class="next">${signal.consumed ? 'nothing: a stage has it' : 'the stage that waits for it takes it'}</td></tr>`)}</tbody>
       </table>`}
     ${loaded.data?.truncated && html`<${Empty}>There are more than are shown.<//>`}<//>`;
 }
 
 /** @param {Given} props */
 function Traces({ row }) {
-  const [, trace, span] = /** @type {string[]} */ ((row.trace ?? '').split('-'));
+  const [, trace = '', span = ''] = (row.trace ?? '').split('-');
+  const url = useMe()?.trace_url?.replaceAll('{trace_id}', trace).replaceAll('{span_id}', span);
   if (!trace) return html`<${Empty}>No trace was named when it was submitted. Spans of its stages carry its id as <code>procedure</code>.<//>`;
   return html`
-    <dl class="part"><dt>Trace</dt><dd class="mono">${trace}</dd><dt>Span of the submitter</dt><dd class="mono">${span}</dd></dl>
+    <dl class="part"><dt>Trace</dt><dd class="mono">${url ? html`<a href=${url} target="_blank" rel="noopener noreferrer">${trace}</a>` : trace}</dd><dt>Span of the submitter</dt><dd class="mono">${span}</dd></dl>
     <p class="dim">Spans of all its stages, and of those below it, link to this one: <span class="mono">${row.trace}</span></p>`;
 }
 

@@ -8,6 +8,7 @@
  * @property {string} who
  * @property {Right[]} rights
  * @property {string} engine
+ * @property {string|null} trace_url
  *
  * @typedef {object} Row
  * @property {string} id
@@ -88,6 +89,9 @@
  * @property {string} since
  * @property {string} next
  * @property {{place: number, of: number}|null} place
+ * @property {{path: string, mode: string, holders: string[]}|null} lock
+ * @property {{key: string, limit: number|null, used: number}|null} permit
+ * @property {{done: number, total: number}|null} children
  * @property {Link[]} links
  * @property {{id: string, until: string, since: string}[]} ends
  * @property {Cycle[]} deadlocks

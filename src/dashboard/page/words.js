@@ -3,8 +3,7 @@
 /** @param {number} ms */
 export function duration(ms) {
   const time = Math.max(0, ms);
-  if (time < 1) return '0 ms';
-  if (time < 1000) return `${Math.round(time)} ms`;
+  if (time < 1000) return `${time < 10 ? Math.round(time * 10) / 10 : Math.round(time)} ms`;
   if (time < 10_000) return `${(time / 1000).toFixed(1)} s`;
   const seconds = Math.floor(time / 1000);
   if (seconds < 60) return `${seconds} s`;

@@ -59,6 +59,47 @@ journey('filter, rows, Enter, Esc; focus outlives a live update', async (page, g
   await page.getByRole('heading', { level: 1, name: /2\.0/ }).waitFor();
 });
 
+journey('verdicts by j, k, Enter and y, as rows of tables', async (page, go) => {
+  const stuck = await submit({ stuck: 'cannot' });
+  const [one, two] = [await submit({ both: ['x', 'y'] }), await submit({ both: ['y', 'x'] })];
+  await signal(one, 'go');
+  await signal(two, 'go');
+  await pass(120_000);
+  const told = (await truth()).told.map((verdict) => verdict.rule).sort();
+  assert.deepEqual(told, ['deadlock', 'rollback_failed']);
+  await go();
+  await shown(page, 'Attention');
+  const verdicts = page.getByRole('main').getByRole('list').first().getByRole('listitem');
+  const marked = () => verdicts.evaluateAll((all) => all.map((one) => one === document.activeElement));
+  await page.keyboard.press('j');
+  await becomes(marked, [true, false]);
+  await page.keyboard.press('y');
+  await page.getByText(`The browser does not let ${stuck} be copied`).waitFor();
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  await page.keyboard.press('y');
+  await page.getByText(`${stuck} is copied`).waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), stuck);
+  await page.keyboard.press('j');
+  await becomes(marked, [false, true]);
+  await page.keyboard.press('j');
+  await becomes(marked, [false, true]);
+  // A live update leaves the mark where it is.
+  await submit({ wait: 'go' });
+  await pass(2_000);
+  await page.getByRole('link', { name: /^4\s*active/ }).waitFor();
+  assert.deepEqual(await marked(), [false, true]);
+  await page.keyboard.press('Enter');
+  await shown(page, 'Locks and waits');
+  assert.match(page.url(), /waits\?id=[23]\.0$/);
+  await page.goBack();
+  await shown(page, 'Attention');
+  await page.keyboard.press('j');
+  await becomes(marked, [true, false]);
+  await page.keyboard.press('k');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: new RegExp(stuck) }).waitFor();
+});
+
 journey('an action by keyboard alone, and Esc leaves it', async (page, go) => {
   const id = await submit({ wait: 'go' });
   await go(`procedures/${id}`);

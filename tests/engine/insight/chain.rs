@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
 use procession::{
-    AskError, Children, ListFilter, Place, Procedure, ProcedureId, ProcedureState, StageContext, StageError, Step,
-    Timestamp, Until, WaitReason, WaitingFor,
+    AskError, Children, ListFilter, LockNeed, Particulars, Place, Procedure, ProcedureId, ProcedureState, StageContext,
+    StageError, Step, Timestamp, Until, WaitReason, WaitingFor,
 };
 use serde::{Deserialize, Serialize};
 
@@ -71,6 +71,18 @@ fn e_075_explain_shows_the_chain() -> Tested {
             (ProcedureState::Initializing, at(2))
         );
         assert!(explained.deadlocks.is_empty() && !explained.truncated);
+        let Some(Particulars::Permit(limit)) = explained.particulars else {
+            return Err("it waits for a permit".into());
+        };
+        assert_eq!((limit.key.as_str(), limit.used, limit.limit), ("limited", 1, Some(1)));
+        let of = async |id| Ok::<_, Trouble>(run.executor.explain(id).await?.particulars);
+        assert_eq!(of(b).await?, Some(Particulars::Children { done: 0, total: 1 }));
+        let lock = Particulars::Lock {
+            need: LockNeed::exclusive("t"),
+            holders: vec![a],
+        };
+        assert_eq!(of(ProcedureId::new(b.family, 1)).await?, Some(lock));
+        assert_eq!(of(a).await?, None, "it sleeps");
 
         let e = submit(run, Limited(chain("e", 1)), "e").await?;
         let explained = run.executor.explain(e).await?;

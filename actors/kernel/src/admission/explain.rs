@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::claim::{Claim, Slot, Waiting};
 use super::node::Lock;
 use super::pool::PoolId;
-use super::{Admissions, Blocker, Lacking, LockUse};
+use super::{Admissions, Blocker, Lack, Lacking, LockUse};
 use crate::id::Ticket;
 use crate::lock::{LockNeed, LockPath};
 
@@ -45,14 +45,10 @@ impl Admissions {
                 break;
             }
         }
-        let mut holders: BTreeSet<Ticket> = BTreeSet::new();
-        if !is_all {
-            self.tree.each_holder(lock, |holder| {
-                let is_kin = self.is_kin(holder, slot, claim);
-                holders.extend(self.claims.ticket(holder).filter(|_| !is_kin));
-                false
-            });
-        }
+        let holders = match is_all {
+            true => BTreeSet::new(),
+            false => self.holders(slot, claim, lock),
+        };
         let both = [(before, true), (holders.into_iter().collect(), false)];
         let blockers = both.map(|(by, place)| Blocker {
             lacking: Lacking::Lock(self.tree.path(lock)),
@@ -61,6 +57,36 @@ impl Admissions {
             place,
         });
         blockers.into_iter().filter(|blocker| !blocker.by.is_empty())
+    }
+
+    /// Gives who holds what conflicts with a lock, but for itself and those it is within.
+    fn holders(&self, slot: Slot, claim: &Claim, lock: Lock) -> BTreeSet<Ticket> {
+        let mut holders = BTreeSet::new();
+        self.tree.each_holder(lock, |holder| {
+            let is_kin = self.is_kin(holder, slot, claim);
+            holders.extend(self.claims.ticket(holder).filter(|_| !is_kin));
+            false
+        });
+        holders
+    }
+
+    /// Says all of one thing that a waiting ticket was told it lacks; none if it asks for no such thing.
+    #[must_use]
+    pub fn lack(&self, ticket: Ticket, lacking: &Lacking) -> Option<Lack> {
+        let slot = self.claims.find(ticket)?;
+        let (claim, waiting) = self.waiter(slot)?;
+        match lacking {
+            Lacking::Lock(path) => {
+                let lock = waiting.locks.iter().find(|lock| self.tree.path(*lock) == *path)?;
+                let holders = self.holders(slot, claim, lock);
+                Some(Lack::Lock(self.tree.need(lock), holders.into_iter().collect()))
+            }
+            Lacking::Permit(key) => {
+                let id = self.pools.find(key)?;
+                waiting.limits.iter().find(|limit| *limit == id)?;
+                self.usage_of(key).map(Lack::Permit)
+            }
+        }
     }
 
     /// Tells whether a waiter waits for everybody before it who conflicts with

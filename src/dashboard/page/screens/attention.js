@@ -1,12 +1,13 @@
 /** What needs somebody now: counts that lead to lists, and verdicts, the most harmful first. */
-import { html, useState } from '../dom.js';
+import { html, useRef, useState } from '../dom.js';
 import { Ask, Verbs } from '../actions.js';
 import { useLoad } from '../load.js';
 import { useRights } from '../me.js';
 import { Ago, Head, Linked, Shape, Shown } from '../parts.js';
 import { Pulse } from '../pulse.js';
-import { listOf, pageOf } from '../router.js';
+import { go, listOf, pageOf } from '../router.js';
 import { harm, RULES } from '../states.js';
+import { useRows } from '../table.js';
 import { WIDE } from '../verbs.js';
 import { age, count, local, sentence } from '../words.js';
 import { now } from '../clock.js';
@@ -14,8 +15,8 @@ import { now } from '../clock.js';
 /** @type {{name: string, filter: string, of: (body: any) => number|null, tone?: string, help: string}[]} */
 const TILES = [
   { name: 'active', filter: 'state:live', of: (body) => body.tiles?.active ?? null, help: 'All that have not ended.' },
-  { name: 'retrying', filter: 'reason:backoff', of: (body) => body.tiles?.retrying ?? null, tone: 'retry', help: 'Their last attempt failed; the next is due.' },
-  { name: 'rolling back', filter: 'state:failed state:live', of: (body) => body.tiles?.rolling_back ?? null, tone: 'undo', help: 'They have failed, and are being undone.' },
+  { name: 'retrying', filter: 'state:retrying', of: (body) => body.tiles?.retrying ?? null, tone: 'retry', help: 'Their last attempt failed; the next is due.' },
+  { name: 'rolling back', filter: 'state:rolling_back', of: (body) => body.tiles?.rolling_back ?? null, tone: 'undo', help: 'They have failed, and are being undone.' },
   { name: 'rollback failed', filter: 'reason:rollback_failed', of: (body) => body.tiles?.rollback_failed ?? null, tone: 'bad', help: 'An undo used up its attempts.' },
   { name: 'paused', filter: 'reason:paused', of: (body) => body.tiles?.paused ?? null, tone: 'pause', help: 'An operator has paused them.' },
   { name: 'failed in 24 h', filter: 'state:rolledback,failed state:ended since:<24h', of: (body) => body.tiles?.failed_day ?? null, tone: 'bad', help: 'They ended in the last day, and not well.' },
@@ -40,13 +41,13 @@ function byState({ states, tiles }) {
   return Object.entries(found).filter(([, number]) => number > 0).map(([name, number]) => `${count(number)} ${name}`).join(', ');
 }
 
-/** @param {{verdict: import('../types.js').Verdict}} props */
-function Verdict({ verdict }) {
+/** @param {{verdict: import('../types.js').Verdict, isMarked: boolean, onMark: () => void}} props */
+function Verdict({ verdict, isMarked, onMark }) {
   const rule = RULES[verdict.rule] ?? { code: '', name: verdict.rule.replaceAll('_', ' '), help: '' };
   const tone = harm(verdict.rule);
   const facts = Object.entries(verdict.facts).filter(([name]) => !['cycle', 'victim'].includes(name));
   return html`
-    <li class=${`verdict ${tone}`}>
+    <li class=${`verdict ${tone}`} tabindex=${isMarked ? 0 : -1} data-marked=${isMarked || undefined} onClick=${onMark}>
       <p class="rule" title=${rule.help}><span class=${`state ${tone}`}><${Shape} shape=${tone === 'bad' ? 'warn' : 'retry'} />${rule.name}</span><span class="code">${rule.code}</span></p>
       <div class="says">
         <p class="text"><${Linked} text=${local(sentence(verdict.text), now())} /></p>
@@ -78,17 +79,28 @@ const FIRST = {
   quarantined: ['discharge'],
 };
 
+/** @param {import('../types.js').Verdict} verdict */
+const keyOf = (verdict) => `${verdict.rule} ${verdict.procedure}`;
+
+/** Who is to be looked at. @param {import('../types.js').Verdict} verdict */
+const idOf = (verdict) => verdict.deadlock?.victim ?? verdict.procedure;
+
+/** Where more is told. @param {import('../types.js').Verdict} verdict */
+function pathOf(verdict) {
+  const id = idOf(verdict);
+  return !id ? 'engine' : verdict.deadlock ? `waits?id=${id}` : pageOf(id);
+}
+
 /** @param {{verdict: import('../types.js').Verdict}} props */
 function Offers({ verdict }) {
-  const id = verdict.deadlock?.victim ?? verdict.procedure;
-  if (!id) return html`<a class="button" href="engine">Engine</a>`;
+  const id = idOf(verdict);
+  const path = pathOf(verdict);
+  if (!id) return html`<a class="button" href=${path}>Engine</a>`;
   const kind = verdict.facts.kind;
   return html`
     ${verdict.rule === 'retry_storm' && kind && html`<${PauseKind} kind=${kind} />`}
     <${Verbs} target=${{ id, kind }} only=${verdict.facts.parked === 'true' ? ['resume', 'bypass'] : (FIRST[verdict.rule] ?? [])} />
-    ${verdict.rule === 'deadlock'
-      ? html`<a class="button" href=${`waits?id=${id}`}>Show the circle</a>`
-      : html`<a class="button" href=${pageOf(id)}>Go to <${Plain} id=${id} /></a>`}`;
+    <a class="button" href=${path}>${verdict.deadlock ? 'Show the circle' : html`Go to <${Plain} id=${id} />`}</a>`;
 }
 
 /** Where many fail alike, none of their kind is to begin. @param {{kind: string}} props */
@@ -107,15 +119,18 @@ const Plain = ({ id }) => html`<span class="mono">${id}</span>`;
 export function Attention() {
   const loaded = useLoad('attention', {}, { on: ['verdict', 'gauges'], pause: 1_500, filter: 'root:0' });
   const body = loaded.data;
+  const verdicts = /** @type {import('../types.js').Verdict[]} */ (body?.verdicts ?? []);
+  const list = useRef(/** @type {HTMLElement|null} */ (null));
+  const { marked, mark } = useRows(verdicts, keyOf, idOf, (at) => list.current?.children[at]?.scrollIntoView({ block: 'nearest' }), (verdict) => go(pathOf(verdict)));
   return html`
     <div class="screen attention">
       <${Head} title="Attention" note=${body?.text} />
       <${Shown} loaded=${loaded}>
         ${body && html`
           <div class="tiles">${TILES.map((tile) => html`<${Tile} key=${tile.name} tile=${tile} body=${body} />`)}</div>
-          ${body.verdicts.length === 0
+          ${verdicts.length === 0
             ? html`<p class="calm"><${Shape} shape="check" />Nothing needs you.</p>`
-            : html`<ol class="verdicts">${body.verdicts.map((/** @type {import('../types.js').Verdict} */ verdict) => html`<${Verdict} key=${`${verdict.rule} ${verdict.procedure}`} verdict=${verdict} />`)}</ol>`}
+            : html`<ol class="verdicts" ref=${list}>${verdicts.map((verdict) => html`<${Verdict} key=${keyOf(verdict)} verdict=${verdict} isMarked=${keyOf(verdict) === marked} onMark=${() => mark(keyOf(verdict))} />`)}</ol>`}
           <${Pulse} body=${body} />`}
       <//>
     </div>`;

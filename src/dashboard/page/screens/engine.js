@@ -43,7 +43,7 @@ export function EngineScreen() {
           ]} />
           <${Facts} title="Journal" facts=${[
             ['on disk', bytes(body.size_bytes)], ['appended', bytes(body.appended_bytes)], ['free on its disk', bytes(body.disk_free_bytes)],
-            ['commit p99', body.commit_p99_ms === null ? '–' : duration(body.commit_p99_ms)], ['state', body.poisoned ? html`<span class="bad">failed</span>` : 'sound'],
+            ...['commit_p99', 'sync_p50', 'sync_p99'].map((name) => [name.replace('_', ' '), took(body[`${name}_ms`])]), ['state', body.poisoned ? html`<span class="bad">failed</span>` : 'sound'],
           ]} />
           <${Facts} title="Work" facts=${[
             ['live families', count(body.live_families)], ['stages out', count(body.going)], ['actors', count(body.actors)],
@@ -73,6 +73,9 @@ export function EngineScreen() {
       ${open && html`<${Ask} key=${open} verb=${WIDE[open]} path=${`engine/${open}`} target=${{ id: 'the engine', kind: 'the engine' }} onClose=${() => { set(null); loaded.reload(); }} />`}
     </div>`;
 }
+
+/** @param {number|null|undefined} ms */
+const took = (ms) => (typeof ms === 'number' ? duration(ms) : '–');
 
 /** @param {Call} of */
 const called = ({ call, stage }) => (call === 'stage' ? `stage ${stage}` : `${call}${stage ? ` of stage ${stage}` : ''}`);

@@ -21,8 +21,8 @@ const KEPT = 10_000;
 const QUICK = [
   { name: 'Unfinished', filter: '' },
   { name: 'Waiting for a lock', filter: 'reason:lock' },
-  { name: 'Retrying', filter: 'reason:backoff' },
-  { name: 'Rolling back', filter: 'state:failed state:live' },
+  { name: 'Retrying', filter: 'state:retrying' },
+  { name: 'Rolling back', filter: 'state:rolling_back' },
   { name: 'Old', filter: 'age:>1h' },
   { name: 'Finished', filter: 'state:ended' },
 ];

@@ -8,7 +8,7 @@ import { Ago, At, Copy, Hour, Id, Linked, Shape, Shown, State } from '../parts.j
 import { setQuery } from '../router.js';
 import { harm, RULES, shown, standing, why } from '../states.js';
 import { tabsOf } from '../tabs.js';
-import { local, sentence } from '../words.js';
+import { count, local, sentence } from '../words.js';
 
 /** @typedef {import('../types.js').Row} Row */
 
@@ -47,9 +47,9 @@ export function Procedure({ id, query }) {
           ${row.cause && html`<p class="cause"><span class="dim">cause</span> <span class="bad">${shown(row.cause.text)}</span> <span class="dim">in</span> <${Id} id=${row.cause.origin} /></p>`}
           ${[...own, ...others].map((verdict) => html`<${Says} key=${`${verdict.rule} ${verdict.procedure}`} verdict=${verdict} self=${id} />`)}
         </header>
-        <${Family} id=${id} />
+        <${Family} id=${id} query=${query} />
         <div class="tabs" role="tablist" aria-label="What is kept of it">
-          ${tabs.map(({ name, title }) => html`<button type="button" role="tab" key=${name} aria-selected=${name === tab?.name} onClick=${() => setQuery({ tab: name })}>${title}</button>`)}
+          ${tabs.map(({ name, title }) => html`<button type="button" role="tab" key=${name} aria-selected=${name === tab?.name} onClick=${() => setQuery({ tab: name })}>${title}<${Count} of=${one.data?.counts[name]} /></button>`)}
         </div>
         <section class="tab" role="tabpanel" aria-label=${tab?.title}>${Tab && html`<${Tab} id=${id} row=${row} body=${one.data} waits=${waits} />`}</section>
       `}<//>
@@ -61,26 +61,33 @@ function concerns(verdict, id) {
   return verdict.procedure === id || verdict.facts.member === id || (verdict.deadlock?.cycle.some((link) => link.from === id) ?? false);
 }
 
+/** How many there are, and whether that is all. @param {{of?: {count: number, more: boolean}}} props */
+const Count = ({ of }) => of && html` <span class="dim">${count(of.count)}${of.more && '+'}</span>`;
+
 /** How far its rollback is, and what it failed with last. @param {any} failing */
 function progress(failing) {
   const { undone, of, last } = failing ?? {};
   return [of && `${undone} of ${of} stages undone`, last && `the last error, of stage ${last.stage}: “${shown(last.error)}”`].filter(Boolean).join('; ');
 }
 
+/** Some of many, by their ids. @param {string} words @param {string[]} ids */
+const named = (words, ids) => ids.length > 0 && html`${words} ${ids.slice(0, 4).map((id, index) => html`${index > 0 && ', '}<${Id} id=${id} />`)}${ids.length > 4 && ` and ${ids.length - 4} more`}`;
+
 /** @param {{row: Row, waits: import('../types.js').Waits|null, body: any}} props */
 function Sentence({ row, waits, body }) {
   const more = progress(body.failing);
   const at = now();
   const tone = standing(row).tone;
-  const links = (waits?.links ?? []).filter((link) => link.from === row.id);
-  const before = [...new Set(links.map((link) => link.to))];
+  const { lock, permit, children, place, links = [] } = (!row.ended && waits) || /** @type {Partial<import('../types.js').Waits>} */ ({});
+  const holders = lock?.holders ?? [];
+  const before = [...new Set(links.filter((link) => link.from === row.id && !holders.includes(link.to)).map((link) => link.to))];
+  const what = lock ? why(row).replace('the lock', `the ${lock.mode} lock`) : why(row);
   const ends = (waits?.ends ?? []).filter((end) => end.id !== row.id).slice(0, 3);
-  const place = waits?.place;
   return html`
     <div class=${`sentence ${tone}`}>
       <p class="what"><${State} row=${row} /> <span class="long">${row.ended ? 'since' : 'for'} ${row.ended ? html`<${At} time=${row.since} stop />` : html`<${Ago} time=${row.since} label="since" stop />`}</span></p>
       <p class="why">
-        <${Linked} text=${sentence(local(why(row), at))} self=${row.id} />${place && html`, place ${place.place} of ${place.of}`}${before.length > 0 && !row.ended && html`${row.reason === 'children' ? ': ' : ', behind '}${before.slice(0, 4).map((id, index) => html`${index > 0 && ', '}<${Id} id=${id} />`)}${before.length > 4 && ` and ${before.length - 4} more`}`}${more && `; ${more}`}${body.paused_by.map((/** @type {any} */ by) => html`; <${Linked} text=${by.what} self=${row.id} /> was paused by ${by.who ?? 'an operator'}${by.why && `: “${by.why}”`}`)}.
+        <${Linked} text=${sentence(local(what, at))} self=${row.id} />${children && `: ${children.done} of ${children.total} done`}${permit && `: ${permit.used} of ${permit.limit} are out`}${named(', held by', holders)}${place && html`, place ${place.place} of ${place.of}`}${named(children ? ', left are' : ', behind', before)}${more && `; ${more}`}${body.paused_by.map((/** @type {any} */ by) => html`; <${Linked} text=${by.what} self=${row.id} /> was paused by ${by.who ?? 'an operator'}${by.why && `: “${by.why}”`}`)}.
         ${!row.ended && ends.map((end) => html` <${Id} id=${end.id} /> moves when ${local(end.until, at)}. `)}
         ${!row.ended && waits && (waits.links.length > 0) && html`<a class="more" href=${`waits?id=${row.id}`}>Show waits</a>`}
       </p>

@@ -162,3 +162,27 @@ fn one_at_a_high_path_waits_for_all_under_it() {
     assert_eq!(admissions.end(1), []);
     assert_eq!(admissions.end(3), [9]);
 }
+
+#[test]
+fn what_a_waiter_lacks_is_told_in_full() {
+    let mut admissions = limited(&[("k", 1)]);
+    assert!(admissions.ask(1, &["k", "s ns/table/tablet"]));
+    assert!(admissions.ask(2, &["s ns/table"]));
+    assert!(!admissions.ask(3, &["k", "x ns/table"]));
+    assert!(!admissions.ask(4, &["k", "x ns/table"]));
+    let lack = |ticket, lacking: &Lacking| admissions.lack(Ticket(ticket), lacking);
+    let both = Lack::Lock(LockNeed::exclusive("ns/table"), vec![Ticket(1), Ticket(2)]);
+    assert_eq!(lack(3, &lock("ns/table")), Some(both.clone()));
+    assert_eq!(
+        lack(4, &lock("ns/table")),
+        Some(both),
+        "who is before it in the queue holds nothing"
+    );
+    let Some(Lack::Permit(limit)) = lack(3, &permit("k")) else {
+        panic!("it waits for a permit, too");
+    };
+    assert_eq!((limit.used, limit.limit), (1, Some(1)));
+    assert_eq!(lack(3, &lock("ns")), None);
+    assert_eq!(lack(1, &permit("k")), None, "it has one");
+    assert_eq!(lack(9, &permit("k")), None);
+}
