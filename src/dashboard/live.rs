@@ -1,12 +1,14 @@
 //! What lives in memory alone: limits, locks, verdicts, the engine itself. It is asked for at
-//! most twice a second, whoever watches and however many they are, and only while somebody does.
+//! most twice a second, whoever watches and however many they are, and only while somebody does;
+//! and anew once an operator has acted, who may look at once.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::{Either, select};
 use procession_actors::view::{Explanation, LockView, Snapshot, Verdict};
-use procession_actors::{AskError, Engine};
+use procession_actors::AskError;
 use procession_kernel::{AuditEntry, LimitUse, ProcedureId, Timestamp};
 
 use super::feed::Shared;
@@ -22,8 +24,16 @@ pub(super) const AUDIT_NEWEST: usize = 500;
 /// Explanations in one [`FRESH`]: each reads the queues of the limiter.
 const EXPLAINED: usize = 5;
 
-/// What was answered, and when.
-type Answered<T> = (Timestamp, Result<Arc<T>, AskError>);
+/// What was answered.
+type Answer<T> = Result<Arc<T>, AskError>;
+
+/// What was answered last.
+struct Answered<T> {
+    at: Timestamp,
+    /// How many acts of operators were done when it was asked for: it need not show any later one.
+    acts: u64,
+    answer: Answer<T>,
+}
 
 /// One thing that is asked for, and what was answered last.
 struct Cell<T> {
@@ -42,19 +52,20 @@ impl<T> Default for Cell<T> {
 }
 
 impl<T> Cell<T> {
-    fn fresh(&self, now: Timestamp) -> Option<Result<Arc<T>, AskError>> {
+    fn fresh(&self, now: Timestamp, acts: u64) -> Option<Answer<T>> {
         let last = lock(&self.last);
-        let (_, answer) = last.as_ref().filter(|(at, _)| *at <= now && now.since(*at) < FRESH)?;
-        Some(answer.clone())
+        let is_fresh = |last: &&Answered<T>| last.at <= now && now.since(last.at) < FRESH && last.acts == acts;
+        Some(last.as_ref().filter(is_fresh)?.answer.clone())
     }
 
-    async fn get(&self, engine: &Engine, ask: impl Future<Output = Result<T, AskError>>) -> Result<Arc<T>, AskError> {
-        let clock = engine.clock();
-        if let Some(answer) = self.fresh(clock.now()) {
+    async fn get(&self, live: &Live, ask: impl Future<Output = Result<T, AskError>>) -> Answer<T> {
+        let clock = live.executor.engine().clock();
+        if let Some(answer) = self.fresh(clock.now(), live.acts()) {
             return answer;
         }
         let _asking = self.asking.lock().await;
-        if let Some(answer) = self.fresh(clock.now()) {
+        let acts = live.acts();
+        if let Some(answer) = self.fresh(clock.now(), acts) {
             return answer;
         }
         // It counts from when it was asked for, but lasts from when it was answered.
@@ -63,7 +74,11 @@ impl<T> Cell<T> {
             Either::Left((answer, _)) => answer.map(Arc::new),
             Either::Right(_) => Err(AskError::NotYet),
         };
-        *lock(&self.last) = Some((clock.now(), answer.clone()));
+        *lock(&self.last) = Some(Answered {
+            at: clock.now(),
+            acts,
+            answer: answer.clone(),
+        });
         answer
     }
 }
@@ -78,6 +93,8 @@ pub(super) struct Live {
     locks: Cell<Vec<LockView>>,
     audit: Cell<Vec<AuditEntry>>,
     storms: Storms,
+    /// How many acts of operators were answered here: what is shown from then on shows them.
+    acts: AtomicU64,
     /// When explanations were asked for last.
     explained: Mutex<Vec<Timestamp>>,
 }
@@ -93,16 +110,23 @@ impl Live {
             locks: Cell::default(),
             audit: Cell::default(),
             storms: Storms::default(),
+            acts: AtomicU64::default(),
             explained: Mutex::default(),
         }
     }
 
+    fn acts(&self) -> u64 {
+        self.acts.load(Ordering::Acquire)
+    }
+
+    /// An operator has done something, and is told so next: nothing that was answered before is shown to them.
+    pub(super) fn acted(&self) {
+        self.acts.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Tells how the engine stands. What it says of quarantined families goes into the model.
     pub(super) async fn snapshot(&self) -> Result<Arc<Snapshot>, AskError> {
-        let snapshot = self
-            .snapshot
-            .get(self.executor.engine(), self.executor.snapshot())
-            .await?;
+        let snapshot = self.snapshot.get(self, self.executor.snapshot()).await?;
         self.shared.set_aside(&snapshot.quarantined);
         Ok(snapshot)
     }
@@ -114,22 +138,20 @@ impl Live {
             self.storms.tell(engine, &mut verdicts).await;
             Ok(verdicts)
         };
-        self.verdicts.get(engine, told).await
+        self.verdicts.get(self, told).await
     }
 
     pub(super) async fn limits(&self) -> Result<Arc<Vec<LimitUse>>, AskError> {
-        self.limits.get(self.executor.engine(), self.executor.limits()).await
+        self.limits.get(self, self.executor.limits()).await
     }
 
     pub(super) async fn locks(&self) -> Result<Arc<Vec<LockView>>, AskError> {
-        self.locks.get(self.executor.engine(), self.executor.locks()).await
+        self.locks.get(self, self.executor.locks()).await
     }
 
     /// Gives the newest acts of operators.
     pub(super) async fn audit(&self) -> Result<Arc<Vec<AuditEntry>>, AskError> {
-        self.audit
-            .get(self.executor.engine(), self.executor.audit(None, AUDIT_NEWEST))
-            .await
+        self.audit.get(self, self.executor.audit(None, AUDIT_NEWEST)).await
     }
 
     /// Tells why a procedure does not move; none if too many were told just now.

@@ -69,6 +69,7 @@ impl State {
     /// Replies with what an act did, as of its own commit at least: the rows that are shown may
     /// be a moment behind it.
     pub(super) fn reply_acted(&self, body: impl Serialize) -> Answer {
+        self.live.acted();
         let mut moment = self.moment()?;
         moment.seq = moment.seq.max(self.engine().durable());
         self.reply(moment, body)

@@ -4,7 +4,7 @@
 use actix_web::test::TestRequest;
 use procession::ProcedureId;
 use procession::dashboard::{Grant, Right, Rights};
-use procession::testkit::World;
+use procession::testkit::{Trouble, World};
 use serde_json::{Value, json};
 
 use crate::kit::{Job, Reply, Site, Tested, at, near, site, site_in, text};
@@ -16,7 +16,7 @@ pub(crate) async fn post(site: &Site<'_>, path: &str, body: &Value) -> Reply {
     site.ask(request.set_json(body), path).await
 }
 
-pub(crate) async fn waiting(site: &Site<'_>) -> Result<ProcedureId, procession::testkit::Trouble> {
+pub(crate) async fn waiting(site: &Site<'_>) -> Result<ProcedureId, Trouble> {
     site.submit(Job::Wait("go".to_owned()), "a").await
 }
 
@@ -265,5 +265,30 @@ fn the_reply_to_an_act_is_of_its_commit_or_a_later_one() -> Tested {
                 return Ok(());
             }
         }
+    })
+}
+
+#[test]
+fn who_has_acted_sees_it_at_once() -> Tested {
+    site(async |site| {
+        let id = site.submit(Job::Wait("go".to_owned()), "a").await?;
+        let shown = async || {
+            let acts = site.body("audit").await?["items"].as_array().map(Vec::len);
+            let counted = at(&site.body(&format!("procedures/{id}")).await?, "/counts/audit/count");
+            let limit = at(&site.body("limits").await?, "/items/0/limit");
+            let paused = at(&site.body("engine").await?, "/paused");
+            Ok::<_, Trouble>((acts, counted, limit, paused))
+        };
+        assert_eq!(shown().await?, (Some(0), json!(0), json!(null), json!([])));
+        // No time passes: what was answered before each act is as new as can be, and is not shown after it.
+        let reason = json!({ "reason": "a look" });
+        assert_eq!(post(site, &format!("procedures/{id}/pause"), &reason).await.status, 200);
+        assert_eq!(shown().await?, (Some(1), json!(1), json!(null), json!([])));
+        let limit = json!({ "reason": "a look", "limit": 3 });
+        assert_eq!(post(site, "limits/job", &limit).await.status, 200);
+        assert_eq!(shown().await?, (Some(2), json!(1), json!(3), json!([])));
+        assert_eq!(post(site, "engine/pause", &reason).await.status, 200);
+        assert_eq!(shown().await?, (Some(3), json!(1), json!(3), json!(["everything"])));
+        Ok(())
     })
 }

@@ -158,7 +158,7 @@ journey('a bulk by keyboard alone', async (page, go) => {
   await pass(1_000);
   await becomes(() => told(page).innerText(), '3 of 3 done · 0 refused · none is left');
   assert.equal((await truth()).rows.filter((row) => row.paused).length, 3);
-  await reach(/^History$/);
+  await reach(/^History\s/);
   await page.keyboard.press('Enter');
   await page.getByRole('table', { name: 'History' }).waitFor();
 });

@@ -87,7 +87,7 @@ function Sentence({ row, waits, body }) {
     <div class=${`sentence ${tone}`}>
       <p class="what"><${State} row=${row} /> <span class="long">${row.ended ? 'since' : 'for'} ${row.ended ? html`<${At} time=${row.since} stop />` : html`<${Ago} time=${row.since} label="since" stop />`}</span></p>
       <p class="why">
-        <${Linked} text=${sentence(local(what, at))} self=${row.id} />${children && `: ${children.done} of ${children.total} done`}${permit && `: ${permit.used} of ${permit.limit} are out`}${named(', held by', holders)}${place && html`, place ${place.place} of ${place.of}`}${named(children ? ', left are' : ', behind', before)}${more && `; ${more}`}${body.paused_by.map((/** @type {any} */ by) => html`; <${Linked} text=${by.what} self=${row.id} /> was paused by ${by.who ?? 'an operator'}${by.why && `: “${by.why}”`}`)}.
+        <${Linked} text=${sentence(local(what, at))} self=${row.id} />${children && `: ${children.done} of ${children.total} done`}${permit && `: ${permit.used} of ${permit.limit} are out`}${named(', held by', holders)}${place && html`, place ${place.place} of ${place.of}`}${named(children ? ', not yet' : ', behind', before)}${more && `; ${more}`}${body.paused_by.map((/** @type {any} */ by) => html`; <${Linked} text=${by.what} self=${row.id} /> was paused by ${by.who ?? 'an operator'}${by.why && `: “${by.why}”`}`)}.
         ${!row.ended && ends.map((end) => html` <${Id} id=${end.id} /> moves when ${local(end.until, at)}. `)}
         ${!row.ended && waits && (waits.links.length > 0) && html`<a class="more" href=${`waits?id=${row.id}`}>Show waits</a>`}
       </p>
