@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::future::{Either, select};
-use procession_actors::view::{Explanation, LockView, Snapshot, Verdict};
 use procession_actors::AskError;
+use procession_actors::view::{Explanation, LockView, Snapshot, Verdict};
 use procession_kernel::{AuditEntry, LimitUse, ProcedureId, Timestamp};
 
 use super::feed::Shared;

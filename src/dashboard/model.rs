@@ -20,6 +20,7 @@ pub(super) use ring::{Missed, Ring};
 pub(super) use tally::{Tally, Tiles};
 pub(super) use update::Update;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -70,6 +71,16 @@ pub(super) struct Rows {
     counts: Counts,
     tally: Tally,
     rates: Rates,
+    /// Families that are set aside: their rows say nothing of it, and what is counted of them does.
+    aside: BTreeSet<u64>,
+}
+
+/// A row as it is counted.
+fn counted<'a>(aside: &BTreeSet<u64>, row: &'a Status) -> Cow<'a, Status> {
+    match aside.contains(&row.id.family) {
+        true => Cow::Owned(row.clone().quarantined()),
+        false => Cow::Borrowed(row),
+    }
 }
 
 impl Rows {
@@ -84,7 +95,7 @@ impl Rows {
             self.remove(row.id);
         }
         *self.counts.entry((row.state, row.kind.clone())).or_default() += 1;
-        self.tally.add(&row);
+        self.tally.add(&counted(&self.aside, &row));
         if let Some(ended) = row.ended {
             self.finished.insert((ended, row.id));
             if row.state != ProcedureState::Success {
@@ -110,7 +121,7 @@ impl Rows {
         let Some(row) = self.live.remove(&id).or_else(|| self.ended.remove(&id)) else {
             return;
         };
-        self.tally.remove(&row);
+        self.tally.remove(&counted(&self.aside, &row));
         if let Some(ended) = row.ended {
             self.finished.remove(&(ended, id));
             self.failed.remove(&(ended, id));
@@ -121,6 +132,23 @@ impl Rows {
             if *count == 0 {
                 self.counts.remove(&key);
             }
+        }
+    }
+
+    /// Says which families are set aside from now on, and no others.
+    fn set_aside(&mut self, families: BTreeSet<u64>) {
+        let changed = self.aside.symmetric_difference(&families);
+        let members = changed.flat_map(|family| {
+            let range = ProcedureId::root(*family)..=ProcedureId::new(*family, u32::MAX);
+            self.live.range(range).map(|(_, row)| Arc::clone(row))
+        });
+        let members: Vec<Arc<Status>> = members.collect();
+        for row in &members {
+            self.tally.remove(&counted(&self.aside, row));
+        }
+        self.aside = families;
+        for row in &members {
+            self.tally.add(&counted(&self.aside, row));
         }
     }
 
@@ -155,8 +183,6 @@ pub(super) struct Model {
     /// It is filled; before that, nothing is shown.
     is_ready: bool,
     ring: Ring,
-    /// Families that are set aside: their rows say nothing of it.
-    quarantined: BTreeSet<u64>,
     pulse: Pulse,
 }
 
@@ -169,6 +195,7 @@ impl Model {
         self.ring.begin(filled.moment.seq);
         let mut old = std::mem::replace(&mut self.rows, filled.rows);
         self.rows.rates.keep(std::mem::take(&mut old.rates));
+        self.rows.set_aside(std::mem::take(&mut old.aside));
         old
     }
 
@@ -202,11 +229,12 @@ impl Model {
     }
 
     pub(super) fn set_aside(&mut self, families: &[(u64, String)]) {
-        self.quarantined = families.iter().map(|(family, _)| *family).collect();
+        self.rows
+            .set_aside(families.iter().map(|(family, _)| *family).collect());
     }
 
     pub(super) fn quarantined(&self) -> &BTreeSet<u64> {
-        &self.quarantined
+        &self.rows.aside
     }
 
     pub(super) fn is_ready(&self) -> bool {

@@ -126,6 +126,8 @@ fn a_family_that_is_set_aside_is_shown_so() -> Tested {
         everybody,
         async |site| {
             site.submit(Job::Wait("go".to_owned()), "a").await?;
+            site.submit(Job::Retry("rpc timeout".to_owned()), "b").await?;
+            assert_eq!(site.body("attention").await?["tiles"]["retrying"], 1);
             Ok(())
         },
     )?;
@@ -141,8 +143,12 @@ fn a_family_that_is_set_aside_is_shown_so() -> Tested {
             let site = crate::kit::Site { run, dashboard };
             site.shown().await?;
             let body = site.body("procedures?filter=reason:quarantined").await?;
-            assert_eq!(ids(&body), ["1.0"]);
+            assert_eq!(ids(&body), ["1.0", "2.0"]);
             let attention = site.body("attention").await?;
+            // A tile leads to a list of as many: nothing of these is tried again.
+            let retrying = site.body("procedures?filter=state:retrying").await?;
+            assert_eq!((&attention["tiles"]["retrying"], ids(&retrying)), (&json!(0), vec![]));
+            assert_eq!(attention["tiles"]["active"], 2);
             assert_eq!(attention["verdicts"][0]["rule"], "quarantined");
             Ok(())
         },
