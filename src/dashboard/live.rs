@@ -87,14 +87,14 @@ impl<T> Cell<T> {
 pub(super) struct Live {
     executor: Executor,
     shared: Shared,
+    /// How many acts of operators were answered here: what is shown from then on shows them.
+    acts: AtomicU64,
     snapshot: Cell<Snapshot>,
     verdicts: Cell<Vec<Verdict>>,
     limits: Cell<Vec<LimitUse>>,
     locks: Cell<Vec<LockView>>,
     audit: Cell<Vec<AuditEntry>>,
     storms: Storms,
-    /// How many acts of operators were answered here: what is shown from then on shows them.
-    acts: AtomicU64,
     /// When explanations were asked for last.
     explained: Mutex<Vec<Timestamp>>,
 }
@@ -104,13 +104,13 @@ impl Live {
         Self {
             executor,
             shared,
+            acts: AtomicU64::default(),
             snapshot: Cell::default(),
             verdicts: Cell::default(),
             limits: Cell::default(),
             locks: Cell::default(),
             audit: Cell::default(),
             storms: Storms::default(),
-            acts: AtomicU64::default(),
             explained: Mutex::default(),
         }
     }

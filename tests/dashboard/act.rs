@@ -1,6 +1,8 @@
 //! What operators do through the API: a plan first, then the act, with a reason, and no right
 //! but the one that it needs.
 
+use std::time::Duration;
+
 use actix_web::test::TestRequest;
 use procession::ProcedureId;
 use procession::dashboard::{Grant, Right, Rights};
@@ -258,6 +260,8 @@ fn the_reply_to_an_act_is_of_its_commit_or_a_later_one() -> Tested {
             &json!({ "priority": 5, "reason": "now" }),
         )
         .await;
+        // Where the model was behind the first, both are told; the second a tenth of a second after it.
+        site.pass(Duration::from_secs(1)).await?;
         loop {
             let event = stream.next().await?.ok_or("it goes on")?;
             assert_ne!(event.name, "resync", "{}", event.data);

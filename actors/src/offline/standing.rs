@@ -16,7 +16,7 @@ use crate::supervisor::insight::{Insight, Queues, lock_views};
 use crate::supervisor::recovery::{self, Code};
 use crate::supervisor::tickets::Tickets;
 use crate::supervisor::verdicts::Thresholds;
-use crate::view::{Explanation, LockView, Particulars, Recovered, Status, Verdict};
+use crate::view::{Explanation, LockView, Recovered, Status, Verdict};
 
 /// How the unfinished procedures of a closed journal stand to each other.
 ///
@@ -112,7 +112,7 @@ impl Standing {
         let lack = lacks.and_then(|(asker, lacking)| self.admissions.lack(self.tickets.ticket(asker)?, &lacking));
         let queues = Queues::new(Waiting::all(&self.admissions), &self.tickets).with(lack);
         let mut explanation = self.insight_with(&queues).explain(id)?;
-        if let Some(Particulars::Permit(limit)) = &mut explanation.particulars {
+        if let Some(crate::view::Particulars::Permit(limit)) = &mut explanation.particulars {
             // A capacity that nobody has written down.
             limit.limit = limit.limit.filter(|_| !self.unknown.contains(&limit.key));
         }

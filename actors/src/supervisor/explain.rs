@@ -32,9 +32,17 @@ const HOLDERS_MAX: usize = 100;
 const NODES_MAX: usize = 200_000;
 
 impl Supervisor {
-    /// Reads the limiter's queues, and all of what one of those lacks who wait; what it gives is taken in the
-    /// limiter's turn.
+    /// Reads the limiter's queues; what it gives is taken in the limiter's turn.
     pub(super) fn read_queues(
+        &self,
+        ctx: &mut Context<Self>,
+        take: impl FnOnce(&mut Self, Queues, &mut Context<Self>) + 'static,
+    ) {
+        self.read_queues_and(None, ctx, take);
+    }
+
+    /// Reads them, and of one of those who wait all of what it lacks.
+    fn read_queues_and(
         &self,
         of: Option<ProcedureId>,
         ctx: &mut Context<Self>,
@@ -246,7 +254,7 @@ impl Handler<Explain> for Supervisor {
             return Box::pin(async move { Err(refusal) });
         }
         let (sender, receiver) = oneshot::channel::<Told>();
-        self.read_queues(Some(id), ctx, move |supervisor, queues, _| {
+        self.read_queues_and(Some(id), ctx, move |supervisor, queues, _| {
             let called = |id| supervisor.called_words(id);
             let explanation = supervisor.insight(&queues, &called, &|_| None).explain(id);
             // Whoever asked may have gone.

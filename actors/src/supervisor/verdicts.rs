@@ -238,13 +238,13 @@ impl Supervisor {
     ) {
         self.measure_disk(ctx);
         let asked = self.commits.durable;
-        self.read_queues(None, ctx, move |supervisor, queues, ctx| {
+        self.read_queues(ctx, move |supervisor, queues, ctx| {
             let missed = supervisor.missed(&queues, asked);
             if missed.is_empty() {
                 supervisor.audited(&queues, Vec::new(), ctx, take);
                 return;
             }
-            supervisor.read_queues(None, ctx, move |supervisor, queues, ctx| {
+            supervisor.read_queues(ctx, move |supervisor, queues, ctx| {
                 let mut still = supervisor.missed(&queues, asked);
                 still.retain(|id, revision| missed.get(id) == Some(revision));
                 supervisor.audited(&queues, still.into_keys().collect(), ctx, take);
