@@ -260,7 +260,7 @@ fn the_reply_to_an_act_is_of_its_commit_or_a_later_one() -> Tested {
             &json!({ "priority": 5, "reason": "now" }),
         )
         .await;
-        // Where the model was behind the first, both are told; the second a tenth of a second after it.
+        // A row is told ten times a second at most, by the clock, which stands still.
         site.pass(Duration::from_secs(1)).await?;
         loop {
             let event = stream.next().await?.ok_or("it goes on")?;
