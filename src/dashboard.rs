@@ -52,7 +52,6 @@ mod redact;
 mod routes;
 mod show;
 mod state;
-mod storms;
 mod streams;
 mod timeline;
 mod trace;

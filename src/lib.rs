@@ -101,6 +101,7 @@ pub use procession_kernel::{
     Epoch, HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, LimitKey, LimitUse, Link, LockMode, LockNeed,
     LockPath, Mark, NotUndone, OnFailure, OnTimeout, Operated, PATIENCE, ParseTraceParentError, Pause, Plan,
     ProcedureId, ProcedureState, Reach, RetryPolicy, Seq, Stand, Timestamp, TraceParent, Until, WaitReason, WaitingFor,
+    fingerprint,
 };
 pub use sequence::{Sequence, SequenceStage, StepContext, Steps, UnknownSteps};
 

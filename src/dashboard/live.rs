@@ -12,7 +12,6 @@ use procession_actors::view::{Explanation, LockView, Snapshot, Verdict};
 use procession_kernel::{AuditEntry, LimitUse, ProcedureId, Timestamp};
 
 use super::feed::Shared;
-use super::storms::Storms;
 use crate::executor::Executor;
 
 /// Shortest time between two askings for the same.
@@ -94,7 +93,6 @@ pub(super) struct Live {
     limits: Cell<Vec<LimitUse>>,
     locks: Cell<Vec<LockView>>,
     audit: Cell<Vec<AuditEntry>>,
-    storms: Storms,
     /// When explanations were asked for last.
     explained: Mutex<Vec<Timestamp>>,
 }
@@ -110,7 +108,6 @@ impl Live {
             limits: Cell::default(),
             locks: Cell::default(),
             audit: Cell::default(),
-            storms: Storms::default(),
             explained: Mutex::default(),
         }
     }
@@ -132,13 +129,7 @@ impl Live {
     }
 
     pub(super) async fn verdicts(&self) -> Result<Arc<Vec<Verdict>>, AskError> {
-        let engine = self.executor.engine();
-        let told = async {
-            let mut verdicts = self.executor.verdicts().await?;
-            self.storms.tell(engine, &mut verdicts).await;
-            Ok(verdicts)
-        };
-        self.verdicts.get(self, told).await
+        self.verdicts.get(self, self.executor.verdicts()).await
     }
 
     pub(super) async fn limits(&self) -> Result<Arc<Vec<LimitUse>>, AskError> {

@@ -8,4 +8,5 @@ mod kit;
 mod stuck;
 mod stuck_crashed;
 mod stuck_engine;
+mod stuck_said;
 mod stuck_size;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     AuditEntry, Blob, Changed, Doomed, Ending, EventName, HistoryEntry, Hold, Key, KeyEntry, Kind, Large, LimitKey,
-    LockNeed, Mark, OnTimeout, Pause, ProcedureId, ProcedureState, Record, Row, Stand, Timestamp, WaitReason,
+    LockNeed, Mark, OnTimeout, Pause, ProcedureId, ProcedureState, Record, Row, Said, Stand, Timestamp, WaitReason,
+    fingerprint,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -92,6 +93,21 @@ pub(crate) fn large() -> Vec<Sample> {
         row(name.to_owned(), Row { large, ..plain() })
     };
     stages.map(large).into()
+}
+
+/// Rows that say what failed last, and how often in a row; the field came after the others.
+pub(crate) fn said() -> Vec<Sample> {
+    let texts = [("said", "rpc timeout rs-17"), ("said-nothing", "")];
+    let said = |(name, text): (&str, &str)| {
+        let said = Said {
+            print: fingerprint(text),
+            times: 5,
+            text: text.to_owned(),
+        };
+        let said = Some(Box::new(said));
+        row(name.to_owned(), Row { said, ..plain() })
+    };
+    texts.map(said).into()
 }
 
 /// An entry of one that waited for its admission.

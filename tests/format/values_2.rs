@@ -29,6 +29,11 @@ fn a_row_that_says_how_large_its_value_is_is_as_it_was_when_that_came() -> Teste
 }
 
 #[test]
+fn a_row_that_says_what_failed_last_is_as_it_was_when_that_came() -> Tested {
+    read_rows("v2/said.hex", &samples::said())
+}
+
+#[test]
 fn history_is_as_in_version_2() -> Tested {
     read_back("v2/history.hex", &samples::history())
 }

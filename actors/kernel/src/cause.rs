@@ -53,12 +53,14 @@ impl Cause {
     #[must_use]
     pub fn new(kind: CauseKind, text: impl Into<String>, origin: ProcedureId) -> Self {
         let mut text = text.into();
-        if text.len() > Self::TEXT_MAX {
-            let end = text.floor_char_boundary(Self::TEXT_MAX);
-            text.truncate(end);
-        }
+        text.truncate(cut(&text, Self::TEXT_MAX).len());
         Self { kind, text, origin }
     }
+}
+
+/// Gives the beginning of a text, of at most so many bytes, cut at a character boundary.
+pub(crate) fn cut(text: &str, most: usize) -> &str {
+    text.split_at(text.floor_char_boundary(most)).0
 }
 
 /// A stage that was executed and could not be undone.

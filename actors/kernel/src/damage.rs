@@ -65,9 +65,10 @@ fn check_numbers(row: &Row) -> Result<(), String> {
         Some(Wake::Signal(_, number)) => number,
         Some(Wake::Children(..) | Wake::Timeout(_)) | None => 0,
     };
+    let said = row.said.as_ref().map_or(0, |said| said.times);
     let counts = [
         ("visits", row.visit),
-        ("attempts", row.attempt.max(row.undo_attempts).max(backoff)),
+        ("attempts", row.attempt.max(row.undo_attempts).max(backoff).max(said)),
         ("entries of history", row.history.max(row.standing)),
         ("times the same stage", row.same_stage),
         ("signals", row.signals.max(signal)),

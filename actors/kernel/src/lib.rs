@@ -27,6 +27,7 @@ mod evolve;
 mod explain;
 mod families;
 mod family;
+mod fingerprint;
 mod history;
 mod id;
 mod invariant;
@@ -56,6 +57,7 @@ pub use event::{
 pub use explain::Until;
 pub use families::{Families, SAME_STAGE_FROZEN, STAGES_FROZEN, Seen};
 pub use family::{Family, Scope};
+pub use fingerprint::fingerprint;
 pub use history::{Ending, HistoryEntry, settle_standing};
 pub use id::{
     Blob, Epoch, EventName, Key, Kind, LimitKey, ParseProcedureIdError, ParseTraceParentError, ProcedureId, Seq,
@@ -69,6 +71,6 @@ pub use needs::{Lacking, Needs};
 pub use plan::{Executed, Freed, PLAN_NAMED, Plan, PlannedStage};
 pub use record::{Doomed, KeyEntry, Record, UserWrite};
 pub use retry::RetryPolicy;
-pub use row::{Ahead, ChildPermits, Going, Hold, JoinPolicy, Large, Mark, OnFailure, OnTimeout, Round, Row};
+pub use row::{Ahead, ChildPermits, Going, Hold, JoinPolicy, Large, Mark, OnFailure, OnTimeout, Round, Row, Said};
 pub use wait::{Pause, SignalEntry, WaitReason, Wake};
 pub use waits::{Deadlock, Link, Need, Node, WaitGraph, WaitingFor};

@@ -3,8 +3,10 @@
 mod large;
 mod locks;
 mod make;
+mod said;
 
 pub use large::Large;
+pub use said::Said;
 
 use std::time::Duration;
 
@@ -307,6 +309,10 @@ pub struct Row {
     /// How large its value is, while that is a quarter or more of what is allowed.
     #[serde(rename = "K", default, skip_serializing_if = "Option::is_none")]
     pub large: Option<Box<Large>>,
+    /// What the newest failure said of that which is tried again, and how many in a row said so;
+    /// none if nothing has failed since it succeeded last, or since before this was recorded.
+    #[serde(rename = "L", default, skip_serializing_if = "Option::is_none")]
+    pub said: Option<Box<Said>>,
     /// Idempotency key of its submission.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,

@@ -33,6 +33,8 @@ mod play;
 mod queues;
 #[path = "simulation/reports.rs"]
 mod reports;
+#[path = "simulation/said.rs"]
+mod said;
 #[path = "simulation/shell.rs"]
 mod shell;
 

@@ -35,7 +35,8 @@ use crate::view::{Rule, Verdict};
 /// From when on something is told as a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Failed attempts of a stage, or of an undo. Default 5: with the default
+    /// Failed attempts of a stage, or of an undo, in a row, that said the same but for numbers
+    /// (see [`fingerprint`](procession_kernel::fingerprint)). Default 5: with the default
     /// backoff it has failed for a quarter of a minute.
     pub retries: u32,
     /// Runs of one stage in a row. Default 100; one that looks again every

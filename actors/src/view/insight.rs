@@ -83,7 +83,7 @@ pub struct ChainEnd {
 pub enum Rule {
     /// A stage takes longer than its kind expects.
     Overrun,
-    /// A stage, or an undo, fails again and again.
+    /// A stage, or an undo, fails again and again, and says the same.
     RetryStorm,
     /// One stage is run again and again.
     NoProgress,

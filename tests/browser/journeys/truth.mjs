@@ -125,7 +125,7 @@ journey('the truth of a procedure', async (page, go) => {
     what: [`retrying for ${age(storm.since)}`],
     why: [`Backs off after attempt ${storm.attempt}; the last error, of stage Work: “rpc timeout rs-17”.`],
     next: ['Next: stage Work runs at 10:13:31.'],
-    says: [`retry stormS2 ${of.told.find((verdict) => verdict.procedure === '1.0').text}; the last error ${entries.filter((entry) => entry.Error !== '–').length} times in a row: rpc timeout rs-17, for ${age(of.told.find((verdict) => verdict.procedure === '1.0').since)}`],
+    says: [`retry stormS2 ${of.told.find((verdict) => verdict.procedure === '1.0').text}, for ${age(of.told.find((verdict) => verdict.procedure === '1.0').since)}`],
     // Ticks of the axis, and how much of it is shown: neither is the engine's.
     treegrid: SAID, button: SAID, tab: [`History ${known.length}`, 'Signals 0', 'Actions and audit 0'],
     'History: #': column((entry) => entry.number),

@@ -67,6 +67,7 @@ impl<'a> Draft<'a> {
         let rows = std::mem::take(&mut self.rows);
         for mut row in rows.into_values() {
             row.revision = self.seq;
+            row.forget_said();
             let before = self.row_before(row.id);
             // Ours to keep: nothing may be committed from a broken state.
             assert!(

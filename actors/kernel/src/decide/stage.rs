@@ -381,6 +381,7 @@ impl Draft<'_> {
         let rules = self.kernel.kind(&row.kind);
         let retry = rules.map(|rules| rules.retry).unwrap_or_default();
         row.attempt = row.attempt.saturating_add(1);
+        row.note_failure(&text);
         let allowed = retry.allows_another(row.attempt);
         if !allowed && row.past.is_none() {
             let cause = Cause::new(exhausted, text, row.id);

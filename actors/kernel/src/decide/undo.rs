@@ -117,8 +117,7 @@ impl Draft<'_> {
                 self.write_user(report.writes);
                 self.undone(scope, top);
             }
-            // What it said stands in its history entry.
-            Err(_) => self.undo_failed(scope, &top),
+            Err(text) => self.undo_failed(scope, &top, &text),
         }
     }
 
@@ -218,7 +217,7 @@ impl Draft<'_> {
         }
     }
 
-    fn undo_failed(&mut self, scope: ProcedureId, top: &HistoryEntry) {
+    fn undo_failed(&mut self, scope: ProcedureId, top: &HistoryEntry, text: &str) {
         self.close_with(Record::UndoOut(scope, false));
         let id = ProcedureId::new(scope.family, top.member);
         self.effect(Effect::Stop(id));
@@ -239,6 +238,7 @@ impl Draft<'_> {
         self.undo_attempt_kept(id, failed);
         self.change(scope, |row| {
             row.undo_attempts = failed;
+            row.note_failure(text);
             row.wait = Some(reason);
             row.since = now;
             row.ready = None;

@@ -78,6 +78,7 @@ fn rests(row: &Row) -> bool {
         signals: _,
         trace: _,
         large,
+        said,
         key: _,
         deadline: _,
         submitted: _,
@@ -99,6 +100,7 @@ fn rests(row: &Row) -> bool {
         && *same_stage < SAME_STAGE_FROZEN
         && *visit < STAGES_FROZEN
         && large.is_none()
+        && said.is_none()
         && !paused
         && mark.is_none()
         && output.is_none()

@@ -151,12 +151,13 @@ proptest! {
 
 #[test]
 fn a_family_that_does_anything_else_stays_awake() {
-    let changes: [fn(&mut Row); 9] = [
+    let changes: [fn(&mut Row); 10] = [
         |row| row.wait = Some(WaitReason::Children),
         |row| row.attempt = 1,
         |row| row.same_stage = SAME_STAGE_FROZEN,
         |row| row.visit = STAGES_FROZEN,
         |row| row.large = Some(Box::new(Large { bytes: 1, stage: None })),
+        |row| row.note_failure("boom"),
         |row| row.paused = true,
         |row| row.state = ProcedureState::Failed,
         |row| row.cleaning = true,

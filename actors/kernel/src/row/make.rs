@@ -52,6 +52,7 @@ impl Row {
             signals: 0,
             trace: None,
             large: None,
+            said: None,
             key: None,
             deadline: None,
             submitted: at,

@@ -8,6 +8,7 @@ use procession_kernel::{
 };
 
 use super::draw::PAYLOAD;
+use super::said;
 
 /// Everything that is on disk.
 #[derive(Clone, Default)]
@@ -42,6 +43,8 @@ impl Disk {
                     return Err(format!("{} is written after its family has ended", row.id));
                 }
                 self.says_its_size(row)?;
+                let newest = self.history.get(&(row.id.family, row.history));
+                said::check(self.rows.get(&row.id), row, newest)?;
                 if row.going.is_some() {
                     self.ran_under.insert((row.id, row.visit), row.locks.clone());
                 }

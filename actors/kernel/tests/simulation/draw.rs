@@ -178,7 +178,7 @@ impl Draw {
                 StageOutcome::Wait(self.event(), timeout, next)
             }
             76..82 => StageOutcome::Yield,
-            82..88 => StageOutcome::Retry("again".to_owned()),
+            82..88 => StageOutcome::Retry(format!("again at {}", now.0)),
             88..93 => StageOutcome::Fail("boom".to_owned()),
             93..97 => StageOutcome::Panicked("ouch".to_owned()),
             _ => StageOutcome::Refused("too much".to_owned()),

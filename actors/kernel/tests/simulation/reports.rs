@@ -68,7 +68,7 @@ impl Play {
         let outcome = if self.draw.percent(70) {
             Ok(())
         } else {
-            Err("stuck".to_owned())
+            Err(format!("stuck at {}", self.shell.now.0))
         };
         self.undone(&undo, outcome)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Deadlock, Family, Lacking, PATIENCE, ProcedureId, Row, Timestamp, WaitReason};
+use procession_kernel::{Deadlock, Family, Lacking, PATIENCE, ProcedureId, Row, Said, Timestamp, WaitReason};
 
 use super::super::Supervisor;
 use super::super::insight::{Insight, Queues};
@@ -138,23 +138,20 @@ impl Insight<'_> {
         self.sizes(family, verdicts);
     }
 
-    /// A budget counts beyond the point of no return alone: elsewhere it ends the storm.
+    /// Failures count as long as they say the same but for numbers. A budget counts beyond the point of no
+    /// return alone, whatever was said: elsewhere it ends the storm.
     fn retry_storm(&self, row: &Row) -> Option<Verdict> {
-        if row.wait == Some(WaitReason::RollbackFailed) {
+        if row.wait == Some(WaitReason::RollbackFailed) || self.is_stopped(row) {
             return None;
         }
         let rules = self.kernel.rules().kinds.get(&row.kind);
         let budget = rules.map_or(u32::MAX, |rules| rules.retry.attempts);
         let past_budget = !row.is_failing() && row.past.is_some() && row.attempt >= budget;
-        let least = self.thresholds.retries;
-        let (what, failed) = if row.is_failing() {
-            ("its undo", row.undo_attempts)
-        } else {
-            ("it", row.attempt)
-        };
-        if (failed < least && !past_budget) || self.is_stopped(row) {
+        let said = row.said.as_deref();
+        if said.map_or(0, |said| said.times) < self.thresholds.retries && !past_budget {
             return None;
         }
+        let failed = row.failed_in_a_row();
         let mut facts = vec![("attempts", failed.to_string())];
         if past_budget {
             facts.push(("budget", budget.to_string()));
@@ -162,12 +159,14 @@ impl Insight<'_> {
         if let Some(WaitReason::Backoff(_, at)) = &row.wait {
             facts.push(("next", at.0.to_string()));
         }
-        Some(of_row(
-            Rule::RetryStorm,
-            row,
-            facts,
-            &format!("goes on trying: {what} has failed {failed} times"),
-        ))
+        let what = if row.is_failing() { "its undo" } else { "it" };
+        let mut text = format!("goes on trying: {what} has failed {failed} times");
+        if let Some(said) = said {
+            text.push_str(&alike(said));
+            facts.push(("error", said.text.clone()));
+            facts.push(("alike", said.times.to_string()));
+        }
+        Some(of_row(Rule::RetryStorm, row, facts, &text))
     }
 
     /// One that its family's failure has stopped tries nothing more.
@@ -261,6 +260,15 @@ impl Insight<'_> {
             let root = ProcedureId::root(*family);
             verdict(Rule::Quarantined, Some(root), self.now, facts, text)
         })
+    }
+}
+
+/// What the newest of the failures said, as the end of a sentence.
+fn alike(said: &Said) -> String {
+    let text = &said.text;
+    match said.times {
+        1 => format!("; the last error: {text}"),
+        times => format!("; the last error {times} times in a row: {text}"),
     }
 }
 
