@@ -18,10 +18,10 @@ use crate::supervisor::flush::InPlace;
 use crate::supervisor::mailboxes::{Depths, Mail};
 use crate::supervisor::opening::Open;
 use crate::supervisor::recovery::{self, Code, Loaded};
-use crate::supervisor::verdicts::Thresholds;
 use crate::supervisor::workers::Workers;
 use crate::supervisor::{Parts, Supervisor};
 use crate::telemetry::{LimiterMetrics, Telemetry};
+use crate::thresholds::Thresholds;
 use crate::view::Mailboxes;
 
 /// Where the actors run.

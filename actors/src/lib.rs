@@ -25,6 +25,7 @@ mod sync;
 mod telemetry;
 #[cfg(feature = "testkit")]
 pub mod testkit;
+mod thresholds;
 mod upgrade;
 pub mod view;
 mod worker;
@@ -42,6 +43,6 @@ pub use registry::Registry;
 pub use step::{ChildOutcome, Children, JoinVerdict, StageError, Step};
 pub use supervisor::Supervisor;
 pub use supervisor::tickets::GLOBAL_LIMIT;
-pub use supervisor::verdicts::Thresholds;
 pub use telemetry::StreamTelemetry;
+pub use thresholds::{KindThresholds, Thresholds};
 pub use upgrade::{Old, UpgradeError};

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::context::StageContext;
 use crate::hooks::{Finished, Submitted};
 use crate::step::{ChildOutcome, JoinVerdict, StageError, Step};
+use crate::thresholds::KindThresholds;
 use crate::upgrade::{Old, UpgradeError};
 
 /// A durable unit of work, cut into short stages.
@@ -348,5 +349,11 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// How often an undo of this kind is tried, and how long between.
     fn retry_undo() -> RetryPolicy {
         RetryPolicy::default()
+    }
+
+    /// From when on something of this kind is told as a verdict, where that is not as of the engine's
+    /// others. How long a stage may take is [`expected`](Self::expected)'s to say.
+    fn thresholds() -> KindThresholds {
+        KindThresholds::default()
     }
 }

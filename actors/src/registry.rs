@@ -17,6 +17,7 @@ use crate::journal::codec;
 use crate::meddle::Calling;
 use crate::procedure::Procedure;
 use crate::step::{ChildOutcome, JoinVerdict, StageError, Step, ahead_of};
+use crate::thresholds::{KindThresholds, Measures, Thresholds};
 use crate::upgrade::Old;
 
 /// What one call of user code did.
@@ -70,6 +71,7 @@ type MetricHook = Box<dyn Fn(&HookCall) + Send + Sync>;
 
 struct Registered {
     rules: KindRules,
+    thresholds: KindThresholds,
     revive: Revive,
     check_output: fn(&[u8]) -> Result<(), CodecError>,
     env: Box<dyn Any + Send + Sync>,
@@ -111,6 +113,7 @@ impl Registry {
         });
         let registered = Registered {
             rules,
+            thresholds: P::thresholds(),
             revive: Box::new(move |payload, version| revive::<P>(payload, version, env.clone())),
             check_output: |bytes| codec::decode_user::<P::Output>(bytes).map(|_| ()),
             env: Box::new(own),
@@ -131,6 +134,15 @@ impl Registry {
             .iter()
             .map(|(kind, registered)| (kind.clone(), registered.rules.clone()))
             .collect()
+    }
+
+    /// Gives from when on something is told as a verdict, of an engine with these thresholds.
+    pub(crate) fn measures(&self, engine: Thresholds) -> Measures {
+        let kinds = self.kinds.iter();
+        Measures::new(
+            engine,
+            kinds.map(|(kind, registered)| (kind.clone(), registered.thresholds)),
+        )
     }
 
     pub(crate) fn kinds(&self) -> impl Iterator<Item = &Kind> {

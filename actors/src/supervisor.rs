@@ -194,7 +194,7 @@ impl Supervisor {
             hooks: MetricHooks::new(&registry, &telemetry),
             telemetry,
             late_unnamed: 0,
-            watch: Watch::new(settings.audit_every, settings.thresholds),
+            watch: Watch::new(settings.audit_every, registry.measures(settings.thresholds)),
             commits: Commits::new(loaded.epoch, settings.merge, settings.in_flight),
             kernel: loaded.kernel,
             counts: Counts::default(),

@@ -106,7 +106,8 @@ impl Builder {
         self
     }
 
-    /// Tells of something as stuck from here on.
+    /// Tells of something as stuck from here on; of a kind, from where
+    /// [`Procedure::thresholds`] says.
     #[must_use]
     pub fn thresholds(mut self, thresholds: Thresholds) -> Self {
         self.settings.thresholds = thresholds;

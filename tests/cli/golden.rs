@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use serde_json::Value;
 
 use crate::Outcome;
-use crate::journal::{in_a_circle, of_each};
+use crate::journal::{Does, Running, in_a_circle, of_each};
 use crate::run::{Said, look};
 
 /// A journal that goes with the test.
@@ -112,6 +112,29 @@ fn every_verb_prints_what_its_file_says() -> Outcome {
     ] {
         must_print(&place, name, arguments, code)?;
     }
+    Ok(())
+}
+
+#[test]
+fn sizes_are_told_by_the_default_bounds() -> Outcome {
+    let root = tempfile::tempdir()?;
+    actix_rt::System::new().block_on(async {
+        let running = Running::start(root.path()).await?;
+        running
+            .submit(None, Does::Retries("x".repeat(600_000)), "large")
+            .await?;
+        running.leave().await
+    })?;
+    let said = look("doctor", root.path())?;
+    assert_eq!(said.code, Some(3), "{}", said.out);
+    let told = "of 1048576 that are allowed by default: it was submitted so";
+    assert!(
+        said.out.contains("has a payload of 6000") && said.out.contains(told),
+        "{}",
+        said.out
+    );
+    let said = look("ls rule:size", root.path())?;
+    assert!(said.out.contains("1.0"), "{}", said.out);
     Ok(())
 }
 

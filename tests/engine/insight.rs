@@ -8,5 +8,6 @@ mod kit;
 mod stuck;
 mod stuck_crashed;
 mod stuck_engine;
+mod stuck_kinds;
 mod stuck_said;
 mod stuck_size;

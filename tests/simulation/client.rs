@@ -7,7 +7,7 @@ use std::pin::Pin;
 
 use procession::messages::{Submit, SubmitBatch};
 use procession::testkit::Run;
-use procession::{AskError, By, Handle, Operated, Outcome, Procedure, ProcedureId, SubmitError};
+use procession::{AskError, By, Handle, Operated, Outcome, Procedure, ProcedureId, SubmitError, Verdict};
 
 use super::draw::Draw;
 use super::support::{Active, Circling, Final, Holding, Jittery, Limited, Once, Patient, Plan, Planned, Tidy};
@@ -112,6 +112,15 @@ pub(crate) fn told<T: Debug>(answer: Result<T, AskError>) -> Told {
         Err(AskError::Stopped) => Told::Stopped("stopped".to_owned()),
         Err(error @ AskError::Read(_)) => Told::Wrong(error.to_string()),
         Err(error) => Told::Said(error.to_string()),
+    }
+}
+
+/// Reads the verdicts: none may say that the limiter leaves somebody waiting for what is free.
+pub(crate) fn audited(answer: Result<Vec<Verdict>, AskError>) -> Told {
+    let verdicts = answer.as_deref().unwrap_or_default();
+    match verdicts.iter().find(|verdict| verdict.fact("free").is_some()) {
+        Some(unserved) => Told::Wrong(unserved.text.clone()),
+        None => told(answer),
     }
 }
 

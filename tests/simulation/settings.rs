@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession::Builder;
+use procession::{Builder, Thresholds};
 
 use super::draw::Draw;
 use super::support::{Active, Circling, Final, Holding, Jittery, Lab, Limited, Once, Patient, Planned, Tidy};
@@ -67,6 +67,11 @@ impl Settings {
             .retention(self.after_end, self.after_note)
             .merge(self.merge)
             .in_flight(self.in_flight)
+            // Nobody ever waits for what is free, as one audit after the other finds it.
+            .thresholds(Thresholds {
+                free: Duration::ZERO,
+                ..Thresholds::default()
+            })
             .seed(self.seed);
         for (name, limit) in &self.limits {
             builder = builder.limit(name, *limit);

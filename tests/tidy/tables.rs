@@ -31,6 +31,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
         "export",
         "hooks",
         "meddle",
+        "thresholds",
     ],
     &["messages", "registry", "limiter", "worker"],
     &["procedure_actor"],

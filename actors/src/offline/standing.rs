@@ -15,7 +15,7 @@ use crate::supervisor::explain::stored;
 use crate::supervisor::insight::{Insight, Queues, lock_views};
 use crate::supervisor::recovery::{self, Code};
 use crate::supervisor::tickets::Tickets;
-use crate::supervisor::verdicts::Thresholds;
+use crate::thresholds::{Measures, Thresholds};
 use crate::view::{Explanation, LockView, Recovered, Status, Verdict};
 
 /// How the unfinished procedures of a closed journal stand to each other.
@@ -32,7 +32,7 @@ pub struct Standing {
     unknown: BTreeSet<LimitKey>,
     quarantined: BTreeMap<u64, String>,
     report: Recovered,
-    thresholds: Thresholds,
+    thresholds: Measures,
     now: Timestamp,
 }
 
@@ -69,7 +69,7 @@ impl Offline {
             queues: Queues::new(Waiting::all(&admissions), &tickets),
             quarantined: loaded.report.quarantined.iter().cloned().collect(),
             report: loaded.report,
-            thresholds: Thresholds::default(),
+            thresholds: Measures::new(Thresholds::default(), []),
             kernel,
             tickets,
             admissions,
@@ -135,8 +135,10 @@ impl Standing {
             durable: Seq(u64::MAX),
             called: &|_| "was begun, and is called again at the next start",
             usual: &|_| None,
-            // They are the engine's, and not on disk.
-            bounds: None,
+            unserved: None,
+            // The engine's own are not on disk.
+            bounds: &self.kernel.rules().bounds,
+            knows_bounds: false,
         }
     }
 

@@ -78,7 +78,9 @@ impl Supervisor {
             durable: self.commits.durable,
             called,
             usual,
-            bounds: Some(&self.kernel.rules().bounds),
+            unserved: Some(&self.watch.unserved),
+            bounds: &self.kernel.rules().bounds,
+            knows_bounds: true,
         }
     }
 }

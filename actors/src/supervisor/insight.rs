@@ -8,8 +8,9 @@ use procession_kernel::{Bounds, Kernel, Lack, LockMode, LockNeed, LockUse, Proce
 use rustc_hash::FxHashMap;
 
 use super::tickets::Tickets;
-use super::verdicts::Thresholds;
+use super::verdicts::starved::Unserved;
 use crate::limiter::Waiting;
+use crate::thresholds::Measures;
 use crate::view::LockView;
 
 /// What the limiter says of those that wait, by procedure.
@@ -57,7 +58,7 @@ pub(crate) struct Insight<'a> {
     pub(crate) tickets: &'a Tickets,
     pub(crate) queues: &'a Queues,
     pub(crate) quarantined: &'a BTreeMap<u64, String>,
-    pub(crate) thresholds: &'a Thresholds,
+    pub(crate) thresholds: &'a Measures,
     pub(crate) now: Timestamp,
     /// When this engine began: what passed before it does not count as running.
     pub(crate) opened: Timestamp,
@@ -67,8 +68,12 @@ pub(crate) struct Insight<'a> {
     pub(crate) called: &'a dyn Fn(ProcedureId) -> &'static str,
     /// Says since when the stage runs that is out, and what it usually takes.
     pub(crate) usual: &'a dyn Fn(&Row) -> Option<Usual>,
-    /// What sizes are measured by, if that is known.
-    pub(crate) bounds: Option<&'a Bounds>,
+    /// Who waits for what is free, if the limiter itself was asked.
+    pub(crate) unserved: Option<&'a Unserved>,
+    /// What sizes are measured by.
+    pub(crate) bounds: &'a Bounds,
+    /// They are those of the engine, and not the defaults in place of what is not on disk.
+    pub(crate) knows_bounds: bool,
 }
 
 /// A stage that runs now.

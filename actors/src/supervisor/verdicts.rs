@@ -10,6 +10,7 @@ mod disk;
 mod overrun;
 mod rules;
 mod size;
+pub(crate) mod starved;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 use actix::WeakRecipient;
 use actix::prelude::*;
-use procession_kernel::{Event, ProcedureId, Record, SAME_STAGE_FROZEN, STAGES_FROZEN, Seq, Timestamp, WaitReason};
+use procession_kernel::{Event, ProcedureId, Record, Seq, Timestamp, WaitReason};
 use tokio::sync::oneshot;
 
 use super::Supervisor;
@@ -30,62 +31,8 @@ use crate::error::AskError;
 use crate::journal::DiskRoom;
 use crate::mail::deliver;
 use crate::messages::Verdicts;
+use crate::thresholds::Measures;
 use crate::view::{Rule, Verdict};
-
-/// From when on something is told as a verdict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Thresholds {
-    /// Failed attempts of a stage, or of an undo, in a row, that said the same but for numbers
-    /// (see [`fingerprint`](procession_kernel::fingerprint)). Default 5: with the default
-    /// backoff it has failed for a quarter of a minute.
-    pub retries: u32,
-    /// Runs of one stage in a row. Default 100; one that looks again every
-    /// minute is told of after more than an hour.
-    pub same_stage: u32,
-    /// How often later ones may go before one that waits for a permit or a
-    /// lock. Default 128, half of [`PATIENCE`](procession_kernel::PATIENCE), at which it goes first.
-    pub passed: u32,
-    /// How long the store may take for one batch. Default 5 s: a healthy disk
-    /// takes milliseconds, one that is busy a second.
-    pub store: Duration,
-    /// How long a stage runs at least before it is told of as taking four times as long as 99
-    /// of 100 of the newest did that succeeded; where its kind says what is expected, that counts alone.
-    /// Default 5 s: what takes less is over before anybody looks.
-    pub unusual: Duration,
-    /// How many stages one procedure may commit: all of them are in its history until its family
-    /// goes. Default 10,000; one that looks again every minute is told of after a week.
-    pub stages: u32,
-    /// How near a payload, the members of a family and the signals of a procedure may come to what
-    /// the builder's bounds allow, in percent. Default 50. Of payloads the engine knows
-    /// from a quarter of the bound on.
-    pub size_percent: u32,
-    /// How many bytes shall be free on the journal's disk, unless a tenth of the disk is less.
-    /// Default 1 GiB: the store needs room for its log, and to write tables again.
-    pub disk_free: u64,
-}
-
-impl Default for Thresholds {
-    fn default() -> Self {
-        Self {
-            retries: 5,
-            same_stage: 100,
-            passed: 128,
-            store: Duration::from_secs(5),
-            unusual: Duration::from_secs(5),
-            stages: 10_000,
-            size_percent: 50,
-            disk_free: 1 << 30,
-        }
-    }
-}
-
-impl Thresholds {
-    /// Tells whether one that only waits may be told of, though nothing of it
-    /// has failed: such are many, and looked at one by one for that alone.
-    const fn may_tell_of_frozen(&self) -> bool {
-        self.retries == 0 || self.same_stage < SAME_STAGE_FROZEN || self.stages < STAGES_FROZEN
-    }
-}
 
 /// Part of its time that the supervisor spends on audits at most: one in so many.
 const SHARE: u32 = 20;
@@ -96,7 +43,7 @@ type Subject = (Rule, Option<ProcedureId>, Option<String>);
 /// What the audits remember.
 pub(super) struct Watch {
     every: Option<Duration>,
-    thresholds: Thresholds,
+    thresholds: Measures,
     opened: Timestamp,
     /// What the last audit told, and since when.
     known: BTreeMap<Subject, Timestamp>,
@@ -107,10 +54,12 @@ pub(super) struct Watch {
     /// Calls for which there was no worker.
     pub(super) stranded: Vec<(ProcedureId, Issued)>,
     disk: disk::Disk,
+    /// Who waits for what is free.
+    pub(super) unserved: starved::Unserved,
 }
 
 impl Watch {
-    pub(super) const fn new(every: Option<Duration>, thresholds: Thresholds) -> Self {
+    pub(super) fn new(every: Option<Duration>, thresholds: Measures) -> Self {
         Self {
             every,
             thresholds,
@@ -120,10 +69,11 @@ impl Watch {
             lost: BTreeMap::new(),
             stranded: Vec::new(),
             disk: disk::Disk::new(),
+            unserved: starved::Unserved::default(),
         }
     }
 
-    pub(super) const fn thresholds(&self) -> &Thresholds {
+    pub(super) const fn thresholds(&self) -> &Measures {
         &self.thresholds
     }
 
@@ -239,16 +189,17 @@ impl Supervisor {
     ) {
         self.measure_disk(ctx);
         let asked = self.commits.durable;
+        let looks = self.watch.unserved.looks();
         self.read_queues(ctx, move |supervisor, queues, ctx| {
             let missed = supervisor.missed(&queues, asked);
             if missed.is_empty() {
-                supervisor.audited(&queues, Vec::new(), ctx, take);
+                supervisor.audited((&queues, looks), Vec::new(), ctx, take);
                 return;
             }
             supervisor.read_queues(ctx, move |supervisor, queues, ctx| {
                 let mut still = supervisor.missed(&queues, asked);
                 still.retain(|id, revision| missed.get(id) == Some(revision));
-                supervisor.audited(&queues, still.into_keys().collect(), ctx, take);
+                supervisor.audited((&queues, looks), still.into_keys().collect(), ctx, take);
             });
         });
     }
@@ -265,9 +216,10 @@ impl Supervisor {
             .collect()
     }
 
+    /// Audits with these queues, which were asked for after so many looks at them.
     fn audited(
         &mut self,
-        queues: &Queues,
+        (queues, looks): (&Queues, u64),
         unknown: Vec<ProcedureId>,
         ctx: &mut Context<Self>,
         take: impl FnOnce(&mut Self, Vec<Verdict>, Duration, &mut Context<Self>),
@@ -282,6 +234,7 @@ impl Supervisor {
                 found = self.wake_lost(unknown, ctx);
             }
         }
+        self.look_for_unserved(queues, looks);
         let mut verdicts = self.verdicts(queues, &found);
         self.watch.tell(&mut verdicts);
         let told: Vec<&str> = verdicts.iter().map(|verdict| verdict.rule.as_str()).collect();

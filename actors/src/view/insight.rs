@@ -93,7 +93,7 @@ pub enum Rule {
     Deadlock,
     /// Its actor was gone with its thread, in the middle of a call, which counts as failed.
     ActorLost,
-    /// Others go before it again and again.
+    /// Others go before it again and again; or what it waits for is free, and it is not served.
     Starved,
     /// The process died while its stage ran alone.
     Poison,

@@ -57,6 +57,7 @@ pub(crate) fn set_up(lab: &Lab, builder: Builder) -> Builder {
         retries: 3,
         same_stage: 5,
         passed: 3,
+        free: Duration::ZERO,
         ..Thresholds::default()
     };
     kinds(lab, builder)

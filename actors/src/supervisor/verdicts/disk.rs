@@ -50,7 +50,7 @@ impl Supervisor {
 
     pub(super) fn disk_nearly_full(&self) -> Option<Verdict> {
         let room = self.watch.disk_room()?;
-        let least = self.watch.thresholds.disk_free.min(room.whole / 10);
+        let least = self.watch.thresholds.engine().disk_free.min(room.whole / 10);
         if self.poisoned.is_some() || room.free >= least {
             return None;
         }

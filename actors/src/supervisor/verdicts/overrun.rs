@@ -34,11 +34,12 @@ impl Insight<'_> {
     /// One that nobody has said anything of is measured from its call on: what waits for its
     /// worker behind many others is not what takes long.
     fn unusual(&self, row: &Row) -> Option<Verdict> {
-        if self.now.since(row.since) < self.thresholds.unusual {
+        let least = self.thresholds.of(&row.kind).unusual;
+        if self.now.since(row.since) < least {
             return None;
         }
         let Usual { since, p99 } = (self.usual)(row)?;
-        let most = (p99 * TIMES).max(self.thresholds.unusual);
+        let most = (p99 * TIMES).max(least);
         let text = format!("99 of 100 of the newest took {p99:?} or less");
         self.over(row, since, ("usual", most), &text)
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Deadlock, Family, Lacking, PATIENCE, ProcedureId, Row, Said, Timestamp, WaitReason};
+use procession_kernel::{Deadlock, Family, ProcedureId, Row, Said, Timestamp, WaitReason};
 
 use super::super::Supervisor;
 use super::super::insight::{Insight, Queues};
@@ -90,7 +90,7 @@ impl Supervisor {
     fn store_slow(&self) -> Option<Verdict> {
         let since = self.commits.oldest_under_way()?;
         let time = self.clock.now().since(since);
-        if self.poisoned.is_some() || time < self.watch.thresholds.store {
+        if self.poisoned.is_some() || time < self.watch.thresholds.engine().store {
             return None;
         }
         let waiting = self.kernel.seq().0.saturating_sub(self.commits.durable.0);
@@ -148,7 +148,7 @@ impl Insight<'_> {
         let budget = rules.map_or(u32::MAX, |rules| rules.retry.attempts);
         let past_budget = !row.is_failing() && row.past.is_some() && row.attempt >= budget;
         let said = row.said.as_deref();
-        if said.map_or(0, |said| said.times) < self.thresholds.retries && !past_budget {
+        if said.map_or(0, |said| said.times) < self.thresholds.of(&row.kind).retries && !past_budget {
             return None;
         }
         let failed = row.failed_in_a_row();
@@ -181,7 +181,7 @@ impl Insight<'_> {
 
     fn no_progress(&self, row: &Row) -> Option<Verdict> {
         let circles = row.wait == Some(WaitReason::Circling);
-        if !circles && row.same_stage < self.thresholds.same_stage {
+        if !circles && row.same_stage < self.thresholds.of(&row.kind).same_stage {
             return None;
         }
         let times = match self
@@ -197,22 +197,6 @@ impl Insight<'_> {
         let facts = vec![("times", times.to_string()), ("parked", circles.to_string())];
         let text = format!("makes no progress: the stage was run {times} times in a row");
         Some(of_row(Rule::NoProgress, row, facts, &text))
-    }
-
-    fn starved(&self, row: &Row) -> Option<Verdict> {
-        let waiting = self.queues.of(self.kernel.asks_as(row.id)?)?;
-        if waiting.passed < self.thresholds.passed {
-            return None;
-        }
-        let lacking: Vec<String> = waiting.blockers.iter().map(|blocker| lacks(&blocker.lacking)).collect();
-        let facts = vec![
-            ("passed", waiting.passed.to_string()),
-            ("patience", PATIENCE.to_string()),
-            ("lacks", lacking.join(", ")),
-            ("priority", row.priority.to_string()),
-        ];
-        let text = format!("is starved: {} who came later went before it", waiting.passed);
-        Some(of_row(Rule::Starved, row, facts, &text))
     }
 
     fn waits_for_operator(&self, row: &Row) -> Option<Verdict> {
@@ -287,13 +271,6 @@ fn actor_lost(id: ProcedureId, lost: &Lost) -> Verdict {
 fn ago(now: Timestamp, time: Duration) -> Timestamp {
     let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     Timestamp(now.0.saturating_sub(micros))
-}
-
-fn lacks(lacking: &Lacking) -> String {
-    match lacking {
-        Lacking::Permit(key) => format!("permit {key}"),
-        Lacking::Lock(path) => format!("lock {path}"),
-    }
 }
 
 /// It is as old as its youngest link.

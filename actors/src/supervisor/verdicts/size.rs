@@ -1,6 +1,6 @@
 //! What has grown large: payloads, histories, families, and signals that nobody takes.
 
-use procession_kernel::{Family, ProcedureId, Row};
+use procession_kernel::{Family, Kind, ProcedureId, Row};
 use rustc_hash::FxHashMap;
 
 use super::super::insight::Insight;
@@ -20,10 +20,10 @@ impl Insight<'_> {
     pub(super) fn sizes(&self, family: &Family, verdicts: &mut Vec<Verdict>) {
         let rows = || family.members.iter().filter(|row| self.is_open(row));
         verdicts.extend(rows().filter_map(|row| self.history(row)));
-        let Some(bounds) = self.bounds else { return };
+        let bounds = self.bounds;
         verdicts.extend(self.members(family, bounds.members));
         verdicts.extend(rows().filter_map(|row| self.payload(row, bounds.payload)));
-        if self.is_near(family.signals.len(), bounds.signals) {
+        if !family.signals.is_empty() {
             verdicts.extend(rows().filter_map(|row| self.signals(family, row, bounds.signals)));
         }
     }
@@ -32,16 +32,25 @@ impl Insight<'_> {
         !row.is_ended() && row.revision <= self.durable
     }
 
-    fn is_near(&self, size: usize, bound: usize) -> bool {
-        let percent = self.thresholds.size_percent as usize;
+    /// One that is over the bound was written under another.
+    fn is_near(&self, kind: &Kind, size: usize, bound: usize) -> bool {
+        if !self.knows_bounds && size > bound {
+            return false;
+        }
+        let percent = self.thresholds.of(kind).size_percent as usize;
         size.saturating_mul(100) >= bound.saturating_mul(percent).max(1)
     }
 
     /// The stage that made it so large has ended: it is named besides the one that is next.
+    /// How a sentence says that a bound is the default one, if nobody knows better.
+    const fn by_default(&self) -> &'static str {
+        if self.knows_bounds { "" } else { " by default" }
+    }
+
     fn payload(&self, row: &Row, bound: usize) -> Option<Verdict> {
         let large = row.large.as_deref()?;
         let size = large.bytes as usize;
-        if !self.is_near(size, bound) {
+        if !self.is_near(&row.kind, size, bound) {
             return None;
         }
         let stage = large.stage.as_ref().map(|stage| codec::describe(stage.as_slice()));
@@ -49,14 +58,15 @@ impl Insight<'_> {
             Some(stage) => format!("it grew in stage {stage}"),
             None => "it was submitted so".to_owned(),
         };
-        let text = format!("has a payload of {size} bytes, of {bound} that are allowed: {by}");
+        let default = self.by_default();
+        let text = format!("has a payload of {size} bytes, of {bound} that are allowed{default}: {by}");
         let mut verdict = grown(row, "payload", size, Some(bound), &text);
         verdict.facts.extend(stage.map(|stage| ("grown_by", stage)));
         Some(verdict)
     }
 
     fn history(&self, row: &Row) -> Option<Verdict> {
-        if row.visit < self.thresholds.stages {
+        if row.visit < self.thresholds.of(&row.kind).stages {
             return None;
         }
         let size = row.visit as usize;
@@ -67,14 +77,19 @@ impl Insight<'_> {
     /// One that has a key stays when it was taken, or it could be sent twice.
     fn signals(&self, family: &Family, row: &Row, bound: usize) -> Option<Verdict> {
         let kept = || family.signals.range((row.id.member, 0)..=(row.id.member, u32::MAX));
+        // All of the family are more than its own.
+        if !self.is_near(&row.kind, family.signals.len(), bound) {
+            return None;
+        }
         let size = kept().count();
-        if !self.is_near(size, bound) {
+        if !self.is_near(&row.kind, size, bound) {
             return None;
         }
         let taken = kept().filter(|(_, entry)| entry.consumed).count();
         let open = size - taken;
         let text = format!(
-            "has {size} signals, of {bound} that are kept: {open} that no stage has taken, {taken} for their keys"
+            "has {size} signals, of {bound} that are kept{}: {open} that no stage has taken, {taken} for their keys",
+            self.by_default()
         );
         let mut verdict = grown(row, "signals", size, Some(bound), &text);
         verdict.facts.push(("taken", taken.to_string()));
@@ -84,7 +99,8 @@ impl Insight<'_> {
     /// It is told of whoever has most of them as children, and has not ended.
     fn members(&self, family: &Family, bound: usize) -> Option<Verdict> {
         let durable = || family.members.iter().filter(|row| row.revision <= self.durable);
-        if !self.is_near(family.members.len(), bound) {
+        let kind = &family.members.first()?.kind;
+        if !self.is_near(kind, family.members.len(), bound) {
             return None;
         }
         let size = durable().count();
@@ -95,9 +111,11 @@ impl Insight<'_> {
         let open = |member: u32| family.row(member).filter(|row| self.is_open(row));
         let parents = children.into_iter().filter(|(member, _)| open(*member).is_some());
         let (parent, count) = parents.max_by_key(|(member, count)| (*count, u32::MAX - member))?;
-        let row = open(parent).filter(|_| self.is_near(size, bound))?;
+        let row = open(parent).filter(|_| self.is_near(kind, size, bound))?;
         let root = ProcedureId::root(row.id.family);
-        let text = format!("has {count} children; the family {root} has {size} members, of {bound} that are allowed");
+        let default = self.by_default();
+        let text =
+            format!("has {count} children; the family {root} has {size} members, of {bound} that are allowed{default}");
         let mut verdict = grown(row, "members", size, Some(bound), &text);
         verdict.facts.push(("children", count.to_string()));
         Some(verdict)

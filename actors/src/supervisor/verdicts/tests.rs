@@ -21,7 +21,7 @@ use crate::registry::Registry;
 use crate::step::{StageError, Step};
 use crate::telemetry::tests::recorded;
 use crate::testkit::TestClock;
-use crate::view::{Rule, Status};
+use crate::view::{Rule, Status, Verdict};
 
 /// Something that is to be lost.
 #[derive(Message)]
@@ -35,6 +35,8 @@ enum Lose {
     Grant(ProcedureId),
     /// Its actor never got the call.
     Call(ProcedureId),
+    /// It is forgotten with which ticket it holds: what it gives back never gets to the limiter.
+    Ticket(ProcedureId),
     /// The second is served when the first lets go, and set aside before it hears of it.
     Family(ProcedureId, ProcedureId),
 }
@@ -59,6 +61,7 @@ impl Handler<Lose> for Supervisor {
                 self.limiter.try_send(Restore(vec![request])).ok();
             }
             Lose::Call(id) => drop(self.actors.remove(&id)),
+            Lose::Ticket(id) => drop(self.tickets_of.unbind(id)),
             Lose::Family(holder, waiter) => {
                 self.release_of(holder, ctx);
                 self.put_aside(waiter.family, "a test says so".to_owned(), ctx);
@@ -138,11 +141,19 @@ impl Live {
         sent.expect("it lives").expect("it answers").lost_wakes
     }
 
+    /// Audits.
+    async fn told(&self) -> Vec<Verdict> {
+        let sent = self.engine.supervisor().send(Verdicts).await;
+        sent.expect("it lives").expect("it answers")
+    }
+
     /// Audits: those that are found, each with what it had lost.
     async fn audit(&self) -> Vec<(ProcedureId, String)> {
-        let sent = self.engine.supervisor().send(Verdicts).await;
-        let verdicts = sent.expect("it lives").expect("it answers");
-        let found = verdicts.into_iter().filter(|verdict| verdict.rule == Rule::LostWake);
+        let found = self
+            .told()
+            .await
+            .into_iter()
+            .filter(|verdict| verdict.rule == Rule::LostWake);
         found
             .map(|verdict| {
                 let what = verdict.fact("lost").unwrap_or_default().to_owned();
@@ -262,6 +273,30 @@ fn e_108_a_lost_call_is_made_again() {
     });
     assert_eq!(counted.get("procession_lost_wakes_total work"), Some(&1.0));
     assert_eq!(counted.get("procession_lost_wakes_total unknown"), Some(&0.0));
+}
+
+#[test]
+fn e_115_one_that_waits_for_a_lock_of_nobody_is_starved() {
+    live(async |live| {
+        let (holder, waiter) = holder_and_waiter(live).await;
+        live.lose(Lose::Ticket(holder)).await;
+        live.clock.advance(Duration::from_mins(2));
+        Live::rest().await;
+        assert_eq!(live.status(holder).await.state, ProcedureState::Success);
+        assert_eq!(live.told().await, [], "it may be on its way");
+        live.clock.advance(Duration::from_secs(4));
+        assert_eq!(live.told().await, []);
+        live.clock.advance(Duration::from_secs(1));
+        let [verdict] = &*live.told().await else {
+            panic!("there is one")
+        };
+        assert_eq!(
+            (verdict.rule, verdict.procedure, verdict.fact("free")),
+            (Rule::Starved, Some(waiter), Some("5s"))
+        );
+        assert_eq!(verdict.since, Timestamp(120_000_000));
+        assert!(verdict.text.contains("has been free for 5s"), "{}", verdict.text);
+    });
 }
 
 #[test]
