@@ -46,6 +46,7 @@ mod model;
 mod openapi;
 mod page;
 mod params;
+mod pauses;
 mod problem;
 mod procedure;
 mod redact;
@@ -136,6 +137,7 @@ impl DashboardBuilder {
         let state = State {
             live: Live::new(self.executor.clone(), shared.clone()),
             executor: self.executor,
+            pauses: pauses::Pauses::default(),
             shared,
             streams: Arc::default(),
             access: self.access,

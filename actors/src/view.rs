@@ -58,6 +58,9 @@ pub struct Status {
     pub past: Option<String>,
     /// An operator has paused it and all below it.
     pub paused: bool,
+    /// Its family is set aside: nothing of it moves, and no act but a discharge is taken. One that
+    /// waits as [`Quarantined`](WaitReason::Quarantined) and is not set aside has a hole in its history.
+    pub set_aside: bool,
     /// What an operator did to its end.
     pub mark: Option<Mark>,
     /// What comes next, and when, as far as that is known.
@@ -95,6 +98,7 @@ impl Status {
             locks: row.locked.clone(),
             past: row.past.clone(),
             paused: row.paused,
+            set_aside: false,
             mark: row.mark,
             next: next::next(row),
             priority: row.priority,
@@ -111,6 +115,7 @@ impl Status {
     pub fn quarantined(mut self) -> Self {
         if self.ended.is_none() {
             self.wait = Some(WaitReason::Quarantined);
+            self.set_aside = true;
             self.going = false;
             self.next = next::QUARANTINED.to_owned();
         }

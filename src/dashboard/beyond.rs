@@ -23,7 +23,7 @@ pub(super) const fn is_failure(ending: Ending) -> bool {
     )
 }
 
-/// Names each pause that holds it back, with who made it and why, if that is among the newest acts.
+/// Names each pause that holds it back, with who made it and why, if the audit still knows.
 pub(super) async fn paused_by(state: &State, row: &Status) -> Result<Vec<Value>, Problem> {
     if row.ended.is_some() || !(row.paused || row.wait == Some(WaitReason::Paused)) {
         return Ok(Vec::new());
@@ -32,15 +32,13 @@ pub(super) async fn paused_by(state: &State, row: &Status) -> Result<Vec<Value>,
     let snapshot = state.live.snapshot().await?;
     let mut pauses: Vec<Pause> = wide.into_iter().filter(|what| snapshot.paused.contains(what)).collect();
     pauses.extend(paused_above(state, row));
-    let acts = state.live.audit().await?;
-    let shown = pauses.iter().map(|what| {
-        let verb = format!("pause {what}");
-        let act = acts.iter().find(|act| act.verb == verb);
+    let acts = state.pauses.made(state, &pauses).await?;
+    let shown = pauses.iter().zip(&acts).map(|(what, act)| {
         json!({
             "what": what.to_string(),
-            "who": act.map(|act| act.who.as_str()),
-            "why": act.map(|act| act.why.as_str()),
-            "at": act.map(|act| time(act.at)),
+            "who": act.as_ref().map(|act| act.who.as_str()),
+            "why": act.as_ref().map(|act| act.why.as_str()),
+            "at": act.as_ref().map(|act| time(act.at)),
         })
     });
     Ok(shown.collect())

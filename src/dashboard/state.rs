@@ -15,6 +15,7 @@ use super::feed::Shared;
 use super::gate::Caller;
 use super::live::Live;
 use super::model::Moment;
+use super::pauses::Pauses;
 use super::problem::{Answer, Problem};
 use super::redact::{Part, Redact};
 use super::streams::Streams;
@@ -26,6 +27,7 @@ pub(super) struct State {
     pub(super) executor: Executor,
     pub(super) shared: Shared,
     pub(super) live: Live,
+    pub(super) pauses: Pauses,
     pub(super) streams: Arc<Streams>,
     pub(super) access: Box<dyn Access>,
     pub(super) redact: Box<dyn Redact>,

@@ -49,6 +49,9 @@ pub struct ProcedureView {
     pub trace: Option<String>,
     /// An operator has paused it and all below it.
     pub paused: bool,
+    /// Its family is set aside: no act but a discharge is taken. Of an earlier release it is not known.
+    #[serde(default)]
+    pub set_aside: bool,
     /// It holds its permits.
     pub holds: bool,
     /// Locks that it holds.
@@ -113,6 +116,7 @@ impl From<&Status> for ProcedureView {
             priority: status.priority,
             trace: status.trace.map(|trace| trace.to_string()),
             paused: status.paused,
+            set_aside: status.set_aside,
             holds: status.holds,
             locks: status.locks.iter().map(LockHeldView::from).collect(),
             past: status.past.clone(),

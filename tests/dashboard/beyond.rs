@@ -116,6 +116,38 @@ fn one_that_is_tried_again_says_what_it_said() -> Tested {
 }
 
 #[test]
+fn one_that_was_paused_many_acts_ago_says_by_whom() -> Tested {
+    site(async |site| {
+        let id = site.submit(Job::Wait("go".to_owned()), "a").await?;
+        let other = site.submit(Job::Wait("go".to_owned()), "b").await?;
+        let busy = async |acts: i16| -> Tested {
+            for number in 0..acts {
+                let by = By::new("ann", "it matters");
+                site.run.executor.set_priority(other, number, by).await?;
+            }
+            site.pass(Duration::from_secs(1)).await
+        };
+        let executor = &site.run.executor;
+        executor.pause(Pause::One(id), By::new("bob", "a closer look")).await?;
+        busy(1_100).await?;
+        let path = format!("procedures/{id}");
+        assert_eq!(site.body(&path).await?["paused_by"][0]["why"], "a closer look");
+        busy(3).await?;
+        assert_eq!(site.body(&path).await?["paused_by"][0]["why"], "a closer look");
+        // Another takes its place, while nobody looks.
+        executor.resume(Pause::One(id), By::new("bob", "done")).await?;
+        executor.pause(Pause::One(id), By::new("eve", "once more")).await?;
+        busy(600).await?;
+        let paused = &site.body(&path).await?["paused_by"];
+        assert_eq!(
+            (paused.as_array().map(Vec::len), &paused[0]["who"]),
+            (Some(1), &json!("eve"))
+        );
+        Ok(())
+    })
+}
+
+#[test]
 fn one_that_is_paused_says_by_whom_and_what_exactly() -> Tested {
     site(async |site| {
         let root = site.submit(Job::Parent(1), "a").await?;

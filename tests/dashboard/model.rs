@@ -174,6 +174,7 @@ fn a_family_that_is_set_aside_is_shown_so() -> Tested {
             site.shown().await?;
             let body = site.body("procedures?filter=reason:quarantined").await?;
             assert_eq!(ids(&body), ["1.0"]);
+            assert_eq!(body["items"][0]["set_aside"], true, "a discharge alone is taken of it");
             let attention = site.body("attention").await?;
             assert_eq!(attention["verdicts"][0]["rule"], "quarantined");
             Ok(())

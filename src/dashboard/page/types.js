@@ -31,6 +31,7 @@
  * @property {boolean} holds
  * @property {{path: string, mode: string}[]} locks
  * @property {string|null} past
+ * @property {boolean} set_aside
  * @property {{kind: string, text: unknown, origin: string}|null} cause
  * @property {number} not_undone
  * @property {string|null} mark

@@ -18,7 +18,7 @@
  */
 
 /** @param {Row} row */
-const live = (row) => !row.ended && row.reason !== 'quarantined';
+const live = (row) => !row.ended && !row.set_aside;
 const WITH_THOSE_BELOW = /** @type {Field} */ ({ name: 'recursive', label: 'with all below it', type: 'flag', help: 'Those below it end the same way.' });
 
 /** @type {Record<string, Verb>} */
@@ -42,7 +42,7 @@ export const VERBS = {
   },
   bypass: { name: 'Bypass', right: 'repair', plans: true, types: true, isGrave: true, from: live, says: 'It ends as a success without output, and nothing is undone. Results that come later are ignored.', fields: [WITH_THOSE_BELOW] },
   'override-result': {
-    name: 'Override result', right: 'repair', plans: true, types: true, isGrave: true, from: (row) => row.reason !== 'quarantined' && (!row.ended || row.state === 'Success'), says: 'The output below stands as its result.',
+    name: 'Override result', right: 'repair', plans: true, types: true, isGrave: true, from: (row) => !row.set_aside && (!row.ended || row.state === 'Success'), says: 'The output below stands as its result.',
     fields: [{ name: 'output', label: 'Output', type: 'json', help: 'JSON that its kind can read as its output.', from: () => 'null' }, WITH_THOSE_BELOW],
   },
   discharge: { name: 'Discharge', right: 'repair', plans: true, types: true, isGrave: true, from: (row) => row.reason === 'quarantined', says: 'The family gives up its locks, and goes into the archive.' },
