@@ -152,24 +152,32 @@ impl Run {
         self.world.clock.now()
     }
 
-    /// No wake was lost, as far as an audit can tell; one that drained or failed
-    /// cannot be asked, nor one that waits for a receipt that is withheld.
+    /// No wake was lost, as far as an audit can tell; one that drained or failed cannot be asked, nor
+    /// one that waits for a receipt that is withheld, be it from the next commit on.
     async fn check_wakes(&self) -> Result<(), Trouble> {
+        let mut asked = pin!(self.lost_wakes());
+        loop {
+            if self.store.is_withholding() {
+                return Ok(());
+            }
+            match futures::poll!(asked.as_mut()) {
+                Poll::Ready(Some(lost)) if lost > 0 => {
+                    return Err(format!("the engine lost {lost} wakes, which an audit has found").into());
+                }
+                Poll::Ready(_) => return Ok(()),
+                Poll::Pending => turn().await,
+            }
+        }
+    }
+
+    /// Has the engine audit itself, and gives how many wakes were lost; none if it does not answer.
+    async fn lost_wakes(&self) -> Option<u64> {
         let failed = |snapshot: &Snapshot| snapshot.poisoned.is_some();
-        if self.store.is_withholding()
-            || self.executor.snapshot().await.as_ref().map_or(true, failed)
-            || self.executor.verdicts().await.is_err()
-        {
-            return Ok(());
+        if self.executor.snapshot().await.as_ref().map_or(true, failed) || self.executor.verdicts().await.is_err() {
+            return None;
         }
-        match self.executor.snapshot().await {
-            Ok(snapshot) if snapshot.lost_wakes > 0 => Err(format!(
-                "the engine lost {} wakes, which an audit has found",
-                snapshot.lost_wakes
-            )
-            .into()),
-            Ok(_) | Err(_) => Ok(()),
-        }
+        let snapshot = self.executor.snapshot().await.ok()?;
+        Some(snapshot.lost_wakes)
     }
 
     fn progress(&self) -> (u64, u64, u64) {

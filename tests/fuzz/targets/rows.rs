@@ -12,7 +12,7 @@ use procession::{
 };
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
-use procession_kernel::{Blob, Ending, Going, Hold, Record, Round, Row, Seq, Wake};
+use procession_kernel::{Blob, Ending, Going, Hold, Record, Round, Row, Said, Seq, Wake};
 
 use serde_json::json;
 
@@ -248,12 +248,23 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
         33 => row.mark = feed.maybe(|_| Mark::Bypassed),
         34 => row.output = feed.maybe(|feed| Blob::from(vec![feed.byte()])),
         35 => row.cleaning = !row.cleaning,
-        36 => row.undo_attempts = feed.count(),
+        36 => {
+            row.undo_attempts = feed.count();
+            row.said = feed.maybe(said);
+        }
         _ => {
             row.ended = feed.maybe(Feed::time);
             row.due = feed.maybe(Feed::time);
         }
     }
+}
+
+fn said(feed: &mut Feed<'_>) -> Box<Said> {
+    Box::new(Said {
+        print: feed.number(),
+        times: feed.count(),
+        text: "a".to_owned(),
+    })
 }
 
 fn wait(feed: &mut Feed<'_>) -> WaitReason {
