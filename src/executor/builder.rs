@@ -167,9 +167,9 @@ impl Builder {
         self
     }
 
-    /// Sets at how many bytes of commits the journal puts the newest version of what they wrote into tables.
-    /// Default 16 MiB. Fewer take less memory and make a start faster; of more, more is written over before
-    /// it is written out. Up to four times as many are kept while that goes on; then commits wait.
+    /// Sets at how many bytes of commits, their index in memory included, the journal puts the newest version of
+    /// what they wrote into tables. Default 24 MiB. Fewer take less memory and make a start faster; of more, more is
+    /// written over before it is written out. Up to three times as many are kept meanwhile; then commits wait.
     #[must_use]
     pub fn checkpoint_at(mut self, bytes: usize) -> Self {
         self.checkpoint_bytes = bytes;

@@ -136,9 +136,9 @@ pub fn refusal(write: &Write<'_>) -> Option<String> {
 }
 
 impl FjallStore {
-    /// Bytes of commits at which the newest version of what they wrote is put into tables, unless told
-    /// otherwise. With more, more is written over before; but a start reads them, and they are in memory.
-    pub const CHECKPOINT_BYTES: usize = 16 * 1024 * 1024;
+    /// Bytes of commits, and of their index in memory, at which the newest version of what they wrote is put into
+    /// tables, unless told otherwise. With more, more is written over before; but a start reads them.
+    pub const CHECKPOINT_BYTES: usize = 24 * 1024 * 1024;
 
     /// Opens the journal in a directory, and makes it if the directory is empty or missing.
     ///
@@ -159,7 +159,7 @@ impl FjallStore {
     }
 
     /// Sets at how many bytes of commits the newest version of what they wrote is put into tables, in place of
-    /// [`CHECKPOINT_BYTES`](Self::CHECKPOINT_BYTES). Up to four times as many are kept while that goes on; then
+    /// [`CHECKPOINT_BYTES`](Self::CHECKPOINT_BYTES). Up to three times as many are kept while that goes on; then
     /// commits wait.
     #[must_use]
     pub fn checkpoint_at(mut self, bytes: usize) -> Self {

@@ -26,7 +26,7 @@ const BY_REASON = {
   poison: stand('poison', 'bad', 'warn', 'The process died again and again with this stage begun. It runs when an operator says so.'),
   circling: stand('circling', 'bad', 'warn', 'It committed the same stage too often in a row.'),
   rollback_failed: stand('rollback failed', 'bad', 'warn', 'An undo used up its attempts. An operator has it tried again, or skipped.'),
-  quarantined: stand('quarantined', 'bad', 'warn', 'Its family cannot be read by the code that runs, and is set aside.'),
+  quarantined: stand('quarantined', 'bad', 'warn', 'Its family is set aside: the code that runs cannot read it, or its journal has a hole.'),
 };
 
 /** @type {Record<string, Standing>} */
@@ -79,11 +79,11 @@ export const RULES = {
   no_progress: { code: 'S3', name: 'no progress', help: 'The same stage was committed again and again.' },
   lost_wake: { code: 'S4', name: 'lost wake-up', help: 'It was parked with nothing behind it; it was queued again at once. This is a defect of the engine.' },
   deadlock: { code: 'S5', name: 'deadlock', help: 'They wait for each other in a circle. Aborting the victim resolves it.' },
-  starved: { code: 'S6', name: 'starved', help: 'Others who came later went before it too often.' },
+  starved: { code: 'S6', name: 'starved', help: 'Others who came later went before it too often, or it waits for what is free.' },
   actor_lost: { code: 'S7', name: 'actor lost', help: 'Its thread ended in the middle of a call, which counts as failed.' },
   rollback_failed: { code: 'S8', name: 'rollback failed', help: 'An undo used up its attempts; the family keeps its locks until an operator acts.' },
   poison: { code: 'S9', name: 'poison', help: 'The process died several times with this stage begun.' },
-  quarantined: { code: 'S10', name: 'quarantined', help: 'The code that runs cannot read it.' },
+  quarantined: { code: 'S10', name: 'quarantined', help: 'The code that runs cannot read it, or its journal has a hole.' },
   store_slow: { code: 'S11', name: 'store slow', help: 'Commits take longer than they should.' },
   disk_nearly_full: { code: 'S11', name: 'disk nearly full', help: 'Little room is left for the journal. Make room before the engine has to stop.' },
   store_failed: { code: 'S11', name: 'store failed', help: 'The journal takes no more commits. Restart with room on a sound disk.' },

@@ -9,15 +9,21 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use fjall::{Database, Keyspace, PersistMode};
+use fjall::{AbstractTree, Database, Keyspace, PersistMode};
 
 use super::open::explain;
-use super::recent::{Layers, PARTS, Table};
+use super::recent::{LAST, Layers, Table};
 use super::record::Record;
 
-/// Bytes of records, as a multiple of what a checkpoint is due at, beyond which commits wait for the one under way.
-const FULL: usize = 4;
+/// Bytes, as a multiple of what a checkpoint is due at, beyond which commits wait for the one under way.
+const FULL: usize = 3;
+/// Tables of a keyspace that are not merged yet, at which a checkpoint merges some before it adds one. fjall slows
+/// down at as many, but only who writes to a keyspace through its log; and it cannot count beyond 255.
+const UNMERGED: usize = 20;
+/// How long a checkpoint waits for who is merging them already, before it looks again.
+const LOOK: Duration = Duration::from_millis(10);
 
 /// What was committed lately, and the thread that puts it into tables.
 pub(super) struct Checkpoints {
@@ -100,7 +106,7 @@ impl Checkpoints {
     /// Why a checkpoint failed: nothing is lost, and no more can be taken up.
     pub(super) fn superfluous(&self) -> Result<Vec<u64>, String> {
         let most = self.due_at.saturating_mul(FULL);
-        let is_full = self.layers().current.bytes() > most;
+        let is_full = self.layers().bytes() > most;
         let mut work = self.shared.work();
         while is_full && matches!(work.stage, Stage::Runs) {
             work = self.shared.changed.wait(work).unwrap_or_else(PoisonError::into_inner);
@@ -196,11 +202,12 @@ impl Tables {
     fn write(&self, table: &Table) -> Result<(), fjall::Error> {
         // What is in tables must be in the log, too: where batches are not synced, it might not be.
         self.database.persist(PersistMode::SyncData)?;
-        for (part, keyspace) in self.parts.iter().enumerate().take(PARTS.len()) {
+        for (part, keyspace) in self.parts.iter().enumerate() {
             let mut entries = table.entries(part).peekable();
             if entries.peek().is_none() {
                 continue;
             }
+            merge_some(keyspace)?;
             let mut ingestion = keyspace.start_ingestion()?;
             for (place, value) in entries {
                 match value {
@@ -208,8 +215,23 @@ impl Tables {
                     None => ingestion.write_tombstone(place.to_vec())?,
                 }
             }
+            // What an older release wrote to the log is read again at a start unless something newer is in
+            // tables, and merging takes deletes out of them. So this stays, and is as new as the checkpoint.
+            ingestion.write(LAST, [])?;
             ingestion.finish()?;
         }
         Ok(())
     }
+}
+
+/// Merges while there are too many tables, so that neither reads nor fjall's count suffer from who writes faster.
+fn merge_some(keyspace: &Keyspace) -> Result<(), fjall::Error> {
+    while keyspace.tree.l0_run_count() >= UNMERGED {
+        // Versions that a reader may still need are kept: what cannot be told here is left to fjall's own threads.
+        keyspace.tree.compact(keyspace.config.compaction_strategy.clone(), 0)?;
+        if keyspace.tree.l0_run_count() >= UNMERGED {
+            std::thread::park_timeout(LOOK);
+        }
+    }
+    Ok(())
 }

@@ -29,7 +29,8 @@ use crate::telemetry::SyncSeconds;
 /// was as fast as 32 or 64, with half and a quarter of their longest commit.
 const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
 /// Size of closed logs at which the oldest is made superfluous. A restart replays
-/// them and the open one, of up to 64 MiB, a second each; fjall takes no less.
+/// them and the open one; fjall takes no less. The open one is closed when a memory table is written out and it
+/// has 64 MB, so it may grow by a table of `recent`.
 const LOG_BYTES: u64 = 64 * 1024 * 1024;
 /// Cache of table blocks. Live rows are in memory tables; only woken rows and history come from blocks.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
@@ -56,7 +57,8 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<FjallStore, StoreErro
     let recent = open_recent(&database, &spaces, &directory)?;
     let found = read_recent(&recent, &directory)?;
     writer.record = found.numbers().last().copied().unwrap_or_default();
-    let parts = PARTS.iter().filter_map(|space| spaces.get(space).cloned()).collect();
+    let parts: Option<Vec<Keyspace>> = PARTS.iter().map(|space| spaces.get(space).cloned()).collect();
+    let parts = parts.ok_or_else(|| directory.damaged("a keyspace of its own is missing"))?;
     let checkpoints = Checkpoints::start(found, &database, parts, FjallStore::CHECKPOINT_BYTES)
         .map_err(|error| directory.refused("the thread of its checkpoints cannot be started", &error))?;
     if sync != SyncMode::None {

@@ -6,13 +6,13 @@ use std::ops::Bound;
 use fjall::{Keyspace, Readable, Snapshot};
 
 use super::FjallStore;
-use super::recent::Found;
+use super::recent::{Found, LAST, Place, part_of};
 use crate::error::StoreError;
 use crate::journal::keys::Space;
 use crate::journal::store::{Entries, Scan};
 
 impl FjallStore {
-    /// Reads go through a snapshot: only that shows a batch as a whole, and only after its sync.
+    /// Tables are read through a snapshot: only that shows a batch after its sync alone.
     pub(super) fn read(&self, space: &Space, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(keyspace) = self.keyspace(space) else {
             return Ok(None);
@@ -52,13 +52,17 @@ impl FjallStore {
 
 /// Merges what was found with what tables say; of one key the former counts, and its deletes hide the latter.
 fn merge(found: &Found, snapshot: &Snapshot, keyspace: &Keyspace, scan: &Scan) -> Result<Entries, fjall::Error> {
-    let to = match found.entries.last().filter(|_| found.is_cut) {
+    let cut = found.entries.last().filter(|_| found.is_cut);
+    let cut = cut.map(|(place, _)| place.to_vec());
+    let to = match &cut {
         // There are enough up to here; what lies behind was not looked at.
-        Some((last, _)) => Bound::Included(last.as_slice()),
+        Some(last) => Bound::Included(last.as_slice()),
         None => scan.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
     };
     let rows = snapshot.range::<&[u8], _>(keyspace, (Bound::Included(scan.from.as_slice()), to));
     let rows = rows.map(|row| row.into_inner().map(|(key, value)| (key.to_vec(), value.to_vec())));
+    let has_last = part_of(&scan.space).is_some();
+    let rows = rows.filter(|row| !(has_last && row.as_ref().is_ok_and(|(key, _)| *key == LAST)));
     if found.entries.is_empty() {
         return rows.take(scan.limit).collect();
     }
@@ -69,8 +73,8 @@ fn merge(found: &Found, snapshot: &Snapshot, keyspace: &Keyspace, scan: &Scan) -
         if merged.len() >= scan.limit {
             break;
         }
-        take_up_to(&mut merged, &mut lately, |recent| recent < key.as_slice());
-        let is_hidden = lately.peek().is_some_and(|(recent, _)| *recent == key);
+        take_up_to(&mut merged, &mut lately, |place| place.compare(&key).is_lt());
+        let is_hidden = lately.peek().is_some_and(|(place, _)| place.compare(&key).is_eq());
         if !is_hidden {
             merged.push((key, value));
         }
@@ -83,10 +87,10 @@ fn merge(found: &Found, snapshot: &Snapshot, keyspace: &Keyspace, scan: &Scan) -
 /// Moves entries with a value for as long as their keys are wanted.
 fn take_up_to<'a>(
     merged: &mut Entries,
-    lately: &mut Peekable<impl Iterator<Item = &'a (Vec<u8>, Option<Vec<u8>>)>>,
-    is_wanted: impl Fn(&[u8]) -> bool,
+    lately: &mut Peekable<impl Iterator<Item = &'a (Place, Option<Vec<u8>>)>>,
+    is_wanted: impl Fn(Place) -> bool,
 ) {
-    while let Some((key, value)) = lately.next_if(|(key, _)| is_wanted(key)) {
-        merged.extend(value.clone().map(|value| (key.clone(), value)));
+    while let Some((place, value)) = lately.next_if(|(place, _)| is_wanted(*place)) {
+        merged.extend(value.clone().map(|value| (place.to_vec(), value)));
     }
 }

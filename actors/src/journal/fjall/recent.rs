@@ -5,6 +5,7 @@
 //! in the keyspace `recent`, and its writes are found through an index in memory. From time to time a
 //! [checkpoint](super::checkpoint) puts the newest version of each into tables.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -26,6 +27,13 @@ pub(super) const PARTS: [Space; 5] = [
 
 /// Longest key that passes through here. The engine's are of 16 bytes at most.
 const KEY_MAX: usize = 16;
+
+/// The last key of each of these keyspaces, once a checkpoint has written to it. It stands for nothing, and no
+/// reader sees it: it keeps the keyspace's newest number up.
+pub(super) const LAST: [u8; KEY_MAX + 1] = [0xff; KEY_MAX + 1];
+
+/// Memory that a write takes up in the index, about.
+const INDEX_BYTES: usize = 64;
 
 /// Gives the place of a keyspace in [`PARTS`].
 pub(super) const fn part_of(space: &Space) -> Option<u8> {
@@ -65,6 +73,12 @@ impl Place {
     pub(super) fn to_vec(self) -> Vec<u8> {
         let (key, length) = self.key();
         key.get(..usize::from(length)).unwrap_or_default().to_vec()
+    }
+
+    /// Compares it with a key of any length.
+    pub(super) fn compare(self, other: &[u8]) -> Ordering {
+        let (key, length) = self.key();
+        key.get(..usize::from(length)).unwrap_or_default().cmp(other)
     }
 }
 
@@ -131,7 +145,7 @@ impl Table {
     pub(super) fn add(&mut self, number: u64, record: Record) {
         let index = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
         self.numbers.push(number);
-        self.bytes += record.bytes.len();
+        self.bytes += record.bytes.len() + record.writes.len() * INDEX_BYTES;
         for (part, place, spot) in record.writes {
             if let Some(part) = self.parts.get_mut(usize::from(part)) {
                 part.insert(place, Spot { record: index, ..spot });
@@ -140,6 +154,7 @@ impl Table {
         self.records.push(record.bytes);
     }
 
+    /// Bytes of memory, the index included.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -186,12 +201,16 @@ pub(super) struct Layers {
 /// Entries of a range, with the deletes among them, which hide what tables say.
 #[derive(Debug, Default)]
 pub(super) struct Found {
-    pub(super) entries: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    pub(super) entries: Vec<(Place, Option<Vec<u8>>)>,
     /// There are more behind the last of these entries.
     pub(super) is_cut: bool,
 }
 
 impl Layers {
+    pub(super) fn bytes(&self) -> usize {
+        self.current.bytes() + self.frozen.as_ref().map_or(0, |frozen| frozen.bytes())
+    }
+
     /// Gives none of a key that was not written lately, and `Some(None)` of one that was deleted.
     pub(super) fn get(&self, part: u8, key: &[u8]) -> Option<Option<Vec<u8>>> {
         let place = Place::of(key)?;
@@ -230,7 +249,7 @@ impl Layers {
                 return found;
             }
             values += usize::from(value.is_some());
-            found.entries.push((place.to_vec(), value.map(<[u8]>::to_vec)));
+            found.entries.push((place, value.map(<[u8]>::to_vec)));
         }
     }
 }

@@ -189,6 +189,59 @@ fn a_store_of_format_2_goes_on_in_this_one() -> Outcome {
     Ok(())
 }
 
+/// Its delete is in no log, and merging takes it out of the tables; the log of format 2 is still there.
+#[test]
+fn what_format_2_left_in_its_log_and_was_deleted_since_stays_deleted() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open_plain(place.path(), SyncMode::Data)?;
+    let epoch = block_on(store.acquire())?;
+    put(&store, epoch, 1, 9, Some(b"ended long ago"))?;
+    drop(store);
+    let store = FjallStore::open(place.path(), SyncMode::Data)?.checkpoint_at(1);
+    let epoch = block_on(store.acquire())?;
+    put(&store, epoch, 1, 9, None)?;
+    for number in 1..=20 {
+        let value = (number % 2 == 1).then_some(&[7; 10][..]);
+        put(&store, epoch, 1 + number, 1, value)?;
+    }
+    // Each append takes out what the checkpoint before it has put into tables.
+    let mut number = 22;
+    while store.recent.len()? > 0 {
+        block_on(store.append(batch_of(epoch, number)))?;
+        number += 1;
+    }
+    let rows = store.keyspace(&Space::Procedures).ok_or("no keyspace")?;
+    rows.major_compact()?;
+    drop((rows, store));
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    assert_eq!(all(&store)?, []);
+    Ok(())
+}
+
+/// A batch that writes nothing that passes through `recent`.
+fn batch_of(epoch: Epoch, number: u64) -> Batch {
+    let mut batch = Batch::new(epoch);
+    batch.advance_to(Seq(number));
+    batch.put(Space::Keys, b"key", b"value");
+    batch
+}
+
+#[test]
+fn tables_are_merged_when_checkpoints_come_faster_than_that_is_done() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::None)?.checkpoint_at(1);
+    let epoch = block_on(store.acquire())?;
+    let rows = store.keyspace(&Space::Procedures).ok_or("no keyspace")?;
+    for number in 1..=300 {
+        put(&store, epoch, number, u8::try_from(number % 7)?, Some(b"value"))?;
+        assert!(rows.l0_table_count() <= 21, "{} tables", rows.l0_table_count());
+    }
+    drop((rows, store));
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    assert_eq!(all(&store)?.len(), 7);
+    Ok(())
+}
+
 #[test]
 fn a_damaged_record_is_named() -> Outcome {
     let place = TempDir::new()?;
