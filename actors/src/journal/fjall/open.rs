@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::RwLock;
+use std::sync::{Arc, RwLock};
 
+use fjall::compaction::Leveled;
 use fjall::{Database, Error, Keyspace, KeyspaceCreateOptions, LsmError, PersistMode};
 use procession_kernel::{Epoch, Key, NUMBER_MAX, Seq};
 
@@ -36,6 +37,9 @@ const LOG_BYTES: u64 = 64 * 1024 * 1024;
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// Size of the memory table of `recent`: what is in it is mostly taken out again before it is written out.
 const RECENT_BYTES: u64 = 48 * 1024 * 1024;
+/// Tables of a keyspace at which they are merged. Each checkpoint adds one, and each merge writes again what it
+/// meets on the next level.
+const MERGED: u8 = 12;
 /// Keyspace of the commits that are not in tables yet: number (8 bytes, big-endian) → record.
 const RECENT: &str = "recent";
 /// Threads that write out and merge tables. The first only writes out, so that commits need not wait.
@@ -85,7 +89,11 @@ pub(super) fn make_keyspace(database: &Database, directory: &Directory, space: &
 
 fn make_named(database: &Database, directory: &Directory, name: &str, memtable: u64) -> Result<Keyspace, StoreError> {
     let is_new = !database.keyspace_exists(name);
-    let options = || KeyspaceCreateOptions::default().max_memtable_size(memtable);
+    let options = || {
+        let merged = Leveled::default().with_l0_threshold(MERGED);
+        let options = KeyspaceCreateOptions::default().max_memtable_size(memtable);
+        options.compaction_strategy(Arc::new(merged))
+    };
     let keyspace = database
         .keyspace(name, options)
         .map_err(|error| translate(directory, &format!("keyspace \"{name}\""), &error))?;
