@@ -98,8 +98,9 @@ fn e_099_the_parked_one_holds_back_no_space_of_what_was_evicted() -> Tested {
     const ROUNDS: usize = 8;
     let (place, lab, clock) = (tempfile::tempdir()?, Lab::default(), TestClock::default());
     actix_rt::System::new().block_on(async {
-        let builder = kinds(&lab, Executor::builder(place.path())).clock(Arc::new(clock.clone()));
-        let executor = builder.start().await?;
+        // A round is a dozen checkpoints, so tables are merged in each; by default that would take 300 MB a round.
+        let builder = kinds(&lab, Executor::builder(place.path())).checkpoint_at(2 << 20);
+        let executor = builder.clock(Arc::new(clock.clone())).start().await?;
         let parked = executor.submit(parked()).await?;
         let mut sizes = Vec::new();
         for _ in 0..ROUNDS {
