@@ -161,12 +161,6 @@ impl Batch {
         self.slots.iter().map(|slot| self.write_of(slot))
     }
 
-    /// Gives the write that was added as this one, from 0; none if there are fewer.
-    #[must_use]
-    pub fn write(&self, number: usize) -> Option<Write<'_>> {
-        self.slots.get(number).map(|slot| self.write_of(slot))
-    }
-
     fn write_of<'a>(&'a self, slot: &'a Slot) -> Write<'a> {
         let bytes = |range: &Range<usize>| self.bytes.get(range.clone()).unwrap_or_default();
         Write {

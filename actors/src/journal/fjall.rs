@@ -196,7 +196,7 @@ impl FjallStore {
     }
 
     /// Gives the place of a keyspace whose writes pass through `recent`.
-    const fn part(&self, space: &Space) -> Option<u8> {
+    fn part(&self, space: &Space) -> Option<u8> {
         if self.is_plain { None } else { part_of(space) }
     }
 

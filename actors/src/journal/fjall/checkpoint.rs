@@ -5,7 +5,6 @@
 //! `recent`, with a later commit. After a crash at any point in between the records are all still there, and
 //! what a reader finds in them goes before what tables say: so half a checkpoint cannot be seen.
 
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 use std::thread::JoinHandle;
@@ -28,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(10);
 /// What was committed lately, and the thread that puts it into tables.
 pub(super) struct Checkpoints {
     shared: Arc<Shared>,
-    /// A checkpoint is due at so many bytes of records.
+    /// A checkpoint is due at so many bytes of records and their index.
     due_at: usize,
     thread: Option<JoinHandle<()>>,
 }
@@ -123,7 +122,7 @@ impl Checkpoints {
     }
 
     /// Shows readers what was committed just now, and begins a checkpoint if one is due.
-    pub(super) fn add(&self, records: VecDeque<(u64, Record)>) {
+    pub(super) fn add(&self, records: Vec<(u64, Record)>) {
         let mut layers = self.shared.layers.write().unwrap_or_else(PoisonError::into_inner);
         for (number, record) in records {
             layers.current.add(number, record);
@@ -163,9 +162,11 @@ impl Shared {
             let frozen = layers.frozen.clone();
             drop(layers);
             let Some(frozen) = frozen else { continue };
-            let written = catch_unwind(AssertUnwindSafe(|| tables.write(&frozen)));
+            let written = catch_unwind(AssertUnwindSafe(|| tables.write(&frozen, &|| self.work().ends)));
             let stage = match written {
-                Ok(Ok(())) => {
+                // The records are there at the next start.
+                Ok(Ok(Written::Left)) => return,
+                Ok(Ok(Written::All)) => {
                     self.layers.write().unwrap_or_else(PoisonError::into_inner).frozen = None;
                     Stage::Done(frozen.numbers().to_vec())
                 }
@@ -193,13 +194,20 @@ impl Shared {
 /// Where checkpoints go.
 struct Tables {
     database: Database,
-    /// In the order of [`PARTS`].
+    /// In the order of [`PARTS`](super::recent::PARTS).
     parts: Vec<Keyspace>,
+}
+
+/// How much of a table was written.
+enum Written {
+    All,
+    /// The store is being closed, and there was something to wait for.
+    Left,
 }
 
 impl Tables {
     /// Writes a table, each keyspace as a whole and synced.
-    fn write(&self, table: &Table) -> Result<(), fjall::Error> {
+    fn write(&self, table: &Table, ends: &dyn Fn() -> bool) -> Result<Written, fjall::Error> {
         // What is in tables must be in the log, too: where batches are not synced, it might not be.
         self.database.persist(PersistMode::SyncData)?;
         for (part, keyspace) in self.parts.iter().enumerate() {
@@ -207,7 +215,9 @@ impl Tables {
             if entries.peek().is_none() {
                 continue;
             }
-            merge_some(keyspace)?;
+            if !self.has_way(keyspace, ends)? {
+                return Ok(Written::Left);
+            }
             let mut ingestion = keyspace.start_ingestion()?;
             for (place, value) in entries {
                 match value {
@@ -220,18 +230,24 @@ impl Tables {
             ingestion.write(LAST, [])?;
             ingestion.finish()?;
         }
-        Ok(())
+        Ok(Written::All)
     }
-}
 
-/// Merges while there are too many tables, so that neither reads nor fjall's count suffer from who writes faster.
-fn merge_some(keyspace: &Keyspace) -> Result<(), fjall::Error> {
-    while keyspace.tree.l0_run_count() >= UNMERGED {
-        // Versions that a reader may still need are kept: what cannot be told here is left to fjall's own threads.
-        keyspace.tree.compact(keyspace.config.compaction_strategy.clone(), 0)?;
-        if keyspace.tree.l0_run_count() >= UNMERGED {
-            std::thread::park_timeout(LOOK);
+    /// Merges while there are too many tables, so that neither reads nor fjall's count suffer from who writes faster.
+    /// Tells whether one more may be added: not if the store is closed before that.
+    fn has_way(&self, keyspace: &Keyspace, ends: &dyn Fn() -> bool) -> Result<bool, fjall::Error> {
+        while keyspace.tree.l0_run_count() >= UNMERGED {
+            if ends() {
+                return Ok(false);
+            }
+            // Versions that a reader may still need are kept: what cannot be told here is left to fjall's threads.
+            keyspace.tree.compact(keyspace.config.compaction_strategy.clone(), 0)?;
+            if keyspace.tree.l0_run_count() >= UNMERGED {
+                // Others are merging them, unless they have failed: then this says so.
+                self.database.persist(PersistMode::Buffer)?;
+                std::thread::park_timeout(LOOK);
+            }
         }
+        Ok(true)
     }
-    Ok(())
 }

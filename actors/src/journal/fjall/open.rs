@@ -15,7 +15,7 @@ use super::checkpoint::Checkpoints;
 use super::directory::{self, Directory};
 use super::line::Line;
 use super::log::{self, Finding, Newest};
-use super::recent::{PARTS, Table};
+use super::recent::{PARTS, Table, part_of};
 use super::record;
 use super::remedy::advise;
 use super::write::Writer;
@@ -24,21 +24,20 @@ use crate::error::StoreError;
 use crate::journal::keys::Space;
 use crate::telemetry::SyncSeconds;
 
-/// Size at which a keyspace's memory table goes to disk. Rows are overwritten
-/// and deleted soon, so a larger one writes fewer of them out; but a commit that
-/// meets the change of tables waits for it, in proportion. On two cores 16 MiB
-/// was as fast as 32 or 64, with half and a quarter of their longest commit.
+/// Size at which a keyspace's memory table goes to disk, where writes do not pass through `recent`. A larger one
+/// writes fewer of them out that are written over soon; but a commit that meets the change of tables waits for
+/// it, in proportion. On two cores 16 MiB was as fast as 32 or 64, with half and a quarter of their longest commit.
 const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
 /// Size of closed logs at which the oldest is made superfluous. A restart replays
 /// them and the open one; fjall takes no less. The open one is closed when a memory table is written out and it
 /// has 64 MB, so it may grow by a table of `recent`.
 const LOG_BYTES: u64 = 64 * 1024 * 1024;
-/// Cache of table blocks. Live rows are in memory tables; only woken rows and history come from blocks.
+/// Cache of table blocks. Only woken values and history come from them; what is newer is in memory.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// Size of the memory table of `recent`: what is in it is mostly taken out again before it is written out.
 const RECENT_BYTES: u64 = 48 * 1024 * 1024;
-/// Tables of a keyspace at which they are merged. Each checkpoint adds one, and each merge writes again what it
-/// meets on the next level.
+/// Tables at which they are merged, of a keyspace to which checkpoints write: each adds one, and each merge writes
+/// again what it meets on the next level. A keyspace keeps what it was made with, fjall's 4 in older stores.
 const MERGED: u8 = 12;
 /// Keyspace of the commits that are not in tables yet: number (8 bytes, big-endian) → record.
 const RECENT: &str = "recent";
@@ -84,18 +83,28 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<FjallStore, StoreErro
 /// Gives a keyspace; fjall's lz4 is not compiled in, since values are too small
 /// to be worth it. A new one is made to last first: without its folder, the log's writes to it would be passed over.
 pub(super) fn make_keyspace(database: &Database, directory: &Directory, space: &Space) -> Result<Keyspace, StoreError> {
-    make_named(database, directory, &space.name(), MEMTABLE_BYTES)
+    let options = KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
+    let options = match part_of(space) {
+        Some(_) => options.compaction_strategy(Arc::new(Leveled::default().with_l0_threshold(MERGED))),
+        None => options,
+    };
+    make_named(database, directory, &space.name(), options)
 }
 
-fn make_named(database: &Database, directory: &Directory, name: &str, memtable: u64) -> Result<Keyspace, StoreError> {
+fn make_recent(database: &Database, directory: &Directory) -> Result<Keyspace, StoreError> {
+    let options = KeyspaceCreateOptions::default().max_memtable_size(RECENT_BYTES);
+    make_named(database, directory, RECENT, options)
+}
+
+fn make_named(
+    database: &Database,
+    directory: &Directory,
+    name: &str,
+    options: KeyspaceCreateOptions,
+) -> Result<Keyspace, StoreError> {
     let is_new = !database.keyspace_exists(name);
-    let options = || {
-        let merged = Leveled::default().with_l0_threshold(MERGED);
-        let options = KeyspaceCreateOptions::default().max_memtable_size(memtable);
-        options.compaction_strategy(Arc::new(merged))
-    };
     let keyspace = database
-        .keyspace(name, options)
+        .keyspace(name, || options)
         .map_err(|error| translate(directory, &format!("keyspace \"{name}\""), &error))?;
     if is_new {
         directory::sync_directory(&directory.store().join("keyspaces"))
@@ -222,9 +231,9 @@ fn open_recent(
     let name = [SPACE_PREFIX, RECENT.as_bytes()].concat();
     if meta.contains_key(&name).map_err(refused)? {
         require(database, directory, RECENT)?;
-        return make_named(database, directory, RECENT, RECENT_BYTES);
+        return make_recent(database, directory);
     }
-    let recent = make_named(database, directory, RECENT, RECENT_BYTES)?;
+    let recent = make_recent(database, directory)?;
     let mut batch = database.batch().durability(Some(PersistMode::SyncAll));
     batch.insert(meta, name, []);
     batch.commit().map_err(refused)?;

@@ -36,15 +36,9 @@ pub(super) const LAST: [u8; KEY_MAX + 1] = [0xff; KEY_MAX + 1];
 const INDEX_BYTES: usize = 64;
 
 /// Gives the place of a keyspace in [`PARTS`].
-pub(super) const fn part_of(space: &Space) -> Option<u8> {
-    match space {
-        Space::Procedures => Some(0),
-        Space::Payloads => Some(1),
-        Space::History => Some(2),
-        Space::Live => Some(3),
-        Space::Finished => Some(4),
-        Space::Signals | Space::Keys | Space::Meta | Space::Audit | Space::Archive | Space::User(_) => None,
-    }
+pub(super) fn part_of(space: &Space) -> Option<u8> {
+    let place = PARTS.iter().position(|part| part == space)?;
+    u8::try_from(place).ok()
 }
 
 /// A short key, ordered as its bytes are: the bytes, zeros behind them, and then how many they are.

@@ -1,6 +1,5 @@
 //! Writing: a batch becomes records, direct writes and the number by which it is known, as one batch of fjall's.
 
-use std::collections::VecDeque;
 use std::sync::PoisonError;
 
 use fjall::{Keyspace, OwnedWriteBatch};
@@ -81,7 +80,7 @@ impl FjallStore {
         for number in superfluous {
             writes.remove(&self.recent, number.to_be_bytes());
         }
-        let records: VecDeque<(u64, Record)> = (writer.record + 1..).zip(records).collect();
+        let records: Vec<(u64, Record)> = (writer.record + 1..).zip(records).collect();
         for (number, record) in &records {
             writes.insert(&self.recent, number.to_be_bytes(), record.bytes.clone());
         }
@@ -95,7 +94,7 @@ impl FjallStore {
         // Last: by it an opening knows the newest batch.
         writes.insert(&meta, SEQ_KEY, open::encode_seq(batch.epoch(), batch.seq()));
         self.persist(writes)?;
-        writer.record = records.back().map_or(writer.record, |(number, _)| *number);
+        writer.record = records.last().map_or(writer.record, |(number, _)| *number);
         self.checkpoints.add(records);
         Ok(())
     }
