@@ -99,7 +99,6 @@ pub(crate) struct CallFacts {
 }
 
 /// What the worker lends to each call.
-#[derive(Clone)]
 pub(crate) struct Host {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) reader: Reader,

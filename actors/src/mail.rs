@@ -65,11 +65,19 @@ impl<M: Message<Result = ()> + Send + 'static> Outbox<M> {
         Self { to, depth }
     }
 
-    /// Sends without loss, on the task that awaits it. It counts from here on.
+    /// Sends without loss: at once where there is room, else on the task that awaits it. It counts from here on.
     pub(crate) fn send(&self, message: M) -> impl Future<Output = ()> + use<M> {
         self.depth.sent();
-        let to = self.to.clone();
-        async move { deliver(&to, message).await }
+        // The address is cloned for those that wait: that costs more than all else that a message does.
+        let waits = match self.to.try_send(message) {
+            Ok(()) | Err(SendError::Closed(_)) => None,
+            Err(SendError::Full(message)) => Some((self.to.clone(), message)),
+        };
+        async move {
+            if let Some((to, message)) = waits {
+                deliver(&to, message).await;
+            }
+        }
     }
 }
 

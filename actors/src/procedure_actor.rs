@@ -66,8 +66,8 @@ pub(crate) struct ProcedureActor {
     stored: Stored,
     running: Option<Box<dyn Running>>,
     registry: Arc<Registry>,
-    host: Host,
-    supervisor: Outbox<Reported>,
+    host: Arc<Host>,
+    supervisor: Arc<Outbox<Reported>>,
     seat: Seat,
 }
 
@@ -75,8 +75,8 @@ impl ProcedureActor {
     pub(crate) fn new(
         stored: Stored,
         registry: Arc<Registry>,
-        host: Host,
-        supervisor: Outbox<Reported>,
+        host: Arc<Host>,
+        supervisor: Arc<Outbox<Reported>>,
         seat: Seat,
     ) -> Self {
         Self {
@@ -117,7 +117,7 @@ impl Handler<Call> for ProcedureActor {
             let _within = pulse.enter(id);
             self.revive()
         };
-        let host = self.host.clone();
+        let host = Arc::clone(&self.host);
         let begun = host.clock.now();
         self.seat.began(begun);
         let work = async move {

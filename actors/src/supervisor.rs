@@ -57,7 +57,8 @@ use crate::engine::Settings;
 use crate::journal::encode::{self, META_STORE};
 use crate::journal::{Appended, Journal, Reader, Space};
 use crate::limiter::Limiter;
-use crate::mail::Counted;
+use crate::mail::{Counted, Outbox};
+use crate::procedure_actor::Reported;
 use crate::registry::Registry;
 use crate::telemetry::{Telemetry, Times};
 use crate::view::{BatchUse, Outcome, Recovered, Rule};
@@ -103,6 +104,7 @@ pub(crate) struct Parts {
     pub(crate) limiter: Counted<Limiter>,
     pub(crate) journal: Counted<Journal>,
     pub(crate) mail: Mail,
+    pub(crate) reports: Arc<Outbox<Reported>>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) workers: Workers,
     pub(crate) own_threads: Vec<ArbiterHandle>,
@@ -120,10 +122,12 @@ pub struct Supervisor {
     last_batch: BatchUse,
     journal: Counted<Journal>,
     mail: Mail,
+    /// What procedures' actors report through, all of them through one: to make one takes several allocations.
+    reports: Arc<Outbox<Reported>>,
     in_place: InPlace,
     limiter: Counted<Limiter>,
     registry: Arc<Registry>,
-    host: Host,
+    host: Arc<Host>,
     workers: Workers,
     own_threads: Vec<ArbiterHandle>,
     clock: Arc<dyn Clock>,
@@ -176,6 +180,7 @@ impl Supervisor {
             limiter,
             journal,
             mail,
+            reports,
             registry,
             workers,
             own_threads,
@@ -184,12 +189,12 @@ impl Supervisor {
             in_place,
             telemetry,
         } = parts;
-        let host = Host {
+        let host = Arc::new(Host {
             clock: Arc::clone(&settings.clock),
             reader: reader.clone(),
             #[cfg(feature = "testkit")]
             meddler: settings.meddler.clone(),
-        };
+        });
         Self {
             hooks: MetricHooks::new(&registry, &telemetry),
             telemetry,
@@ -201,6 +206,7 @@ impl Supervisor {
             last_batch: BatchUse::default(),
             journal,
             mail,
+            reports,
             in_place,
             limiter,
             registry,

@@ -235,7 +235,7 @@ impl Supervisor {
         if let Some(stored) = stored
             && !self.actors.contains_key(&id)
         {
-            match self.start(stored, ctx) {
+            match self.start(stored) {
                 Some(active) => drop(self.actors.insert(id, active)),
                 None => return self.call_elsewhere(id, issued, ctx),
             }
@@ -249,13 +249,13 @@ impl Supervisor {
     }
 
     /// Starts an actor on the worker whose turn it is; none if that worker's thread is gone.
-    fn start(&mut self, stored: Stored, ctx: &Context<Self>) -> Option<Active> {
+    fn start(&mut self, stored: Stored) -> Option<Active> {
         let (worker, pulse) = self.workers.next()?;
-        let (registry, host) = (self.registry.clone(), self.host.clone());
-        let me = self.mail.outbox(ctx.address().recipient());
+        let (registry, host) = (Arc::clone(&self.registry), Arc::clone(&self.host));
+        let reports = Arc::clone(&self.reports);
         let post = Post::new(Arc::clone(pulse));
         let seat = Post::seat(&post);
-        let start = move |_: &mut Context<ProcedureActor>| ProcedureActor::new(stored, registry, host, me, seat);
+        let start = move |_: &mut Context<ProcedureActor>| ProcedureActor::new(stored, registry, host, reports, seat);
         let addr = ProcedureActor::start_in_arbiter(worker, start);
         addr.connected().then(|| Active::new(addr, post))
     }

@@ -1,7 +1,10 @@
 //! The kernel with the changes of one decision laid over it.
 
+mod few;
+
 use std::cell::Cell;
-use std::collections::BTreeMap;
+
+use few::Few;
 
 use crate::decision::Decision;
 use crate::effect::{Answer, Effect, Refusal};
@@ -26,8 +29,9 @@ pub(crate) struct Draft<'a> {
     pub(super) seq: Seq,
     /// The family that was asked for last: nearly every question is about the same.
     at_hand: Cell<Option<(u64, &'a Family)>>,
-    rows: BTreeMap<ProcedureId, Box<Row>>,
-    history: BTreeMap<u64, u32>,
+    rows: Few<ProcedureId, Box<Row>>,
+    /// The newest number of each family that gets entries.
+    history: Few<u64, u32>,
     records: Vec<Record>,
     /// Records that must follow the rows.
     closing: Vec<Record>,
@@ -47,8 +51,8 @@ impl<'a> Draft<'a> {
             now,
             seq: kernel.seq.next(),
             at_hand: Cell::new(None),
-            rows: BTreeMap::new(),
-            history: BTreeMap::new(),
+            rows: Few::new(),
+            history: Few::new(),
             records: Vec::new(),
             closing: Vec::new(),
             effects: Vec::new(),
@@ -64,7 +68,7 @@ impl<'a> Draft<'a> {
             let below = self.next_family + RESERVATION;
             self.records.push(Record::FamiliesReserved(below));
         }
-        let rows = std::mem::take(&mut self.rows);
+        let rows = std::mem::replace(&mut self.rows, Few::new());
         for mut row in rows.into_values() {
             row.revision = self.seq;
             row.forget_said();
@@ -101,7 +105,7 @@ impl<'a> Draft<'a> {
 
     /// Gives the row as this decision has it so far.
     pub(super) fn row(&self, id: ProcedureId) -> Option<&Row> {
-        match self.rows.get(&id) {
+        match self.rows.get(id) {
             Some(row) => Some(row),
             None => self.row_before(id),
         }
@@ -219,7 +223,7 @@ impl<'a> Draft<'a> {
 
     /// Takes a row to be changed; what is put back replaces it.
     pub(super) fn take(&mut self, id: ProcedureId) -> Option<Box<Row>> {
-        match self.rows.remove(&id) {
+        match self.rows.remove(id) {
             Some(row) => Some(row),
             None => self.family(id.family)?.members.get(id.member as usize).cloned(),
         }
@@ -293,10 +297,10 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn next_history(&mut self, family: u64) -> u32 {
-        let base = self.family(family).map_or(0, |family| family.history);
-        let number = self.history.entry(family).or_insert(base);
-        *number += 1;
-        *number
+        let newest = self.history.get(family).copied();
+        let newest = newest.unwrap_or_else(|| self.family(family).map_or(0, |family| family.history));
+        self.history.insert(family, newest + 1);
+        newest + 1
     }
 
     pub(super) fn next_family(&mut self) -> u64 {

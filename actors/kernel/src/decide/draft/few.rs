@@ -1,0 +1,132 @@
+//! A map for what mostly has one entry.
+//!
+//! Nearly every decision changes one row of one family. That one is kept here as it is; only the others go to a
+//! tree, whose first entry costs an allocation. Wide fan-outs put a hundred thousand there.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+/// An ordered map that holds its first entry itself.
+pub(super) struct Few<K, V> {
+    /// Its key is less than each of the others'.
+    first: Option<(K, V)>,
+    others: BTreeMap<K, V>,
+}
+
+impl<K: Ord + Copy, V> Few<K, V> {
+    pub(super) const fn new() -> Self {
+        Self {
+            first: None,
+            others: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.is_none() && self.others.is_empty()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.first = None;
+        self.others.clear();
+    }
+
+    pub(super) fn get(&self, key: K) -> Option<&V> {
+        match &self.first {
+            Some((first, value)) if *first == key => Some(value),
+            Some(_) | None => self.others.get(&key),
+        }
+    }
+
+    /// Puts a value in the place of the one that was there.
+    pub(super) fn insert(&mut self, key: K, value: V) {
+        match &mut self.first {
+            Some((first, old)) if *first == key => *old = value,
+            Some((first, _)) if *first < key => drop(self.others.insert(key, value)),
+            Some(_) => {
+                let later = self.first.replace((key, value));
+                self.others.extend(later);
+            }
+            None if self.others.first_key_value().is_none_or(|(least, _)| key < *least) => {
+                self.first = Some((key, value));
+            }
+            None => drop(self.others.insert(key, value)),
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: K) -> Option<V> {
+        // The least of the others stays where it is: most likely this key comes back.
+        match self.first.take_if(|(first, _)| *first == key) {
+            Some((_, value)) => Some(value),
+            None => self.others.remove(&key),
+        }
+    }
+
+    /// Gives the entries in the order of their keys.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
+        let first = self.first.iter().map(|(key, value)| (key, value));
+        first.chain(&self.others)
+    }
+
+    pub(super) fn range(&self, keys: RangeInclusive<K>) -> impl Iterator<Item = (&K, &V)> {
+        let first = self.first.as_ref().filter(|(key, _)| keys.contains(key));
+        let first = first.map(|(key, value)| (key, value));
+        first.into_iter().chain(self.others.range(keys))
+    }
+
+    /// Gives the values in the order of their keys.
+    pub(super) fn into_values(self) -> impl Iterator<Item = V> {
+        let first = self.first.map(|(_, value)| value);
+        first.into_iter().chain(self.others.into_values())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Debug, Clone)]
+    enum Act {
+        Insert(u8, u32),
+        Remove(u8),
+        Clear,
+    }
+
+    fn acts() -> impl Strategy<Value = Vec<Act>> {
+        let key = 0..6_u8;
+        let act = prop_oneof![
+            8 => (key.clone(), any::<u32>()).prop_map(|(key, value)| Act::Insert(key, value)),
+            6 => key.prop_map(Act::Remove),
+            1 => Just(Act::Clear),
+        ];
+        prop::collection::vec(act, 0..24)
+    }
+
+    proptest! {
+        #[test]
+        fn it_does_what_a_map_does(acts in acts(), from in 0..6_u8, to in 0..6_u8) {
+            let (mut few, mut map) = (Few::new(), BTreeMap::new());
+            for act in acts {
+                match act {
+                    Act::Insert(key, value) => {
+                        few.insert(key, value);
+                        map.insert(key, value);
+                    }
+                    Act::Remove(key) => prop_assert_eq!(few.remove(key), map.remove(&key)),
+                    Act::Clear => {
+                        few.clear();
+                        map.clear();
+                    }
+                }
+                prop_assert!(few.iter().eq(map.iter()));
+                prop_assert_eq!(few.is_empty(), map.is_empty());
+                prop_assert!((0..6).all(|key| few.get(key) == map.get(&key)));
+                if from <= to {
+                    prop_assert!(few.range(from..=to).eq(map.range(from..=to)));
+                }
+            }
+            prop_assert!(few.into_values().eq(map.into_values()));
+        }
+    }
+}
