@@ -43,6 +43,8 @@ use checkpoint::Checkpoints;
 use directory::Directory;
 pub(crate) use directory::room_of;
 use line::Line;
+#[cfg(feature = "testkit")]
+pub(crate) use record::rewritten;
 use recent::part_of;
 use write::{Pending, Writer};
 

@@ -7,6 +7,7 @@ use procession_kernel::{
 
 use crate::error::CodecError;
 use crate::journal::encode::{self, Started, StoredSignal};
+use crate::journal::fjall::rewritten;
 use crate::journal::reader::decode_row;
 use crate::journal::{Batch, codec};
 use crate::view::ListFilter;
@@ -22,6 +23,12 @@ pub fn writes(records: &[Record]) -> Result<Batch, CodecError> {
         .iter()
         .try_for_each(|record| encode::write(&mut batch, record))?;
     Ok(batch)
+}
+
+/// Reads a commit as the embedded store keeps it until a checkpoint, and writes it again; none if this release cannot.
+#[must_use]
+pub fn commit(bytes: &[u8]) -> Option<Vec<u8>> {
+    rewritten(bytes)
 }
 
 /// Reads a row back.

@@ -1,5 +1,5 @@
-//! Every engine value that stands on disk, the user's values, and the keys: what
-//! decodes is the same when it is encoded and decoded again.
+//! Every engine value that stands on disk, the user's values, the keys, and a commit
+//! as the embedded store keeps it: what decodes is the same when it is encoded and decoded again.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -34,7 +34,7 @@ pub(crate) fn check(bytes: &[u8]) -> Checked {
         return Ok(());
     };
     let id = ProcedureId::new(7, 3);
-    match what % 12 {
+    match what % 13 {
         0 => row(id, bytes),
         1 => same(
             bytes,
@@ -63,8 +63,13 @@ pub(crate) fn check(bytes: &[u8]) -> Checked {
             Ok(())
         }
         10 => key(bytes),
-        _ => {
+        11 => {
             format::row(id, bytes).ok();
+            Ok(())
+        }
+        _ => {
+            let again = format::commit(bytes);
+            assert!(again.is_none_or(|again| again == bytes));
             Ok(())
         }
     }

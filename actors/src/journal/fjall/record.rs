@@ -98,6 +98,19 @@ pub(super) fn decode(bytes: Slice) -> Option<Record> {
     })
 }
 
+/// Reads a record and writes its writes again, as one.
+#[cfg(feature = "testkit")]
+pub(crate) fn rewritten(bytes: &[u8]) -> Option<Vec<u8>> {
+    let record = decode(Slice::from(bytes))?;
+    let mut encoder = Encoder::with_room(record.writes.len(), bytes.len());
+    for (part, place, spot) in record.writes {
+        encoder.push(part, place, spot.value(&record.bytes));
+    }
+    let again: Vec<u8> = encoder.finish().iter().flat_map(|record| record.bytes.to_vec()).collect();
+    // A record without writes is not written at all.
+    Some(if again.is_empty() { vec![VERSION] } else { again })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
