@@ -4,7 +4,7 @@
 //!
 //! | term | holds for |
 //! |---|---|
-//! | `state:waiting` | that state; also `live`, `ended`, `retrying`, and `rolling_back` as long as nobody has to act |
+//! | `state:waiting` | that state; also `live`, `ended`, `retrying` unless it is paused, and `rolling_back` as long as nobody has to act |
 //! | `reason:lock` | those that do not run for this reason |
 //! | `kind:create_table` | that type |
 //! | `key:req-` | idempotency keys that begin so |

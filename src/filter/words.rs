@@ -12,9 +12,10 @@ pub(super) enum StateWord {
     Live,
     /// It has ended.
     Ended,
-    /// Its last attempt has failed, and the next is due; not of those that are undone.
+    /// Its last attempt has failed, and the next is due: nobody has paused it; not of those that are undone.
     Retrying,
-    /// It has failed, and its rollback goes on by itself: nobody has paused it, and no undo has used up its attempts.
+    /// It has failed, and its rollback goes on by itself: nobody has paused it, no undo has used up its attempts,
+    /// and its family is not set aside.
     RollingBack,
     /// It is in this state.
     Is(ProcedureState),
@@ -68,12 +69,16 @@ impl StateWord {
 /// Tells whether one is tried again when its time has come.
 pub(crate) fn is_retrying(status: &Status) -> bool {
     let backs_off = matches!(status.wait, Some(WaitReason::Backoff(..)));
-    backs_off && status.state != ProcedureState::Failed && status.ended.is_none()
+    // Who is paused keeps what it waited for.
+    backs_off && !status.paused && status.state != ProcedureState::Failed && status.ended.is_none()
 }
 
 /// Tells whether one is being undone, and nobody has to act before that goes on.
 pub(crate) fn is_rolling_back(status: &Status) -> bool {
-    let held = matches!(status.wait, Some(WaitReason::RollbackFailed | WaitReason::Paused));
+    let held = matches!(
+        status.wait,
+        Some(WaitReason::RollbackFailed | WaitReason::Paused | WaitReason::Quarantined)
+    );
     status.state == ProcedureState::Failed && status.ended.is_none() && !status.paused && !held
 }
 

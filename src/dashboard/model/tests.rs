@@ -1,11 +1,13 @@
 //! The ring and the bounds of the model: nothing in it grows without end, and no gap goes unnoticed.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use procession_actors::view::Status;
-use procession_kernel::{Epoch, ProcedureState, Seq, Timestamp};
+use procession_kernel::{Epoch, ProcedureState, Seq, Timestamp, WaitReason};
 
-use super::{Filling, Missed, Model, Moment, Ring, Update};
+use super::{Filling, Missed, Model, Moment, Ring, Tally, Update};
+use crate::filter::{Beside, Filter};
 use crate::{By, Executor, ListFilter, Noop, Pause};
 
 fn moment(seq: u64) -> Moment {
@@ -121,6 +123,59 @@ async fn a_page_does_not_bring_back_what_ended_since_it_was_read() -> Result<(),
         ..Update::default()
     };
     assert_eq!(of(gone, &live), None, "nothing is left of it");
+    Ok(())
+}
+
+#[actix_rt::test]
+async fn who_needs_an_operator_is_not_counted_among_those_that_go_on() -> Result<(), Box<dyn std::error::Error>> {
+    let mut calm = parked().await?;
+    calm.wait = None;
+    let with = |state, wait: Option<WaitReason>, paused| {
+        let mut status = calm.clone();
+        (status.state, status.wait, status.paused) = (state, wait, paused);
+        status
+    };
+    let failed = |wait| with(ProcedureState::Failed, wait, false);
+    let waits = |wait, paused| with(ProcedureState::Runnable, Some(wait), paused);
+    let backoff = || WaitReason::Backoff(3, Timestamp(9));
+    let (now, rules) = (Timestamp(9), BTreeSet::new());
+    let beside = Beside { now, rules };
+    for (what, status, retrying, rolling_back) in [
+        ("an undo is out", failed(None), 0, 1),
+        ("an undo is tried again", failed(Some(backoff())), 0, 1),
+        (
+            "an undo has failed for good",
+            failed(Some(WaitReason::RollbackFailed)),
+            0,
+            0,
+        ),
+        ("its history has a hole", failed(Some(WaitReason::Quarantined)), 0, 0),
+        ("its family is set aside", failed(None).quarantined(), 0, 0),
+        ("it is tried again", waits(backoff(), false), 1, 0),
+        ("it is tried again, and paused", waits(backoff(), true), 0, 0),
+        (
+            "it is tried again, and set aside",
+            waits(backoff(), false).quarantined(),
+            0,
+            0,
+        ),
+        ("it is queued", waits(WaitReason::Queue, false), 0, 0),
+    ] {
+        let mut tally = Tally::default();
+        tally.add(&status);
+        assert_eq!(
+            (tally.tiles.retrying, tally.tiles.rolling_back),
+            (retrying, rolling_back),
+            "{what}"
+        );
+        // A tile leads to a list of just those.
+        let listed = |text: &str| {
+            text.parse::<Filter>()
+                .is_ok_and(|filter| filter.admits(&status, &beside))
+        };
+        assert_eq!(listed("state:retrying"), retrying == 1, "{what}");
+        assert_eq!(listed("state:rolling_back"), rolling_back == 1, "{what}");
+    }
     Ok(())
 }
 
