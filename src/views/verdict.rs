@@ -33,7 +33,7 @@ pub struct VerdictView {
 pub struct CycleView {
     /// Each link leads to the next, the last to the first.
     pub cycle: Vec<LinkView>,
-    /// The root that the policy would abort.
+    /// The root that the policy would abort; where that has ended, the highest below it that has not.
     pub victim: String,
 }
 

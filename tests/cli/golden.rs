@@ -6,10 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use futures::{StreamExt, TryStreamExt};
+use procession::{Executor, ProcedureId};
 use serde_json::Value;
 
 use crate::Outcome;
-use crate::journal::{Does, Running, in_a_circle, of_each};
+use crate::journal::{Does, Job, Running, in_a_circle, of_each, rest};
 use crate::run::{Said, look};
 
 /// A journal that goes with the test.
@@ -135,6 +137,31 @@ fn sizes_are_told_by_the_default_bounds() -> Outcome {
     );
     let said = look("ls rule:size", root.path())?;
     assert!(said.out.contains("1.0"), "{}", said.out);
+    Ok(())
+}
+
+#[test]
+fn signals_of_one_count_for_it_alone() -> Outcome {
+    let root = tempfile::tempdir()?;
+    let each = 5_001;
+    actix_rt::System::new().block_on(async {
+        // Its commits are batched, unlike those of an engine on one thread.
+        let executor = Executor::builder(root.path()).register::<Job>(()).start().await?;
+        let (lock, does) = (None, Does::Spawns(vec![Does::Waits("go".into()); 2]));
+        let parent = executor.submit(Job { lock, does }).await?.id();
+        rest(&executor, parent).await?;
+        for member in 1..=2 {
+            let id = ProcedureId::new(parent.family, member);
+            let sent = (0..each).map(|_| executor.signal(id, "noise", &(), None));
+            let sent = futures::stream::iter(sent).buffer_unordered(2_000);
+            sent.try_collect::<Vec<_>>().await?;
+        }
+        let running = Running { executor };
+        running.leave().await
+    })?;
+    let said = look("doctor", root.path())?;
+    let told = "has 5001 signals, of 10000 that are kept by default";
+    assert_eq!(said.out.matches(told).count(), 2, "{}", said.out);
     Ok(())
 }
 

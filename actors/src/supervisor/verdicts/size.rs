@@ -41,12 +41,12 @@ impl Insight<'_> {
         size.saturating_mul(100) >= bound.saturating_mul(percent).max(1)
     }
 
-    /// The stage that made it so large has ended: it is named besides the one that is next.
     /// How a sentence says that a bound is the default one, if nobody knows better.
     const fn by_default(&self) -> &'static str {
         if self.knows_bounds { "" } else { " by default" }
     }
 
+    /// The stage that made it so large has ended: it is named besides the one that is next.
     fn payload(&self, row: &Row, bound: usize) -> Option<Verdict> {
         let large = row.large.as_deref()?;
         let size = large.bytes as usize;
@@ -77,10 +77,6 @@ impl Insight<'_> {
     /// One that has a key stays when it was taken, or it could be sent twice.
     fn signals(&self, family: &Family, row: &Row, bound: usize) -> Option<Verdict> {
         let kept = || family.signals.range((row.id.member, 0)..=(row.id.member, u32::MAX));
-        // All of the family are more than its own.
-        if !self.is_near(&row.kind, family.signals.len(), bound) {
-            return None;
-        }
         let size = kept().count();
         if !self.is_near(&row.kind, size, bound) {
             return None;
