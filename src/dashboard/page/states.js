@@ -90,6 +90,9 @@ export const RULES = {
   size: { code: 'S12', name: 'size', help: 'A payload, a history, a family or its signals are near what is allowed, or very large.' },
 };
 
+/** Tells a verdict from others of its rule, as the engine does. @param {import('./types.js').Verdict} verdict */
+export const keyOf = ({ rule, procedure, facts }) => [rule, procedure, facts.what ?? facts.worker ?? facts.count ?? facts.stage].join(' ');
+
 /** What is worse than that one waits. */
 const HARM = ['rollback_failed', 'deadlock', 'poison', 'quarantined', 'store_failed', 'store_slow', 'disk_nearly_full', 'blocked_worker'];
 

@@ -102,6 +102,24 @@ journey('one that waits says what is wrong with who holds it up', async (page, g
   await page.getByText(/the last error, of stage Work: “rpc timeout rs-17”/).waitFor();
 });
 
+journey('what one waits for is told as it is now, beside what users said', async (page, go) => {
+  const holder = await submit({ hold: 'default/users' });
+  const id = await submit({ hold: 'default/users' });
+  const change = (path, how) => page.route(new RegExp(`/api/v1/procedures/${id}${path}$`), async (route) => {
+    const body = await (await route.fetch()).json();
+    how(body);
+    await route.fulfill({ json: body });
+  });
+  const cause = { kind: 'Failed', text: 'cannot open the lock file', origin: id };
+  await change('', ({ procedure }) => Object.assign(procedure, { state: 'Failed', cause, waits: 'waits for the lock a' }));
+  await go(`procedures/${id}`);
+  await page.getByText(`Failed with “cannot open the lock file”, and waits for the exclusive lock default/users, held by ${holder}`).waitFor();
+  // Of a limit that was lifted there is no number.
+  await change('/waits', (body) => Object.assign(body, { lock: null, permit: { key: 'few', limit: null, used: 2 } }));
+  await go(`procedures/${id}`);
+  await page.getByText('and waits for a permit of few: 2 are out').waitFor();
+});
+
 journey('one that is paused with its kind says so, and by whom', async (page, go) => {
   const id = await submit({ wait: 'go' });
   await api('kinds/job/pause', { body: { reason: 'the servers restart' } });

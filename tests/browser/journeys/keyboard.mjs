@@ -32,6 +32,23 @@ journey('every screen by its letter', async (page, go) => {
   await keys.waitFor({ state: 'detached' });
 });
 
+journey('keys go through verdicts of one rule and one procedure, too', async (page, go) => {
+  await submit({ wait: 'go' });
+  await page.route('**/api/v1/attention*', async (route) => {
+    const body = await (await route.fetch()).json();
+    const large = (what) => ({ rule: 'size', procedure: '1.0', since: body.now, facts: { kind: 'job', stage: 'Work', what }, deadlock: null, text: `1.0 of job has a large ${what}` });
+    await route.fulfill({ json: { ...body, verdicts: ['history', 'payload', 'tree'].map(large) } });
+  });
+  await go();
+  await page.getByText('has a large tree').waitFor();
+  for (const what of ['history', 'payload', 'tree']) {
+    await page.keyboard.press('j');
+    const verdict = page.getByRole('listitem').filter({ hasText: `has a large ${what}` });
+    await until(() => verdict.evaluate((row) => row === document.activeElement), `that on the ${what} has the focus`);
+    assert.equal(await page.locator('[data-marked]').count(), 1);
+  }
+});
+
 journey('filter, rows, Enter, Esc; focus outlives a live update', async (page, go) => {
   await many({ wait: 'go' }, 5);
   await go();

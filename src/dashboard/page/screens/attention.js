@@ -6,7 +6,7 @@ import { useRights } from '../me.js';
 import { Ago, Head, Linked, Shape, Shown } from '../parts.js';
 import { Pulse } from '../pulse.js';
 import { go, listOf, pageOf } from '../router.js';
-import { harm, RULES } from '../states.js';
+import { harm, keyOf, RULES } from '../states.js';
 import { useRows } from '../table.js';
 import { WIDE } from '../verbs.js';
 import { age, count, local, sentence } from '../words.js';
@@ -78,9 +78,6 @@ const FIRST = {
   poison: ['retry', 'bypass'],
   quarantined: ['discharge'],
 };
-
-/** @param {import('../types.js').Verdict} verdict */
-const keyOf = (verdict) => `${verdict.rule} ${verdict.procedure}`;
 
 /** Who is to be looked at. @param {import('../types.js').Verdict} verdict */
 const idOf = (verdict) => verdict.deadlock?.victim ?? verdict.procedure;

@@ -6,7 +6,7 @@ import { Family } from '../family.js';
 import { useLoad } from '../load.js';
 import { Ago, At, Copy, Hour, Id, Linked, Shape, Shown, State } from '../parts.js';
 import { setQuery } from '../router.js';
-import { harm, RULES, shown, standing, why } from '../states.js';
+import { harm, keyOf, RULES, shown, standing, why } from '../states.js';
 import { tabsOf } from '../tabs.js';
 import { count, local, sentence } from '../words.js';
 
@@ -45,7 +45,7 @@ export function Procedure({ id, query }) {
           </div>
           <${Sentence} row=${row} waits=${waits.data} body=${one.data} />
           ${row.cause && html`<p class="cause"><span class="dim">cause</span> <span class="bad">${shown(row.cause.text)}</span> <span class="dim">in</span> <${Id} id=${row.cause.origin} /></p>`}
-          ${[...own, ...others].map((verdict) => html`<${Says} key=${`${verdict.rule} ${verdict.procedure}`} verdict=${verdict} self=${id} />`)}
+          ${[...own, ...others].map((verdict) => html`<${Says} key=${keyOf(verdict)} verdict=${verdict} self=${id} />`)}
         </header>
         <${Family} id=${id} query=${query} />
         <div class="tabs" role="tablist" aria-label="What is kept of it">
@@ -81,13 +81,15 @@ function Sentence({ row, waits, body }) {
   const { lock, permit, children, place, links = [] } = (!row.ended && waits) || /** @type {Partial<import('../types.js').Waits>} */ ({});
   const holders = lock?.holders ?? [];
   const before = [...new Set(links.filter((link) => link.from === row.id && !holders.includes(link.to)).map((link) => link.to))];
-  const what = lock ? why(row).replace('the lock', `the ${lock.mode} lock`) : why(row);
+  // Its row says what it was told when it asked: that may be free by now.
+  const lacks = lock ? `waits for the ${lock.mode} lock ${lock.path}` : permit && `waits for a permit of ${permit.key}`;
+  const what = why(lacks && ['lock', 'permit'].includes(row.reason ?? '') ? { ...row, waits: lacks } : row);
   const ends = (waits?.ends ?? []).filter((end) => end.id !== row.id).slice(0, 3);
   return html`
     <div class=${`sentence ${tone}`}>
       <p class="what"><${State} row=${row} /> <span class="long">${row.ended ? 'since' : 'for'} ${row.ended ? html`<${At} time=${row.since} stop />` : html`<${Ago} time=${row.since} label="since" stop />`}</span></p>
       <p class="why">
-        <${Linked} text=${sentence(local(what, at))} self=${row.id} />${children && `: ${children.done} of ${children.total} done`}${permit && `: ${permit.used} of ${permit.limit} are out`}${named(', held by', holders)}${place && html`, place ${place.place} of ${place.of}`}${named(children ? ', not yet' : ', behind', before)}${more && `; ${more}`}${body.paused_by.map((/** @type {any} */ by) => html`; <${Linked} text=${by.what} self=${row.id} /> was paused by ${by.who ?? 'an operator'}${by.why && `: “${by.why}”`}`)}.
+        <${Linked} text=${sentence(local(what, at))} self=${row.id} />${children && `: ${children.done} of ${children.total} done`}${permit && `: ${permit.used}${permit.limit === null ? '' : ` of ${permit.limit}`} are out`}${named(', held by', holders)}${place && html`, place ${place.place} of ${place.of}`}${named(children ? ', not yet' : ', behind', before)}${more && `; ${more}`}${body.paused_by.map((/** @type {any} */ by) => html`; <${Linked} text=${by.what} self=${row.id} /> was paused by ${by.who ?? 'an operator'}${by.why && `: “${by.why}”`}`)}.
         ${!row.ended && ends.map((end) => html` <${Id} id=${end.id} /> moves when ${local(end.until, at)}. `)}
         ${!row.ended && waits && (waits.links.length > 0) && html`<a class="more" href=${`waits?id=${row.id}`}>Show waits</a>`}
       </p>
