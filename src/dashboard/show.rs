@@ -70,11 +70,16 @@ impl<'a> Show<'a> {
     /// Redacts what a verdict says of users' errors, in its facts and in its sentence.
     pub(super) fn verdict(&self, verdict: &Verdict) -> Value {
         let mut view = VerdictView::from(verdict);
-        let kind = verdict.fact("kind").unwrap_or_default().to_owned();
-        for name in ["cause", "why", "error"] {
+        let kind = verdict.fact("kind").unwrap_or_default();
+        // What an undo says may be of another kind than what fails.
+        let sayer = verdict.fact("error_kind").unwrap_or(kind);
+        for (name, kind) in [("cause", kind), ("why", kind), ("error", sayer)] {
             if let Some(fact) = view.facts.get_mut(name) {
-                let shown = words(self.error(&kind, fact));
-                view.text = told_as(&view.text, fact, &shown);
+                let shown = words(self.error(kind, fact));
+                // Of a cause the sentence says nothing.
+                if name != "cause" {
+                    view.text = told_as(&view.text, fact, &shown);
+                }
                 *fact = shown;
             }
         }
@@ -94,11 +99,11 @@ impl<'a> Show<'a> {
     }
 }
 
-/// Gives a sentence with a fact as it is shown. One that is empty stands between all letters.
+/// Gives a sentence that ends with what users said with that as it is shown. The same words before it are ours.
 fn told_as(text: &str, fact: &str, shown: &str) -> String {
-    match fact {
-        "" => text.to_owned(),
-        fact => text.replace(fact, shown),
+    match text.strip_suffix(fact) {
+        Some(before) if !fact.is_empty() => format!("{before}{shown}"),
+        Some(_) | None => text.to_owned(),
     }
 }
 
@@ -121,5 +126,12 @@ mod tests {
     fn a_fact_is_told_as_it_is_shown_and_one_that_is_empty_changes_nothing() {
         assert_eq!(told_as("it said: boom", "boom", "(redacted)"), "it said: (redacted)");
         assert_eq!(told_as("it said: ", "", "(redacted)"), "it said: ");
+        let text = "1.0 of order has failed 11 times; the last error: 1";
+        let hidden = "1.0 of order has failed 11 times; the last error: (redacted)";
+        assert_eq!(
+            told_as(text, "1", "(redacted)"),
+            hidden,
+            "the id and the count are ours"
+        );
     }
 }

@@ -11,6 +11,7 @@ mod act;
 mod beyond;
 mod bounds;
 mod bulk;
+mod hidden;
 mod kit;
 mod listen;
 mod lists;

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use procession::testkit::{FaultPlan, Run, World};
 use procession::{
-    Builder, Handle, Procedure, RetryPolicy, Rule, StageContext, StageError, Status, Step, Verdict, WaitReason,
+    Builder, Children, Handle, JoinPolicy, Procedure, ProcedureId, RetryPolicy, Rule, StageContext, StageError, Status,
+    Step, Verdict, WaitReason,
 };
 use serde::{Deserialize, Serialize};
 
@@ -74,8 +75,31 @@ impl Procedure for Saying {
     }
 }
 
+/// Has one of these as its child, and goes on whatever comes of that.
+#[derive(Serialize, Deserialize)]
+struct Above(Saying);
+
+impl Procedure for Above {
+    const KIND: &'static str = "above";
+    type Stage = u32;
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> u32 {
+        1
+    }
+
+    async fn execute(&mut self, stage: u32, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        if stage == 2 {
+            return Ok(Step::Done(()));
+        }
+        let children = Children::new().and(&self.0)?.join(JoinPolicy::AllFinished);
+        Ok(Step::Spawn { children, then: 2 })
+    }
+}
+
 fn with(lab: &Lab, builder: Builder) -> Builder {
-    set_up(lab, builder).register::<Saying>(())
+    set_up(lab, builder).register::<Saying>(()).register::<Above>(())
 }
 
 async fn submit(run: &Run, saying: &Saying) -> Result<Handle<Saying>, procession::testkit::Trouble> {
@@ -176,6 +200,58 @@ fn e_115_what_the_stage_said_does_not_count_for_its_undo() -> Tested {
         assert_eq!(told(run).await?, []);
         Ok(())
     })
+}
+
+#[test]
+fn e_115_a_rollback_that_a_larger_one_took_over_is_no_storm_of_its_own() -> Tested {
+    let (lab, world) = (Lab::default(), World::new());
+    let saying = Saying {
+        stage: Vec::new(),
+        undo: of(&["stuck"; 19]),
+    };
+    let root = world.run(
+        FaultPlan::none(),
+        |builder| with(&lab, builder),
+        async |run| {
+            let submit = run.executor.submit(Above(saying)).key("k");
+            let root = run.wait(submit.into_future()).await??.id();
+            let child = ProcedureId::new(root.family, 1);
+            // The child's undo has failed at 0, 1 and 3 s.
+            run.pass(Duration::from_secs(3)).await;
+            assert_eq!(told(run).await?, [(Rule::RetryStorm, Some(child))]);
+            assert_eq!(the_verdict(run).await?.fact("error_kind"), None);
+            run.executor.abort(root, "the test", "enough").await?;
+            run.settle().await;
+            assert_eq!(
+                told(run).await?,
+                [],
+                "the root's rollback has begun, and has failed once"
+            );
+            run.pass(Duration::from_secs(3)).await;
+            let verdict = the_verdict(run).await?;
+            assert_eq!((verdict.rule, verdict.procedure), (Rule::RetryStorm, Some(root)));
+            assert_eq!(facts(&verdict), [Some("3"), Some("3"), Some("stuck")]);
+            let kinds = ["kind", "error_kind"].map(|name| verdict.fact(name));
+            assert_eq!(kinds, [Some("above"), Some("saying")], "the undo is the child's");
+            Ok(root)
+        },
+    )?;
+    let root = root.done()?;
+    // Until the next attempt nobody knows whose undo that is, nor who may see what it said.
+    let later = world.run(
+        FaultPlan::none(),
+        |builder| with(&lab, builder),
+        async |run| {
+            let verdict = the_verdict(run).await?;
+            assert_eq!((verdict.rule, verdict.procedure), (Rule::RetryStorm, Some(root)));
+            assert_eq!(facts(&verdict), [Some("3"), Some("3"), None]);
+            assert!(!verdict.text.contains("stuck"), "{}", verdict.text);
+            run.pass(Duration::from_secs(4)).await;
+            assert_eq!(facts(&the_verdict(run).await?), [Some("4"), Some("4"), Some("stuck")]);
+            Ok(())
+        },
+    )?;
+    later.done()
 }
 
 #[test]

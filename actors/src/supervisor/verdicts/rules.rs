@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Deadlock, Family, ProcedureId, Row, Said, Timestamp, WaitReason};
+use procession_kernel::{Deadlock, Family, Kind, ProcedureId, Row, Said, Timestamp, WaitReason};
 
 use super::super::Supervisor;
 use super::super::insight::{Insight, Queues};
@@ -162,21 +162,42 @@ impl Insight<'_> {
         let what = if row.is_failing() { "its undo" } else { "it" };
         let mut text = format!("goes on trying: {what} has failed {failed} times");
         if let Some(said) = said {
+            facts.push(("alike", said.times.to_string()));
+        }
+        if let Some((said, kind)) = said.zip(self.sayer(row)) {
             text.push_str(&alike(said));
             facts.push(("error", said.text.clone()));
-            facts.push(("alike", said.times.to_string()));
+            facts.extend((*kind != row.kind).then(|| ("error_kind", kind.to_string())));
         }
         Some(of_row(Rule::RetryStorm, row, facts, &text))
     }
 
-    /// One that its family's failure has stopped tries nothing more.
+    /// Gives the kind whose code said what failed last, by which it is shown or hidden: of an undo that of the
+    /// member whose stage it undoes. While the stack is not read that is known only of families of one kind.
+    fn sayer<'r>(&'r self, row: &'r Row) -> Option<&'r Kind> {
+        if !row.is_failing() {
+            return Some(&row.kind);
+        }
+        if let Some((member, _)) = self.kernel.next_undo(row.id) {
+            return self.kernel.row(member).map(|member| &member.kind);
+        }
+        let family = self.kernel.families().get(&row.id.family)?;
+        let is_of_one = family.members.iter().all(|member| member.kind == row.kind);
+        is_of_one.then_some(&row.kind)
+    }
+
+    /// One that its family's failure has stopped tries nothing more, nor does one whose rollback has become
+    /// part of a larger one: its row keeps how far it had come by itself.
     fn is_stopped(&self, row: &Row) -> bool {
         let scope = self
             .kernel
             .families()
             .get(&row.id.family)
             .and_then(|family| family.scope_of(row.id.member));
-        !row.is_failing() && row.past.is_none() && scope.is_some()
+        if row.is_failing() {
+            return scope != Some(row.id);
+        }
+        row.past.is_none() && scope.is_some()
     }
 
     fn no_progress(&self, row: &Row) -> Option<Verdict> {
@@ -207,7 +228,7 @@ impl Insight<'_> {
                 Vec::new(),
                 "is paused as poison: the process died each time while it ran",
             )),
-            Some(WaitReason::RollbackFailed) => {
+            Some(WaitReason::RollbackFailed) if !self.is_stopped(row) => {
                 let undo = self.kernel.next_undo(row.id);
                 let mut facts = vec![("attempts", row.undo_attempts.to_string())];
                 if let Some((member, stage)) = undo {

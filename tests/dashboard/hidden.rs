@@ -1,0 +1,112 @@
+//! What an undo said is shown or hidden as of the kind that said it, whatever kind is rolled back.
+
+use std::future::IntoFuture;
+use std::time::Duration;
+
+use procession::dashboard::{Grant, Part, Redact};
+use procession::testkit::World;
+use procession::{Children, Procedure, RetryPolicy, StageContext, StageError, Step};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::kit::{Tested, at, everybody, site_in};
+
+const SAID: &str = "card 4711 is locked";
+
+/// Has a card charged.
+#[derive(Serialize, Deserialize)]
+struct Order;
+
+/// Fails when it is charged, and what it did before cannot be undone.
+#[derive(Serialize, Deserialize)]
+struct Card;
+
+impl Procedure for Order {
+    const KIND: &'static str = "order";
+    type Stage = u32;
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> u32 {
+        1
+    }
+
+    async fn execute(&mut self, stage: u32, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        if stage == 2 {
+            return Ok(Step::Done(()));
+        }
+        let children = Children::new().and(&Card)?;
+        Ok(Step::Spawn { children, then: 2 })
+    }
+}
+
+impl Procedure for Card {
+    const KIND: &'static str = "card";
+    type Stage = u32;
+    type Env = ();
+    type Output = ();
+
+    fn first(&self) -> u32 {
+        1
+    }
+
+    async fn execute(&mut self, stage: u32, _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
+        match stage {
+            1 => Ok(Step::Next(2)),
+            _ => Err(StageError::fail("no money")),
+        }
+    }
+
+    async fn rollback(&mut self, _: u32, _: &mut StageContext<'_, Self>) -> Result<(), StageError> {
+        Err(StageError::retry(SAID))
+    }
+
+    fn retry_undo() -> RetryPolicy {
+        RetryPolicy::default().attempts(50)
+    }
+}
+
+/// Hides what this kind says of failures.
+struct Of(&'static str);
+
+impl Redact for Of {
+    fn redact(&self, kind: &str, part: Part, value: &mut Value, _: &Grant) {
+        if part == Part::Error && kind == self.0 {
+            *value = json!("***");
+        }
+    }
+}
+
+/// Gives what the storm says of an order that is rolled back, and of a card in it, where this kind's errors are hidden.
+fn storm(hidden: &'static str) -> Result<Value, procession::testkit::Trouble> {
+    let engine = |builder: procession::Builder| builder.register::<Order>(()).register::<Card>(());
+    let set_up = |dashboard| everybody(dashboard).redact(Of(hidden));
+    site_in(&World::new(), engine, set_up, async |site| {
+        let executor = &site.run.executor;
+        let order = site.run.wait(executor.submit(Order).into_future()).await??.id();
+        site.run.settle().await;
+        // It takes over what its child could not undo alone.
+        executor.abort(order, "bob", "enough").await?;
+        site.pass(Duration::from_secs(20)).await?;
+        let verdict = at(&site.body("attention").await?, "/verdicts/0");
+        assert_eq!(
+            (&verdict["rule"], &verdict["procedure"]),
+            (&json!("retry_storm"), &json!("1.0"))
+        );
+        Ok(verdict)
+    })
+}
+
+#[test]
+fn what_an_undo_said_is_hidden_by_the_kind_that_said_it() -> Tested {
+    let hidden = storm("card")?;
+    assert_eq!(hidden["facts"]["error"], "***");
+    assert!(!hidden.to_string().contains("4711"), "{hidden}");
+    let shown = storm("order")?;
+    assert_eq!(shown["facts"]["error"], SAID);
+    assert!(
+        shown["text"].as_str().is_some_and(|text| text.ends_with(SAID)),
+        "{shown}"
+    );
+    Ok(())
+}
