@@ -109,8 +109,8 @@ impl Waiting {
     }
 }
 
-/// Asks who waits, in the order of service, and for whom, and of one of them for all of what it was told
-/// that it lacks; answered with its place among all answers.
+/// Asks who waits, in the order of service, and for whom, and of one of them for all of what it lacks, best of
+/// what it was told; answered with its place among all answers.
 #[derive(Message)]
 #[rtype(result = "(u64, Vec<Waiting>, Option<Lack>)")]
 pub(crate) struct Waits(pub(crate) Option<(Ticket, Lacking)>);

@@ -139,6 +139,17 @@ pub enum Lack {
     Permit(LimitUse),
 }
 
+impl Lack {
+    /// Gives what it is.
+    #[must_use]
+    pub fn lacking(&self) -> Lacking {
+        match self {
+            Self::Lock(need, _) => Lacking::Lock(need.path.clone()),
+            Self::Permit(usage) => Lacking::Permit(usage.key.clone()),
+        }
+    }
+}
+
 /// All limits, all locks and all requests.
 ///
 /// ```

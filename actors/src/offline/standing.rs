@@ -110,8 +110,11 @@ impl Standing {
     fn explain(&self, id: ProcedureId) -> Option<Explanation> {
         let lacks = self.kernel.lacks(id);
         let lack = lacks.and_then(|(asker, lacking)| self.admissions.lack(self.tickets.ticket(asker)?, &lacking));
-        let queues = Queues::new(Waiting::all(&self.admissions), &self.tickets).with(lack);
-        let mut explanation = self.insight_with(&queues).explain(id)?;
+        let insight = Insight {
+            lack: lack.as_ref(),
+            ..self.insight()
+        };
+        let mut explanation = insight.explain(id)?;
         if let Some(crate::view::Particulars::Permit(limit)) = &mut explanation.particulars {
             // A capacity that nobody has written down.
             limit.limit = limit.limit.filter(|_| !self.unknown.contains(&limit.key));
@@ -120,14 +123,11 @@ impl Standing {
     }
 
     fn insight(&self) -> Insight<'_> {
-        self.insight_with(&self.queues)
-    }
-
-    fn insight_with<'a>(&'a self, queues: &'a Queues) -> Insight<'a> {
         Insight {
             kernel: &self.kernel,
             tickets: &self.tickets,
-            queues,
+            queues: &self.queues,
+            lack: None,
             quarantined: &self.quarantined,
             thresholds: &self.thresholds,
             now: self.now,

@@ -38,15 +38,15 @@ impl Supervisor {
         ctx: &mut Context<Self>,
         take: impl FnOnce(&mut Self, Queues, &mut Context<Self>) + 'static,
     ) {
-        self.read_queues_and(None, ctx, take);
+        self.read_queues_and(None, ctx, |supervisor, queues, _, ctx| take(supervisor, queues, ctx));
     }
 
-    /// Reads them, and of one of those who wait all of what it lacks.
+    /// Reads them, and of one of those who wait all of the first thing that it lacks.
     fn read_queues_and(
         &self,
         of: Option<ProcedureId>,
         ctx: &mut Context<Self>,
-        take: impl FnOnce(&mut Self, Queues, &mut Context<Self>) + 'static,
+        take: impl FnOnce(&mut Self, Queues, Option<Lack>, &mut Context<Self>) + 'static,
     ) {
         let lacks = of.and_then(|id| self.kernel.lacks(id));
         let lacks = lacks.and_then(|(asker, lacking)| Some((self.tickets_of.ticket(asker)?, lacking)));
@@ -54,8 +54,8 @@ impl Supervisor {
         ctx.spawn(request.into_actor(self).map(move |answer, supervisor, ctx| {
             let (turn, waiting, lack) = answer.unwrap_or_default();
             supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
-                let queues = Queues::new(waiting, &supervisor.tickets_of).with(lack);
-                take(supervisor, queues, ctx);
+                let queues = Queues::new(waiting, &supervisor.tickets_of);
+                take(supervisor, queues, lack, ctx);
             });
         }));
     }
@@ -71,6 +71,7 @@ impl Supervisor {
             kernel: &self.kernel,
             tickets: &self.tickets_of,
             queues,
+            lack: None,
             quarantined: &self.quarantined,
             thresholds: self.watch.thresholds(),
             now: self.clock.now(),
@@ -151,15 +152,17 @@ impl Insight<'_> {
         let mut links = graph.chain(id, LINKS_MAX + 1);
         let truncated = links.len() > LINKS_MAX;
         links.truncate(LINKS_MAX);
+        let particulars = self.particulars(row);
+        let link = links.first().filter(|link| link.from == id);
         Some(Explanation {
             id,
             kind: row.kind.clone(),
             state: row.state,
-            reason: self.reason(row, links.first().filter(|link| link.from == id)),
+            reason: self.reason(row, link, particulars.as_ref()),
             since: row.since,
             next: view::next(row),
             place: self.place(id),
-            particulars: self.particulars(row),
+            particulars,
             ends: self.ends(id, &links),
             links,
             deadlocks: graph.deadlocks(),
@@ -172,20 +175,24 @@ impl Insight<'_> {
         if let Some((done, total)) = self.kernel.children_of(row.id) {
             return Some(Particulars::Children { done, total });
         }
-        let lacking = row.wait.as_ref()?.lacking()?;
-        // It was asked for what the row said then.
-        match (self.queues.lack.as_ref()?, lacking) {
-            (Lack::Lock(need, holders), Lacking::Lock(path)) if need.path == path => Some(Particulars::Lock {
+        let lack = self.lack?;
+        // Somebody else may ask for it by now: another undo may be next.
+        let waiting = self.queues.of(self.kernel.asks_as(row.id)?)?;
+        let lacking = lack.lacking();
+        if !waiting.blockers.iter().any(|blocker| blocker.lacking == lacking) {
+            return None;
+        }
+        Some(match lack {
+            Lack::Lock(need, holders) => Particulars::Lock {
                 need: need.clone(),
                 holders: holders
                     .iter()
                     .filter_map(|ticket| self.tickets.holder(*ticket))
                     .take(HOLDERS_MAX)
                     .collect(),
-            }),
-            (Lack::Permit(usage), Lacking::Permit(key)) if usage.key == key => Some(Particulars::Permit(usage.clone())),
-            (Lack::Lock(..) | Lack::Permit(_), _) => None,
-        }
+            },
+            Lack::Permit(usage) => Particulars::Permit(usage.clone()),
+        })
     }
 
     /// Gives what those wait for from whom no link leads on.
@@ -210,8 +217,14 @@ impl Insight<'_> {
         }
     }
 
-    fn reason(&self, row: &Row, link: Option<&Link>) -> String {
-        match (link.map(|link| &link.why), &row.wait) {
+    fn reason(&self, row: &Row, link: Option<&Link>, particulars: Option<&Particulars>) -> String {
+        // The row says what it was told when it asked; what that was may be free since.
+        let wait = row.wait.as_ref().map(|wait| match particulars {
+            Some(Particulars::Lock { need, .. }) => WaitReason::Lock(need.path.clone()),
+            Some(Particulars::Permit(limit)) => WaitReason::Permit(limit.key.clone()),
+            Some(Particulars::Children { .. }) | None => wait.clone(),
+        });
+        match (link.map(|link| &link.why), &wait) {
             (Some(WaitingFor::Rollback), _) => "its family fails, and is rolled back".to_owned(),
             (Some(WaitingFor::Stage), _) => "its rollback waits until nothing of it runs".to_owned(),
             (_, Some(wait)) if row.is_failing() => format!("its rollback is held up: {wait}"),
@@ -256,9 +269,13 @@ impl Handler<Explain> for Supervisor {
             return Box::pin(async move { Err(refusal) });
         }
         let (sender, receiver) = oneshot::channel::<Told>();
-        self.read_queues_and(Some(id), ctx, move |supervisor, queues, _| {
+        self.read_queues_and(Some(id), ctx, move |supervisor, queues, lack, _| {
             let called = |id| supervisor.called_words(id);
-            let explanation = supervisor.insight(&queues, &called, &|_| None).explain(id);
+            let insight = Insight {
+                lack: lack.as_ref(),
+                ..supervisor.insight(&queues, &called, &|_| None)
+            };
+            let explanation = insight.explain(id);
             // Whoever asked may have gone.
             sender.send((explanation, Box::pin(supervisor.settled()))).ok();
         });

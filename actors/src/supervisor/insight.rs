@@ -18,8 +18,6 @@ pub(crate) struct Queues {
     /// In the order of service.
     pub(super) waiting: Vec<(ProcedureId, Waiting)>,
     places: FxHashMap<ProcedureId, usize>,
-    /// All of what the one lacks that was asked for.
-    pub(super) lack: Option<Lack>,
 }
 
 impl Queues {
@@ -34,16 +32,7 @@ impl Queues {
             .enumerate()
             .map(|(place, (id, _))| (*id, place))
             .collect();
-        Self {
-            waiting,
-            places,
-            lack: None,
-        }
-    }
-
-    /// Says, too, all of what one of them lacks.
-    pub(crate) fn with(self, lack: Option<Lack>) -> Self {
-        Self { lack, ..self }
+        Self { waiting, places }
     }
 
     pub(super) fn of(&self, id: ProcedureId) -> Option<&Waiting> {
@@ -57,6 +46,8 @@ pub(crate) struct Insight<'a> {
     pub(crate) kernel: &'a Kernel,
     pub(crate) tickets: &'a Tickets,
     pub(crate) queues: &'a Queues,
+    /// All of what the one lacks that is to be explained, if it waits.
+    pub(crate) lack: Option<&'a Lack>,
     pub(crate) quarantined: &'a BTreeMap<u64, String>,
     pub(crate) thresholds: &'a Measures,
     pub(crate) now: Timestamp,

@@ -22,7 +22,8 @@ pub struct Explanation {
     pub next: String,
     /// Its place in the limiter's queue, if it waits for a permit or a lock.
     pub place: Option<Place>,
-    /// What it waits for in full, if that is a lock, a permit or its children.
+    /// What it waits for in full, if that is a lock, a permit or its children; of locks and permits the first that
+    /// it lacks now.
     pub particulars: Option<Particulars>,
     /// Who waits for whom, nearest first.
     pub links: Vec<Link>,

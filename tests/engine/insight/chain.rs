@@ -94,6 +94,35 @@ fn e_075_explain_shows_the_chain() -> Tested {
 }
 
 #[test]
+fn e_075_explain_tells_what_is_lacked_now_and_not_what_was_told_once() -> Tested {
+    let lab = Lab::default();
+    live_in(&World::new(), &lab, FaultPlan::none(), async |run| {
+        let waits = |name: &str| plan(name, [Act::Wait(name.to_owned(), None), Act::Done(1)]).exclusive(name);
+        let a = submit(run, Holding(waits("a")), "a").await?;
+        let b = submit(run, Holding(waits("b")), "b").await?;
+        let both = ["a", "b"].map(LockNeed::exclusive);
+        let c = submit(run, Planned(plan("c", [Act::Done(1)]).locks(both)), "c").await?;
+        let lacks = async |path: &str, holder| -> Tested {
+            let explained = run.executor.explain(c).await?;
+            let (need, holders) = (LockNeed::exclusive(path), vec![holder]);
+            assert_eq!(explained.particulars, Some(Particulars::Lock { need, holders }));
+            assert_eq!(explained.reason, format!("waits for the lock {path}"));
+            Ok(())
+        };
+        lacks("a", a).await?;
+        run.executor.signal(a, "a", &1, None).await?;
+        run.wait(run.executor.outcome(a)).await??;
+        run.settle().await;
+        let told = run.executor.status(c).await?.wait;
+        assert_eq!(told, Some(WaitReason::Lock("a".into())), "its row is not written anew");
+        lacks("b", b).await?;
+        run.executor.signal(b, "b", &1, None).await?;
+        run.wait(run.executor.outcome(c)).await??;
+        Ok(())
+    })
+}
+
+#[test]
 fn e_075_the_chain_resolves_in_its_order() -> Tested {
     let drive = async |lab: &Lab, run: &Run| {
         let a = submit(run, Holding(sleeper()), "a").await?;

@@ -70,11 +70,18 @@ impl Admissions {
         holders
     }
 
-    /// Says all of one thing that a waiting ticket was told it lacks; none if it asks for no such thing.
+    /// Says all of one thing that a waiting ticket lacks: of what it was told once, or of the first that is in
+    /// its way if that is no more; none if nothing is.
     #[must_use]
-    pub fn lack(&self, ticket: Ticket, lacking: &Lacking) -> Option<Lack> {
+    pub fn lack(&self, ticket: Ticket, told: &Lacking) -> Option<Lack> {
         let slot = self.claims.find(ticket)?;
         let (claim, waiting) = self.waiter(slot)?;
+        let blockers = self.blockers(ticket);
+        let mut lacks = blockers.iter().map(|blocker| &blocker.lacking);
+        let lacking = lacks
+            .clone()
+            .find(|lacking| *lacking == told)
+            .or_else(|| lacks.next())?;
         match lacking {
             Lacking::Lock(path) => {
                 let lock = waiting.locks.iter().find(|lock| self.tree.path(*lock) == *path)?;

@@ -182,7 +182,36 @@ fn what_a_waiter_lacks_is_told_in_full() {
         panic!("it waits for a permit, too");
     };
     assert_eq!((limit.used, limit.limit), (1, Some(1)));
-    assert_eq!(lack(3, &lock("ns")), None);
+    assert_eq!(
+        lack(3, &lock("ns")),
+        lack(3, &lock("ns/table")),
+        "it asks for no such lock"
+    );
     assert_eq!(lack(1, &permit("k")), None, "it has one");
     assert_eq!(lack(9, &permit("k")), None);
+}
+
+#[test]
+fn what_was_lacked_once_is_told_no_more() {
+    let mut admissions = limited(&[("k", 1), ("l", 1)]);
+    assert!(admissions.ask(1, &["x a", "l"]));
+    assert!(admissions.ask(2, &["x b", "k"]));
+    assert!(!admissions.ask(3, &["x a", "x b"]));
+    let lack = |admissions: &Admissions, ticket, lacking: &Lacking| admissions.lack(Ticket(ticket), lacking);
+    let of = |path: &str, by| Some(Lack::Lock(LockNeed::exclusive(path), vec![Ticket(by)]));
+    assert_eq!(lack(&admissions, 3, &lock("a")), of("a", 1));
+    assert_eq!(lack(&admissions, 3, &lock("b")), of("b", 2));
+    assert!(!admissions.ask(4, &["k", "l"]));
+    assert_eq!(admissions.end(1), []);
+    assert_eq!(
+        lack(&admissions, 3, &lock("a")),
+        of("b", 2),
+        "it was told of a, which is free"
+    );
+    // Of two limits one is lifted.
+    assert_eq!(admissions.set_limit("l".into(), None), []);
+    let Some(Lack::Permit(limit)) = lack(&admissions, 4, &permit("l")) else {
+        panic!("it waits for the other permit");
+    };
+    assert_eq!((limit.key.as_str(), limit.limit, limit.used), ("k", Some(1), 1));
 }
