@@ -66,7 +66,7 @@ pub(super) async fn procedure(request: HttpRequest, body: Body, state: web::Data
             if let (Some(plan), Some(shown)) = (&operated.plan, body.get_mut("plan")) {
                 *shown = planned(&state, id, plan).await?;
             }
-            state.reply_acted(body)
+            state.reply_acted(is_dry, body)
         }
     }
 }
@@ -206,7 +206,7 @@ async fn drain(state: &State, mut asked: Request) -> Answer {
         });
         body.insert("drain".to_owned(), drain);
     }
-    state.reply_acted(body)
+    state.reply_acted(is_dry, body)
 }
 
 /// `limits/{key}`: sets the capacity of a limit.
@@ -245,7 +245,7 @@ fn word<'a>(request: &'a HttpRequest, name: &str) -> &'a str {
 }
 
 fn answer(state: &State, operated: &Operated, is_dry: bool, revision: Option<Seq>) -> Answer {
-    state.reply_acted(shown(operated, is_dry, revision))
+    state.reply_acted(is_dry, shown(operated, is_dry, revision))
 }
 
 fn shown(operated: &Operated, is_dry: bool, revision: Option<Seq>) -> Value {

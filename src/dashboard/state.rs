@@ -68,10 +68,13 @@ impl State {
         }
     }
 
-    /// Replies with what an act did, as of its own commit at least: the rows that are shown may
+    /// Replies with what an act did, or would do, as of its own commit at least: the rows that are shown may
     /// be a moment behind it.
-    pub(super) fn reply_acted(&self, body: impl Serialize) -> Answer {
-        self.live.acted();
+    pub(super) fn reply_acted(&self, is_dry: bool, body: impl Serialize) -> Answer {
+        // What only would be done makes no reading old.
+        if !is_dry {
+            self.live.acted();
+        }
         let mut moment = self.moment()?;
         moment.seq = moment.seq.max(self.engine().durable());
         self.reply(moment, body)

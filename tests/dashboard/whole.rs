@@ -7,6 +7,7 @@ use procession::testkit::{Trouble, World};
 use procession::{By, Pause};
 use serde_json::json;
 
+use crate::act::post;
 use crate::kit::{Job, Tested, everybody, site, site_in, text};
 
 #[test]
@@ -60,6 +61,25 @@ fn the_engine_is_asked_twice_a_second_at_most() -> Tested {
         }
         site.pass(Duration::from_millis(500)).await?;
         assert_eq!(site.body("limits").await?["items"][0]["used"], 1);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_plan_makes_no_reading_old_and_an_act_does() -> Tested {
+    let limited = |builder: procession::Builder| builder.limit("job", 5);
+    site_in(&World::new(), limited, everybody, async |site| {
+        let used = async || Ok::<_, Trouble>(site.body("limits").await?["items"][0]["used"].clone());
+        assert_eq!(used().await?, 0);
+        let id = site.submit(Job::Wait("go".to_owned()), "a").await?;
+        let reason = json!({ "reason": "a closer look" });
+        for path in [format!("procedures/{id}/pause"), "kinds/job/pause".to_owned()] {
+            let planned = post(site, &format!("{path}?dry_run=true"), &reason).await;
+            assert_eq!(planned.status, 200, "{}", planned.body);
+            assert_eq!(used().await?, 0, "nothing was done");
+        }
+        assert_eq!(post(site, &format!("procedures/{id}/pause"), &reason).await.status, 200);
+        assert_eq!(used().await?, 1);
         Ok(())
     })
 }

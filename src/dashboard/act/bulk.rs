@@ -81,7 +81,7 @@ pub(in crate::dashboard) async fn begin(request: HttpRequest, body: Body, state:
 
 fn begun(state: &State, id: ProcedureId, count: Option<usize>) -> Answer {
     let body = json!({ "dry_run": false, "id": id.to_string(), "count": count, "repeated": count.is_none() });
-    state.reply_acted(body)
+    state.reply_acted(false, body)
 }
 
 /// Gives what is asked for of each; what needs each id typed is not for many.

@@ -31,7 +31,7 @@ pub(super) async fn reveal(state: &web::Data<State>, id: ProcedureId, request: R
         "payload": shown(values.payload),
         "output": shown(values.output),
     });
-    state.reply_acted(body)
+    state.reply_acted(is_dry, body)
 }
 
 /// `procedures/{id}/export`: all that the journal holds of the family, also of one that cannot
@@ -59,7 +59,7 @@ pub(super) async fn export(state: &web::Data<State>, id: ProcedureId, request: R
         "bytes": bytes,
         "export": (!is_dry).then_some(&export),
     });
-    state.reply_acted(body)
+    state.reply_acted(is_dry, body)
 }
 
 fn number(told: &Operated) -> Option<String> {
