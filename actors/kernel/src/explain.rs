@@ -77,11 +77,13 @@ impl Kernel {
             Some(scope) if draft.is_stopping(row) => self.needs_of_failing(&draft, family, row, scope),
             Some(_) | None => self.needs_of_waiting(family, row),
         };
+        let (head, can_abort) = head_of(family, row);
         Some(Node {
             since: row.since,
             needs,
             priority: row.priority,
-            head: head_of(family, row),
+            head,
+            can_abort,
         })
     }
 
@@ -242,17 +244,21 @@ impl Kernel {
     }
 }
 
-/// Gives the highest at or above a member that has not ended, with nobody ended between.
-fn head_of(family: &Family, row: &Row) -> ProcedureId {
+/// Gives the highest at or above a member that has not ended, with nobody ended between; and whether an abort
+/// of that stops the member.
+fn head_of(family: &Family, row: &Row) -> (ProcedureId, bool) {
+    let is_open = |row: &Row| row.past.is_none() && !row.is_failing();
     let mut head = row;
+    let mut can_abort = is_open(row);
     while let Some(above) = head
         .parent
         .and_then(|parent| family.row(parent))
         .filter(|above| is_live(above))
     {
         head = above;
+        can_abort &= is_open(head);
     }
-    head.id
+    (head.id, can_abort)
 }
 
 const fn is_live(row: &Row) -> bool {

@@ -85,6 +85,8 @@ pub struct Node {
     /// Whom to abort so that it waits no more: the root, or the highest above it that has not
     /// ended. A child for which its parent's join policy did not wait may outlive that.
     pub head: ProcedureId,
+    /// An abort of that reaches it: nobody from here to there is beyond a point of no return, or fails already.
+    pub can_abort: bool,
 }
 
 /// A cycle of procedures none of which can ever move by itself.
@@ -166,7 +168,7 @@ impl WaitGraph {
     /// are found once the first is resolved. Who merely waits behind a deadlock is in none.
     ///
     /// The victim is the head of the cycle's member with the lowest priority,
-    /// of these the youngest: mostly its root.
+    /// of these the youngest: mostly its root. Who cannot be aborted comes last.
     #[must_use]
     pub fn deadlocks(&self) -> Vec<Deadlock> {
         let stuck = self.stuck();
@@ -183,7 +185,8 @@ impl WaitGraph {
             let (to, need) = ways.get(from)?;
             self.link(from.0, to.0, need)
         });
-        let rank = |id: &ProcedureId| (self.nodes.get(id).map(|node| node.priority), Reverse(id.family));
+        let order = |node: &Node| (!node.can_abort, node.priority);
+        let rank = |id: &ProcedureId| (self.nodes.get(id).map(order), Reverse(id.family));
         let lowest = members.iter().map(|(id, _)| *id).min_by_key(rank);
         let victim = lowest.and_then(|id| self.nodes.get(&id)).map(|node| node.head);
         Deadlock {

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use procession::testkit::{Run, Trouble, enumerate};
+use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
 use procession::{JoinPolicy, LockNeed, ProcedureId, ProcedureState, Rule};
 
-use super::kit::set_up;
+use super::kit::{live_in, set_up, the_verdict};
 use crate::support::{Act, Holding, Lab, Plan, Planned, Tested, chain, plan};
 
 /// Holds one path from its first stage on; its second wants the other, too.
@@ -79,4 +79,27 @@ fn e_076_the_victim_of_a_deadlock_is_one_that_has_not_ended() -> Tested {
         plain.compare(crashed, crashes)
     })?;
     Ok(())
+}
+
+/// The younger one, which would be the victim, is beyond its point of no return.
+#[test]
+fn e_076_the_victim_of_a_deadlock_is_one_that_can_be_aborted() -> Tested {
+    let lab = Lab::default();
+    live_in(&World::new(), &lab, FaultPlan::none(), async |run| {
+        let a = submit(run, "A", "x", "y").await?;
+        let beyond = holder("B", "y", "x").one_way(1);
+        let b = run.executor.submit(Holding(beyond)).key("B").await?.id();
+        run.settle().await;
+        run.pass(Duration::from_secs(2)).await;
+        let verdict = the_verdict(run).await?;
+        assert_eq!((verdict.rule, verdict.procedure), (Rule::Deadlock, Some(a)));
+        run.executor.abort(a, "the test", "a deadlock").await?;
+        assert_eq!(run.wait(run.executor.outcome(b)).await??.state, ProcedureState::Success);
+        assert_eq!(
+            run.wait(run.executor.outcome(a)).await??.state,
+            ProcedureState::RolledBack
+        );
+        assert_eq!(run.executor.verdicts().await?, []);
+        Ok(())
+    })
 }

@@ -27,6 +27,7 @@ fn graph(nodes: &[(&str, i16, &[Wanted<'_>])]) -> WaitGraph {
             needs: needs.iter().map(need).collect(),
             priority: *priority,
             head: ProcedureId::root(id(name).family),
+            can_abort: true,
         };
         graph.insert(id(name), node);
     }
@@ -114,6 +115,7 @@ fn the_victim_is_one_that_has_not_ended() {
         needs: vec![need],
         priority: -1,
         head: id("1.2"),
+        can_abort: true,
     };
     graph.insert(id("1.3"), outlives);
     let victims: Vec<ProcedureId> = graph.deadlocks().iter().map(|deadlock| deadlock.victim).collect();
@@ -128,6 +130,34 @@ fn the_victim_has_the_lowest_priority() {
     ]);
     let victims: Vec<ProcedureId> = graph.deadlocks().iter().map(|deadlock| deadlock.victim).collect();
     assert_eq!(victims, [id("1.0")]);
+}
+
+#[test]
+fn the_victim_is_one_that_can_be_aborted() {
+    let mut graph = graph(&[
+        ("1.0", -5, &[(lock("y"), &["2.0"])]),
+        ("2.0", 7, &[(lock("x"), &["1.0"])]),
+    ]);
+    let victims = |graph: &WaitGraph| {
+        graph
+            .deadlocks()
+            .iter()
+            .map(|deadlock| deadlock.victim)
+            .collect::<Vec<_>>()
+    };
+    let bind = |graph: &mut WaitGraph, name| {
+        if let Some(node) = graph.nodes.get_mut(&id(name)) {
+            node.can_abort = false;
+        }
+    };
+    bind(&mut graph, "1.0");
+    assert_eq!(
+        victims(&graph),
+        [id("2.0")],
+        "the other is beyond its point of no return"
+    );
+    bind(&mut graph, "2.0");
+    assert_eq!(victims(&graph), [id("1.0")], "nobody can be");
 }
 
 #[test]
@@ -197,6 +227,7 @@ fn a_ring_of_a_hundred_thousand_is_one_cycle() {
             needs: vec![need],
             priority: 0,
             head: ProcedureId::root(number),
+            can_abort: true,
         };
         graph.insert(ProcedureId::root(number), node);
     }
@@ -227,6 +258,7 @@ fn a_place_is_given_up_by_one_that_lacks_a_permit_alone() {
         needs,
         priority: 0,
         head: id("3.0"),
+        can_abort: true,
     };
     let mut graph = WaitGraph::new();
     graph.insert(id("3.0"), node(vec![need(WaitingFor::Latch, "3.1", false)]));
