@@ -121,7 +121,7 @@ function Grid({ shown, isOpen, spans, rows, self, note, zoom, onFold }) {
   };
   const keys = (/** @type {KeyboardEvent} */ event) => {
     const branch = shown.find(({ key }) => key === marked);
-    if (!branch || !['ArrowLeft', 'ArrowRight'].includes(event.key)) return;
+    if (!branch?.below.length || !['ArrowLeft', 'ArrowRight'].includes(event.key)) return;
     event.preventDefault();
     onFold(branch, event.key === 'ArrowRight');
   };

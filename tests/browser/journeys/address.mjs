@@ -30,6 +30,11 @@ journey('folds are in the address, and back and forward go through them', async 
   await page.keyboard.press('ArrowRight');
   await becomes(count, '9');
   assert.equal(query(page), '');
+  // Where nothing is below there is nothing to fold.
+  await page.keyboard.press('j');
+  await until(() => tree.getByRole('row', { name: '1.1' }).evaluate((row) => row === document.activeElement), 'a child has the focus');
+  await page.keyboard.press('ArrowLeft');
+  assert.equal(query(page), '');
   await tree.getByRole('row').first().getByRole('button', { name: 'Fold' }).click();
   await becomes(count, '1');
   await page.getByRole('tab', { name: 'History' }).click();
