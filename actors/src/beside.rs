@@ -20,6 +20,9 @@ use crate::view::{Kept, KeptSignal, ListFilter, Page, Sizes, Status, Values};
 const HISTORY_COUNTED: usize = 2_000;
 /// Signals that are counted, at most: each is read with its payload.
 const SIGNALS_COUNTED: usize = 16;
+/// Bytes of signals behind which no more are counted. Whoever looks at a procedure reads them again and again,
+/// and each may have a mebibyte.
+const SIGNAL_BYTES_COUNTED: usize = 64 << 10;
 
 /// Reads signals, all but what they carry.
 pub(crate) fn kept_signals(entries: &Entries) -> Result<Vec<KeptSignal>, CodecError> {
@@ -150,7 +153,7 @@ impl Beside {
     }
 
     /// Counts what is kept of a procedure; none if there is no such one. Of its family's history the first
-    /// 2,000 entries are read, of its signals 16, and nothing where its row says that there is nothing.
+    /// 2,000 entries are read, of its signals 16, or as many as come to 64 KiB, and nothing where its row says that there is nothing.
     ///
     /// # Errors
     ///
@@ -168,11 +171,34 @@ impl Beside {
             kept.more_history = is_cut && entries.last().is_some_and(|last| last.number < row.history);
         }
         if row.signals > 0 {
-            let signals = self.signal_entries(id, SIGNALS_COUNTED + 1).await?.len();
-            kept.signals = signals.min(SIGNALS_COUNTED);
-            kept.more_signals = signals > SIGNALS_COUNTED;
+            (kept.signals, kept.more_signals) = self.count_signals(id).await?;
         }
         Ok(Some(kept))
+    }
+
+    /// Counts them one by one, up to a number and a size; says whether there are more.
+    async fn count_signals(&self, id: ProcedureId) -> Result<(usize, bool), StoreError> {
+        let mut from = keys::procedure(id).to_vec();
+        let to = keys::after_prefix(&from);
+        let (mut count, mut bytes) = (0, 0);
+        loop {
+            let next = Scan {
+                space: Space::Signals,
+                from,
+                to: to.clone(),
+                limit: 1,
+            };
+            let Some((key, value)) = self.reader.scan(next).await?.into_iter().next() else {
+                return Ok((count, false));
+            };
+            if count == SIGNALS_COUNTED || bytes > SIGNAL_BYTES_COUNTED {
+                return Ok((count, true));
+            }
+            count += 1;
+            bytes += value.len();
+            from = key;
+            from.push(0);
+        }
     }
 
     /// Reads acts of operators before one that is known, newest first, at most `limit` of them.

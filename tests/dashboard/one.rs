@@ -190,6 +190,14 @@ fn what_is_kept_of_one_is_counted_up_to_a_bound() -> Tested {
         site.signal(id, "one more").await?;
         site.signal(id, "go").await?;
         assert_eq!(counts(id).await?, [exact(2), (Some(16), json!(true)), exact(1)]);
+        // Of large ones fewer are read.
+        let large = site.submit(Job::Wait("go".to_owned()), "c").await?;
+        let photo = "x".repeat(40_000);
+        for _ in 0..4 {
+            site.run.executor.signal(large, "photo", &photo, None).await?;
+        }
+        site.pass(Duration::from_secs(1)).await?;
+        assert_eq!(counts(large).await?, [exact(1), (Some(2), json!(true)), exact(0)]);
         // A child has its own stages, and the acts of its family.
         site.run.executor.set_priority(other, 7, by).await?;
         site.pass(Duration::from_secs(1)).await?;
