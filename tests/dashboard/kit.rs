@@ -103,7 +103,15 @@ pub(crate) struct Reply {
 
 /// Runs a test over an engine that holds nothing yet. Whoever asks may do everything.
 pub(crate) fn site<T>(drive: impl AsyncFnOnce(&Site<'_>) -> Result<T, Trouble>) -> Result<T, Trouble> {
-    site_in(&World::new(), |builder| builder, everybody, drive)
+    site_on(&World::new(), drive)
+}
+
+/// Runs a test over what is there already.
+pub(crate) fn site_on<T>(
+    world: &World,
+    drive: impl AsyncFnOnce(&Site<'_>) -> Result<T, Trouble>,
+) -> Result<T, Trouble> {
+    site_in(world, |builder| builder, everybody, drive)
 }
 
 pub(crate) fn everybody(dashboard: DashboardBuilder) -> DashboardBuilder {

@@ -6,33 +6,23 @@ use procession::dashboard::Dashboard;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use serde_json::json;
 
-use crate::kit::{Job, Site, Tested, everybody, ids, site, site_in};
+use crate::kit::{Job, Site, Tested, everybody, ids, site, site_on};
 
 #[test]
 fn what_was_there_before_is_shown_after_a_start() -> Tested {
     let world = World::new();
-    site_in(
-        &world,
-        |builder| builder,
-        everybody,
-        async |site| {
-            site.submit(Job::Wait("go".to_owned()), "a").await?;
-            site.submit(Job::End, "b").await?;
-            Ok(())
-        },
-    )?;
-    site_in(
-        &world,
-        |builder| builder,
-        everybody,
-        async |site| {
-            assert_eq!(ids(&site.body("procedures").await?), ["1.0"]);
-            assert_eq!(ids(&site.body("procedures?filter=state:ended").await?), ["2.0"]);
-            let states = site.body("attention").await?["states"].clone();
-            assert_eq!(states, json!({ "Success": 1, "WaitingTimeout": 1 }));
-            Ok(())
-        },
-    )
+    site_on(&world, async |site| {
+        site.submit(Job::Wait("go".to_owned()), "a").await?;
+        site.submit(Job::End, "b").await?;
+        Ok(())
+    })?;
+    site_on(&world, async |site| {
+        assert_eq!(ids(&site.body("procedures").await?), ["1.0"]);
+        assert_eq!(ids(&site.body("procedures?filter=state:ended").await?), ["2.0"]);
+        let states = site.body("attention").await?["states"].clone();
+        assert_eq!(states, json!({ "Success": 1, "WaitingTimeout": 1 }));
+        Ok(())
+    })
 }
 
 #[test]
@@ -66,59 +56,44 @@ fn rates_are_of_the_last_minute_to_the_second() -> Tested {
         let figures = ["started", "ended", "failed"].map(|name| rate[name].as_u64());
         Ok::<_, Trouble>(figures.map(Option::unwrap_or_default))
     };
-    site_in(
-        &world,
-        |builder| builder,
-        everybody,
-        async |site| {
-            assert_eq!(rate(site).await?, [0, 0, 0]);
-            let id = site.submit(Job::Wait("go".to_owned()), "a").await?;
-            site.submit(Job::End, "b").await?;
-            site.submit(Job::Fail("no".to_owned()), "c").await?;
-            assert_eq!(rate(site).await?, [3, 2, 1]);
-            site.pass(Duration::from_secs(30)).await?;
-            site.submit(Job::Parent(2), "d").await?;
-            site.signal(id, "go").await?;
-            // Two children are of this kind, too.
-            assert_eq!(rate(site).await?, [6, 3, 1]);
-            site.pass(Duration::from_secs(29)).await?;
-            assert_eq!(
-                rate(site).await?,
-                [6, 3, 1],
-                "59 s later all of it is within the minute"
-            );
-            site.pass(Duration::from_secs(1)).await?;
-            assert_eq!(rate(site).await?, [3, 1, 0], "a minute later what was first is not");
-            Ok(())
-        },
-    )?;
+    site_on(&world, async |site| {
+        assert_eq!(rate(site).await?, [0, 0, 0]);
+        let id = site.submit(Job::Wait("go".to_owned()), "a").await?;
+        site.submit(Job::End, "b").await?;
+        site.submit(Job::Fail("no".to_owned()), "c").await?;
+        assert_eq!(rate(site).await?, [3, 2, 1]);
+        site.pass(Duration::from_secs(30)).await?;
+        site.submit(Job::Parent(2), "d").await?;
+        site.signal(id, "go").await?;
+        // Two children are of this kind, too.
+        assert_eq!(rate(site).await?, [6, 3, 1]);
+        site.pass(Duration::from_secs(29)).await?;
+        assert_eq!(
+            rate(site).await?,
+            [6, 3, 1],
+            "59 s later all of it is within the minute"
+        );
+        site.pass(Duration::from_secs(1)).await?;
+        assert_eq!(rate(site).await?, [3, 1, 0], "a minute later what was first is not");
+        Ok(())
+    })?;
     // A new reading of the store tells the same; a minute after the last, there is nothing.
-    site_in(
-        &world,
-        |builder| builder,
-        everybody,
-        async |site| {
-            assert_eq!(rate(site).await?, [3, 1, 0]);
-            site.pass(Duration::from_secs(30)).await?;
-            assert_eq!(rate(site).await?, [0, 0, 0]);
-            Ok(())
-        },
-    )
+    site_on(&world, async |site| {
+        assert_eq!(rate(site).await?, [3, 1, 0]);
+        site.pass(Duration::from_secs(30)).await?;
+        assert_eq!(rate(site).await?, [0, 0, 0]);
+        Ok(())
+    })
 }
 
 #[test]
 fn a_family_that_is_set_aside_is_counted_as_one() -> Tested {
     let world = World::new();
-    site_in(
-        &world,
-        |builder| builder,
-        everybody,
-        async |site| {
-            site.submit(Job::Retry("rpc timeout".to_owned()), "a").await?;
-            assert_eq!(site.body("attention").await?["tiles"]["retrying"], 1);
-            Ok(())
-        },
-    )?;
+    site_on(&world, async |site| {
+        site.submit(Job::Retry("rpc timeout".to_owned()), "a").await?;
+        assert_eq!(site.body("attention").await?["tiles"]["retrying"], 1);
+        Ok(())
+    })?;
     // Without the kind's code it is not tried again.
     let life = world.run(
         FaultPlan::none(),
@@ -152,15 +127,10 @@ fn results_that_have_gone_are_shown_no_more() -> Tested {
 #[test]
 fn a_family_that_is_set_aside_is_shown_so() -> Tested {
     let world = World::new();
-    site_in(
-        &world,
-        |builder| builder,
-        everybody,
-        async |site| {
-            site.submit(Job::Wait("go".to_owned()), "a").await?;
-            Ok(())
-        },
-    )?;
+    site_on(&world, async |site| {
+        site.submit(Job::Wait("go".to_owned()), "a").await?;
+        Ok(())
+    })?;
     // Without the kind's code nothing of it can run.
     let plan = procession::testkit::FaultPlan::none();
     let life = world.run(

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::act::{post, waiting};
-use crate::kit::{Job, Reply, Site, Tested, at, everybody, site, site_in, text};
+use crate::kit::{Job, Reply, Site, Tested, at, site, site_on, text};
 
 /// A kind whose code is gone at the second start.
 #[derive(Serialize, Deserialize)]
@@ -194,84 +194,69 @@ fn a_quarantined_family_is_discharged() -> Tested {
         },
     )?;
     first.done()?;
-    site_in(
-        &world,
-        |builder| builder,
-        everybody,
-        async |site| {
-            let job = waiting(site).await?;
-            let refused = post(site, &format!("procedures/{job}/discharge?dry_run=true"), &json!({})).await;
-            assert_eq!(
-                (refused.status.as_u16(), &refused.body["kind"]),
-                (409, &json!("not_now"))
-            );
-            let path = "procedures/1.0/discharge";
-            let waits = site.submit(Job::Hold("t/gone".to_owned()), "b").await?;
-            let plan = planned(site, path, &json!({})).await?.body;
-            assert_eq!(plan["changed"], 1);
-            assert_eq!(plan["plan"]["freed"][0]["locks"], json!(["exclusive t/gone"]));
-            assert_eq!(plan["plan"]["moves_next"], json!([waits.to_string()]));
-            let mut apply = json!({ "reason": "its code is gone", "expected": plan["revision"] });
-            assert_eq!(post(site, path, &apply).await.status, 400, "the id is typed");
-            apply["confirm"] = json!("1.0");
-            assert_eq!(post(site, path, &apply).await.status, 200);
-            assert_eq!(newest(site).await?.0, "discharge the family 1");
-            assert_eq!(site.run.executor.archive().await?.len(), 1);
-            assert_eq!(post(site, path, &apply).await.status, 404);
-            Ok(())
-        },
-    )
+    site_on(&world, async |site| {
+        let job = waiting(site).await?;
+        let refused = post(site, &format!("procedures/{job}/discharge?dry_run=true"), &json!({})).await;
+        assert_eq!(
+            (refused.status.as_u16(), &refused.body["kind"]),
+            (409, &json!("not_now"))
+        );
+        let path = "procedures/1.0/discharge";
+        let waits = site.submit(Job::Hold("t/gone".to_owned()), "b").await?;
+        let plan = planned(site, path, &json!({})).await?.body;
+        assert_eq!(plan["changed"], 1);
+        assert_eq!(plan["plan"]["freed"][0]["locks"], json!(["exclusive t/gone"]));
+        assert_eq!(plan["plan"]["moves_next"], json!([waits.to_string()]));
+        let mut apply = json!({ "reason": "its code is gone", "expected": plan["revision"] });
+        assert_eq!(post(site, path, &apply).await.status, 400, "the id is typed");
+        apply["confirm"] = json!("1.0");
+        assert_eq!(post(site, path, &apply).await.status, 200);
+        assert_eq!(newest(site).await?.0, "discharge the family 1");
+        assert_eq!(site.run.executor.archive().await?.len(), 1);
+        assert_eq!(post(site, path, &apply).await.status, 404);
+        Ok(())
+    })
 }
 
 #[test]
 fn the_engine_drains_when_its_plan_was_seen() -> Tested {
     let world = World::new();
-    site_in(
-        &world,
-        |builder| builder,
-        everybody,
-        async |site| {
-            let id = waiting(site).await?;
-            let wish = json!({ "reason": "a new release", "deadline_ms": 5_000 });
-            assert_eq!(post(site, "engine/drain", &wish).await.status, 400, "it needs its plan");
-            let long = json!({ "deadline_ms": 86_400_000_u64 });
-            assert_eq!(planned(site, "engine/drain", &long).await?.status, 400);
-            let plan = planned(site, "engine/drain", &wish).await?.body;
-            assert_eq!(
-                (&plan["drain"]["deadline_ms"], &plan["drain"]["live_families"]),
-                (&json!(5_000), &json!(1))
-            );
-            assert!(!site.run.executor.snapshot().await?.draining);
-            let mut apply = wish.clone();
-            apply["expected"] = json!("77");
-            assert_eq!(post(site, "engine/drain", &apply).await.body["kind"], "revised");
-            apply["expected"] = plan["revision"].clone();
-            let done = post(site, "engine/drain", &apply).await;
-            assert_eq!((done.status.as_u16(), done.body["number"].is_string()), (200, true));
-            site.run.settle().await;
-            assert_eq!(site.get("engine").await.status, 503);
-            let late = post(site, &format!("procedures/{id}/pause"), &json!({ "reason": "x" })).await;
-            assert_eq!((late.status.as_u16(), &late.body["kind"]), (503, &json!("draining")));
-            Ok(())
-        },
-    )?;
-    site_in(
-        &world,
-        |builder| builder,
-        everybody,
-        async |site| {
-            assert_eq!(newest(site).await?.0, "drain within 5000 ms");
-            let listed = site
-                .run
-                .executor
-                .list(procession::ListFilter::default(), None, 9)
-                .await?;
-            assert_eq!(listed.items[0].kind, Kind::from("job"), "it goes on");
-            site.run
-                .executor
-                .pause(procession::Pause::All, By::new("ann", "look"))
-                .await?;
-            Ok(())
-        },
-    )
+    site_on(&world, async |site| {
+        let id = waiting(site).await?;
+        let wish = json!({ "reason": "a new release", "deadline_ms": 5_000 });
+        assert_eq!(post(site, "engine/drain", &wish).await.status, 400, "it needs its plan");
+        let long = json!({ "deadline_ms": 86_400_000_u64 });
+        assert_eq!(planned(site, "engine/drain", &long).await?.status, 400);
+        let plan = planned(site, "engine/drain", &wish).await?.body;
+        assert_eq!(
+            (&plan["drain"]["deadline_ms"], &plan["drain"]["live_families"]),
+            (&json!(5_000), &json!(1))
+        );
+        assert!(!site.run.executor.snapshot().await?.draining);
+        let mut apply = wish.clone();
+        apply["expected"] = json!("77");
+        assert_eq!(post(site, "engine/drain", &apply).await.body["kind"], "revised");
+        apply["expected"] = plan["revision"].clone();
+        let done = post(site, "engine/drain", &apply).await;
+        assert_eq!((done.status.as_u16(), done.body["number"].is_string()), (200, true));
+        site.run.settle().await;
+        assert_eq!(site.get("engine").await.status, 503);
+        let late = post(site, &format!("procedures/{id}/pause"), &json!({ "reason": "x" })).await;
+        assert_eq!((late.status.as_u16(), &late.body["kind"]), (503, &json!("draining")));
+        Ok(())
+    })?;
+    site_on(&world, async |site| {
+        assert_eq!(newest(site).await?.0, "drain within 5000 ms");
+        let listed = site
+            .run
+            .executor
+            .list(procession::ListFilter::default(), None, 9)
+            .await?;
+        assert_eq!(listed.items[0].kind, Kind::from("job"), "it goes on");
+        site.run
+            .executor
+            .pause(procession::Pause::All, By::new("ann", "look"))
+            .await?;
+        Ok(())
+    })
 }

@@ -3,11 +3,11 @@
 use std::future::IntoFuture;
 
 use procession::provider::Space;
-use procession::testkit::{FaultPlan, Run, Trouble, World};
+use procession::testkit::{Run, Trouble, World};
 use procession::{AskError, By, BypassAs, ListFilter, Pause, ProcedureId, ProcedureState, Reach, WaitReason};
 
 use super::world::{key, write};
-use crate::support::{Act, Holding, Lab, Planned, Tested, UndoAct, failing, kinds, live_in, plan, spawn};
+use crate::support::{Act, Holding, Lab, Planned, Tested, UndoAct, failing, live_in, plan, spawn};
 
 fn by() -> By {
     By::new("ann", "it is damaged")
@@ -122,98 +122,84 @@ fn a_family_without_rows_is_discharged() -> Tested {
     })
 }
 
-/// One whose rollback meets a hole in its history in the next life.
-fn with_a_hole(world: &World, lab: &Lab) -> Result<ProcedureId, Trouble> {
+/// Goes on with one whose rollback has met a hole in its history.
+fn with_a_hole(drive: impl AsyncFnOnce((&World, &Lab), &Run, ProcedureId) -> Tested) -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
     // Its first undo fails as long as this life lasts.
     let stuck = failing("f", 3)
         .undo(3, UndoAct::FailUntil("never".to_owned()))
         .exclusive("t");
-    let id = live_in(world, lab, async |run| {
+    let id = live_in(&world, &lab, async |run| {
         let id = run.wait(run.executor.submit(Holding(stuck)).into_future()).await??.id();
         run.settle().await;
         assert_eq!(run.executor.status(id).await?.state, ProcedureState::Failed);
         Ok(id)
     })?;
-    write(world, |batch| batch.delete(Space::History, &key(id.family, 1)))?;
-    Ok(id)
+    write(&world, |batch| batch.delete(Space::History, &key(id.family, 1)))?;
+    live_in(&world, &lab, async |run| {
+        run.pass(std::time::Duration::from_mins(1)).await;
+        drive((&world, &lab), run, id).await
+    })
 }
 
 #[test]
 fn a_family_with_a_hole_in_its_history_is_discharged() -> Tested {
-    let (world, lab) = (World::new(), Lab::default());
-    let id = with_a_hole(&world, &lab)?;
-    world
-        .run(
-            FaultPlan::none(),
-            |builder| kinds(&lab, builder),
-            async |run| {
-                run.pass(std::time::Duration::from_mins(1)).await;
-                let status = run.executor.status(id).await?;
-                assert_eq!(
-                    (status.state, &status.wait),
-                    (ProcedureState::Failed, &Some(WaitReason::Quarantined))
-                );
-                assert!(status.next.contains("its history has a hole"), "{}", status.next);
-                let stranger = plan("s", [Act::Done(3)]).exclusive("t");
-                let stranger = run.wait(run.executor.submit(Planned(stranger)).into_future()).await??;
-                run.settle().await;
-                assert!(!lab.has("s1"), "it keeps its lock");
-                let dry = run.executor.discharge(id.family, by().dry_run()).await?;
-                assert_eq!(dry.changed, 1);
-                assert!(
-                    run.executor.snapshot().await?.quarantined.is_empty(),
-                    "a dry run sets nothing aside"
-                );
-                run.executor.discharge(id.family, by()).await?;
-                assert_eq!(run.wait(stranger.outcome()).await??, 3);
-                is_gone(&world, id.family);
-                let archived = run.executor.archived(id.family).await?;
-                let why = archived.quarantined.unwrap_or_default();
-                assert!(why.contains("hole"), "{why}");
-                Ok(())
-            },
-        )?
-        .done()
+    with_a_hole(async |(world, lab), run, id| {
+        let status = run.executor.status(id).await?;
+        assert_eq!(
+            (status.state, &status.wait),
+            (ProcedureState::Failed, &Some(WaitReason::Quarantined))
+        );
+        assert!(status.next.contains("its history has a hole"), "{}", status.next);
+        let stranger = plan("s", [Act::Done(3)]).exclusive("t");
+        let stranger = run.wait(run.executor.submit(Planned(stranger)).into_future()).await??;
+        run.settle().await;
+        assert!(!lab.has("s1"), "it keeps its lock");
+        let dry = run.executor.discharge(id.family, by().dry_run()).await?;
+        assert_eq!(dry.changed, 1);
+        assert!(
+            run.executor.snapshot().await?.quarantined.is_empty(),
+            "a dry run sets nothing aside"
+        );
+        run.executor.discharge(id.family, by()).await?;
+        assert_eq!(run.wait(stranger.outcome()).await??, 3);
+        is_gone(world, id.family);
+        let archived = run.executor.archived(id.family).await?;
+        let why = archived.quarantined.unwrap_or_default();
+        assert!(why.contains("hole"), "{why}");
+        Ok(())
+    })
 }
 
 #[test]
 fn a_family_with_a_hole_in_its_history_is_live_and_is_bypassed() -> Tested {
-    let (world, lab) = (World::new(), Lab::default());
-    let id = with_a_hole(&world, &lab)?;
-    world
-        .run(
-            FaultPlan::none(),
-            |builder| kinds(&lab, builder),
-            async |run| {
-                run.pass(std::time::Duration::from_mins(1)).await;
-                let status = run.executor.status(id).await?;
-                assert_eq!(
-                    (&status.wait, status.set_aside),
-                    (&Some(WaitReason::Quarantined), false)
-                );
-                assert!(status.next.contains("bypasses or discharges it"), "{}", status.next);
-                let stranger = plan("s", [Act::Done(3)]).exclusive("t");
-                let stranger = run.wait(run.executor.submit(Planned(stranger)).into_future()).await??;
-                // As of any that lives; what it would be tried again for is not there.
-                run.executor.set_priority(id, 3, by()).await?;
-                run.executor.pause(Pause::One(id), by()).await?;
-                run.executor.resume(Pause::One(id), by()).await?;
-                for refused in [
-                    run.executor.retry_now(id, by()).await,
-                    run.executor.retry_undo(id, by()).await,
-                    run.executor.skip_undo(id, by()).await,
-                ] {
-                    assert!(matches!(refused, Err(AskError::NotNow(_))), "{refused:?}");
-                }
-                assert_eq!(run.executor.status(id).await?.wait, Some(WaitReason::Quarantined));
-                run.executor
-                    .bypass(id, Reach::Descendants, BypassAs::Failed, by())
-                    .await?;
-                assert_eq!(run.wait(run.executor.outcome(id)).await??.state, ProcedureState::Failed);
-                assert_eq!(run.wait(stranger.outcome()).await??, 3, "its lock is free");
-                assert_eq!(run.executor.verdicts().await?, []);
-                Ok(())
-            },
-        )?
-        .done()
+    with_a_hole(async |_, run, id| {
+        let status = run.executor.status(id).await?;
+        assert_eq!(
+            (&status.wait, status.set_aside),
+            (&Some(WaitReason::Quarantined), false)
+        );
+        assert!(status.next.contains("bypasses or discharges it"), "{}", status.next);
+        let stranger = plan("s", [Act::Done(3)]).exclusive("t");
+        let stranger = run.wait(run.executor.submit(Planned(stranger)).into_future()).await??;
+        // As of any that lives; what it would be tried again for is not there.
+        run.executor.set_priority(id, 3, by()).await?;
+        run.executor.pause(Pause::One(id), by()).await?;
+        run.executor.resume(Pause::One(id), by()).await?;
+        for refused in [
+            run.executor.retry_now(id, by()).await,
+            run.executor.retry_undo(id, by()).await,
+            run.executor.skip_undo(id, by()).await,
+        ] {
+            assert!(matches!(refused, Err(AskError::NotNow(_))), "{refused:?}");
+        }
+        assert_eq!(run.executor.status(id).await?.wait, Some(WaitReason::Quarantined));
+        run.executor
+            .bypass(id, Reach::Descendants, BypassAs::Failed, by())
+            .await?;
+        assert_eq!(run.wait(run.executor.outcome(id)).await??.state, ProcedureState::Failed);
+        assert_eq!(run.wait(stranger.outcome()).await??, 3, "its lock is free");
+        assert_eq!(run.executor.verdicts().await?, []);
+        Ok(())
+    })
 }
