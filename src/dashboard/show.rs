@@ -99,11 +99,15 @@ impl<'a> Show<'a> {
     }
 }
 
-/// Gives a sentence that ends with what users said with that as it is shown. The same words before it are ours.
+/// Gives a sentence with what users said as it is shown. Where the sentence ends with that, the same words before
+/// it are ours; where it does not, whichever of them are users' are hidden with ours.
 fn told_as(text: &str, fact: &str, shown: &str) -> String {
+    if fact.is_empty() {
+        return text.to_owned();
+    }
     match text.strip_suffix(fact) {
-        Some(before) if !fact.is_empty() => format!("{before}{shown}"),
-        Some(_) | None => text.to_owned(),
+        Some(before) => format!("{before}{shown}"),
+        None => text.replace(fact, shown),
     }
 }
 

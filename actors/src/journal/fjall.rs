@@ -43,9 +43,9 @@ use checkpoint::Checkpoints;
 use directory::Directory;
 pub(crate) use directory::room_of;
 use line::Line;
+use recent::part_of;
 #[cfg(feature = "testkit")]
 pub(crate) use record::rewritten;
-use recent::part_of;
 use write::{Pending, Writer};
 
 /// The newest format of the journal that this release reads, and the one it writes.

@@ -4,11 +4,15 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 
-use super::{Counted, Depth, Mail, open};
+use super::{Counted, Depth, Mail, Outbox, open};
 
 #[derive(Message)]
 #[rtype(result = "u64")]
 struct Ask;
+
+#[derive(Message)]
+#[rtype(result = "()")]
+struct Note;
 
 /// Says how much waits when it takes a message.
 struct Clerk(Arc<Depth>);
@@ -26,6 +30,14 @@ impl Handler<Ask> for Clerk {
 
     fn handle(&mut self, _: Ask, _: &mut Self::Context) -> u64 {
         self.0.waiting()
+    }
+}
+
+impl Handler<Note> for Clerk {
+    type Result = ();
+
+    fn handle(&mut self, _: Note, _: &mut Self::Context) {
+        self.0.taken();
     }
 }
 
@@ -71,5 +83,21 @@ fn what_is_turned_away_never_counted() {
         let sent = (0..9).filter(|_| counted.try_send(Ask).is_ok()).count();
         assert!(sent < 9, "there is no room for all of them");
         assert_eq!(depth.waiting(), sent as u64);
+    });
+}
+
+#[test]
+fn what_there_is_no_room_for_is_sent_when_there_is() {
+    let depth = Arc::new(Depth::default());
+    let runner = actix_rt::System::new();
+    runner.block_on(async {
+        let clerk = Clerk(Arc::clone(&depth)).start();
+        clerk.send(Ask).await.expect("it lives");
+        let outbox = Outbox::new(clerk.clone().recipient(), Arc::clone(&depth));
+        let sent: Vec<_> = (0..9).map(|_| outbox.send(Note)).collect();
+        assert_eq!(depth.waiting(), 9, "the mailbox has room for fewer");
+        futures::future::join_all(sent).await;
+        clerk.send(Ask).await.expect("it lives");
+        assert_eq!(depth.waiting(), 0, "all were taken");
     });
 }

@@ -179,7 +179,14 @@ pub(crate) fn all() -> Result<Vec<Seed>, Trouble> {
         "key".to_owned(),
         [&[10][..], &7_u64.to_be_bytes(), &[0; 8], b"go"].concat(),
     ));
-    let commit = [&[12, 1][..], &[0, 3, 5, 0, 0, 0], b"keyvalue", &[4, 2, 255, 255, 255, 255], b"no"].concat();
+    let commit = [
+        &[12, 1][..],
+        &[0, 3, 5, 0, 0, 0],
+        b"keyvalue",
+        &[4, 2, 255, 255, 255, 255],
+        b"no",
+    ]
+    .concat();
     seeds.push(("values", "commit".to_owned(), commit));
     for world in 0..8 {
         seeds.push((

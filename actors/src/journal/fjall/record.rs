@@ -106,7 +106,11 @@ pub(crate) fn rewritten(bytes: &[u8]) -> Option<Vec<u8>> {
     for (part, place, spot) in record.writes {
         encoder.push(part, place, spot.value(&record.bytes));
     }
-    let again: Vec<u8> = encoder.finish().iter().flat_map(|record| record.bytes.to_vec()).collect();
+    let again: Vec<u8> = encoder
+        .finish()
+        .iter()
+        .flat_map(|record| record.bytes.to_vec())
+        .collect();
     // A record without writes is not written at all.
     Some(if again.is_empty() { vec![VERSION] } else { again })
 }
