@@ -189,12 +189,7 @@ impl Supervisor {
             in_place,
             telemetry,
         } = parts;
-        let host = Arc::new(Host {
-            clock: Arc::clone(&settings.clock),
-            reader: reader.clone(),
-            #[cfg(feature = "testkit")]
-            meddler: settings.meddler.clone(),
-        });
+        let host = Arc::new(effects::lent(&settings, reader.clone()));
         Self {
             hooks: MetricHooks::new(&registry, &telemetry),
             telemetry,
