@@ -12,7 +12,7 @@ use crate::export::FamilyExport;
 use crate::journal::encode::StoredSignal;
 use crate::journal::keys::{self, OUTPUT, PAYLOAD};
 use crate::journal::store::{Entries, Scan};
-use crate::journal::{Reader, Space, codec};
+use crate::journal::{JournalStore, Reader, Space, codec};
 use crate::supervisor::asks::page;
 use crate::view::{Kept, KeptSignal, ListFilter, Page, Sizes, Status, Values};
 
@@ -171,34 +171,10 @@ impl Beside {
             kept.more_history = is_cut && entries.last().is_some_and(|last| last.number < row.history);
         }
         if row.signals > 0 {
-            (kept.signals, kept.more_signals) = self.count_signals(id).await?;
+            let count = self.reader.run(move |store| Box::pin(count_signals(store, id)));
+            (kept.signals, kept.more_signals) = count.await?;
         }
         Ok(Some(kept))
-    }
-
-    /// Counts them one by one, up to a number and a size; says whether there are more.
-    async fn count_signals(&self, id: ProcedureId) -> Result<(usize, bool), StoreError> {
-        let mut from = keys::procedure(id).to_vec();
-        let to = keys::after_prefix(&from);
-        let (mut count, mut bytes) = (0, 0);
-        loop {
-            let next = Scan {
-                space: Space::Signals,
-                from,
-                to: to.clone(),
-                limit: 1,
-            };
-            let Some((key, value)) = self.reader.scan(next).await?.into_iter().next() else {
-                return Ok((count, false));
-            };
-            if count == SIGNALS_COUNTED || bytes > SIGNAL_BYTES_COUNTED {
-                return Ok((count, true));
-            }
-            count += 1;
-            bytes += value.len();
-            from = key;
-            from.push(0);
-        }
     }
 
     /// Reads acts of operators before one that is known, newest first, at most `limit` of them.
@@ -211,5 +187,30 @@ impl Beside {
         let mut entries = self.reader.audit(before.saturating_sub(limit), before).await?;
         entries.reverse();
         Ok(entries)
+    }
+}
+
+/// Counts signals one by one, up to a number and a size; says whether there are more.
+async fn count_signals(store: &dyn JournalStore, id: ProcedureId) -> Result<(usize, bool), StoreError> {
+    let mut from = keys::procedure(id).to_vec();
+    let to = keys::after_prefix(&from);
+    let (mut count, mut bytes) = (0, 0);
+    loop {
+        let next = Scan {
+            space: Space::Signals,
+            from,
+            to: to.clone(),
+            limit: 1,
+        };
+        let Some((key, value)) = store.scan(next).await?.into_iter().next() else {
+            return Ok((count, false));
+        };
+        if count == SIGNALS_COUNTED || bytes > SIGNAL_BYTES_COUNTED {
+            return Ok((count, true));
+        }
+        count += 1;
+        bytes += value.len();
+        from = key;
+        from.push(0);
     }
 }

@@ -8,6 +8,7 @@ use actix::prelude::*;
 use procession_kernel::{Admissions, Blob, Bounds, Kernel, Kind, LimitKey, Rules, Seq};
 
 use crate::clock::{Clock, SystemClock};
+use crate::context::Host;
 use crate::error::{CodecError, StartError, SubmitError};
 use crate::journal::{Journal, JournalStore, Reader};
 use crate::limiter::Limiter;
@@ -282,6 +283,12 @@ fn place(
         Vec::new()
     };
     let depths = Depths::new(workers.pulses(), reader.clone());
+    let host = Arc::new(Host {
+        clock: Arc::clone(&settings.clock),
+        reader,
+        #[cfg(feature = "testkit")]
+        meddler: settings.meddler.clone(),
+    });
     let told = depths.clone();
     let supervisor = Supervisor::start_in_arbiter(&home, move |ctx| {
         let (mail, me) = (Mail::new(depths.clone()), ctx.address());
@@ -303,7 +310,7 @@ fn place(
             workers,
             own_threads,
             settings,
-            reader,
+            host,
             in_place,
             telemetry,
         })

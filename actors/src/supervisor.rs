@@ -109,7 +109,7 @@ pub(crate) struct Parts {
     pub(crate) workers: Workers,
     pub(crate) own_threads: Vec<ArbiterHandle>,
     pub(crate) settings: Settings,
-    pub(crate) reader: Reader,
+    pub(crate) host: Arc<Host>,
     pub(crate) in_place: InPlace,
     pub(crate) telemetry: Telemetry,
 }
@@ -185,11 +185,10 @@ impl Supervisor {
             workers,
             own_threads,
             settings,
-            reader,
+            host,
             in_place,
             telemetry,
         } = parts;
-        let host = Arc::new(effects::lent(&settings, reader.clone()));
         Self {
             hooks: MetricHooks::new(&registry, &telemetry),
             telemetry,
@@ -205,11 +204,11 @@ impl Supervisor {
             in_place,
             limiter,
             registry,
-            host,
             workers,
             own_threads,
             clock: settings.clock,
-            reader,
+            reader: host.reader.clone(),
+            host,
             queued: settings.queued,
             store: loaded.store,
             timer: None,

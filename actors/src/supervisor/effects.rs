@@ -8,23 +8,11 @@ use procession_kernel::{Advance, Effect, Event, HistoryEntry, Ticket, Undo};
 use super::blocked::{Active, Issued};
 use super::loads::{Load, Purpose};
 use super::{Answered, Supervisor};
-use crate::context::{CallFacts, Fence, Host, OfRow, Token, Woken};
-use crate::engine::Settings;
-use crate::journal::Reader;
+use crate::context::{CallFacts, Fence, OfRow, Token, Woken};
 use crate::limiter::Change;
 use crate::procedure_actor::{Call, ProcedureActor, Stored};
 use crate::view::Outcome;
 use crate::worker::Post;
-
-/// What procedures' actors are lent.
-pub(super) fn lent(settings: &Settings, reader: Reader) -> Host {
-    Host {
-        clock: Arc::clone(&settings.clock),
-        reader,
-        #[cfg(feature = "testkit")]
-        meddler: settings.meddler.clone(),
-    }
-}
 
 impl Supervisor {
     pub(super) fn act(&mut self, effect: Effect, ctx: &mut Context<Self>) {

@@ -251,3 +251,6 @@ impl Tables {
         Ok(true)
     }
 }
+
+#[cfg(test)]
+mod tests;

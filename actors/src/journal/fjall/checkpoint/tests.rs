@@ -1,0 +1,60 @@
+//! What a checkpoint does where there are too many tables already.
+
+use std::cell::Cell;
+use std::error::Error;
+
+use fjall::compaction::Leveled;
+use fjall::{Database, KeyspaceCreateOptions};
+use tempfile::TempDir;
+
+use super::*;
+
+/// Gives tables of which as many are unmerged as there may be, and that nobody merges.
+fn crowded(directory: &TempDir) -> Result<Tables, Box<dyn Error>> {
+    let database = Database::builder(directory.path()).open()?;
+    let strategy = Arc::new(Leveled::default().with_l0_threshold(u8::MAX));
+    let keyspace = database.keyspace("one", || KeyspaceCreateOptions::default().compaction_strategy(strategy))?;
+    // fjall moves one to the next level as it is.
+    for number in 0..u8::MAX {
+        if keyspace.tree.l0_run_count() >= UNMERGED {
+            break;
+        }
+        let mut ingestion = keyspace.start_ingestion()?;
+        ingestion.write([number], [])?;
+        ingestion.write(LAST, [])?;
+        ingestion.finish()?;
+    }
+    Ok(Tables {
+        database,
+        parts: vec![keyspace],
+    })
+}
+
+#[test]
+fn a_checkpoint_that_nobody_makes_room_for_ends_with_its_store() -> Result<(), Box<dyn Error>> {
+    let directory = tempfile::tempdir()?;
+    let tables = crowded(&directory)?;
+    let [keyspace] = &tables.parts[..] else {
+        return Err("there is one keyspace".into());
+    };
+    assert!(keyspace.tree.l0_run_count() >= UNMERGED, "nothing merges them");
+    // The store is closed while it waits, not before.
+    let asked = Cell::new(0);
+    let ends = || {
+        asked.set(asked.get() + 1);
+        asked.get() == 3
+    };
+    assert!(!tables.has_way(keyspace, &ends)?);
+    assert_eq!(asked.get(), 3);
+
+    let mut table = Table::default();
+    let mut encoder = super::super::record::Encoder::with_room(1, 8);
+    let place = super::super::recent::Place::of(b"key").ok_or("it is short")?;
+    encoder.push(0, place, Some(b"value"));
+    for record in encoder.finish() {
+        table.add(1, record);
+    }
+    assert!(matches!(tables.write(&table, &|| true)?, Written::Left));
+    assert_eq!(keyspace.get(b"key")?, None, "nothing of it was written");
+    Ok(())
+}
