@@ -122,10 +122,10 @@ impl Checkpoints {
     }
 
     /// Shows readers what was committed just now, and begins a checkpoint if one is due.
-    pub(super) fn add(&self, records: Vec<(u64, Record)>) {
+    pub(super) fn add(&self, records: &[(u64, Record)]) {
         let mut layers = self.shared.layers.write().unwrap_or_else(PoisonError::into_inner);
         for (number, record) in records {
-            layers.current.add(number, record);
+            layers.current.add(*number, record);
         }
         if layers.current.bytes() < self.due_at {
             return;

@@ -250,7 +250,7 @@ fn read_recent(recent: &Keyspace, directory: &Directory) -> Result<Table, StoreE
         let (Some(number), Some(record)) = (number, record::decode(value)) else {
             return Err(directory.damaged("a record in keyspace \"recent\" has no known shape"));
         };
-        table.add(number, record);
+        table.add(number, &record);
     }
     Ok(table)
 }
@@ -342,8 +342,7 @@ fn read_writer(spaces: &BTreeMap<Space, Keyspace>, directory: &Directory) -> Res
         epoch,
         seq,
         granted: epoch,
-        record: 0,
-        failure: None,
+        ..Writer::default()
     })
 }
 

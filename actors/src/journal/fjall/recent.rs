@@ -136,16 +136,16 @@ pub(super) struct Table {
 
 impl Table {
     /// Adds what was committed after all that is here.
-    pub(super) fn add(&mut self, number: u64, record: Record) {
+    pub(super) fn add(&mut self, number: u64, record: &Record) {
         let index = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
         self.numbers.push(number);
         self.bytes += record.bytes.len() + record.writes.len() * INDEX_BYTES;
-        for (part, place, spot) in record.writes {
-            if let Some(part) = self.parts.get_mut(usize::from(part)) {
-                part.insert(place, Spot { record: index, ..spot });
+        for (part, place, spot) in &record.writes {
+            if let Some(part) = self.parts.get_mut(usize::from(*part)) {
+                part.insert(*place, Spot { record: index, ..*spot });
             }
         }
-        self.records.push(record.bytes);
+        self.records.push(record.bytes.clone());
     }
 
     /// Bytes of memory, the index included.

@@ -16,13 +16,20 @@ pub(super) const DELETED: u32 = u32::MAX;
 /// Bytes of a write beside its key and its value.
 const FRAME: usize = 6;
 
+/// Bytes and writes for which room is kept from one batch to the next, at most.
+const KEPT_BYTES: usize = 1024 * 1024;
+const KEPT_WRITES: usize = 16 * 1024;
+
 /// A record, and where each of its writes is in it.
+#[derive(Debug)]
 pub(super) struct Record {
     pub(super) bytes: Slice,
     pub(super) writes: Vec<(u8, Place, Spot)>,
 }
 
-/// Writes of a batch on their way into records.
+/// Writes of a batch on their way into records. It keeps its room from batch to batch: memory that is
+/// touched for the first time costs more than what is written there.
+#[derive(Debug, Default)]
 pub(super) struct Encoder {
     done: Vec<Record>,
     bytes: Vec<u8>,
@@ -30,13 +37,24 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    /// Makes room for a batch of so many writes and bytes.
-    pub(super) fn with_room(writes: usize, bytes: usize) -> Self {
-        let room = bytes.saturating_add(writes.saturating_mul(FRAME)).min(PIECE_BYTES);
-        Self {
-            done: Vec::new(),
-            bytes: Vec::with_capacity(room),
-            writes: Vec::with_capacity(writes),
+    /// Makes room for a batch of so many writes and bytes, and forgets what a batch before it may have left.
+    pub(super) fn begin(&mut self, writes: usize, bytes: usize) {
+        let frames = writes.saturating_mul(FRAME).saturating_add(1);
+        self.done.clear();
+        self.bytes.clear();
+        self.writes.clear();
+        self.bytes.reserve(bytes.saturating_add(frames).min(PIECE_BYTES));
+        self.writes.reserve(writes);
+    }
+
+    /// Takes back the room of records that are needed no more.
+    pub(super) fn take_back(&mut self, records: Vec<(u64, Record)>) {
+        let room = records.into_iter().next().map(|(_, record)| record.writes);
+        if let Some(room) = room.filter(|room| room.capacity() <= KEPT_WRITES) {
+            self.writes = room;
+        }
+        if self.bytes.capacity() > KEPT_BYTES {
+            self.bytes = Vec::new();
         }
     }
 
@@ -63,15 +81,17 @@ impl Encoder {
     fn end_record(&mut self) {
         if !self.writes.is_empty() {
             self.done.push(Record {
-                bytes: Slice::from(std::mem::take(&mut self.bytes)),
+                bytes: Slice::from(&self.bytes[..]),
                 writes: std::mem::take(&mut self.writes),
             });
+            self.bytes.clear();
         }
     }
 
-    pub(super) fn finish(mut self) -> Vec<Record> {
+    /// Gives the records of the batch.
+    pub(super) fn finish(&mut self) -> Vec<Record> {
         self.end_record();
-        self.done
+        std::mem::take(&mut self.done)
     }
 }
 
@@ -102,7 +122,8 @@ pub(super) fn decode(bytes: Slice) -> Option<Record> {
 #[cfg(feature = "testkit")]
 pub(crate) fn rewritten(bytes: &[u8]) -> Option<Vec<u8>> {
     let record = decode(Slice::from(bytes))?;
-    let mut encoder = Encoder::with_room(record.writes.len(), bytes.len());
+    let mut encoder = Encoder::default();
+    encoder.begin(record.writes.len(), bytes.len());
     for (part, place, spot) in record.writes {
         encoder.push(part, place, spot.value(&record.bytes));
     }
@@ -120,7 +141,8 @@ mod tests {
     use super::*;
 
     fn sample() -> Vec<Record> {
-        let mut encoder = Encoder::with_room(3, 100);
+        let mut encoder = Encoder::default();
+        encoder.begin(3, 100);
         for (part, key, value) in [
             (0, &b"key"[..], Some(&b"value"[..])),
             (1, b"", Some(b"")),
@@ -174,10 +196,32 @@ mod tests {
         }
     }
 
+    /// To grow by one byte would copy the whole batch.
+    #[test]
+    fn the_room_that_is_made_is_enough_and_is_kept() {
+        let mut encoder = Encoder::default();
+        let (key, value) = ([7; 16], [8; 100]);
+        encoder.begin(1_000, 1_000 * (key.len() + value.len()));
+        let room = |encoder: &Encoder| (encoder.bytes.capacity(), encoder.writes.capacity());
+        let made = room(&encoder);
+        for _ in 0..1_000 {
+            encoder.push(0, Place::of(&key).expect("it is short"), Some(&value));
+        }
+        assert_eq!(room(&encoder), made);
+        let records = encoder.finish();
+        assert_eq!(records.len(), 1);
+        encoder.take_back((1..).zip(records).collect());
+        assert_eq!(room(&encoder), made);
+        encoder.begin(10, 10);
+        assert_eq!(room(&encoder), made);
+        assert!(encoder.finish().is_empty(), "what was there before is gone");
+    }
+
     #[test]
     fn a_large_batch_is_several_records() {
         let value = vec![7; PIECE_BYTES / 2];
-        let mut encoder = Encoder::with_room(5, 5 * value.len());
+        let mut encoder = Encoder::default();
+        encoder.begin(5, 5 * value.len());
         for key in 0..5_u8 {
             encoder.push(0, Place::of(&[key]).expect("it is short"), Some(&value));
         }

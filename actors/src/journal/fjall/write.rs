@@ -26,6 +26,7 @@ pub(super) struct Writer {
     pub(super) record: u64,
     /// Why no more is written.
     pub(super) failure: Option<String>,
+    pub(super) encoder: Encoder,
 }
 
 /// A batch as it is written.
@@ -73,7 +74,7 @@ impl FjallStore {
 
     fn write(&self, writer: &mut Writer, batch: &Batch) -> Result<(), AppendError> {
         let superfluous = self.checkpoints.superfluous().map_err(AppendError::Failed)?;
-        let Sorted { records, direct } = self.sort(batch)?;
+        let Sorted { records, direct } = self.sort(batch, &mut writer.encoder)?;
         let room = direct.len() + records.len() + superfluous.len() + 3;
         let mut writes =
             OwnedWriteBatch::with_capacity(self.database.clone(), room).durability(Some(self.sync.persist()));
@@ -95,13 +96,14 @@ impl FjallStore {
         writes.insert(&meta, SEQ_KEY, open::encode_seq(batch.epoch(), batch.seq()));
         self.persist(writes)?;
         writer.record = records.last().map_or(writer.record, |(number, _)| *number);
-        self.checkpoints.add(records);
+        self.checkpoints.add(&records);
+        writer.encoder.take_back(records);
         Ok(())
     }
 
     /// Splits a batch into what passes through `recent` and what goes into tables by itself.
-    fn sort<'a>(&self, batch: &'a Batch) -> Result<Sorted<'a>, AppendError> {
-        let mut encoder = Encoder::with_room(batch.len(), batch.size_bytes());
+    fn sort<'a>(&self, batch: &'a Batch, encoder: &mut Encoder) -> Result<Sorted<'a>, AppendError> {
+        encoder.begin(batch.len(), batch.size_bytes());
         let mut direct = Vec::new();
         for write in batch.writes() {
             if let Some(why) = refusal(&write) {

@@ -48,11 +48,12 @@ fn a_checkpoint_that_nobody_makes_room_for_ends_with_its_store() -> Result<(), B
     assert_eq!(asked.get(), 3);
 
     let mut table = Table::default();
-    let mut encoder = super::super::record::Encoder::with_room(1, 8);
+    let mut encoder = super::super::record::Encoder::default();
+    encoder.begin(1, 8);
     let place = super::super::recent::Place::of(b"key").ok_or("it is short")?;
     encoder.push(0, place, Some(b"value"));
     for record in encoder.finish() {
-        table.add(1, record);
+        table.add(1, &record);
     }
     assert!(matches!(tables.write(&table, &|| true)?, Written::Left));
     assert_eq!(keyspace.get(b"key")?, None, "nothing of it was written");
