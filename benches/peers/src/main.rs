@@ -6,7 +6,8 @@
 //! Every measurement has a process and a directory of its own, so that no engine
 //! inherits another's memory or files. The engines take turns within a round, and
 //! the median round is shown. Timed: a window after a warm-up. Not timed: the
-//! start of an engine, and what is under way when the window closes.
+//! start of an engine, and what is under way when the window closes. Times of a
+//! processor are of all threads of that process within the window, the submitter's too.
 
 mod group_store;
 mod memable_peer;
@@ -18,7 +19,7 @@ mod workload;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use workload::{Engine, Load, Workload};
+use workload::{Engine, Load, Rate, Workload};
 
 /// One allocator for all of them: the one that the `procession` binary has.
 #[global_allocator]
@@ -98,8 +99,8 @@ fn compare(options: &Options) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Measures in a process of its own; gives units in a second.
-fn measure_apart(engine: Engine, load: Load, options: &Options) -> Result<f64, Failed> {
+/// Measures in a process of its own.
+fn measure_apart(engine: Engine, load: Load, options: &Options) -> Result<Rate, Failed> {
     let directory = tempfile::tempdir_in(&options.data)?;
     let output = Command::new(std::env::current_exe()?)
         .args(["measure", engine.name(), load.workload.name()])
@@ -109,11 +110,11 @@ fn measure_apart(engine: Engine, load: Load, options: &Options) -> Result<f64, F
         .stderr(std::process::Stdio::inherit())
         .output()?;
     let text = String::from_utf8(output.stdout)?;
-    let rate = text.trim().parse::<f64>();
+    let rate = text.parse::<Rate>();
     rate.map_err(|_| format!("{load} on {engine} gave no rate: {}", output.status).into())
 }
 
-/// What the process of one measurement does: prints units in a second.
+/// What the process of one measurement does: prints its rate.
 fn measure(arguments: &[String]) -> Result<(), Failed> {
     let [engine, workload, concurrency, children, seconds, directory] = arguments else {
         return Err("measure: it is called by this program alone".into());

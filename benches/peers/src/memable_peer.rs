@@ -7,7 +7,7 @@ use std::time::Duration;
 use memable::{Context, Engine, EngineError, WorkflowState};
 
 use crate::Failed;
-use crate::workload::{Counter, Load, STAGES, Workload, payload, rate};
+use crate::workload::{Counter, Load, Rate, STAGES, Workload, payload, rate};
 
 async fn chain(context: Context, counter: Counter) -> Result<(), EngineError> {
     let carried: String = context.input()?.unwrap_or_default();
@@ -38,8 +38,8 @@ async fn step(context: &Context, number: u32, counter: Counter, carried: String)
     Ok(())
 }
 
-/// Gives units in a second.
-pub fn measure(load: Load, window: Duration, directory: &Path) -> Result<f64, Failed> {
+/// Measures one load.
+pub fn measure(load: Load, window: Duration, directory: &Path) -> Result<Rate, Failed> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let rate = runtime.block_on(run(load, window, directory));
     // What is still under way is of no interest.
@@ -47,7 +47,7 @@ pub fn measure(load: Load, window: Duration, directory: &Path) -> Result<f64, Fa
     rate
 }
 
-async fn run(load: Load, window: Duration, directory: &Path) -> Result<f64, Failed> {
+async fn run(load: Load, window: Duration, directory: &Path) -> Result<Rate, Failed> {
     let counter = Counter::default();
     let mut engine = Engine::builder().open(directory.join("workflows.redb"))?.build();
     let counted = counter.clone();

@@ -7,7 +7,7 @@ use procession::{Children, Executor, Procedure, ProcedureError, StageContext, St
 use serde::{Deserialize, Serialize};
 
 use crate::Failed;
-use crate::workload::{Counter, Load, SAGA_STAGES, STAGES, Workload, payload, rate};
+use crate::workload::{Counter, Load, Rate, SAGA_STAGES, STAGES, Workload, payload, rate};
 
 /// Counts its stages.
 #[derive(Clone, Serialize, Deserialize)]
@@ -124,12 +124,12 @@ impl Procedure for Saga {
     }
 }
 
-/// Gives units in a second.
-pub fn measure(load: Load, window: Duration, directory: &Path) -> Result<f64, Failed> {
+/// Measures one load.
+pub fn measure(load: Load, window: Duration, directory: &Path) -> Result<Rate, Failed> {
     actix_rt::System::new().block_on(run(load, window, directory))
 }
 
-async fn run(load: Load, window: Duration, directory: &Path) -> Result<f64, Failed> {
+async fn run(load: Load, window: Duration, directory: &Path) -> Result<Rate, Failed> {
     let counter = Counter::default();
     let executor = Executor::builder(directory.join("journal"))
         .register::<Chain>(counter.clone())
@@ -160,5 +160,5 @@ async fn run(load: Load, window: Duration, directory: &Path) -> Result<f64, Fail
         Workload::Chain | Workload::FanOut => 1,
         Workload::Saga => 2 * SAGA_STAGES,
     };
-    Ok(rate(load, window, &counter, one).await? / f64::from(calls))
+    Ok(rate(load, window, &counter, one).await?.of(calls))
 }

@@ -11,7 +11,7 @@ use steno::{
 
 use crate::Failed;
 use crate::group_store::GroupStore;
-use crate::workload::{Counter, Load, SAGA_STAGES, STAGES, Workload, payload, rate};
+use crate::workload::{Counter, Load, Rate, SAGA_STAGES, STAGES, Workload, payload, rate};
 
 /// All sagas here are of one type.
 #[derive(Debug)]
@@ -103,8 +103,8 @@ impl Actions {
     }
 }
 
-/// Gives units in a second.
-pub fn measure(load: Load, window: Duration, directory: &Path) -> Result<f64, Failed> {
+/// Measures one load.
+pub fn measure(load: Load, window: Duration, directory: &Path) -> Result<Rate, Failed> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let rate = runtime.block_on(run(load, window, directory));
     // What is still under way is of no interest.
@@ -112,7 +112,7 @@ pub fn measure(load: Load, window: Duration, directory: &Path) -> Result<f64, Fa
     rate
 }
 
-async fn run(load: Load, window: Duration, directory: &Path) -> Result<f64, Failed> {
+async fn run(load: Load, window: Duration, directory: &Path) -> Result<Rate, Failed> {
     let store = GroupStore::create(&directory.join("log"))?;
     let log = slog::Logger::root(slog::Discard, slog::o!());
     let sec = Arc::new(steno::sec(log, Arc::new(store)));
@@ -130,7 +130,7 @@ async fn run(load: Load, window: Duration, directory: &Path) -> Result<f64, Fail
         Workload::Chain | Workload::FanOut => 1,
         Workload::Saga => 2 * SAGA_STAGES - 1,
     };
-    Ok(rate / f64::from(calls))
+    Ok(rate.of(calls))
 }
 
 async fn one(

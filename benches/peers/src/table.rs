@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use crate::workload::{Engine, Load};
+use crate::workload::{Engine, Load, Rate};
 
-/// Units in a second, one for each round.
+/// What was measured, one for each round.
 #[derive(Default)]
-pub struct Rates(BTreeMap<(Load, Engine), Vec<f64>>);
+pub struct Rates(BTreeMap<(Load, Engine), Vec<Rate>>);
 
 impl Rates {
-    pub fn add(&mut self, load: Load, engine: Engine, rate: f64) {
+    pub fn add(&mut self, load: Load, engine: Engine, rate: Rate) {
         self.0.entry((load, engine)).or_default().push(rate);
     }
 
-    fn median(&self, load: Load, engine: Engine) -> Option<f64> {
-        let mut rates = self.0.get(&(load, engine))?.clone();
-        rates.sort_by(f64::total_cmp);
-        rates.get(rates.len() / 2).copied()
+    fn median(&self, load: Load, engine: Engine, of: fn(&Rate) -> f64) -> Option<f64> {
+        let mut values: Vec<f64> = self.0.get(&(load, engine))?.iter().map(of).collect();
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied()
     }
 }
 
@@ -25,14 +25,31 @@ pub fn print(loads: &[Load], rates: &Rates, rounds: usize) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     println!("Median of rounds: {rounds}; cores: {cores}; sync: fdatasync or fsync, see below.");
     println!();
-    println!("| workload | in a second | procession | steno | memable | ours to steno's | ours to memable's |");
+    for (what, of) in [
+        ("in a second", (|rate| rate.per_second) as fn(&Rate) -> f64),
+        ("us of a processor, each", |rate| rate.processor_us),
+    ] {
+        print_one(loads, rates, what, of);
+        println!();
+    }
+    println!("| engine | what is durable, and how | how it does the workloads |");
+    println!("|---|---|---|");
+    for engine in Engine::ALL {
+        println!("| {engine} | {} | {} |", engine.durability(), engine.remark());
+    }
+    print_lacking(loads);
+}
+
+/// Prints one number of each rate.
+fn print_one(loads: &[Load], rates: &Rates, what: &str, of: fn(&Rate) -> f64) {
+    println!("| workload | {what} | procession | steno | memable | ours to steno's | ours to memable's |");
     println!("|---|---|---|---|---|---|---|");
     for load in loads {
-        let median = |engine| rates.median(*load, engine);
-        let cell = |engine| median(engine).map_or_else(|| "not offered".to_owned(), whole);
+        let median = |engine| rates.median(*load, engine, of);
+        let cell = |engine| median(engine).map_or_else(|| "not offered".to_owned(), short);
         let ratio = |engine| {
             let ratio = median(Engine::Ours).zip(median(engine)).map(|(ours, peer)| ours / peer);
-            ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.1}"))
+            ratio.map_or_else(|| "–".to_owned(), |ratio| format!("{ratio:.2}"))
         };
         println!(
             "| {load} | {} | {} | {} | {} | {} | {} |",
@@ -44,13 +61,6 @@ pub fn print(loads: &[Load], rates: &Rates, rounds: usize) {
             ratio(Engine::Memable)
         );
     }
-    println!();
-    println!("| engine | what is durable, and how | how it does the workloads |");
-    println!("|---|---|---|");
-    for engine in Engine::ALL {
-        println!("| {engine} | {} | {} |", engine.durability(), engine.remark());
-    }
-    print_lacking(loads);
 }
 
 fn print_lacking(loads: &[Load]) {
@@ -65,6 +75,10 @@ fn print_lacking(loads: &[Load]) {
     }
 }
 
-fn whole(rate: f64) -> String {
-    format!("{rate:.0}")
+fn short(number: f64) -> String {
+    if number < 100.0 {
+        format!("{number:.1}")
+    } else {
+        format!("{number:.0}")
+    }
 }

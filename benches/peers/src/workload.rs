@@ -3,9 +3,12 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+
+use cpu_time::ProcessTime;
 
 use crate::Failed;
 
@@ -157,6 +160,51 @@ impl fmt::Display for Engine {
     }
 }
 
+/// How fast it went, and what it cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Rate {
+    /// Units in a second.
+    pub per_second: f64,
+    /// Microseconds of a processor for each unit.
+    pub processor_us: f64,
+}
+
+impl Rate {
+    fn new(units: u64, time: Duration, processor: Duration) -> Self {
+        Self {
+            per_second: units as f64 / time.as_secs_f64().max(f64::EPSILON),
+            processor_us: processor.as_secs_f64() * 1e6 / (units as f64).max(1.0),
+        }
+    }
+
+    /// Gives the rate of units that are so many of what was counted.
+    pub fn of(self, parts: u32) -> Self {
+        Self {
+            per_second: self.per_second / f64::from(parts),
+            processor_us: self.processor_us * f64::from(parts),
+        }
+    }
+}
+
+/// As the process of one measurement tells it to the one that compares.
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.per_second, self.processor_us)
+    }
+}
+
+impl FromStr for Rate {
+    type Err = Failed;
+
+    fn from_str(text: &str) -> Result<Self, Failed> {
+        let (per_second, processor_us) = text.trim().split_once(' ').ok_or("two numbers are due")?;
+        Ok(Self {
+            per_second: per_second.parse()?,
+            processor_us: processor_us.parse()?,
+        })
+    }
+}
+
 /// Units that are done.
 #[derive(Clone, Default)]
 pub struct Counter(Arc<AtomicU64>);
@@ -171,7 +219,7 @@ impl Counter {
     }
 }
 
-/// Runs `one` again and again, so many at once, and tells units in a second.
+/// Runs `one` again and again, so many at once.
 ///
 /// A fan-out is counted whole, from its begin to its end: a window would cut it.
 pub async fn rate<F: Future<Output = Result<(), Failed>>>(
@@ -179,7 +227,7 @@ pub async fn rate<F: Future<Output = Result<(), Failed>>>(
     window: Duration,
     counter: &Counter,
     one: impl Fn() -> F,
-) -> Result<f64, Failed> {
+) -> Result<Rate, Failed> {
     if load.workload == Workload::FanOut {
         return rate_of_whole(window, counter, one).await;
     }
@@ -190,9 +238,9 @@ pub async fn rate<F: Future<Output = Result<(), Failed>>>(
     };
     let mut workers = pin!(futures::future::try_join_all((0..load.concurrency).map(|_| again())));
     run_for(window / 4, workers.as_mut()).await?;
-    let (begun, before) = (Instant::now(), counter.read());
+    let (begun, processor, before) = (Instant::now(), ProcessTime::now(), counter.read());
     run_for(window, workers).await?;
-    Ok(per_second(counter.read() - before, begun.elapsed()))
+    Ok(Rate::new(counter.read() - before, begun.elapsed(), processor.elapsed()))
 }
 
 /// Runs what never ends but by an error, for so long.
@@ -207,15 +255,11 @@ async fn rate_of_whole<F: Future<Output = Result<(), Failed>>>(
     window: Duration,
     counter: &Counter,
     one: impl Fn() -> F,
-) -> Result<f64, Failed> {
+) -> Result<Rate, Failed> {
     one().await?;
-    let (begun, before) = (Instant::now(), counter.read());
+    let (begun, processor, before) = (Instant::now(), ProcessTime::now(), counter.read());
     while begun.elapsed() < window {
         one().await?;
     }
-    Ok(per_second(counter.read() - before, begun.elapsed()))
-}
-
-fn per_second(units: u64, time: Duration) -> f64 {
-    units as f64 / time.as_secs_f64().max(f64::EPSILON)
+    Ok(Rate::new(counter.read() - before, begun.elapsed(), processor.elapsed()))
 }
