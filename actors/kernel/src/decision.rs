@@ -76,6 +76,9 @@ impl Receipt {
     }
 }
 
+/// Effects for which a commit has room from its start, at most: beyond that, growing it costs little for each.
+const ROOM: usize = 4_096;
+
 /// Effects of merged decisions that wait until everything up to `seq` is on disk.
 #[derive(Debug, Default)]
 pub struct Commit {
@@ -91,12 +94,22 @@ impl Commit {
         Self::default()
     }
 
+    /// Starts an empty commit that will hold about as much as this one: growing it
+    /// from nothing would copy each effect several times.
+    #[must_use]
+    pub fn like(other: &Self) -> Self {
+        Self {
+            effects: Vec::with_capacity(other.effects.len().min(ROOM)),
+            ..Self::default()
+        }
+    }
+
     /// Takes the effects of a decision that was applied, and of which `seq` is
     /// the newest commit that it rests on.
     pub(crate) fn hold(&mut self, seq: Seq, is_commit: bool, effects: Vec<Effect>) {
         self.seq = self.seq.max(seq);
         self.decisions += usize::from(is_commit);
-        if self.effects.is_empty() {
+        if self.effects.is_empty() && self.effects.capacity() < effects.len() {
             self.effects = effects;
         } else {
             self.effects.extend(effects);

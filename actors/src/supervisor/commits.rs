@@ -47,7 +47,7 @@ impl Ready {
     fn after(&self) -> Self {
         Self {
             batch: Batch::like(&self.batch),
-            commit: Commit::new(),
+            commit: Commit::like(&self.commit),
             waiting: Waiting {
                 seen: Vec::with_capacity(self.waiting.seen.len()),
                 ..Waiting::default()
@@ -167,14 +167,14 @@ impl Commits {
     }
 
     /// Tells whether another batch is worth its sync: the journal would stand
-    /// still, or what is open is at least half of what it is busy with. Smaller
-    /// ones grow until then, and their stages share one sync.
+    /// still, or what is open is at least as much as what it is busy with. Smaller
+    /// ones grow until then, and their stages share one sync (docs/decisions/0029).
     fn may_follow(&self) -> bool {
         let Some(first) = self.in_flight.front() else {
             return true;
         };
         let room = self.in_flight.len() < self.in_flight_max;
-        room && (!self.full.is_empty() || 2 * self.open.batch.len() >= first.writes)
+        room && (!self.full.is_empty() || self.open.batch.len() >= first.writes)
     }
 
     /// Tells whether one decision alone waits to go to the journal, which stands still,
@@ -218,3 +218,6 @@ impl Commits {
         self.in_flight.clear();
     }
 }
+
+#[cfg(test)]
+mod tests;
