@@ -9,6 +9,7 @@ use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actix::prelude::*;
@@ -35,7 +36,8 @@ use crate::handle::Handle;
 /// Dropping it does not stop the engine: [`drain`](Self::drain) does, in order.
 #[derive(Clone)]
 pub struct Executor {
-    engine: Engine,
+    /// In one place: each copy of an address takes memory of its own, and every submission and every handle has an executor.
+    engine: Arc<Engine>,
 }
 
 impl Executor {
@@ -59,7 +61,9 @@ impl Executor {
     }
 
     pub(crate) fn new(engine: Engine) -> Self {
-        Self { engine }
+        Self {
+            engine: Arc::new(engine),
+        }
     }
 
     /// Gives the supervisor's address, for the messages of [`messages`](crate::messages).

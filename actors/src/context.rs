@@ -71,7 +71,7 @@ pub(crate) enum Woken {
     /// Its children.
     Children(Vec<ChildOutcome>),
     /// A signal.
-    Signal(Signal),
+    Signal(Box<Signal>),
     /// Time, in place of an event.
     Timeout,
 }
@@ -88,14 +88,13 @@ pub(crate) struct OfRow {
 /// Facts of one call, the same for every kind.
 #[derive(Clone)]
 pub(crate) struct CallFacts {
-    pub(crate) id: ProcedureId,
     pub(crate) token: Token,
     pub(crate) fence: Fence,
     pub(crate) attempt: u32,
     pub(crate) woken: Woken,
     pub(crate) out_of_time: bool,
     /// For the span alone; none where no span is wanted.
-    pub(crate) row: Option<OfRow>,
+    pub(crate) row: Option<Box<OfRow>>,
 }
 
 /// What the worker lends to each call.
@@ -137,7 +136,7 @@ impl<'a, P: Procedure> StageContext<'a, P> {
     /// Gives the procedure's id.
     #[must_use]
     pub fn id(&self) -> ProcedureId {
-        self.facts.id
+        self.facts.token.procedure
     }
 
     /// Gives the number of this attempt, from 1.

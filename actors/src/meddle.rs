@@ -39,7 +39,7 @@ impl Calling {
     ) -> Self {
         let called = |meddler: &std::sync::Arc<dyn seen::Meddler>| {
             let called = seen::Called {
-                id: facts.id,
+                id: facts.token.procedure,
                 kind,
                 stage: format!("{stage:?}"),
                 visit: facts.token.visit,

@@ -2,6 +2,7 @@
 //! one undo or one join rule per message, and reports. It never touches the
 //! journal and never decides what comes next.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use actix::prelude::*;
@@ -16,16 +17,16 @@ use crate::mail::Outbox;
 use crate::registry::{Registry, Running};
 use crate::step::ChildOutcome;
 use crate::telemetry::{self, Marks};
-use crate::worker::{Seat, watched};
+use crate::worker::{Pulse, Seat, watched};
 
 /// What a procedure's actor is asked to do.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) enum Call {
     /// Run this stage.
-    Execute(Box<CallFacts>, Seq, Blob),
+    Execute(CallFacts, Seq, Blob),
     /// Undo this stage: scope, history number, stage.
-    Undo(Box<CallFacts>, ProcedureId, u32, Blob),
+    Undo(CallFacts, ProcedureId, u32, Blob),
     /// Ask the join rule of the stage that waits.
     /// The list by the number of its first child, the stage, the outcomes.
     Join(u32, Blob, Vec<ChildOutcome>),
@@ -33,10 +34,10 @@ pub(crate) enum Call {
     CleanUp,
 }
 
-/// What the actor of a procedure of this kind says: who reports late may be known no more.
+/// What the actor of a procedure says, and the place of its kind among the metrics: who reports late may be known no more.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Reported(pub(crate) Kind, pub(crate) Report);
+pub(crate) struct Reported(pub(crate) Option<usize>, pub(crate) Report);
 
 /// What a procedure's actor says.
 pub(crate) enum Report {
@@ -63,7 +64,13 @@ pub(crate) struct Stored {
 
 /// The actor of one active procedure.
 pub(crate) struct ProcedureActor {
-    stored: Stored,
+    id: ProcedureId,
+    /// Shared with its calls on this thread alone: all procedures of a kind have one name, and threads that
+    /// count its users in turn slow each other.
+    kind: Rc<Kind>,
+    place: Option<usize>,
+    /// Version and value that it is revived from; none once it was.
+    stored: Option<(u16, Blob)>,
     running: Option<Box<dyn Running>>,
     registry: Arc<Registry>,
     host: Arc<Host>,
@@ -74,13 +81,23 @@ pub(crate) struct ProcedureActor {
 impl ProcedureActor {
     pub(crate) fn new(
         stored: Stored,
+        place: Option<usize>,
         registry: Arc<Registry>,
         host: Arc<Host>,
         supervisor: Arc<Outbox<Reported>>,
         seat: Seat,
     ) -> Self {
+        let Stored {
+            id,
+            kind,
+            version,
+            payload,
+        } = stored;
         Self {
-            stored,
+            id,
+            kind: Rc::new(kind),
+            place,
+            stored: Some((version, payload)),
             running: None,
             registry,
             host,
@@ -90,12 +107,15 @@ impl ProcedureActor {
     }
 
     fn revive(&mut self) -> Result<Box<dyn Running>, String> {
-        match self.running.take() {
-            Some(running) => Ok(running),
-            None => self
-                .registry
-                .revive(&self.stored.kind, &self.stored.payload, self.stored.version),
+        if let Some(running) = self.running.take() {
+            return Ok(running);
         }
+        let Some((version, payload)) = &self.stored else {
+            return Err("its value went with a call that was given up".to_owned());
+        };
+        let running = self.registry.revive(&self.kind, payload, *version)?;
+        self.stored = None;
+        Ok(running)
     }
 }
 
@@ -111,41 +131,136 @@ impl Handler<Call> for ProcedureActor {
             // The supervisor took the call back, and issues it elsewhere.
             return;
         }
-        let (id, kind, pulse) = (self.stored.id, self.stored.kind.clone(), self.seat.pulse());
+        let pulse = self.seat.pulse();
         // It decodes the user's value: user code, too.
         let revived = {
-            let _within = pulse.enter(id);
+            let _within = pulse.enter(self.id);
             self.revive()
         };
-        let host = Arc::clone(&self.host);
-        let begun = host.clock.now();
+        let begun = self.host.clock.now();
         self.seat.began(begun);
-        let work = async move {
-            let (report, running) = match revived {
-                Ok(mut running) => {
-                    let report = watched(&pulse, id, perform(id, &kind, call, begun, &mut *running, &host)).await;
-                    (report, Some(running))
-                }
-                Err(why) => (Report::Unloadable(id, why), None),
-            };
-            (Reported(kind, report), running)
+        let mut running = match revived {
+            Ok(running) => running,
+            Err(why) => return ctx.wait(self.report(Report::Unloadable(self.id, why))),
         };
-        ctx.wait(work.into_actor(self).then(|(report, running), actor, _| {
-            actor.running = running;
-            actor.seat.end();
-            actor.supervisor.send(report).into_actor(actor)
+        let code = Code {
+            id: self.id,
+            kind: Rc::clone(&self.kind),
+            host: Arc::clone(&self.host),
+            pulse,
+            begun,
+        };
+        match call {
+            Call::Execute(facts, run, stage) => self.run(code.execute(running, facts, run, stage), ctx),
+            Call::Undo(facts, scope, number, stage) => {
+                self.run(code.undo(running, facts, (scope, number, stage)), ctx);
+            }
+            Call::Join(first, stage, outcomes) => {
+                let report = code.join(&mut *running, first, &stage, &outcomes);
+                self.running = Some(running);
+                ctx.wait(self.report(report));
+            }
+            Call::CleanUp => self.run(code.clean_up(running), ctx),
+        }
+    }
+}
+
+/// What the code said, and the procedure, which comes back with it.
+type Ran = (Report, Box<dyn Running>);
+
+impl ProcedureActor {
+    /// Runs code to its end, with the mailbox shut, and reports what it says.
+    fn run(&mut self, code: impl Future<Output = Ran> + 'static, ctx: &mut Context<Self>) {
+        ctx.wait(code.into_actor(self).then(|(report, running), actor, _| {
+            actor.running = Some(running);
+            actor.report(report)
         }));
+    }
+
+    fn report(&self, report: Report) -> impl ActorFuture<Self, Output = ()> + use<> {
+        self.seat.end();
+        self.supervisor.send(Reported(self.place, report)).into_actor(self)
+    }
+}
+
+/// A call of user code. Its futures are blocks that use what they are given where it lies: an async function
+/// would have a second place for each, and all of it is moved several times for every call.
+struct Code {
+    id: ProcedureId,
+    kind: Rc<Kind>,
+    host: Arc<Host>,
+    pulse: Arc<Pulse>,
+    begun: Timestamp,
+}
+
+impl Code {
+    fn execute(
+        self,
+        mut running: Box<dyn Running>,
+        facts: CallFacts,
+        run: Seq,
+        stage: Blob,
+    ) -> impl Future<Output = Ran> {
+        async move {
+            let describe = || codec::describe(stage.as_slice());
+            let span = telemetry::stage_span(&marks(&facts, &self.kind, Some(run)), describe);
+            let code = running.execute(&stage, (run, self.begun), &facts, &self.host);
+            let report = watched(&self.pulse, self.id, code.instrument(span.clone())).await;
+            telemetry::record_outcome(&span, outcome(&report.outcome));
+            (Report::Stage(report), running)
+        }
+    }
+
+    fn undo(
+        self,
+        mut running: Box<dyn Running>,
+        facts: CallFacts,
+        undone: (ProcedureId, u32, Blob),
+    ) -> impl Future<Output = Ran> {
+        async move {
+            let (scope, number, stage) = &undone;
+            let describe = || codec::describe(stage.as_slice());
+            let span = telemetry::undo_span(&marks(&facts, &self.kind, None), describe);
+            let code = running.rollback(stage, &facts, &self.host);
+            let did = watched(&self.pulse, self.id, code.instrument(span.clone())).await;
+            telemetry::record_outcome(&span, if did.outcome.is_ok() { "ok" } else { "failed" });
+            let report = UndoEnded {
+                scope: *scope,
+                number: *number,
+                begun: self.begun,
+                ended: self.host.clock.now(),
+                outcome: did.outcome,
+                payload: did.payload,
+                upgraded: did.upgraded,
+                writes: did.writes,
+            };
+            (Report::Undo(Box::new(report)), running)
+        }
+    }
+
+    fn join(&self, running: &mut dyn Running, first: u32, stage: &Blob, outcomes: &[ChildOutcome]) -> Report {
+        let _within = self.pulse.enter(self.id);
+        let seen = outcomes.iter().filter(|child| child.ended).count();
+        let seen = u32::try_from(seen).unwrap_or(u32::MAX);
+        Report::Join(self.id, first, seen, running.join(stage, outcomes))
+    }
+
+    fn clean_up(self, mut running: Box<dyn Running>) -> impl Future<Output = Ran> {
+        async move {
+            watched(&self.pulse, self.id, running.clean_up()).await;
+            (Report::CleanedUp(self.id), running)
+        }
     }
 }
 
 /// What the span says; `run` is the commit that set a stage going.
 fn marks<'a>(facts: &CallFacts, kind: &'a Kind, run: Option<Seq>) -> Marks<'a> {
-    let (state, revision, trace) = match facts.row {
+    let (state, revision, trace) = match &facts.row {
         Some(row) => (row.state, row.revision, row.trace),
         None => (ProcedureState::Runnable, Seq::default(), None),
     };
     Marks {
-        procedure: facts.id,
+        procedure: facts.token.procedure,
         kind,
         state,
         seq: run.unwrap_or(revision),
@@ -165,62 +280,5 @@ const fn outcome(outcome: &StageOutcome) -> &'static str {
         StageOutcome::Retry(_) => "retry",
         StageOutcome::Fail(_) | StageOutcome::Refused(_) => "failed",
         StageOutcome::Panicked(_) => "panicked",
-    }
-}
-
-async fn perform(
-    id: ProcedureId,
-    kind: &Kind,
-    call: Call,
-    begun: Timestamp,
-    running: &mut dyn Running,
-    host: &Host,
-) -> Report {
-    match call {
-        Call::Execute(facts, run, stage) => {
-            let span = telemetry::stage_span(&marks(&facts, kind, Some(run)), || codec::describe(stage.as_slice()));
-            let did = running.execute(&stage, &facts, host).instrument(span.clone()).await;
-            telemetry::record_outcome(&span, outcome(&did.outcome));
-            let report = StageEnded {
-                id,
-                run,
-                epoch: facts.fence.epoch,
-                begun,
-                ended: host.clock.now(),
-                outcome: did.outcome,
-                payload: did.payload,
-                upgraded: did.upgraded,
-                writes: did.writes,
-                submitted: did.submitted,
-                children: did.children,
-                ahead: did.ahead,
-                admission: None,
-            };
-            Report::Stage(Box::new(report))
-        }
-        Call::Undo(facts, scope, number, stage) => {
-            let span = telemetry::undo_span(&marks(&facts, kind, None), || codec::describe(stage.as_slice()));
-            let did = running.rollback(&stage, &facts, host).instrument(span.clone()).await;
-            telemetry::record_outcome(&span, if did.outcome.is_ok() { "ok" } else { "failed" });
-            Report::Undo(Box::new(UndoEnded {
-                scope,
-                number,
-                begun,
-                ended: host.clock.now(),
-                outcome: did.outcome,
-                payload: did.payload,
-                upgraded: did.upgraded,
-                writes: did.writes,
-            }))
-        }
-        Call::Join(first, stage, outcomes) => {
-            let seen = outcomes.iter().filter(|child| child.ended).count();
-            let seen = u32::try_from(seen).unwrap_or(u32::MAX);
-            Report::Join(id, first, seen, running.join(&stage, &outcomes))
-        }
-        Call::CleanUp => {
-            running.clean_up().await;
-            Report::CleanedUp(id)
-        }
     }
 }

@@ -7,7 +7,9 @@ use std::panic::AssertUnwindSafe;
 
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use procession_kernel::{Ahead, Birth, Blob, EventName, JoinRuling, Kind, KindRules, StageOutcome, UserWrite};
+use procession_kernel::{
+    Ahead, Birth, Blob, EventName, JoinRuling, Kind, KindRules, Seq, StageEnded, StageOutcome, Timestamp, UserWrite,
+};
 
 use crate::context::{CallFacts, Host, StageContext};
 use crate::error::CodecError;
@@ -48,12 +50,14 @@ impl<T> Did<T> {
 
 /// A procedure of any kind, revived on a worker.
 pub(crate) trait Running {
+    /// Runs a stage that this commit set going, and that begins now.
     fn execute<'a>(
         &'a mut self,
         stage: &'a Blob,
+        going: (Seq, Timestamp),
         facts: &'a CallFacts,
         host: &'a Host,
-    ) -> LocalBoxFuture<'a, Did<StageOutcome>>;
+    ) -> LocalBoxFuture<'a, Box<StageEnded>>;
     fn rollback<'a>(
         &'a mut self,
         stage: &'a Blob,
@@ -376,16 +380,29 @@ impl<P: Procedure> Running for Typed<P> {
     fn execute<'a>(
         &'a mut self,
         stage: &'a Blob,
+        (run, begun): (Seq, Timestamp),
         facts: &'a CallFacts,
         host: &'a Host,
-    ) -> LocalBoxFuture<'a, Did<StageOutcome>> {
+    ) -> LocalBoxFuture<'a, Box<StageEnded>> {
         Box::pin(async move {
-            let mut did = self.run_stage(stage, facts, host).await;
+            let did = self.run_stage(stage, facts, host).await;
             // A yield leaves no commit.
-            if did.outcome != StageOutcome::Yield {
-                did.upgraded = self.unwritten.take();
-            }
-            did
+            let commits = did.outcome != StageOutcome::Yield;
+            Box::new(StageEnded {
+                id: facts.token.procedure,
+                run,
+                epoch: facts.fence.epoch,
+                begun,
+                ended: host.clock.now(),
+                outcome: did.outcome,
+                payload: did.payload,
+                upgraded: if commits { self.unwritten.take() } else { None },
+                writes: did.writes,
+                submitted: did.submitted,
+                children: did.children,
+                ahead: did.ahead,
+                admission: None,
+            })
         })
     }
 

@@ -3,8 +3,8 @@
 //! which a call is begun by the one or taken back by the other, never both.
 
 use std::future::poll_fn;
-use std::pin::pin;
 
+use futures::FutureExt;
 use procession_kernel::{ProcedureId, Timestamp};
 
 use crate::mail::Depth;
@@ -74,13 +74,15 @@ impl Drop for Within<'_> {
 }
 
 /// Runs user code, marking each of its polls.
-pub(crate) async fn watched<F: Future>(pulse: &Pulse, id: ProcedureId, code: F) -> F::Output {
-    let mut code = pin!(code);
+pub(crate) fn watched<F: Future + Unpin>(
+    pulse: &Pulse,
+    id: ProcedureId,
+    mut code: F,
+) -> impl Future<Output = F::Output> {
     poll_fn(move |cx| {
         let _within = pulse.enter(id);
-        code.as_mut().poll(cx)
+        code.poll_unpin(cx)
     })
-    .await
 }
 
 /// The state of a post whose actor begins nothing any more.

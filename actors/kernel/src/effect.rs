@@ -146,7 +146,7 @@ pub enum Effect {
     /// Answer a request.
     Reply(Ticket, Answer),
     /// Run a stage.
-    Advance(Box<Advance>),
+    Advance(Advance),
     /// Undo a stage.
     Undo(Box<Undo>),
     /// Ask a custom join policy about these children.

@@ -14,11 +14,6 @@ impl Kernel {
     pub fn evolve(&mut self, record: &Record) {
         match record {
             Record::Row(row) => self.row_put(row.clone()),
-            Record::History(entry) => {
-                if let Some(family) = self.families.get_mut(entry.family) {
-                    family.history = family.history.max(entry.number);
-                }
-            }
             Record::Signal(id, number, entry, _) => self.signal_put(*id, *number, entry),
             Record::SignalDropped(id, number, _) => {
                 if let Some(family) = self.families.get_mut(id.family) {
@@ -96,6 +91,7 @@ impl Kernel {
             }
             Record::Draining => self.draining = true,
             Record::Payload(..)
+            | Record::History(_)
             | Record::FinishedRow(_)
             | Record::Output(..)
             | Record::HistoryDropped(..)
@@ -205,6 +201,7 @@ impl Family {
             (false, false) => self.live += 1,
             (true, false) | (false, true) => {}
         }
+        // The row of a member names its newest entry: a start knows the numbers from there, too.
         self.history = self.history.max(row.history);
         self.count_child(&row, old_standing);
         self.latches_follow(&row);

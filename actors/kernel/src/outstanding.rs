@@ -37,7 +37,7 @@ impl Kernel {
 
 /// Gives the call of the stage that a row says is out.
 pub(crate) fn stage_of(row: &Row, payload: Option<Blob>) -> Option<Effect> {
-    Some(Effect::Advance(Box::new(Advance {
+    Some(Effect::Advance(Advance {
         id: row.id,
         kind: row.kind.clone(),
         version: row.version,
@@ -48,7 +48,7 @@ pub(crate) fn stage_of(row: &Row, payload: Option<Blob>) -> Option<Effect> {
         wake: row.wake.clone(),
         out_of_time: row.out_of_time && row.deadline.is_none(),
         payload,
-    })))
+    }))
 }
 
 fn undo_of(family: &Family, row: &Row) -> Option<Effect> {

@@ -18,7 +18,7 @@ impl Supervisor {
     pub(super) fn act(&mut self, effect: Effect, ctx: &mut Context<Self>) {
         match effect {
             Effect::Reply(ticket, answer) => self.answer(ticket, Ok(answer)),
-            Effect::Advance(advance) => self.advance(*advance, ctx),
+            Effect::Advance(advance) => self.advance(advance, ctx),
             Effect::Undo(undo) => self.undo(*undo, ctx),
             Effect::Judge(id, kind, version, round, stage) => {
                 let load = Load {
@@ -140,7 +140,7 @@ impl Supervisor {
             });
             let mut facts = self.facts(id, visit, attempt, Woken::Plainly);
             facts.out_of_time = out_of_time;
-            self.call(id, stored, Call::Execute(Box::new(facts), run, stage), ctx);
+            self.call(id, stored, Call::Execute(facts, run, stage), ctx);
             return;
         }
         self.load(
@@ -195,7 +195,6 @@ impl Supervisor {
         self.calls += 1;
         let row = tracing::level_enabled!(tracing::Level::INFO).then(|| self.of_row(id));
         CallFacts {
-            id,
             token: Token {
                 store: self.store.0,
                 procedure: id,
@@ -208,7 +207,7 @@ impl Supervisor {
             attempt,
             woken,
             out_of_time: false,
-            row: row.flatten(),
+            row: row.flatten().map(Box::new),
         }
     }
 
@@ -252,10 +251,11 @@ impl Supervisor {
     fn start(&mut self, stored: Stored) -> Option<Active> {
         let (worker, pulse) = self.workers.next()?;
         let (registry, host) = (Arc::clone(&self.registry), Arc::clone(&self.host));
-        let reports = Arc::clone(&self.reports);
+        let (reports, place) = (Arc::clone(&self.reports), self.telemetry.place(&stored.kind));
         let post = Post::new(Arc::clone(pulse));
         let seat = Post::seat(&post);
-        let start = move |_: &mut Context<ProcedureActor>| ProcedureActor::new(stored, registry, host, reports, seat);
+        let start =
+            move |_: &mut Context<ProcedureActor>| ProcedureActor::new(stored, place, registry, host, reports, seat);
         let addr = ProcedureActor::start_in_arbiter(worker, start);
         addr.connected().then(|| Active::new(addr, post))
     }

@@ -255,7 +255,7 @@ impl Supervisor {
                 }
                 let mut facts = self.facts(id, visit, attempt, woken);
                 facts.out_of_time = out_of_time;
-                Call::Execute(Box::new(facts), run, stage)
+                Call::Execute(facts, run, stage)
             }
             Purpose::Undo {
                 scope,
@@ -263,12 +263,7 @@ impl Supervisor {
                 stage,
                 visit,
                 attempt,
-            } => Call::Undo(
-                Box::new(self.facts(id, visit, attempt, Woken::Plainly)),
-                scope,
-                number,
-                stage,
-            ),
+            } => Call::Undo(self.facts(id, visit, attempt, Woken::Plainly), scope, number, stage),
             Purpose::CleanUp => Call::CleanUp,
             Purpose::Join(round, stage) => {
                 let outcomes = match woken {

@@ -229,7 +229,7 @@ impl Shell {
                 if going.is_some_and(|going| going.run != advance.run) {
                     return Err(format!("{advance:?} is not what the row says: {going:?}"));
                 }
-                if let Some(twice) = self.running.insert((advance.id, advance.run), *advance) {
+                if let Some(twice) = self.running.insert((advance.id, advance.run), advance) {
                     return Err(format!("{twice:?} is out twice"));
                 }
             }

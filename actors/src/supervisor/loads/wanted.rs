@@ -70,7 +70,7 @@ async fn find(store: &dyn JournalStore, wanted: Wanted) -> Result<Found, ReadErr
                 None => Blob::default(),
             };
             let name = name.to_string();
-            Woken::Signal(Signal { name, number, payload })
+            Woken::Signal(Box::new(Signal { name, number, payload }))
         }
     };
     Ok(Found { payload, woken })
