@@ -3,8 +3,8 @@
 //! which a call is begun by the one or taken back by the other, never both.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 
-use futures::FutureExt;
 use procession_kernel::{ProcedureId, Timestamp};
 
 use crate::mail::Depth;
@@ -81,7 +81,7 @@ pub(crate) fn watched<F: Future + Unpin>(
 ) -> impl Future<Output = F::Output> {
     poll_fn(move |cx| {
         let _within = pulse.enter(id);
-        code.poll_unpin(cx)
+        Pin::new(&mut code).poll(cx)
     })
 }
 
