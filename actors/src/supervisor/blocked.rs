@@ -73,11 +73,15 @@ impl Active {
         }
     }
 
-    /// Issues a call.
-    pub(super) fn try_send(&mut self, call: Call) -> Result<(), SendError<Call>> {
+    /// Issues a call; false if its actor is gone.
+    pub(super) fn issue(&mut self, call: Call) -> bool {
         self.calls += 1;
         self.issued = [Some(Issued::of(&call)), self.issued[0]];
-        self.addr.try_send(call).inspect(|()| self.post.sent())
+        let sent = self.addr.try_send(call).is_ok();
+        if sent {
+            self.post.sent();
+        }
+        sent
     }
 
     /// Gives the calls that have not ended though the actor is gone, the oldest first. What has

@@ -240,8 +240,8 @@ impl Supervisor {
             }
         }
         // One call at a time is out to each actor, so its mailbox has room.
-        let sent = self.actors.get_mut(&id).map(|actor| actor.try_send(call));
-        if !matches!(sent, Some(Ok(()))) {
+        let issued_now = self.actors.get_mut(&id).is_some_and(|actor| actor.issue(call));
+        if !issued_now {
             self.actors.remove(&id);
             self.call_again(id, issued, ctx);
         }
