@@ -2,7 +2,6 @@
 //! one undo or one join rule per message, and reports. It never touches the
 //! journal and never decides what comes next.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use actix::prelude::*;
@@ -34,10 +33,10 @@ pub(crate) enum Call {
     CleanUp,
 }
 
-/// What the actor of a procedure says, and the place of its kind among the metrics: who reports late may be known no more.
+/// What the actor of a procedure of this kind says: who reports late may be known no more.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Reported(pub(crate) Option<usize>, pub(crate) Report);
+pub(crate) struct Reported(pub(crate) Kind, pub(crate) Report);
 
 /// What a procedure's actor says.
 pub(crate) enum Report {
@@ -65,10 +64,7 @@ pub(crate) struct Stored {
 /// The actor of one active procedure.
 pub(crate) struct ProcedureActor {
     id: ProcedureId,
-    /// Shared with its calls on this thread alone: all procedures of a kind have one name, and threads that
-    /// count its users in turn slow each other.
-    kind: Rc<Kind>,
-    place: Option<usize>,
+    kind: Kind,
     /// Version and value that it is revived from; none once it was.
     stored: Option<(u16, Blob)>,
     running: Option<Box<dyn Running>>,
@@ -81,7 +77,6 @@ pub(crate) struct ProcedureActor {
 impl ProcedureActor {
     pub(crate) fn new(
         stored: Stored,
-        place: Option<usize>,
         registry: Arc<Registry>,
         host: Arc<Host>,
         supervisor: Arc<Outbox<Reported>>,
@@ -95,8 +90,7 @@ impl ProcedureActor {
         } = stored;
         Self {
             id,
-            kind: Rc::new(kind),
-            place,
+            kind,
             stored: Some((version, payload)),
             running: None,
             registry,
@@ -145,7 +139,7 @@ impl Handler<Call> for ProcedureActor {
         };
         let code = Code {
             id: self.id,
-            kind: Rc::clone(&self.kind),
+            kind: self.kind.clone(),
             host: Arc::clone(&self.host),
             pulse,
             begun,
@@ -179,7 +173,9 @@ impl ProcedureActor {
 
     fn report(&self, report: Report) -> impl ActorFuture<Self, Output = ()> + use<> {
         self.seat.end();
-        self.supervisor.send(Reported(self.place, report)).into_actor(self)
+        self.supervisor
+            .send(Reported(self.kind.clone(), report))
+            .into_actor(self)
     }
 }
 
@@ -187,7 +183,7 @@ impl ProcedureActor {
 /// would have a second place for each, and all of it is moved several times for every call.
 struct Code {
     id: ProcedureId,
-    kind: Rc<Kind>,
+    kind: Kind,
     host: Arc<Host>,
     pulse: Arc<Pulse>,
     begun: Timestamp,

@@ -240,8 +240,8 @@ impl Supervisor {
             }
         }
         // One call at a time is out to each actor, so its mailbox has room.
-        let issued_now = self.actors.get_mut(&id).is_some_and(|actor| actor.issue(call));
-        if !issued_now {
+        let sent = self.actors.get_mut(&id).is_some_and(|actor| actor.issue(call));
+        if !sent {
             self.actors.remove(&id);
             self.call_again(id, issued, ctx);
         }
@@ -251,11 +251,10 @@ impl Supervisor {
     fn start(&mut self, stored: Stored) -> Option<Active> {
         let (worker, pulse) = self.workers.next()?;
         let (registry, host) = (Arc::clone(&self.registry), Arc::clone(&self.host));
-        let (reports, place) = (Arc::clone(&self.reports), self.telemetry.place(&stored.kind));
+        let reports = Arc::clone(&self.reports);
         let post = Post::new(Arc::clone(pulse));
         let seat = Post::seat(&post);
-        let start =
-            move |_: &mut Context<ProcedureActor>| ProcedureActor::new(stored, place, registry, host, reports, seat);
+        let start = move |_: &mut Context<ProcedureActor>| ProcedureActor::new(stored, registry, host, reports, seat);
         let addr = ProcedureActor::start_in_arbiter(worker, start);
         addr.connected().then(|| Active::new(addr, post))
     }

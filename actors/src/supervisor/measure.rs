@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_kernel::{Blob, Ending, Family, HistoryEntry, Kernel, ProcedureId, Record, Row, Timestamp, WaitReason};
+use procession_kernel::{
+    Blob, Ending, Family, HistoryEntry, Kernel, Kind, ProcedureId, Record, Row, Timestamp, WaitReason,
+};
 
 use super::Supervisor;
 use super::commits::Waiting;
@@ -167,10 +169,10 @@ impl Supervisor {
     }
 
     /// Says of which kind the one is that has just reported, late or not.
-    pub(super) fn name_late(&mut self, place: Option<usize>) {
+    pub(super) fn name_late(&mut self, kind: &Kind) {
         if self.late_unnamed > 0 {
             let late = std::mem::take(&mut self.late_unnamed);
-            self.telemetry.late(place, late);
+            self.telemetry.late(self.telemetry.place(kind), late);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::view::Rule;
 impl Handler<Reported> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, Reported(place, report): Reported, ctx: &mut Self::Context) {
+    fn handle(&mut self, Reported(kind, report): Reported, ctx: &mut Self::Context) {
         self.mail.taken();
         match report {
             Report::Stage(report) => self.stage_ended(report, ctx),
@@ -46,7 +46,7 @@ impl Handler<Reported> for Supervisor {
             }
             Report::Unloadable(id, why) => self.put_aside(id.family, format!("{id}: {why}"), ctx),
         }
-        self.name_late(place);
+        self.name_late(&kind);
         self.look_at_drain(ctx);
     }
 }

@@ -1,4 +1,4 @@
-//! The same workloads on procession and on its peers: in one run.
+//! The same workloads on procession and on its peers, in one run.
 //!
 //! ```console
 //! cargo run --release --manifest-path benches/peers/Cargo.toml -- --rounds 3 --seconds 5
