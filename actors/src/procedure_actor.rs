@@ -135,7 +135,10 @@ impl Handler<Call> for ProcedureActor {
         self.seat.began(begun);
         let mut running = match revived {
             Ok(running) => running,
-            Err(why) => return ctx.wait(self.report(Report::Unloadable(self.id, why))),
+            Err(why) => {
+                let report = Report::Unloadable(self.id, why);
+                return ctx.wait(self.report(Reported(self.kind.clone(), report)));
+            }
         };
         let code = Code {
             id: self.id,
@@ -150,9 +153,9 @@ impl Handler<Call> for ProcedureActor {
                 self.run(code.undo(running, facts, (scope, number, stage)), ctx);
             }
             Call::Join(first, stage, outcomes) => {
-                let report = code.join(&mut *running, first, &stage, &outcomes);
+                let reported = code.join(&mut *running, first, &stage, &outcomes);
                 self.running = Some(running);
-                ctx.wait(self.report(report));
+                ctx.wait(self.report(reported));
             }
             Call::CleanUp => self.run(code.clean_up(running), ctx),
         }
@@ -160,22 +163,20 @@ impl Handler<Call> for ProcedureActor {
 }
 
 /// What the code said, and the procedure, which comes back with it.
-type Ran = (Report, Box<dyn Running>);
+type Ran = (Reported, Box<dyn Running>);
 
 impl ProcedureActor {
     /// Runs code to its end, with the mailbox shut, and reports what it says.
     fn run(&mut self, code: impl Future<Output = Ran> + 'static, ctx: &mut Context<Self>) {
-        ctx.wait(code.into_actor(self).then(|(report, running), actor, _| {
+        ctx.wait(code.into_actor(self).then(|(reported, running), actor, _| {
             actor.running = Some(running);
-            actor.report(report)
+            actor.report(reported)
         }));
     }
 
-    fn report(&self, report: Report) -> impl ActorFuture<Self, Output = ()> + use<> {
+    fn report(&self, reported: Reported) -> impl ActorFuture<Self, Output = ()> + use<> {
         self.seat.end();
-        self.supervisor
-            .send(Reported(self.kind.clone(), report))
-            .into_actor(self)
+        self.supervisor.send(reported).into_actor(self)
     }
 }
 
@@ -207,7 +208,7 @@ impl Code {
             let code = running.execute(&stage, (run, self.begun), &facts, &self.host);
             let report = watched(&self.pulse, self.id, code.instrument(span.clone())).await;
             telemetry::record_outcome(&span, outcome(&report.outcome));
-            (Report::Stage(report), running)
+            (Reported(self.kind, Report::Stage(report)), running)
         }
     }
 
@@ -234,21 +235,22 @@ impl Code {
                 upgraded: did.upgraded,
                 writes: did.writes,
             };
-            (Report::Undo(Box::new(report)), running)
+            (Reported(self.kind, Report::Undo(Box::new(report))), running)
         }
     }
 
-    fn join(&self, running: &mut dyn Running, first: u32, stage: &Blob, outcomes: &[ChildOutcome]) -> Report {
+    fn join(self, running: &mut dyn Running, first: u32, stage: &Blob, outcomes: &[ChildOutcome]) -> Reported {
         let _within = self.pulse.enter(self.id);
         let seen = outcomes.iter().filter(|child| child.ended).count();
         let seen = u32::try_from(seen).unwrap_or(u32::MAX);
-        Report::Join(self.id, first, seen, running.join(stage, outcomes))
+        let report = Report::Join(self.id, first, seen, running.join(stage, outcomes));
+        Reported(self.kind, report)
     }
 
     fn clean_up(self, mut running: Box<dyn Running>) -> impl Future<Output = Ran> {
         async move {
             watched(&self.pulse, self.id, running.clean_up()).await;
-            (Report::CleanedUp(self.id), running)
+            (Reported(self.kind, Report::CleanedUp(self.id)), running)
         }
     }
 }
