@@ -21,7 +21,8 @@ use std::process::{Command, ExitCode};
 
 use workload::{Engine, Load, Rate, Workload};
 
-/// One allocator for all of them: the one that the `procession` binary has.
+/// One allocator for all of them: the one that the `procession` binary has, which asks it for no huge pages; here
+/// it is as it comes.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
