@@ -294,7 +294,7 @@ fn place(
         let (mail, me) = (Mail::new(depths.clone()), ctx.address());
         let served = mail.outbox(me.clone().recipient());
         let limiter = Limiter::new(admissions, limits, served, Arc::clone(&depths.limiter)).start();
-        let reports = Arc::new(mail.outbox(me.clone().recipient()));
+        let reports = Arc::new(mail.gathering(me.clone().recipient()));
         let (owner, taken) = (mail.outbox(me.recipient()), Arc::clone(&depths.journal));
         let journal = Journal::start_in_arbiter(&journal, move |_| Journal::new(store, owner, taken));
         let limiter = Counted::new(limiter, depths.limiter);

@@ -4,8 +4,10 @@
 mod depth;
 #[cfg(test)]
 mod tests;
+mod tray;
 
 pub(crate) use depth::Depth;
+pub(crate) use tray::Tray;
 
 use std::sync::Arc;
 
@@ -78,6 +80,56 @@ impl<M: Message<Result = ()> + Send + 'static> Outbox<M> {
                 deliver(&to, message).await;
             }
         }
+    }
+}
+
+/// Says that something has been gathered for an actor: it takes it, not this.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Notice;
+
+/// What many say to one actor, who takes it many at a time: each costs a place in a list, where a
+/// message of its own takes two allocations of one thread that another frees, and wakes.
+pub(crate) struct Gathering<T> {
+    tray: Tray<T>,
+    to: Recipient<Notice>,
+    depth: Arc<Depth>,
+}
+
+impl<T> Gathering<T> {
+    pub(crate) fn new(to: Recipient<Notice>, depth: Arc<Depth>) -> Self {
+        Self {
+            tray: Tray::new(),
+            to,
+            depth,
+        }
+    }
+
+    /// Gathers it, and counts it from here on. There is always room: whoever says something here says
+    /// the next only when that was heard, so that the tray holds no more than there are of them.
+    pub(crate) fn send(&self, item: T) {
+        self.depth.sent();
+        if self.tray.put(item) {
+            self.tell();
+        }
+    }
+
+    /// Takes what was gathered first, so many at most. If that is not all, there is another notice behind what waits by now.
+    pub(crate) fn take(&self, most: usize) -> Vec<T> {
+        let (taken, more) = self.tray.take(most);
+        self.depth.taken_all(taken.len() as u64);
+        if more {
+            self.tell();
+        }
+        taken
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "one notice at a time is under way, which the mailbox bears, and nothing may hold it up"
+    )]
+    fn tell(&self) {
+        self.to.do_send(Notice);
     }
 }
 

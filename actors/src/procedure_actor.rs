@@ -12,7 +12,7 @@ use tracing::Instrument;
 
 use crate::context::{CallFacts, Host};
 use crate::journal::codec;
-use crate::mail::Outbox;
+use crate::mail::Gathering;
 use crate::registry::{Registry, Running};
 use crate::step::ChildOutcome;
 use crate::telemetry::{self, Marks};
@@ -34,8 +34,6 @@ pub(crate) enum Call {
 }
 
 /// What the actor of a procedure of this kind says: who reports late may be known no more.
-#[derive(Message)]
-#[rtype(result = "()")]
 pub(crate) struct Reported(pub(crate) Kind, pub(crate) Report);
 
 /// What a procedure's actor says.
@@ -70,7 +68,7 @@ pub(crate) struct ProcedureActor {
     running: Option<Box<dyn Running>>,
     registry: Arc<Registry>,
     host: Arc<Host>,
-    supervisor: Arc<Outbox<Reported>>,
+    supervisor: Arc<Gathering<Reported>>,
     seat: Seat,
 }
 
@@ -79,7 +77,7 @@ impl ProcedureActor {
         stored: Stored,
         registry: Arc<Registry>,
         host: Arc<Host>,
-        supervisor: Arc<Outbox<Reported>>,
+        supervisor: Arc<Gathering<Reported>>,
         seat: Seat,
     ) -> Self {
         let Stored {
@@ -137,7 +135,7 @@ impl Handler<Call> for ProcedureActor {
             Ok(running) => running,
             Err(why) => {
                 let report = Report::Unloadable(self.id, why);
-                return ctx.wait(self.report(Reported(self.kind.clone(), report)));
+                return self.report(Reported(self.kind.clone(), report));
             }
         };
         let code = Code {
@@ -155,7 +153,7 @@ impl Handler<Call> for ProcedureActor {
             Call::Join(first, stage, outcomes) => {
                 let reported = code.join(&mut *running, first, &stage, &outcomes);
                 self.running = Some(running);
-                ctx.wait(self.report(reported));
+                self.report(reported);
             }
             Call::CleanUp => self.run(code.clean_up(running), ctx),
         }
@@ -168,15 +166,15 @@ type Ran = (Reported, Box<dyn Running>);
 impl ProcedureActor {
     /// Runs code to its end, with the mailbox shut, and reports what it says.
     fn run(&mut self, code: impl Future<Output = Ran> + 'static, ctx: &mut Context<Self>) {
-        ctx.wait(code.into_actor(self).then(|(reported, running), actor, _| {
+        ctx.wait(code.into_actor(self).map(|(reported, running), actor, _| {
             actor.running = Some(running);
-            actor.report(reported)
+            actor.report(reported);
         }));
     }
 
-    fn report(&self, reported: Reported) -> impl ActorFuture<Self, Output = ()> + use<> {
+    fn report(&self, reported: Reported) {
         self.seat.end();
-        self.supervisor.send(reported).into_actor(self)
+        self.supervisor.send(reported);
     }
 }
 
@@ -207,7 +205,7 @@ impl Code {
             let span = telemetry::stage_span(&marks(&facts, &self.kind, Some(run)), describe);
             let code = running.execute(&stage, (run, self.begun), &facts, &self.host);
             let report = watched(&self.pulse, self.id, code.instrument(span.clone())).await;
-            telemetry::record_outcome(&span, outcome(&report.outcome));
+            telemetry::record_outcome(&span, || outcome(&report.outcome));
             (Reported(self.kind, Report::Stage(report)), running)
         }
     }
@@ -224,7 +222,7 @@ impl Code {
             let span = telemetry::undo_span(&marks(&facts, &self.kind, None), describe);
             let code = running.rollback(stage, &facts, &self.host);
             let did = watched(&self.pulse, self.id, code.instrument(span.clone())).await;
-            telemetry::record_outcome(&span, if did.outcome.is_ok() { "ok" } else { "failed" });
+            telemetry::record_outcome(&span, || if did.outcome.is_ok() { "ok" } else { "failed" });
             let report = UndoEnded {
                 scope: *scope,
                 number: *number,

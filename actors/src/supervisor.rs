@@ -33,6 +33,7 @@ mod restore;
 mod retention;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
+mod rounds;
 mod submits;
 pub(crate) mod tickets;
 mod timer;
@@ -57,7 +58,7 @@ use crate::engine::Settings;
 use crate::journal::encode::{self, META_STORE};
 use crate::journal::{Appended, Journal, Reader, Space};
 use crate::limiter::Limiter;
-use crate::mail::{Counted, Outbox};
+use crate::mail::{Counted, Gathering};
 use crate::procedure_actor::Reported;
 use crate::registry::Registry;
 use crate::telemetry::{Telemetry, Times};
@@ -74,8 +75,9 @@ use metric_hooks::MetricHooks;
 use newest::Followers;
 use outputs::Outputs;
 use recovery::Loaded;
+use rounds::Rounds;
 use tickets::Tickets;
-use timer::{TimeCame, Timer};
+use timer::Timer;
 use unstarted::Unstarted;
 use verdicts::Watch;
 use workers::Workers;
@@ -104,7 +106,7 @@ pub(crate) struct Parts {
     pub(crate) limiter: Counted<Limiter>,
     pub(crate) journal: Counted<Journal>,
     pub(crate) mail: Mail,
-    pub(crate) reports: Arc<Outbox<Reported>>,
+    pub(crate) reports: Arc<Gathering<Reported>>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) workers: Workers,
     pub(crate) own_threads: Vec<ArbiterHandle>,
@@ -122,8 +124,8 @@ pub struct Supervisor {
     last_batch: BatchUse,
     journal: Counted<Journal>,
     mail: Mail,
-    /// What procedures' actors report through, all of them through one: to make one takes several allocations.
-    reports: Arc<Outbox<Reported>>,
+    /// What procedures' actors have reported.
+    reports: Arc<Gathering<Reported>>,
     in_place: InPlace,
     limiter: Counted<Limiter>,
     registry: Arc<Registry>,
@@ -148,6 +150,7 @@ pub struct Supervisor {
     /// Join rules that are out, each with the question that comes next.
     judging: FxHashMap<ProcedureId, Option<loads::Load>>,
     actors: FxHashMap<ProcedureId, Active>,
+    rounds: Rounds,
     tickets: FxHashMap<Ticket, oneshot::Sender<Answered>>,
     next_ticket: u64,
     calls: u64,
@@ -223,6 +226,7 @@ impl Supervisor {
             outputs: Outputs::default(),
             judging: FxHashMap::default(),
             actors: FxHashMap::default(),
+            rounds: Rounds::default(),
             tickets: FxHashMap::default(),
             next_ticket: 0,
             calls: 0,
@@ -364,9 +368,11 @@ impl Supervisor {
             self.changes.publish(change);
         }
         self.followers.reached(&self.kernel, receipt.seq());
+        self.rounds.begin();
         for commit in commits {
             self.release(commit, receipt, ctx);
         }
+        self.rounds.end();
         for read in reads {
             // A reader that has gone needs nothing.
             read.send(()).ok();
@@ -469,31 +475,5 @@ impl Handler<Appended> for Supervisor {
     fn handle(&mut self, appended: Appended, ctx: &mut Self::Context) {
         self.mail.taken();
         self.appended(appended, ctx);
-    }
-}
-
-/// Timers served for one message, before others have their turn.
-const TIMERS_AT_ONCE: usize = 1024;
-
-impl Handler<TimeCame> for Supervisor {
-    type Result = ();
-
-    fn handle(&mut self, _: TimeCame, ctx: &mut Self::Context) {
-        let now = self.clock.now();
-        if let Some(due) = self.kernel.next_deadline().filter(|due| *due <= now) {
-            self.telemetry.timer_lag.set(now.since(due));
-        }
-        for _ in 0..TIMERS_AT_ONCE {
-            match self.kernel.due(self.clock.now()) {
-                Some(id) if self.poisoned.is_none() => self.decide(Event::TimerDue(id), ctx),
-                Some(_) | None => break,
-            }
-        }
-        self.evict(ctx);
-        // While the journal lags, a receipt arms the timer again.
-        self.timers_paused = self.commits.is_backed_up();
-        if self.poisoned.is_none() && !self.timers_paused {
-            self.arm();
-        }
     }
 }

@@ -14,15 +14,18 @@ mod line;
 #[allow(dead_code, reason = "the engine uses all of it")]
 #[path = "../../actors/src/mail/depth.rs"]
 mod mail;
+#[path = "../../actors/src/mail/tray.rs"]
+mod tray;
 #[allow(dead_code, reason = "the engine uses all of it")]
 #[path = "../../actors/src/worker.rs"]
 mod worker;
 
 mod calls;
+mod gathered;
 mod queue;
 
 /// Each model with its name.
-const MODELS: [(&str, fn()); 8] = [
+const MODELS: [(&str, fn()); 9] = [
     ("a call is begun or taken back, and done once", calls::done_once),
     ("of two calls each is done once, in order", calls::two_in_order),
     ("a call is taken back once", calls::taken_back_once),
@@ -31,6 +34,7 @@ const MODELS: [(&str, fn()); 8] = [
     ("actors are counted to the last", calls::counted),
     ("each batch is written once, in order, before its caller goes on", queue::each_once),
     ("a look at the writer loses no batch", queue::looked_at),
+    ("what is put in a tray is taken once, by a taker who is told once", gathered::each_taken),
 ];
 
 fn main() {

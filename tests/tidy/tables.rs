@@ -35,6 +35,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
     ],
     &["messages", "registry", "limiter", "worker"],
     &["procedure_actor"],
+    &["porter"],
     &["supervisor", "engine"],
     &["beside"],
     &["offline"],

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 
-use super::{Counted, Depth, Mail, Outbox, open};
+use super::{Counted, Depth, Gathering, Mail, Notice, Outbox, open};
 
 #[derive(Message)]
 #[rtype(result = "u64")]
@@ -99,5 +99,68 @@ fn what_there_is_no_room_for_is_sent_when_there_is() {
         futures::future::join_all(sent).await;
         clerk.send(Ask).await.expect("it lives");
         assert_eq!(depth.waiting(), 0, "all were taken");
+    });
+}
+
+/// Takes two at a time, and keeps what it took.
+struct Gatherer {
+    gathering: Arc<Gathering<u32>>,
+    taken: Vec<Vec<u32>>,
+}
+
+impl Actor for Gatherer {
+    type Context = Context<Self>;
+}
+
+impl Handler<Notice> for Gatherer {
+    type Result = ();
+
+    fn handle(&mut self, _: Notice, _: &mut Self::Context) {
+        self.taken.push(self.gathering.take(2));
+    }
+}
+
+#[derive(Message)]
+#[rtype(result = "Vec<Vec<u32>>")]
+struct Taken;
+
+impl Handler<Taken> for Gatherer {
+    type Result = Vec<Vec<u32>>;
+
+    fn handle(&mut self, _: Taken, _: &mut Self::Context) -> Vec<Vec<u32>> {
+        std::mem::take(&mut self.taken)
+    }
+}
+
+#[test]
+fn what_is_gathered_is_taken_in_order_and_many_at_a_time() {
+    let depth = Arc::new(Depth::default());
+    let runner = actix_rt::System::new();
+    runner.block_on(async {
+        let mut gathering = None;
+        let gatherer = Gatherer::create(|ctx| {
+            let made = Arc::new(Gathering::new(ctx.address().recipient(), Arc::clone(&depth)));
+            gathering = Some(Arc::clone(&made));
+            Gatherer {
+                gathering: made,
+                taken: Vec::new(),
+            }
+        });
+        let gathering = gathering.expect("it was made");
+        (1..=5).for_each(|item| gathering.send(item));
+        assert_eq!(depth.waiting(), 5);
+        let mut taken = Vec::new();
+        // Each notice comes behind what waited when it was sent, this question included.
+        while depth.waiting() > 0 {
+            taken.extend(gatherer.send(Taken).await.expect("it lives"));
+        }
+        taken.extend(gatherer.send(Taken).await.expect("it lives"));
+        assert_eq!(taken, [vec![1, 2], vec![3, 4], vec![5]]);
+        gathering.send(6);
+        assert_eq!(
+            gatherer.send(Taken).await.expect("it lives"),
+            [vec![6]],
+            "one who comes later is heard, too"
+        );
     });
 }

@@ -10,9 +10,11 @@ use actix::prelude::*;
 use procession_kernel::{Effect, ProcedureId, Scope, Seq, Timestamp};
 
 use super::Supervisor;
+use super::rounds::Rounds;
 use crate::clock::{machine_now, machine_sleep};
 use crate::journal::codec;
 use crate::mail::deliver;
+use crate::porter::Calls;
 use crate::procedure_actor::{Call, ProcedureActor};
 use crate::view::UserCall;
 use crate::worker::Post;
@@ -49,7 +51,8 @@ impl Issued {
 
 /// The actor of an active procedure, as the supervisor holds it.
 pub(super) struct Active {
-    addr: Addr<ProcedureActor>,
+    addr: Arc<Addr<ProcedureActor>>,
+    way: Arc<Calls>,
     post: Arc<Post>,
     calls: u64,
     /// The newest call, and the one before: a clean-up may be out when an undo is called for.
@@ -64,9 +67,10 @@ pub(super) struct LostCall {
 }
 
 impl Active {
-    pub(super) const fn new(addr: Addr<ProcedureActor>, post: Arc<Post>) -> Self {
+    pub(super) fn new(addr: Addr<ProcedureActor>, way: Arc<Calls>, post: Arc<Post>) -> Self {
         Self {
-            addr,
+            addr: Arc::new(addr),
+            way,
             post,
             calls: 0,
             issued: [None; 2],
@@ -74,14 +78,15 @@ impl Active {
     }
 
     /// Issues a call; false if its actor is gone.
-    pub(super) fn issue(&mut self, call: Call) -> bool {
+    pub(super) fn issue(&mut self, call: Call, rounds: &mut Rounds) -> bool {
         self.calls += 1;
         self.issued = [Some(Issued::of(&call)), self.issued[0]];
-        let sent = self.addr.try_send(call).is_ok();
-        if sent {
+        let connected = self.addr.connected();
+        if connected {
             self.post.sent();
+            rounds.issue(&self.way, &self.addr, call);
         }
-        sent
+        connected
     }
 
     /// Gives the calls that have not ended though the actor is gone, the oldest first. What has

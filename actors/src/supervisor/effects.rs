@@ -239,8 +239,8 @@ impl Supervisor {
                 None => return self.call_elsewhere(id, issued, ctx),
             }
         }
-        // One call at a time is out to each actor, so its mailbox has room.
-        let sent = self.actors.get_mut(&id).is_some_and(|actor| actor.issue(call));
+        let rounds = &mut self.rounds;
+        let sent = self.actors.get_mut(&id).is_some_and(|actor| actor.issue(call, rounds));
         if !sent {
             self.actors.remove(&id);
             self.call_again(id, issued, ctx);
@@ -249,14 +249,15 @@ impl Supervisor {
 
     /// Starts an actor on the worker whose turn it is; none if that worker's thread is gone.
     fn start(&mut self, stored: Stored) -> Option<Active> {
-        let (worker, pulse) = self.workers.next()?;
+        let (worker, pulse, way) = self.workers.next()?;
         let (registry, host) = (Arc::clone(&self.registry), Arc::clone(&self.host));
         let reports = Arc::clone(&self.reports);
         let post = Post::new(Arc::clone(pulse));
         let seat = Post::seat(&post);
+        let way = Arc::clone(way);
         let start = move |_: &mut Context<ProcedureActor>| ProcedureActor::new(stored, registry, host, reports, seat);
         let addr = ProcedureActor::start_in_arbiter(worker, start);
-        addr.connected().then(|| Active::new(addr, post))
+        addr.connected().then(|| Active::new(addr, way, post))
     }
 
     /// The call has not begun. Without another worker it waits for the next audit.

@@ -26,7 +26,7 @@ pub(super) struct Lost {
     told: bool,
 }
 
-/// What an audit found gone. It comes behind all that such actors had still reported.
+/// What an audit found gone. What such actors had still reported is heard before.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(super) struct Gone(Vec<ProcedureId>);
@@ -38,6 +38,7 @@ impl Handler<Gone> for Supervisor {
         if self.poisoned.is_some() || self.stopped {
             return;
         }
+        self.hear_all(ctx);
         self.workers.replace_ended();
         for id in found {
             let calls = self.actors.get(&id).map(Active::lost).unwrap_or_default();

@@ -11,7 +11,7 @@ use procession_kernel::{Seq, Timestamp};
 use super::Supervisor;
 use super::workers::Pulses;
 use crate::journal::Reader;
-use crate::mail::{self, Depth, Outbox};
+use crate::mail::{self, Depth, Gathering, Notice, Outbox};
 use crate::messages;
 use crate::telemetry::Telemetry;
 use crate::view::Mailboxes;
@@ -95,6 +95,11 @@ impl Mail {
         M: Message<Result = ()> + Send + 'static,
     {
         Outbox::new(to, Arc::clone(&self.depths.supervisor))
+    }
+
+    /// Gives what gathers for the supervisor, counted.
+    pub(crate) fn gathering<T>(&self, to: Recipient<Notice>) -> Gathering<T> {
+        Gathering::new(to, Arc::clone(&self.depths.supervisor))
     }
 
     /// Tells the recorder, unless it was told a moment ago.

@@ -69,7 +69,9 @@ impl Supervisor {
         if self.hooks.out || self.hooks.waiting.is_empty() {
             return;
         }
-        let Some((worker, _)) = self.workers.next() else { return };
+        let Some((worker, ..)) = self.workers.next() else {
+            return;
+        };
         let lot = self.hooks.waiting.len().min(LOT);
         let lot: Vec<HookCall> = self.hooks.waiting.drain(..lot).collect();
         let (registry, me) = (self.registry.clone(), ctx.address().recipient());

@@ -44,7 +44,7 @@ impl Supervisor {
                 }));
             }
             for hooked in hooked {
-                let worker = self.workers.next().map(|(worker, _)| worker.clone());
+                let worker = self.workers.next().map(|(worker, ..)| worker.clone());
                 calls.push((hooked, worker));
             }
         }

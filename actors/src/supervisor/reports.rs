@@ -5,14 +5,33 @@ use procession_kernel::{Event, ProcedureId, StageEnded, WaitReason};
 
 use super::Supervisor;
 use super::blocked::Active;
+use crate::mail::Notice;
 use crate::procedure_actor::{Report, Reported};
 use crate::view::Rule;
 
-impl Handler<Reported> for Supervisor {
+/// Reports heard for one notice, before others have their turn.
+const REPORTS_AT_ONCE: usize = 256;
+
+impl Handler<Notice> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, Reported(kind, report): Reported, ctx: &mut Self::Context) {
-        self.mail.taken();
+    fn handle(&mut self, _: Notice, ctx: &mut Self::Context) {
+        for reported in self.reports.take(REPORTS_AT_ONCE) {
+            self.hear(reported, ctx);
+        }
+        self.look_at_drain(ctx);
+    }
+}
+
+impl Supervisor {
+    /// Hears all that procedures' actors have said by now.
+    pub(super) fn hear_all(&mut self, ctx: &mut Context<Self>) {
+        for reported in self.reports.take(usize::MAX) {
+            self.hear(reported, ctx);
+        }
+    }
+
+    fn hear(&mut self, Reported(kind, report): Reported, ctx: &mut Context<Self>) {
         match report {
             Report::Stage(report) => self.stage_ended(report, ctx),
             Report::CleanedUp(id) => {
@@ -47,11 +66,8 @@ impl Handler<Reported> for Supervisor {
             Report::Unloadable(id, why) => self.put_aside(id.family, format!("{id}: {why}"), ctx),
         }
         self.name_late(&kind);
-        self.look_at_drain(ctx);
     }
-}
 
-impl Supervisor {
     pub(super) fn stage_ended(&mut self, report: Box<StageEnded>, ctx: &mut Context<Self>) {
         if let Some(report) = self.admit_report(report, ctx) {
             self.decide(Event::StageEnded(report), ctx);

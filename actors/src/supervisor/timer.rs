@@ -5,11 +5,15 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use futures::future::{Either, select};
-use procession_kernel::Timestamp;
+use procession_kernel::{Event, Timestamp};
 use tokio::sync::watch;
 
+use super::Supervisor;
 use crate::clock::Clock;
 use crate::mail::deliver;
+
+/// Timers served for one message, before others have their turn.
+const TIMERS_AT_ONCE: usize = 1024;
 
 /// Says that the armed instant has come.
 #[derive(Message)]
@@ -48,6 +52,29 @@ async fn wait(clock: Arc<dyn Clock>, mut changes: watch::Receiver<Option<Timesta
         // The supervisor arms the next instant when it has dealt with this one.
         if changes.changed().await.is_err() {
             return;
+        }
+    }
+}
+
+impl Handler<TimeCame> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: TimeCame, ctx: &mut Self::Context) {
+        let now = self.clock.now();
+        if let Some(due) = self.kernel.next_deadline().filter(|due| *due <= now) {
+            self.telemetry.timer_lag.set(now.since(due));
+        }
+        for _ in 0..TIMERS_AT_ONCE {
+            match self.kernel.due(self.clock.now()) {
+                Some(id) if self.poisoned.is_none() => self.decide(Event::TimerDue(id), ctx),
+                Some(_) | None => break,
+            }
+        }
+        self.evict(ctx);
+        // While the journal lags, a receipt arms the timer again.
+        self.timers_paused = self.commits.is_backed_up();
+        if self.poisoned.is_none() && !self.timers_paused {
+            self.arm();
         }
     }
 }

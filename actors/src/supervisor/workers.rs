@@ -9,6 +9,7 @@ use actix::prelude::*;
 use procession_kernel::ProcedureId;
 
 use crate::engine::Settings;
+use crate::porter::Calls;
 use crate::view::{BlockedStage, UserCall, WorkerStatus};
 use crate::worker::{Post, Pulse};
 
@@ -27,6 +28,7 @@ struct Watch {
 struct Worker {
     number: usize,
     arbiter: ArbiterHandle,
+    calls: Arc<Calls>,
     pulse: Arc<Pulse>,
     extra: bool,
     /// The beats when it was last looked at, and since when there were so many.
@@ -124,6 +126,7 @@ impl Workers {
         self.next_number += 1;
         Worker {
             number,
+            calls: Arc::new(Calls::start(&arbiter)),
             arbiter,
             pulse: Arc::default(),
             extra,
@@ -139,8 +142,8 @@ impl Workers {
         self.pulses.clone()
     }
 
-    /// Gives the arbiter whose turn it is, and its pulse.
-    pub(super) fn next(&mut self) -> Option<(&ArbiterHandle, &Arc<Pulse>)> {
+    /// Gives the arbiter whose turn it is, its pulse, and the way of its calls.
+    pub(super) fn next(&mut self) -> Option<(&ArbiterHandle, &Arc<Pulse>, &Arc<Calls>)> {
         let count = self.workers.len().max(1);
         let begin = self.next;
         self.next = self.next.wrapping_add(1);
@@ -148,7 +151,7 @@ impl Workers {
         // Where all are blocked, an actor waits on one of them until one is free.
         let turn = turns.clone().find(|turn| self.is_open(*turn)).unwrap_or(begin % count);
         let worker = self.workers.get(turn)?;
-        Some((&worker.arbiter, &worker.pulse))
+        Some((&worker.arbiter, &worker.pulse, &worker.calls))
     }
 
     fn is_open(&self, turn: usize) -> bool {

@@ -73,8 +73,13 @@ pub(crate) fn undo_span(marks: &Marks<'_>, stage: impl Fn() -> String) -> Span {
 /// How the calls end that OpenTelemetry counts as errors; none of them is a text of users'.
 const ERRORS: [&str; 3] = ["retry", "failed", "panicked"];
 
-/// Says how the call of this span ended.
-pub(crate) fn record_outcome(span: &Span, outcome: &'static str) {
+/// Says how the call of this span ended. Nothing is looked at for a span that nobody takes: what the call has just
+/// written is on its way to this processor, and would be waited for.
+pub(crate) fn record_outcome(span: &Span, outcome: impl FnOnce() -> &'static str) {
+    if span.is_disabled() {
+        return;
+    }
+    let outcome = outcome();
     span.record("outcome", outcome);
     if ERRORS.contains(&outcome) {
         span.record("error.type", outcome);
