@@ -12,8 +12,8 @@ use procession_actors::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
 use procession_actors::testkit::TestClock;
 use procession_kernel::Timestamp;
 
-use crate::Snapshot;
 use crate::executor::{Builder, Executor};
+use crate::{Mailboxes, Snapshot};
 
 /// Anything that goes wrong in a scenario.
 pub type Trouble = Box<dyn std::error::Error>;
@@ -180,8 +180,12 @@ impl Run {
         Some(snapshot.lost_wakes)
     }
 
-    fn progress(&self) -> (u64, u64, u64) {
-        (self.store.commits(), self.store.reads(), self.store.appended_bytes())
+    /// What changes while anything goes on. A crowd of calls may take many turns without a commit: then fewer and
+    /// fewer wait.
+    fn progress(&self) -> (u64, u64, u64, Mailboxes) {
+        let (commits, reads) = (self.store.commits(), self.store.reads());
+        let waiting = self.executor.mailboxes();
+        (commits, reads, self.store.appended_bytes(), waiting)
     }
 
     /// Lets everything run that can run without time passing.

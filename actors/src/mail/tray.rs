@@ -6,6 +6,9 @@ use std::sync::PoisonError;
 
 use crate::sync::{Mutex, MutexGuard};
 
+/// Room that an empty tray keeps: a crowd that came once need not be paid for ever after.
+const KEPT: usize = 1_024;
+
 #[derive(Debug)]
 struct Inner<T> {
     items: VecDeque<T>,
@@ -40,6 +43,9 @@ impl<T> Tray<T> {
         let count = inner.items.len().min(most);
         let taken = inner.items.drain(..count).collect();
         inner.told = !inner.items.is_empty();
+        if !inner.told {
+            inner.items.shrink_to(KEPT);
+        }
         (taken, inner.told)
     }
 
