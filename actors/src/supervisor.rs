@@ -8,6 +8,7 @@ mod blocked;
 mod changes;
 pub(crate) mod claimants;
 mod commits;
+mod dispatch;
 mod drain;
 mod effects;
 pub(crate) mod explain;
@@ -33,7 +34,6 @@ mod restore;
 mod retention;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
-mod rounds;
 mod submits;
 pub(crate) mod tickets;
 mod timer;
@@ -66,6 +66,7 @@ use crate::view::{BatchUse, Outcome, Recovered, Rule};
 use blocked::Active;
 use changes::Changes;
 use commits::{Commits, Waiting};
+use dispatch::Dispatch;
 use finished::FinishedReads;
 use flush::InPlace;
 use in_turn::Turns;
@@ -75,7 +76,6 @@ use metric_hooks::MetricHooks;
 use newest::Followers;
 use outputs::Outputs;
 use recovery::Loaded;
-use rounds::Rounds;
 use tickets::Tickets;
 use timer::Timer;
 use unstarted::Unstarted;
@@ -150,7 +150,7 @@ pub struct Supervisor {
     /// Join rules that are out, each with the question that comes next.
     judging: FxHashMap<ProcedureId, Option<loads::Load>>,
     actors: FxHashMap<ProcedureId, Active>,
-    rounds: Rounds,
+    dispatch: Dispatch,
     tickets: FxHashMap<Ticket, oneshot::Sender<Answered>>,
     next_ticket: u64,
     calls: u64,
@@ -226,7 +226,7 @@ impl Supervisor {
             outputs: Outputs::default(),
             judging: FxHashMap::default(),
             actors: FxHashMap::default(),
-            rounds: Rounds::default(),
+            dispatch: Dispatch::default(),
             tickets: FxHashMap::default(),
             next_ticket: 0,
             calls: 0,
@@ -368,11 +368,11 @@ impl Supervisor {
             self.changes.publish(change);
         }
         self.followers.reached(&self.kernel, receipt.seq());
-        self.rounds.begin();
+        self.dispatch.begin();
         for commit in commits {
             self.release(commit, receipt, ctx);
         }
-        self.rounds.end();
+        self.dispatch.end();
         for read in reads {
             // A reader that has gone needs nothing.
             read.send(()).ok();

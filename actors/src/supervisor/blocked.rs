@@ -10,7 +10,7 @@ use actix::prelude::*;
 use procession_kernel::{Effect, ProcedureId, Scope, Seq, Timestamp};
 
 use super::Supervisor;
-use super::rounds::Rounds;
+use super::dispatch::Dispatch;
 use crate::clock::{machine_now, machine_sleep};
 use crate::journal::codec;
 use crate::mail::deliver;
@@ -78,13 +78,13 @@ impl Active {
     }
 
     /// Issues a call; false if its actor is gone.
-    pub(super) fn issue(&mut self, call: Call, rounds: &mut Rounds) -> bool {
+    pub(super) fn issue(&mut self, call: Call, dispatch: &mut Dispatch) -> bool {
         self.calls += 1;
         self.issued = [Some(Issued::of(&call)), self.issued[0]];
         let connected = self.addr.connected();
         if connected {
             self.post.sent();
-            rounds.issue(&self.way, &self.addr, call);
+            dispatch.issue(&self.way, &self.addr, call);
         }
         connected
     }

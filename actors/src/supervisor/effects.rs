@@ -239,8 +239,11 @@ impl Supervisor {
                 None => return self.call_elsewhere(id, issued, ctx),
             }
         }
-        let rounds = &mut self.rounds;
-        let sent = self.actors.get_mut(&id).is_some_and(|actor| actor.issue(call, rounds));
+        let dispatch = &mut self.dispatch;
+        let sent = self
+            .actors
+            .get_mut(&id)
+            .is_some_and(|actor| actor.issue(call, dispatch));
         if !sent {
             self.actors.remove(&id);
             self.call_again(id, issued, ctx);

@@ -14,14 +14,14 @@ const TOGETHER: usize = 64;
 
 /// Porters that have not been told yet.
 #[derive(Default)]
-pub(super) struct Rounds {
+pub(super) struct Dispatch {
     gathers: bool,
     untold: Vec<Arc<Calls>>,
     /// Calls since they were told last.
     calls: usize,
 }
 
-impl Rounds {
+impl Dispatch {
     /// Gathers from here on.
     pub(super) fn begin(&mut self) {
         self.gathers = true;
