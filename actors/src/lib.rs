@@ -1,4 +1,4 @@
-//! The engine's actix shell: four actors, their messages, and the stores.
+//! The engine's actix shell: five actors, their messages, and the stores.
 //!
 //! Users import `procession`; this package is for authors of stores and of tests.
 

@@ -126,7 +126,7 @@ impl<T> Gathering<T> {
 
     #[expect(
         clippy::disallowed_methods,
-        reason = "one notice at a time is under way, which the mailbox bears, and nothing may hold it up"
+        reason = "one notice is under way, or one more behind a taker who came unasked: the mailbox bears that, and nothing may hold it up"
     )]
     fn tell(&self) {
         self.to.do_send(Notice);

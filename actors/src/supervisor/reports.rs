@@ -24,7 +24,7 @@ impl Handler<Notice> for Supervisor {
 }
 
 impl Supervisor {
-    /// Hears all that procedures' actors have said by now.
+    /// Hears all that procedures' actors have said by now. A notice that waits then finds nothing, or what came since.
     pub(super) fn hear_all(&mut self, ctx: &mut Context<Self>) {
         for reported in self.reports.take(usize::MAX) {
             self.hear(reported, ctx);
