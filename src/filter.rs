@@ -156,7 +156,14 @@ impl FromStr for Filter {
         while let Some(word) = scanner.next_word().map_err(|(offset, why)| at(text, offset, why))? {
             terms.push(Term::of(&word).map_err(|(offset, why)| at(text, offset, why))?);
         }
-        Ok(Self { terms })
+        let filter = Self { terms };
+        // It goes on to others as it is written here, and they have the same limit.
+        let written = filter.to_string().len();
+        if written > FILTER_MAX {
+            let why = format!("written in full it has {written} bytes, and {FILTER_MAX} are the limit");
+            return Err(at(text, text.len(), why));
+        }
+        Ok(filter)
     }
 }
 

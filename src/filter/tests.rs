@@ -81,6 +81,21 @@ fn a_filter_has_a_bound() {
     assert_eq!(error, Err(FILTER_MAX + 1));
 }
 
+/// Guided fuzzing found it: what was read here was refused where it was sent on.
+#[test]
+fn the_bound_holds_for_a_filter_as_it_is_written() -> Result<(), super::FilterError> {
+    // It is written `age:>=1h`.
+    let written = "age:1h ".repeat(113).parse::<Filter>()?.to_string();
+    assert_eq!(written.parse::<Filter>()?.to_string(), written);
+    let error = "age:1h "
+        .repeat(114)
+        .parse::<Filter>()
+        .map_err(|error| error.to_string());
+    let why = "the filter cannot be read at character 799: written in full it has 1025 bytes, and 1024 are the limit";
+    assert_eq!(error, Err(why.to_owned()));
+    Ok(())
+}
+
 #[test]
 fn families_are_those_that_all_terms_name() {
     let families = |text: &str| text.parse::<Filter>().ok().and_then(|filter| filter.families());

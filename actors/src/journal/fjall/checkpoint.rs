@@ -221,8 +221,8 @@ impl Tables {
             let mut ingestion = keyspace.start_ingestion()?;
             for (place, value) in entries {
                 match value {
-                    Some(value) => ingestion.write(place.to_vec(), value)?,
-                    None => ingestion.write_tombstone(place.to_vec())?,
+                    Some(value) => ingestion.write(place.key(), value)?,
+                    None => ingestion.write_tombstone(place.key())?,
                 }
             }
             // What an older release wrote to the log is read again at a start unless something newer is in

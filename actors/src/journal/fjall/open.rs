@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::{Arc, RwLock};
 
 use fjall::compaction::Leveled;
+use fjall::config::FilterPolicy;
 use fjall::{Database, Error, Keyspace, KeyspaceCreateOptions, LsmError, PersistMode};
 use procession_kernel::{Epoch, Key, NUMBER_MAX, Seq};
 
@@ -39,6 +40,10 @@ const RECENT_BYTES: u64 = 48 * 1024 * 1024;
 /// Tables at which they are merged, of a keyspace to which checkpoints write: each adds one, and each merge writes
 /// again what it meets on the next level. A keyspace keeps what it was made with, fjall's 4 in older stores.
 const MERGED: u8 = 12;
+/// Size of their tables. What procedures write comes in the order of their numbers, so a merge meets the last table of
+/// the next level and no other, and writes it again: with fjall's 64 MiB that was more than what came new to all
+/// keyspaces but `history`.
+const TABLE_BYTES: u64 = 16 * 1024 * 1024;
 /// Keyspace of the commits that are not in tables yet: number (8 bytes, big-endian) → record.
 const RECENT: &str = "recent";
 /// Threads that write out and merge tables. The first only writes out, so that commits need not wait.
@@ -85,10 +90,34 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<FjallStore, StoreErro
 pub(super) fn make_keyspace(database: &Database, directory: &Directory, space: &Space) -> Result<Keyspace, StoreError> {
     let options = KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
     let options = match part_of(space) {
-        Some(_) => options.compaction_strategy(Arc::new(Leveled::default().with_l0_threshold(MERGED))),
+        Some(_) => {
+            let merging = Leveled::default().with_l0_threshold(MERGED);
+            options.compaction_strategy(Arc::new(merging.with_table_target_size(TABLE_BYTES)))
+        }
         None => options,
     };
+    let options = if is_looked_up(space) {
+        options
+    } else {
+        options.filter_policy(FilterPolicy::disabled())
+    };
     make_named(database, directory, &space.name(), options)
+}
+
+/// Tells whether single keys of a keyspace are read. Of the others ranges are, of which filters say nothing, and each
+/// table would be written with one; only an export of a family looks for one key in `finished`.
+const fn is_looked_up(space: &Space) -> bool {
+    match space {
+        Space::History | Space::Live | Space::Finished => false,
+        Space::Procedures
+        | Space::Payloads
+        | Space::Signals
+        | Space::Keys
+        | Space::Meta
+        | Space::Audit
+        | Space::Archive
+        | Space::User(_) => true,
+    }
 }
 
 fn make_recent(database: &Database, directory: &Directory) -> Result<Keyspace, StoreError> {

@@ -53,10 +53,10 @@ impl FjallStore {
 /// Merges what was found with what tables say; of one key the former counts, and its deletes hide the latter.
 fn merge(found: &Found, snapshot: &Snapshot, keyspace: &Keyspace, scan: &Scan) -> Result<Entries, fjall::Error> {
     let cut = found.entries.last().filter(|_| found.is_cut);
-    let cut = cut.map(|(place, _)| place.to_vec());
-    let to = match &cut {
+    let cut = cut.map(|(place, _)| place.key());
+    let to = match cut {
         // There are enough up to here; what lies behind was not looked at.
-        Some(last) => Bound::Included(last.as_slice()),
+        Some(last) => Bound::Included(last),
         None => scan.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
     };
     let rows = snapshot.range::<&[u8], _>(keyspace, (Bound::Included(scan.from.as_slice()), to));
@@ -73,8 +73,8 @@ fn merge(found: &Found, snapshot: &Snapshot, keyspace: &Keyspace, scan: &Scan) -
         if merged.len() >= scan.limit {
             break;
         }
-        take_up_to(&mut merged, &mut lately, |place| place.compare(&key).is_lt());
-        let is_hidden = lately.peek().is_some_and(|(place, _)| place.compare(&key).is_eq());
+        take_up_to(&mut merged, &mut lately, |place| place.key() < key.as_slice());
+        let is_hidden = lately.peek().is_some_and(|(place, _)| place.key() == key.as_slice());
         if !is_hidden {
             merged.push((key, value));
         }
@@ -88,9 +88,9 @@ fn merge(found: &Found, snapshot: &Snapshot, keyspace: &Keyspace, scan: &Scan) -
 fn take_up_to<'a>(
     merged: &mut Entries,
     lately: &mut Peekable<impl Iterator<Item = &'a (Place, Option<Vec<u8>>)>>,
-    is_wanted: impl Fn(Place) -> bool,
+    is_wanted: impl Fn(&Place) -> bool,
 ) {
-    while let Some((place, value)) = lately.next_if(|(place, _)| is_wanted(*place)) {
-        merged.extend(value.clone().map(|value| (place.to_vec(), value)));
+    while let Some((place, value)) = lately.next_if(|(place, _)| is_wanted(place)) {
+        merged.extend(value.clone().map(|value| (place.key().to_vec(), value)));
     }
 }

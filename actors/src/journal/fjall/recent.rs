@@ -33,7 +33,7 @@ const KEY_MAX: usize = 16;
 pub(super) const LAST: [u8; KEY_MAX + 1] = [0xff; KEY_MAX + 1];
 
 /// Memory that a write takes up in the index, about.
-const INDEX_BYTES: usize = 64;
+const INDEX_BYTES: usize = 48;
 
 /// Gives the place of a keyspace in [`PARTS`].
 pub(super) fn part_of(space: &Space) -> Option<u8> {
@@ -42,10 +42,23 @@ pub(super) fn part_of(space: &Space) -> Option<u8> {
 }
 
 /// A short key, ordered as its bytes are: the bytes, zeros behind them, and then how many they are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// Kept as bytes, so that it is no longer than these and the index has as many in a line of memory as can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
-    bytes: u128,
+    bytes: [u8; KEY_MAX],
     length: u8,
+}
+
+impl Ord for Place {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+impl PartialOrd for Place {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl Place {
@@ -54,25 +67,23 @@ impl Place {
         let mut bytes = [0; KEY_MAX];
         bytes.get_mut(..key.len())?.copy_from_slice(key);
         Some(Self {
-            bytes: u128::from_be_bytes(bytes),
+            bytes,
             length: u8::try_from(key.len()).ok()?,
         })
     }
 
-    /// Gives the key with zeros behind it, and how many bytes are its own.
-    pub(super) const fn key(self) -> ([u8; KEY_MAX], u8) {
-        (self.bytes.to_be_bytes(), self.length)
+    /// Bytes are compared as one number.
+    const fn order(self) -> (u128, u8) {
+        (u128::from_be_bytes(self.bytes), self.length)
     }
 
-    pub(super) fn to_vec(self) -> Vec<u8> {
-        let (key, length) = self.key();
-        key.get(..usize::from(length)).unwrap_or_default().to_vec()
+    pub(super) const fn length(self) -> u8 {
+        self.length
     }
 
-    /// Compares it with a key of any length.
-    pub(super) fn compare(self, other: &[u8]) -> Ordering {
-        let (key, length) = self.key();
-        key.get(..usize::from(length)).unwrap_or_default().cmp(other)
+    /// Gives the key.
+    pub(super) fn key(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.length)).unwrap_or_default()
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use fjall::AbstractTree;
 use futures::executor::block_on;
 use tempfile::TempDir;
 
@@ -239,6 +240,26 @@ fn tables_are_merged_when_checkpoints_come_faster_than_that_is_done() -> Outcome
     drop((rows, store));
     let store = FjallStore::open(place.path(), SyncMode::Data)?;
     assert_eq!(all(&store)?.len(), 7);
+    Ok(())
+}
+
+#[test]
+fn tables_of_what_is_read_by_ranges_have_no_filter() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::None)?.checkpoint_at(1);
+    let epoch = block_on(store.acquire())?;
+    for number in 1..=40 {
+        let mut batch = Batch::new(epoch);
+        batch.advance_to(Seq(number));
+        batch.put(Space::Procedures, &number.to_be_bytes(), b"row");
+        batch.put(Space::History, &number.to_be_bytes(), b"entry");
+        block_on(store.append(batch))?;
+    }
+    let keyspace = |space| store.keyspace(&space).ok_or("no keyspace");
+    let (rows, history) = (keyspace(Space::Procedures)?, keyspace(Space::History)?);
+    assert!(history.tree.table_count() > 0, "nothing was written out");
+    assert_eq!(history.tree.filter_size(), 0);
+    assert!(rows.tree.filter_size() > 0);
     Ok(())
 }
 

@@ -64,12 +64,10 @@ impl Encoder {
         if self.bytes.is_empty() {
             self.bytes.push(VERSION);
         }
-        let (key, key_length) = place.key();
         self.bytes.push(part);
-        self.bytes.push(key_length);
+        self.bytes.push(place.length());
         self.bytes.extend_from_slice(&length.to_le_bytes());
-        self.bytes
-            .extend_from_slice(key.get(..usize::from(key_length)).unwrap_or_default());
+        self.bytes.extend_from_slice(place.key());
         let at = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         self.bytes.extend_from_slice(value.unwrap_or_default());
         self.writes.push((part, place, Spot::new(at, length)));
