@@ -49,7 +49,8 @@ use procession_kernel::Timestamp;
 use scan::Scanner;
 use term::Term;
 
-/// Longest filter, in bytes: enough for every field with several values, little enough for a URL.
+/// Longest filter, in bytes, as it is given and as it is written in full (`age:1h` is `age:>=1h`): enough for every
+/// field with several values, little enough for a URL.
 pub const FILTER_MAX: usize = 1024;
 
 /// Which procedures a list shows. The empty one shows all.
