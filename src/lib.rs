@@ -87,9 +87,9 @@ pub use procession_actors::journal::SyncMode;
 pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_store_rate};
 pub use procession_actors::offline::{Imported, Importer, Offline, Standing};
 pub use procession_actors::view::{
-    ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, DrainReport, Explanation, Feed, KindUse, ListFilter,
-    LockView, Mailboxes, Newest, NewestRows, Outcome, Page, Particulars, Place, Recovered, Rule, Sizes, Snapshot,
-    StageUse, Status, UserCall, Values, Verdict, WorkerStatus,
+    Among, ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, DrainReport, Explanation, Feed, KindUse,
+    ListFilter, LockView, Mailboxes, Newest, NewestRows, Outcome, Page, Particulars, Place, Recovered, Rule, Sizes,
+    Snapshot, StageUse, Status, UserCall, Values, Verdict, WorkerStatus,
 };
 pub use procession_actors::{
     AskError, ChildOutcome, Children, CodecError, ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport, Fence,

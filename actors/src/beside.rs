@@ -13,7 +13,7 @@ use crate::journal::encode::StoredSignal;
 use crate::journal::keys::{self, OUTPUT, PAYLOAD};
 use crate::journal::store::{Entries, Scan};
 use crate::journal::{JournalStore, Reader, Space, codec};
-use crate::supervisor::asks::page;
+use crate::pages::page;
 use crate::view::{Kept, KeptSignal, ListFilter, Page, Sizes, Status, Values};
 
 /// Entries of a family's history among which those of one member are counted, at most.
@@ -68,7 +68,7 @@ impl Beside {
     /// [`AskError::Read`] if the store cannot be read, or the engine has stopped.
     pub async fn list(&self, filter: ListFilter, cursor: Option<ProcedureId>, limit: usize) -> Result<Page, AskError> {
         let show = |row: &Row| filter.admits(row).then(|| Status::of(row));
-        Ok(page(&self.reader, cursor, limit, show).await?)
+        Ok(page(&self.reader, &filter.among(), cursor, limit, show).await?)
     }
 
     /// Reads one row; none if there is none.

@@ -32,6 +32,9 @@ use procession_kernel::{Epoch, Receipt};
 
 use crate::mail::{Depth, Outbox};
 
+/// Families that are read over between two that are asked for. To begin a scan
+/// costs about as much as to read so many rows.
+pub(crate) const READ_OVER: u64 = 32;
 /// Batches that wait for the journal; the supervisor sends fewer than this.
 const MAILBOX: usize = 64;
 

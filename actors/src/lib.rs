@@ -16,6 +16,7 @@ mod mail;
 mod meddle;
 pub mod messages;
 pub mod offline;
+mod pages;
 mod porter;
 mod procedure;
 mod procedure_actor;

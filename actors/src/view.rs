@@ -10,6 +10,7 @@ pub use mailboxes::Mailboxes;
 pub(crate) use next::next;
 pub use signal::{Kept, KeptSignal};
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use procession_kernel::{
@@ -194,6 +195,18 @@ pub struct LockView {
     pub waiting: Vec<ProcedureId>,
 }
 
+/// Among which families a list looks: it reads the rows of no others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Among {
+    /// All.
+    #[default]
+    All,
+    /// Those that have not ended. Some of their members may have.
+    Live,
+    /// These, by their numbers.
+    Families(BTreeSet<u64>),
+}
+
 /// Which procedures to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListFilter {
@@ -206,6 +219,10 @@ pub struct ListFilter {
 }
 
 impl ListFilter {
+    pub(crate) const fn among(&self) -> Among {
+        if self.live_only { Among::Live } else { Among::All }
+    }
+
     pub(crate) fn admits(&self, row: &Row) -> bool {
         (!self.live_only || row.ended.is_none())
             && self.kind.as_ref().is_none_or(|kind| *kind == row.kind)

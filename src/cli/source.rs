@@ -6,10 +6,13 @@ mod export;
 mod journal;
 mod page;
 mod remote;
+#[cfg(test)]
+mod tests;
 
 pub(super) use export::Sink;
 pub(super) use journal::Journal;
 
+use procession_actors::view::Among;
 use procession_kernel::ProcedureId;
 
 use super::document::Document;
@@ -39,6 +42,16 @@ impl Wanted {
     /// Without a word on states, a list is of those that have not ended.
     pub(super) fn shows_ended(&self) -> bool {
         self.all || self.filter.names_states()
+    }
+
+    /// Gives the families whose rows must be read.
+    pub(super) fn among(&self) -> Among {
+        let shows_live_alone = !self.shows_ended() || (self.filter.names_states() && self.filter.is_of_live());
+        match self.filter.families() {
+            Some(families) => Among::Families(families),
+            None if shows_live_alone => Among::Live,
+            None => Among::All,
+        }
     }
 }
 

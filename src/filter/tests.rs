@@ -112,10 +112,17 @@ fn only_words_on_unfinished_ones_leave_out_the_finished() {
         "state:live",
         "state:retrying,rolling_back",
         "state:failed state:live",
+        "state:initializing,runnable",
+        "state:waiting,waiting_timeout",
     ] {
         assert!(is_of_live(text), "{text}");
     }
-    for text in ["state:ended", "state:failed", "state:live,success"] {
+    for text in [
+        "state:ended",
+        "state:failed",
+        "state:live,success",
+        "state:waiting,rolled_back",
+    ] {
         assert!(!is_of_live(text), "{text}");
     }
 }

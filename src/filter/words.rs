@@ -45,9 +45,12 @@ impl StateWord {
 
     /// Tells whether none that has ended is meant.
     pub(super) const fn is_of_live(self) -> bool {
+        use ProcedureState as S;
         match self {
             Self::Live | Self::Retrying | Self::RollingBack => true,
-            Self::Ended | Self::Is(_) => false,
+            Self::Is(S::Initializing | S::Runnable | S::Waiting | S::WaitingTimeout) => true,
+            // One that has failed is live until its family has been undone.
+            Self::Is(S::Failed | S::RolledBack | S::Success) | Self::Ended => false,
         }
     }
 

@@ -33,7 +33,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
         "meddle",
         "thresholds",
     ],
-    &["messages", "registry", "limiter", "worker"],
+    &["messages", "registry", "limiter", "worker", "pages"],
     &["procedure_actor"],
     &["porter"],
     &["supervisor", "engine"],

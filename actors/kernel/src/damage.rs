@@ -14,10 +14,35 @@ use crate::wait::{WaitReason, Wake};
 /// Above every number of a commit, an epoch or a family that an engine gets to, and far from the last one.
 pub const NUMBER_MAX: u64 = 1 << 62;
 
+/// The highest number of a family or a commit that a key or a row may name by itself. One above was given by an engine
+/// that had got so far, and the journal says so: else one damaged number would leave none to go on with.
+pub const NAMED_MAX: u64 = NUMBER_MAX >> 1;
+
+/// Numbers before the last that are left to what goes on by itself: detached families, and those reserved ahead.
+const ROOM: u64 = 1 << 32;
+
 /// Above every count that an engine gets to: of stages, attempts, history, signals.
 const COUNT_MAX: u32 = 1 << 31;
 
 impl Kernel {
+    /// Tells whether an engine that got as far as this one can have given this number to a family.
+    #[must_use]
+    pub fn can_have_begun(&self, family: u64) -> bool {
+        family < self.next_family || family <= NAMED_MAX
+    }
+
+    /// Tells whether an engine that got as far as this one can have made this commit.
+    #[must_use]
+    pub fn can_have_committed(&self, seq: Seq) -> bool {
+        seq <= self.seq || seq.0 <= NAMED_MAX
+    }
+
+    /// Tells whether so few numbers are left that nothing new is taken: what was written with the next ones,
+    /// a start would not read.
+    pub(crate) fn is_used_up(&self) -> bool {
+        self.next_family.max(self.next_audit) > NUMBER_MAX - ROOM
+    }
+
     /// Checks a family that was just read against itself.
     ///
     /// # Errors

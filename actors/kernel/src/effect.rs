@@ -132,6 +132,8 @@ pub enum Refusal {
     BatchTooLarge(usize, usize),
     /// The engine is draining.
     Draining,
+    /// No numbers are left for new families and new entries of the audit.
+    UsedUp,
     /// The procedure is not live.
     NotLive(ProcedureId),
     /// The row is of another revision than the one expected: expected, found.

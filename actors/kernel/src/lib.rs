@@ -47,7 +47,7 @@ mod waits;
 pub use admission::{Admissions, Blocker, Grant, Lack, LimitUse, LockUse, PATIENCE, Request};
 pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, By, Changed, Stand};
 pub use cause::{Cause, CauseKind, NotUndone};
-pub use damage::{NUMBER_MAX, check_rows};
+pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
 pub use decision::{Commit, Decision, Receipt};
 pub use effect::{AbortAnswer, Advance, Answer, Effect, Ended, Operated, Refusal, Undo};
 pub use event::{

@@ -6,8 +6,9 @@
 )]
 
 use procession_kernel::{
-    Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, Kernel, Kind, KindRules, ProcedureId, ProcedureState,
-    Receipt, Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, WaitReason,
+    Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, Kernel, Kind, KindRules, NAMED_MAX, NUMBER_MAX, Pause,
+    ProcedureId, ProcedureState, Receipt, Record, Refusal, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp,
+    Verb, WaitReason,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -221,4 +222,40 @@ fn a_refusal_leaves_nothing_and_waits_for_what_it_rests_on() {
     let mut refusal = Commit::new();
     kernel.apply(decision, &mut refusal);
     assert_eq!(refusal.seq(), Seq(1), "the refusal rests on the submission before it");
+}
+
+#[test]
+fn near_the_last_number_nothing_new_is_taken_and_what_runs_goes_on() {
+    let mut kernel = kernel();
+    let decision = kernel.decide(NOW, submit(1));
+    settle(&mut kernel, decision);
+    let last = NUMBER_MAX - (1 << 32);
+    kernel.continue_from(last);
+    let decision = kernel.decide(NOW, submit(1));
+    let effects = settle(&mut kernel, decision);
+    assert!(kernel.row(ProcedureId::root(last)).is_some(), "{effects:?}");
+    let decision = kernel.decide(NOW, submit(1));
+    assert!(decision.records().is_empty());
+    let refused = Effect::Reply(Ticket(1), Answer::Refused(Refusal::UsedUp));
+    assert_eq!(settle(&mut kernel, decision), [refused]);
+    let pause = Event::Requested(Ticket(2), Box::new(Verb::Pause(Pause::All)), Box::default());
+    let decision = kernel.decide(NOW, pause);
+    assert!(decision.records().is_empty());
+    let refused = Effect::Reply(Ticket(2), Answer::Refused(Refusal::UsedUp));
+    assert_eq!(settle(&mut kernel, decision), [refused]);
+    let done = ended(&kernel, ProcedureId::root(1), StageOutcome::Done(Blob::default()));
+    let decision = kernel.decide(NOW, done);
+    let names = names(&decision).0;
+    assert!(names.contains(&"ended 1".to_owned()), "{names:?}");
+}
+
+#[test]
+fn a_number_above_those_given_is_believed_up_to_a_bound_alone() {
+    let mut kernel = kernel();
+    assert!(kernel.can_have_begun(NAMED_MAX) && kernel.can_have_committed(Seq(NAMED_MAX)));
+    assert!(!kernel.can_have_begun(NAMED_MAX + 1) && !kernel.can_have_committed(Seq(NAMED_MAX + 1)));
+    kernel.continue_from(NAMED_MAX + 2);
+    kernel.continue_after(Seq(NAMED_MAX + 1));
+    assert!(kernel.can_have_begun(NAMED_MAX + 1) && kernel.can_have_committed(Seq(NAMED_MAX + 1)));
+    assert!(!kernel.can_have_begun(NAMED_MAX + 2) && !kernel.can_have_committed(Seq(NAMED_MAX + 2)));
 }

@@ -134,6 +134,12 @@ pub fn finished(due: Timestamp, family: u64) -> [u8; 16] {
     key
 }
 
+/// Reads the key of a family in `live` back.
+#[must_use]
+pub fn parse_family(key: &[u8]) -> Option<u64> {
+    key.try_into().ok().map(u64::from_be_bytes)
+}
+
 /// Reads the key of a row or a history entry back.
 #[must_use]
 pub fn parse_procedure(key: &[u8]) -> Option<ProcedureId> {

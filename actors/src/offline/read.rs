@@ -6,24 +6,25 @@ use super::Offline;
 use crate::beside::kept_signals;
 use crate::error::ReadError;
 use crate::journal::{DiskRoom, Space, keys};
-use crate::supervisor::asks::page;
-use crate::view::{KeptSignal, Page, Status};
+use crate::pages::page;
+use crate::view::{Among, KeptSignal, Page, Status};
 
 impl Offline {
-    /// Lists procedures by id, from a cursor on: those that `admits` says, 1,000 at most.
-    /// After 100,000 rows it stops, and says so.
+    /// Lists procedures by id, from a cursor on: those that `admits` says of the families
+    /// that `among` names, 1,000 at most. After 100,000 rows it stops, and says so.
     ///
     /// # Errors
     ///
     /// [`ReadError`] if the store cannot be read.
     pub async fn list(
         &self,
+        among: &Among,
         cursor: Option<ProcedureId>,
         limit: usize,
         mut admits: impl FnMut(&Status) -> bool,
     ) -> Result<Page, ReadError> {
         let show = |row: &_| Some(Status::of(row)).filter(&mut admits);
-        Ok(page(&self.reader, cursor, limit, show).await?)
+        Ok(page(&self.reader, among, cursor, limit, show).await?)
     }
 
     /// Reads one procedure; none if the journal does not know it.

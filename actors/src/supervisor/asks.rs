@@ -11,21 +11,15 @@ use super::Supervisor;
 use super::changes::SUBSCRIBERS;
 use super::insight::lock_views;
 use crate::clock::machine_now;
-use crate::error::{AskError, StoreError};
-use crate::journal::keys::{self, OUTPUT};
-use crate::journal::reader::decode_row;
-use crate::journal::store::Scan;
-use crate::journal::{Reader, Space};
+use crate::error::AskError;
+use crate::journal::Reader;
+use crate::journal::keys::OUTPUT;
 use crate::limiter::{LocksHeld, Usage};
 use crate::messages::{
     AskNewest, Audit, AwaitOutcome, FollowNewest, History, Limits, List, Locks, Query, Subscribe, TakeSnapshot, Tree,
 };
+use crate::pages::{PAGE_MAX, page};
 use crate::view::{LockView, Outcome, Page, Snapshot, Status};
-
-/// Rows of one page at most.
-const PAGE_MAX: usize = 1_000;
-/// Rows that one request may read before it stops and says so.
-const SCAN_MAX: usize = 100_000;
 
 type Asked<T> = ResponseFuture<Result<T, AskError>>;
 
@@ -128,62 +122,9 @@ impl Handler<List> for Supervisor {
             settled.await?;
             let admits = |row: &Row| list.filter.admits(row);
             let shows = |row: &Row| shown(row, quarantined.contains(&row.id.family));
-            Ok(page(&reader, list.cursor, list.limit, |row| admits(row).then(|| shows(row))).await?)
+            let show = |row: &Row| admits(row).then(|| shows(row));
+            Ok(page(&reader, &list.filter.among(), list.cursor, list.limit, show).await?)
         })
-    }
-}
-
-/// Reads one page of rows, as far as one request may read; `show` says which and how.
-pub(crate) async fn page(
-    reader: &Reader,
-    cursor: Option<ProcedureId>,
-    limit: usize,
-    mut show: impl FnMut(&Row) -> Option<Status>,
-) -> Result<Page, StoreError> {
-    let limit = limit.clamp(1, PAGE_MAX);
-    let mut from = cursor
-        .map(|cursor| keys::procedure(cursor).to_vec())
-        .unwrap_or_default();
-    let mut page = Page {
-        items: Vec::new(),
-        next: None,
-        scanned: 0,
-        truncated: false,
-        unreadable: Vec::new(),
-    };
-    loop {
-        let rows = reader
-            .scan(Scan {
-                space: Space::Procedures,
-                from,
-                to: None,
-                limit: PAGE_MAX,
-            })
-            .await?;
-        let full = rows.len() == PAGE_MAX;
-        let mut last = Vec::new();
-        for (key, value) in rows {
-            let Some(id) = keys::parse_procedure(&key) else {
-                continue;
-            };
-            if page.items.len() == limit || page.scanned == SCAN_MAX {
-                page.truncated = page.scanned == SCAN_MAX;
-                page.next = Some(id);
-                return Ok(page);
-            }
-            page.scanned += 1;
-            last = key;
-            match decode_row(id, &value) {
-                Ok(row) => page.items.extend(show(&row)),
-                // One damaged row does not hide all others.
-                Err(_) => page.unreadable.push(id),
-            }
-        }
-        if !full {
-            return Ok(page);
-        }
-        from = last;
-        from.push(0);
     }
 }
 

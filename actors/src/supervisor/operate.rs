@@ -6,7 +6,7 @@ use tokio::sync::oneshot;
 
 use super::submits::RETRY_AFTER;
 use super::{Answered, Supervisor};
-use crate::error::AskError;
+use crate::error::{AskError, SubmitError};
 use crate::journal::Reader;
 use crate::messages::{
     Abort, Acknowledge, AcknowledgeBy, Broadcast, Bypass, Disclose, OverrideResult, Pause, Resume, RetryNow, RetryUndo,
@@ -63,6 +63,7 @@ async fn refused(refusal: Refusal, reader: &Reader) -> AskError {
         Refusal::NotNow(why) => AskError::NotNow(why),
         Refusal::Revised(expected, found) => AskError::Revised { expected, found },
         Refusal::Draining => AskError::Stopped,
+        Refusal::UsedUp => AskError::NotNow(SubmitError::UsedUp.to_string()),
         Refusal::UnknownKind(kind) => AskError::NotNow(format!("no procedure of kind \"{kind}\" is registered")),
         Refusal::KeyConflict(_, id) => AskError::NotNow(format!("the key was used for {id}")),
     }

@@ -89,7 +89,7 @@ pub(super) const RULES: [&str; 15] = [
     "size",
 ];
 
-pub(super) const REFUSALS: [&str; 9] = [
+pub(super) const REFUSALS: [&str; 10] = [
     "busy",
     "unknown_kind",
     "key_conflict",
@@ -99,6 +99,7 @@ pub(super) const REFUSALS: [&str; 9] = [
     "draining",
     "journal_failed",
     "stopped",
+    "used_up",
 ];
 
 /// Gives the place of a refusal; none for what its sender finds out before it sends.
@@ -113,6 +114,7 @@ pub(super) const fn refusal_place(error: &SubmitError) -> Option<usize> {
         SubmitError::Draining => Some(6),
         SubmitError::JournalFailed(_) => Some(7),
         SubmitError::Stopped => Some(8),
+        SubmitError::UsedUp => Some(9),
         SubmitError::Unfit { .. } | SubmitError::Codec(_) => None,
     }
 }

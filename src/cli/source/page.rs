@@ -33,9 +33,6 @@ impl Journal {
         let rules = standing.as_ref().map(rules_of).unwrap_or_default();
         let now = SystemClock.now();
         let shows_ended = wanted.shows_ended();
-        let families = filter.families();
-        let first = families.as_ref().and_then(|families| families.first().copied());
-        let from = wanted.after.or(first.map(ProcedureId::root));
         let admits = |status: &Status| {
             let shown = standing.as_ref().map(|standing| standing.shown(Status::clone(status)));
             let status = shown.as_ref().unwrap_or(status);
@@ -45,7 +42,10 @@ impl Journal {
             };
             (shows_ended || status.ended.is_none()) && filter.admits(status, &beside)
         };
-        let mut page = self.offline.list(from, wanted.limit, admits).await?;
+        let mut page = self
+            .offline
+            .list(&wanted.among(), wanted.after, wanted.limit, admits)
+            .await?;
         if let Some(standing) = &standing {
             page.items = page.items.into_iter().map(|status| standing.shown(status)).collect();
         }

@@ -194,7 +194,7 @@ fn e_114_a_list_over_its_scan_budget_says_so() -> Tested {
     crate::support::live_in(&world, &lab, async |run| {
         Ok(end(run, Planned(chain("a", 1)), "k").await??)
     })?;
-    // As many finished families as that, made of the one that there is.
+    // As many finished families as that, made of the one that there is; new ones come behind them.
     {
         let store = MemoryStore::open(&world.disk, FaultPlan::none())?;
         let epoch = block_on(store.acquire())?;
@@ -213,11 +213,15 @@ fn e_114_a_list_over_its_scan_budget_says_so() -> Tested {
             let key = [&family.to_be_bytes()[..], &[0; 4]].concat();
             batch.put(Space::Procedures, &key, &row);
         }
+        batch.put(Space::Meta, b"families", &(1_000 + BUDGET).to_be_bytes());
         block_on(store.append(batch))?;
     }
     crate::support::live_in(&world, &lab, async |run| {
+        let waiting = plan("w", [Act::Wait("go".to_owned(), None), Act::Done(1)]);
+        let waiting = run.executor.submit(Planned(waiting)).await?.id();
+        run.settle().await;
         let none = ListFilter {
-            live_only: true,
+            state: Some(ProcedureState::RolledBack),
             ..ListFilter::default()
         };
         let page = run.executor.list(none.clone(), None, 10).await?;
@@ -228,8 +232,16 @@ fn e_114_a_list_over_its_scan_budget_says_so() -> Tested {
         let rest = run.executor.list(none, page.next, 10).await?;
         assert_eq!(
             (rest.items.len(), rest.scanned, rest.truncated, rest.next),
-            (0, 1, false, None)
+            (0, 2, false, None)
         );
+        // Whoever asks for the live ones alone does not read the others.
+        let live_only = ListFilter {
+            live_only: true,
+            ..ListFilter::default()
+        };
+        let page = run.executor.list(live_only, None, 10).await?;
+        let ids: Vec<ProcedureId> = page.items.iter().map(|status| status.id).collect();
+        assert_eq!((ids, page.scanned, page.next), (vec![waiting], 1, None));
         Ok(())
     })
 }

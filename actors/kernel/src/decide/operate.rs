@@ -30,6 +30,9 @@ impl Draft<'_> {
             let answer = repeated(before, &words, target);
             return self.reply(ticket, answer);
         }
+        if self.kernel.is_used_up() {
+            return self.refuse(ticket, Refusal::UsedUp);
+        }
         if let Some(refusal) = by.expected.and_then(|seq| self.check_revision(&verb, seq)) {
             return self.refuse(ticket, refusal);
         }

@@ -110,6 +110,9 @@ impl Draft<'_> {
             };
             return self.reply(ticket, answer);
         }
+        if key.is_some() && self.kernel.is_used_up() {
+            return self.refuse(ticket, Refusal::UsedUp);
+        }
         let woken = self.who_waits_for(&name);
         for id in &woken {
             let number = self.row(*id).map_or(0, |row| row.signals) + 1;

@@ -58,6 +58,9 @@ impl Draft<'_> {
         if self.kernel.draining {
             return Err(Refusal::Draining);
         }
+        if self.kernel.is_used_up() {
+            return Err(Refusal::UsedUp);
+        }
         if self.kernel.kind(&birth.kind).is_none() {
             return Err(Refusal::UnknownKind(birth.kind.clone()));
         }

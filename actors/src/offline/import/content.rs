@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use procession_kernel::{Blob, HistoryEntry, Key, KeyEntry, NUMBER_MAX, ProcedureId, Record, Row, check_rows};
+use procession_kernel::{Blob, HistoryEntry, Key, KeyEntry, NAMED_MAX, ProcedureId, Record, Row, check_rows};
 
 use super::fields::unknown_field;
 use super::root;
@@ -11,10 +11,6 @@ use crate::export::{EXPORT_MAX, FamilyExport};
 use crate::journal::keys::{self, OUTPUT, PAYLOAD};
 use crate::journal::{Space, codec};
 use crate::supervisor::recovery::{row_of, signal_of};
-
-/// Above every number of a commit or a family that an import takes: a journal that came
-/// near the last number that a start admits could not go on for long.
-const IMPORT_MAX: u64 = NUMBER_MAX >> 1;
 
 /// A family as its export holds it.
 pub(super) struct Content {
@@ -91,7 +87,7 @@ fn check_head(export: &FamilyExport) -> Result<(), String> {
             "parts of it cannot be read: {why}; import an older export of it, from before the damage"
         ));
     }
-    if export.family > IMPORT_MAX {
+    if export.family > NAMED_MAX {
         return Err(format!("no engine gives a family the number {}", export.family));
     }
     let sizes = export.entries.iter().map(|entry| entry.key.len() + entry.value.len());
@@ -144,7 +140,7 @@ fn read_rows<'a>(family: u64, entries: impl Iterator<Item = (&'a &'a [u8], &'a &
     for ((key, value), member) in entries.zip(0_u32..) {
         let id = ProcedureId::new(family, member);
         let row = row_of(id, key, value.as_slice())?;
-        if row.revision.0 > IMPORT_MAX {
+        if row.revision.0 > NAMED_MAX {
             return Err(format!("the row of {id}: the number of its commit is none"));
         }
         if let Some(name) = unknown_field(value.as_slice()) {

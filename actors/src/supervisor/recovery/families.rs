@@ -64,15 +64,17 @@ fn read_beside(store: &dyn JournalStore, loaded: &mut Loaded) -> Result<Vec<u64>
 /// Takes a family in, or sets it aside. Gives its number if it rolls back.
 fn take_family(loaded: &mut Loaded, stored: &Stored) -> Option<u64> {
     let family = stored.family;
+    if !loaded.kernel.can_have_begun(family) {
+        quarantine(loaded, stored, "no engine gave it its number".to_owned());
+        return None;
+    }
     loaded.kernel.evolve(&Record::FamilyBegan(family));
     let checked = check_family(loaded, family, &stored.rows);
     let taken = checked.and_then(|rows| take_rows(loaded, family, rows, &check_signals(&stored.signals)?));
     match taken {
         Err(why) => {
-            tracing::warn!(family, why, "the family is quarantined");
-            loaded.report.quarantined.push((family, why));
             loaded.kernel.forget(family);
-            loaded.quarantined_holders.extend(holders(&stored.rows));
+            quarantine(loaded, stored, why);
             None
         }
         Ok(rolls_back) => {
@@ -80,6 +82,13 @@ fn take_family(loaded: &mut Loaded, stored: &Stored) -> Option<u64> {
             rolls_back.then_some(family)
         }
     }
+}
+
+fn quarantine(loaded: &mut Loaded, stored: &Stored, why: String) {
+    let family = stored.family;
+    tracing::warn!(family, why, "the family is quarantined");
+    loaded.report.quarantined.push((family, why));
+    loaded.quarantined_holders.extend(holders(&stored.rows));
 }
 
 /// Builds a family, and checks what came of its rows. Tells whether some of it rolls back.
@@ -133,6 +142,9 @@ fn check_family(loaded: &Loaded, family: u64, entries: &[(Vec<u8>, Vec<u8>)]) ->
         rows.push(row);
     }
     check_rows(&rows)?;
+    if let Some(row) = rows.iter().find(|row| !loaded.kernel.can_have_committed(row.revision)) {
+        return Err(format!("the row of {}: no engine made its commit", row.id));
+    }
     if loaded.code == Code::Registered {
         check_code(&loaded.kernel, &rows)?;
     }

@@ -10,11 +10,8 @@ use super::number;
 use crate::error::StoreError;
 use crate::journal::reader::PAGE;
 use crate::journal::store::{Entries, Scan};
-use crate::journal::{JournalStore, Space, keys};
+use crate::journal::{JournalStore, READ_OVER, Space, keys};
 
-/// Finished families that are read over between two live ones. To begin a scan
-/// costs about as much as to read so many rows.
-const READ_OVER: u64 = 32;
 /// Rows that are given on together.
 const TOGETHER: usize = 1024;
 
