@@ -1,6 +1,8 @@
 //! What operators ask for: every verb, sometimes as a dry run, sometimes with a
 //! key and then once more.
 
+use std::time::Duration;
+
 use procession_kernel::{
     Answer, Blob, By, BypassAs, Disclosure, Effect, Event, EventName, Key, LimitKey, Pause, ProcedureId, Reach,
     Refusal, Row, Seq, Ticket, Verb, WaitReason,
@@ -35,6 +37,19 @@ impl Play {
             self.asked.push((verb.clone(), by.clone()));
         }
         self.request(verb, by)
+    }
+
+    /// An operator asks for an orderly stop, or only what it would do; of one that drains it is refused.
+    pub(crate) fn ask_to_drain(&mut self) -> Result<(), String> {
+        let drained = self.shell.kernel.is_draining();
+        let mut by = operator();
+        by.dry_run = self.draw.percent(20);
+        let begins = !drained && !by.dry_run;
+        self.request(Verb::Drain(Duration::from_secs(1)), by)?;
+        if self.shell.kernel.is_draining() != (drained || begins) {
+            return Err("a drain that was asked for began when it should not have, or did not begin".to_owned());
+        }
+        Ok(())
     }
 
     fn verb(&mut self) -> Option<Verb> {

@@ -182,14 +182,22 @@ impl Play {
 
     /// An orderly stop: what reports within the deadline is taken, the rest is left.
     fn drain(&mut self) -> Result<(), String> {
-        self.shell.decide(Event::DrainBegan)?;
+        if self.draw.percent(50) {
+            self.ask_to_drain()?;
+        } else {
+            self.shell.decide(Event::DrainBegan)?;
+        }
+        if !self.shell.kernel.is_draining() {
+            return Ok(());
+        }
         for _ in 0..self.draw.below(20) {
-            match self.draw.below(6) {
+            match self.draw.below(8) {
                 0 => self.undo_one()?,
                 1 => self.time_passes()?,
                 2 => self.signal()?,
                 3 => self.shell.hear()?,
                 4 => self.operate()?,
+                5 => self.ask_to_drain()?,
                 _ => self.report_one()?,
             }
             self.shell.sync(1)?;
