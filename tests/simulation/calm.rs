@@ -37,6 +37,10 @@ impl Story {
 
     /// Gives what somebody waits for; tells whether anybody waited.
     async fn helped(&mut self, run: &Run, requests: &mut Requests) -> Result<bool, Trouble> {
+        if let Some(family) = self.aside.first() {
+            self.send(run, requests, Ask::Discharge(*family), operator());
+            return Ok(true);
+        }
         let kernel = kernel(run).await?;
         if let Some(what) = kernel.pauses().first() {
             self.send(run, requests, Ask::Resume(what.clone()), operator());

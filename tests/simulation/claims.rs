@@ -10,13 +10,15 @@ use procession_kernel::{Kernel, LimitKey, LockMode, LockPath, Row, WaitReason};
 use super::story::Story;
 
 impl Story {
-    pub(crate) async fn claims(&mut self, run: &Run, kernel: &Kernel) -> Result<(), Trouble> {
+    /// Of those that are put aside, the rows that can be read keep what they hold.
+    pub(crate) async fn claims(&mut self, run: &Run, kernel: &Kernel, aside: &[Row]) -> Result<(), Trouble> {
         let limits = run.executor.limits().await?;
         let locks = run.executor.locks().await?;
-        permits(kernel, &limits)?;
-        held(kernel, &locks)?;
+        let holders: Vec<&Row> = members(kernel).chain(aside).collect();
+        permits(&holders, &limits)?;
+        held(&holders, &locks)?;
         waiting(kernel, &limits, &locks)?;
-        excluded(kernel)?;
+        excluded(&holders)?;
         self.never_over(&limits)
     }
 
@@ -55,9 +57,9 @@ fn members(kernel: &Kernel) -> impl Iterator<Item = &Row> {
         .flat_map(|family| family.members.iter().map(|row| &**row))
 }
 
-fn permits(kernel: &Kernel, limits: &[LimitUse]) -> Result<(), Trouble> {
+fn permits(holders: &[&Row], limits: &[LimitUse]) -> Result<(), Trouble> {
     let mut used: BTreeMap<&LimitKey, u32> = BTreeMap::new();
-    for row in members(kernel).filter(|row| row.holds) {
+    for row in holders.iter().filter(|row| row.holds) {
         row.limits.iter().for_each(|key| *used.entry(key).or_default() += 1);
     }
     for limit in limits {
@@ -75,11 +77,11 @@ fn permits(kernel: &Kernel, limits: &[LimitUse]) -> Result<(), Trouble> {
     }
 }
 
-fn held(kernel: &Kernel, locks: &[LockView]) -> Result<(), Trouble> {
+fn held(holders: &[&Row], locks: &[LockView]) -> Result<(), Trouble> {
     type Held = BTreeSet<(LockPath, ProcedureId, bool)>;
     let exclusive = |mode: LockMode| mode == LockMode::Exclusive;
-    let rows = members(kernel);
-    let by_rows: Held = rows
+    let by_rows: Held = holders
+        .iter()
         .flat_map(|row| {
             let locked = row.locked.iter();
             locked.map(|lock| (lock.path.clone(), row.id, exclusive(lock.mode)))
@@ -116,8 +118,7 @@ fn waiting(kernel: &Kernel, limits: &[LimitUse], locks: &[LockView]) -> Result<(
 }
 
 /// No two of different families hold what excludes each other.
-fn excluded(kernel: &Kernel) -> Result<(), Trouble> {
-    let holders: Vec<&Row> = members(kernel).filter(|row| !row.locked.is_empty()).collect();
+fn excluded(holders: &[&Row]) -> Result<(), Trouble> {
     for (place, one) in holders.iter().enumerate() {
         for other in holders.iter().skip(place + 1) {
             let mut clashes = one

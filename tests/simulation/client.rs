@@ -30,6 +30,8 @@ pub(crate) enum Told {
     Said(String),
     /// The engine takes no more commits, or has stopped.
     Stopped(String),
+    /// What was to be read is damaged.
+    Unreadable(String),
     /// It should never be told that.
     Wrong(String),
 }
@@ -43,6 +45,7 @@ impl Told {
             Self::Ended(outcome) => format!("{:?}", outcome.state),
             Self::Operated(_, _, text) | Self::Said(text) => text.clone(),
             Self::Stopped(why) => format!("stopped: {why}"),
+            Self::Unreadable(why) => format!("unreadable: {why}"),
             Self::Wrong(why) => format!("wrong: {why}"),
         }
     }
@@ -110,7 +113,7 @@ pub(crate) fn told<T: Debug>(answer: Result<T, AskError>) -> Told {
         Ok(said) => Told::Said(short(format!("{said:?}"))),
         Err(AskError::JournalFailed(why)) => Told::Stopped(why),
         Err(AskError::Stopped) => Told::Stopped("stopped".to_owned()),
-        Err(error @ AskError::Read(_)) => Told::Wrong(error.to_string()),
+        Err(error @ AskError::Read(_)) => Told::Unreadable(error.to_string()),
         Err(error) => Told::Said(error.to_string()),
     }
 }

@@ -142,7 +142,7 @@ impl Story {
         self.invariants(run).await?;
         let ended = requests
             .watched()
-            .find(|id| !self.seen.iter().any(|(live, _)| live == id));
+            .find(|id| !self.aside.contains(&id.family) && !self.seen.iter().any(|(live, _)| live == id));
         if let Some(ended) = ended {
             return Err(format!("{ended} has ended, and somebody still waits for that").into());
         }
@@ -209,7 +209,7 @@ impl Story {
     /// Another value with a key that was answered, if results are kept so long.
     fn submit_other(&mut self, run: &Run, requests: &mut Requests) {
         let answered: Vec<String> = self.known.keys.keys().cloned().collect();
-        if let Some(key) = self.draw.pick(&answered).filter(|_| self.settings.keeps()) {
+        if let Some(key) = self.draw.pick(&answered).filter(|_| self.keeps()) {
             let plan = self.shapes.root(&mut self.draw);
             requests.add(format!("submit another with {key}"), conflict(run, plan, key));
         }

@@ -2,7 +2,7 @@
 //! would read from the disk, it agrees with itself, and everybody who was told
 //! something still finds it so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use procession::testkit::{Run, Trouble};
@@ -20,12 +20,14 @@ pub(crate) async fn scan(run: &Run, space: Space) -> Result<Vec<(Vec<u8>, Vec<u8
     Ok(run.store.scan(Scan { space, from, to, limit }).await?)
 }
 
-/// Reads the row of every procedure.
-pub(crate) async fn rows(run: &Run) -> Result<Vec<Row>, Trouble> {
+/// Reads the row of every procedure, but for those of families that are put aside.
+pub(crate) async fn rows(run: &Run, aside: &BTreeSet<u64>) -> Result<Vec<Row>, Trouble> {
     let mut rows = Vec::new();
     for (key, value) in scan(run, Space::Procedures).await? {
         let id = keys::parse_procedure(&key).ok_or("a row has a key that names no procedure")?;
-        rows.push(format::row(id, &value)?);
+        if !aside.contains(&id.family) {
+            rows.push(format::row(id, &value)?);
+        }
     }
     Ok(rows)
 }
@@ -45,9 +47,10 @@ impl Story {
             let out = (kernel.going(), kernel.undoing());
             return Err(format!("nothing moves, and stages and undos are out: {out:?}").into());
         }
-        self.claims(run, &kernel).await?;
+        let aside = self.put_aside(run).await?;
+        self.claims(run, &kernel, &aside).await?;
         self.wakes(run).await?;
-        let rows = rows(run).await?;
+        let rows = rows(run, &self.aside).await?;
         self.promises(&rows)?;
         for row in &rows {
             self.cover(&format!("{:?}", row.state));
@@ -83,7 +86,7 @@ impl Story {
     /// Who was given an id finds it, and what has ended stays as it ended.
     fn promises(&mut self, rows: &[Row]) -> Result<(), Trouble> {
         let found: BTreeMap<ProcedureId, &Row> = rows.iter().map(|row| (row.id, row)).collect();
-        let keeps = self.settings.keeps();
+        let keeps = self.keeps();
         if let Some(lost) = self.known.ids.iter().find(|id| keeps && !found.contains_key(id)) {
             return Err(format!("{lost} was submitted and answered, and is not there").into());
         }

@@ -45,6 +45,13 @@ pub(crate) struct Story {
     is_stormy: bool,
     /// Operators end procedures whose stage is out, and so free locks that its body works under.
     pub(crate) is_rash: bool,
+    /// Rows are damaged between two lives; drawn apart, so that all else is as without.
+    pub(crate) is_damaged: bool,
+    pub(crate) damages: Draw,
+    /// Families of which a row was damaged.
+    pub(crate) spoilt: BTreeSet<u64>,
+    /// Those of them that were put aside when nothing moved last.
+    pub(crate) aside: BTreeSet<u64>,
     /// Answers that say that the engine has stopped, of this life.
     pub(crate) stopped: usize,
     pub(crate) drained: bool,
@@ -66,6 +73,8 @@ impl Story {
         let settings = Settings::draw(&mut draw);
         let is_stormy = draw.percent(15);
         let is_rash = draw.percent(40);
+        let mut damages = Draw::new(!seed);
+        let is_damaged = damages.percent(20);
         let log = vec![format!("{settings:?}")];
         Self {
             draw,
@@ -83,6 +92,10 @@ impl Story {
             lives: 0,
             is_stormy,
             is_rash,
+            is_damaged,
+            damages,
+            spoilt: BTreeSet::new(),
+            aside: BTreeSet::new(),
             stopped: 0,
             drained: false,
             shows_calls: false,
@@ -90,6 +103,11 @@ impl Story {
             covered: BTreeSet::new(),
             log,
         }
+    }
+
+    /// Tells whether results stay until the end of the history: those of a family that is discharged do not.
+    pub(crate) fn keeps(&self) -> bool {
+        self.settings.keeps() && self.spoilt.is_empty()
     }
 
     /// Lives it to its end.
@@ -137,7 +155,8 @@ impl Story {
             Err(trouble) => return Err(trouble),
         }
         self.lab.begin_life();
-        self.no_clash()
+        self.no_clash()?;
+        self.damage()
     }
 
     /// No two bodies ran at once under locks that exclude each other.
@@ -179,10 +198,14 @@ impl Story {
     pub(crate) fn hear(&mut self, what: &str, told: Told) -> Result<(), Trouble> {
         self.log.push(format!("  {what}: {}", told.words()));
         match told {
-            Told::Submitted(key, id) => Ok(self.known.note(key, id, self.settings.keeps())?),
+            Told::Submitted(key, id) => {
+                let keeps = self.keeps();
+                Ok(self.known.note(key, id, keeps)?)
+            }
             Told::Batch(ids) => {
+                let keeps = self.keeps();
                 for id in ids {
-                    self.known.note(None, id, self.settings.keeps())?;
+                    self.known.note(None, id, keeps)?;
                 }
                 Ok(())
             }
@@ -198,7 +221,8 @@ impl Story {
                 self.stopped += 1;
                 Ok(())
             }
-            Told::Wrong(why) => Err(format!("{what}: {why}").into()),
+            Told::Unreadable(_) if !self.spoilt.is_empty() => Ok(()),
+            Told::Unreadable(why) | Told::Wrong(why) => Err(format!("{what}: {why}").into()),
         }
     }
 
