@@ -35,6 +35,9 @@ pub struct CycleView {
     pub cycle: Vec<LinkView>,
     /// The root that the policy would abort; where that has ended, the highest below it that has not.
     pub victim: String,
+    /// What resolves it: an abort of the victim, or where none reaches it, a bypass of it and all below it.
+    #[serde(default)]
+    pub remedy: String,
 }
 
 impl From<&Verdict> for VerdictView {
@@ -56,6 +59,7 @@ impl From<&Deadlock> for CycleView {
         Self {
             cycle: deadlock.cycle.iter().map(LinkView::from).collect(),
             victim: deadlock.victim.to_string(),
+            remedy: deadlock.remedy(),
         }
     }
 }

@@ -4,7 +4,7 @@
 use procession::testkit::{Run, Trouble};
 use procession::{By, BypassAs, Pause, ProcedureId, Reach, Rule, WaitReason};
 use procession_actors::journal::Space;
-use procession_kernel::{Kernel, Row};
+use procession_kernel::{Deadlock, Kernel, Row};
 
 use super::client::{Requests, told};
 use super::operate::{Ask, operator};
@@ -103,7 +103,7 @@ impl Story {
     async fn untie(&mut self, run: &Run, requests: &mut Requests, rows: &[Row]) -> Result<bool, Trouble> {
         let verdicts = run.executor.verdicts().await?;
         let deadlock = verdicts.iter().find(|verdict| verdict.rule == Rule::Deadlock);
-        let Some(victim) = deadlock.and_then(|verdict| verdict.procedure) else {
+        let Some(Deadlock { victim, can_abort, .. }) = deadlock.and_then(|verdict| verdict.deadlock.clone()) else {
             let live: Vec<&Row> = rows.iter().filter(|row| !row.is_over()).collect();
             let live: Vec<_> = live.iter().map(|row| (row.id, row.state, &row.wait)).collect();
             let (locks, limits) = (run.executor.locks().await?, run.executor.limits().await?);
@@ -115,7 +115,12 @@ impl Story {
         }
         self.log.push(format!("deadlock: {victim}"));
         self.cover("Deadlock");
-        let ask = Ask::Bypass(victim, Reach::Family, BypassAs::Failed);
+        // What the verdict says resolves it.
+        let ask = if can_abort {
+            Ask::Abort(victim)
+        } else {
+            Ask::Bypass(victim, Reach::Descendants, BypassAs::Failed)
+        };
         self.send(run, requests, ask, By::new("sim", "deadlock"));
         Ok(true)
     }

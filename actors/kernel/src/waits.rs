@@ -96,6 +96,22 @@ pub struct Deadlock {
     pub cycle: Vec<Link>,
     /// The root that the policy would abort; where that has ended, the highest below it that has not.
     pub victim: ProcedureId,
+    /// An abort of the victim resolves it. If not, no abort reaches any of them: each is beyond a point of no return,
+    /// or fails already, and the victim has to be bypassed, with all below it.
+    pub can_abort: bool,
+}
+
+impl Deadlock {
+    /// Says what resolves it, as a part of a sentence.
+    #[must_use]
+    pub fn remedy(&self) -> String {
+        let victim = self.victim;
+        if self.can_abort {
+            format!("aborting {victim} resolves it")
+        } else {
+            format!("no abort reaches any of them; bypassing {victim} and all below it resolves it")
+        }
+    }
 }
 
 /// What of a procedure is waited for.
@@ -188,10 +204,11 @@ impl WaitGraph {
         let order = |node: &Node| (!node.can_abort, node.priority);
         let rank = |id: &ProcedureId| (self.nodes.get(id).map(order), Reverse(id.family));
         let lowest = members.iter().map(|(id, _)| *id).min_by_key(rank);
-        let victim = lowest.and_then(|id| self.nodes.get(&id)).map(|node| node.head);
+        let victim = lowest.and_then(|id| self.nodes.get(&id));
         Deadlock {
             cycle: links.collect(),
-            victim: victim.unwrap_or(ProcedureId::root(0)),
+            victim: victim.map_or(ProcedureId::root(0), |node| node.head),
+            can_abort: victim.is_some_and(|node| node.can_abort),
         }
     }
 

@@ -69,12 +69,9 @@ fn show(explanation: &ExplanationView, is_running: bool) {
         };
         say(format!("  {} waits for no other one; {moves}", end.id));
     }
-    for CycleView { cycle, victim } in &explanation.deadlocks {
+    for CycleView { cycle, remedy, .. } in &explanation.deadlocks {
         let ids: Vec<&str> = cycle.iter().map(|link| link.from.as_str()).collect();
-        say(format!(
-            "a deadlock: {} wait for each other; aborting {victim} resolves it",
-            ids.join(", ")
-        ));
+        say(format!("a deadlock: {} wait for each other; {remedy}", ids.join(", ")));
     }
     say(format!("next: {}", explanation.next));
 }

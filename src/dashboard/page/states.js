@@ -78,7 +78,7 @@ export const RULES = {
   retry_storm: { code: 'S2', name: 'retry storm', help: 'Many attempts in a row have failed with the same error, but for numbers in it.' },
   no_progress: { code: 'S3', name: 'no progress', help: 'The same stage was committed again and again.' },
   lost_wake: { code: 'S4', name: 'lost wake-up', help: 'It was parked with nothing behind it; it was queued again at once. This is a defect of the engine.' },
-  deadlock: { code: 'S5', name: 'deadlock', help: 'They wait for each other in a circle. Aborting the victim resolves it.' },
+  deadlock: { code: 'S5', name: 'deadlock', help: 'They wait for each other in a circle. The verdict says what resolves it.' },
   starved: { code: 'S6', name: 'starved', help: 'Others who came later went before it too often, or it waits for what is free.' },
   actor_lost: { code: 'S7', name: 'actor lost', help: 'Its thread ended in the middle of a call, which counts as failed.' },
   rollback_failed: { code: 'S8', name: 'rollback failed', help: 'An undo used up its attempts; the family keeps its locks until an operator acts.' },

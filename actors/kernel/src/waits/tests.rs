@@ -142,7 +142,7 @@ fn the_victim_is_one_that_can_be_aborted() {
         graph
             .deadlocks()
             .iter()
-            .map(|deadlock| deadlock.victim)
+            .map(|deadlock| (deadlock.victim, deadlock.can_abort))
             .collect::<Vec<_>>()
     };
     let bind = |graph: &mut WaitGraph, name| {
@@ -153,11 +153,14 @@ fn the_victim_is_one_that_can_be_aborted() {
     bind(&mut graph, "1.0");
     assert_eq!(
         victims(&graph),
-        [id("2.0")],
+        [(id("2.0"), true)],
         "the other is beyond its point of no return"
     );
     bind(&mut graph, "2.0");
-    assert_eq!(victims(&graph), [id("1.0")], "nobody can be");
+    assert_eq!(victims(&graph), [(id("1.0"), false)], "nobody can be");
+    let remedies: Vec<String> = graph.deadlocks().iter().map(Deadlock::remedy).collect();
+    let remedy = "no abort reaches any of them; bypassing 1.0 and all below it resolves it";
+    assert_eq!(remedies, [remedy]);
 }
 
 #[test]

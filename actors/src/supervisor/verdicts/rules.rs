@@ -303,7 +303,8 @@ fn deadlocked(deadlock: Deadlock) -> Verdict {
         .collect();
     let since = deadlock.cycle.iter().map(|link| link.since).max().unwrap_or_default();
     let cycle = links.join(", ");
-    let text = format!("a deadlock: {cycle}; aborting {} resolves it", deadlock.victim);
+    let remedy = deadlock.remedy();
+    let text = format!("a deadlock: {cycle}; {remedy}");
     let facts = vec![("cycle", cycle), ("victim", deadlock.victim.to_string())];
     Verdict {
         deadlock: Some(deadlock.clone()),
