@@ -7,7 +7,7 @@ use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{ProcedureId, ProcedureState, StartError};
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
-use procession_kernel::{Going, JoinPolicy, Record, Round, Row, Seq, Timestamp, Wake};
+use procession_kernel::{Going, JoinPolicy, NAMED_MAX, NUMBER_MAX, Record, Round, Row, Seq, Timestamp, Wake};
 
 use crate::Tested;
 use crate::targets::{kinds, recovery, seeds};
@@ -58,6 +58,14 @@ fn with_row(edit: impl FnOnce(&mut Row)) -> Result<String, Trouble> {
 }
 
 #[test]
+fn a_family_whose_number_no_engine_gave_is_put_aside() -> Tested {
+    let live = NUMBER_MAX.to_be_bytes();
+    let why = started((Space::Live, &live, &[]), Duration::ZERO)?;
+    assert_eq!(why.as_deref(), Some("no engine gave it its number"));
+    Ok(())
+}
+
+#[test]
 fn rows_that_no_engine_writes_are_put_aside() -> Tested {
     let round = |first, count| Round {
         first,
@@ -69,6 +77,10 @@ fn rows_that_no_engine_writes_are_put_aside() -> Tested {
         (
             "the number of its commit is none",
             with_row(|row| row.revision = Seq(u64::MAX))?,
+        ),
+        (
+            "no engine made its commit",
+            with_row(|row| row.revision = Seq(NAMED_MAX + 1))?,
         ),
         ("are too many", with_row(|row| row.history = u32::MAX)?),
         ("are too many", with_row(|row| row.visit = u32::MAX)?),
