@@ -195,7 +195,7 @@ pub struct LockView {
     pub waiting: Vec<ProcedureId>,
 }
 
-/// Among which families a list looks: it reads the rows of no others.
+/// Among which families a list looks. It shows rows of no others, and reads few of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Among {
     /// All.
