@@ -231,18 +231,23 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// Takes note of an answer; results that are kept make one key one id.
-    pub(crate) fn note(&mut self, key: Option<String>, id: ProcedureId, keeps: bool) -> Result<(), String> {
+    /// Takes note of an answer; a result that is kept makes one key one id.
+    pub(crate) fn note(
+        &mut self,
+        key: Option<String>,
+        id: ProcedureId,
+        keeps: impl Fn(&ProcedureId) -> bool,
+    ) -> Result<(), String> {
         if let Some(key) = key {
             let before = self.keys.insert(key.clone(), id);
-            if keeps && before.is_some_and(|before| before != id) {
+            if before.is_some_and(|before| before != id && keeps(&before)) {
                 return Err(format!("the key {key} was answered with {before:?}, and now with {id}"));
             }
             if before == Some(id) {
                 return Ok(());
             }
         }
-        if keeps && self.ids.contains(&id) {
+        if keeps(&id) && self.ids.contains(&id) {
             return Err(format!("{id} was given to two submissions"));
         }
         self.ids.push(id);

@@ -86,8 +86,8 @@ impl Story {
     /// Who was given an id finds it, and what has ended stays as it ended.
     fn promises(&mut self, rows: &[Row]) -> Result<(), Trouble> {
         let found: BTreeMap<ProcedureId, &Row> = rows.iter().map(|row| (row.id, row)).collect();
-        let keeps = self.keeps();
-        if let Some(lost) = self.known.ids.iter().find(|id| keeps && !found.contains_key(id)) {
+        let is_kept = |id: &ProcedureId| self.settings.keeps() && !self.spoilt.contains(&id.family);
+        if let Some(lost) = self.known.ids.iter().find(|id| is_kept(id) && !found.contains_key(id)) {
             return Err(format!("{lost} was submitted and answered, and is not there").into());
         }
         for row in rows.iter().filter(|row| row.is_ended()) {

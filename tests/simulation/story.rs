@@ -194,18 +194,27 @@ impl Story {
         }
     }
 
+    /// Tells whether a request names a family of which a row was damaged.
+    fn names_spoilt(&self, what: &str) -> bool {
+        let numbers = what.split(|letter: char| !letter.is_ascii_digit());
+        numbers
+            .filter_map(|number| number.parse().ok())
+            .any(|number| self.spoilt.contains(&number))
+    }
+
     /// Takes note of what somebody was told.
     pub(crate) fn hear(&mut self, what: &str, told: Told) -> Result<(), Trouble> {
         self.log.push(format!("  {what}: {}", told.words()));
         match told {
             Told::Submitted(key, id) => {
-                let keeps = self.keeps();
+                let (keeps, spoilt) = (self.settings.keeps(), &self.spoilt);
+                let keeps = |id: &ProcedureId| keeps && !spoilt.contains(&id.family);
                 Ok(self.known.note(key, id, keeps)?)
             }
             Told::Batch(ids) => {
-                let keeps = self.keeps();
+                let keeps = self.settings.keeps();
                 for id in ids {
-                    self.known.note(None, id, keeps)?;
+                    self.known.note(None, id, |_| keeps)?;
                 }
                 Ok(())
             }
@@ -221,7 +230,7 @@ impl Story {
                 self.stopped += 1;
                 Ok(())
             }
-            Told::Unreadable(_) if !self.spoilt.is_empty() => Ok(()),
+            Told::Unreadable(_) if self.names_spoilt(what) => Ok(()),
             Told::Unreadable(why) | Told::Wrong(why) => Err(format!("{what}: {why}").into()),
         }
     }
