@@ -75,7 +75,7 @@ use mailboxes::Mail;
 use metric_hooks::MetricHooks;
 use newest::Followers;
 use outputs::Outputs;
-use recovery::Loaded;
+use recovery::{Loaded, Survey};
 use tickets::Tickets;
 use timer::Timer;
 use unstarted::Unstarted;
@@ -144,6 +144,8 @@ pub struct Supervisor {
     turns: Turns,
     /// What quarantined families hold, until it is restored.
     quarantined_holders: Vec<(ProcedureId, Row)>,
+    /// What the start noted of all rows; spent when it opens.
+    survey: Survey,
     loads: Loads,
     unstarted: Unstarted,
     outputs: Outputs,
@@ -221,6 +223,7 @@ impl Supervisor {
             tickets_of: Tickets::new(limited),
             turns: Turns::default(),
             quarantined_holders: loaded.quarantined_holders,
+            survey: loaded.survey,
             loads: Loads::default(),
             unstarted: Unstarted::default(),
             outputs: Outputs::default(),

@@ -16,6 +16,7 @@ pub(crate) const KERNEL: &[&[&str]] = &[
     &["decide", "evolve", "outstanding"],
     &["view", "explain", "verdict", "invariant"],
     &["damage"],
+    &["intake"],
 ];
 
 /// Layers of the actors.

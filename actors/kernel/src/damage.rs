@@ -5,6 +5,9 @@
 //! so that no sum overflows, no count asks for memory, and a family that cannot
 //! be is put aside alone.
 
+use std::borrow::Borrow;
+
+use crate::family::Members;
 use crate::id::Seq;
 use crate::kernel::Kernel;
 use crate::lifecycle::ProcedureState;
@@ -24,32 +27,40 @@ const ROOM: u64 = 1 << 32;
 /// Above every count that an engine gets to: of stages, attempts, history, signals.
 const COUNT_MAX: u32 = 1 << 31;
 
+/// A family that cannot be: why, and its rows, of which some may hold something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    /// The first rule that is broken.
+    pub why: String,
+    /// What was to be taken in.
+    pub rows: Members,
+}
+
 impl Kernel {
-    /// Tells whether an engine that got as far as this one can have given this number to a family.
-    #[must_use]
-    pub fn can_have_begun(&self, family: u64) -> bool {
-        family < self.next_family || family <= NAMED_MAX
+    /// Checks that an engine that got as far as this one can have given a family its number.
+    pub(crate) fn check_number(&self, family: u64) -> Result<(), String> {
+        if family < self.next_family || family <= NAMED_MAX {
+            Ok(())
+        } else {
+            Err("no engine gave it its number".to_owned())
+        }
     }
 
-    /// Tells whether an engine that got as far as this one can have made this commit.
-    #[must_use]
-    pub fn can_have_committed(&self, seq: Seq) -> bool {
-        seq <= self.seq || seq.0 <= NAMED_MAX
+    /// Checks the number of a family, and that an engine that got as far as this one can have made the commits of its
+    /// rows.
+    pub(crate) fn check_given(&self, family: u64, rows: &[Box<Row>]) -> Result<(), String> {
+        self.check_number(family)?;
+        let is_made = |seq: Seq| seq <= self.seq || seq.0 <= NAMED_MAX;
+        match rows.iter().find(|row| !is_made(row.revision)) {
+            Some(row) => Err(format!("the row of {}: no engine made its commit", row.id)),
+            None => Ok(()),
+        }
     }
 
     /// Tells whether so few numbers are left that nothing new is taken: what was written with the next ones,
     /// a start would not read.
     pub(crate) fn is_used_up(&self) -> bool {
         self.next_family.max(self.next_audit) > NUMBER_MAX - ROOM
-    }
-
-    /// Checks a family that was just read against itself.
-    ///
-    /// # Errors
-    ///
-    /// One sentence for the first rule that is broken; none of a family that is not there.
-    pub fn check_family(&self, number: u64) -> Result<(), String> {
-        self.families.get(&number).map_or(Ok(()), crate::Family::validate)
     }
 }
 
@@ -58,14 +69,14 @@ impl Kernel {
 /// # Errors
 ///
 /// One sentence for the first row that no engine wrote.
-pub fn check_rows(rows: &[Row]) -> Result<(), String> {
-    for row in rows {
+pub fn check_rows(rows: &[impl Borrow<Row>]) -> Result<(), String> {
+    for row in rows.iter().map(Borrow::borrow) {
         check_row(rows, row).map_err(|why| format!("the row of {}: {why}", row.id))?;
     }
     Ok(())
 }
 
-fn check_row(rows: &[Row], row: &Row) -> Result<(), String> {
+fn check_row(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
     check_numbers(row)?;
     check_end(row)?;
     check_rounds(rows, row)?;
@@ -114,14 +125,18 @@ fn check_end(row: &Row) -> Result<(), String> {
 }
 
 /// Lists of children follow each other, and each names children of this very parent.
-fn check_rounds(rows: &[Row], row: &Row) -> Result<(), String> {
+fn check_rounds(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
     let mut after = row.id.member;
     for round in &row.rounds {
         let first = after.checked_add(1).filter(|least| round.first >= *least);
         if first.is_none() || round.count == 0 || !is_within(rows, round.first, round.count) {
             return Err("it waits for children that are not there".to_owned());
         }
-        let mut children = rows.iter().skip(round.first as usize).take(round.count as usize);
+        let mut children = rows
+            .iter()
+            .map(Borrow::borrow)
+            .skip(round.first as usize)
+            .take(round.count as usize);
         if children.any(|child| child.parent != Some(row.id.member)) {
             return Err("it waits for children of another".to_owned());
         }
@@ -147,7 +162,7 @@ fn check_join(round: &Round) -> Result<(), String> {
     }
 }
 
-fn is_within(rows: &[Row], first: u32, count: u32) -> bool {
+fn is_within(rows: &[impl Borrow<Row>], first: u32, count: u32) -> bool {
     let end = u64::from(first) + u64::from(count);
     end <= rows.len() as u64
 }

@@ -27,7 +27,7 @@ impl Kernel {
                 self.next_family = self.next_family.max(family + 1);
                 self.families.get_or_begin(*family);
             }
-            Record::FamilyEnded(family, _) => self.family_ended(*family),
+            Record::FamilyEnded(family, _) => drop(self.family_ended(*family)),
             Record::Evicted(doomed) => {
                 if let (Some(key), None) = (&doomed.key, doomed.key_until) {
                     self.keys.remove(key);
@@ -116,7 +116,7 @@ impl Kernel {
 
     /// Puts a family that cannot be loaded aside, as if it were not there.
     pub fn forget(&mut self, family: u64) {
-        self.family_ended(family);
+        drop(self.family_ended(family));
     }
 
     pub(crate) fn row_put(&mut self, row: Box<Row>) {
@@ -158,10 +158,9 @@ impl Kernel {
         family.put(row);
     }
 
-    fn family_ended(&mut self, number: u64) {
-        let Some(family) = self.families.remove(number) else {
-            return;
-        };
+    /// Lets go of a family and of what is counted of it, and gives it.
+    pub(crate) fn family_ended(&mut self, number: u64) -> Option<Family> {
+        let family = self.families.remove(number)?;
         for row in &family.members {
             for deadline in deadlines(row).into_iter().flatten() {
                 self.timers.remove(&(deadline, row.id));
@@ -172,6 +171,7 @@ impl Kernel {
                 self.alone = None;
             }
         }
+        Some(family)
     }
 
     fn signal_put(&mut self, id: ProcedureId, number: u32, entry: &SignalEntry) {

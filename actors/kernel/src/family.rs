@@ -26,11 +26,14 @@ pub enum Scope {
     },
 }
 
+/// The rows of a family by member number. Each has a place of its own: they are large, and change one by one.
+pub type Members = Vec<Box<Row>>;
+
 /// A root and all that it spawned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Family {
     /// Rows by member number; numbers are dense.
-    pub members: Vec<Box<Row>>,
+    pub members: Members,
     /// The newest history number.
     pub history: u32,
     /// How many members have not ended.

@@ -219,20 +219,15 @@ impl Kernel {
         commit.hold(self.seq, is_commit, effects);
     }
 
-    /// Takes a row up that a start has read, as [`evolve`](Self::evolve) does.
-    pub fn take_up(&mut self, row: Box<Row>) {
-        self.row_put(row);
+    /// Packs a family away if all that it does is to wait for a time or an
+    /// event: a start has read it. Live, each decision does so with what it parks.
+    pub fn freeze(&mut self, family: u64) {
+        self.families.freeze(family);
     }
 
     /// Lets go of frozen families that were thawed for a look. Each commit does so.
     pub fn cool(&mut self) {
         self.families.cool();
-    }
-
-    /// Packs a family away if all that it does is to wait for a time or an
-    /// event: a start has read it. Live, each decision does so with what it parks.
-    pub fn freeze(&mut self, family: u64) {
-        self.families.freeze(family);
     }
 
     /// [Folds](Self::fold) a decision, and gives the records that must go to disk, in order.

@@ -30,6 +30,7 @@ mod family;
 mod fingerprint;
 mod history;
 mod id;
+mod intake;
 mod invariant;
 mod kernel;
 mod latch;
@@ -47,7 +48,7 @@ mod waits;
 pub use admission::{Admissions, Blocker, Grant, Lack, LimitUse, LockUse, PATIENCE, Request};
 pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, By, Changed, Stand};
 pub use cause::{Cause, CauseKind, NotUndone};
-pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
+pub use damage::{NAMED_MAX, NUMBER_MAX, Unfit, check_rows};
 pub use decision::{Commit, Decision, Receipt};
 pub use effect::{AbortAnswer, Advance, Answer, Effect, Ended, Operated, Refusal, Undo};
 pub use event::{
@@ -56,7 +57,7 @@ pub use event::{
 };
 pub use explain::Until;
 pub use families::{Families, SAME_STAGE_FROZEN, STAGES_FROZEN, Seen};
-pub use family::{Family, Scope};
+pub use family::{Family, Members, Scope};
 pub use fingerprint::fingerprint;
 pub use history::{Ending, HistoryEntry, settle_standing};
 pub use id::{

@@ -252,10 +252,44 @@ fn near_the_last_number_nothing_new_is_taken_and_what_runs_goes_on() {
 #[test]
 fn a_number_above_those_given_is_believed_up_to_a_bound_alone() {
     let mut kernel = kernel();
-    assert!(kernel.can_have_begun(NAMED_MAX) && kernel.can_have_committed(Seq(NAMED_MAX)));
-    assert!(!kernel.can_have_begun(NAMED_MAX + 1) && !kernel.can_have_committed(Seq(NAMED_MAX + 1)));
+    let refusal = |kernel: &mut Kernel, family: u64, seq: u64| {
+        let mut row = kernel.row(ProcedureId::root(1)).cloned().expect("it lives");
+        (row.id, row.revision) = (ProcedureId::root(family), Seq(seq));
+        let mut trial = kernel.clone();
+        let taken = trial.take_in(family, vec![Box::new(row)], &[]);
+        assert_eq!(taken.is_ok(), trial.row(ProcedureId::root(family)).is_some());
+        taken.err().map(|unfit| (unfit.why, unfit.rows.len()))
+    };
+    let (no_number, no_commit) = ("no engine gave it its number", "no engine made its commit");
+    let is = |refused: Option<(String, usize)>, why: &str| {
+        refused.is_some_and(|(said, rows)| said.contains(why) && rows == 1)
+    };
+    let decision = kernel.decide(NOW, submit(1));
+    settle(&mut kernel, decision);
+    assert_eq!(refusal(&mut kernel, NAMED_MAX, NAMED_MAX), None);
+    assert!(is(refusal(&mut kernel, NAMED_MAX + 1, 1), no_number));
+    assert!(is(refusal(&mut kernel, 2, NAMED_MAX + 1), no_commit));
     kernel.continue_from(NAMED_MAX + 2);
     kernel.continue_after(Seq(NAMED_MAX + 1));
-    assert!(kernel.can_have_begun(NAMED_MAX + 1) && kernel.can_have_committed(Seq(NAMED_MAX + 1)));
-    assert!(!kernel.can_have_begun(NAMED_MAX + 2) && !kernel.can_have_committed(Seq(NAMED_MAX + 2)));
+    assert_eq!(refusal(&mut kernel, NAMED_MAX + 1, NAMED_MAX + 1), None);
+    assert!(is(refusal(&mut kernel, NAMED_MAX + 2, 1), no_number));
+    assert!(is(refusal(&mut kernel, 2, NAMED_MAX + 2), no_commit));
+}
+
+#[test]
+fn a_family_that_cannot_be_is_given_back_and_leaves_nothing_but_its_number() {
+    let mut kernel = kernel();
+    let decision = kernel.decide(NOW, submit(1));
+    settle(&mut kernel, decision);
+    let mut row = kernel.row(ProcedureId::root(1)).cloned().expect("it lives");
+    row.id = ProcedureId::root(7);
+    let mut without = kernel.clone();
+    assert!(kernel.clone().take_in(7, vec![Box::new(row.clone())], &[]).is_ok());
+    row.going = None;
+    let unfit = kernel.take_in(7, vec![Box::new(row.clone())], &[]).err();
+    let unfit = unfit.expect("nothing will ever move it");
+    assert_eq!(unfit.why, "member 0: nothing will ever move it");
+    assert_eq!(unfit.rows, [Box::new(row)]);
+    assert_eq!(without.pass_over(7), Ok(()));
+    assert_eq!(kernel, without);
 }

@@ -55,7 +55,7 @@ impl Offline {
             tickets: &mut tickets,
             newest: &mut newest,
         };
-        let (held, waiting) = claimants.restored(loaded.quarantined_holders);
+        let (held, waiting) = claimants.restored(loaded.quarantined_holders, &loaded.survey.claimants);
         for request in held {
             admissions.restore(request);
         }

@@ -44,26 +44,25 @@ impl Claimants<'_> {
 
     /// Gives what recorded holders get back, parents first, and those who wait, by
     /// priority and in the order in which they began to.
-    pub(crate) fn restored(&mut self, quarantined: Vec<(ProcedureId, Row)>) -> (Vec<Request>, Vec<ProcedureId>) {
+    pub(crate) fn restored(
+        &mut self,
+        quarantined: Vec<(ProcedureId, Row)>,
+        claimants: &[ProcedureId],
+    ) -> (Vec<Request>, Vec<ProcedureId>) {
         let mut held = Vec::new();
         for (id, row) in quarantined {
             let ticket = self.ticket_of(id);
             held.push(restored(ticket, &row, Vec::new()));
         }
-        let mut rows: Vec<Row> = Vec::new();
-        for (_, family) in self.kernel.families().iter() {
-            let members = family.members.iter();
-            let asked = members.filter(|row| row.holds || !row.locked.is_empty() || waits(row));
-            rows.extend(asked.map(|row| (**row).clone()));
-        }
         let mut waiting = Vec::new();
-        for row in rows {
+        for id in claimants {
+            let Some(row) = self.kernel.row(*id) else { continue };
             let ticket = self.ticket_of(row.id);
-            if row.holds || !row.locked.is_empty() {
-                held.push(restored(ticket, &row, within_above(self.kernel, self.tickets, row.id)));
+            if is_holder(row) {
+                held.push(restored(ticket, row, within_above(self.kernel, self.tickets, row.id)));
             }
             // One that a failure above it has stopped runs no more, and needs nothing.
-            if waits(&row) && !self.kernel.is_stopped(row.id) {
+            if waits(row) && !self.kernel.is_stopped(row.id) {
                 waiting.push((Reverse(row.priority), row.since, row.revision, row.id));
             }
         }
@@ -100,6 +99,16 @@ pub(super) fn within_above(kernel: &Kernel, tickets: &Tickets, id: ProcedureId) 
     parent
         .map(|parent| within(kernel, tickets, ProcedureId::new(id.family, parent)))
         .unwrap_or_default()
+}
+
+/// Tells whether a row says that it holds a permit or a lock.
+pub(crate) fn is_holder(row: &Row) -> bool {
+    row.holds || !row.locked.is_empty()
+}
+
+/// Tells whether a row says that it holds one, or waits for one.
+pub(crate) fn claims(row: &Row) -> bool {
+    is_holder(row) || waits(row)
 }
 
 fn waits(row: &Row) -> bool {

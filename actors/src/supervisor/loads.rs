@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 
 use actix::prelude::*;
 use procession_kernel::{Blob, Event, Kind, ProcedureId, Round, Seq, Wake};
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 
 use self::wanted::{Found, Wanted};
 use super::Supervisor;
@@ -63,15 +63,20 @@ pub(super) struct Load {
 /// Loads that were read, and what was found for each.
 type Group = Vec<(Load, Result<Found, ReadError>)>;
 
+/// A group that has begun.
+enum Begun {
+    /// It is being read; whose calls these are.
+    Reading(Vec<ProcedureId>),
+    /// It has been read, and waits for an earlier one.
+    Ready(Group),
+}
+
 #[derive(Default)]
 pub(super) struct Loads {
     queue: VecDeque<Load>,
-    /// Groups that are being read, and those that are ready and wait for an earlier one.
-    under_way: VecDeque<Option<Group>>,
+    under_way: VecDeque<Begun>,
     /// How many groups have left the front of `under_way`.
     gone: u64,
-    /// Whose calls these are, each with how many.
-    waiting: FxHashMap<ProcedureId, u32>,
     /// The next group is begun when what falls due now has been queued.
     called: bool,
 }
@@ -92,32 +97,16 @@ impl Handler<LoadTime> for Supervisor {
 
 impl Loads {
     pub(super) fn clear(&mut self) {
-        for load in std::mem::take(&mut self.queue) {
-            self.leave(load.id);
-        }
+        self.queue = VecDeque::new();
     }
 
     /// Makes room for as many as a start may ask for: to grow a long queue copies it.
     pub(super) fn expect(&mut self, number: usize) {
         self.queue.reserve(number);
-        self.waiting.reserve(number);
     }
 
     fn enter(&mut self, load: Load) {
-        *self.waiting.entry(load.id).or_default() += 1;
         self.queue.push_back(load);
-    }
-
-    fn leave(&mut self, id: ProcedureId) {
-        if let Some(calls) = self.waiting.get_mut(&id) {
-            *calls -= 1;
-            if *calls == 0 {
-                self.waiting.remove(&id);
-            }
-            if self.waiting.is_empty() {
-                self.waiting.shrink_to(KEPT);
-            }
-        }
     }
 
     /// Takes the next group, and gives its number.
@@ -131,31 +120,42 @@ impl Loads {
             self.queue.shrink_to(KEPT);
         }
         let number = self.gone + self.under_way.len() as u64;
-        self.under_way.push_back(None);
+        self.under_way
+            .push_back(Begun::Reading(group.iter().map(|load| load.id).collect()));
         Some((number, group))
     }
 
     fn ready(&mut self, number: u64, group: Group) {
         let place = usize::try_from(number - self.gone).ok();
         if let Some(place) = place.and_then(|place| self.under_way.get_mut(place)) {
-            *place = Some(group);
+            *place = Begun::Ready(group);
         }
     }
 
-    /// Tells whether a call of this procedure waits to be read for.
-    pub(super) fn holds(&self, id: ProcedureId) -> bool {
-        self.waiting.contains_key(&id)
+    /// Gives whose calls wait to be read for, in one go through all of them: who asks for one asks for many.
+    pub(super) fn waiting(&self) -> FxHashSet<ProcedureId> {
+        let mut waiting: FxHashSet<ProcedureId> = self.queue.iter().map(|load| load.id).collect();
+        for begun in &self.under_way {
+            match begun {
+                Begun::Reading(ids) => waiting.extend(ids),
+                Begun::Ready(group) => waiting.extend(group.iter().map(|(load, _)| load.id)),
+            }
+        }
+        waiting
     }
 
     /// Takes the oldest, if it is ready.
     fn next_ready(&mut self) -> Option<Group> {
-        self.under_way.front()?.as_ref()?;
-        self.gone += 1;
-        let group = self.under_way.pop_front()??;
-        for (load, _) in &group {
-            self.leave(load.id);
+        match self.under_way.pop_front()? {
+            Begun::Ready(group) => {
+                self.gone += 1;
+                Some(group)
+            }
+            reading @ Begun::Reading(_) => {
+                self.under_way.push_front(reading);
+                None
+            }
         }
-        Some(group)
     }
 }
 

@@ -2,7 +2,6 @@
 //! applied, held with the commit, counted when its receipt is there. So what is
 //! counted is on disk, and what a crash undoes was never counted.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use actix::prelude::*;
@@ -232,13 +231,7 @@ impl Supervisor {
 
     /// Sets the gauges to what the start has found.
     pub(super) fn count_recovered(&mut self) {
-        let mut live = BTreeMap::new();
-        for (_, family) in self.kernel.families().iter() {
-            for row in family.members.iter().filter(|row| !row.is_ended()) {
-                *live.entry((row.kind.clone(), row.state)).or_insert(0_u64) += 1;
-            }
-        }
-        self.telemetry.recovered(&live);
+        self.telemetry.recovered(&std::mem::take(&mut self.survey.unfinished));
         self.telemetry.quarantined.set(self.quarantined.len() as f64);
     }
 }

@@ -2,6 +2,7 @@
 //! must not come back, read the live rows, check every tree, put aside what
 //! cannot be loaded. Rows go through the same `evolve` as live ones.
 
+mod checked;
 mod families;
 mod ranges;
 
@@ -10,16 +11,18 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use procession_kernel::{
-    AuditEntry, Epoch, HistoryEntry, Kernel, LimitKey, NUMBER_MAX, Pause, ProcedureId, Record, Row, Rules, Timestamp,
+    AuditEntry, Epoch, HistoryEntry, Kernel, Kind, LimitKey, NUMBER_MAX, Pause, ProcedureId, ProcedureState, Record,
+    Row, Rules, Timestamp,
 };
 
+use super::claimants::claims;
 use crate::clock::Clock;
 use crate::error::{StartError, StoreError};
 use crate::journal::encode::{META_FAMILIES, META_LIMIT, META_PAUSE, META_STARTED, META_STOPPED, META_STORE, Started};
 use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Space, codec, keys};
 use crate::view::Recovered;
-pub(crate) use families::{row_of, signal_of};
+pub(crate) use checked::{row_of, signal_of};
 
 /// Whose rows are taken in.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -44,6 +47,28 @@ pub(crate) struct Loaded {
     /// Rows of quarantined families that hold something: they keep it.
     pub(crate) quarantined_holders: Vec<(ProcedureId, Row)>,
     pub(crate) report: Recovered,
+    pub(crate) survey: Survey,
+}
+
+/// What a start has to know of all rows together: noted while each is at hand, since to go
+/// through all of them later takes as long as much of the start.
+#[derive(Default)]
+pub(crate) struct Survey {
+    /// How many have not ended, by kind and state.
+    pub(crate) unfinished: BTreeMap<(Kind, ProcedureState), u64>,
+    /// Those that hold a permit or a lock, or wait for one, in their order.
+    pub(crate) claimants: Vec<ProcedureId>,
+}
+
+impl Survey {
+    fn note(&mut self, row: &Row) {
+        if !row.is_ended() {
+            *self.unfinished.entry((row.kind.clone(), row.state)).or_default() += 1;
+        }
+        if claims(row) {
+            self.claimants.push(row.id);
+        }
+    }
 }
 
 /// Reads the store, away from the arbiters if that may block.
@@ -75,6 +100,7 @@ async fn read(store: &dyn JournalStore, rules: Rules, code: Code, clock: &dyn Cl
         next_due: None,
         quarantined_holders: Vec::new(),
         report: Recovered::default(),
+        survey: Survey::default(),
     };
     let families = number(META_FAMILIES, meta(store, META_FAMILIES).await?)?;
     loaded.kernel.continue_from(families.unwrap_or(1));

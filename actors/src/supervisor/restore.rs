@@ -12,7 +12,8 @@ impl Supervisor {
     /// priority and in the order in which they began to.
     pub(super) fn restore_admissions(&mut self, ctx: &mut Context<Self>) -> Vec<ProcedureId> {
         let quarantined = std::mem::take(&mut self.quarantined_holders);
-        let (held, waiting) = self.claimants().restored(quarantined);
+        let claimants = std::mem::take(&mut self.survey.claimants);
+        let (held, waiting) = self.claimants().restored(quarantined, &claimants);
         self.tell(&self.limiter, Restore(held), ctx);
         waiting
     }

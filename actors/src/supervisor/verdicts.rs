@@ -302,9 +302,15 @@ impl Supervisor {
         let rows = self.kernel.families().awake().flat_map(|family| &family.members);
         let out = rows.filter(|row| row.going.is_some_and(|going| going.run <= self.commits.durable));
         let waits = |id: ProcedureId| self.watch.stranded.iter().any(|(other, _)| *other == id);
-        out.filter(|row| !self.actors.contains_key(&row.id) && !self.loads.holds(row.id) && !waits(row.id))
+        let mut uncalled: Vec<ProcedureId> = out
+            .filter(|row| !self.actors.contains_key(&row.id) && !waits(row.id))
             .map(|row| row.id)
-            .collect()
+            .collect();
+        if !uncalled.is_empty() {
+            let read_for = self.loads.waiting();
+            uncalled.retain(|id| !read_for.contains(id));
+        }
+        uncalled
     }
 }
 

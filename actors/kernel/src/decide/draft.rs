@@ -103,12 +103,14 @@ impl<'a> Draft<'a> {
         self.family(id.family)?.row(id.member)
     }
 
+    /// Gives the row that this decision puts in the place of the one before it.
+    pub(super) fn row_after(&self, id: ProcedureId) -> Option<&Row> {
+        self.rows.get(id).map(|row| &**row)
+    }
+
     /// Gives the row as this decision has it so far.
     pub(super) fn row(&self, id: ProcedureId) -> Option<&Row> {
-        match self.rows.get(id) {
-            Some(row) => Some(row),
-            None => self.row_before(id),
-        }
+        self.row_after(id).or_else(|| self.row_before(id))
     }
 
     /// Counts the members that have not ended, as this decision leaves them:

@@ -38,7 +38,8 @@ impl Draft<'_> {
         let mut fresh = Vec::new();
         let mut scopes = Vec::new();
         // Time or a signal will move those that are frozen.
-        for row in self.kernel.families.awake().flat_map(|family| &family.members) {
+        let kernel = self.kernel;
+        for row in kernel.families.awake().flat_map(|family| &family.members) {
             if row.cleaning {
                 self.effect(Effect::CleanUp(row.id, row.kind.clone(), row.version));
             }
@@ -49,9 +50,9 @@ impl Draft<'_> {
                 scopes.push(row.id);
             }
             if row.visit > 0 || row.history > 0 {
-                executed.push(row.id)
+                executed.push(&**row);
             } else {
-                fresh.push(row.id)
+                fresh.push(&**row);
             }
         }
         for scope in scopes {
@@ -63,8 +64,8 @@ impl Draft<'_> {
         }
         let mut suspects = Vec::new();
         self.expect_effects(executed.len() + fresh.len());
-        for id in executed.into_iter().chain(fresh) {
-            self.resume(id, &mut suspects);
+        for row in executed.into_iter().chain(fresh) {
+            self.resume(row, &mut suspects);
         }
         self.hold_suspects(&suspects);
         self.effect(Effect::ArmTimer);
@@ -77,8 +78,11 @@ impl Draft<'_> {
             .is_some_and(|row| matches!(row.wait, Some(WaitReason::Lock(_))))
     }
 
-    fn resume(&mut self, id: ProcedureId, suspects: &mut Vec<ProcedureId>) {
-        let Some(row) = self.row(id) else { return };
+    /// Resumes one by its row from before, which nearly all still have: to look each up again would take as long
+    /// as all else of it.
+    fn resume(&mut self, before: &Row, suspects: &mut Vec<ProcedureId>) {
+        let id = before.id;
+        let row = self.row_after(id).unwrap_or(before);
         match self.resumption(row) {
             Resumption::Again => {
                 if let Some(stage) = stage_of(row, None) {

@@ -1,7 +1,7 @@
 //! A family as it stands after its import: paused at its root, with nothing out, or
 //! ended, with its retention begun anew.
 
-use procession_kernel::{Epoch, Kernel, Record, Row, Rules, Seq, Timestamp, WaitReason};
+use procession_kernel::{Epoch, Kernel, Row, Rules, Seq, Timestamp, WaitReason};
 
 use super::content::Content;
 use super::{Imported, KEPT_AT_LEAST, named};
@@ -35,7 +35,7 @@ impl Settled {
         } else {
             Some(keep(&mut content.rows, now))
         };
-        check(&content)?;
+        check(&content, seq)?;
         if !in_doubt.is_empty() {
             warnings.push(format!(
                 "a stage was out of {}: it may be done in part, and runs again, one after the other, when the family \
@@ -80,16 +80,12 @@ fn keep(rows: &mut [Row], now: Timestamp) -> Timestamp {
 }
 
 /// Checks it as a start would, in a kernel of its own.
-fn check(content: &Content) -> Result<(), String> {
+fn check(content: &Content, seq: Seq) -> Result<(), String> {
     let mut kernel = Kernel::new(Rules::default(), Epoch::default(), 0);
-    kernel.evolve(&Record::FamilyBegan(content.family));
-    for row in &content.rows {
-        kernel.take_up(Box::new(row.clone()));
-    }
-    for signal in &content.signals {
-        kernel.evolve(signal);
-    }
-    kernel.check_family(content.family)
+    kernel.continue_after(seq);
+    let rows = content.rows.iter().cloned().map(Box::new).collect();
+    let taken = kernel.take_in(content.family, rows, &content.signals);
+    taken.map_err(|unfit| unfit.why)
 }
 
 /// What to mind of one that goes on some day.

@@ -1,0 +1,142 @@
+//! What the store has of a family, decoded and checked by itself: with the code that
+//! is registered, and without the families that were read before it.
+
+use std::collections::BTreeMap;
+
+use procession_kernel::{Kind, KindRules, Members, ProcedureId, Record, Row, check_rows};
+
+use super::Code;
+use super::ranges::Stored;
+use crate::journal::encode::StoredSignal;
+use crate::journal::reader::decode_row;
+use crate::journal::{codec, keys};
+use crate::supervisor::claimants::is_holder;
+
+/// Members of one family whose code is gone that its reason names; of a wide family they are many, and alike.
+const LISTED: usize = 16;
+
+/// A family that was read.
+pub(super) struct Checked {
+    pub(super) family: u64,
+    pub(super) found: Result<Sound, Faulty>,
+}
+
+/// One that can be, as far as its rows alone say.
+pub(super) struct Sound {
+    pub(super) rows: Members,
+    pub(super) signals: Vec<Record>,
+}
+
+/// One that cannot be: why, and those of its rows that hold something.
+pub(super) struct Faulty {
+    pub(super) why: String,
+    pub(super) holders: Vec<(ProcedureId, Row)>,
+}
+
+/// What families are checked against.
+pub(super) struct Checker {
+    pub(super) code: Code,
+    pub(super) kinds: BTreeMap<Kind, KindRules>,
+}
+
+impl Checker {
+    pub(super) fn check(&self, stored: &Stored) -> Checked {
+        let rows = self.rows_of(stored);
+        let found = rows.and_then(|rows| {
+            let signals = stored.signals.iter().map(|(key, value)| signal_of(key, value));
+            let signals = signals.collect::<Result<_, String>>()?;
+            Ok(Sound { rows, signals })
+        });
+        Checked {
+            family: stored.family,
+            found: found.map_err(|why| Faulty {
+                why,
+                holders: holders(&stored.rows),
+            }),
+        }
+    }
+
+    fn rows_of(&self, stored: &Stored) -> Result<Members, String> {
+        if stored.rows.is_empty() {
+            return Err("its rows are missing".to_owned());
+        }
+        let mut rows = Vec::with_capacity(stored.rows.len());
+        for ((key, value), member) in stored.rows.iter().zip(0_u32..) {
+            let mut row = row_of(ProcedureId::new(stored.family, member), key, value)?;
+            // All of a kind share its name.
+            if let Some((kind, _)) = self.kinds.get_key_value(&row.kind) {
+                row.kind = kind.clone();
+            }
+            rows.push(Box::new(row));
+        }
+        check_rows(&rows)?;
+        if self.code == Code::Registered {
+            self.check_code(&rows)?;
+        }
+        Ok(rows)
+    }
+
+    /// Lists the live procedures whose code is gone.
+    fn check_code(&self, rows: &[Box<Row>]) -> Result<(), String> {
+        let mut gone = Vec::new();
+        let mut more = 0_usize;
+        for row in rows.iter().filter(|row| !row.is_ended()) {
+            let checked = match self.kinds.get(&row.kind) {
+                Some(rules) => rules.check_version(&row.kind, row.version),
+                None => Err(format!("no procedure of kind \"{}\" is registered", row.kind)),
+            };
+            match checked {
+                Ok(()) => {}
+                Err(why) if gone.len() < LISTED => gone.push(format!("{}: {why}", row.id)),
+                Err(_) => more += 1,
+            }
+        }
+        match (gone.is_empty(), more) {
+            (true, _) => Ok(()),
+            (false, 0) => Err(gone.join("; ")),
+            (false, more) => Err(format!("{}; and {more} more", gone.join("; "))),
+        }
+    }
+}
+
+/// Gives the rows that hold something, as far as they can be read.
+fn holders(rows: &[(Vec<u8>, Vec<u8>)]) -> Vec<(ProcedureId, Row)> {
+    let readable = rows.iter().filter_map(|(key, value)| {
+        let id = keys::parse_procedure(key)?;
+        Some((id, decode_row(id, value).ok()?))
+    });
+    readable.filter(|(_, row)| is_holder(row)).collect()
+}
+
+/// Reads the row of a member, which must hang below one that was born before it.
+pub(crate) fn row_of(expected: ProcedureId, key: &[u8], value: &[u8]) -> Result<Row, String> {
+    let id = keys::parse_procedure(key).ok_or("a row has a key that names no procedure")?;
+    if id.member != expected.member {
+        return Err(format!("member {} is missing", expected.member));
+    }
+    let row = decode_row(id, value).map_err(|error| format!("the row of {id}: {error}"))?;
+    check_place(expected.family, &row)?;
+    Ok(row)
+}
+
+fn check_place(family: u64, row: &Row) -> Result<(), String> {
+    if row.id.family != family
+        || (row.id.member == 0) != row.parent.is_none()
+        || row.parent.is_some_and(|parent| parent >= row.id.member)
+    {
+        return Err(format!("{} does not hang below its parent", row.id));
+    }
+    Ok(())
+}
+
+/// Reads a signal, without its payload.
+pub(crate) fn signal_of(key: &[u8], value: &[u8]) -> Result<Record, String> {
+    let (id, number, _) = keys::parse_signal(key).ok_or("a signal has a key that names none")?;
+    let stored: StoredSignal = codec::decode(value).map_err(|error| format!("signal {number} of {id}: {error}"))?;
+    Ok(Record::Signal(
+        id,
+        number,
+        stored.entry,
+        procession_kernel::Blob::default(),
+    ))
+}
