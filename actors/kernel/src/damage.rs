@@ -7,7 +7,6 @@
 
 use std::borrow::Borrow;
 
-use crate::family::Members;
 use crate::id::Seq;
 use crate::kernel::Kernel;
 use crate::lifecycle::ProcedureState;
@@ -26,15 +25,6 @@ const ROOM: u64 = 1 << 32;
 
 /// Above every count that an engine gets to: of stages, attempts, history, signals.
 const COUNT_MAX: u32 = 1 << 31;
-
-/// A family that cannot be: why, and its rows, of which some may hold something.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfit {
-    /// The first rule that is broken.
-    pub why: String,
-    /// What was to be taken in.
-    pub rows: Members,
-}
 
 impl Kernel {
     /// Checks that an engine that got as far as this one can have given a family its number.

@@ -1,9 +1,17 @@
 //! A family that a start has read: it is taken in whole, or not at all.
 
-use crate::damage::Unfit;
 use crate::family::{Family, Members};
 use crate::kernel::Kernel;
 use crate::record::Record;
+
+/// A family that cannot be: why, and its rows, of which some may hold something.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfit {
+    /// The first rule that is broken.
+    pub why: String,
+    /// What was to be taken in.
+    pub rows: Members,
+}
 
 impl Kernel {
     /// Takes a family in that was just read: its rows in the order of their members, which

@@ -48,7 +48,7 @@ mod waits;
 pub use admission::{Admissions, Blocker, Grant, Lack, LimitUse, LockUse, PATIENCE, Request};
 pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, By, Changed, Stand};
 pub use cause::{Cause, CauseKind, NotUndone};
-pub use damage::{NAMED_MAX, NUMBER_MAX, Unfit, check_rows};
+pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
 pub use decision::{Commit, Decision, Receipt};
 pub use effect::{AbortAnswer, Advance, Answer, Effect, Ended, Operated, Refusal, Undo};
 pub use event::{
@@ -64,6 +64,7 @@ pub use id::{
     Blob, Epoch, EventName, Key, Kind, LimitKey, ParseProcedureIdError, ParseTraceParentError, ProcedureId, Seq,
     Ticket, Timestamp, TraceParent,
 };
+pub use intake::Unfit;
 pub use kernel::{Bounds, HistoryDetail, Kernel, KindRules, Rules};
 pub use latch::{Join, Latch, Standing};
 pub use lifecycle::ProcedureState;

@@ -101,9 +101,11 @@ fn take_in(loaded: &mut Loaded, family: u64, sound: Sound) -> Result<bool, Fault
         }
     })?;
     if let Some(taken) = loaded.kernel.families().get(&family) {
-        taken.members.iter().for_each(|row| loaded.survey.note(row));
         loaded.report.families += 1;
-        loaded.report.procedures += taken.members.iter().filter(|row| !row.is_ended()).count();
+        for row in &taken.members {
+            loaded.survey.note(row);
+            loaded.report.procedures += usize::from(!row.is_ended());
+        }
     }
     loaded.kernel.freeze(family);
     Ok(rolls_back)
