@@ -189,7 +189,7 @@ impl Admissions {
     pub fn new(limits: impl IntoIterator<Item = (LimitKey, Option<u32>)>) -> Self {
         let mut admissions = Self::default();
         for (key, limit) in limits {
-            admissions.pools.set(&key, limit);
+            admissions.pools.set(&key, limit, &admissions.claims);
         }
         admissions
     }

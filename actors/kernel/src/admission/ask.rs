@@ -211,7 +211,7 @@ impl Admissions {
 
     /// Changes a capacity. Raising serves exactly the difference; lowering takes nothing back.
     pub fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) -> Vec<Ticket> {
-        let id = self.pools.set(&key, limit);
+        let id = self.pools.set(&key, limit, &self.claims);
         self.pools.stir(id);
         self.serve()
     }

@@ -1,7 +1,7 @@
 //! The limits: the capacity of each, who has a permit of it and who waits for one.
 
 use super::LimitUse;
-use super::claim::Limits;
+use super::claim::{Claim, Claims, Limits};
 use super::index::{self, Index};
 use super::seat::{Seat, Seats};
 use super::sorted::Sorted;
@@ -26,7 +26,8 @@ pub(super) struct Pool {
     crowd: usize,
     /// How many had to.
     had_to_wait: u64,
-    /// All that wait for a permit.
+    /// All that wait for a permit. Nobody lacks one of a limit without a capacity, so none are kept then,
+    /// here or as its own.
     pub(super) waiting: Seats,
     /// Those of them whose kind's own limit this is.
     pub(super) own: Seats,
@@ -63,20 +64,40 @@ impl Pool {
         self.spare() != Some(0)
     }
 
+    /// Notes one that takes its seat.
     pub(super) fn enter(&mut self, seat: Seat, is_own: bool) {
         self.crowd += 1;
+        if self.limit.is_some() {
+            self.seat(seat, is_own);
+        }
+    }
+
+    fn seat(&mut self, seat: Seat, is_own: bool) {
         self.waiting.insert(seat);
         if is_own {
             self.own.insert(seat);
         }
     }
 
+    /// Notes one that leaves its seat.
     pub(super) fn leave(&mut self, seat: Seat, is_own: bool) {
-        if self.waiting.remove(seat) {
-            self.crowd -= 1;
+        self.crowd -= 1;
+        if self.limit.is_some() {
+            self.waiting.remove(seat);
+            if is_own {
+                self.own.remove(seat);
+            }
         }
-        if is_own {
-            self.own.remove(seat);
+    }
+
+    /// Sets the capacity; `crowd` are all that wait for a permit, and whether this is their kind's own limit.
+    fn set(&mut self, limit: Option<u32>, crowd: impl Iterator<Item = (Seat, bool)>) {
+        let was_kept = self.limit.is_some();
+        self.limit = limit;
+        if limit.is_none() {
+            (self.waiting, self.own) = (Seats::default(), Seats::default());
+        } else if !was_kept {
+            crowd.for_each(|(seat, is_own)| self.seat(seat, is_own));
         }
     }
 
@@ -168,10 +189,12 @@ impl Pools {
     }
 
     /// Sets a capacity.
-    pub(super) fn set(&mut self, key: &LimitKey, limit: Option<u32>) -> PoolId {
+    pub(super) fn set(&mut self, key: &LimitKey, limit: Option<u32>, claims: &Claims) -> PoolId {
         let id = self.ask(key);
         if let Some(pool) = self.get_mut(id) {
-            pool.limit = limit;
+            let waiting = claims.iter().filter_map(Claim::waiting);
+            let crowd = waiting.filter(|waiting| waiting.limits.contains(id));
+            pool.set(limit, crowd.map(|waiting| (waiting.seat, waiting.kind == Some(id))));
         }
         id
     }

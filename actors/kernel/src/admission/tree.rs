@@ -6,9 +6,10 @@ use std::iter;
 
 use super::claim::Slot;
 use super::index::{self, Index};
-use super::node::{Held, Level, Lock, Node, Part, Spot};
+use super::node::{Level, Lock, Node, Part, Spot};
 use super::seat::{Seat, Seats};
 use super::slab::Slab;
+use super::sorted::Sorted;
 use crate::lock::{LockNeed, LockPath};
 
 /// All paths that are in use.
@@ -38,7 +39,43 @@ impl Tree {
     /// Gives the number of a lock's path, which then has one use more.
     pub(super) fn enter(&mut self, need: &LockNeed) -> Lock {
         let spot = self.spot_of(&need.path);
-        Lock::new(spot, need.mode)
+        let lock = Lock::new(spot, need.mode);
+        if lock.is_exclusive() {
+            self.keep_below(spot);
+        }
+        lock
+    }
+
+    /// Has a path keep those with a lock under it from now on.
+    fn keep_below(&mut self, spot: Spot) {
+        let Some(node) = self.nodes.get_mut(spot.0).filter(|node| !node.keeps_below) else {
+            return;
+        };
+        node.keeps_below = true;
+        if node.paths.is_empty() {
+            return;
+        }
+        let (held, reserved, idle) = self.below(spot);
+        if let Some(node) = self.nodes.get_mut(spot.0) {
+            (node.held.below, node.reserved.below, node.idle.below) = (held, reserved, idle);
+        }
+    }
+
+    /// Gives those who hold or wait for a lock under a path.
+    fn below(&self, spot: Spot) -> (Sorted<(Slot, Lock)>, Seats, Seats) {
+        let (mut held, mut reserved, mut idle) = (Sorted::default(), Seats::default(), Seats::default());
+        let mut next = vec![spot];
+        while let Some(upper) = next.pop() {
+            let paths = self.node(upper).into_iter().flat_map(|node| &node.paths);
+            for path in paths.copied() {
+                let Some(node) = self.node(path) else { continue };
+                next.push(path);
+                node.held.at(path).for_each(|holder| held.insert(holder));
+                node.reserved.at().for_each(|seat| reserved.insert(seat));
+                node.idle.at().for_each(|seat| idle.insert(seat));
+            }
+        }
+        (held, reserved, idle)
     }
 
     fn spot_of(&mut self, path: &LockPath) -> Spot {
@@ -53,16 +90,11 @@ impl Tree {
         let depth = above
             .and_then(|above| self.node(above))
             .map_or(0, |node| node.depth + 1);
-        let number = self.nodes.add(Node {
-            above,
-            depth,
-            uses: 1,
-            held: Held::default(),
-            reserved: Level::default(),
-            idle: Level::default(),
-            path: path.clone(),
-        });
+        let number = self.nodes.add(Node::new(path.clone(), above, depth));
         self.by_path.insert(index::of_text(path.as_str()), number);
+        if let Some(node) = above.and_then(|above| self.nodes.get_mut(above.0)) {
+            node.paths.insert(Spot(number));
+        }
         Spot(number)
     }
 
@@ -95,6 +127,7 @@ impl Tree {
                 if let Some(above) = node.above
                     && let Some(node) = self.nodes.get_mut(above.0)
                 {
+                    node.paths.remove(&spot);
                     node.uses -= 1;
                     next = (node.uses == 0).then_some(above);
                 }
@@ -153,7 +186,9 @@ impl Tree {
             node.above
         });
         while let Some(node) = above.and_then(|spot| self.nodes.get_mut(spot.0)) {
-            node.held.below.insert((holder, lock));
+            if node.keeps_below {
+                node.held.below.insert((holder, lock));
+            }
             above = node.above;
         }
     }
@@ -169,7 +204,9 @@ impl Tree {
             node.above
         });
         while let Some(node) = above.and_then(|spot| self.nodes.get_mut(spot.0)) {
-            node.held.below.remove((holder, lock));
+            if node.keeps_below {
+                node.held.below.remove((holder, lock));
+            }
             above = node.above;
         }
     }
@@ -221,7 +258,9 @@ impl Tree {
         while let Some(spot) = next
             && let Some(node) = self.nodes.get_mut(spot.0)
         {
-            change(node.part_mut(part).of(lock, spot));
+            if node.keeps_below || spot == lock.spot() {
+                change(node.part_mut(part).of(lock, spot));
+            }
             next = node.above;
         }
     }
@@ -302,6 +341,20 @@ impl Tree {
             }
             next = node.above;
         }
+    }
+
+    /// Tells whether each path knows those one level down, and what it keeps of those under it.
+    #[cfg(test)]
+    pub(super) fn is_sound(&self) -> bool {
+        self.nodes.iter().all(|(number, node)| {
+            let above = Some(Spot(number));
+            let paths = self.nodes.iter().filter(|(_, node)| node.above == above);
+            let (held, reserved, idle) = self.below(Spot(number));
+            let is_kept = held.iter().eq(node.held.below.iter())
+                && reserved.iter().eq(node.reserved.below.iter())
+                && idle.iter().eq(node.idle.below.iter());
+            paths.map(|(number, _)| Spot(number)).eq(node.paths.iter().copied()) && (is_kept || !node.keeps_below)
+        })
     }
 
     #[cfg(test)]

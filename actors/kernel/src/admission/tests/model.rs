@@ -344,6 +344,7 @@ fn make(change: &Change, real: &mut Admissions, model: &mut Model) -> (Vec<Ticke
 }
 
 fn check(real: &Admissions, model: &Model) {
+    assert!(real.tree.is_sound());
     assert_eq!(real.waiting().collect::<Vec<_>>(), model.queue());
     for (ticket, lacks_lock, lacks_permit) in model.findings() {
         assert_eq!(real.passed(ticket), model.wish(ticket).passed, "{ticket:?}");

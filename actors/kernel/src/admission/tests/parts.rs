@@ -145,10 +145,13 @@ fn texts_that_differ_anywhere_differ_in_their_hash() {
 #[test]
 fn paths_that_nobody_uses_are_dropped_in_the_end() {
     let mut admissions = Admissions::default();
+    admissions.ask(20_000, &["x t0/r"]);
     for number in 0..20_000 {
         assert!(admissions.ask(number, &[&format!("x t{}/r{number}", number % 100)]));
         assert_eq!(admissions.end(number), []);
     }
     assert!(admissions.tree.len() <= 1_200, "{} paths", admissions.tree.len());
+    assert!(admissions.tree.is_sound());
+    assert_eq!(admissions.end(20_000), []);
     assert!(admissions.is_empty());
 }

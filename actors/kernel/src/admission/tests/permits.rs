@@ -144,6 +144,25 @@ fn the_head_of_a_kind_that_waits_for_a_lock_keeps_one_permit_spare() {
 }
 
 #[test]
+fn a_limit_that_is_set_while_many_wait_knows_who_comes_first() {
+    let mut admissions = Admissions::default();
+    admissions.ask(1, &["x t"]);
+    admissions.ask(2, &["k", "x t"]);
+    admissions.set_limit("k".into(), Some(1));
+    assert!(
+        !admissions.ask(3, &["other", "k"]),
+        "it is kept for the first of its kind"
+    );
+    assert_eq!(admissions.lacking(3), [(permit("k"), vec![2], true)]);
+    assert_eq!(numbers(&admissions.set_limit("k".into(), None)), [3]);
+    admissions.set_limit("k".into(), Some(2));
+    assert_eq!(admissions.end(3), []);
+    assert_eq!(admissions.end(1), [2]);
+    assert_eq!(admissions.end(2), []);
+    assert!(admissions.is_empty());
+}
+
+#[test]
 fn raising_a_priority_changes_who_is_next() {
     let mut admissions = limited(&[("k", 1)]);
     for ticket in 1..=3 {
