@@ -11,6 +11,7 @@ pub mod conformance;
 pub(crate) mod encode;
 pub mod fjall;
 pub mod keys;
+mod lanes;
 #[cfg(any(test, feature = "testkit"))]
 pub mod memory;
 pub mod probe;

@@ -4,16 +4,15 @@ use std::sync::{Arc, Weak};
 
 use procession_kernel::{AuditEntry, HistoryEntry, Key, ProcedureId, Row, settle_standing};
 use serde::de::DeserializeOwned;
-use tokio::sync::Semaphore;
+use tokio::sync::oneshot;
 
 use super::codec;
 use super::keys::{self, Space};
+use super::lanes::{Lane, Lanes};
 use super::store::{Entries, JournalStore, Scan, SyncTimes};
 use crate::error::{ReadError, StoreError};
 use crate::mail::{Depth, Stamp};
 
-/// Reads under way at once: enough to keep a disk busy, few enough that stages keep their processors.
-const READS_AT_ONCE: usize = 8;
 /// Entries read at once in a longer scan.
 pub(crate) const PAGE: usize = 4096;
 
@@ -21,7 +20,7 @@ pub(crate) const PAGE: usize = 4096;
 #[derive(Clone)]
 pub struct Reader {
     store: Weak<dyn JournalStore>,
-    places: Arc<Semaphore>,
+    lanes: Arc<Lanes>,
     depth: Arc<Depth>,
 }
 
@@ -29,7 +28,7 @@ impl Reader {
     pub(crate) fn new(store: &Arc<dyn JournalStore>) -> Self {
         Self {
             store: Arc::downgrade(store),
-            places: Arc::new(Semaphore::new(READS_AT_ONCE)),
+            lanes: Arc::default(),
             depth: Arc::default(),
         }
     }
@@ -56,13 +55,21 @@ impl Reader {
             return read(&*store).await;
         }
         let stamp = Stamp::new(&self.depth);
-        let place = Arc::clone(&self.places).acquire_owned().await.map_err(|_| closed())?;
-        drop(stamp);
-        let work = move || {
-            let _place = place;
-            futures::executor::block_on(read(&*store))
-        };
-        actix_rt::task::spawn_blocking(work).await.map_err(|_| closed())?
+        let (answer, told) = oneshot::channel();
+        let lane = self.lanes.add(Box::new(move || {
+            drop(stamp);
+            if answer.is_closed() {
+                return;
+            }
+            let found = futures::executor::block_on(read(&*store));
+            // Whoever is told may wait for the store to be free.
+            drop(store);
+            answer.send(found).ok();
+        }));
+        if let Some(lane) = lane {
+            drop(actix_rt::task::spawn_blocking(|| Lane::drive(lane)));
+        }
+        told.await.map_err(|_| closed())?
     }
 
     /// Gives the bytes that the store takes up, if it can tell.
@@ -147,6 +154,18 @@ impl Reader {
         Ok(bytes.map(|bytes| decode_row(id, &bytes)).transpose()?)
     }
 
+    /// Reads a row and one of its payloads in one go.
+    pub(crate) async fn row_with(&self, id: ProcedureId, tag: u8) -> Result<Option<(Row, Option<Vec<u8>>)>, ReadError> {
+        let both = self.run(move |store| {
+            let row = store.get(Space::Procedures, keys::procedure(id).to_vec());
+            let payload = store.get(Space::Payloads, keys::payload(id, tag).to_vec());
+            Box::pin(async move { Ok((row.await?, payload.await?)) })
+        });
+        let (row, payload) = both.await?;
+        let row = row.map(|bytes| decode_row(id, &bytes)).transpose()?;
+        Ok(row.map(|row| (row, payload)))
+    }
+
     pub(crate) async fn rows(&self, family: u64) -> Result<Vec<Row>, ReadError> {
         let entries = self.scan_prefix(Space::Procedures, &keys::family(family)).await?;
         let rows = entries
@@ -218,4 +237,43 @@ pub(crate) fn decode_row(id: ProcedureId, bytes: &[u8]) -> Result<Row, crate::er
     let mut row: Row = codec::decode(bytes)?;
     row.id = id;
     Ok(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::mpsc;
+    use std::task::Poll;
+    use std::time::Duration;
+
+    use futures::FutureExt;
+    use futures::future::join_all;
+
+    use super::*;
+    use crate::journal::fjall::{FjallStore, SyncMode};
+
+    /// Nobody polls them meanwhile: the thread that asked is busy, as an engine's is that commits all the time.
+    #[actix_rt::test]
+    async fn reads_that_wait_begin_without_their_askers() {
+        let place = tempfile::tempdir().unwrap();
+        let store: Arc<dyn JournalStore> = Arc::new(FjallStore::open(place.path(), SyncMode::None).unwrap());
+        let reader = Reader::new(&store);
+        let (tell, told) = mpsc::channel();
+        let mut asked = pin!(join_all((0..100).map(|number| {
+            let tell = tell.clone();
+            reader.run(move |_| {
+                tell.send(number).ok();
+                async move { Ok(number) }.boxed()
+            })
+        })));
+        let begun = futures::poll!(&mut asked);
+        let all = (0..100).map_while(|_| told.recv_timeout(Duration::from_secs(60)).ok());
+        assert_eq!(all.count(), 100);
+        assert_eq!(reader.waiting(), 0);
+        let answers = match begun {
+            Poll::Ready(answers) => answers,
+            Poll::Pending => asked.await,
+        };
+        assert!(answers.into_iter().map(Result::unwrap).eq(0..100));
+    }
 }

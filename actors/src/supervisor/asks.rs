@@ -163,13 +163,12 @@ async fn without_outcome(id: ProcedureId, failure: &OnceLock<String>, reader: &R
 }
 
 async fn stored_outcome(reader: &Reader, id: ProcedureId) -> Result<Outcome, AskError> {
-    let row = reader
-        .row(id)
+    let (row, output) = reader
+        .row_with(id, OUTPUT)
         .await?
-        .filter(Row::is_ended)
+        .filter(|(row, _)| row.is_ended())
         .ok_or(AskError::Unknown(id))?;
-    let output = reader.payload(id, OUTPUT).await?.map(Blob::from);
-    Ok(Outcome::stored(row, output))
+    Ok(Outcome::stored(row, output.map(Blob::from)))
 }
 
 impl Handler<Limits> for Supervisor {
