@@ -159,7 +159,7 @@ pub struct Supervisor {
     watchers: FxHashMap<ProcedureId, Vec<oneshot::Sender<Outcome>>>,
     stacks: BTreeMap<u64, Vec<HistoryEntry>>,
     report: Recovered,
-    quarantined: BTreeMap<u64, String>,
+    quarantined: Arc<BTreeMap<u64, String>>,
     /// Those of them whose discharge is being committed.
     discharging: BTreeSet<u64>,
     next_due: Option<Timestamp>,
@@ -235,7 +235,7 @@ impl Supervisor {
             calls: 0,
             watchers: FxHashMap::default(),
             stacks: loaded.stacks,
-            quarantined: loaded.report.quarantined.iter().cloned().collect(),
+            quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
             report: loaded.report,
             discharging: BTreeSet::new(),
             next_due: loaded.next_due,

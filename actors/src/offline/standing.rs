@@ -87,7 +87,7 @@ impl Offline {
     pub async fn explain(&self, standing: &Standing, id: ProcedureId) -> Result<Explanation, AskError> {
         match standing.explain(id) {
             Some(explanation) => Ok(explanation),
-            None => stored(&self.reader, id, standing.quarantined.get(&id.family).cloned()).await,
+            None => stored(&self.reader, id, &standing.quarantined).await,
         }
     }
 }

@@ -71,11 +71,13 @@ impl Handler<Query> for Supervisor {
     type Result = Asked<Status>;
 
     fn handle(&mut self, Query(id): Query, _: &mut Self::Context) -> Self::Result {
-        let (settled, reader, quarantined) = (self.settled(), self.reader.clone(), self.quarantine_of(id.family));
+        let (settled, reader, quarantined) = (self.settled(), self.reader.clone(), Arc::clone(&self.quarantined));
         Box::pin(async move {
             settled.await?;
-            let row = reader.row(id).await?.ok_or(AskError::Unknown(id))?;
-            Ok(shown(&row, quarantined))
+            let row = reader.row(id).await;
+            let row = row.map_err(|error| AskError::unread(error, id.family, &quarantined))?;
+            let row = row.ok_or(AskError::Unknown(id))?;
+            Ok(shown(&row, quarantined.contains_key(&id.family)))
         })
     }
 }
@@ -84,14 +86,16 @@ impl Handler<Tree> for Supervisor {
     type Result = Asked<Vec<Status>>;
 
     fn handle(&mut self, Tree(id): Tree, _: &mut Self::Context) -> Self::Result {
-        let (settled, reader, quarantined) = (self.settled(), self.reader.clone(), self.quarantine_of(id.family));
+        let (settled, reader, quarantined) = (self.settled(), self.reader.clone(), Arc::clone(&self.quarantined));
         Box::pin(async move {
             settled.await?;
-            let rows = reader.rows(id.family).await?;
+            let rows = reader.rows(id.family).await;
+            let rows = rows.map_err(|error| AskError::unread(error, id.family, &quarantined))?;
             if rows.is_empty() {
                 return Err(AskError::Unknown(id));
             }
-            Ok(rows.iter().map(|row| shown(row, quarantined)).collect())
+            let is_set_aside = quarantined.contains_key(&id.family);
+            Ok(rows.iter().map(|row| shown(row, is_set_aside)).collect())
         })
     }
 }
@@ -100,14 +104,13 @@ impl Handler<History> for Supervisor {
     type Result = Asked<Vec<HistoryEntry>>;
 
     fn handle(&mut self, History(id): History, _: &mut Self::Context) -> Self::Result {
-        let (settled, reader) = (self.settled(), self.reader.clone());
+        let (settled, reader, quarantined) = (self.settled(), self.reader.clone(), Arc::clone(&self.quarantined));
         Box::pin(async move {
             settled.await?;
-            reader
-                .row(ProcedureId::root(id.family))
-                .await?
-                .ok_or(AskError::Unknown(id))?;
-            Ok(reader.history(id.family).await?)
+            let unread = |error| AskError::unread(error, id.family, &quarantined);
+            let root = reader.row(ProcedureId::root(id.family)).await;
+            root.map_err(unread)?.ok_or(AskError::Unknown(id))?;
+            reader.history(id.family).await.map_err(unread)
         })
     }
 }
@@ -117,11 +120,11 @@ impl Handler<List> for Supervisor {
 
     fn handle(&mut self, list: List, _: &mut Self::Context) -> Self::Result {
         let (settled, reader) = (self.settled(), self.reader.clone());
-        let quarantined: Vec<u64> = self.quarantined.keys().copied().collect();
+        let quarantined = Arc::clone(&self.quarantined);
         Box::pin(async move {
             settled.await?;
             let admits = |row: &Row| list.filter.admits(row);
-            let shows = |row: &Row| shown(row, quarantined.contains(&row.id.family));
+            let shows = |row: &Row| shown(row, quarantined.contains_key(&row.id.family));
             let show = |row: &Row| admits(row).then(|| shows(row));
             Ok(page(&reader, &list.filter.among(), list.cursor, list.limit, show).await?)
         })

@@ -4,7 +4,8 @@
 //! The limiter's answer is taken in its turn, so the kernel knows of every
 //! grant that was given before it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use actix::prelude::*;
 use futures::future::LocalBoxFuture;
@@ -279,13 +280,13 @@ impl Handler<Explain> for Supervisor {
             // Whoever asked may have gone.
             sender.send((explanation, Box::pin(supervisor.settled()))).ok();
         });
-        let (reader, quarantined) = (self.reader.clone(), self.quarantined.get(&id.family).cloned());
+        let (reader, quarantined) = (self.reader.clone(), Arc::clone(&self.quarantined));
         Box::pin(async move {
             let (explanation, settled) = receiver.await.map_err(|_| AskError::Stopped)?;
             settled.await?;
             match explanation {
                 Some(explanation) => Ok(explanation),
-                None => stored(&reader, id, quarantined).await,
+                None => stored(&reader, id, &quarantined).await,
             }
         })
     }
@@ -295,9 +296,11 @@ impl Handler<Explain> for Supervisor {
 pub(crate) async fn stored(
     reader: &Reader,
     id: ProcedureId,
-    quarantined: Option<String>,
+    quarantined: &BTreeMap<u64, String>,
 ) -> Result<Explanation, AskError> {
-    let row = reader.row(id).await?.ok_or(AskError::Unknown(id))?;
+    let row = reader.row(id).await;
+    let row = row.map_err(|error| AskError::unread(error, id.family, quarantined))?;
+    let row = row.ok_or(AskError::Unknown(id))?;
     let mut explanation = Explanation {
         id,
         kind: row.kind.clone(),
@@ -315,7 +318,7 @@ pub(crate) async fn stored(
         deadlocks: Vec::new(),
         truncated: false,
     };
-    if let Some(why) = quarantined.filter(|_| !row.is_ended()) {
+    if let Some(why) = quarantined.get(&id.family).filter(|_| !row.is_ended()) {
         explanation.reason = format!("its family is quarantined: {why}");
         explanation.next = "nothing, before a start can run it, or an operator discharges it".to_owned();
         explanation.ends.push(ChainEnd {

@@ -1,6 +1,8 @@
 //! The export of a family, and the archive of those that were discharged: read
 //! beside everything else, from what is on disk.
 
+use std::sync::Arc;
+
 use actix::prelude::*;
 use procession_kernel::{Blob, By, Doomed, Operated, ProcedureId, Verb, WaitReason};
 
@@ -84,7 +86,7 @@ impl Supervisor {
 
     /// Forgets a family that is in the archive, and frees all that it held.
     pub(super) fn discharged(&mut self, family: u64, ctx: &mut Context<Self>) {
-        self.quarantined.remove(&family);
+        Arc::make_mut(&mut self.quarantined).remove(&family);
         self.discharging.remove(&family);
         self.stacks.remove(&family);
         self.telemetry.quarantined.set(self.quarantined.len() as f64);

@@ -1,5 +1,8 @@
 //! Requests that change something about a procedure or the engine.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use actix::prelude::*;
 use procession_kernel::{Answer, By, Event, EventName, LimitKey, Operated, ProcedureId, Refusal, Row, Ticket, Verb};
 use tokio::sync::oneshot;
@@ -42,23 +45,38 @@ impl Supervisor {
 }
 
 /// Waits for the answer. One who is not live either has ended, or is unknown: the store tells.
-async fn answered(answer: Result<oneshot::Receiver<Answered>, AskError>, reader: Reader) -> Result<Answer, AskError> {
+async fn answered(answer: Result<oneshot::Receiver<Answered>, AskError>, absent: Absent) -> Result<Answer, AskError> {
     match answer?.await {
-        Ok(Ok(Answer::Refused(refusal))) => Err(refused(refusal, &reader).await),
+        Ok(Ok(Answer::Refused(refusal))) => Err(refused(refusal, &absent).await),
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(why)) => Err(AskError::JournalFailed(why)),
         Err(_) => Err(AskError::Stopped),
     }
 }
 
-async fn refused(refusal: Refusal, reader: &Reader) -> AskError {
-    match refusal {
-        Refusal::NotLive(id) => match reader.row(id).await {
+/// What is told of one who is not live: read where it is kept.
+struct Absent {
+    reader: Reader,
+    quarantined: Arc<BTreeMap<u64, String>>,
+}
+
+impl Absent {
+    async fn told(&self, id: ProcedureId) -> AskError {
+        match self.reader.row(id).await {
             Ok(Some(row)) if row.is_ended() => AskError::Finished(id),
-            Ok(Some(_)) => AskError::NotNow(format!("the family of {id} is quarantined; see why with a snapshot")),
+            Ok(Some(_)) => match self.quarantined.get(&id.family) {
+                Some(why) => AskError::set_aside(id.family, why),
+                None => AskError::NotNow(format!("the family of {id} is quarantined; see why with a snapshot")),
+            },
             Ok(None) => AskError::Unknown(id),
-            Err(error) => AskError::Read(error),
-        },
+            Err(error) => AskError::unread(error, id.family, &self.quarantined),
+        }
+    }
+}
+
+async fn refused(refusal: Refusal, absent: &Absent) -> AskError {
+    match refusal {
+        Refusal::NotLive(id) => absent.told(id).await,
         Refusal::TooLarge(size, limit) | Refusal::BatchTooLarge(size, limit) => AskError::TooLarge { size, limit },
         Refusal::NotNow(why) => AskError::NotNow(why),
         Refusal::Revised(expected, found) => AskError::Revised { expected, found },
@@ -70,13 +88,20 @@ async fn refused(refusal: Refusal, reader: &Reader) -> AskError {
 }
 
 impl Supervisor {
+    fn absent(&self) -> Absent {
+        Absent {
+            reader: self.reader.clone(),
+            quarantined: Arc::clone(&self.quarantined),
+        }
+    }
+
     pub(super) fn operate(&mut self, verb: Verb, by: By, ctx: &mut Context<Self>) -> Asked<Operated> {
         let is_dry = by.dry_run;
         let event = |ticket| Event::Requested(ticket, Box::new(verb), Box::new(by));
         let answer = self.request(event, ctx);
-        let reader = self.reader.clone();
+        let absent = self.absent();
         let operated = async move {
-            let Answer::Operated(operated) = answered(answer, reader).await? else {
+            let Answer::Operated(operated) = answered(answer, absent).await? else {
                 return Err(AskError::Stopped);
             };
             Ok(*operated)
@@ -110,9 +135,9 @@ impl Handler<SendSignal> for Supervisor {
             key,
         };
         let answer = self.request(event, ctx);
-        let reader = self.reader.clone();
+        let absent = self.absent();
         Box::pin(async move {
-            let Answer::Signalled(number) = answered(answer, reader).await? else {
+            let Answer::Signalled(number) = answered(answer, absent).await? else {
                 return Err(AskError::Stopped);
             };
             Ok(number)
@@ -131,9 +156,9 @@ impl Handler<Broadcast> for Supervisor {
             key,
         };
         let answer = self.request(event, ctx);
-        let reader = self.reader.clone();
+        let absent = self.absent();
         Box::pin(async move {
-            let Answer::Broadcast(woken) = answered(answer, reader).await? else {
+            let Answer::Broadcast(woken) = answered(answer, absent).await? else {
                 return Err(AskError::Stopped);
             };
             Ok(woken)
@@ -222,8 +247,8 @@ impl Handler<OverrideResult> for Supervisor {
     }
 }
 
-fn done(answer: Result<oneshot::Receiver<Answered>, AskError>, reader: Reader) -> Asked<()> {
-    Box::pin(async move { answered(answer, reader).await.map(|_| ()) })
+fn done(answer: Result<oneshot::Receiver<Answered>, AskError>, absent: Absent) -> Asked<()> {
+    Box::pin(async move { answered(answer, absent).await.map(|_| ()) })
 }
 
 impl Handler<Acknowledge> for Supervisor {
@@ -236,7 +261,7 @@ impl Handler<Acknowledge> for Supervisor {
                 let row = supervisor.result_of(id, row)?;
                 supervisor.request(|ticket| Event::Acknowledged(ticket, row), ctx)
             });
-            done(answer, supervisor.reader.clone()).into_actor(supervisor)
+            done(answer, supervisor.absent()).into_actor(supervisor)
         }))
     }
 }

@@ -1,5 +1,7 @@
 //! Reports of procedures' actors.
 
+use std::sync::Arc;
+
 use actix::prelude::*;
 use procession_kernel::{Event, ProcedureId, StageEnded, WaitReason};
 
@@ -90,7 +92,7 @@ impl Supervisor {
         self.actors.retain(|id, _| id.family != family);
         self.unstarted.forget(family);
         self.outputs.forget(family);
-        self.quarantined.insert(family, why);
+        Arc::make_mut(&mut self.quarantined).insert(family, why);
         let now = self.clock.now();
         self.watch.note(Rule::Quarantined, Some(ProcedureId::root(family)), now);
         self.telemetry.quarantined.set(self.quarantined.len() as f64);

@@ -41,6 +41,24 @@ fn is_gone(world: &World, family: u64) {
     assert!(!world.disk.dump(&Space::Keys).iter().any(|(key, _)| key == b"the key"));
 }
 
+/// Whatever is asked of one whose row is no row, the answer is why its family is set aside.
+async fn says_why(run: &Run, id: ProcedureId) {
+    let executor = &run.executor;
+    let answers = [
+        executor.status(id).await.err(),
+        executor.tree(id).await.err(),
+        executor.explain(id).await.err(),
+        executor.abort_by(id, by()).await.err(),
+        executor.signal(id, "go", &1_i64, None).await.err(),
+        executor.override_result(id, &1_i64, by()).await.err(),
+    ];
+    for answer in answers {
+        let text = answer.map(|error| error.to_string()).unwrap_or_default();
+        let is_told = text.starts_with(&format!("the family {} is quarantined: ", id.family));
+        assert!(is_told && text.ends_with("or discharge it"), "{text}");
+    }
+}
+
 #[test]
 fn a_family_whose_rows_cannot_be_read_is_discharged_by_its_keys() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
@@ -64,6 +82,7 @@ fn a_family_whose_rows_cannot_be_read_is_discharged_by_its_keys() -> Tested {
             "{listed:?}"
         );
         assert!(!lab.has("s1"), "the root's row is whole: it keeps its lock");
+        says_why(run, ProcedureId::new(root.family, 1)).await;
         let done = run.executor.discharge(root.family, by()).await?;
         assert_eq!(done.changed, 2, "two rows, one of them readable");
         assert_eq!(
