@@ -1,6 +1,5 @@
 //! Errors, one enum per moment: start, submit, ask. Each says what to do now.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use procession_kernel::{Key, Kind, LockNeed, ProcedureId, Seq};
@@ -291,23 +290,6 @@ pub enum AskError {
     /// The engine has stopped.
     #[error("the engine has stopped; start it again")]
     Stopped,
-}
-
-impl AskError {
-    /// Makes the answer where something of a family cannot be read: of one that is set aside, why it is.
-    pub(crate) fn unread(error: ReadError, family: u64, quarantined: &BTreeMap<u64, String>) -> Self {
-        match (error, quarantined.get(&family)) {
-            (ReadError::Codec(_), Some(why)) => Self::set_aside(family, why),
-            (error, _) => Self::Read(error),
-        }
-    }
-
-    /// Makes the answer where something is asked for that a family which is set aside cannot do.
-    pub(crate) fn set_aside(family: u64, why: &str) -> Self {
-        Self::NotNow(format!(
-            "the family {family} is quarantined: {why}; start a binary that can load it, or discharge it"
-        ))
-    }
 }
 
 impl From<StoreError> for AskError {

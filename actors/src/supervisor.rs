@@ -18,6 +18,7 @@ pub(crate) mod flush;
 mod foresee;
 mod in_turn;
 pub(crate) mod insight;
+pub(crate) mod kept;
 mod loads;
 mod lost;
 pub(crate) mod mailboxes;
@@ -70,6 +71,7 @@ use dispatch::Dispatch;
 use finished::FinishedReads;
 use flush::InPlace;
 use in_turn::Turns;
+use kept::Quarantined;
 use loads::Loads;
 use mailboxes::Mail;
 use metric_hooks::MetricHooks;
@@ -159,7 +161,7 @@ pub struct Supervisor {
     watchers: FxHashMap<ProcedureId, Vec<oneshot::Sender<Outcome>>>,
     stacks: BTreeMap<u64, Vec<HistoryEntry>>,
     report: Recovered,
-    quarantined: Arc<BTreeMap<u64, String>>,
+    quarantined: Quarantined,
     /// Those of them whose discharge is being committed.
     discharging: BTreeSet<u64>,
     next_due: Option<Timestamp>,

@@ -13,6 +13,7 @@ use crate::limiter::Waiting;
 use crate::supervisor::claimants::Claimants;
 use crate::supervisor::explain::stored;
 use crate::supervisor::insight::{Insight, Queues, lock_views};
+use crate::supervisor::kept::{Kept, Quarantined};
 use crate::supervisor::recovery::{self, Code};
 use crate::supervisor::tickets::Tickets;
 use crate::thresholds::{Measures, Thresholds};
@@ -30,7 +31,7 @@ pub struct Standing {
     admissions: Admissions,
     /// Limits whose capacity nobody has written down.
     unknown: BTreeSet<LimitKey>,
-    quarantined: BTreeMap<u64, String>,
+    quarantined: Quarantined,
     report: Recovered,
     thresholds: Measures,
     now: Timestamp,
@@ -67,7 +68,7 @@ impl Offline {
         }
         Ok(Standing {
             queues: Queues::new(Waiting::all(&admissions), &tickets),
-            quarantined: loaded.report.quarantined.iter().cloned().collect(),
+            quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
             report: loaded.report,
             thresholds: Measures::new(Thresholds::default(), []),
             kernel,
@@ -87,7 +88,10 @@ impl Offline {
     pub async fn explain(&self, standing: &Standing, id: ProcedureId) -> Result<Explanation, AskError> {
         match standing.explain(id) {
             Some(explanation) => Ok(explanation),
-            None => stored(&self.reader, id, &standing.quarantined).await,
+            None => {
+                let kept = Kept::new(self.reader.clone(), Arc::clone(&standing.quarantined));
+                stored(&kept, id).await
+            }
         }
     }
 }

@@ -10,6 +10,7 @@ use tokio::sync::oneshot;
 use super::Supervisor;
 use super::changes::SUBSCRIBERS;
 use super::insight::lock_views;
+use super::kept::Kept;
 use crate::clock::machine_now;
 use crate::error::AskError;
 use crate::journal::Reader;
@@ -49,8 +50,8 @@ impl Supervisor {
         self.stopped.then_some(AskError::Stopped)
     }
 
-    fn quarantine_of(&self, family: u64) -> bool {
-        self.quarantined.contains_key(&family)
+    pub(super) fn kept(&self) -> Kept {
+        Kept::new(self.reader.clone(), Arc::clone(&self.quarantined))
     }
 }
 
@@ -71,13 +72,11 @@ impl Handler<Query> for Supervisor {
     type Result = Asked<Status>;
 
     fn handle(&mut self, Query(id): Query, _: &mut Self::Context) -> Self::Result {
-        let (settled, reader, quarantined) = (self.settled(), self.reader.clone(), Arc::clone(&self.quarantined));
+        let (settled, kept) = (self.settled(), self.kept());
         Box::pin(async move {
             settled.await?;
-            let row = reader.row(id).await;
-            let row = row.map_err(|error| AskError::unread(error, id.family, &quarantined))?;
-            let row = row.ok_or(AskError::Unknown(id))?;
-            Ok(shown(&row, quarantined.contains_key(&id.family)))
+            let row = kept.row(id).await?.ok_or(AskError::Unknown(id))?;
+            Ok(shown(&row, kept.why(id.family).is_some()))
         })
     }
 }
@@ -86,15 +85,14 @@ impl Handler<Tree> for Supervisor {
     type Result = Asked<Vec<Status>>;
 
     fn handle(&mut self, Tree(id): Tree, _: &mut Self::Context) -> Self::Result {
-        let (settled, reader, quarantined) = (self.settled(), self.reader.clone(), Arc::clone(&self.quarantined));
+        let (settled, kept) = (self.settled(), self.kept());
         Box::pin(async move {
             settled.await?;
-            let rows = reader.rows(id.family).await;
-            let rows = rows.map_err(|error| AskError::unread(error, id.family, &quarantined))?;
+            let rows = kept.rows(id.family).await?;
             if rows.is_empty() {
                 return Err(AskError::Unknown(id));
             }
-            let is_set_aside = quarantined.contains_key(&id.family);
+            let is_set_aside = kept.why(id.family).is_some();
             Ok(rows.iter().map(|row| shown(row, is_set_aside)).collect())
         })
     }
@@ -104,13 +102,12 @@ impl Handler<History> for Supervisor {
     type Result = Asked<Vec<HistoryEntry>>;
 
     fn handle(&mut self, History(id): History, _: &mut Self::Context) -> Self::Result {
-        let (settled, reader, quarantined) = (self.settled(), self.reader.clone(), Arc::clone(&self.quarantined));
+        let (settled, kept) = (self.settled(), self.kept());
         Box::pin(async move {
             settled.await?;
-            let unread = |error| AskError::unread(error, id.family, &quarantined);
-            let root = reader.row(ProcedureId::root(id.family)).await;
-            root.map_err(unread)?.ok_or(AskError::Unknown(id))?;
-            reader.history(id.family).await.map_err(unread)
+            let root = kept.row(ProcedureId::root(id.family)).await?;
+            root.ok_or(AskError::Unknown(id))?;
+            kept.history(id.family).await
         })
     }
 }
@@ -135,7 +132,8 @@ impl Handler<AwaitOutcome> for Supervisor {
     type Result = Asked<Outcome>;
 
     fn handle(&mut self, AwaitOutcome(id): AwaitOutcome, _: &mut Self::Context) -> Self::Result {
-        let unfinished = self.kernel.row(id).is_some_and(|row| !row.is_ended()) || self.quarantine_of(id.family);
+        let unfinished =
+            self.kernel.row(id).is_some_and(|row| !row.is_ended()) || self.quarantined.contains_key(&id.family);
         if let (true, None) = (unfinished, self.refusal()) {
             let (sender, receiver) = oneshot::channel();
             let watchers = self.watchers.entry(id).or_default();

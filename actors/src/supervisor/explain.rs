@@ -4,8 +4,7 @@
 //! The limiter's answer is taken in its turn, so the kernel knows of every
 //! grant that was given before it.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 
 use actix::prelude::*;
 use futures::future::LocalBoxFuture;
@@ -16,8 +15,9 @@ use tokio::sync::oneshot;
 
 use super::Supervisor;
 use super::insight::{Insight, Queues, Usual};
+use super::kept::Kept;
 use crate::error::AskError;
-use crate::journal::{Reader, codec};
+use crate::journal::codec;
 use crate::limiter::Waits;
 use crate::messages::Explain;
 use crate::view::{self, ChainEnd, Explanation, Particulars, Place};
@@ -280,27 +280,21 @@ impl Handler<Explain> for Supervisor {
             // Whoever asked may have gone.
             sender.send((explanation, Box::pin(supervisor.settled()))).ok();
         });
-        let (reader, quarantined) = (self.reader.clone(), Arc::clone(&self.quarantined));
+        let kept = self.kept();
         Box::pin(async move {
             let (explanation, settled) = receiver.await.map_err(|_| AskError::Stopped)?;
             settled.await?;
             match explanation {
                 Some(explanation) => Ok(explanation),
-                None => stored(&reader, id, &quarantined).await,
+                None => stored(&kept, id).await,
             }
         })
     }
 }
 
 /// One that is not live has ended, is quarantined, or is unknown.
-pub(crate) async fn stored(
-    reader: &Reader,
-    id: ProcedureId,
-    quarantined: &BTreeMap<u64, String>,
-) -> Result<Explanation, AskError> {
-    let row = reader.row(id).await;
-    let row = row.map_err(|error| AskError::unread(error, id.family, quarantined))?;
-    let row = row.ok_or(AskError::Unknown(id))?;
+pub(crate) async fn stored(kept: &Kept, id: ProcedureId) -> Result<Explanation, AskError> {
+    let row = kept.row(id).await?.ok_or(AskError::Unknown(id))?;
     let mut explanation = Explanation {
         id,
         kind: row.kind.clone(),
@@ -318,7 +312,7 @@ pub(crate) async fn stored(
         deadlocks: Vec::new(),
         truncated: false,
     };
-    if let Some(why) = quarantined.get(&id.family).filter(|_| !row.is_ended()) {
+    if let Some(why) = kept.why(id.family).filter(|_| !row.is_ended()) {
         explanation.reason = format!("its family is quarantined: {why}");
         explanation.next = "nothing, before a start can run it, or an operator discharges it".to_owned();
         explanation.ends.push(ChainEnd {

@@ -4,7 +4,6 @@
 //! is read again, so that no decision brings back what has gone.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{ProcedureId, Row};
@@ -44,14 +43,10 @@ impl Supervisor {
     pub(super) fn finished_row(&mut self, id: ProcedureId) -> ResponseActFuture<Self, Result<Option<Row>, AskError>> {
         let number = self.finished.begin(id.family);
         let live = self.kernel.row(id).is_some();
-        let (settled, reader, quarantined) = (self.settled(), self.reader.clone(), Arc::clone(&self.quarantined));
+        let (settled, kept) = (self.settled(), self.kept());
         let read = async move {
             settled.await?;
-            if live {
-                return Ok(None);
-            }
-            let row = reader.row(id).await;
-            row.map_err(|error| AskError::unread(error, id.family, &quarantined))
+            if live { Ok(None) } else { kept.row(id).await }
         };
         Box::pin(read.into_actor(self).then(move |row, supervisor, _| {
             let has_ended = live && supervisor.kernel.row(id).is_none();

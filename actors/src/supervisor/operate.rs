@@ -1,16 +1,13 @@
 //! Requests that change something about a procedure or the engine.
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
 use actix::prelude::*;
 use procession_kernel::{Answer, By, Event, EventName, LimitKey, Operated, ProcedureId, Refusal, Row, Ticket, Verb};
 use tokio::sync::oneshot;
 
+use super::kept::Kept;
 use super::submits::RETRY_AFTER;
 use super::{Answered, Supervisor};
 use crate::error::{AskError, SubmitError};
-use crate::journal::Reader;
 use crate::messages::{
     Abort, Acknowledge, AcknowledgeBy, Broadcast, Bypass, Disclose, OverrideResult, Pause, Resume, RetryNow, RetryUndo,
     SendSignal, SetLimit, SetPriority, SignalBy, SkipUndo,
@@ -45,38 +42,18 @@ impl Supervisor {
 }
 
 /// Waits for the answer. One who is not live either has ended, or is unknown: the store tells.
-async fn answered(answer: Result<oneshot::Receiver<Answered>, AskError>, absent: Absent) -> Result<Answer, AskError> {
+async fn answered(answer: Result<oneshot::Receiver<Answered>, AskError>, kept: Kept) -> Result<Answer, AskError> {
     match answer?.await {
-        Ok(Ok(Answer::Refused(refusal))) => Err(refused(refusal, &absent).await),
+        Ok(Ok(Answer::Refused(refusal))) => Err(refused(refusal, &kept).await),
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(why)) => Err(AskError::JournalFailed(why)),
         Err(_) => Err(AskError::Stopped),
     }
 }
 
-/// What is told of one who is not live: read where it is kept.
-struct Absent {
-    reader: Reader,
-    quarantined: Arc<BTreeMap<u64, String>>,
-}
-
-impl Absent {
-    async fn told(&self, id: ProcedureId) -> AskError {
-        match self.reader.row(id).await {
-            Ok(Some(row)) if row.is_ended() => AskError::Finished(id),
-            Ok(Some(_)) => match self.quarantined.get(&id.family) {
-                Some(why) => AskError::set_aside(id.family, why),
-                None => AskError::NotNow(format!("the family of {id} is quarantined; see why with a snapshot")),
-            },
-            Ok(None) => AskError::Unknown(id),
-            Err(error) => AskError::unread(error, id.family, &self.quarantined),
-        }
-    }
-}
-
-async fn refused(refusal: Refusal, absent: &Absent) -> AskError {
+async fn refused(refusal: Refusal, kept: &Kept) -> AskError {
     match refusal {
-        Refusal::NotLive(id) => absent.told(id).await,
+        Refusal::NotLive(id) => kept.not_live(id).await,
         Refusal::TooLarge(size, limit) | Refusal::BatchTooLarge(size, limit) => AskError::TooLarge { size, limit },
         Refusal::NotNow(why) => AskError::NotNow(why),
         Refusal::Revised(expected, found) => AskError::Revised { expected, found },
@@ -88,20 +65,13 @@ async fn refused(refusal: Refusal, absent: &Absent) -> AskError {
 }
 
 impl Supervisor {
-    fn absent(&self) -> Absent {
-        Absent {
-            reader: self.reader.clone(),
-            quarantined: Arc::clone(&self.quarantined),
-        }
-    }
-
     pub(super) fn operate(&mut self, verb: Verb, by: By, ctx: &mut Context<Self>) -> Asked<Operated> {
         let is_dry = by.dry_run;
         let event = |ticket| Event::Requested(ticket, Box::new(verb), Box::new(by));
         let answer = self.request(event, ctx);
-        let absent = self.absent();
+        let kept = self.kept();
         let operated = async move {
-            let Answer::Operated(operated) = answered(answer, absent).await? else {
+            let Answer::Operated(operated) = answered(answer, kept).await? else {
                 return Err(AskError::Stopped);
             };
             Ok(*operated)
@@ -135,9 +105,9 @@ impl Handler<SendSignal> for Supervisor {
             key,
         };
         let answer = self.request(event, ctx);
-        let absent = self.absent();
+        let kept = self.kept();
         Box::pin(async move {
-            let Answer::Signalled(number) = answered(answer, absent).await? else {
+            let Answer::Signalled(number) = answered(answer, kept).await? else {
                 return Err(AskError::Stopped);
             };
             Ok(number)
@@ -156,9 +126,9 @@ impl Handler<Broadcast> for Supervisor {
             key,
         };
         let answer = self.request(event, ctx);
-        let absent = self.absent();
+        let kept = self.kept();
         Box::pin(async move {
-            let Answer::Broadcast(woken) = answered(answer, absent).await? else {
+            let Answer::Broadcast(woken) = answered(answer, kept).await? else {
                 return Err(AskError::Stopped);
             };
             Ok(woken)
@@ -247,8 +217,8 @@ impl Handler<OverrideResult> for Supervisor {
     }
 }
 
-fn done(answer: Result<oneshot::Receiver<Answered>, AskError>, absent: Absent) -> Asked<()> {
-    Box::pin(async move { answered(answer, absent).await.map(|_| ()) })
+fn done(answer: Result<oneshot::Receiver<Answered>, AskError>, kept: Kept) -> Asked<()> {
+    Box::pin(async move { answered(answer, kept).await.map(|_| ()) })
 }
 
 impl Handler<Acknowledge> for Supervisor {
@@ -261,7 +231,7 @@ impl Handler<Acknowledge> for Supervisor {
                 let row = supervisor.result_of(id, row)?;
                 supervisor.request(|ticket| Event::Acknowledged(ticket, row), ctx)
             });
-            done(answer, supervisor.absent()).into_actor(supervisor)
+            done(answer, supervisor.kept()).into_actor(supervisor)
         }))
     }
 }
