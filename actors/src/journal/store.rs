@@ -9,9 +9,12 @@
 //! - once a batch of a newer epoch has taken effect, every batch of an older
 //!   one is answered `Fenced` and leaves nothing;
 //! - after a failed append, no later one of the same epoch succeeds;
-//! - `get` and `scan` see every batch whose receipt has been given.
+//! - `get` and `scan` see every batch whose receipt has been given;
+//! - once `close` has answered, the same place can be opened again at once,
+//!   whoever still holds the old store.
 
-use futures::future::BoxFuture;
+use futures::FutureExt;
+use futures::future::{BoxFuture, ready};
 use procession_kernel::{Epoch, Receipt, Seq};
 
 use super::batch::Batch;
@@ -74,6 +77,14 @@ pub trait JournalStore: Send + Sync + 'static {
 
     /// Gives the store up in order.
     fn release(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>>;
+
+    /// Gives back every thread, lock and file handle of the store, whatever state it is in: poisoned, after a
+    /// failed commit, or never acquired. Waits until reads and commits under way have ended, and may block the
+    /// thread as reads may. Afterwards every call is answered with an error that says that the journal was
+    /// closed. May be called more than once; each call answers when all is given back.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        ready(()).boxed()
+    }
 
     /// Writes one batch atomically and syncs it.
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Receipt, AppendError>>;
