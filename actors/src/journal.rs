@@ -118,8 +118,9 @@ impl Handler<Release> for Journal {
             if let Err(cause) = store.release(epoch).await {
                 tracing::warn!(%cause, "the store was not released in order");
             }
-            // The last owner closes it here, before anybody is told.
-            drop(store);
+            // Closed before anybody is told: others may hold the store for a while yet, a read that waits for
+            // its turn for example, and whoever waited for the release may open the journal again.
+            store.close().await;
         };
         Box::pin(release.into_actor(self).map(|(), _, ctx| ctx.stop()))
     }

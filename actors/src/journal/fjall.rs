@@ -10,11 +10,10 @@
 //! last batch before a power cut, when the watermark was lost with it; that
 //! looks like the torn tail of a batch that was never acknowledged.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::sync::{PoisonError, RwLock};
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock, TryLockError};
 
-use fjall::{Database, Keyspace, PersistMode};
+use fjall::PersistMode;
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{BoxFuture, ready};
@@ -24,7 +23,6 @@ use super::batch::{Batch, Write};
 use super::keys::Space;
 use super::store::{AppendError, DiskRoom, Entries, JournalStore, Scan, SyncTimes};
 use crate::error::StoreError;
-use crate::telemetry::SyncSeconds;
 
 mod checkpoint;
 mod copy;
@@ -33,20 +31,18 @@ mod line;
 mod log;
 mod manifest;
 mod open;
+mod opened;
 mod read;
 mod recent;
 mod record;
 mod remedy;
 mod write;
 
-use checkpoint::Checkpoints;
-use directory::Directory;
 pub(crate) use directory::room_of;
-use line::Line;
-use recent::part_of;
+use opened::Opened;
 #[cfg(feature = "testkit")]
 pub(crate) use record::rewritten;
-use write::{Pending, Writer};
+use write::Pending;
 
 /// The newest format of the journal that this release reads, and the one it writes.
 ///
@@ -72,6 +68,9 @@ pub const KEY_MAX: usize = 65_535;
 /// Longest value, in bytes: fjall's limit, less some room for what else a record holds.
 pub const VALUE_MAX: usize = 0xf000_0000;
 
+/// What every call is told once the store was closed.
+pub(super) const CLOSED: &str = "the journal was closed";
+
 /// How much of its log the store syncs with each batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SyncMode {
@@ -96,17 +95,11 @@ impl SyncMode {
 
 /// The journal store in a directory of its own.
 pub struct FjallStore {
-    // Dropped in this order: the lock on the directory goes last.
-    checkpoints: Checkpoints,
-    spaces: RwLock<BTreeMap<Space, Keyspace>>,
-    recent: Keyspace,
-    /// Every write goes into fjall's tables by itself: the store alone, for measurements.
-    is_plain: bool,
-    database: Database,
-    line: Line<Writer, Pending>,
-    sync: SyncMode,
-    sync_seconds: SyncSeconds,
-    directory: Directory,
+    place: PathBuf,
+    /// All that holds threads, locks or files, in one place that can be emptied: none once it was closed. Each call
+    /// uses it under the shared lock, so `close` waits for the calls under way, and for nobody who merely holds
+    /// the store. A call takes the lock once: a second time could wait for a `close` that waits for the first.
+    opened: RwLock<Option<Opened>>,
 }
 
 /// Says why a store would refuse this write, if it would; asked before user
@@ -149,15 +142,15 @@ impl FjallStore {
     /// [`StoreError`]: another engine holds it, it is damaged, it is of a newer
     /// release, or the directory holds something else.
     pub fn open(directory: &Path, sync: SyncMode) -> Result<Self, StoreError> {
-        open::open(directory, sync)
+        Ok(Self::holding(open::open(directory, sync)?))
     }
 
     /// Opens a journal as [`open`](Self::open) does, for measuring what fjall alone does with the same writes:
     /// nothing passes through `recent`.
     pub(super) fn open_plain(directory: &Path, sync: SyncMode) -> Result<Self, StoreError> {
-        let mut store = open::open(directory, sync)?;
-        store.is_plain = true;
-        Ok(store)
+        let mut opened = open::open(directory, sync)?;
+        opened.is_plain = true;
+        Ok(Self::holding(opened))
     }
 
     /// Sets at how many bytes of commits the newest version of what they wrote is put into tables, in place of
@@ -165,7 +158,10 @@ impl FjallStore {
     /// commits wait.
     #[must_use]
     pub fn checkpoint_at(mut self, bytes: usize) -> Self {
-        self.checkpoints.set_due_at(bytes);
+        let opened = self.opened.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(opened) = opened {
+            opened.checkpoints.set_due_at(bytes);
+        }
         self
     }
 
@@ -197,21 +193,59 @@ impl FjallStore {
         directory::holder(directory)
     }
 
-    /// Gives the place of a keyspace whose writes pass through `recent`.
-    fn part(&self, space: &Space) -> Option<u8> {
-        if self.is_plain { None } else { part_of(space) }
+    fn holding(opened: Opened) -> Self {
+        Self {
+            place: opened.place().to_owned(),
+            opened: RwLock::new(Some(opened)),
+        }
     }
 
-    fn keyspace(&self, space: &Space) -> Option<Keyspace> {
-        self.spaces
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(space)
-            .cloned()
+    /// Uses what is open; none if it was closed. Must not be called from within itself.
+    fn with<T>(&self, act: impl FnOnce(&Opened) -> T) -> Option<T> {
+        let opened = self.opened.read().unwrap_or_else(PoisonError::into_inner);
+        opened.as_ref().map(act)
     }
 
-    fn unreadable(&self, space: &Space, error: &fjall::Error) -> StoreError {
-        open::translate(&self.directory, &format!("keyspace \"{}\"", space.name()), error)
+    /// Reads from what is open.
+    fn read<T>(&self, read: impl FnOnce(&Opened) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        self.with(read).unwrap_or_else(|| {
+            Err(StoreError::Io {
+                place: self.place.display().to_string(),
+                why: CLOSED.to_owned(),
+            })
+        })
+    }
+
+    /// Asks what is open as its owner.
+    fn own<T>(&self, act: impl FnOnce(&Opened) -> Result<T, AppendError>) -> Result<T, AppendError> {
+        self.with(act)
+            .unwrap_or_else(|| Err(AppendError::Failed(CLOSED.to_owned())))
+    }
+
+    /// Asks for a figure. It is not worth waiting for a close: its caller may be a thread that others wait for.
+    fn figure<T>(&self, tell: impl FnOnce(&Opened) -> Option<T>) -> Option<T> {
+        let opened = match self.opened.try_read() {
+            Ok(opened) => opened,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return None,
+        };
+        opened.as_ref().and_then(tell)
+    }
+
+    fn close_now(&self) {
+        // A commit may wait for a checkpoint that gets nowhere; this answers it.
+        self.with(Opened::begin_close);
+        let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
+        // Ended under the lock: a second close answers when the first has given all back.
+        if let Some(opened) = opened.take() {
+            opened.close();
+        }
+    }
+}
+
+impl Drop for FjallStore {
+    fn drop(&mut self) {
+        self.close_now();
     }
 }
 
@@ -223,29 +257,32 @@ pub(crate) fn look(bytes: &[u8]) -> (usize, bool) {
 
 impl JournalStore for FjallStore {
     fn acquire(&self) -> BoxFuture<'_, Result<Epoch, StoreError>> {
-        ready(Ok(self.line.writer().grant())).boxed()
+        ready(self.read(|opened| Ok(opened.line.writer().grant()))).boxed()
     }
 
     fn renew(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
-        ready(self.line.writer().admit(epoch)).boxed()
+        ready(self.own(|opened| opened.line.writer().admit(epoch))).boxed()
     }
 
     fn release(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
-        let admitted = self.line.writer().admit(epoch);
-        let synced = admitted.and_then(|()| {
-            self.directory
-                .sync_mark()
-                .map_err(|error| AppendError::Failed(format!("the watermark was not synced: {error}")))
-        });
-        ready(synced).boxed()
+        ready(self.own(|opened| opened.release(epoch))).boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async move { self.close_now() }.boxed()
     }
 
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Receipt, AppendError>> {
         // The call decides the order, not the poll.
         let (answer, receipt) = oneshot::channel();
-        self.line.push(Pending { batch, answer });
+        let queued = self.own(|opened| {
+            opened.line.push(Pending { batch, answer });
+            Ok(())
+        });
         async move {
-            self.commit_queued();
+            queued?;
+            // If it was closed meanwhile, `close` has committed what was handed in.
+            self.with(Opened::commit_queued);
             receipt
                 .await
                 .unwrap_or_else(|_| Err(AppendError::Unknown("a commit panicked".to_owned())))
@@ -255,36 +292,27 @@ impl JournalStore for FjallStore {
 
     /// Gives none for an epoch that never wrote, and for one that a newer has followed.
     fn last_seq(&self, epoch: Epoch) -> BoxFuture<'_, Result<Option<Seq>, StoreError>> {
-        let writer = self.line.writer();
-        let answer = match &writer.failure {
-            // Only the next opening shows whether the failed batch is in the log.
-            Some(why) => Err(StoreError::Io {
-                place: self.directory.place().display().to_string(),
-                why: format!("a commit failed ({why}), and what became of it shows when the journal is opened again"),
-            }),
-            None => Ok((writer.epoch == epoch).then_some(writer.seq)),
-        };
-        ready(answer).boxed()
+        ready(self.read(|opened| opened.last_seq(epoch))).boxed()
     }
 
     fn get(&self, space: Space, key: Vec<u8>) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>> {
-        async move { self.read(&space, &key) }.boxed()
+        async move { self.read(|opened| opened.read(&space, &key)) }.boxed()
     }
 
     fn scan(&self, scan: Scan) -> BoxFuture<'_, Result<Entries, StoreError>> {
-        async move { self.read_range(&scan) }.boxed()
+        async move { self.read(|opened| opened.read_range(&scan)) }.boxed()
     }
 
     fn size_bytes(&self) -> Option<u64> {
-        self.database.disk_space().ok()
+        self.figure(|opened| opened.database.disk_space().ok())
     }
 
     fn disk_room(&self) -> Option<DiskRoom> {
-        self.directory.room()
+        self.figure(|opened| opened.directory.room())
     }
 
     fn sync_times(&self) -> Option<SyncTimes> {
-        self.sync_seconds.times()
+        self.figure(|opened| opened.sync_seconds.times())
     }
 
     fn reads_block(&self) -> bool {
@@ -299,8 +327,7 @@ impl JournalStore for FjallStore {
 impl std::fmt::Debug for FjallStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("FjallStore")
-            .field("place", &self.directory.place())
-            .field("sync", &self.sync)
+            .field("place", &self.place)
             .finish_non_exhaustive()
     }
 }

@@ -15,7 +15,7 @@ use futures::future::{BoxFuture, Shared, pending, ready};
 use procession_kernel::{Epoch, Receipt, Seq};
 
 use super::batch::Batch;
-use super::fjall::refusal;
+use super::fjall::{CLOSED, refusal};
 use super::keys::Space;
 use super::store::{AppendError, DiskRoom, Entries, JournalStore, Scan, SyncTimes};
 use crate::error::StoreError;
@@ -58,9 +58,28 @@ struct State {
     withheld: Option<VecDeque<Withheld>>,
     /// Taken when it fires; a store without it is dead.
     bell: Option<oneshot::Sender<()>>,
+    is_closed: bool,
 }
 
 type Answer = Result<Receipt, AppendError>;
+
+/// What every call is told after a close.
+struct Closed;
+
+impl From<Closed> for StoreError {
+    fn from(_: Closed) -> Self {
+        Self::Io {
+            place: PLACE.to_owned(),
+            why: CLOSED.to_owned(),
+        }
+    }
+}
+
+impl From<Closed> for AppendError {
+    fn from(_: Closed) -> Self {
+        Self::Failed(CLOSED.to_owned())
+    }
+}
 
 #[derive(Debug)]
 struct Withheld {
@@ -96,6 +115,7 @@ impl MemoryStore {
                 late,
                 withheld: None,
                 bell: Some(bell),
+                is_closed: false,
             }),
             crashed: crashed.shared(),
             reads: AtomicU64::new(0),
@@ -180,10 +200,16 @@ impl MemoryStore {
     }
 
     /// Gives what is computed from the state, at once if the store lives, and never if it is dead.
-    fn answer<'a, T: Send + 'a>(&'a self, compute: impl FnOnce(&mut State) -> T) -> BoxFuture<'a, T> {
+    fn answer<'a, T: Send + 'a, E: From<Closed> + Send + 'a>(
+        &'a self,
+        compute: impl FnOnce(&mut State) -> Result<T, E>,
+    ) -> BoxFuture<'a, Result<T, E>> {
         let mut state = self.lock();
         if state.bell.is_none() {
             return pending().boxed();
+        }
+        if state.is_closed {
+            return ready(Err(Closed.into())).boxed();
         }
         let answer = ready(compute(&mut state)).boxed();
         self.later(&mut state, answer)
@@ -340,10 +366,24 @@ impl JournalStore for MemoryStore {
         self.answer(|state| self.admit(state, epoch))
     }
 
+    /// A commit whose receipt is withheld is on the disk, and its caller cannot know.
+    fn close(&self) -> BoxFuture<'_, ()> {
+        let mut state = self.lock();
+        state.is_closed = true;
+        for Withheld { answer, .. } in state.withheld.take().unwrap_or_default() {
+            answer.send(Err(AppendError::Unknown(CLOSED.to_owned()))).ok();
+        }
+        self.let_go();
+        ready(()).boxed()
+    }
+
     fn append(&self, batch: Batch) -> BoxFuture<'_, Answer> {
         let mut state = self.lock();
         if state.bell.is_none() {
             return pending().boxed();
+        }
+        if state.is_closed {
+            return ready(Err(Closed.into())).boxed();
         }
         match self.commit(&mut state, batch) {
             Some(answer) => self.later(&mut state, answer),

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use fjall::{AbstractTree, Database, Keyspace, PersistMode};
 
+use super::CLOSED;
 use super::open::explain;
 use super::recent::{LAST, Layers, Table};
 use super::record::Record;
@@ -121,6 +122,13 @@ impl Checkpoints {
         }
     }
 
+    /// Has the thread end as soon as it can; what it leaves undone is done after the next opening. A commit that
+    /// waits for it is answered.
+    pub(super) fn end(&self) {
+        self.shared.work().ends = true;
+        self.shared.changed.notify_all();
+    }
+
     /// Shows readers what was committed just now, and begins a checkpoint if one is due.
     pub(super) fn add(&self, records: &[(u64, Record)]) {
         let mut layers = self.shared.layers.write().unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +139,8 @@ impl Checkpoints {
             return;
         }
         let mut work = self.shared.work();
-        if matches!(work.stage, Stage::Rests) {
+        // After the end nobody would take it up.
+        if matches!(work.stage, Stage::Rests) && !work.ends {
             layers.frozen = Some(Arc::new(std::mem::take(&mut layers.current)));
             work.stage = Stage::Runs;
             self.shared.changed.notify_all();
@@ -142,8 +151,7 @@ impl Checkpoints {
 /// A checkpoint under way is waited for: the store is to be closed as a whole.
 impl Drop for Checkpoints {
     fn drop(&mut self) {
-        self.shared.work().ends = true;
-        self.shared.changed.notify_all();
+        self.end();
         if let Some(thread) = self.thread.take() {
             // It catches what panics in it.
             drop(thread.join());
@@ -157,6 +165,17 @@ impl Shared {
     }
 
     fn serve(&self, tables: &Tables) {
+        self.write_what_comes(tables);
+        // Whoever waits for a checkpoint that this thread leaves undone would wait for ever.
+        let mut work = self.work();
+        if matches!(work.stage, Stage::Runs) {
+            work.stage = Stage::Failed(CLOSED.to_owned());
+        }
+        drop(work);
+        self.changed.notify_all();
+    }
+
+    fn write_what_comes(&self, tables: &Tables) {
         while self.is_asked() {
             let layers = self.layers.read().unwrap_or_else(PoisonError::into_inner);
             let frozen = layers.frozen.clone();

@@ -16,6 +16,7 @@ use super::checkpoint::Checkpoints;
 use super::directory::{self, Directory};
 use super::line::Line;
 use super::log::{self, Finding, Newest};
+use super::opened::Opened;
 use super::recent::{PARTS, Table, part_of};
 use super::record;
 use super::remedy::advise;
@@ -53,7 +54,7 @@ const RECENT: &str = "recent";
 const WORKERS: usize = 3;
 
 /// Opens the journal, and makes it if there is none.
-pub(super) fn open(place: &Path, sync: SyncMode) -> Result<FjallStore, StoreError> {
+pub(super) fn open(place: &Path, sync: SyncMode) -> Result<Opened, StoreError> {
     let directory = Directory::take(place)?;
     let database = if directory.is_vacant()? {
         create(&directory)?
@@ -72,7 +73,7 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<FjallStore, StoreErro
     if sync != SyncMode::None {
         directory.set_mark(writer.epoch, writer.seq);
     }
-    Ok(FjallStore {
+    Ok(Opened {
         checkpoints,
         spaces: RwLock::new(spaces),
         recent,

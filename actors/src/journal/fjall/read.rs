@@ -5,13 +5,13 @@ use std::ops::Bound;
 
 use fjall::{Keyspace, Readable, Snapshot};
 
-use super::FjallStore;
+use super::opened::Opened;
 use super::recent::{Found, LAST, Place, part_of};
 use crate::error::StoreError;
 use crate::journal::keys::Space;
 use crate::journal::store::{Entries, Scan};
 
-impl FjallStore {
+impl Opened {
     /// Tables are read through a snapshot: only that shows a batch after its sync alone.
     pub(super) fn read(&self, space: &Space, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(keyspace) = self.keyspace(space) else {

@@ -151,7 +151,7 @@ fn records_are_taken_out_once_they_are_in_tables() -> Outcome {
     for number in 1..=40 {
         put(&store, epoch, number, u8::try_from(number)?, Some(&[7; 100]))?;
     }
-    let left = store.recent.len()?;
+    let left = store.recent().len()?;
     // Each append waits for the checkpoint before the last, so a few are left at most.
     assert!(left <= 4, "{left} records are left");
     drop(store);
@@ -207,7 +207,7 @@ fn what_format_2_left_in_its_log_and_was_deleted_since_stays_deleted() -> Outcom
     }
     // Each append takes out what the checkpoint before it has put into tables.
     let mut number = 22;
-    while store.recent.len()? > 0 {
+    while store.recent().len()? > 0 {
         block_on(store.append(batch_of(epoch, number)))?;
         number += 1;
     }
@@ -269,7 +269,7 @@ fn a_damaged_record_is_named() -> Outcome {
     let store = FjallStore::open(place.path(), SyncMode::Data)?;
     let epoch = block_on(store.acquire())?;
     put(&store, epoch, 1, 1, Some(b"value"))?;
-    store.recent.insert(7_u64.to_be_bytes(), [9, 9])?;
+    store.recent().insert(7_u64.to_be_bytes(), [9, 9])?;
     drop(store);
     let text = FjallStore::open(place.path(), SyncMode::Data)
         .err()

@@ -9,6 +9,16 @@ use tempfile::TempDir;
 
 use super::*;
 
+impl FjallStore {
+    pub(super) fn keyspace(&self, space: &Space) -> Option<fjall::Keyspace> {
+        self.with(|opened| opened.keyspace(space)).flatten()
+    }
+
+    pub(super) fn recent(&self) -> fjall::Keyspace {
+        self.with(|opened| opened.recent.clone()).expect("it is open")
+    }
+}
+
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn batch(epoch: Epoch, number: u64) -> Batch {
@@ -410,4 +420,78 @@ fn writes_are_sorted_by_keyspace_and_key_and_those_of_one_key_stay_in_turn() {
     let expected =
         ["3", "", "6", "5", "2", "7", "1", "4"].map(|value| Some(value.as_bytes()).filter(|value| !value.is_empty()));
     assert_eq!(values, expected);
+}
+
+/// Commits wait for a checkpoint once too much waits for it; a close answers them, and ends the thread.
+#[test]
+fn a_close_in_the_middle_of_commits_and_checkpoints_leaves_nobody_waiting() -> Outcome {
+    for round in 0..20 {
+        let place = TempDir::new()?;
+        let store = FjallStore::open(place.path(), SyncMode::None)?.checkpoint_at(1);
+        let epoch = block_on(store.acquire())?;
+        let acknowledged = std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut last = None;
+                for number in 0.. {
+                    match block_on(store.append(batch(epoch, number))) {
+                        Ok(receipt) => last = Some(receipt.seq()),
+                        Err(why) => {
+                            assert!(why.to_string().contains("closed"), "{why}");
+                            break;
+                        }
+                    }
+                }
+                last
+            });
+            while matches!(block_on(store.last_seq(epoch)), Ok(None)) {
+                std::thread::yield_now();
+            }
+            for _ in 0..round {
+                std::thread::yield_now();
+            }
+            block_on(store.close());
+            writer.join()
+        });
+        let last = acknowledged
+            .map_err(|_| "the writer panicked")?
+            .ok_or("nothing was committed")?;
+        let rows = count(place.path())?;
+        // As many as `count` reads at most.
+        assert!(
+            rows as u64 > last.0.min(999),
+            "{rows} rows, and commit {last} was acknowledged"
+        );
+    }
+    Ok(())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_closed_store_has_no_file_open_however_many_hold_it() -> Outcome {
+    let place = TempDir::new()?;
+    let open_files = || -> std::io::Result<usize> {
+        let mut found = 0;
+        for file in fs::read_dir("/proc/self/fd")? {
+            let target = fs::read_link(file?.path()).unwrap_or_default();
+            found += usize::from(target.starts_with(place.path()));
+        }
+        Ok(found)
+    };
+    for fails in [false, true] {
+        let store = std::sync::Arc::new(FjallStore::open(place.path(), SyncMode::Data)?);
+        let other = std::sync::Arc::clone(&store);
+        let epoch = block_on(store.acquire())?;
+        block_on(store.append(batch(epoch, 1)))?;
+        if fails {
+            let mut refused = Batch::new(epoch);
+            refused.put(Space::User(Key::from("n".repeat(101))), b"k", b"v");
+            assert!(block_on(store.append(refused)).is_err());
+        }
+        assert!(open_files()? > 3);
+        block_on(store.close());
+        assert_eq!(open_files()?, 0, "after a failure: {fails}");
+        assert_eq!(other.size_bytes(), None);
+        assert_eq!(count(place.path())?, 1);
+    }
+    Ok(())
 }

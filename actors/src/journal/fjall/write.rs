@@ -6,9 +6,10 @@ use fjall::{Keyspace, OwnedWriteBatch};
 use futures::channel::oneshot;
 use procession_kernel::{Epoch, Receipt, Seq};
 
+use super::opened::Opened;
 use super::recent::Place;
 use super::record::{Encoder, Record};
-use super::{EPOCH_KEY, FORMAT, FORMAT_KEY, FjallStore, SEQ_KEY, SyncMode, open, refusal};
+use super::{EPOCH_KEY, FORMAT, FORMAT_KEY, SEQ_KEY, SyncMode, open, refusal};
 use crate::clock::machine_now;
 use crate::journal::batch::{Batch, Write};
 use crate::journal::keys::Space;
@@ -41,7 +42,7 @@ pub(super) struct Pending {
     pub(super) answer: oneshot::Sender<Result<Receipt, AppendError>>,
 }
 
-impl FjallStore {
+impl Opened {
     /// Commits what was handed in, in that order, on the thread that asks first.
     pub(super) fn commit_queued(&self) {
         self.line.serve(|writer, Pending { batch, answer }| {
