@@ -58,7 +58,7 @@ pub(crate) fn whole(ground: &Ground) -> Outcome<usize> {
 
 /// A stage that process after process died with is poison to the engine, and rests until somebody has looked at it.
 /// Random kills meet one stage three times now and then, on a slow machine more often.
-async fn resume_poison(executor: &Executor) -> Outcome {
+pub(crate) async fn resume_poison(executor: &Executor) -> Outcome {
     let mut cursor = None;
     loop {
         let page = executor.list(ListFilter::default(), cursor, 1_000).await?;

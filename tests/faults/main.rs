@@ -25,6 +25,8 @@ mod place;
 mod read_only;
 #[cfg(target_os = "linux")]
 mod stopped;
+#[cfg(target_os = "linux")]
+mod trial;
 #[cfg(unix)]
 mod unsynced;
 #[cfg(unix)]

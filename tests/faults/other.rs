@@ -74,7 +74,7 @@ impl Other {
     }
 
     /// Reads one line; none at the end.
-    fn line(&mut self) -> Outcome<Option<String>> {
+    pub(crate) fn line(&mut self) -> Outcome<Option<String>> {
         match self.said.recv_timeout(DEADLINE) {
             Ok(line) => {
                 self.read.push(line.clone());
