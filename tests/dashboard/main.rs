@@ -12,6 +12,7 @@ mod beyond;
 mod bounds;
 mod bulk;
 mod hidden;
+mod hostile;
 mod kit;
 mod listen;
 mod lists;
