@@ -6,7 +6,9 @@
 //! model of its own, folded from the feed of committed changes on a thread of its own, so
 //! viewers enter nobody's mailbox, and see nothing that is not on disk.
 //!
-//! Without a resolver it is read-only, and for this machine alone: [`Access`] says otherwise.
+//! The host says who may do what, by an [`Access`]; or that this machine alone may look, by
+//! [`local_only`](DashboardBuilder::local_only). Whoever is asked, a request must name the dashboard's host by
+//! a name that it is reached under: those of this machine, or those of [`hosts`](DashboardBuilder::hosts).
 //! `docs/dashboard.md` lists the paths.
 //!
 //! ```
@@ -19,7 +21,7 @@
 //! # let path = directory.path().join("journal");
 //! actix_rt::System::new().block_on(async {
 //!     let executor = Executor::builder(path).register::<Noop>(()).start().await?;
-//!     let dashboard = Dashboard::builder(&executor).start().await?;
+//!     let dashboard = Dashboard::builder(&executor).local_only().start().await?;
 //!     let server = HttpServer::new(move || {
 //!         App::new().service(web::scope("/ops/procedures").configure(dashboard.routes()))
 //!     });
@@ -39,6 +41,7 @@ mod beyond;
 mod events;
 mod feed;
 mod gate;
+mod hosts;
 mod list;
 mod live;
 mod me;
@@ -59,6 +62,7 @@ mod trace;
 mod whole;
 
 pub use access::{Access, Grant, LoopbackReadOnly, Right, Rights};
+pub use hosts::HostNameError;
 pub use redact::{Part, Redact, SizesOnly};
 pub use trace::TraceUrlError;
 
@@ -72,6 +76,7 @@ use tokio::sync::watch;
 
 use crate::executor::Executor;
 use feed::{Folder, Shared};
+use hosts::Hosts;
 use live::Live;
 use state::State;
 
@@ -84,19 +89,60 @@ pub struct Dashboard {
 }
 
 /// Settings of a dashboard that is not started yet.
-pub struct DashboardBuilder {
+///
+/// It starts once its code has said who may look: by [`access`](Self::access), or by
+/// [`local_only`](Self::local_only). Before, it is of [`NoAccess`], and there is nothing to start:
+///
+/// ```compile_fail,E0599
+/// # async fn serve(executor: &procession::Executor) {
+/// let dashboard = procession::dashboard::Dashboard::builder(executor).start().await;
+/// # }
+/// ```
+pub struct DashboardBuilder<A = Box<dyn Access>> {
     executor: Executor,
-    access: Box<dyn Access>,
+    hosts: Hosts,
+    access: A,
     redact: Box<dyn Redact>,
     trace_url: Option<String>,
 }
 
-impl DashboardBuilder {
-    /// Asks this what the sender of each request may do. Default [`LoopbackReadOnly`].
+/// In place of an [`Access`]: nobody has said yet who may look.
+#[derive(Clone, Copy, Debug)]
+pub struct NoAccess(());
+
+impl<A> DashboardBuilder<A> {
+    /// Asks this what the sender of each request may do.
     #[must_use]
-    pub fn access(mut self, access: impl Access) -> Self {
-        self.access = Box::new(access);
-        self
+    pub fn access(self, access: impl Access) -> DashboardBuilder {
+        DashboardBuilder {
+            access: Box::new(access),
+            executor: self.executor,
+            hosts: self.hosts,
+            redact: self.redact,
+            trace_url: self.trace_url,
+        }
+    }
+
+    /// Lets whoever is on this machine look, and nobody do anything: [`LoopbackReadOnly`].
+    ///
+    /// To be said only where nothing forwards requests to the server: a proxy on this machine, an SSH tunnel
+    /// or a published port of a container can look like somebody on this machine, and then the world reads.
+    #[must_use]
+    pub fn local_only(self) -> DashboardBuilder {
+        self.access(LoopbackReadOnly)
+    }
+
+    /// Says under which names the dashboard is reached: what stands between `://` and the path in the browser's
+    /// address, with the port only where the address shows one, and it must be that one. A request to any other
+    /// name is refused with 421 before the access is asked. Default: `localhost` and the loopback addresses, with
+    /// any port; names given here take their place.
+    ///
+    /// # Errors
+    ///
+    /// [`HostNameError`] if a text is no name of a host, or there is none.
+    pub fn hosts<N: AsRef<str>>(mut self, names: impl IntoIterator<Item = N>) -> Result<Self, HostNameError> {
+        self.hosts = Hosts::named(names)?;
+        Ok(self)
     }
 
     /// Asks this what of users' data is shown. Default [`SizesOnly`].
@@ -117,7 +163,9 @@ impl DashboardBuilder {
         self.trace_url = Some(trace::checked(template)?);
         Ok(self)
     }
+}
 
+impl DashboardBuilder {
     /// Starts the thread of the read model, and follows the engine's changes. Must be called
     /// inside an actix system. Until the model is filled, requests are answered with 503.
     ///
@@ -140,6 +188,7 @@ impl DashboardBuilder {
             pauses: pauses::Pauses::default(),
             shared,
             streams: Arc::default(),
+            hosts: self.hosts,
             access: self.access,
             redact: self.redact,
             trace_url: self.trace_url,
@@ -153,12 +202,13 @@ impl DashboardBuilder {
 }
 
 impl Dashboard {
-    /// Begins to set up a dashboard of an engine.
+    /// Begins to set up a dashboard of an engine. Who may look is to be said next.
     #[must_use]
-    pub fn builder(executor: &Executor) -> DashboardBuilder {
+    pub fn builder(executor: &Executor) -> DashboardBuilder<NoAccess> {
         DashboardBuilder {
             executor: executor.clone(),
-            access: Box::new(LoopbackReadOnly),
+            hosts: Hosts::Loopback,
+            access: NoAccess(()),
             redact: Box::new(SizesOnly),
             trace_url: None,
         }

@@ -1,9 +1,11 @@
-//! Who may do what: the host's resolver says it for each request. Without one, everybody on
-//! this machine may look, and nobody may do anything.
+//! Who may do what: the host's resolver says it for each request. Where the host asks for no more than that,
+//! everybody on this machine may look, and nobody may do anything.
 
 use std::fmt;
 
 use actix_web::HttpRequest;
+
+use super::hosts::Host;
 
 /// Tells what the sender of a request may do.
 ///
@@ -167,8 +169,11 @@ impl Rights {
     }
 }
 
-/// What the dashboard does without a resolver: whoever is on this machine may look, if the
-/// request was made to this machine by its own name, and came through no proxy.
+/// What [`local_only`](super::DashboardBuilder::local_only) asks: whoever is on this machine may look, if the
+/// request was made to this machine by its own name, and came through no proxy that says so.
+///
+/// A proxy that adds no header cannot be told from this machine, so whoever has one in front of the server
+/// needs an [`Access`] of their own.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LoopbackReadOnly;
 
@@ -190,43 +195,10 @@ impl Access for LoopbackReadOnly {
             .peer_addr()
             .is_some_and(|peer| peer.ip().to_canonical().is_loopback());
         let is_forwarded = FORWARDING.iter().any(|name| request.headers().contains_key(*name));
-        if is_near && !is_forwarded && host_is_loopback(request) {
+        if is_near && !is_forwarded && Host::of(request).is_some_and(|host| host.is_loopback()) {
             let who = "someone on this machine".to_owned();
             return Grant::ReadOnly { who };
         }
         Grant::Deny
-    }
-}
-
-/// A name that a stranger's page had point here is refused, or that page could read everything.
-fn host_is_loopback(request: &HttpRequest) -> bool {
-    let Some(host) = host(request) else { return false };
-    let name = without_port(host);
-    let name = name
-        .strip_prefix('[')
-        .and_then(|name| name.strip_suffix(']'))
-        .unwrap_or(name);
-    name.eq_ignore_ascii_case("localhost")
-        || name
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|ip| ip.to_canonical().is_loopback())
-}
-
-/// Gives the host that the request names: its one `Host` header, or the authority of HTTP/2.
-/// None if it names none, or two.
-pub(super) fn host(request: &HttpRequest) -> Option<&str> {
-    let mut named = request.headers().get_all("host");
-    match (named.next(), named.next()) {
-        (Some(host), None) => host.to_str().ok(),
-        (Some(_), Some(_)) => None,
-        (None, _) => request.uri().authority().map(actix_web::http::uri::Authority::as_str),
-    }
-}
-
-fn without_port(host: &str) -> &str {
-    let end = host.rfind(']').map_or(0, |bracket| bracket + 1);
-    match host.get(end..).and_then(|rest| rest.rfind(':')) {
-        Some(colon) => host.get(..end + colon).unwrap_or(host),
-        None => host,
     }
 }

@@ -10,7 +10,8 @@ use actix_web::http::header::{
 use actix_web::middleware::Next;
 use actix_web::{Error, HttpMessage, HttpRequest, ResponseError, web};
 
-use super::access::{Grant, Right, host};
+use super::access::{Grant, Right};
+use super::hosts::Host;
 use super::problem::Problem;
 use super::state::State;
 
@@ -56,6 +57,8 @@ fn complete(headers: &mut HeaderMap) {
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (REFERRER_POLICY, "no-referrer"),
+        (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+        (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     ];
     for (name, value) in fixed {
         headers.insert(name, HeaderValue::from_static(value));
@@ -68,6 +71,8 @@ fn complete(headers: &mut HeaderMap) {
 
 fn admit(request: &HttpRequest) -> Result<Caller, Problem> {
     let state = request.app_data::<web::Data<State>>().ok_or_else(Problem::closing)?;
+    // First of all: an access that goes by nothing a browser keeps from pages would grant it to a stranger's.
+    state.hosts.check(request)?;
     let grant = state.access.resolve(request);
     if grant == Grant::Deny {
         return Err(Problem::denied());
@@ -103,7 +108,7 @@ fn is_own(request: &HttpRequest, origin: &str) -> bool {
     let Some((_, name)) = origin.split_once("://") else {
         return false;
     };
-    host(request).is_some_and(|host| host.eq_ignore_ascii_case(name))
+    Host::read(name).is_some_and(|origin| Host::of(request) == Some(origin))
 }
 
 /// Gives a header's text. One that is there twice, or is no text, counts as one that fits nothing.

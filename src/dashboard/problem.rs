@@ -12,6 +12,7 @@ use procession_kernel::ProcedureId;
 use serde_json::{Value, json};
 
 use super::access::Right;
+use super::hosts::Hosts;
 
 /// An error that is sent. Results are as small as what they are without it.
 #[derive(Debug)]
@@ -52,6 +53,13 @@ impl Problem {
     fn again_after(mut self, time: Duration) -> Self {
         self.0.retry_after = Some(time.as_millis().div_ceil(1_000).try_into().unwrap_or(u64::MAX));
         self
+    }
+
+    pub(super) fn strange_host(asked: &str, hosts: &Hosts) -> Self {
+        let text = format!("This dashboard was asked for {asked}; it is reached as {hosts}.");
+        let remedy =
+            "Ask for it by such a name, or have the host's code add one: `Dashboard::builder(..).hosts([..])`.";
+        Self::new(StatusCode::MISDIRECTED_REQUEST, "host", text, remedy)
     }
 
     pub(super) fn denied() -> Self {

@@ -13,6 +13,7 @@ use tokio::sync::watch;
 use super::access::{Access, Grant, Right};
 use super::feed::Shared;
 use super::gate::Caller;
+use super::hosts::Hosts;
 use super::live::Live;
 use super::model::Moment;
 use super::pauses::Pauses;
@@ -29,6 +30,7 @@ pub(super) struct State {
     pub(super) live: Live,
     pub(super) pauses: Pauses,
     pub(super) streams: Arc<Streams>,
+    pub(super) hosts: Hosts,
     pub(super) access: Box<dyn Access>,
     pub(super) redact: Box<dyn Redact>,
     /// Where a trace can be looked at.

@@ -1,19 +1,21 @@
-//! Who may look, and from where. The default is for this machine alone, and stays so.
+//! Who may look, and from where. What is for this machine alone stays so.
 
 use actix_web::http::Method;
 use actix_web::test::TestRequest;
-use procession::dashboard::{Dashboard, Grant, Right, Rights, TraceUrlError};
+use procession::dashboard::{
+    Dashboard, DashboardBuilder, Grant, HostNameError, NoAccess, Right, Rights, TraceUrlError,
+};
 use procession::testkit::World;
 use serde_json::json;
 
-use crate::kit::{Tested, everybody, near, site, site_in};
+use crate::kit::{Tested, everybody, near, site, site_in, text};
 
 /// Asks as one who is on this machine, after the request was changed.
 fn local_only(change: impl Fn(TestRequest) -> TestRequest, expected: u16) -> Tested {
     site_in(
         &World::new(),
         |builder| builder,
-        |dashboard| dashboard,
+        DashboardBuilder::local_only,
         async |site| {
             let reply = site.ask(change(near(TestRequest::get())), "engine").await;
             assert_eq!(reply.status.as_u16(), expected, "{}", reply.body);
@@ -65,9 +67,68 @@ fn by_default_a_name_that_was_made_to_point_here_is_refused() -> Tested {
         "[::1",
     ];
     for name in names {
-        local_only(host(name), 403)?;
+        local_only(host(name), 421)?;
     }
-    local_only(|request| request.append_header(("host", "evil.example")), 403)
+    local_only(|request| request.append_header(("host", "evil.example")), 421)
+}
+
+#[test]
+fn a_host_may_have_a_name_that_local_requests_do_not_know() -> Tested {
+    let named =
+        |dashboard: DashboardBuilder<NoAccess>| dashboard.hosts(["ops.example"]).expect("it is one").local_only();
+    site_in(
+        &World::new(),
+        |builder| builder,
+        named,
+        async |site| {
+            for (name, status) in [("ops.example", 403), ("localhost", 421)] {
+                let reply = site.ask(host(name)(near(TestRequest::get())), "engine").await;
+                assert_eq!(reply.status.as_u16(), status, "{name}");
+            }
+            Ok(())
+        },
+    )
+}
+
+#[test]
+fn a_dashboard_is_reached_by_the_names_that_its_host_gives() -> Tested {
+    let named = |dashboard| {
+        everybody(dashboard)
+            .hosts(["ops.example", "10.0.0.5:8443"])
+            .expect("they are")
+    };
+    site_in(
+        &World::new(),
+        |builder| builder,
+        named,
+        async |site| {
+            for name in ["ops.example", "OPS.example:81", "10.0.0.5:8443"] {
+                let reply = site.ask(host(name)(near(TestRequest::get())), "engine").await;
+                assert_eq!(reply.status, 200, "{name}");
+            }
+            for name in [
+                "localhost",
+                "127.0.0.1:8080",
+                "10.0.0.5",
+                "10.0.0.5:80",
+                "x.ops.example",
+                "evil.example",
+            ] {
+                let reply = site.ask(host(name)(near(TestRequest::get())), "engine").await;
+                assert_eq!(reply.status, 421, "{name}");
+                assert!(
+                    text(&reply.body["detail"]).contains("ops.example, 10.0.0.5:8443"),
+                    "{}",
+                    reply.body
+                );
+            }
+            let builder = || Dashboard::builder(&site.run.executor);
+            let wrong = HostNameError::Name("https://ops.example".to_owned());
+            assert_eq!(builder().hosts(["https://ops.example"]).err(), Some(wrong));
+            assert_eq!(builder().hosts::<&str>([]).err(), Some(HostNameError::None));
+            Ok(())
+        },
+    )
 }
 
 #[test]

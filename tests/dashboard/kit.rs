@@ -7,7 +7,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::HeaderMap;
 use actix_web::test::{TestRequest, call_service, init_service, read_body};
 use actix_web::{App, web};
-use procession::dashboard::{Dashboard, DashboardBuilder, Grant};
+use procession::dashboard::{Dashboard, DashboardBuilder, Grant, NoAccess};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{Builder, Children, LockNeed, Procedure, ProcedureId, RetryPolicy, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
@@ -114,14 +114,14 @@ pub(crate) fn site_on<T>(
     site_in(world, |builder| builder, everybody, drive)
 }
 
-pub(crate) fn everybody(dashboard: DashboardBuilder) -> DashboardBuilder {
+pub(crate) fn everybody(dashboard: DashboardBuilder<NoAccess>) -> DashboardBuilder {
     dashboard.access(|_: &actix_web::HttpRequest| Grant::All { who: "ann".to_owned() })
 }
 
 pub(crate) fn site_in<T>(
     world: &World,
     engine: impl FnOnce(Builder) -> Builder,
-    set_up: impl FnOnce(DashboardBuilder) -> DashboardBuilder,
+    set_up: impl FnOnce(DashboardBuilder<NoAccess>) -> DashboardBuilder,
     drive: impl AsyncFnOnce(&Site<'_>) -> Result<T, Trouble>,
 ) -> Result<T, Trouble> {
     let register = |builder: Builder| engine(builder.register::<Job>(()));

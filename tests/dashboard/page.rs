@@ -245,7 +245,7 @@ fn by_default_the_page_is_for_this_machine() -> Tested {
     site_in(
         &World::new(),
         |builder| builder,
-        |dashboard| dashboard,
+        procession::dashboard::DashboardBuilder::local_only,
         async |site| {
             for path in ["/", "/app.js", "/procedures/1.0"] {
                 assert_eq!(get(site, path).await.status, StatusCode::OK, "{path}");
