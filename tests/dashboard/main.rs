@@ -23,6 +23,8 @@ mod openapi;
 mod page;
 mod plan;
 mod shapes;
+mod slow;
 mod stream;
+mod turns;
 mod verbs;
 mod whole;
