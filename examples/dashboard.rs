@@ -5,7 +5,8 @@
 //! cargo run --features dashboard --example dashboard -- --port 8080
 //! ```
 //! Open the address that it prints. Whoever does may act upon all that is there, so it listens on
-//! this machine alone. `--port 0` takes any port that is free; `--rows 10000` adds so many that wait,
+//! this machine alone, and under this machine's names alone: a page whose name was made to lead here
+//! gets nothing. `--port 0` takes any port that is free; `--rows 10000` adds so many that wait,
 //! `--regions 5000` makes the first table so wide.
 #![expect(clippy::print_stdout, reason = "an example talks")]
 #![expect(clippy::wildcard_enum_match_arm, reason = "an example names what it looks for")]
@@ -269,6 +270,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .limit("compact", 2)
         .start()
         .await?;
+    // Without a login, this rests on the dashboard's names, which are this machine's unless `hosts` gives others,
+    // and on nothing that forwards to this port.
     let may_do_all = |_: &HttpRequest| Grant::All { who: "you".to_owned() };
     let dashboard = Dashboard::builder(&executor).access(may_do_all).start().await?;
     let streams = dashboard.clone();

@@ -196,6 +196,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let recorder = web::Data::new(PrometheusBuilder::new().install_recorder()?);
     let executor = Executor::builder("data/embed").register::<Order>(()).start().await?;
     let engine = web::Data::new(executor.supervisor().clone());
+    // It is reached as localhost; one with a name of its own says so by `.hosts(["ops.example"])?`.
     let dashboard = Dashboard::builder(&executor).access(rights).start().await?;
     let streams = dashboard.clone();
     let (password, upkeep) = (Password::of_service(), recorder.clone());

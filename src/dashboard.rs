@@ -59,6 +59,7 @@ mod state;
 mod streams;
 mod timeline;
 mod trace;
+mod turns;
 mod whole;
 
 pub use access::{Access, Grant, LoopbackReadOnly, Right, Rights};
@@ -79,6 +80,7 @@ use feed::{Folder, Shared};
 use hosts::Hosts;
 use live::Live;
 use state::State;
+use turns::Turns;
 
 /// A dashboard that runs; cheap to clone, and usable from any thread.
 ///
@@ -182,12 +184,14 @@ impl DashboardBuilder {
             arbiter.stop();
             return Err(refused);
         }
+        let clock = Arc::clone(self.executor.engine().clock());
         let state = State {
             live: Live::new(self.executor.clone(), shared.clone()),
             executor: self.executor,
             pauses: pauses::Pauses::default(),
             shared,
             streams: Arc::default(),
+            turns: Turns::new(clock),
             hosts: self.hosts,
             access: self.access,
             redact: self.redact,

@@ -8,6 +8,7 @@ use procession_actors::view::Status;
 use procession_kernel::{Ending, HistoryEntry, Kind, Pause, ProcedureId, ProcedureState, WaitReason};
 use serde_json::{Value, json};
 
+use super::access::Grant;
 use super::live::AUDIT_NEWEST;
 use super::problem::Problem;
 use super::procedure::{HISTORY_MAX, MEMBERS_MAX};
@@ -76,11 +77,12 @@ pub(super) async fn counts(state: &State, id: ProcedureId) -> Result<Value, Prob
 }
 
 /// Says with what one failed last that is tried again, or is rolled back, and how far that is.
-pub(super) async fn failing(state: &State, show: &Show<'_>, row: &Status) -> Result<Value, Problem> {
+pub(super) async fn failing(state: &State, grant: &Grant, show: &Show<'_>, row: &Status) -> Result<Value, Problem> {
     let rolls_back = row.state == ProcedureState::Failed;
     if row.ended.is_some() || !(rolls_back || row.attempt > 0) {
         return Ok(Value::Null);
     }
+    let _turn = state.turns.take(grant).await?;
     let beside = state.engine().beside();
     let entries = beside.history(row.id.family, HISTORY_MAX).await?;
     let kinds = if rolls_back {

@@ -28,6 +28,8 @@ const SCAN_MAX: usize = 100_000;
 const SCAN_TIME: Duration = Duration::from_millis(200);
 /// Rows taken from the model at once: the lock is held for microseconds.
 const AT_ONCE: usize = 256;
+/// Rows taken from the store at once: as many as it reads in one go, so that none is read twice.
+const STORED_AT_ONCE: usize = 1_000;
 
 /// A page that is being filled.
 pub(super) struct Search<'a> {
@@ -53,6 +55,7 @@ pub(super) async fn list(request: HttpRequest, state: web::Data<State>) -> Answe
     let limit = params.limit("limit", PAGE, PAGE_MAX)?;
     let moment = state.moment()?;
     let mut search = Search::new(&state, &grant, &filter, limit).await?;
+    let _turn = state.turns.take(&grant).await?;
     let next = search.fill(&state, cursor).await?;
     let body = json!({
         "items": search.items,
@@ -105,15 +108,17 @@ impl<'a> Search<'a> {
         state: &State,
         cursor: Option<ProcedureId>,
     ) -> Result<Option<ProcedureId>, Problem> {
+        // Not before: it may have waited for its turn.
+        self.begun = state.now();
         if self.filter.is_of_live() {
-            Ok(self.in_model(state, cursor))
+            Ok(self.in_model(state, cursor).await)
         } else {
             self.in_store(state, cursor).await
         }
     }
 
     /// Looks through the model from an id on; gives where the next page begins.
-    fn in_model(&mut self, state: &State, cursor: Option<ProcedureId>) -> Option<ProcedureId> {
+    async fn in_model(&mut self, state: &State, cursor: Option<ProcedureId>) -> Option<ProcedureId> {
         let mut from = cursor.map_or(Bound::Unbounded, Bound::Included);
         loop {
             let from_here = self.skip(from)?;
@@ -127,6 +132,8 @@ impl<'a> Search<'a> {
                 self.look(&row, state.now());
             }
             from = Bound::Excluded(last);
+            // Others are served by this thread, too.
+            tokio::task::yield_now().await;
         }
     }
 
@@ -140,7 +147,7 @@ impl<'a> Search<'a> {
                 Bound::Included(id) | Bound::Excluded(id) => Some(id),
                 Bound::Unbounded => None,
             };
-            let page = store.list(ListFilter::default(), begin, AT_ONCE).await?;
+            let page = store.list(ListFilter::default(), begin, STORED_AT_ONCE).await?;
             self.unreadable.extend(page.unreadable.iter().map(ToString::to_string));
             for row in &page.items {
                 if self.is_full(state.now()) {

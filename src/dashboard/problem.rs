@@ -115,6 +115,13 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "unknown", text, remedy)
     }
 
+    /// The connection ends with it: what is left of the body may never come.
+    pub(super) fn slow_body(limit: Duration) -> Self {
+        let text = format!("The body did not come whole in {} s.", limit.as_secs());
+        let remedy = "See to the network, or send less, and send it again.";
+        Self::new(StatusCode::REQUEST_TIMEOUT, "slow", text, remedy)
+    }
+
     pub(super) fn too_large(what: &str, size: usize, limit: usize) -> Self {
         let text = format!("{what} has {size} bytes or more, and {limit} are the limit.");
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text, "Send less.").with("limit", limit)
@@ -189,6 +196,9 @@ impl ResponseError for Problem {
     fn error_response(&self) -> HttpResponse {
         let mut response = HttpResponse::build(self.0.status);
         response.insert_header((CONTENT_TYPE, "application/problem+json"));
+        if self.0.status == StatusCode::REQUEST_TIMEOUT {
+            response.force_close();
+        }
         if let Some(seconds) = self.0.retry_after {
             response.insert_header((RETRY_AFTER, seconds.to_string()));
         }

@@ -90,7 +90,7 @@ pub(super) async fn one(request: HttpRequest, state: web::Data<State>) -> Answer
         "payload": show.size(kind, Part::Payload, sizes.payload),
         "output": show.size(kind, Part::Output, sizes.output),
         "paused_by": paused_by(&state, &row).await?,
-        "failing": failing(&state, &show, &row).await?,
+        "failing": failing(&state, &asked.grant, &show, &row).await?,
         "counts": counts(&state, asked.id).await?,
     });
     state.reply(moment, body)
@@ -99,6 +99,7 @@ pub(super) async fn one(request: HttpRequest, state: web::Data<State>) -> Answer
 pub(super) async fn tree(request: HttpRequest, state: web::Data<State>) -> Answer {
     let asked = Asked::new(&request, &state, &[])?;
     let moment = state.moment()?;
+    let _turn = state.turns.take(&asked.grant).await?;
     let mut family = state
         .engine()
         .beside()
@@ -107,7 +108,10 @@ pub(super) async fn tree(request: HttpRequest, state: web::Data<State>) -> Answe
     let truncated = family.len() > MEMBERS_MAX;
     family.truncate(MEMBERS_MAX);
     let show = asked.show();
-    let shown: Vec<Status> = family.iter().map(|status| show.as_it_stands(status)).collect();
+    let shown: Vec<Status> = family
+        .iter()
+        .map(|status| show.as_it_stands(status).into_owned())
+        .collect();
     let rows: BTreeMap<String, &Status> = shown.iter().map(|status| (status.id.to_string(), status)).collect();
     let nodes = tree_of(ProcedureId::root(asked.id.family), &shown);
     if nodes.is_empty() {
@@ -128,6 +132,7 @@ pub(super) async fn history(request: HttpRequest, state: web::Data<State>) -> An
     let of_family = asked.params.flag("family")?;
     let moment = state.moment()?;
     let row = asked.row().await?;
+    let _turn = state.turns.take(&asked.grant).await?;
     let kinds = if of_family {
         asked.kinds().await?
     } else {

@@ -1,6 +1,7 @@
 //! Views as they are sent: what users said in their own words passes the redaction, and
 //! families that are set aside say so.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use procession_actors::view::{KeptSignal, Status, Verdict};
@@ -31,17 +32,16 @@ impl<'a> Show<'a> {
     }
 
     /// Gives a row as it is to be shown.
-    pub(super) fn as_it_stands(&self, status: &Status) -> Status {
-        let status = status.clone();
+    pub(super) fn as_it_stands<'s>(&self, status: &'s Status) -> Cow<'s, Status> {
         if self.quarantined.contains(&status.id.family) {
-            status.quarantined()
+            Cow::Owned(status.clone().quarantined())
         } else {
-            status
+            Cow::Borrowed(status)
         }
     }
 
     pub(super) fn procedure(&self, status: &Status) -> Value {
-        self.redacted(status, &ProcedureView::from(&self.as_it_stands(status)))
+        self.redacted(status, &ProcedureView::from(&*self.as_it_stands(status)))
     }
 
     /// Redacts a view that has a procedure's fields.

@@ -20,6 +20,7 @@ use super::pauses::Pauses;
 use super::problem::{Answer, Problem};
 use super::redact::{Part, Redact};
 use super::streams::Streams;
+use super::turns::Turns;
 use crate::executor::Executor;
 use crate::views::Reply;
 
@@ -30,6 +31,7 @@ pub(super) struct State {
     pub(super) live: Live,
     pub(super) pauses: Pauses,
     pub(super) streams: Arc<Streams>,
+    pub(super) turns: Turns,
     pub(super) hosts: Hosts,
     pub(super) access: Box<dyn Access>,
     pub(super) redact: Box<dyn Redact>,

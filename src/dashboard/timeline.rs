@@ -33,7 +33,7 @@ struct Bar {
 }
 
 pub(super) async fn timeline(request: HttpRequest, state: web::Data<State>) -> Answer {
-    viewer(&request)?;
+    let grant = viewer(&request)?;
     let id = id_of(&request)?;
     let params = Params::of(&request, &["from", "to", "bars"])?;
     let (from, to) = (instant(&params, "from")?, instant(&params, "to")?);
@@ -43,6 +43,7 @@ pub(super) async fn timeline(request: HttpRequest, state: web::Data<State>) -> A
     if store.status(ProcedureId::root(id.family)).await?.is_none() {
         return Err(Problem::unknown(&format!("procedure {id}")));
     }
+    let _turn = state.turns.take(&grant).await?;
     let entries = store.history(id.family, HISTORY_MAX).await?;
     let truncated = entries.len() == HISTORY_MAX;
     let all: Vec<Bar> = entries.iter().flat_map(bars_of).collect();

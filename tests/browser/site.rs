@@ -1,6 +1,6 @@
 //! The world behind the page, and the server in front of it: the same dashboard mounted for one who may
-//! do everything (`/all`), for one who may look (`/reader`), deep below (`/a/b/c`), and as it is without
-//! a resolver (`/default`).
+//! do everything (`/all`), for one who may look (`/reader`), deep below (`/a/b/c`), and for this
+//! machine alone (`/default`).
 //!
 //! The engine runs on the simulated clock, on a thread of its own; the server's workers only ask it.
 //! A restart keeps the listening socket, so whoever connects meanwhile waits, as with a real service.
@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use actix_web::{App, HttpRequest, HttpResponse, HttpServer, web};
-use procession::dashboard::{Access, Dashboard, Grant, LoopbackReadOnly};
+use procession::dashboard::{Access, Dashboard, Grant};
 use procession::provider::{DiskRoom, SyncTimes};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use serde_json::json;
@@ -80,7 +80,7 @@ async fn live(
         .trace_url("http://tracing.example/trace/{trace_id}?uiFind={span_id}")?;
     let all = all.start().await?;
     let reader = dashboard(run, |_: &HttpRequest| Grant::ReadOnly { who: "bob".to_owned() }).await?;
-    let default = dashboard(run, LoopbackReadOnly).await?;
+    let default = Dashboard::builder(&run.executor).local_only().start().await?;
     let every = [all.clone(), reader.clone(), default.clone()];
     let server = HttpServer::new(move || {
         App::new()

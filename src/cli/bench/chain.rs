@@ -4,6 +4,7 @@
 
 mod beside;
 mod meter;
+mod searched;
 mod watched;
 
 use std::path::Path;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use beside::Bystander;
 use meter::Meter;
+use searched::{Searchers, Searches};
 use watched::Site;
 
 use super::common::{Common, at_once, payload, queue};
@@ -47,6 +49,11 @@ pub(super) struct ChainArgs {
     /// take turns, and their rates are compared.
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=64), conflicts_with = "live")]
     viewers: u32,
+    /// How many ask a dashboard without pause meanwhile, each the next question as soon as the last is answered
+    /// or refused: most are lists that look at every row and show none. A second engine has the dashboard, rounds
+    /// of both take turns, and their rates are compared.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=64), conflicts_with_all = ["live", "viewers"])]
+    searchers: u32,
     #[command(flatten)]
     common: Common,
 }
@@ -145,6 +152,10 @@ struct Measured {
     live_ratio: Option<f64>,
     /// The same with viewers.
     viewers_ratio: Option<f64>,
+    /// The same with searchers.
+    searchers_ratio: Option<f64>,
+    /// What they were told, in all rounds.
+    searches: Searches,
 }
 
 /// An engine, and what its stages are timed with.
@@ -177,23 +188,30 @@ async fn measure(args: &ChainArgs, shape: &Shape, directory: &Path) -> Result<Me
         0 => None,
         live => Some(crowded(&directory.join("crowded"), shape, live).await?),
     };
-    let watched = match args.viewers {
+    let watched = match args.viewers + args.searchers {
         0 => None,
         _ => Some(watched(&directory.join("watched"), shape).await?),
     };
     let mut rounds = Rounds::new(directory).side_by_side(shape.concurrency);
-    let (mut ratios, mut watched_ratios) = (Vec::new(), Vec::new());
+    let (mut ratios, mut viewers_ratios, mut searchers_ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let mut searches = Searches::default();
     for _ in 0..args.common.rounds {
         let (taken, times) = plain.round(shape).await?;
         let against = |other: Taken| other.rate() / taken.rate().max(f64::EPSILON);
         if let Some(crowded) = &crowded {
             ratios.push(against(crowded.round(shape).await?.0));
         }
-        if let Some((runner, site)) = &watched {
+        if let Some((runner, site)) = watched.as_ref().filter(|_| args.viewers > 0) {
             let viewers = site.viewers(args.viewers);
             let round = runner.round(shape).await;
             viewers.end()?;
-            watched_ratios.push(against(round?.0));
+            viewers_ratios.push(against(round?.0));
+        }
+        if let Some((runner, site)) = watched.as_ref().filter(|_| args.searchers > 0) {
+            let searchers = Searchers::begin(site.address(), args.searchers);
+            let round = runner.round(shape).await;
+            searches += searchers.end()?;
+            searchers_ratios.push(against(round?.0));
         }
         rounds.add(taken, times).await?;
     }
@@ -209,7 +227,9 @@ async fn measure(args: &ChainArgs, shape: &Shape, directory: &Path) -> Result<Me
     Ok(Measured {
         summary,
         live_ratio: median(ratios),
-        viewers_ratio: median(watched_ratios),
+        viewers_ratio: median(viewers_ratios),
+        searchers_ratio: median(searchers_ratios),
+        searches,
     })
 }
 
@@ -279,6 +299,12 @@ struct Closing {
     viewers: u32,
     /// None where none look.
     viewers_ratio: Option<f64>,
+    searchers: u32,
+    /// None where none search.
+    searchers_ratio: Option<f64>,
+    /// Searches that were answered, and that were refused for a while.
+    searches: u64,
+    searches_refused: u64,
     #[serde(flatten)]
     ground: Ground,
 }
@@ -305,6 +331,10 @@ fn tell(measured: &Measured, shape: &Shape, args: &ChainArgs) -> Result<(), Benc
         live_ratio: measured.live_ratio.map(thousandths),
         viewers: args.viewers,
         viewers_ratio: measured.viewers_ratio.map(thousandths),
+        searchers: args.searchers,
+        searchers_ratio: measured.searchers_ratio.map(thousandths),
+        searches: measured.searches.answered,
+        searches_refused: measured.searches.refused,
         ground,
     };
     if common.json {
@@ -340,6 +370,17 @@ fn tell(measured: &Measured, shape: &Shape, args: &ChainArgs) -> Result<(), Benc
             "rate with viewers",
             &format!("{ratio}"),
             &format!("of the rate without the {} who look", args.viewers),
+        );
+    }
+    if let Some(ratio) = closing.searchers_ratio {
+        let (answered, refused) = (closing.searches, closing.searches_refused);
+        row(
+            "rate with searchers",
+            &format!("{ratio}"),
+            &format!(
+                "of the rate without the {} who ask: {answered} answers, {refused} refusals",
+                args.searchers
+            ),
         );
     }
     Ok(())

@@ -46,7 +46,9 @@ pub(in crate::dashboard) async fn begin(request: HttpRequest, body: Body, state:
     let (filter, limit) = (Params::filter_of(chosen_by)?, limit(&asked)?);
     let moment = state.moment()?;
     let mut search = Search::new(&state, &caller.0, &filter, LIMIT_MAX + 1).await?;
+    let turn = state.turns.take(&caller.0).await?;
     search.fill(&state, None).await?;
+    drop(turn);
     let (count, over) = (search.ids.len(), search.ids.len() > limit);
     if asked.by.dry_run {
         search.items.truncate(SHOWN);

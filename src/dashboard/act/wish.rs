@@ -1,7 +1,13 @@
 //! A request as it is read: its body, with the bounds of each part, and what must be in it.
 
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix_web::dev::Payload;
 use actix_web::error::PayloadError;
-use actix_web::{HttpRequest, web};
+use actix_web::{FromRequest, HttpRequest, web};
+use futures::future::{Either, LocalBoxFuture, select};
 use procession_actors::journal::codec;
 use procession_kernel::{Blob, By, ProcedureId, Seq};
 use serde::{Deserialize, Deserializer};
@@ -11,14 +17,41 @@ use crate::dashboard::access::Grant;
 use crate::dashboard::params::Params;
 use crate::dashboard::problem::Problem;
 use crate::dashboard::routes::BODY_MAX;
+use crate::dashboard::state::State;
 
 /// Longest reason, in bytes: it is kept with the entry of the audit.
 const REASON_MAX: usize = 1024;
 /// Longest key, in bytes.
 const KEY_MAX: usize = 256;
 
+/// How long a body may take to come: one of 64 KiB over a line of 64 kbit/s takes eight seconds.
+const BODY_TIME: Duration = Duration::from_secs(10);
+
 /// A body, or why it could not be taken.
-pub(in crate::dashboard) type Body = Result<web::Bytes, actix_web::Error>;
+pub(in crate::dashboard) struct Body(Result<web::Bytes, Problem>);
+
+impl FromRequest for Body {
+    type Error = Infallible;
+    type Future = LocalBoxFuture<'static, Result<Self, Infallible>>;
+
+    /// Takes it whole, or not at all: a few bytes now and then would hold the request, and what it has, for ever.
+    fn from_request(request: &HttpRequest, payload: &mut Payload) -> Self::Future {
+        let clock = request
+            .app_data::<web::Data<State>>()
+            .map(|state| Arc::clone(state.clock()));
+        let whole = web::Bytes::from_request(request, payload);
+        Box::pin(async move {
+            let Some(clock) = clock else {
+                return Ok(Self(Err(Problem::closing())));
+            };
+            let late = clock.sleep_until(clock.now().after(BODY_TIME));
+            Ok(Self(match select(whole, late).await {
+                Either::Left((body, _)) => body.map_err(|error| not_taken(&error)),
+                Either::Right(_) => Err(Problem::slow_body(BODY_TIME)),
+            }))
+        })
+    }
+}
 
 /// The body of a request.
 #[derive(Default, Deserialize)]
@@ -81,7 +114,7 @@ impl Request {
             Some("true") => true,
             Some(_) => return Err(wrong("\"dry_run\" is true or false.")),
         };
-        let body = body.map_err(|error| not_taken(&error))?;
+        let body = body.0?;
         let wish = if body.is_empty() {
             Ok(Wish::default())
         } else {

@@ -52,7 +52,7 @@ journey('a reader sees no button that acts, and is refused each action', async (
   assert.deepEqual(await truth(), before, 'nothing has changed');
 }, { mount: 'reader' });
 
-journey('without a resolver it is for this machine alone, and read only', async (page, go) => {
+journey('one for this machine alone is read only', async (page, go) => {
   const id = await submit({ wait: 'go' });
   await go();
   await shown(page, 'Attention');
@@ -60,7 +60,7 @@ journey('without a resolver it is for this machine alone, and read only', async 
   const host = new URL(SITE).host;
   assert.equal(await ask('default/api/v1/me', {}), 200);
   assert.equal(await ask('default/api/v1/me', { host: host.replace('127.0.0.1', 'localhost') }), 200);
-  assert.equal(await ask('default/api/v1/me', { host: 'rebound.example' }), 403);
+  assert.equal(await ask('default/api/v1/me', { host: 'rebound.example' }), 421);
   for (const header of ['forwarded', 'x-forwarded-for', 'x-forwarded-host', 'x-real-ip', 'via']) {
     assert.equal(await ask('default/api/v1/me', { [header]: '10.0.0.1' }), 403, header);
     assert.equal(await ask('default/', { [header]: '10.0.0.1' }), 403, `the page, ${header}`);
@@ -69,6 +69,20 @@ journey('without a resolver it is for this machine alone, and read only', async 
     assert.equal((await api(path, { mount: 'default', body: { reason: 'x', ...body } })).status, 403, path);
   }
 }, { mount: 'default' });
+
+journey('a name that was made to lead here gets nothing, whatever the access says', async () => {
+  const id = await submit({ wait: 'go' });
+  const before = await truth();
+  const rebound = { host: 'rebound.example', origin: 'http://rebound.example', 'sec-fetch-site': 'same-origin' };
+  for (const path of ['all/', 'all/app.js', 'all/api/v1/me', 'all/api/v1/events', `all/procedures/${id}`]) {
+    assert.equal(await ask(path, rebound), 421, path);
+  }
+  const own = { ...rebound, 'content-type': 'application/json', 'x-procession': '1' };
+  for (const path of ['engine/pause', `procedures/${id}/pause`, `procedures/${id}/reveal`, `procedures/${id}/abort?dry_run=true`]) {
+    assert.equal(await ask(`all/api/v1/${path}`, own, '{"reason":"theirs"}'), 421, path);
+  }
+  assert.deepEqual(await truth(), before, 'nothing has changed');
+});
 
 journey("another site's page posts in vain", async (page) => {
   await submit({ wait: 'go' });

@@ -72,6 +72,11 @@ impl Site {
         })
     }
 
+    /// Gives where it listens.
+    pub(super) const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Lets so many look; gives when each has read its screen and has its stream.
     pub(super) fn viewers(&self, number: u32) -> Viewers {
         let is_over = Arc::new(AtomicBool::new(false));

@@ -1,0 +1,245 @@
+//! Turns: whoever looks through much does so one after another, and no more of the time than their share.
+//!
+//! A list that admits nothing looks at 100,000 rows, on a processor that the engine could use. However many
+//! callers ask however often, looking through takes a small share of the machine, and one caller half of that
+//! at most. Whoever has had theirs waits, and is told when to ask again if the wait is long.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::future::{Either, select};
+use procession_actors::clock::Clock;
+use procession_kernel::Timestamp;
+
+use super::access::Grant;
+use super::problem::Problem;
+
+/// Time that a unit of work is spread over, on a machine with one processor: a twentieth of it may look through
+/// rows. The engine then loses less than a tenth, though a scan costs it caches and turns at the store as well.
+const SPREAD: u32 = 20;
+/// Processors that are counted. Of more, the share would be larger than what the engine's one supervisor bears.
+const PROCESSORS_MAX: u32 = 4;
+/// How much longer one caller's work is spread: two such callers take all.
+const OF_ONE: u32 = 2;
+/// How far ahead of its share one that has rested may be: on two processors 0.4 s of work in all and 0.2 s of one
+/// caller, which is one list that looks at all it may. Whoever asks now and then never waits.
+const BURST: Duration = Duration::from_secs(4);
+/// The longest time that work is paid for, whatever it took: a clock that was set back does not shut anybody out.
+const DEBT_MAX: Duration = Duration::from_secs(10);
+/// What each turn costs at least: reading the request and writing a page of rows, which no turn is held for.
+const LEAST: Duration = Duration::from_millis(1);
+/// How long one waits for its turn.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Who waits at once, and those of one caller: a browser has six connections to a host.
+const WAITING_MAX: usize = 32;
+const WAITING_OF_ONE_MAX: usize = 8;
+
+/// Whose turn it is, and who has had how much.
+pub(super) struct Turns {
+    clock: Arc<dyn Clock>,
+    spread: Spread,
+    /// Held by whose turn it is; others get it in the order in which they came.
+    turn: tokio::sync::Mutex<()>,
+    had: Mutex<Had>,
+}
+
+/// Over how much time a unit of work is spread.
+#[derive(Clone, Copy)]
+struct Spread {
+    work: u32,
+    over: u32,
+}
+
+/// When each will have rested from what was had. Until [`BURST`] before that it must wait.
+#[derive(Default)]
+struct Had {
+    whole: Timestamp,
+    callers: BTreeMap<String, Timestamp>,
+    waiting: BTreeMap<String, usize>,
+}
+
+/// The turn of one caller, who pays for it when this is dropped.
+pub(super) struct Turn<'a> {
+    turns: &'a Turns,
+    who: String,
+    begun: Timestamp,
+    _turn: tokio::sync::MutexGuard<'a, ()>,
+}
+
+/// A place among those who wait, free again when this is dropped.
+struct Place<'a> {
+    turns: &'a Turns,
+    who: &'a str,
+}
+
+impl Turns {
+    pub(super) fn new(clock: Arc<dyn Clock>) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let work = u32::try_from(processors).unwrap_or(u32::MAX).min(PROCESSORS_MAX);
+        Self {
+            clock,
+            spread: Spread { work, over: SPREAD },
+            turn: tokio::sync::Mutex::default(),
+            had: Mutex::default(),
+        }
+    }
+
+    /// Waits for the turn of a caller. Take it when all else that is waited for is there: whoever comes after
+    /// waits for its end.
+    pub(super) async fn take(&self, grant: &Grant) -> Result<Turn<'_>, Problem> {
+        let who = grant.who().unwrap_or_default();
+        let _place = self.enter(who)?;
+        let late = self.clock.sleep_until(self.clock.now().after(PATIENCE));
+        match select(Box::pin(self.wait(who)), late).await {
+            Either::Left((turn, _)) => Ok(turn),
+            Either::Right(_) => Err(self.busy(who)),
+        }
+    }
+
+    async fn wait(&self, who: &str) -> Turn<'_> {
+        // One that has had too much waits aside, where it holds up nobody.
+        self.pay(|had| due(had.of(who))).await;
+        let turn = self.turn.lock().await;
+        self.pay(|had| due(had.whole)).await;
+        Turn {
+            turns: self,
+            who: who.to_owned(),
+            begun: self.clock.now(),
+            _turn: turn,
+        }
+    }
+
+    /// Waits until what was had is paid for; others may add to it meanwhile.
+    async fn pay(&self, until: impl Fn(&Had) -> Timestamp) {
+        loop {
+            let due = until(&self.had());
+            let now = self.clock.now();
+            if due <= now {
+                return;
+            }
+            self.clock.sleep_until(due.min(now.after(DEBT_MAX))).await;
+        }
+    }
+
+    fn enter<'a>(&'a self, who: &'a str) -> Result<Place<'a>, Problem> {
+        let mut had = self.had();
+        let all: usize = had.waiting.values().sum();
+        let own = had.waiting.get(who).copied().unwrap_or_default();
+        if own >= WAITING_OF_ONE_MAX || all >= WAITING_MAX {
+            drop(had);
+            return Err(self.busy(who));
+        }
+        had.waiting.insert(who.to_owned(), own + 1);
+        Ok(Place { turns: self, who })
+    }
+
+    fn busy(&self, who: &str) -> Problem {
+        let had = self.had();
+        let wait = due(had.whole.max(had.of(who)));
+        let wait = wait.since(self.clock.now()).clamp(Duration::from_secs(1), DEBT_MAX);
+        let text = "Too many lists are asked for: the engine comes first.";
+        Problem::too_many(text, "Ask again later, and narrow the filter.", wait)
+    }
+
+    fn had(&self) -> MutexGuard<'_, Had> {
+        self.had.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Spread {
+    /// Adds work to what was had.
+    fn add(self, had: Timestamp, work: Duration, now: Timestamp) -> Timestamp {
+        let rested = had.max(now).after(work * self.over / self.work.max(1));
+        rested.min(now.after(BURST + DEBT_MAX))
+    }
+}
+
+/// Gives when one may have more that has rested at this time.
+fn due(rested: Timestamp) -> Timestamp {
+    Timestamp(rested.0.saturating_sub(Timestamp::default().after(BURST).0))
+}
+
+impl Had {
+    fn of(&self, who: &str) -> Timestamp {
+        self.callers.get(who).copied().unwrap_or_default()
+    }
+
+    fn add(&mut self, who: &str, work: Duration, now: Timestamp, spread: Spread) {
+        self.whole = spread.add(self.whole, work, now);
+        let of_one = spread.add(self.of(who), work * OF_ONE, now);
+        self.callers.insert(who.to_owned(), of_one);
+        // One that has rested is as one that never asked.
+        self.callers.retain(|_, rested| *rested > now);
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        let now = self.turns.clock.now();
+        let took = now.since(self.begun).clamp(LEAST, DEBT_MAX);
+        self.turns.had().add(&self.who, took, now, self.turns.spread);
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        let mut had = self.turns.had();
+        if let Some(own) = had.waiting.get_mut(self.who) {
+            *own -= 1;
+            if *own == 0 {
+                had.waiting.remove(self.who);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What is had, and until when it is paid for.
+
+    use std::time::Duration;
+
+    use procession_kernel::Timestamp;
+
+    use super::{BURST, DEBT_MAX, Had, SPREAD, Spread, due};
+
+    const SPREADS: Spread = Spread { work: 2, over: SPREAD };
+    const NOW: Timestamp = Timestamp(1_000_000_000);
+
+    fn had(works: &[u64]) -> Had {
+        let mut had = Had::default();
+        for millis in works {
+            had.add("ann", Duration::from_millis(*millis), NOW, SPREADS);
+        }
+        had
+    }
+
+    #[test]
+    fn one_that_has_rested_may_be_ahead() {
+        let one = had(&[200]);
+        assert!(due(one.whole) < NOW, "{:?}", one.whole);
+        assert_eq!(due(one.of("ann")), NOW, "one list that looks at all it may");
+        assert_eq!(one.of("bob"), Timestamp::default());
+        let two = had(&[200, 200]);
+        assert_eq!(due(two.whole), NOW);
+        assert_eq!(due(two.of("ann")), NOW.after(Duration::from_secs(4)));
+    }
+
+    #[test]
+    fn a_clock_that_was_set_back_shuts_nobody_out() {
+        let mut had = had(&[200; 100]);
+        assert_eq!(due(had.whole), NOW.after(DEBT_MAX));
+        let before = Timestamp(1_000);
+        had.add("ann", Duration::from_millis(1), before, SPREADS);
+        let latest = before.after(DEBT_MAX);
+        assert_eq!((due(had.whole), due(had.of("ann"))), (latest, latest));
+    }
+
+    #[test]
+    fn one_that_has_rested_is_forgotten() {
+        let mut had = had(&[200]);
+        had.add("bob", Duration::from_millis(1), NOW.after(BURST), SPREADS);
+        assert_eq!(had.callers.keys().collect::<Vec<_>>(), ["bob"]);
+    }
+}
