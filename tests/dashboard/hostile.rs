@@ -12,7 +12,7 @@ use procession::dashboard::Grant;
 use procession::testkit::World;
 use serde_json::{Value, json};
 
-use crate::kit::{Job, Reply, Site, Tested, near, site, site_in};
+use crate::kit::{Job, Reply, Site, Tested, at, near, site, site_in, text};
 
 /// Names under which no dashboard is reached by default, however they are written.
 const STRANGE: [&str; 44] = [
@@ -144,8 +144,8 @@ fn act_of(name: &str, body: &'static str) -> TestRequest {
 
 fn assert_refused(reply: &Reply, what: &str) {
     assert_eq!(reply.status.as_u16(), 421, "{what}: {}", reply.body);
-    assert_eq!(reply.body["kind"], "host", "{what}");
-    let remedy = format!("{} {}", reply.body["detail"], reply.body["remedy"]);
+    assert_eq!(text(&at(&reply.body, "/kind")), "host", "{what}");
+    let remedy = format!("{} {}", at(&reply.body, "/detail"), at(&reply.body, "/remedy"));
     assert!(
         remedy.contains("localhost") && remedy.contains("hosts"),
         "{what}: {remedy}"
