@@ -94,7 +94,8 @@ pub use procession_actors::view::{
 pub use procession_actors::{
     AskError, ChildOutcome, Children, CodecError, ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport, Fence,
     Finished, GLOBAL_LIMIT, ImportError, JoinVerdict, KindThresholds, Old, Procedure, ReadError, Signal, StageContext,
-    StageError, StartError, Step, StoreError, SubmitError, Submitted, Supervisor, Thresholds, Token, UpgradeError,
+    StageError, StartError, Step, StoreError, SubmitBound, SubmitError, Submitted, Supervisor, Thresholds, Token,
+    UpgradeError,
 };
 pub use procession_kernel::{
     AbortAnswer, AuditEntry, By, BypassAs, Cause, CauseKind, Changed, ChildPermits, Deadlock, Disclosure, Ending,

@@ -170,13 +170,27 @@ pub enum ImportError {
     Journal(String),
 }
 
+/// What keeps an engine from taking more submissions for now; each with its bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SubmitBound {
+    /// Requests that wait for their commit.
+    #[error("{0} requests wait for their commit, as many as may (`max_queued`)")]
+    Queued(usize),
+    /// Families that are awake: neither ended nor waiting for a time or an event alone.
+    #[error("{0} procedures are awake, as many as submissions may bring the engine to (`max_awake`)")]
+    Awake(usize),
+}
+
 /// A submission that was not accepted; nothing of it is stored.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubmitError {
-    /// More requests wait than the engine admits.
-    #[error("too many requests wait; submit again in {} ms", .retry_after.as_millis())]
+    /// The engine has as much as it admits.
+    #[error("{bound}; submit again in {} ms", .retry_after.as_millis())]
     Busy {
+        /// What it has as much of.
+        bound: SubmitBound,
         /// When to try again.
         retry_after: Duration,
     },

@@ -35,7 +35,7 @@ mod worker;
 pub use beside::Beside;
 pub use context::{Fence, Signal, StageContext, Token};
 pub use engine::{Engine, Placement, Settings};
-pub use error::{AskError, CodecError, ImportError, ReadError, StartError, StoreError, SubmitError};
+pub use error::{AskError, CodecError, ImportError, ReadError, StartError, StoreError, SubmitBound, SubmitError};
 pub use export::{ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport};
 pub use hooks::{Finished, Submitted};
 #[doc(hidden)]

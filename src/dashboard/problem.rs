@@ -259,7 +259,7 @@ impl From<SubmitError> for Problem {
     fn from(error: SubmitError) -> Self {
         let text = sentence(&error.to_string());
         match &error {
-            SubmitError::Busy { retry_after } => Self::too_many(&text, "Ask again later.", *retry_after),
+            SubmitError::Busy { retry_after, .. } => Self::too_many(&text, "Ask again later.", *retry_after),
             SubmitError::KeyConflict { id, .. } => Self::key_conflict(*id),
             SubmitError::JournalFailed(why) => AskError::JournalFailed(why.clone()).into(),
             SubmitError::Stopped | SubmitError::Draining => Self::closing(),

@@ -151,6 +151,19 @@ impl Builder {
         self
     }
 
+    /// Answers `Busy` to submissions while this many procedures are awake. Default 200,000: at some 5.4 kB each
+    /// that is a gibibyte.
+    ///
+    /// Awake are all that have not ended and do not wait for a time or an event alone; a family counts once,
+    /// whatever it has below it. Those that wait alone take a twentieth of the memory, and any number of them may
+    /// be parked. What is there already is never refused: a start, a broadcast and stages that have children or
+    /// submit may bring more awake, and then submissions wait until enough has ended. One batch may go over it.
+    #[must_use]
+    pub fn max_awake(mut self, procedures: usize) -> Self {
+        self.settings.awake = procedures;
+        self
+    }
+
     /// Refuses to start when a live procedure has no code, instead of setting
     /// its family aside. Default false.
     #[must_use]

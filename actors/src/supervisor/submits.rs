@@ -12,12 +12,15 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::admission::Asking;
 use super::{Answered, Supervisor};
-use crate::error::{CodecError, StoreError, SubmitError};
+use crate::error::{CodecError, StoreError, SubmitBound, SubmitError};
 use crate::journal::{Reader, Space, codec};
 use crate::messages::{Submit, SubmitBatch};
 
 /// When a request that met a full queue may be repeated: a few commits later.
 pub(super) const RETRY_AFTER: Duration = Duration::from_millis(20);
+/// When a submission may be repeated that met too many procedures awake. It takes some of them to end: a second,
+/// so that those who are refused cost less than those who are served.
+const RETRY_AWAKE: Duration = Duration::from_secs(1);
 
 impl Handler<Submit> for Supervisor {
     type Result = ResponseFuture<Result<ProcedureId, SubmitError>>;
@@ -95,11 +98,7 @@ impl Supervisor {
         if let Some(why) = &self.poisoned {
             return Err(SubmitError::JournalFailed(why.clone()));
         }
-        if self.tickets.len() >= self.queued {
-            return Err(SubmitError::Busy {
-                retry_after: RETRY_AFTER,
-            });
-        }
+        self.check_room()?;
         let limit = self.kernel.rules().bounds.name;
         let mut keys = submits.iter().filter_map(|submit| submit.key.as_ref());
         if let Some(key) = keys.find(|key| key.as_str().is_empty() || key.as_str().len() > limit) {
@@ -122,6 +121,20 @@ impl Supervisor {
             self.look_up(ticket, submissions, unseen, ctx);
         }
         Ok(answer)
+    }
+
+    /// Refuses what the engine has no room for. One batch may go over what is awake, or a batch as large as the
+    /// bound would never be taken.
+    fn check_room(&self) -> Result<(), SubmitError> {
+        let families = self.kernel.families();
+        let (bound, retry_after) = if self.tickets.len() >= self.queued {
+            (SubmitBound::Queued(self.queued), RETRY_AFTER)
+        } else if families.len() - families.frozen() >= self.awake {
+            (SubmitBound::Awake(self.awake), RETRY_AWAKE)
+        } else {
+            return Ok(());
+        };
+        Err(SubmitError::Busy { bound, retry_after })
     }
 
     /// Keys of earlier runs are in the store alone.

@@ -171,6 +171,7 @@ impl Runner {
             .register::<Chain>(meter.clone())
             .register::<Bystander>(())
             .max_queued(queue(shape.concurrency))
+            .max_awake(usize::MAX)
             .start()
             .await?;
         Ok(Self { executor, meter })

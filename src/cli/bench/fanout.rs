@@ -136,6 +136,7 @@ async fn measure(args: &FanoutArgs, directory: &Path) -> Result<Summary<()>, Ben
         .register::<Parent>(())
         .register::<Child>(())
         .max_queued(queue(args.parents))
+        .max_awake(usize::MAX)
         .start()
         .await?;
     let parent = |children: u32| Parent {

@@ -135,7 +135,8 @@ async fn start(args: &LimitsArgs, directory: &Path) -> Result<Summary<()>, Bench
         .register::<Limited<5>>(gate.clone())
         .register::<Limited<6>>(gate.clone())
         .register::<Limited<7>>(gate.clone())
-        .max_queued(queue(SUBMITTERS));
+        .max_queued(queue(SUBMITTERS))
+        .max_awake(usize::MAX);
     for kind in 0..args.kinds {
         builder = builder.limit(name(kind), args.limit);
     }

@@ -121,6 +121,7 @@ async fn start(args: &LocksArgs, directory: &Path) -> Result<Summary<()>, BenchE
     let executor = Executor::builder(directory.join("engine"))
         .register::<Locked>(gate.clone())
         .max_queued(queue(SUBMITTERS))
+        .max_awake(usize::MAX)
         .start()
         .await?;
     measure(args, &gate, &executor, &args.common, directory).await

@@ -168,6 +168,7 @@ async fn measure(args: &ParkedArgs, directory: &Path) -> Result<(Summary<Parked>
     let executor = Executor::builder(directory.join("engine"))
         .register::<Sleeper>(())
         .max_queued(queue(SUBMITTERS))
+        .max_awake(usize::MAX)
         .retention(KEEP, KEEP)
         .clock(Arc::new(clock.clone()))
         .start()

@@ -99,6 +99,7 @@ async fn measure(args: &RollbackArgs, directory: &Path) -> Result<Summary<()>, B
     let executor = Executor::builder(directory.join("engine"))
         .register::<Saga>(())
         .max_queued(queue(args.concurrency))
+        .max_awake(usize::MAX)
         .start()
         .await?;
     let saga = Saga {

@@ -96,6 +96,7 @@ async fn measure(args: &SubmitArgs, submissions: u32, directory: &Path) -> Resul
     let executor = Executor::builder(directory.join("engine"))
         .register::<Once>(())
         .max_queued(queue(args.concurrency))
+        .max_awake(usize::MAX)
         .start()
         .await?;
     let once = Once {

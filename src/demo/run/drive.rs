@@ -104,7 +104,7 @@ async fn submit(executor: &Executor, operation: &Operation) -> Result<ProcedureI
     loop {
         match operation.action.submit(executor, &key).await {
             Ok(id) => return Ok(id),
-            Err(SubmitError::Busy { retry_after }) => pace::pause(retry_after).await,
+            Err(SubmitError::Busy { retry_after, .. }) => pace::pause(retry_after).await,
             Err(why) => return Err(DemoError::Submit { key, why }),
         }
     }

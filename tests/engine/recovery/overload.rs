@@ -7,7 +7,9 @@ use std::time::Duration;
 use futures::future::join_all;
 use procession::messages::Submit;
 use procession::testkit::{Fault, FaultPlan, Run, World};
-use procession::{AskError, Builder, ListFilter, Noop, ProcedureId, ProcedureState, SubmitError};
+use procession::{
+    AskError, Builder, By, ListFilter, Noop, Pause, ProcedureId, ProcedureState, SubmitBound, SubmitError,
+};
 
 use crate::lifecycle::kit::enumerate_in;
 use crate::support::{Act, Lab, Planned, Tested, chain, kinds, live, plan};
@@ -42,7 +44,7 @@ fn e_107_a_flood_is_answered_with_ids_or_busy() -> Tested {
             for answer in answers {
                 match answer? {
                     Ok(id) => ids.push(id),
-                    Err(SubmitError::Busy { retry_after }) if retry_after > Duration::ZERO => busy += 1,
+                    Err(SubmitError::Busy { retry_after, .. }) if retry_after > Duration::ZERO => busy += 1,
                     Err(other) => return Err(other.into()),
                 }
             }
@@ -77,6 +79,43 @@ fn e_107_a_flood_is_answered_with_ids_or_busy() -> Tested {
     ids.sort_unstable();
     assert_eq!(found, ids);
     Ok(())
+}
+
+#[test]
+fn what_is_awake_is_bounded_and_what_is_parked_is_not() -> Tested {
+    const AWAKE: usize = 20;
+    let lab = Lab::default();
+    let set_up = |builder: Builder| kinds(&lab, builder).max_awake(AWAKE);
+    let world = World::new();
+    let run = world.run(FaultPlan::none(), set_up, async |run| {
+        let executor = &run.executor;
+        let wait = || Planned(plan("a", [Act::Wait("go".to_owned(), None), Act::Done(1)]));
+        for _ in 0..3 * AWAKE {
+            executor.submit(wait()).await?;
+            run.settle().await;
+        }
+        // Held back, each of these is awake until somebody lets it go on.
+        executor.pause(Pause::All, By::new("ann", "to fill it")).await?;
+        for _ in 0..AWAKE {
+            executor.submit(wait()).await?;
+        }
+        let refused = executor.submit(wait()).await.err();
+        let Some(SubmitError::Busy { bound, retry_after }) = &refused else {
+            return Err(format!("{refused:?}").into());
+        };
+        assert_eq!((*bound, retry_after.is_zero()), (SubmitBound::Awake(AWAKE), false));
+        let told = refused.map(|refused| refused.to_string()).unwrap_or_default();
+        assert!(told.contains("20 procedures") && told.contains("max_awake"), "{told}");
+        let commits = run.store.commits();
+        assert!(executor.submit(wait()).await.is_err());
+        assert_eq!(run.store.commits(), commits, "without a commit");
+        // Parked they take little, and there is room again.
+        executor.resume(Pause::All, By::new("ann", "it was full")).await?;
+        run.settle().await;
+        executor.submit(wait()).await?;
+        Ok(())
+    })?;
+    run.done()
 }
 
 #[test]
@@ -161,7 +200,7 @@ async fn flood(lab: &Lab, run: &Run) -> Tested {
         for (name, answer) in left.into_iter().zip(answers) {
             match answer {
                 Ok(handle) => ids.push(handle.id()),
-                Err(SubmitError::Busy { retry_after }) if retry_after > Duration::ZERO => refused.push(name),
+                Err(SubmitError::Busy { retry_after, .. }) if retry_after > Duration::ZERO => refused.push(name),
                 Err(other) => return Err(other.into()),
             }
         }

@@ -154,6 +154,7 @@ pub(super) async fn start(engine: PathBuf, life: Life) -> Result<Executor, Bench
     Ok(Executor::builder(engine)
         .register::<Mortal>(life)
         .max_queued(queue(SUBMITTERS))
+        .max_awake(usize::MAX)
         .retention(KEEP, KEEP)
         .start()
         .await?)
