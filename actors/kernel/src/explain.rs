@@ -284,10 +284,7 @@ fn latch(family: &Family, round: &Round) -> Vec<Need> {
     let ids = |rows: &mut dyn Iterator<Item = &Row>| rows.map(|row| row.id).collect::<Vec<_>>();
     let (of, all) = match &round.join {
         JoinPolicy::AllSucceeded | JoinPolicy::AllFinished => (ids(&mut live.into_iter()), true),
-        JoinPolicy::Named(places) => {
-            let named = |row: &&Row| places.contains(&(row.id.member - round.first));
-            (ids(&mut live.filter(named)), true)
-        }
+        JoinPolicy::Named(_) => (ids(&mut live.filter(|row| round.names(row.id.member))), true),
         JoinPolicy::AtLeast(least) => {
             let of = ids(&mut live.into_iter());
             let succeeded = family.latches.get(&round.first).map_or(0, |latch| latch.succeeded);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::draft::Draft;
+use super::spawn::check_places;
 use crate::cause::{Cause, CauseKind};
 use crate::effect::Effect;
 use crate::event::{Birth, StageEnded, StageOutcome};
@@ -95,7 +96,10 @@ impl Draft<'_> {
             ));
         }
         match &report.outcome {
-            StageOutcome::Spawn { births, .. } => self.check_spawn(report.id, births, &report.children)?,
+            StageOutcome::Spawn { births, join, .. } => {
+                self.check_spawn(report.id, births, &report.children)?;
+                check_places(join, births, &report.children)?;
+            }
             StageOutcome::Next(_) | StageOutcome::Done(_) if !report.children.is_empty() => {
                 self.check_spawn(report.id, &[], &report.children)?;
             }
