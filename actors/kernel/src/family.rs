@@ -1,5 +1,8 @@
 //! A family in memory: the rows of its members, and what follows from them.
 
+#[cfg(test)]
+pub(crate) mod looked;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cause::NotUndone;
@@ -54,6 +57,8 @@ impl Family {
     /// Gives the row of a member.
     #[must_use]
     pub fn row(&self, member: u32) -> Option<&Row> {
+        #[cfg(test)]
+        looked::look();
         self.members.get(member as usize).map(|row| &**row)
     }
 

@@ -327,3 +327,6 @@ impl Ending {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
