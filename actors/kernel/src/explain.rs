@@ -236,11 +236,8 @@ impl Kernel {
             // One beyond its point of no return is let end first, with all below it.
             other.id != scope && !other.is_ended() && (runs || !draft.is_stopping(other))
         };
-        let members = family.members.iter().map(|row| &**row).filter(holds_up);
-        members
-            .filter(|other| family.is_within(scope.member, other.id.member))
-            .map(|other| one(WaitingFor::Stage, other.id))
-            .collect()
+        let members = family.within(scope.member).filter(holds_up);
+        members.map(|other| one(WaitingFor::Stage, other.id)).collect()
     }
 }
 

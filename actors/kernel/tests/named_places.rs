@@ -93,6 +93,16 @@ fn a_place_that_is_named_twice_counts_once() {
 }
 
 #[test]
+fn a_set_that_names_nobody_waits_for_nobody() {
+    let shell = spawned(&[false, false], &[]);
+    assert!(goes_on(&shell));
+    assert_eq!(
+        shell.kernel.families().get(&1).map(|family| family.members.len()),
+        Some(3)
+    );
+}
+
+#[test]
 fn a_place_that_names_no_child_to_wait_for_fails_the_stage() {
     let refused = |detached: &[bool], places: &[u32]| {
         let shell = spawned(detached, places);

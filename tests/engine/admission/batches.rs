@@ -1,11 +1,10 @@
-//! Batches by message: their keys, and what is asked of each value before anything is stored.
+//! Batches by message, and their keys.
 
+use procession::SubmitError;
 use procession::messages::{Submit, SubmitBatch};
-use procession::testkit::{FaultPlan, Run, World};
-use procession::{Procedure, StageContext, StageError, Step, SubmitError};
-use serde::{Deserialize, Serialize};
+use procession::testkit::Run;
 
-use crate::support::{Lab, Planned, Tested, chain, kinds, live};
+use crate::support::{Lab, Planned, Tested, chain, live};
 
 async fn send(run: &Run, submits: Vec<Submit>) -> Result<usize, SubmitError> {
     let sent = run.executor.supervisor().send(SubmitBatch(submits)).await;
@@ -48,57 +47,4 @@ fn a_conflict_with_what_was_submitted_before_names_its_id() -> Tested {
         assert_eq!(*id, procession::ProcedureId::root(1));
         Ok(())
     })
-}
-
-/// Says whether it can run here.
-#[derive(Serialize, Deserialize)]
-struct Picky(bool);
-
-impl Procedure for Picky {
-    const KIND: &'static str = "picky";
-    type Stage = ();
-    type Env = ();
-    type Output = ();
-
-    fn first(&self) -> Self::Stage {}
-
-    fn check(&self, (): &Self::Env) -> Result<(), String> {
-        self.0.then_some(()).ok_or_else(|| "it does not fit".to_owned())
-    }
-
-    async fn execute(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
-        Ok(Step::Done(()))
-    }
-
-    async fn rollback(&mut self, (): (), _: &mut StageContext<'_, Self>) -> Result<(), StageError> {
-        Ok(())
-    }
-}
-
-fn is_unfit<T: std::fmt::Debug>(answer: &Result<T, SubmitError>) {
-    assert!(
-        matches!(answer, Err(SubmitError::Unfit { why }) if why == "it does not fit"),
-        "{answer:?}"
-    );
-}
-
-#[test]
-fn what_comes_by_message_is_checked_as_well() -> Tested {
-    let (world, lab) = (World::new(), Lab::default());
-    let ended = world.run(
-        FaultPlan::none(),
-        |builder| kinds(&lab, builder).register::<Picky>(()),
-        async |run| {
-            is_unfit(&run.executor.supervisor().send(Submit::new(&Picky(false))?).await?);
-            is_unfit(&send(run, vec![Submit::new(&Picky(true))?, Submit::new(&Picky(false))?]).await);
-            run.settle().await;
-            assert_eq!(run.executor.snapshot().await?.commits, 1, "nothing is stored");
-            assert_eq!(
-                send(run, vec![Submit::new(&Picky(true))?, Submit::new(&Picky(true))?]).await?,
-                2
-            );
-            Ok(())
-        },
-    )?;
-    ended.done()
 }

@@ -37,6 +37,8 @@ enum Resumption {
 impl Draft<'_> {
     pub(super) fn recovered(&mut self) {
         self.record(Record::Started(self.kernel.epoch, self.kernel.deaths));
+        // It may have been set back while no engine ran.
+        self.clock_set_back();
         let mut executed = Vec::new();
         let mut fresh = Vec::new();
         let mut scopes = Vec::new();

@@ -69,13 +69,20 @@ impl Draft<'_> {
                 .and_then(|family| family.latches.get(&round.first))
                 .is_some_and(|latch| !latch.is_over())
         });
-        parent.rounds.push(Round {
+        let round = Round {
             first,
             count,
             join,
             width,
-        });
-        if children.iter().any(|birth| birth.permits == ChildPermits::Inherited) {
+        };
+        // A policy that asks for nobody is met before anyone moves.
+        let waits = Latch::new(&round).join(&round.join) != Join::Met;
+        parent.rounds.push(round);
+        if !waits {
+            parent.wake = Some(Wake::Children(first, count));
+            self.give_back_locks(&mut parent);
+            self.set_going(&mut parent, None);
+        } else if children.iter().any(|birth| birth.permits == ChildPermits::Inherited) {
             self.park_holding(&mut parent, ProcedureState::Waiting, WaitReason::Children);
         } else {
             self.park(&mut parent, ProcedureState::Waiting, WaitReason::Children);

@@ -244,6 +244,7 @@ pub(crate) fn rules() -> Rules {
     rules.bounds.members = 24;
     rules.bounds.payload = PAYLOAD;
     rules.bounds.attempts_kept = 1;
+    rules.bounds.signal_keys = 2;
     rules
 }
 
