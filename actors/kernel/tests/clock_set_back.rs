@@ -1,5 +1,11 @@
 //! A backoff that was armed while the clock was ahead lasts no longer than its policy allows once it is right.
 
+#![expect(
+    clippy::expect_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test names what it expects, and fails on all else"
+)]
+
 #[path = "support/shell.rs"]
 mod shell;
 

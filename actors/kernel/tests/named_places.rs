@@ -1,5 +1,7 @@
 //! Places of `JoinPolicy::Named` count the whole list that the stage gave, each once, and each names a child.
 
+#![expect(clippy::expect_used, reason = "a test names what it expects, and fails on all else")]
+
 #[path = "support/shell.rs"]
 mod shell;
 

@@ -1,6 +1,12 @@
 //! A sender's key stands for one signal. It is remembered behind its consumption, up to a bound of its own,
 //! and takes no room from signals that wait.
 
+#![expect(
+    clippy::expect_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test names what it expects, and fails on all else"
+)]
+
 #[path = "support/shell.rs"]
 mod shell;
 

@@ -75,16 +75,14 @@ impl Shell {
     fn fails(&mut self, member: u32) {
         let mut effects = self.ends(ProcedureId::new(1, member), StageOutcome::Fail("boom".to_owned()));
         while let Some(effect) = effects.pop() {
-            let more = match effect {
-                Effect::LoadStack(scope) => {
-                    let entries = self.history.iter().filter(|entry| entry.member == scope.member);
-                    self.feed(Event::StackLoaded(scope, entries.cloned().collect()))
-                }
-                Effect::Undo(undo) => {
-                    let ended = UndoEnded::new(undo.scope, undo.number, NOW, Ok(()));
-                    self.feed(Event::UndoEnded(Box::new(ended)))
-                }
-                _ => Vec::new(),
+            let more = if let Effect::LoadStack(scope) = effect {
+                let entries = self.history.iter().filter(|entry| entry.member == scope.member);
+                self.feed(Event::StackLoaded(scope, entries.cloned().collect()))
+            } else if let Effect::Undo(undo) = effect {
+                let ended = UndoEnded::new(undo.scope, undo.number, NOW, Ok(()));
+                self.feed(Event::UndoEnded(Box::new(ended)))
+            } else {
+                Vec::new()
             };
             effects.extend(more);
         }
