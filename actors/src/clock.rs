@@ -10,7 +10,8 @@ pub trait Clock: Send + Sync + 'static {
     /// Reads the wall clock.
     fn now(&self) -> Timestamp;
 
-    /// Waits until this instant; at once if it has passed.
+    /// Waits until this instant; at once if it has passed. It may end before that, if the wall clock
+    /// was set back meanwhile: whoever waits looks at the clock again.
     fn sleep_until(&self, until: Timestamp) -> BoxFuture<'static, ()>;
 }
 
@@ -18,8 +19,17 @@ pub trait Clock: Send + Sync + 'static {
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemClock;
 
-/// Longest single wait. A wall clock that was set forward is noticed after this.
+/// Longest single wait. A wall clock that was set is noticed after this.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
+
+/// A wall clock that shows less than it did by this much was set back. Less than this is what keeps it
+/// right while it runs, and delays nobody for long.
+const SET_BACK: Duration = Duration::from_secs(1);
+
+/// Tells whether the wall clock was set back since it showed the first of these.
+pub(crate) fn is_set_back(before: Timestamp, now: Timestamp) -> bool {
+    before.since(now) >= SET_BACK
+}
 
 #[expect(clippy::disallowed_methods, reason = "this is the one file that reads time")]
 fn system_now() -> Timestamp {
@@ -29,11 +39,14 @@ fn system_now() -> Timestamp {
 
 #[expect(clippy::disallowed_methods, reason = "this is the one file that waits for time")]
 async fn system_sleep_until(until: Timestamp) {
+    let mut before = system_now();
     loop {
-        let left = until.since(system_now());
-        if left.is_zero() {
+        let now = system_now();
+        let left = until.since(now);
+        if left.is_zero() || is_set_back(before, now) {
             return;
         }
+        before = now;
         tokio::time::sleep(left.min(LONGEST_WAIT)).await;
     }
 }

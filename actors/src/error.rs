@@ -214,6 +214,18 @@ pub enum SubmitError {
         /// What it stands for.
         id: ProcedureId,
     },
+    /// Two submissions of one batch have one key, and are not the same.
+    #[error(
+        "submissions {first} and {second} of the batch, counted from 0, have the key \"{key}\" and are not the same; give one of them another key"
+    )]
+    BatchConflict {
+        /// The key.
+        key: String,
+        /// Place of the one in the batch.
+        first: usize,
+        /// Place of the other.
+        second: usize,
+    },
     /// The key cannot be stored.
     #[error("an idempotency key has 1 to {limit} bytes, and this one has {size}; use a digest of it")]
     BadKey {
@@ -270,6 +282,26 @@ pub enum AskError {
     /// What was sent is too large.
     #[error("{size} bytes are over the limit of {limit}")]
     TooLarge {
+        /// Size in bytes.
+        size: usize,
+        /// Limit in bytes.
+        limit: usize,
+    },
+    /// The sender's key stands for another signal: another name, or another payload.
+    #[error(
+        "the key \"{key}\" was used for another signal, number {number} to {id}; use a new key, or send the same signal"
+    )]
+    SignalConflict {
+        /// The key.
+        key: String,
+        /// To whom the other was sent.
+        id: ProcedureId,
+        /// The number of the other.
+        number: u32,
+    },
+    /// The key of a signal, a broadcast or a request cannot be stored.
+    #[error("a key has 1 to {limit} bytes, and this one has {size}; give one, or leave it out")]
+    BadKey {
         /// Size in bytes.
         size: usize,
         /// Limit in bytes.

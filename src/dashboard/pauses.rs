@@ -111,6 +111,7 @@ mod tests {
             changes: Vec::new(),
             changed: 0,
             key: None,
+            digest: None,
         }
     }
 

@@ -221,6 +221,11 @@ impl From<AskError> for Problem {
                 "It has ended; there is nothing to do.",
             ),
             AskError::TooLarge { size, limit } => Self::too_large("The value", *size, *limit),
+            AskError::SignalConflict { .. } => {
+                let remedy = "Use a new key, or send the same signal.";
+                Self::new(StatusCode::CONFLICT, "not_now", text, remedy)
+            }
+            AskError::BadKey { .. } => Self::request(text, "Give a key, or leave it out."),
             AskError::NotNow(_) => Self::new(
                 StatusCode::CONFLICT,
                 "not_now",

@@ -144,6 +144,13 @@ impl Builder {
         self
     }
 
+    /// Refuses signals to a procedure for which this many wait. Default 10,000.
+    #[must_use]
+    pub fn max_signals(mut self, signals: usize) -> Self {
+        self.settings.bounds.signals = signals;
+        self
+    }
+
     /// Answers `Busy` when this many requests wait for their commit. Default 10,000.
     #[must_use]
     pub fn max_queued(mut self, requests: usize) -> Self {

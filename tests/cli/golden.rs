@@ -160,7 +160,7 @@ fn signals_of_one_count_for_it_alone() -> Outcome {
         running.leave().await
     })?;
     let said = look("doctor", root.path())?;
-    let told = "has 5001 signals, of 10000 that are kept by default";
+    let told = "has 5001 signals, of 10000 that may wait by default";
     assert_eq!(said.out.matches(told).count(), 2, "{}", said.out);
     Ok(())
 }

@@ -1,5 +1,7 @@
 //! Limits, timers, signals, keys, results and ids: scenarios E-060 to E-091, E-109 to E-111.
 
+mod batches;
+mod clock_set_back;
 mod endings;
 mod idempotency;
 mod ids;
@@ -7,6 +9,7 @@ mod limits;
 mod permits;
 mod results;
 mod retention;
+mod signal_keys;
 mod signals;
 mod timeouts;
 mod timers;

@@ -6,6 +6,7 @@ mod detached;
 mod fan_out;
 mod in_place;
 pub(crate) mod join_custom;
+mod join_named;
 mod join_policies;
 pub(crate) mod kit;
 mod panic;

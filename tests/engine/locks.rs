@@ -10,3 +10,4 @@ mod parked;
 mod paths;
 mod recovery;
 mod undo;
+mod unreadable;

@@ -4,7 +4,7 @@
 mod attempts;
 mod discharge;
 mod eviction;
-mod fill;
+pub(crate) mod fill;
 mod history;
 mod hostile;
 mod ids;

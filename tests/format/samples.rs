@@ -186,6 +186,7 @@ pub(crate) fn others() -> Vec<Sample> {
             name: EventName::from("go"),
             key: key.map(Key::from),
             consumed,
+            digest: None,
         };
         Record::Signal(ID, 4, entry, blob("payload"))
     };

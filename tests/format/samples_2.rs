@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     AuditEntry, Blob, Changed, Doomed, Ending, EventName, HistoryEntry, Hold, Key, KeyEntry, Kind, Large, LimitKey,
-    LockNeed, Mark, OnTimeout, Pause, ProcedureId, ProcedureState, Record, Row, Said, Stand, Timestamp, WaitReason,
-    fingerprint,
+    LockNeed, Mark, OnTimeout, Pause, ProcedureId, ProcedureState, Record, Row, Said, SignalEntry, Stand, Timestamp,
+    WaitReason, fingerprint,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -168,7 +168,29 @@ pub(crate) fn audit() -> AuditEntry {
         }],
         changed: 1,
         key: Some(Key::from("act-1")),
+        digest: None,
     }
+}
+
+/// A keyed signal and a keyed request with the digest of what they brought; the fields came after the others.
+pub(crate) fn digests() -> Vec<Sample> {
+    let entry = SignalEntry {
+        name: EventName::from("go"),
+        key: Some(Key::from("beat-17")),
+        consumed: true,
+        digest: Some(blob("payload").digest()),
+    };
+    let act = AuditEntry {
+        digest: Some(u64::MAX),
+        ..audit()
+    };
+    vec![
+        (
+            "signal-digest".to_owned(),
+            Record::Signal(ID, 4, entry, blob("payload")),
+        ),
+        ("audit-digest".to_owned(), Record::Audit(Box::new(act))),
+    ]
 }
 
 fn small_act() -> AuditEntry {

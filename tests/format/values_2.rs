@@ -34,6 +34,22 @@ fn a_row_that_says_what_failed_last_is_as_it_was_when_that_came() -> Tested {
 }
 
 #[test]
+fn what_has_a_key_is_as_it_was_when_it_got_a_digest() -> Tested {
+    let samples = samples::digests();
+    for (line, (name, record)) in compare("v2/digests.hex", &samples)?.iter().zip(&samples) {
+        match record {
+            Record::Signal(_, _, entry, payload) => {
+                let expected = (entry.clone(), payload.clone());
+                assert_eq!(format::signal(value(line)?)?, expected, "{name}");
+            }
+            Record::Audit(entry) => assert_eq!(format::audit(entry.number, value(line)?)?, **entry, "{name}"),
+            _ => return Err(format!("{name} has no digest").into()),
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn history_is_as_in_version_2() -> Tested {
     read_back("v2/history.hex", &samples::history())
 }

@@ -156,12 +156,21 @@ impl Shapes {
         let join = match draw.below(7) {
             0 => JoinPolicy::AllFinished,
             1 => JoinPolicy::AtLeast(1 + draw.small(own.max(1))),
-            2 => JoinPolicy::Named(vec![draw.small(own.max(1))]),
+            2 => JoinPolicy::Named(places(draw, &children)),
             3 => JoinPolicy::Custom,
             _ => JoinPolicy::AllSucceeded,
         };
         Act::Spawn(children, join, draw.small(3))
     }
+}
+
+/// Draws places of a list, one of them twice; rarely one that nobody waits for.
+fn places(draw: &mut Draw, children: &[Plan]) -> Vec<u32> {
+    let any = draw.percent(5);
+    let named = (0_u32..).zip(children).filter(|(_, child)| any || !child.detached);
+    let mut places: Vec<u32> = named.map(|(place, _)| place).filter(|_| draw.percent(60)).collect();
+    places.extend(places.first().copied());
+    places
 }
 
 fn letter(place: u32) -> char {

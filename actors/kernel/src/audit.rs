@@ -129,4 +129,16 @@ pub struct AuditEntry {
     /// The key of the request.
     #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
+    /// [Digest](crate::Blob::digest) of the value that a request with a key brought, which is not among the
+    /// words; none if it brought none, or before this was noted.
+    #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<u64>,
+}
+
+impl AuditEntry {
+    /// Tells whether a request is the same again.
+    pub(crate) fn is_repeated_by(&self, words: &str, target: Option<ProcedureId>, digest: Option<u64>) -> bool {
+        let same_value = self.digest.is_none() || self.digest == digest;
+        self.verb == words && self.target == target && same_value
+    }
 }

@@ -10,7 +10,7 @@ use std::borrow::Borrow;
 use crate::id::Seq;
 use crate::kernel::Kernel;
 use crate::lifecycle::ProcedureState;
-use crate::row::{JoinPolicy, Round, Row};
+use crate::row::Row;
 use crate::wait::{WaitReason, Wake};
 
 /// Above every number of a commit, an epoch or a family that an engine gets to, and far from the last one.
@@ -130,26 +130,12 @@ fn check_rounds(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
         if children.any(|child| child.parent != Some(row.id.member)) {
             return Err("it waits for children of another".to_owned());
         }
-        check_join(round)?;
         after = round.first + (round.count - 1);
     }
     if row.wait == Some(WaitReason::Children) && row.rounds.is_empty() {
         return Err("it waits for children and has none".to_owned());
     }
     Ok(())
-}
-
-fn check_join(round: &Round) -> Result<(), String> {
-    match &round.join {
-        JoinPolicy::Named(places) if places.iter().any(|place| *place >= round.count) => {
-            Err("it waits for a child that is not in its list".to_owned())
-        }
-        JoinPolicy::Named(_)
-        | JoinPolicy::AllSucceeded
-        | JoinPolicy::AllFinished
-        | JoinPolicy::AtLeast(_)
-        | JoinPolicy::Custom => Ok(()),
-    }
 }
 
 fn is_within(rows: &[impl Borrow<Row>], first: u32, count: u32) -> bool {

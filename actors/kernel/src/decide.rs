@@ -6,6 +6,7 @@
 mod audit;
 mod bypass;
 mod circle;
+mod clock;
 mod draft;
 mod end;
 mod hold;
@@ -64,6 +65,7 @@ impl Kernel {
             Event::EvictionDue(doomed) => draft.eviction_due(doomed),
             Event::CleanedUp(id) => draft.cleaned_up(id),
             Event::AuditDue { granted, unknown } => draft.audit_due(granted, unknown),
+            Event::ClockSetBack => draft.clock_set_back(),
             Event::FamilyForgotten => draft.family_forgotten(),
             Event::DrainBegan => draft.drain_began(),
             Event::DrainEnded(ticket) => draft.drain_ended(ticket),
@@ -99,11 +101,8 @@ impl Kernel {
         let Some((family, scope)) = self.families.get(&id.family).zip(scope) else {
             return Vec::new();
         };
-        let holders = family.members.iter().filter(|row| !row.locked.is_empty());
-        holders
-            .map(|row| row.id)
-            .filter(|other| *other != id && family.is_within(scope.member, other.member))
-            .collect()
+        let holders = family.within(scope.member).filter(|row| !row.locked.is_empty());
+        holders.map(|row| row.id).filter(|other| *other != id).collect()
     }
 
     /// Tells whether a failure at or above a procedure stops it: it runs no more.

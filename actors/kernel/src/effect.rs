@@ -126,6 +126,12 @@ pub enum Refusal {
     UnknownKind(Kind),
     /// The key stands for another submission.
     KeyConflict(Key, ProcedureId),
+    /// Two submissions of one batch, counted from 0, have one key and are not the same.
+    BatchConflict(Key, usize, usize),
+    /// The sender's key stands for another signal to this procedure, of this number.
+    SignalConflict(Key, ProcedureId, u32),
+    /// A key cannot be stored: size, limit.
+    BadKey(usize, usize),
     /// The payload, or the signal, is too large: size, limit.
     TooLarge(usize, usize),
     /// Too many submissions in one batch: size, limit.

@@ -281,6 +281,29 @@ impl Verb {
         }
     }
 
+    /// Gives the value that it brings, which its words do not tell.
+    #[must_use]
+    pub const fn value(&self) -> Option<&Blob> {
+        match self {
+            Self::Signal(_, _, value)
+            | Self::OverrideResult(_, value, _)
+            | Self::Bypass(_, _, BypassAs::Output(value)) => Some(value),
+            Self::Abort(_)
+            | Self::Pause(_)
+            | Self::Resume(_)
+            | Self::RetryNow(_)
+            | Self::Bypass(_, _, BypassAs::Success | BypassAs::Failed)
+            | Self::RetryUndo(_)
+            | Self::SkipUndo(_)
+            | Self::SetPriority(..)
+            | Self::SetLimit(..)
+            | Self::Discharge(..)
+            | Self::Disclose(..)
+            | Self::Acknowledge(..)
+            | Self::Drain(_) => None,
+        }
+    }
+
     /// Tells whether it is written down though nothing of it goes to disk.
     #[must_use]
     pub const fn is_always_noted(&self) -> bool {
@@ -398,6 +421,8 @@ pub enum Event {
         /// They wait, and are in no queue.
         unknown: Vec<ProcedureId>,
     },
+    /// The wall clock was set back while the engine runs.
+    ClockSetBack,
     /// A family was put aside with [`Kernel::forget`](crate::Kernel::forget) while the engine runs.
     FamilyForgotten,
     /// No more stages are to be set going.

@@ -17,7 +17,7 @@ impl Kernel {
             Record::Signal(id, number, entry, _) => self.signal_put(*id, *number, entry),
             Record::SignalDropped(id, number, _) => {
                 if let Some(family) = self.families.get_mut(id.family) {
-                    family.signals.remove(&(id.member, *number));
+                    family.signals.remove(id.member, *number);
                 }
             }
             Record::Key(key, entry) => {
@@ -176,7 +176,7 @@ impl Kernel {
 
     fn signal_put(&mut self, id: ProcedureId, number: u32, entry: &SignalEntry) {
         if let Some(family) = self.families.get_mut(id.family) {
-            family.signals.insert((id.member, number), entry.clone());
+            family.signals.insert(id.member, number, entry.clone());
         }
     }
 
@@ -215,7 +215,7 @@ impl Family {
         }
         match self.members.get_mut(row.id.member as usize) {
             Some(place) => *place = row,
-            None => self.members.push(row),
+            None => self.born(row),
         }
     }
 

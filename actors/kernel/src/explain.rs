@@ -236,11 +236,8 @@ impl Kernel {
             // One beyond its point of no return is let end first, with all below it.
             other.id != scope && !other.is_ended() && (runs || !draft.is_stopping(other))
         };
-        let members = family.members.iter().map(|row| &**row).filter(holds_up);
-        members
-            .filter(|other| family.is_within(scope.member, other.id.member))
-            .map(|other| one(WaitingFor::Stage, other.id))
-            .collect()
+        let members = family.within(scope.member).filter(holds_up);
+        members.map(|other| one(WaitingFor::Stage, other.id)).collect()
     }
 }
 
@@ -284,10 +281,7 @@ fn latch(family: &Family, round: &Round) -> Vec<Need> {
     let ids = |rows: &mut dyn Iterator<Item = &Row>| rows.map(|row| row.id).collect::<Vec<_>>();
     let (of, all) = match &round.join {
         JoinPolicy::AllSucceeded | JoinPolicy::AllFinished => (ids(&mut live.into_iter()), true),
-        JoinPolicy::Named(places) => {
-            let named = |row: &&Row| places.contains(&(row.id.member - round.first));
-            (ids(&mut live.filter(named)), true)
-        }
+        JoinPolicy::Named(_) => (ids(&mut live.filter(|row| round.names(row.id.member))), true),
         JoinPolicy::AtLeast(least) => {
             let of = ids(&mut live.into_iter());
             let succeeded = family.latches.get(&round.first).map_or(0, |latch| latch.succeeded);

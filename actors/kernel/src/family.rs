@@ -1,5 +1,10 @@
 //! A family in memory: the rows of its members, and what follows from them.
 
+mod below;
+#[cfg(test)]
+pub(crate) mod looked;
+mod signals;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cause::NotUndone;
@@ -8,7 +13,9 @@ use crate::id::{ProcedureId, Timestamp};
 use crate::latch::Latch;
 use crate::lifecycle::ProcedureState;
 use crate::row::{Round, Row};
-use crate::wait::SignalEntry;
+
+pub use below::Below;
+pub use signals::Signals;
 
 /// Rollback of one scope, as far as it is in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,14 +53,18 @@ pub struct Family {
     pub held: BTreeSet<u32>,
     /// Scopes that roll back, by member.
     pub scopes: BTreeMap<u32, Scope>,
-    /// Signals by member and number.
-    pub signals: BTreeMap<(u32, u32), SignalEntry>,
+    /// Signals that wait, and those whose keys are remembered.
+    pub signals: Signals,
+    /// Who was born by whom.
+    pub below: Below,
 }
 
 impl Family {
     /// Gives the row of a member.
     #[must_use]
     pub fn row(&self, member: u32) -> Option<&Row> {
+        #[cfg(test)]
+        looked::look();
         self.members.get(member as usize).map(|row| &**row)
     }
 
@@ -84,6 +95,26 @@ impl Family {
         scope
     }
 
+    /// Gives the rows of `scope` and of all below it, by member. It costs as much as there are of
+    /// them, however many others the family has.
+    pub fn within(&self, scope: u32) -> impl Iterator<Item = &Row> {
+        // Of the whole family nobody is to be looked for.
+        let (all, some) = match scope {
+            0 => (self.members.len(), Vec::new()),
+            _ => (0, self.below.within(scope)),
+        };
+        let all = self.members.iter().take(all).map(|row| &**row);
+        all.chain(some.into_iter().filter_map(|member| self.row(member)))
+    }
+
+    /// Takes the row of a member that is born now.
+    pub(crate) fn born(&mut self, row: Box<Row>) {
+        if let Some(parent) = row.parent {
+            self.below.born(parent, row.id.member);
+        }
+        self.members.push(row);
+    }
+
     /// Tells whether `member` is `scope` or below it.
     #[must_use]
     pub fn is_within(&self, scope: u32, member: u32) -> bool {
@@ -100,10 +131,7 @@ impl Family {
     /// Finds the oldest signal of this name that a member has not consumed, nor consumes just now.
     #[must_use]
     pub fn pending_signal(&self, member: u32, name: &str, consuming: Option<u32>) -> Option<u32> {
-        self.signals
-            .range((member, 0)..=(member, u32::MAX))
-            .find(|((_, number), entry)| !entry.consumed && consuming != Some(*number) && entry.name.as_str() == name)
-            .map(|((_, number), _)| *number)
+        self.signals.pending(member, name, consuming)
     }
 }
 

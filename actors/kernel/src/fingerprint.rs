@@ -16,11 +16,7 @@ const HEX_LETTERS: usize = 8;
 /// stands between two hyphens: ids are written so. Numbers that a single `.`, `,` or `:` joins are one.
 #[must_use]
 pub fn fingerprint(text: &str) -> u64 {
-    const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    folded(text)
-        .bytes()
-        .fold(OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(PRIME))
+    crate::id::fnv(folded(text).as_bytes())
 }
 
 fn folded(text: &str) -> String {

@@ -113,8 +113,11 @@ pub struct Bounds {
     /// Bytes of a name that somebody gives: a key, an event, a limit. Default
     /// 1,024: it is part of a key on disk, and of every message about it.
     pub name: usize,
-    /// Signals kept for one procedure. Default 10,000.
+    /// Signals that wait for one procedure. Default 10,000.
     pub signals: usize,
+    /// Keys of consumed signals that are remembered for one procedure; the oldest goes first. Default
+    /// 10,000: a sender repeats within seconds, and these are hours of a signal each second.
+    pub signal_keys: usize,
     /// Failed attempts of one stage that keep their history entry. Default 5.
     pub attempts_kept: usize,
 }
@@ -129,6 +132,7 @@ impl Default for Bounds {
             batch: 10_000,
             name: 1_024,
             signals: 10_000,
+            signal_keys: 10_000,
             attempts_kept: 5,
         }
     }

@@ -82,20 +82,16 @@ impl Latch {
     /// Starts the counts of a list of which no child is counted yet.
     #[must_use]
     pub fn new(round: &Round) -> Self {
-        let named_left = match &round.join {
-            JoinPolicy::Named(places) => u32::try_from(places.len()).unwrap_or(u32::MAX),
-            JoinPolicy::AllSucceeded | JoinPolicy::AllFinished | JoinPolicy::AtLeast(_) | JoinPolicy::Custom => 0,
-        };
         Self {
             count: round.count,
-            named_left,
+            named_left: round.named(),
             ..Self::default()
         }
     }
 
     /// Moves one child from one standing to another; none is not yet counted.
     pub fn count(&mut self, round: &Round, member: u32, from: Option<Standing>, to: Standing) {
-        let named = is_named(round, member);
+        let named = round.names(member);
         if let Some(from) = from {
             self.apply(from, named, false);
         }
@@ -161,13 +157,6 @@ impl Latch {
     #[must_use]
     pub const fn is_over(&self) -> bool {
         self.ended == self.count
-    }
-}
-
-fn is_named(round: &Round, member: u32) -> bool {
-    match &round.join {
-        JoinPolicy::Named(places) => places.contains(&(member - round.first)),
-        JoinPolicy::AllSucceeded | JoinPolicy::AllFinished | JoinPolicy::AtLeast(_) | JoinPolicy::Custom => false,
     }
 }
 

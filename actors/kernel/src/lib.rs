@@ -57,7 +57,7 @@ pub use event::{
 };
 pub use explain::Until;
 pub use families::{Families, SAME_STAGE_FROZEN, STAGES_FROZEN, Seen};
-pub use family::{Family, Members, Scope};
+pub use family::{Below, Family, Members, Scope, Signals};
 pub use fingerprint::fingerprint;
 pub use history::{Ending, HistoryEntry, settle_standing};
 pub use id::{

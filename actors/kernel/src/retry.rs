@@ -85,6 +85,18 @@ impl RetryPolicy {
         self.lengthened(self.max, drawn)
     }
 
+    /// Gives the longest that the delay after so many failed attempts can be, whatever is drawn.
+    #[must_use]
+    pub fn longest_after(&self, failed: u32) -> Duration {
+        let delay = if self.allows_another(failed) {
+            self.delay(failed)
+        } else {
+            self.max
+        };
+        let more = delay.as_micros().saturating_mul(u128::from(self.jitter)) / 1000;
+        delay.saturating_add(Duration::from_micros(u64::try_from(more).unwrap_or(u64::MAX)))
+    }
+
     fn lengthened(&self, delay: Duration, drawn: u64) -> Duration {
         if self.jitter == 0 {
             return delay;

@@ -8,6 +8,7 @@ mod said;
 pub use large::Large;
 pub use said::Said;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -102,7 +103,8 @@ pub enum JoinPolicy {
     /// When this many have succeeded.
     #[serde(rename = "n")]
     AtLeast(u32),
-    /// When those at these places of the list (counted from 0) have succeeded.
+    /// When those at these places of the list (counted from 0) have succeeded. A detached child
+    /// has a place and cannot be named. In a [`Round`] the places count the attached children.
     #[serde(rename = "s")]
     Named(Vec<u32>),
     /// When the procedure's own rule says so.
@@ -132,6 +134,38 @@ impl Round {
     #[must_use]
     pub const fn contains(&self, member: u32) -> bool {
         member >= self.first && member - self.first < self.count
+    }
+
+    /// Tells whether a child is one of those that the policy names. A stored place that is not in
+    /// the list names them all: see [`Self::names_all`].
+    #[must_use]
+    pub fn names(&self, member: u32) -> bool {
+        match &self.join {
+            JoinPolicy::Named(places) => self.names_all() || places.contains(&(member - self.first)),
+            JoinPolicy::AllSucceeded | JoinPolicy::AllFinished | JoinPolicy::AtLeast(_) | JoinPolicy::Custom => false,
+        }
+    }
+
+    /// Gives how many children the policy names.
+    #[must_use]
+    pub fn named(&self) -> u32 {
+        let JoinPolicy::Named(places) = &self.join else {
+            return 0;
+        };
+        if self.names_all() {
+            return self.count;
+        }
+        let places: BTreeSet<u32> = places.iter().copied().collect();
+        u32::try_from(places.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Engines before places were checked stored some that are not in the list. Nobody knows which
+    /// child was meant, so the parent waits until all have succeeded: never less than was asked for.
+    fn names_all(&self) -> bool {
+        match &self.join {
+            JoinPolicy::Named(places) => places.iter().any(|place| *place >= self.count),
+            JoinPolicy::AllSucceeded | JoinPolicy::AllFinished | JoinPolicy::AtLeast(_) | JoinPolicy::Custom => false,
+        }
     }
 }
 

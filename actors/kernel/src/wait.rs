@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::id::{EventName, Key, Kind, LimitKey, Timestamp};
+use crate::id::{Blob, EventName, Key, Kind, LimitKey, Timestamp};
 use crate::lock::LockPath;
 use crate::needs::Lacking;
 
@@ -192,6 +192,18 @@ pub struct SignalEntry {
     /// Consumed already; kept for its key alone.
     #[serde(rename = "c", default, skip_serializing_if = "is_false")]
     pub consumed: bool,
+    /// [Digest](Blob::digest) of what it carries, if it has a key: a repeat carries the same. None of
+    /// one that was kept before this was noted; its repeats are told by their name alone.
+    #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<u64>,
+}
+
+impl SignalEntry {
+    /// Tells whether a signal is the same again: its name, and what it carries.
+    #[must_use]
+    pub fn is_repeated_by(&self, name: &EventName, payload: &Blob) -> bool {
+        self.name == *name && self.digest.is_none_or(|digest| digest == payload.digest())
+    }
 }
 
 fn is_false(flag: &bool) -> bool {

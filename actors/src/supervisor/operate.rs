@@ -60,6 +60,20 @@ async fn refused(refusal: Refusal, kept: &Kept) -> AskError {
         Refusal::Draining => AskError::Stopped,
         Refusal::UsedUp => AskError::NotNow(SubmitError::UsedUp.to_string()),
         Refusal::UnknownKind(kind) => AskError::NotNow(format!("no procedure of kind \"{kind}\" is registered")),
+        Refusal::SignalConflict(key, id, number) => AskError::SignalConflict {
+            key: key.to_string(),
+            id,
+            number,
+        },
+        Refusal::BadKey(size, limit) => AskError::BadKey { size, limit },
+        Refusal::BatchConflict(key, first, second) => {
+            let conflict = SubmitError::BatchConflict {
+                key: key.to_string(),
+                first,
+                second,
+            };
+            AskError::NotNow(conflict.to_string())
+        }
         Refusal::KeyConflict(_, id) => AskError::NotNow(format!("the key was used for {id}")),
     }
 }

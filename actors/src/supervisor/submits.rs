@@ -1,5 +1,6 @@
 //! Submissions, on their way to a decision: keys looked up, permits asked for.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -69,11 +70,19 @@ fn refused(refusal: Refusal) -> SubmitError {
             key: key.to_string(),
             id,
         },
+        Refusal::BatchConflict(key, first, second) => SubmitError::BatchConflict {
+            key: key.to_string(),
+            first,
+            second,
+        },
+        Refusal::BadKey(size, limit) => SubmitError::BadKey { size, limit },
         Refusal::TooLarge(size, limit) => SubmitError::TooLarge { size, limit },
         Refusal::BatchTooLarge(size, limit) => SubmitError::BatchTooLarge { size, limit },
         Refusal::Draining => SubmitError::Draining,
         Refusal::UsedUp => SubmitError::UsedUp,
-        Refusal::NotLive(_) | Refusal::NotNow(_) | Refusal::Revised(..) => SubmitError::Stopped,
+        Refusal::NotLive(_) | Refusal::NotNow(_) | Refusal::Revised(..) | Refusal::SignalConflict(..) => {
+            SubmitError::Stopped
+        }
     }
 }
 
@@ -108,7 +117,8 @@ impl Supervisor {
             });
         }
         let (ticket, answer) = self.ticket();
-        let unseen: Vec<Key> = submits
+        // Each key once, however often it is in the batch.
+        let unseen: BTreeSet<Key> = submits
             .iter()
             .filter_map(|submit| submit.key.as_ref())
             .filter(|key| self.kernel.key(key).is_none())
@@ -138,23 +148,28 @@ impl Supervisor {
     }
 
     /// Keys of earlier runs are in the store alone.
-    fn look_up(&mut self, ticket: Ticket, mut submissions: Vec<Submission>, unseen: Vec<Key>, ctx: &mut Context<Self>) {
+    fn look_up(
+        &mut self,
+        ticket: Ticket,
+        mut submissions: Vec<Submission>,
+        unseen: BTreeSet<Key>,
+        ctx: &mut Context<Self>,
+    ) {
         let reader = self.reader.clone();
         let work = async move {
-            let mut known = Vec::with_capacity(unseen.len());
+            let mut known = BTreeMap::new();
             for key in unseen {
-                known.push((key_entry(&reader, &key).await?, key));
+                if let Some(entry) = key_entry(&reader, &key).await? {
+                    known.insert(key, entry);
+                }
             }
             Ok::<_, LookUpError>(known)
         };
         ctx.spawn(work.into_actor(self).map(move |known, supervisor, ctx| match known {
             Ok(known) => {
                 for submission in &mut submissions {
-                    let found = submission
-                        .key
-                        .as_ref()
-                        .and_then(|asked| known.iter().find(|(_, other)| *other == asked.key));
-                    submission.known = found.and_then(|(entry, _)| entry.clone());
+                    let asked = submission.key.as_ref();
+                    submission.known = asked.and_then(|asked| known.get(&asked.key).cloned());
                 }
                 supervisor.admit(ticket, submissions, ctx);
             }

@@ -9,16 +9,18 @@ use procession_kernel::{Event, Timestamp};
 use tokio::sync::watch;
 
 use super::Supervisor;
-use crate::clock::Clock;
+use crate::clock::{Clock, is_set_back};
 use crate::mail::deliver;
 
 /// Timers served for one message, before others have their turn.
 const TIMERS_AT_ONCE: usize = 1024;
 
-/// Says that the armed instant has come.
+/// Says that the armed instant has come, or that the clock was set back before it did.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct TimeCame;
+pub(crate) struct TimeCame {
+    was_set_back: bool,
+}
 
 pub(super) struct Timer {
     armed: watch::Sender<Option<Timestamp>>,
@@ -39,12 +41,23 @@ impl Timer {
 }
 
 async fn wait(clock: Arc<dyn Clock>, mut changes: watch::Receiver<Option<Timestamp>>, to: Recipient<TimeCame>) {
+    let mut before = clock.now();
     loop {
         let at = *changes.borrow_and_update();
+        // Where instants are armed all the time no sleep lasts long enough to notice.
+        let now = clock.now();
+        if is_set_back(before, now) {
+            deliver(&to, TimeCame { was_set_back: true }).await;
+        }
+        before = now;
         if let Some(at) = at {
             let change = std::pin::pin!(changes.changed());
             match select(clock.sleep_until(at), change).await {
-                Either::Left(_) => deliver(&to, TimeCame).await,
+                Either::Left(_) => {
+                    before = clock.now();
+                    let was_set_back = before < at;
+                    deliver(&to, TimeCame { was_set_back }).await;
+                }
                 Either::Right((Ok(()), _)) => continue,
                 Either::Right((Err(_), _)) => return,
             }
@@ -59,8 +72,12 @@ async fn wait(clock: Arc<dyn Clock>, mut changes: watch::Receiver<Option<Timesta
 impl Handler<TimeCame> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, _: TimeCame, ctx: &mut Self::Context) {
+    fn handle(&mut self, TimeCame { was_set_back }: TimeCame, ctx: &mut Self::Context) {
         let now = self.clock.now();
+        if was_set_back && self.poisoned.is_none() {
+            tracing::warn!(%now, "the wall clock was set back: backoffs are cut to what their policies allow");
+            self.decide(Event::ClockSetBack, ctx);
+        }
         if let Some(due) = self.kernel.next_deadline().filter(|due| *due <= now) {
             self.telemetry.timer_lag.set(now.since(due));
         }

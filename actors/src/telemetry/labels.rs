@@ -107,7 +107,7 @@ pub(super) const fn refusal_place(error: &SubmitError) -> Option<usize> {
     match error {
         SubmitError::Busy { .. } => Some(0),
         SubmitError::UnknownKind { .. } => Some(1),
-        SubmitError::KeyConflict { .. } => Some(2),
+        SubmitError::KeyConflict { .. } | SubmitError::BatchConflict { .. } => Some(2),
         SubmitError::BadKey { .. } => Some(3),
         SubmitError::TooLarge { .. } => Some(4),
         SubmitError::BatchTooLarge { .. } => Some(5),

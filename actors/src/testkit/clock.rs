@@ -20,7 +20,7 @@ struct State {
 }
 
 /// A clock of the test: it moves only by [`advance`](Self::advance) and
-/// [`jump`](Self::jump). Clones show the same time.
+/// [`jump`](Self::jump), and back by [`set_back_to`](Self::set_back_to). Clones show the same time.
 #[derive(Clone, Default)]
 pub struct TestClock(Arc<Mutex<State>>);
 
@@ -39,6 +39,18 @@ impl TestClock {
     pub fn advance(&self, delay: Duration) {
         let to = self.state().now.after(delay);
         self.advance_to(to);
+    }
+
+    /// Sets the clock back to this instant, as an operator or a time server does; never forward. Whoever
+    /// sleeps looks at it again.
+    pub fn set_back_to(&self, to: Timestamp) {
+        let mut state = self.state();
+        state.now = state.now.min(to);
+        let sleepers = std::mem::take(&mut state.sleepers);
+        drop(state);
+        for (_, sleeper) in sleepers {
+            sleeper.send(()).ok();
+        }
     }
 
     /// Moves on to this instant; never back.

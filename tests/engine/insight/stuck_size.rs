@@ -243,7 +243,7 @@ fn e_115_signals_that_nobody_takes() -> Tested {
         assert_eq!((verdict.rule, verdict.procedure), (Rule::Size, Some(waits.id())));
         let facts = ["what", "size", "bound"].map(|name| verdict.fact(name));
         assert_eq!(facts, [Some("signals"), Some("100"), Some("10000")]);
-        // One that is taken stays for its key.
+        // One that is taken is remembered for its key, and takes no room.
         run.executor.signal(waits.id(), "go", &0, Some("k")).await?;
         run.wait(waits.outcome()).await??;
         assert_eq!(told(run).await?, []);
@@ -256,6 +256,8 @@ fn e_115_signals_that_nobody_takes() -> Tested {
             run.executor.signal(waits.id(), "other", &number, None).await?;
         }
         run.executor.signal(waits.id(), "go", &0, Some("k")).await?;
+        assert_eq!(told(run).await?, []);
+        run.executor.signal(waits.id(), "other", &99, None).await?;
         let verdict = the_verdict(run).await?;
         let facts = ["what", "size", "taken"].map(|name| verdict.fact(name));
         assert_eq!(facts, [Some("signals"), Some("100"), Some("1")]);

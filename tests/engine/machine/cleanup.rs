@@ -154,3 +154,65 @@ fn a_child_that_is_compensated_while_it_cleans_up() -> Tested {
     assert_eq!(lab.line(), "r1 c1 c~0 r2 r2' c1' r1'");
     Ok(())
 }
+
+/// Its cleanup panics.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Clumsy;
+
+impl procession::Procedure for Clumsy {
+    const KIND: &'static str = "clumsy";
+    const CLEANUP: bool = true;
+    type Stage = ();
+    type Env = std::sync::Arc<std::sync::atomic::AtomicU32>;
+    type Output = ();
+
+    fn first(&self) -> Self::Stage {}
+
+    async fn execute(
+        &mut self,
+        (): (),
+        _: &mut procession::StageContext<'_, Self>,
+    ) -> Result<procession::Step<Self>, procession::StageError> {
+        Ok(procession::Step::Done(()))
+    }
+
+    async fn rollback(
+        &mut self,
+        (): (),
+        _: &mut procession::StageContext<'_, Self>,
+    ) -> Result<(), procession::StageError> {
+        Ok(())
+    }
+
+    async fn completion_cleanup(&mut self, calls: &Self::Env) {
+        calls.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        panic!("clumsy");
+    }
+}
+
+/// It cannot say that it failed, and what panics once panics again: it counts as run, and is logged.
+#[test]
+fn one_that_panics_has_run() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    let calls = std::sync::Arc::<std::sync::atomic::AtomicU32>::default();
+    for _ in 0..2 {
+        let ended = world.run(
+            FaultPlan::none(),
+            |builder| kinds(&lab, builder).register::<Clumsy>(calls.clone()),
+            async |run| {
+                let handle = submit(run, Clumsy, "c").await?;
+                run.wait(handle.outcome()).await??;
+                run.settle().await;
+                assert_eq!(
+                    run.executor.snapshot().await?.live_families,
+                    0,
+                    "nothing is left to be done"
+                );
+                Ok(())
+            },
+        )?;
+        ended.done()?;
+        assert_eq!(calls.load(std::sync::atomic::Ordering::SeqCst), 1);
+    }
+    Ok(())
+}

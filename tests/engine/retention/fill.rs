@@ -82,7 +82,7 @@ impl Template {
     }
 }
 
-pub(super) fn copy(batch: &mut Batch, record: &Record) -> Result<(), Trouble> {
+pub(crate) fn copy(batch: &mut Batch, record: &Record) -> Result<(), Trouble> {
     for write in format::writes(std::slice::from_ref(record))?.writes() {
         match write.value {
             Some(value) => batch.put(write.space.clone(), write.key, value),

@@ -110,12 +110,7 @@ impl Draft<'_> {
         // The part that rolls back may lie below what is bypassed.
         let again = |row: &Row| row.is_ended() && row.on_failure == OnFailure::Compensate && self.is_stopped(row.id);
         let left: Vec<Row> = match self.family(top.family) {
-            Some(family) => family
-                .members
-                .iter()
-                .filter(|row| again(row) && family.is_within(top.member, row.id.member))
-                .map(|row| (**row).clone())
-                .collect(),
+            Some(family) => family.within(top.member).filter(|row| again(row)).cloned().collect(),
             None => Vec::new(),
         };
         for mut row in left {

@@ -449,11 +449,12 @@ impl<'a> Draft<'a> {
             self.consumed = Some(number);
             let entry = self
                 .family(row.id.family)
-                .and_then(|family| family.signals.get(&(row.id.member, number)))
+                .and_then(|family| family.signals.get(row.id.member, number))
                 .cloned();
             match entry {
                 Some(mut entry) if entry.key.is_some() => {
                     entry.consumed = true;
+                    self.key_remembered(row.id);
                     self.record(Record::Signal(row.id, number, entry, Blob::default()));
                 }
                 Some(_) | None => self.record(Record::SignalDropped(row.id, number, name)),

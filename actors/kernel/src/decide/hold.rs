@@ -101,11 +101,10 @@ impl Draft<'_> {
         let Some(family) = self.family(scope.family) else {
             return;
         };
-        for row in &family.members {
+        for row in family.within(scope.member) {
             let waits = row.wait.as_ref().is_some_and(WaitReason::is_admission);
             // Below one beyond its point of no return a part rolls back by itself: it goes on waiting.
-            let with_it = self.scope_of(row.id) == outermost && self.is_stopped(row.id);
-            if waits && with_it && family.is_within(scope.member, row.id.member) {
+            if waits && self.scope_of(row.id) == outermost && self.is_stopped(row.id) {
                 // A smaller part that rolled back by itself waits with the member that it undoes.
                 let top = self.held(row.id).and_then(|(stack, _, _)| stack.last());
                 let member = top.filter(|_| row.is_failing()).map_or(row.id.member, |top| top.member);

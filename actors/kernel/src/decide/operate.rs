@@ -18,16 +18,29 @@ use crate::wait::WaitReason;
 /// What a request led to, beside the rows that it changes.
 pub(super) type Done = Result<Option<AbortAnswer>, Refusal>;
 
+/// What is asked for, as it is written down.
+struct Asked {
+    words: String,
+    target: Option<ProcedureId>,
+    digest: Option<u64>,
+}
+
 impl Draft<'_> {
     pub(super) fn requested(&mut self, ticket: Ticket, verb: Verb, by: &By) {
         let (words, target) = (verb.to_string(), verb.target());
+        let digest = by.key.as_ref().and_then(|_| verb.value()).map(Blob::digest);
         let is_noted = verb.is_always_noted();
         let planned = by.dry_run.then(|| verb.clone());
         if let Err(refusal) = self.check_by(by) {
             return self.refuse(ticket, refusal);
         }
+        if let Verb::Signal(id, name, payload) = &verb
+            && let Err(refusal) = self.repeats(*id, name, payload, by.key.as_ref())
+        {
+            return self.refuse(ticket, refusal);
+        }
         if let Some(before) = by.key.as_ref().and_then(|key| self.kernel.requests.get(key)) {
-            let answer = repeated(before, &words, target);
+            let answer = repeated(before, &words, target, digest);
             return self.reply(ticket, answer);
         }
         if self.kernel.is_used_up() {
@@ -44,12 +57,14 @@ impl Draft<'_> {
             }
         };
         let plan = planned.map(|verb| Box::new(self.plan(&verb, abort.as_ref())));
-        let mut operated = self.audited(words, target, by, abort, is_noted);
+        let asked = Asked { words, target, digest };
+        let mut operated = self.audited(asked, by, abort, is_noted);
         operated.plan = plan;
         self.reply(ticket, Answer::Operated(Box::new(operated)));
     }
 
     fn check_by(&self, by: &By) -> Result<(), Refusal> {
+        self.check_key(by.key.as_ref())?;
         let longest = self.kernel.rules.bounds.name;
         let sizes = [
             by.who.len(),
@@ -98,14 +113,7 @@ impl Draft<'_> {
     }
 
     /// Writes down what was done; a dry run is forgotten instead, and only told of.
-    fn audited(
-        &mut self,
-        verb: String,
-        target: Option<ProcedureId>,
-        by: &By,
-        abort: Option<AbortAnswer>,
-        is_noted: bool,
-    ) -> Operated {
+    fn audited(&mut self, asked: Asked, by: &By, abort: Option<AbortAnswer>, is_noted: bool) -> Operated {
         let (changes, changed) = self.changed();
         let mut operated = Operated {
             number: None,
@@ -117,32 +125,34 @@ impl Draft<'_> {
         if by.dry_run {
             self.forget();
         } else if is_noted || self.leaves_records() {
-            operated.number = Some(self.write_down(verb, target, by, &operated));
+            operated.number = Some(self.write_down(asked, by, &operated));
         }
         operated
     }
 
     /// A broadcast with a key is written down, too: so its repeat is recognised.
-    pub(super) fn note_broadcast(&mut self, verb: String, woken: u32, by: &By) {
+    pub(super) fn note_broadcast(&mut self, words: String, digest: Option<u64>, woken: u32, by: &By) {
         let operated = Operated {
             changed: woken,
             ..Operated::default()
         };
-        self.write_down(verb, None, by, &operated);
+        let target = None;
+        self.write_down(Asked { words, target, digest }, by, &operated);
     }
 
-    fn write_down(&mut self, verb: String, target: Option<ProcedureId>, by: &By, operated: &Operated) -> u64 {
+    fn write_down(&mut self, asked: Asked, by: &By, operated: &Operated) -> u64 {
         let number = self.kernel.next_audit;
         let entry = Box::new(AuditEntry {
             number,
             at: self.now,
             who: by.who.clone(),
             why: by.why.clone(),
-            verb,
-            target,
+            verb: asked.words,
+            target: asked.target,
             changes: operated.changes.clone(),
             changed: operated.changed,
             key: by.key.clone(),
+            digest: asked.digest,
         });
         self.record(Record::Audit(entry.clone()));
         self.effect(Effect::Operated(entry));
@@ -333,8 +343,8 @@ impl Draft<'_> {
 }
 
 /// The same request again is answered as it was; another with the same key is refused.
-fn repeated(before: &AuditEntry, words: &str, target: Option<ProcedureId>) -> Answer {
-    if before.verb != words || before.target != target {
+fn repeated(before: &AuditEntry, words: &str, target: Option<ProcedureId>, digest: Option<u64>) -> Answer {
+    if !before.is_repeated_by(words, target, digest) {
         let text = format!("the key was used for another request: {}", before.verb);
         return Answer::Refused(Refusal::NotNow(text));
     }

@@ -124,11 +124,7 @@ impl Draft<'_> {
 
     /// Gives the rows at and below a member, as this decision would have them.
     fn within<'b>(&'b self, family: &'b Family, top: ProcedureId) -> impl Iterator<Item = &'b Row> {
-        family
-            .members
-            .iter()
-            .filter(move |row| family.is_within(top.member, row.id.member))
-            .filter_map(|row| self.row(row.id))
+        family.within(top.member).filter_map(|row| self.row(row.id))
     }
 
     fn why_not_undone(&self, scope: ProcedureId, row: &Row) -> Option<String> {
@@ -180,8 +176,8 @@ impl Draft<'_> {
             return;
         };
         let ends = matches!(verb, Verb::Abort(_) | Verb::Bypass(..));
-        let live = family.members.iter().filter(|row| !row.is_ended() && row.id != id);
-        let below = live.filter(|row| family.is_within(id.member, row.id.member)).count();
+        let live = |row: &&Row| !row.is_ended() && row.id != id;
+        let below = family.within(id.member).filter(live).count();
         let takes = matches!(verb, Verb::Abort(_) | Verb::Pause(_))
             || matches!(verb, Verb::Bypass(_, reach, _) if *reach != Reach::Alone);
         if takes && below > 0 {
@@ -217,12 +213,7 @@ impl Draft<'_> {
 
     fn warn_of_stages(&self, id: ProcedureId, scope: Option<ProcedureId>, verb: &Verb, warnings: &mut Vec<String>) {
         let Some(family) = self.family(id.family) else { return };
-        let out = |top: ProcedureId| {
-            let running = family.members.iter().filter(|row| row.going.is_some());
-            running
-                .filter(|row| family.is_within(top.member, row.id.member))
-                .count()
-        };
+        let out = |top: ProcedureId| family.within(top.member).filter(|row| row.going.is_some()).count();
         let words = if let Verb::Abort(_) = verb {
             "ends first, and is undone as well"
         } else if let Verb::Pause(_) = verb {

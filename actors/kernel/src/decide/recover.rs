@@ -6,6 +6,7 @@
 use super::draft::Draft;
 use crate::effect::Effect;
 use crate::id::ProcedureId;
+use crate::latch::Join;
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::stage_of;
 use crate::record::Record;
@@ -27,6 +28,8 @@ enum Resumption {
     Poison,
     /// Ask its own join rule.
     Ask,
+    /// Its children had their last word already: earlier engines could not tell.
+    Joined,
     /// Time, a signal, a child, a grant or an operator will move it.
     Stay,
 }
@@ -34,6 +37,8 @@ enum Resumption {
 impl Draft<'_> {
     pub(super) fn recovered(&mut self) {
         self.record(Record::Started(self.kernel.epoch, self.kernel.deaths));
+        // It may have been set back while no engine ran.
+        self.clock_set_back();
         let mut executed = Vec::new();
         let mut fresh = Vec::new();
         let mut scopes = Vec::new();
@@ -107,6 +112,11 @@ impl Draft<'_> {
                     self.ask(id, &round);
                 }
             }
+            Resumption::Joined => {
+                if let Some(round) = row.rounds.last().cloned() {
+                    self.joined_late(id, &round);
+                }
+            }
             Resumption::Stay => {}
         }
     }
@@ -129,8 +139,18 @@ impl Draft<'_> {
             {
                 Resumption::Ask
             }
+            (Some(WaitReason::Children), false) if self.is_joined(row) => Resumption::Joined,
             _ => Resumption::Stay,
         }
+    }
+
+    /// A named set whose places were never checked may have left a parent waiting whose children all ended.
+    fn is_joined(&self, row: &Row) -> bool {
+        let round = row.rounds.last();
+        let named = round.filter(|round| matches!(round.join, JoinPolicy::Named(_)));
+        let latches = self.family(row.id.family).map(|family| &family.latches);
+        let latch = named.and_then(|round| latches?.get(&round.first).map(|latch| latch.join(&round.join)));
+        matches!(latch, Some(Join::Met | Join::Unmeetable))
     }
 
     /// Suspects run one at a time beside healthy work; those held back lose their mark.

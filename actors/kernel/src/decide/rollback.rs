@@ -44,9 +44,7 @@ impl Draft<'_> {
         let Some(family) = self.family(scope.family) else {
             return;
         };
-        let members = family.members.iter().map(|row| row.id);
-        let within: Vec<ProcedureId> = members.filter(|id| family.is_within(scope.member, id.member)).collect();
-        for id in within {
+        for id in family.within(scope.member).map(|row| row.id) {
             if self.row(id).is_none_or(|row| row.wait != Some(WaitReason::Poison)) {
                 continue;
             }
@@ -100,9 +98,7 @@ impl Draft<'_> {
             return false;
         };
         let stage_out = family
-            .members
-            .iter()
-            .filter(|row| family.is_within(scope.member, row.id.member))
+            .within(scope.member)
             // A suspect held back lost its mark, not the doubt: it runs to its commit first, too.
             // One beyond its point of no return is let end first, with all below it.
             .any(|row| {
@@ -111,10 +107,12 @@ impl Draft<'_> {
                     row.going.is_some() || row.wait == Some(WaitReason::Suspect) || shielded
                 })
             });
-        let undo_out = family.scopes.iter().any(|(inner, state)| {
-            let id = ProcedureId::new(scope.family, *inner);
+        let mut scopes = family.within(scope.member).filter_map(|row| {
+            let state = family.scopes.get(&row.id.member)?;
+            Some((row.id, state))
+        });
+        let undo_out = scopes.any(|(id, state)| {
             matches!(state, Scope::Held { out: true, .. })
-                && family.is_within(scope.member, *inner)
                 && !self.undo_reported(id)
                 // An operator ends it in this very decision: what its undo reports is late.
                 && self.row(id).is_some_and(|row| !row.is_ended())
@@ -126,12 +124,10 @@ impl Draft<'_> {
         let Some(family) = self.family(scope.family) else {
             return true;
         };
-        let executed =
-            |row: &Row| row.standing > 0 && family.is_within(scope.member, row.id.member) && !self.is_kept(scope, row);
+        let executed = |row: &Row| row.standing > 0 && !self.is_kept(scope, row);
         let root_can = self.row(scope).is_some_and(|row| self.kernel.can_undo(row));
         !family
-            .members
-            .iter()
+            .within(scope.member)
             .filter_map(|row| self.row(row.id))
             .any(|row| executed(row) && (root_can || self.can_undo(row)))
     }
@@ -225,9 +221,8 @@ impl Draft<'_> {
             return false;
         };
         let expected: usize = family
-            .members
-            .iter()
-            .filter(|row| family.is_within(scope.member, row.id.member) && !self.is_kept(scope, row))
+            .within(scope.member)
+            .filter(|row| !self.is_kept(scope, row))
             .map(|row| row.standing as usize)
             .sum();
         expected == within.len() && within.iter().all(|entry| entry.number <= family.history)
@@ -253,13 +248,7 @@ impl Draft<'_> {
         let Some(family) = self.family(scope.family) else {
             return;
         };
-        let members: Vec<ProcedureId> = family
-            .members
-            .iter()
-            .map(|row| row.id)
-            .filter(|id| family.is_within(scope.member, id.member))
-            .collect();
-        for id in members {
+        for id in family.within(scope.member).map(|row| row.id) {
             self.end_member(scope, id, &not_undone);
         }
         if let Some(parent) = self.child_moved(scope) {
@@ -327,3 +316,6 @@ impl Ending {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -33,6 +33,7 @@ impl Draft<'_> {
         key: Option<Key>,
     ) -> Result<u32, Refusal> {
         let longest = self.kernel.rules.bounds.name;
+        self.check_key(key.as_ref())?;
         let names = [Some(name.as_str().len()), key.as_ref().map(|key| key.as_str().len())];
         if let Some(size) = names.into_iter().flatten().find(|size| *size > longest) {
             return Err(Refusal::TooLarge(size, longest));
@@ -45,20 +46,13 @@ impl Draft<'_> {
         let Some((family, row)) = self.family(id.family).zip(live) else {
             return Err(Refusal::NotLive(id));
         };
-        let of_member = (id.member, 0)..=(id.member, u32::MAX);
-        let repeat = key.as_ref().and_then(|key| {
-            family
-                .signals
-                .range(of_member.clone())
-                .find(|(_, entry)| entry.key.as_ref() == Some(key))
-        });
-        if let Some(((_, number), _)) = repeat {
-            return Ok(*number);
+        if let Some(number) = self.repeats(id, &name, &payload, key.as_ref())? {
+            return Ok(number);
         }
-        let kept = family.signals.range(of_member).count();
-        if kept >= self.kernel.rules.bounds.signals {
+        let waiting = family.signals.waiting(id.member);
+        if waiting >= self.kernel.rules.bounds.signals {
             let text =
-                format!("{kept} signals are kept for {id}, which is the limit; send again when it has consumed some");
+                format!("{waiting} signals wait for {id}, which is the limit; send again when it has consumed some");
             return Err(Refusal::NotNow(text));
         }
         let number = row.signals + 1;
@@ -68,12 +62,50 @@ impl Draft<'_> {
             number,
             SignalEntry {
                 name,
+                digest: key.as_ref().map(|_| payload.digest()),
                 key,
                 consumed: false,
             },
             payload,
         ));
         Ok(number)
+    }
+
+    /// Gives the number of the signal that is sent again with its key; refuses another one with that key.
+    pub(super) fn repeats(
+        &self,
+        id: ProcedureId,
+        name: &EventName,
+        payload: &Blob,
+        key: Option<&Key>,
+    ) -> Result<Option<u32>, Refusal> {
+        let family = self.family(id.family);
+        let known = family
+            .zip(key)
+            .and_then(|(family, key)| family.signals.with_key(id.member, key));
+        match (known, key) {
+            (Some((number, entry)), _) if entry.is_repeated_by(name, payload) => Ok(Some(number)),
+            (Some((number, _)), Some(key)) => Err(Refusal::SignalConflict(key.clone(), id, number)),
+            _ => Ok(None),
+        }
+    }
+
+    /// An empty key is the same for all who forgot theirs.
+    pub(super) fn check_key(&self, key: Option<&Key>) -> Result<(), Refusal> {
+        match key {
+            Some(key) if key.as_str().is_empty() => Err(Refusal::BadKey(0, self.kernel.rules.bounds.name)),
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    /// A consumed signal stays for its key; the oldest makes room.
+    pub(super) fn key_remembered(&mut self, id: ProcedureId) {
+        let Some(family) = self.family(id.family) else { return };
+        let (kept, most) = (family.signals.consumed(id.member), self.kernel.rules.bounds.signal_keys);
+        let over = (kept + 1).saturating_sub(most);
+        for (number, entry) in family.signals.oldest_consumed(id.member).take(over) {
+            self.record(Record::SignalDropped(id, number, entry.name.clone()));
+        }
     }
 
     fn deliver(&mut self, id: ProcedureId, number: u32, name: EventName) {
@@ -90,6 +122,9 @@ impl Draft<'_> {
 
     /// Wakes all who wait for this event now, first waiter first. It is not kept.
     pub(super) fn broadcast(&mut self, ticket: Ticket, name: EventName, payload: Blob, key: Option<Key>) {
+        if let Err(refusal) = self.check_key(key.as_ref()) {
+            return self.refuse(ticket, refusal);
+        }
         let bounds = &self.kernel.rules.bounds;
         let sizes = [name.as_str().len(), key.as_ref().map_or(0, |key| key.as_str().len())];
         if let Some(size) = sizes.into_iter().find(|size| *size > bounds.name) {
@@ -99,8 +134,9 @@ impl Draft<'_> {
             return self.refuse(ticket, Refusal::TooLarge(payload.len(), bounds.payload));
         }
         let words = format!("broadcast {name}");
+        let digest = key.as_ref().map(|_| payload.digest());
         if let Some(before) = key.as_ref().and_then(|key| self.kernel.requests.get(key)) {
-            let answer = if before.verb == words {
+            let answer = if before.is_repeated_by(&words, None, digest) {
                 Answer::Broadcast(before.changed)
             } else {
                 Answer::Refused(Refusal::NotNow(format!(
@@ -121,6 +157,7 @@ impl Draft<'_> {
                 name: name.clone(),
                 key: None,
                 consumed: false,
+                digest: None,
             };
             self.record(Record::Signal(*id, number, entry, payload.clone()));
         }
@@ -128,7 +165,7 @@ impl Draft<'_> {
         if key.is_some() {
             // The key is remembered as an operator's is, among the last ones.
             let by = By { key, ..By::default() };
-            self.note_broadcast(words, woken, &by);
+            self.note_broadcast(words, digest, woken, &by);
         }
         self.reply(ticket, Answer::Broadcast(woken));
     }

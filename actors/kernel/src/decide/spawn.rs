@@ -1,6 +1,8 @@
 //! Children: born in their parent's commit, counted by its latch, and waited
 //! for until the join policy is met or lost.
 
+use std::collections::BTreeSet;
+
 use super::draft::Draft;
 use crate::cause::{Cause, CauseKind};
 use crate::effect::Effect;
@@ -44,6 +46,7 @@ impl Draft<'_> {
 
     pub(super) fn spawn(&mut self, mut parent: Box<Row>, births: Vec<Birth>, join: JoinPolicy, width: u32) {
         self.detach(&births);
+        let join = among_attached(join, &births);
         let children: Vec<Birth> = births.into_iter().filter(|birth| !birth.detached).collect();
         let Some(first) = self.family(parent.id.family).map(|family| family.next_member()) else {
             return;
@@ -66,13 +69,20 @@ impl Draft<'_> {
                 .and_then(|family| family.latches.get(&round.first))
                 .is_some_and(|latch| !latch.is_over())
         });
-        parent.rounds.push(Round {
+        let round = Round {
             first,
             count,
             join,
             width,
-        });
-        if children.iter().any(|birth| birth.permits == ChildPermits::Inherited) {
+        };
+        // A policy that asks for nobody is met before anyone moves.
+        let waits = Latch::new(&round).join(&round.join) != Join::Met;
+        parent.rounds.push(round);
+        if !waits {
+            parent.wake = Some(Wake::Children(first, count));
+            self.give_back_locks(&mut parent);
+            self.set_going(&mut parent, None);
+        } else if children.iter().any(|birth| birth.permits == ChildPermits::Inherited) {
             self.park_holding(&mut parent, ProcedureState::Waiting, WaitReason::Children);
         } else {
             self.park(&mut parent, ProcedureState::Waiting, WaitReason::Children);
@@ -250,4 +260,38 @@ impl Draft<'_> {
             .take(round.count as usize)
             .find_map(|row| row.cause.clone())
     }
+}
+
+/// Checks that each place of a named set is that of a child to wait for. Children that were added
+/// one by one stand behind those of the list.
+pub(super) fn check_places(join: &JoinPolicy, births: &[Birth], added: &[Birth]) -> Result<(), String> {
+    let JoinPolicy::Named(places) = join else { return Ok(()) };
+    let listed = |place: usize| births.get(place).or_else(|| added.get(place - births.len()));
+    for place in places {
+        match listed(*place as usize) {
+            Some(birth) if birth.detached => {
+                return Err(format!(
+                    "place {place} of the join policy is that of a detached child, which nobody waits for"
+                ));
+            }
+            Some(_) => {}
+            None => {
+                return Err(format!(
+                    "place {place} of the join policy names nobody: the list has {} children, counted from 0",
+                    births.len() + added.len()
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Rows know only attached children: the places of a named set are counted among these, each once.
+fn among_attached(join: JoinPolicy, births: &[Birth]) -> JoinPolicy {
+    let JoinPolicy::Named(places) = join else { return join };
+    let named: BTreeSet<u32> = places.into_iter().collect();
+    let attached = (0_u32..).zip(births).filter(|(_, birth)| !birth.detached);
+    let places = (0_u32..).zip(attached);
+    let named = places.filter(|(_, (listed, _))| named.contains(listed));
+    JoinPolicy::Named(named.map(|(place, _)| place).collect())
 }

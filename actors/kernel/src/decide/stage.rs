@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::draft::Draft;
+use super::spawn::check_places;
 use crate::cause::{Cause, CauseKind};
 use crate::effect::Effect;
 use crate::event::{Birth, StageEnded, StageOutcome};
@@ -26,10 +27,10 @@ impl Draft<'_> {
             self.stage_yielded(&report);
             return;
         }
-        let report = self.within_bounds(report);
+        let mut report = self.within_bounds(report);
         let id = report.id;
         let Some(mut row) = self.take(id) else { return };
-        self.stage_recorded(&mut row, &report);
+        self.stage_recorded(&mut row, &mut report);
         if self.is_stopping(&row) {
             self.stage_settled(row, report);
         } else {
@@ -95,7 +96,10 @@ impl Draft<'_> {
             ));
         }
         match &report.outcome {
-            StageOutcome::Spawn { births, .. } => self.check_spawn(report.id, births, &report.children)?,
+            StageOutcome::Spawn { births, join, .. } => {
+                self.check_spawn(report.id, births, &report.children)?;
+                check_places(join, births, &report.children)?;
+            }
             StageOutcome::Next(_) | StageOutcome::Done(_) if !report.children.is_empty() => {
                 self.check_spawn(report.id, &[], &report.children)?;
             }
@@ -152,7 +156,7 @@ impl Draft<'_> {
     }
 
     /// Writes what the stage did: entry, value, user data, submissions.
-    fn stage_recorded(&mut self, row: &mut Row, report: &StageEnded) {
+    fn stage_recorded(&mut self, row: &mut Row, report: &mut StageEnded) {
         let number = self.next_history(row.id.family);
         let (ending, error) = ending_of(&report.outcome);
         let locks = locks_go_on(row, report).then(|| std::mem::replace(&mut row.locks, report.ahead.locks.clone()));
@@ -189,7 +193,7 @@ impl Draft<'_> {
         if let Some(value) = report.payload.as_ref().or(report.upgraded.as_ref()) {
             self.value_recorded(row, value.clone(), |row| row.stage.clone());
         }
-        self.write_user(report.writes.clone());
+        self.write_user(std::mem::take(&mut report.writes));
         for birth in &report.submitted {
             self.begin_family(birth, None);
         }

@@ -1,5 +1,8 @@
 //! Submissions: all of a batch or nothing of it.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use super::draft::Draft;
 use crate::effect::{Answer, Refusal};
 use crate::event::{Birth, KeyAsked, Submission};
@@ -14,7 +17,7 @@ impl Draft<'_> {
             self.refuse(ticket, refusal);
             return;
         }
-        let mut own: Vec<(Key, KeyEntry)> = Vec::new();
+        let mut own = BTreeMap::new();
         let mut ids = Vec::with_capacity(submissions.len());
         for submission in submissions {
             match self.known(&submission, &own) {
@@ -31,23 +34,24 @@ impl Draft<'_> {
             return Err(Refusal::BatchTooLarge(submissions.len(), limit));
         }
         // A repeated key is answered also while the engine drains: it starts nothing.
-        let mut own: Vec<(&Key, u128)> = Vec::new();
-        for submission in submissions {
+        let mut own: BTreeMap<&Key, (usize, u128)> = BTreeMap::new();
+        for (place, submission) in submissions.iter().enumerate() {
             if let Some(asked) = &submission.key {
                 let (key, digest) = (&asked.key, asked.digest);
-                if let Some(entry) = self.known(submission, &[]) {
+                if let Some(entry) = self.known(submission, &BTreeMap::new()) {
                     if entry.digest != digest {
                         return Err(Refusal::KeyConflict(key.clone(), entry.id));
                     }
                     continue;
                 }
-                if own.iter().any(|(other, known)| *other == key && *known != digest) {
-                    return Err(Refusal::KeyConflict(
-                        key.clone(),
-                        ProcedureId::root(self.kernel.next_family),
-                    ));
+                match own.entry(key) {
+                    // The first has no id that could be told: nothing of the batch is stored.
+                    Entry::Occupied(first) if first.get().1 != digest => {
+                        return Err(Refusal::BatchConflict(key.clone(), first.get().0, place));
+                    }
+                    Entry::Occupied(_) => {}
+                    Entry::Vacant(free) => drop(free.insert((place, digest))),
                 }
-                own.push((key, digest));
             }
             self.check(&submission.birth)?;
         }
@@ -71,23 +75,21 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn known(&self, submission: &Submission, own: &[(Key, KeyEntry)]) -> Option<KeyEntry> {
+    fn known(&self, submission: &Submission, own: &BTreeMap<Key, KeyEntry>) -> Option<KeyEntry> {
         let key = &submission.key.as_ref()?.key;
-        own.iter()
-            .find(|(other, _)| other == key)
-            .map(|(_, entry)| entry)
+        own.get(key)
             .or_else(|| self.kernel.keys.get(key))
             .or(submission.known.as_ref())
             .cloned()
     }
 
-    fn submit(&mut self, submission: Submission, own: &mut Vec<(Key, KeyEntry)>) -> ProcedureId {
+    fn submit(&mut self, submission: Submission, own: &mut BTreeMap<Key, KeyEntry>) -> ProcedureId {
         let key = submission.key.as_ref().map(|asked| asked.key.clone());
         let id = self.begin_family(&submission.birth, key);
         if let Some(KeyAsked { key, digest, keep }) = submission.key {
             let until = keep.map(|keep| self.now.after(keep));
             let entry = KeyEntry { id, digest, until };
-            own.push((key.clone(), entry.clone()));
+            own.insert(key.clone(), entry.clone());
             self.record(Record::Key(key, entry));
         }
         id

@@ -25,6 +25,7 @@ pub(super) fn is_at_rest(family: &Family) -> bool {
         held,
         scopes,
         signals,
+        below: _,
     } = family;
     let [row] = members.as_slice() else { return false };
     let counts = *live == 1 && *going == 0;

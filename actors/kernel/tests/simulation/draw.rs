@@ -139,15 +139,31 @@ impl Draw {
         }
     }
 
-    fn join(&mut self, children: u32) -> JoinPolicy {
-        let place = u32::try_from(self.below(u64::from(children))).unwrap_or(0);
+    fn join(&mut self, births: &[Birth]) -> JoinPolicy {
+        let children = births.iter().filter(|birth| !birth.detached).count() as u64;
+        let place = u32::try_from(self.below(children)).unwrap_or(0);
         match self.below(6) {
             0 => JoinPolicy::AllFinished,
             1 => JoinPolicy::AtLeast(1 + place),
-            2 => JoinPolicy::Named(vec![place]),
+            2 => JoinPolicy::Named(self.places(births)),
             3 => JoinPolicy::Custom,
             _ => JoinPolicy::AllSucceeded,
         }
+    }
+
+    /// Draws places of a list, some of them twice; now and then one that nobody waits for, or that is not there.
+    fn places(&mut self, births: &[Birth]) -> Vec<u32> {
+        let any = self.percent(10);
+        let attached = (0_u32..).zip(births).filter(|(_, birth)| any || !birth.detached);
+        let mut places: Vec<u32> = attached.map(|(place, _)| place).collect();
+        places.retain(|_| self.percent(60));
+        let again = places.first().copied().filter(|_| self.percent(30));
+        places.extend(again);
+        places.extend(
+            any.then_some(births.len() as u64)
+                .and_then(|place| u32::try_from(place).ok()),
+        );
+        places
     }
 
     /// Draws what a stage says.
@@ -162,8 +178,7 @@ impl Draw {
                 let mut births: Vec<Birth> = (0..self.below(5)).map(|_| self.birth()).collect();
                 births.iter_mut().for_each(|birth| birth.detached = self.percent(10));
                 // Those that are collected besides are part of the list, and not known to the policy.
-                let children = births.iter().filter(|birth| !birth.detached).count();
-                let join = self.join(u32::try_from(children).unwrap_or(0));
+                let join = self.join(&births);
                 let width = u32::try_from(self.below(3)).unwrap_or(0);
                 StageOutcome::Spawn {
                     births,
@@ -229,6 +244,7 @@ pub(crate) fn rules() -> Rules {
     rules.bounds.members = 24;
     rules.bounds.payload = PAYLOAD;
     rules.bounds.attempts_kept = 1;
+    rules.bounds.signal_keys = 2;
     rules
 }
 

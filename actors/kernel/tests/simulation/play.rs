@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Birth, Blob, By, Event, Key, KeyAsked, KeyEntry, ProcedureId, Row, Submission, Verb};
+use procession_kernel::{Birth, By, Event, Key, KeyAsked, KeyEntry, ProcedureId, Row, Submission, Verb};
 
 use super::claims;
 use super::draw::Draw;
@@ -134,7 +134,7 @@ impl Play {
                 ticket,
                 id,
                 name,
-                payload: Blob::default(),
+                payload: self.draw.value(),
                 key,
             })
             .map(drop)

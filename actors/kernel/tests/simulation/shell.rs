@@ -331,6 +331,7 @@ fn asker(event: &Event) -> Option<Ticket> {
         | Event::CleanedUp(_)
         | Event::AuditDue { .. }
         | Event::DrainBegan
+        | Event::ClockSetBack
         | Event::FamilyForgotten
         | Event::Recovered => None,
     }

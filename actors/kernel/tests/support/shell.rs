@@ -18,16 +18,21 @@ pub(crate) struct Shell {
 impl Shell {
     /// Begins at 0, with the birth of the root.
     pub(crate) fn new(birth: Birth) -> Self {
+        let mut shell = Self::empty(Epoch(1));
+        shell.feed(0, Event::Submitted(Ticket(2), vec![birth.into()]));
+        shell
+    }
+
+    /// Begins as the engine of this epoch, with nothing.
+    pub(crate) fn empty(epoch: Epoch) -> Self {
         let rules = Rules {
             kinds: [(Kind::from(KIND), KindRules::new(1))].into(),
             ..Rules::default()
         };
-        let mut shell = Self {
-            kernel: Kernel::new(rules, Epoch(1), 0),
+        Self {
+            kernel: Kernel::new(rules, epoch, 0),
             history: Vec::new(),
-        };
-        shell.feed(0, Event::Submitted(Ticket(2), vec![birth.into()]));
-        shell
+        }
     }
 
     /// Decides at this instant, and gives what leaves.
@@ -40,7 +45,7 @@ impl Shell {
         }
         let mut commit = Commit::new();
         self.kernel.apply(decision, &mut commit);
-        let receipt = Receipt::new(Epoch(1), self.kernel.seq());
+        let receipt = Receipt::new(self.kernel.epoch(), self.kernel.seq());
         commit.release(&receipt).unwrap_or_default()
     }
 }

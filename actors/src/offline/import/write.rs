@@ -51,6 +51,7 @@ pub(super) async fn batch(
         changes: Vec::new(),
         changed: u32::try_from(content.rows.len()).unwrap_or(u32::MAX),
         key: by.key.clone(),
+        digest: None,
     })));
     if number - oldest >= AUDIT_KEPT as u64 {
         records.push(Record::AuditDropped(oldest));

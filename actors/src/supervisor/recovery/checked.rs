@@ -49,10 +49,7 @@ impl Checker {
         });
         Checked {
             family: stored.family,
-            found: found.map_err(|why| Faulty {
-                why,
-                holders: holders(&stored.rows),
-            }),
+            found: found.map_err(|why| faulty(why, &stored.rows)),
         }
     }
 
@@ -99,13 +96,20 @@ impl Checker {
     }
 }
 
-/// Gives the rows that hold something, as far as they can be read.
-fn holders(rows: &[(Vec<u8>, Vec<u8>)]) -> Vec<(ProcedureId, Row)> {
-    let readable = rows.iter().filter_map(|(key, value)| {
+/// Gives the rows that hold something, as far as they can be read. Of one that cannot nobody knows what
+/// it held, so nobody keeps it free: whoever reads why is told.
+fn faulty(mut why: String, rows: &[(Vec<u8>, Vec<u8>)]) -> Faulty {
+    let read = rows.iter().filter_map(|(key, value)| {
         let id = keys::parse_procedure(key)?;
-        Some((id, decode_row(id, value).ok()?))
+        Some((id, decode_row(id, value)))
     });
-    readable.filter(|(_, row)| is_holder(row)).collect()
+    let (readable, lost): (Vec<_>, Vec<_>) = read.partition(|(_, row)| row.is_ok());
+    if let Some((id, _)) = lost.first() {
+        why = format!("{why}; which locks and permits {id} holds is not known, and others may take them");
+    }
+    let readable = readable.into_iter().filter_map(|(id, row)| Some((id, row.ok()?)));
+    let holders = readable.filter(|(_, row)| is_holder(row)).collect();
+    Faulty { why, holders }
 }
 
 /// Reads the row of a member, which must hang below one that was born before it.

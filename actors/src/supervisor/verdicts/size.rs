@@ -74,17 +74,15 @@ impl Insight<'_> {
         Some(grown(row, "history", size, None, &text))
     }
 
-    /// One that has a key stays when it was taken, or it could be sent twice.
+    /// Those that were taken count no more, though the keys of some are remembered.
     fn signals(&self, family: &Family, row: &Row, bound: usize) -> Option<Verdict> {
-        let kept = || family.signals.range((row.id.member, 0)..=(row.id.member, u32::MAX));
-        let size = kept().count();
+        let size = family.signals.waiting(row.id.member);
         if !self.is_near(&row.kind, size, bound) {
             return None;
         }
-        let taken = kept().filter(|(_, entry)| entry.consumed).count();
-        let open = size - taken;
+        let taken = family.signals.consumed(row.id.member);
         let text = format!(
-            "has {size} signals, of {bound} that are kept{}: {open} that no stage has taken, {taken} for their keys",
+            "has {size} signals, of {bound} that may wait{}, that no stage has taken",
             self.by_default()
         );
         let mut verdict = grown(row, "signals", size, Some(bound), &text);

@@ -1,0 +1,144 @@
+//! What the failure of one child costs does not depend on how many children there are.
+
+use crate::decision::Commit;
+use crate::effect::Effect;
+use crate::event::{Birth, Event, StageEnded, StageOutcome, UndoEnded};
+use crate::family::looked;
+use crate::history::HistoryEntry;
+use crate::id::{Blob, Epoch, Kind, ProcedureId, Seq, Ticket, Timestamp};
+use crate::kernel::{Kernel, KindRules, Rules};
+use crate::lifecycle::ProcedureState;
+use crate::record::Record;
+use crate::row::JoinPolicy;
+
+const NOW: Timestamp = Timestamp(1_000_000);
+const UNDOABLE: &str = "undoable";
+const FINAL: &str = "final";
+
+/// A kernel with the history that it has written.
+struct Shell {
+    kernel: Kernel,
+    history: Vec<HistoryEntry>,
+}
+
+fn birth(kind: &str) -> Birth {
+    Birth::new(Kind::from(kind), 1, Blob::default(), Blob::default())
+}
+
+impl Shell {
+    /// A root whose children of this kind all have their first stage out.
+    fn new(kind: &str, children: u32, width: u32) -> Self {
+        let mut last = KindRules::new(1);
+        last.rollback = false;
+        let rules = Rules {
+            kinds: [(Kind::from(UNDOABLE), KindRules::new(1)), (Kind::from(FINAL), last)].into(),
+            ..Rules::default()
+        };
+        let (kernel, history) = (Kernel::new(rules, Epoch(1), 0), Vec::new());
+        let mut shell = Self { kernel, history };
+        shell.feed(Event::Submitted(Ticket(1), vec![birth(UNDOABLE).into()]));
+        let births = vec![birth(kind); children as usize];
+        let (join, then) = (JoinPolicy::AllFinished, Blob::default());
+        shell.ends(
+            ProcedureId::root(1),
+            StageOutcome::Spawn {
+                births,
+                join,
+                width,
+                then,
+            },
+        );
+        shell
+    }
+
+    fn feed(&mut self, event: Event) -> Vec<Effect> {
+        let decision = self.kernel.decide(NOW, event);
+        for record in decision.records() {
+            if let Record::History(entry) = record {
+                self.history.retain(|before| before.number != entry.number);
+                self.history.push((**entry).clone());
+            }
+        }
+        let effects = decision.planned().to_vec();
+        self.kernel.fold(decision, &mut Commit::new());
+        effects
+    }
+
+    fn ends(&mut self, id: ProcedureId, outcome: StageOutcome) -> Vec<Effect> {
+        let going = self.kernel.row(id).and_then(|row| row.going);
+        let run = going.map_or(Seq(0), |going| going.run);
+        let report = StageEnded::new(id, run, Epoch(1), NOW, outcome);
+        self.feed(Event::StageEnded(Box::new(report)))
+    }
+
+    /// Has a child fail, and does all that this asks for.
+    fn fails(&mut self, member: u32) {
+        let mut effects = self.ends(ProcedureId::new(1, member), StageOutcome::Fail("boom".to_owned()));
+        while let Some(effect) = effects.pop() {
+            let more = if let Effect::LoadStack(scope) = effect {
+                let entries = self.history.iter().filter(|entry| entry.member == scope.member);
+                self.feed(Event::StackLoaded(scope, entries.cloned().collect()))
+            } else if let Effect::Undo(undo) = effect {
+                let ended = UndoEnded::new(undo.scope, undo.number, NOW, Ok(()));
+                self.feed(Event::UndoEnded(Box::new(ended)))
+            } else {
+                Vec::new()
+            };
+            effects.extend(more);
+        }
+    }
+}
+
+/// How many members are looked at while all children fail, one after the other.
+fn looks(kind: &str, children: u32, width: u32) -> u64 {
+    let mut shell = Shell::new(kind, children, width);
+    looked::taken();
+    for member in 1..=children {
+        shell.fails(member);
+    }
+    let looks = looked::taken();
+    let root = shell.kernel.row(ProcedureId::root(1)).expect("it lives");
+    assert_eq!(root.state, ProcedureState::Runnable, "all have ended, so it goes on");
+    looks
+}
+
+/// The same if all fail before the first of them has ended.
+fn looks_at_once(children: u32) -> u64 {
+    let mut shell = Shell::new(UNDOABLE, children, 0);
+    looked::taken();
+    let mut effects = Vec::new();
+    for member in 1..=children {
+        let failed = shell.ends(ProcedureId::new(1, member), StageOutcome::Fail("boom".to_owned()));
+        effects.extend(failed);
+    }
+    for effect in effects {
+        if let Effect::LoadStack(scope) = effect {
+            let entries = shell.history.iter().filter(|entry| entry.member == scope.member);
+            let entries = entries.cloned().collect();
+            for effect in shell.feed(Event::StackLoaded(scope, entries)) {
+                if let Effect::Undo(undo) = effect {
+                    let ended = UndoEnded::new(undo.scope, undo.number, NOW, Ok(()));
+                    shell.feed(Event::UndoEnded(Box::new(ended)));
+                }
+            }
+        }
+    }
+    assert_eq!(
+        shell.kernel.row(ProcedureId::root(1)).map(|row| row.state),
+        Some(ProcedureState::Runnable)
+    );
+    looked::taken()
+}
+
+#[test]
+fn a_failing_child_costs_the_same_among_many() {
+    for (kind, width) in [(UNDOABLE, 0), (FINAL, 0), (UNDOABLE, 3)] {
+        let (few, many) = (looks(kind, 200, width), looks(kind, 400, width));
+        assert!(
+            few > 0 && many <= 2 * few,
+            "{kind}, width {width}: {few} and {many} looks"
+        );
+    }
+    let (few, many) = (looks_at_once(200), looks_at_once(400));
+    assert!(few > 0 && many <= 2 * few, "at once: {few} and {many} looks");
+}

@@ -1,0 +1,152 @@
+//! Signals of a family: those that wait, and those that were consumed and whose keys are remembered.
+//!
+//! Each question has an index of its own, so that a signal costs no more where thousands are kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::id::{EventName, Key};
+use crate::wait::SignalEntry;
+
+/// Signals by member and number.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Signals {
+    entries: BTreeMap<(u32, u32), SignalEntry>,
+    keys: BTreeMap<(u32, Key), u32>,
+    waiting: BTreeSet<(u32, EventName, u32)>,
+    consumed: BTreeSet<(u32, u32)>,
+    counts: BTreeMap<u32, Counts>,
+}
+
+/// How many one member has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    waiting: usize,
+    consumed: usize,
+}
+
+impl Signals {
+    /// Tells whether none is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Gives a signal.
+    #[must_use]
+    pub fn get(&self, member: u32, number: u32) -> Option<&SignalEntry> {
+        self.entries.get(&(member, number))
+    }
+
+    /// Gives the signal that a sender's key stands for.
+    #[must_use]
+    pub fn with_key(&self, member: u32, key: &Key) -> Option<(u32, &SignalEntry)> {
+        let number = *self.keys.get(&(member, key.clone()))?;
+        Some((number, self.get(member, number)?))
+    }
+
+    /// Gives how many signals of a member wait to be consumed.
+    #[must_use]
+    pub fn waiting(&self, member: u32) -> usize {
+        self.counts.get(&member).map_or(0, |counts| counts.waiting)
+    }
+
+    /// Gives how many signals of a member were consumed and are kept for their keys.
+    #[must_use]
+    pub fn consumed(&self, member: u32) -> usize {
+        self.counts.get(&member).map_or(0, |counts| counts.consumed)
+    }
+
+    /// Gives the oldest signals of a member that were consumed and are kept for their keys, oldest first.
+    pub(crate) fn oldest_consumed(&self, member: u32) -> impl Iterator<Item = (u32, &SignalEntry)> {
+        let numbers = self.consumed.range((member, 0)..=(member, u32::MAX));
+        numbers.filter_map(move |(_, number)| Some((*number, self.get(member, *number)?)))
+    }
+
+    /// Finds the oldest signal of this name that waits, other than the one that is consumed just now.
+    pub(crate) fn pending(&self, member: u32, name: &str, consuming: Option<u32>) -> Option<u32> {
+        let name = EventName::from(name);
+        let of_name = (member, name.clone(), 0)..=(member, name, u32::MAX);
+        let mut numbers = self.waiting.range(of_name).map(|(_, _, number)| *number);
+        numbers.find(|number| consuming != Some(*number))
+    }
+
+    pub(crate) fn insert(&mut self, member: u32, number: u32, entry: SignalEntry) {
+        self.remove(member, number);
+        if let Some(key) = &entry.key {
+            self.keys.insert((member, key.clone()), number);
+        }
+        let counts = self.counts.entry(member).or_default();
+        if entry.consumed {
+            counts.consumed += 1;
+            self.consumed.insert((member, number));
+        } else {
+            counts.waiting += 1;
+            self.waiting.insert((member, entry.name.clone(), number));
+        }
+        self.entries.insert((member, number), entry);
+    }
+
+    pub(crate) fn remove(&mut self, member: u32, number: u32) {
+        let Some(entry) = self.entries.remove(&(member, number)) else {
+            return;
+        };
+        let counts = self.counts.entry(member).or_default();
+        if entry.consumed {
+            counts.consumed -= 1;
+            self.consumed.remove(&(member, number));
+        } else {
+            counts.waiting -= 1;
+            self.waiting.remove(&(member, entry.name, number));
+        }
+        if *counts == Counts::default() {
+            self.counts.remove(&member);
+        }
+        if let Some(key) = entry.key {
+            let place = (member, key);
+            if self.keys.get(&place) == Some(&number) {
+                self.keys.remove(&place);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, key: Option<&str>, consumed: bool) -> SignalEntry {
+        SignalEntry {
+            name: EventName::from(name),
+            key: key.map(Key::from),
+            consumed,
+            digest: None,
+        }
+    }
+
+    #[test]
+    fn each_index_follows_what_is_put_and_taken() {
+        let mut signals = Signals::default();
+        signals.insert(1, 1, entry("a", Some("k"), false));
+        signals.insert(1, 2, entry("a", None, false));
+        signals.insert(1, 3, entry("b", Some("l"), false));
+        signals.insert(2, 1, entry("a", Some("k"), false));
+        assert_eq!(
+            (signals.pending(1, "a", None), signals.pending(1, "a", Some(1))),
+            (Some(1), Some(2))
+        );
+        assert_eq!(
+            (signals.pending(1, "b", None), signals.pending(1, "c", None)),
+            (Some(3), None)
+        );
+        assert_eq!((signals.waiting(1), signals.consumed(1), signals.waiting(2)), (3, 0, 1));
+        signals.insert(1, 1, entry("a", Some("k"), true));
+        assert_eq!((signals.waiting(1), signals.consumed(1)), (2, 1));
+        assert_eq!(signals.with_key(1, &Key::from("k")).map(|(number, _)| number), Some(1));
+        let oldest = |signals: &Signals| signals.oldest_consumed(1).map(|(number, _)| number).collect::<Vec<_>>();
+        assert_eq!((signals.pending(1, "a", None), oldest(&signals)), (Some(2), vec![1]));
+        for (member, number) in [(1, 1), (1, 2), (1, 3), (2, 1)] {
+            signals.remove(member, number);
+        }
+        assert_eq!(signals, Signals::default(), "nothing is left of them");
+    }
+}
