@@ -80,8 +80,7 @@ fn refused(place: &Path, what: &str) -> String {
 
 /// Puts all that was committed so far into tables.
 fn flush(store: &FjallStore) -> Outcome {
-    let spaces = store.spaces.read().unwrap_or_else(PoisonError::into_inner).clone();
-    for keyspace in spaces.values().chain([&store.recent]) {
+    for keyspace in store.keyspaces() {
         keyspace.rotate_memtable_and_wait()?;
     }
     Ok(())
@@ -118,7 +117,11 @@ fn an_older_log_that_is_removed_emptied_zeroed_or_shortened_is_refused_by_its_na
         let newer = fs::read(log(place.path(), 1))?;
         let text = refused(place.path(), harm);
         assert!(text.contains("0.jnl"), "{harm}: {text}");
-        assert_eq!(fs::read(log(place.path(), 1))?, newer, "{harm}: what is left stays as it was");
+        assert_eq!(
+            fs::read(log(place.path(), 1))?,
+            newer,
+            "{harm}: what is left stays as it was"
+        );
     }
     Ok(())
 }
@@ -209,7 +212,7 @@ fn commits_that_do_not_name_the_one_before_are_read() -> Outcome {
     block_on(store.append(batch(epoch, 1)))?;
     let meta = store.keyspace(&Space::Meta).ok_or("no keyspace")?;
     for number in 2..=4 {
-        let mut writes = store.database.batch();
+        let mut writes = store.database().batch();
         writes.insert(&meta, SEQ_KEY, open::encode_seq(epoch, Seq(number)));
         writes.commit()?;
     }
