@@ -19,7 +19,7 @@ impl FjallStore {
     }
 
     /// All of its keyspaces, that of records among them.
-    pub(super) fn keyspaces(&self) -> Vec<Keyspace> {
+    pub(super) fn keyspaces(&self) -> Vec<fjall::Keyspace> {
         let all = |opened: &Opened| {
             let spaces = opened.spaces.read().unwrap_or_else(PoisonError::into_inner);
             spaces.values().chain([&opened.recent]).cloned().collect()
