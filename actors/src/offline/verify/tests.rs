@@ -30,7 +30,8 @@ fn journal(place: &Path) -> Outcome {
 
 fn damages(place: &Path) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let offline = Offline::open_copy(place)?;
-    Ok(block_on(offline.verify())?.damages)
+    // Reads that may block are handed to a runtime.
+    Ok(actix_rt::System::new().block_on(offline.verify())?.damages)
 }
 
 /// Gives the tables that the manifest of some keyspace names, without fjall's own keyspace.
