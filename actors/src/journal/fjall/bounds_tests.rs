@@ -51,6 +51,7 @@ fn a_panic_within_a_commit_is_final() -> Outcome {
         "{next:?}"
     );
     assert!(block_on(store.last_seq(epoch)).is_err());
+    drop(database);
     drop(store);
     let store = FjallStore::open(place.path(), SyncMode::Data)?;
     assert_eq!(

@@ -67,7 +67,7 @@ fn journal(older: &Path, newer: &Path) -> Outcome {
     Ok(())
 }
 
-pub(super) fn copy(from: &Path, to: &Path) -> Outcome {
+fn copy(from: &Path, to: &Path) -> Outcome {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;

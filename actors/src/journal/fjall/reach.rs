@@ -18,6 +18,9 @@ use super::versions::{self, VERSIONS_KEY};
 use super::{SEQ_KEY, manifest};
 use crate::journal::keys::Space;
 
+/// The newest commit that tables hold, and what it says of the one before.
+type Newest = ((Epoch, Seq), Option<Link>);
+
 /// Keyspaces by their names, as fjall numbers them.
 pub(super) struct Reach {
     keyspaces: PathBuf,
@@ -108,7 +111,7 @@ impl Reach {
     }
 
     /// Gives the newest commit that is in the tables of `meta`, and what it says of the one before.
-    fn newest(&self) -> Result<Option<((Epoch, Seq), Option<Link>)>, Finding> {
+    fn newest(&self) -> Result<Option<Newest>, Finding> {
         let Some(meta) = self.tables(&Space::Meta.name())? else {
             return Ok(None);
         };
