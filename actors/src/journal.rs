@@ -29,7 +29,7 @@ pub use store::{AppendError, DiskRoom, JournalStore};
 use std::sync::Arc;
 
 use actix::prelude::*;
-use procession_kernel::{Epoch, Receipt};
+use procession_kernel::{Epoch, Receipt, Seq};
 
 use crate::mail::{Depth, Outbox};
 
@@ -92,7 +92,10 @@ impl Handler<Append> for Journal {
         let write = async move {
             match (poisoned, store) {
                 (Some(cause), _) => Err(cause),
-                (None, Some(store)) => store.append(batch).await,
+                (None, Some(store)) => {
+                    let commit = (batch.epoch(), batch.seq());
+                    store.append(batch).await.and_then(|receipt| of_batch(receipt, commit))
+                }
                 (None, None) => Err(AppendError::Failed("the journal was closed".to_owned())),
             }
         };
@@ -105,6 +108,19 @@ impl Handler<Append> for Journal {
             journal.owner.send(Appended(result)).into_actor(journal)
         }));
     }
+}
+
+/// A receipt sets free all that its batch decided: one that is of another batch must set nothing free.
+pub(crate) fn of_batch(receipt: Receipt, (epoch, seq): (Epoch, Seq)) -> Result<Receipt, AppendError> {
+    if (receipt.epoch(), receipt.seq()) == (epoch, seq) {
+        return Ok(receipt);
+    }
+    Err(AppendError::Unknown(format!(
+        "the store answered commit {seq} of epoch {epoch} with a receipt of commit {} of epoch {}; what it wrote is \
+         not known; report this to whoever made the store, and start again",
+        receipt.seq(),
+        receipt.epoch()
+    )))
 }
 
 impl Handler<Release> for Journal {
@@ -123,5 +139,24 @@ impl Handler<Release> for Journal {
             store.close().await;
         };
         Box::pin(release.into_actor(self).map(|(), _, ctx| ctx.stop()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_receipt_of_another_batch_is_no_receipt() {
+        let receipt = Receipt::new(Epoch(1), Seq(7));
+        let taken = of_batch(receipt, (Epoch(1), Seq(7)));
+        assert!(taken.is_ok_and(|taken| taken == receipt));
+        for other in [(Epoch(1), Seq(6)), (Epoch(1), Seq(8)), (Epoch(2), Seq(7))] {
+            let refused = of_batch(receipt, other);
+            assert!(
+                matches!(&refused, Err(AppendError::Unknown(why)) if why.contains("receipt of commit 7 of epoch 1")),
+                "{refused:?}"
+            );
+        }
     }
 }

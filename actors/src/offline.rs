@@ -5,9 +5,11 @@
 mod import;
 mod read;
 mod standing;
+mod verify;
 
 pub use import::{Imported, Importer};
 pub use standing::Standing;
+pub use verify::Verified;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,6 +27,8 @@ use crate::journal::{DiskRoom, JournalStore, Reader};
 pub struct Offline {
     // Dropped in this order: the copy goes when nobody reads it any more.
     store: Arc<dyn JournalStore>,
+    /// The same store, whose tables can be read through.
+    tables: Arc<FjallStore>,
     reader: Reader,
     as_of: (Epoch, Seq),
     /// Around the journal itself, not around a copy of it.
@@ -61,11 +65,13 @@ impl Offline {
     }
 
     fn open_in(store: FjallStore, directory: &Path, copy: Option<TempDir>) -> Result<Self, StoreError> {
-        let store: Arc<dyn JournalStore> = Arc::new(store);
+        let tables = Arc::new(store);
+        let store: Arc<dyn JournalStore> = Arc::clone(&tables) as _;
         let reader = Reader::new(&store);
         let as_of = futures::executor::block_on(newest(&*store))?;
         Ok(Self {
             store,
+            tables,
             reader,
             as_of,
             room: room_of(directory),

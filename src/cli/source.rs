@@ -128,9 +128,9 @@ impl Source {
     }
 
     /// Gives `bytes`, `families`, `procedures`, `kinds`, `verdicts`, `unreadable`.
-    pub(super) async fn findings(&self) -> Result<Document, Failure> {
+    pub(super) async fn findings(&self, quick: bool) -> Result<Document, Failure> {
         match self {
-            Self::Journal(journal) => journal.findings().await,
+            Self::Journal(journal) => journal.findings(quick).await,
             Self::Site(site) => site.findings().await,
         }
     }

@@ -68,6 +68,16 @@ pub(crate) const ONLY_IN: &[(&str, &str, &[&str])] = &[
         "actors/src",
         &["actors/src/journal/fjall.rs", "actors/src/journal/fjall/"],
     ),
+    (
+        "lsm_tree",
+        "actors/src",
+        &["actors/src/journal/fjall.rs", "actors/src/journal/fjall/"],
+    ),
+    (
+        "sfa",
+        "actors/src",
+        &["actors/src/journal/fjall.rs", "actors/src/journal/fjall/"],
+    ),
     ("rmp_serde", "actors/src", &["actors/src/journal/codec.rs"]),
     (
         "metrics",

@@ -24,7 +24,9 @@ use super::keys::Space;
 use super::store::{AppendError, DiskRoom, Entries, JournalStore, Scan, SyncTimes};
 use crate::error::StoreError;
 
+mod chain;
 mod checkpoint;
+mod committed;
 mod copy;
 mod directory;
 mod line;
@@ -32,16 +34,21 @@ mod log;
 mod manifest;
 mod open;
 mod opened;
+mod reach;
 mod read;
 mod recent;
 mod record;
 mod remedy;
+mod tables;
+mod versions;
 mod write;
 
+pub use chain::CHAIN_KEY;
 pub(crate) use directory::room_of;
 use opened::Opened;
 #[cfg(feature = "testkit")]
 pub(crate) use record::rewritten;
+pub use versions::VERSIONS_KEY;
 use write::Pending;
 
 /// The newest format of the journal that this release reads, and the one it writes.
@@ -135,6 +142,13 @@ impl FjallStore {
     /// tables, unless told otherwise. With more, more is written over before; but a start reads them.
     pub const CHECKPOINT_BYTES: usize = 24 * 1024 * 1024;
 
+    /// Bytes of all memory tables together beyond which the largest are written out, unless told otherwise. That of
+    /// the newest commits may take 48 MiB and each other one 16 MiB, so a store of ten busy keyspaces would reach
+    /// 200 MiB by itself, and one of a hundred 1.6 GiB. With this, six keyspaces are as they would be alone; of more,
+    /// each has smaller tables, which are merged once more. What is being written out comes on top, for as long as
+    /// that takes.
+    pub const MEMORY_BYTES: u64 = 128 * 1024 * 1024;
+
     /// Opens the journal in a directory, and makes it if the directory is empty or missing.
     ///
     /// # Errors
@@ -161,6 +175,17 @@ impl FjallStore {
         let opened = self.opened.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(opened) = opened {
             opened.checkpoints.set_due_at(bytes);
+        }
+        self
+    }
+
+    /// Sets how many bytes all memory tables may take together before the largest are written out, in place of
+    /// [`MEMORY_BYTES`](Self::MEMORY_BYTES).
+    #[must_use]
+    pub fn memory_at(mut self, bytes: u64) -> Self {
+        let opened = self.opened.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(opened) = opened {
+            opened.memory_bytes = bytes;
         }
         self
     }
@@ -198,6 +223,11 @@ impl FjallStore {
             place: opened.place().to_owned(),
             opened: RwLock::new(Some(opened)),
         }
+    }
+
+    /// Reads every table through. Gives how many bytes that were, and what is damaged.
+    pub(crate) fn verify_tables(&self) -> (u64, Vec<String>) {
+        self.with(Opened::verify_tables).unwrap_or_default()
     }
 
     /// Uses what is open; none if it was closed. Must not be called from within itself.
@@ -333,6 +363,14 @@ impl std::fmt::Debug for FjallStore {
 }
 
 #[cfg(test)]
+mod bounds_tests;
+#[cfg(test)]
+mod copies_tests;
+#[cfg(test)]
+mod logs_tests;
+#[cfg(test)]
 mod recent_tests;
+#[cfg(test)]
+mod snapshot_tests;
 #[cfg(test)]
 mod tests;

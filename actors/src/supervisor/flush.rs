@@ -13,7 +13,7 @@ use procession_kernel::Receipt;
 
 use super::Supervisor;
 use crate::clock::machine_now;
-use crate::journal::{Append, AppendError, Appended, Batch, JournalStore};
+use crate::journal::{Append, AppendError, Appended, Batch, JournalStore, of_batch};
 
 /// A commit that takes longer than this keeps the supervisor from what may have
 /// come meanwhile: ten syncs of a good disk.
@@ -49,7 +49,8 @@ impl InPlace {
 
     fn append(&mut self, store: &dyn JournalStore, batch: Batch) -> Result<Receipt, AppendError> {
         let begun = machine_now();
-        let appended = block_on(store.append(batch));
+        let commit = (batch.epoch(), batch.seq());
+        let appended = block_on(store.append(batch)).and_then(|receipt| of_batch(receipt, commit));
         if begun.elapsed() > SLOW {
             self.rest = REST;
         }

@@ -17,6 +17,9 @@ pub(in crate::cli) struct DoctorArgs {
     pub(super) place: Place,
     #[command(flatten)]
     pub(super) watch: Watch,
+    /// Of a closed journal, leave tables, values, histories and user data unread
+    #[arg(long)]
+    quick: bool,
 }
 
 #[derive(Deserialize)]
@@ -34,6 +37,15 @@ struct Findings {
     verdicts: Vec<VerdictView>,
     /// Procedures, finished ones too, whose rows cannot be read.
     unreadable: Vec<String>,
+    /// What else is damaged, where the journal was read through.
+    #[serde(default)]
+    damaged: Vec<String>,
+    /// How much that is; of very many, not all are told.
+    #[serde(default)]
+    damages: usize,
+    /// It was not read through.
+    #[serde(default)]
+    quick: bool,
     /// Of an engine that runs.
     #[serde(default)]
     engine: Running,
@@ -64,9 +76,9 @@ struct Running {
 }
 
 pub(super) async fn run(source: &Source, args: &DoctorArgs) -> Result<Exit, Failure> {
-    let document = source.findings().await?;
+    let document = source.findings(args.quick).await?;
     let findings: Findings = document.read()?;
-    let needs_you = !findings.verdicts.is_empty() || !findings.unreadable.is_empty();
+    let needs_you = !findings.verdicts.is_empty() || !findings.unreadable.is_empty() || findings.damages > 0;
     if args.place.json {
         document.print()?;
     } else {
@@ -104,12 +116,22 @@ fn show(findings: &Findings, needs_you: bool) {
     if findings.engine.draining {
         print::line("the engine drains: no stage begins any more");
     }
+    if findings.quick {
+        print::notice("tables, values, histories and user data were not read, as --quick says");
+    }
     if !needs_you {
         print::line("nothing needs you");
         return;
     }
     for id in &findings.unreadable {
         print::line(&format!("unreadable  the row of {id} is damaged"));
+    }
+    for damage in findings.damaged.iter().take(ROWS) {
+        print::line(&format!("damaged     {}", print::plain(damage)));
+    }
+    let more = findings.damages.saturating_sub(findings.damaged.len().min(ROWS));
+    if more > 0 {
+        print::notice(&format!("{more} more damages are not shown; see --json"));
     }
     let more = findings.verdicts.len().saturating_sub(ROWS);
     if more > 0 {

@@ -2,15 +2,20 @@
 
 use std::collections::BTreeMap;
 
+use procession_actors::offline::Verified;
 use procession_kernel::Kind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::super::document::Document;
 use super::super::exit::Failure;
+use super::super::print;
 use super::super::site::Site;
 use super::Journal;
 use crate::views::VerdictView;
+
+/// Bytes of a journal beyond which it is told that reading it through takes a while: some seconds on most disks.
+const LARGE: u64 = 1024 * 1024 * 1024;
 
 /// How many unfinished procedures there are of one version of a kind.
 #[derive(Serialize)]
@@ -30,7 +35,13 @@ struct RunningKind {
 }
 
 impl Journal {
-    pub(super) async fn findings(&self) -> Result<Document, Failure> {
+    /// Unless it is to be quick, reads everything that it vouches for.
+    pub(super) async fn findings(&self, quick: bool) -> Result<Document, Failure> {
+        let verified = if quick {
+            Verified::default()
+        } else {
+            self.verified().await?
+        };
         let standing = self.offline.standing().await?;
         let kind = |((kind, version), live): ((Kind, u16), usize)| LiveKind {
             kind: kind.to_string(),
@@ -46,7 +57,17 @@ impl Journal {
             "kinds": standing.kinds().into_iter().map(kind).collect::<Vec<_>>(),
             "verdicts": verdicts.iter().map(VerdictView::from).collect::<Vec<_>>(),
             "unreadable": self.unreadable().await?,
+            "damaged": verified.damages,
+            "damages": verified.damaged,
+            "quick": quick,
         }))
+    }
+
+    async fn verified(&self) -> Result<Verified, Failure> {
+        if let Some(bytes) = self.offline.size_bytes().filter(|bytes| *bytes > LARGE) {
+            print::notice(&format!("reading {bytes} bytes through; --quick leaves that out"));
+        }
+        Ok(self.offline.verify().await?)
     }
 }
 

@@ -22,6 +22,9 @@ const FULL: usize = 3;
 /// Tables of a keyspace that are not merged yet, at which a checkpoint merges some before it adds one. fjall slows
 /// down at as many, but only who writes to a keyspace through its log; and it cannot count beyond 255.
 const UNMERGED: usize = 20;
+/// How often in a row a merge may change nothing before the whole keyspace is merged at once. Every look waits
+/// [`LOOK`], so this is at least a minute; others have merged what they had taken up by then.
+const IN_VAIN: u32 = 6_000;
 /// How long a checkpoint waits for who is merging them already, before it looks again.
 const LOOK: Duration = Duration::from_millis(10);
 
@@ -76,6 +79,7 @@ impl Checkpoints {
         let tables = Tables {
             database: database.clone(),
             parts,
+            in_vain: IN_VAIN,
         };
         let thread = {
             let shared = Arc::clone(&shared);
@@ -215,6 +219,8 @@ struct Tables {
     database: Database,
     /// In the order of [`PARTS`](super::recent::PARTS).
     parts: Vec<Keyspace>,
+    /// See [`IN_VAIN`].
+    in_vain: u32,
 }
 
 /// How much of a table was written.
@@ -255,19 +261,45 @@ impl Tables {
     /// Merges while there are too many tables, so that neither reads nor fjall's count suffer from who writes faster.
     /// Tells whether one more may be added: not if the store is closed before that.
     fn has_way(&self, keyspace: &Keyspace, ends: &dyn Fn() -> bool) -> Result<bool, fjall::Error> {
+        let mut in_vain = 0;
         while keyspace.tree.l0_run_count() >= UNMERGED {
             if ends() {
                 return Ok(false);
             }
+            if in_vain == self.in_vain {
+                return self.merge_all(keyspace).map(|()| true);
+            }
+            let before = keyspace.tree.l0_run_count();
             // Versions that a reader may still need are kept: what cannot be told here is left to fjall's threads.
             keyspace.tree.compact(keyspace.config.compaction_strategy.clone(), 0)?;
-            if keyspace.tree.l0_run_count() >= UNMERGED {
+            let after = keyspace.tree.l0_run_count();
+            in_vain = if after < before { 0 } else { in_vain + 1 };
+            if after >= UNMERGED {
                 // Others are merging them, unless they have failed: then this says so.
                 self.database.persist(PersistMode::Buffer)?;
                 std::thread::park_timeout(LOOK);
             }
         }
         Ok(true)
+    }
+
+    /// Merges all tables of a keyspace, with nobody else at work on them. Commits wait for the checkpoint, so it
+    /// must not wait for ever for a merge that finds nothing to do.
+    fn merge_all(&self, keyspace: &Keyspace) -> Result<(), fjall::Error> {
+        tracing::warn!(keyspace = %keyspace.name(), "its tables are not merged one by one; all of it is merged");
+        keyspace.major_compact()?;
+        // Says whether fjall has failed meanwhile.
+        self.database.persist(PersistMode::Buffer)?;
+        let left = keyspace.tree.l0_run_count();
+        if left < UNMERGED {
+            return Ok(());
+        }
+        let why = format!(
+            "keyspace \"{}\" has {left} tables that are not merged, and merging them changes nothing; open the \
+             journal again",
+            keyspace.name()
+        );
+        Err(fjall::Error::Io(std::io::Error::other(why)))
     }
 }
 

@@ -5,23 +5,24 @@
 //! middle that would drop committed batches without a word, and for good. Each
 //! batch is synced before the next is written, so the two cases can be told
 //! apart: behind a torn tail there is nothing, behind damage there is a whole
-//! batch. This file only reads, save for [`TornTail::cut`] and [`Newest::copy`].
+//! batch. This file only reads, save for [`TornTail::cut`], [`Newest::copy`] and [`LogEnd::remove_superfluous`].
+
+//!
+//! fjall takes the logs that it finds for all that are needed. Commits name the one before them, so here each log
+//! must go on where the one before it ended, and the first one where tables reach: see [`follow`].
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use super::directory::sync_directory;
 use super::manifest;
+use super::reach::Reach;
+use super::versions::VERSIONS_KEY;
+use batches::{Commit, holds_batch, read_batch};
 
-/// Ends every batch, behind its checksum.
-const TRAILER: &[u8] = b"FJL\x03";
-const START: u8 = 1;
-const ITEM: u8 = 2;
-const END: u8 = 3;
-const CLEAR: u8 = 4;
+mod batches;
+mod follow;
 
 /// How much of a log is read at once.
 const PIECE_BYTES: usize = 256 * 1024;
@@ -33,6 +34,8 @@ pub(super) enum Finding {
     Unreadable(PathBuf, io::Error),
     /// Committed data is missing or broken.
     Damaged(String),
+    /// fjall cannot read a file.
+    Unfit(PathBuf, fjall::Error),
 }
 
 /// Bytes at the end of the newest log that are no whole batch.
@@ -92,38 +95,97 @@ pub(super) struct LogEnd {
     /// None if the newest log has no batch yet.
     pub(super) newest: Option<Newest>,
     pub(super) torn: Option<TornTail>,
+    /// Old logs that are there although tables hold all that is in them.
+    superfluous: Vec<PathBuf>,
+}
+
+impl LogEnd {
+    /// Removes old logs that tables hold. fjall removed them before and did not sync their names, so a power cut
+    /// brought some back; it would read them again, without those between them, over what has been deleted since.
+    pub(super) fn remove_superfluous(&self) -> io::Result<()> {
+        let Some(folder) = self.superfluous.first().and_then(|path| path.parent()) else {
+            return Ok(());
+        };
+        for path in &self.superfluous {
+            tracing::info!(log = %path.display(), "an old log is there again; tables hold what is in it");
+            fs::remove_file(path)?;
+        }
+        sync_directory(folder)
+    }
+}
+
+/// A log, and what its whole batches say.
+#[derive(Debug)]
+pub(super) struct Walked {
+    number: u64,
+    path: PathBuf,
+    /// Where its whole batches end, and whether anything but zeros lies behind them.
+    at: usize,
+    has_rest: bool,
+    batches: Batches,
+}
+
+/// What whole batches say, one behind the other.
+#[derive(Debug, Default)]
+struct Batches {
+    /// fjall's numbers of the first and the last one.
+    seqnos: Option<(u64, u64)>,
+    first: Option<Commit>,
+    last: Option<Commit>,
+    /// Numbers of the records that were put into `recent`, as runs from one to another.
+    records: Vec<(u64, u64)>,
+    /// What a commit noted last of how new tables are.
+    versions: Option<Vec<u8>>,
+    /// Key and value that were written last.
+    entry: Entry,
 }
 
 /// Checks the files without which fjall would begin anew or panic, and each batch of the log.
 pub(super) fn check(store: &Path) -> Result<LogEnd, Finding> {
     check_files(store)?;
-    let logs = logs(store)?;
+    let reach = Reach::look(store)?;
+    let paths = logs(store)?;
     let mut end = LogEnd::default();
-    let mut last_seqno = None;
-    let newest = logs.last().map(|(number, _)| *number);
-    for (number, path) in logs {
+    let mut logs = Vec::new();
+    for (left, (number, path)) in (0..paths.len()).rev().zip(paths) {
         let mut bytes = read(&path).map_err(|error| Finding::Unreadable(path.clone(), error))?;
-        let (at, last) = whole_batches(&bytes, &mut last_seqno);
+        let (at, batches) = whole_batches(&bytes, reach.recent());
         let rest = bytes.get(at..).unwrap_or_default();
-        if !rest.is_empty() && (newest != Some(number) || holds_batch(rest)) {
-            return Err(Finding::Damaged(format!(
-                "{} is broken at byte {at}, with committed data behind it",
-                path.display()
-            )));
-        }
-        if newest == Some(number) {
+        let has_rest = !rest.is_empty();
+        if left == 0 {
+            if holds_batch(rest) {
+                return Err(broken(&path, at));
+            }
             let torn = TornTail {
                 path: path.clone(),
                 at: at as u64,
             };
-            end.torn = (!rest.is_empty()).then_some(torn);
-            end.newest = last.map(|last| {
-                bytes.truncate(at);
-                Newest { path, bytes, last }
+            end.torn = has_rest.then_some(torn);
+            bytes.truncate(at);
+            end.newest = batches.seqnos.map(|_| Newest {
+                path: path.clone(),
+                bytes,
+                last: batches.entry.clone(),
             });
         }
+        logs.push(Walked {
+            number,
+            path,
+            at,
+            has_rest,
+            batches,
+        });
     }
+    let superfluous = follow::check(store, &logs, &reach)?;
+    end.superfluous = superfluous.iter().map(|log| log.path.clone()).collect();
     Ok(end)
+}
+
+fn broken(path: &Path, at: usize) -> Finding {
+    Finding::Damaged(format!(
+        "{} is broken at byte {at}, with committed data behind it",
+        path.display()
+    ))
 }
 
 /// Each of these makes fjall start an empty store, delete a keyspace or panic when it is missing.
@@ -155,8 +217,7 @@ fn require(path: &Path) -> Result<(), Finding> {
     }
 }
 
-/// Gives the log files in their order. The oldest are removed once their data
-/// is in tables, so a gap is a loss; a missing newest one shows in the watermark.
+/// Gives the log files in their order.
 fn logs(store: &Path) -> Result<Vec<(u64, PathBuf)>, Finding> {
     let mut logs = Vec::new();
     for path in list(store)? {
@@ -166,19 +227,11 @@ fn logs(store: &Path) -> Result<Vec<(u64, PathBuf)>, Finding> {
         }
     }
     logs.sort();
-    let Some((first, _)) = logs.first() else {
+    if logs.is_empty() {
         return Err(Finding::Damaged(format!(
             "{} has no log: each file *.jnl is missing",
             store.display()
         )));
-    };
-    for ((number, _), expected) in logs.iter().zip(*first..) {
-        if *number != expected {
-            return Err(Finding::Damaged(format!(
-                "{} is missing",
-                store.join(format!("{expected}.jnl")).display()
-            )));
-        }
     }
     Ok(logs)
 }
@@ -223,114 +276,57 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Gives where the whole batches end, and the key and value that come last in
-/// them. The checksum leaves out fjall's own sequence number, which only grows:
-/// one that does not is damage too.
-fn whole_batches(bytes: &[u8], last_seqno: &mut Option<u64>) -> (usize, Option<Entry>) {
-    let (mut at, mut last) = (0, None);
+/// Gives where the whole batches end, and what they say. The checksum leaves out fjall's own sequence number, which
+/// only grows: one that does not is damage too. So is a commit that does not name the one before it.
+fn whole_batches(bytes: &[u8], recent: Option<u64>) -> (usize, Batches) {
+    let (mut at, mut last, mut all) = (0, None, Batches::default());
     while let Some(batch) = bytes.get(at..).and_then(read_batch) {
-        if last_seqno.is_some_and(|last| batch.seqno <= last) {
+        let commit = batch.commit();
+        if all.seqnos.is_some_and(|(_, last)| batch.seqno <= last) || !continues(all.last.as_ref(), commit.as_ref()) {
             break;
         }
-        *last_seqno = Some(batch.seqno);
+        all.seqnos = Some((all.seqnos.map_or(batch.seqno, |(first, _)| first), batch.seqno));
+        all.first = all.first.or(commit);
+        all.last = commit.or(all.last);
+        for item in batch.items() {
+            if Some(item.keyspace) == recent && item.value.is_some() {
+                all.add_record(item.key);
+            } else if item.key == VERSIONS_KEY && commit.is_some_and(|commit| commit.meta == item.keyspace) {
+                all.versions = item.value.map(<[u8]>::to_vec);
+            }
+        }
+        last = Some(batch.last());
         at += batch.length;
-        last = Some(batch.last);
     }
-    (at, last.map(|(key, value)| (key.to_vec(), value.to_vec())))
+    let (key, value) = last.unwrap_or_default();
+    all.entry = (key.to_vec(), value.to_vec());
+    (at, all)
+}
+
+/// Tells whether a commit names this one as the one before it, if it names any.
+fn continues(before: Option<&Commit>, commit: Option<&Commit>) -> bool {
+    let named = commit.and_then(|commit| commit.link).map(|link| link.before);
+    match (before, named) {
+        (Some(before), Some(named)) => before.number == named,
+        _ => true,
+    }
+}
+
+impl Batches {
+    fn add_record(&mut self, key: &[u8]) {
+        let Some(number) = key.try_into().ok().map(u64::from_be_bytes) else {
+            return;
+        };
+        match self.records.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            _ => self.records.push((number, number)),
+        }
+    }
 }
 
 /// Gives how many bytes are whole batches, and whether another follows what is none.
 #[cfg(feature = "testkit")]
 pub(super) fn look(bytes: &[u8]) -> (usize, bool) {
-    let (at, _) = whole_batches(bytes, &mut None);
+    let (at, _) = whole_batches(bytes, None);
     (at, bytes.get(at..).is_some_and(holds_batch))
-}
-
-/// The checksum makes it as good as impossible that chance looks like a batch.
-fn holds_batch(bytes: &[u8]) -> bool {
-    bytes
-        .iter()
-        .enumerate()
-        .any(|(at, byte)| *byte == START && bytes.get(at..).and_then(read_batch).is_some())
-}
-
-/// A whole batch of the log.
-struct Found<'a> {
-    length: usize,
-    seqno: u64,
-    /// The last key and value; empty where the batch clears a keyspace.
-    last: (&'a [u8], &'a [u8]),
-}
-
-/// Gives the batch with which the bytes begin, if it is whole.
-fn read_batch(bytes: &[u8]) -> Option<Found<'_>> {
-    let mut cursor = Cursor { bytes, at: 0 };
-    if cursor.byte()? != START {
-        return None;
-    }
-    let items = cursor.number::<4>()?;
-    let seqno = cursor.number::<8>()?;
-    let from = cursor.at;
-    let mut last = (&[][..], &[][..]);
-    for _ in 0..items {
-        last = read_item(&mut cursor)?;
-    }
-    let sum = xxh3_64(bytes.get(from..cursor.at)?);
-    if cursor.byte()? != END || cursor.number::<8>()? != sum {
-        return None;
-    }
-    let is_whole = cursor.take(TRAILER.len())? == TRAILER;
-    is_whole.then_some(Found {
-        length: cursor.at,
-        seqno,
-        last,
-    })
-}
-
-/// Passes over tag, value type, compression, keyspace and three lengths; gives key and value.
-fn read_item<'a>(cursor: &mut Cursor<'a>) -> Option<(&'a [u8], &'a [u8])> {
-    match cursor.byte()? {
-        ITEM => {
-            cursor.skip(10)?;
-            let key = usize::try_from(cursor.number::<2>()?).ok()?;
-            cursor.skip(4)?;
-            let value = usize::try_from(cursor.number::<4>()?).ok()?;
-            Some((cursor.take(key)?, cursor.take(value)?))
-        }
-        CLEAR => cursor.skip(8).map(|()| (&[][..], &[][..])),
-        _ => None,
-    }
-}
-
-struct Cursor<'a> {
-    bytes: &'a [u8],
-    at: usize,
-}
-
-impl<'a> Cursor<'a> {
-    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
-        let end = self.at.checked_add(length)?;
-        let bytes = self.bytes.get(self.at..end)?;
-        self.at = end;
-        Some(bytes)
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        self.take(1)?.first().copied()
-    }
-
-    fn skip(&mut self, length: u64) -> Option<()> {
-        self.take(usize::try_from(length).ok()?).map(|_| ())
-    }
-
-    /// Reads a little-endian number of so many bytes.
-    fn number<const BYTES: usize>(&mut self) -> Option<u64> {
-        let bytes = self.take(BYTES)?;
-        Some(
-            bytes
-                .iter()
-                .rev()
-                .fold(0, |number, byte| (number << 8) | u64::from(*byte)),
-        )
-    }
 }

@@ -31,6 +31,12 @@ pub(super) fn check(keyspace: &Path) -> Result<(), Finding> {
     }
 }
 
+/// Gives the number of the version that counts; none of a keyspace that has none yet.
+pub(super) fn version(keyspace: &Path) -> Result<Option<u64>, Finding> {
+    let current = read(&keyspace.join("current"))?;
+    Ok(current.and_then(|bytes| parse(&bytes)).map(|(number, _)| number))
+}
+
 /// Number of the version (8), its checksum (16), and the checksum's kind, of which there is one.
 fn parse(current: &[u8]) -> Option<(u64, u128)> {
     let (number, rest) = current.split_at_checked(8)?;

@@ -12,7 +12,9 @@ use fjall::config::FilterPolicy;
 use fjall::{Database, Error, Keyspace, KeyspaceCreateOptions, LsmError, PersistMode};
 use procession_kernel::{Epoch, Key, NUMBER_MAX, Seq};
 
+use super::chain::{CHAIN_KEY, Link};
 use super::checkpoint::Checkpoints;
+use super::committed::Committed;
 use super::directory::{self, Directory};
 use super::line::Line;
 use super::log::{self, Finding, Newest};
@@ -46,7 +48,7 @@ const MERGED: u8 = 12;
 /// keyspaces but `history`.
 const TABLE_BYTES: u64 = 16 * 1024 * 1024;
 /// Keyspace of the commits that are not in tables yet: number (8 bytes, big-endian) → record.
-const RECENT: &str = "recent";
+pub(super) const RECENT: &str = "recent";
 /// Threads that write out and merge tables. The first only writes out, so that commits need not wait.
 /// fjall orders as many merges as there are threads with each table that is written out, and the first
 /// passes them on for as long as no other is free: with one other it did so without pause while that one
@@ -65,7 +67,7 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<Opened, StoreError> {
     let mut writer = read_writer(&spaces, &directory)?;
     let recent = open_recent(&database, &spaces, &directory)?;
     let found = read_recent(&recent, &directory)?;
-    writer.record = found.numbers().last().copied().unwrap_or_default();
+    begin_records(&mut writer, found.numbers(), &directory)?;
     let parts: Option<Vec<Keyspace>> = PARTS.iter().map(|space| spaces.get(space).cloned()).collect();
     let parts = parts.ok_or_else(|| directory.damaged("a keyspace of its own is missing"))?;
     let checkpoints = Checkpoints::start(found, &database, parts, FjallStore::CHECKPOINT_BYTES)
@@ -77,10 +79,12 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<Opened, StoreError> {
         checkpoints,
         spaces: RwLock::new(spaces),
         recent,
+        committed: Committed::new(&database),
         is_plain: false,
         database,
         line: Line::new(writer),
         sync,
+        memory_bytes: FjallStore::MEMORY_BYTES,
         sync_seconds: SyncSeconds::new(),
         directory,
     })
@@ -151,7 +155,7 @@ pub(super) fn encode_seq(epoch: Epoch, seq: Seq) -> [u8; 16] {
     ((u128::from(epoch.0) << 64) | u128::from(seq.0)).to_be_bytes()
 }
 
-fn decode_seq(bytes: &[u8]) -> Option<(Epoch, Seq)> {
+pub(super) fn decode_seq(bytes: &[u8]) -> Option<(Epoch, Seq)> {
     let epoch = u64::from_be_bytes(bytes.get(..8)?.try_into().ok()?);
     let seq = u64::from_be_bytes(bytes.get(8..)?.try_into().ok()?);
     Some((Epoch(epoch), Seq(seq)))
@@ -174,10 +178,13 @@ fn create(directory: &Directory) -> Result<Database, StoreError> {
 }
 
 fn recover(directory: &Directory) -> Result<Database, StoreError> {
-    let end = log::check(&directory.store()).map_err(|finding| match finding {
+    let end = guarded(directory, || log::check(&directory.store()))?.map_err(|finding| match finding {
         Finding::Damaged(why) => directory.damaged(why),
         Finding::Unreadable(path, error) => directory.refused(&format!("{} cannot be read", path.display()), &error),
+        Finding::Unfit(path, error) => translate(directory, &path.display().to_string(), &error),
     })?;
+    end.remove_superfluous()
+        .map_err(|error| directory.refused("an old log cannot be removed", &error))?;
     if let Some(newest) = end.newest.filter(|newest| !is_marked(newest, directory)) {
         newest
             .copy()
@@ -203,7 +210,13 @@ fn is_marked(newest: &Newest, directory: &Directory) -> bool {
     mark.is_some_and(|(epoch, seq)| newest.ends_with(SEQ_KEY, &encode_seq(epoch, seq)))
 }
 
-/// Starts fjall. It asserts some of what it reads, and a damaged file must be an error.
+/// fjall asserts some of what it reads, and a damaged file must be an error.
+fn guarded<T>(directory: &Directory, read: impl FnOnce() -> T) -> Result<T, StoreError> {
+    catch_unwind(AssertUnwindSafe(read))
+        .map_err(|_| directory.damaged(format!("a check of {} failed", directory.store().display())))
+}
+
+/// Starts fjall.
 fn start(directory: &Directory) -> Result<Database, StoreError> {
     let open = || {
         Database::builder(directory.store())
@@ -212,10 +225,7 @@ fn start(directory: &Directory) -> Result<Database, StoreError> {
             .worker_threads(WORKERS)
             .open()
     };
-    match catch_unwind(AssertUnwindSafe(open)) {
-        Ok(opened) => opened.map_err(|error| translate(directory, &directory.store().display().to_string(), &error)),
-        Err(_) => Err(directory.damaged(format!("a check of {} failed", directory.store().display()))),
-    }
+    guarded(directory, open)?.map_err(|error| translate(directory, &directory.store().display().to_string(), &error))
 }
 
 /// Opens the keyspaces that are written down as in use, and makes those that an older release did not have.
@@ -283,6 +293,26 @@ fn read_recent(recent: &Keyspace, directory: &Directory) -> Result<Table, StoreE
         table.add(number, &record);
     }
     Ok(table)
+}
+
+/// Says from which record on the writer goes on, and compares what was found with what the newest commit says.
+fn begin_records(writer: &mut Writer, found: &[u64], directory: &Directory) -> Result<(), StoreError> {
+    match writer.link {
+        Some(link) => {
+            if !(link.oldest..=link.newest).eq(found.iter().copied()) {
+                return Err(directory.damaged(format!(
+                    "commit {} of epoch {} left records {} to {} in keyspace \"recent\", and not all are found",
+                    writer.seq, writer.epoch, link.oldest, link.newest
+                )));
+            }
+            (writer.oldest, writer.record) = (link.oldest, link.newest);
+        }
+        None => {
+            writer.record = found.last().copied().unwrap_or_default();
+            writer.oldest = found.first().copied().unwrap_or(writer.record + 1);
+        }
+    }
+    Ok(())
 }
 
 fn require(database: &Database, directory: &Directory, name: &str) -> Result<(), StoreError> {
@@ -368,9 +398,11 @@ fn read_writer(spaces: &BTreeMap<Space, Keyspace>, directory: &Directory) -> Res
             directory.store().display()
         )));
     }
+    let link = read(CHAIN_KEY)?.and_then(|bytes| Link::decode(&bytes, (epoch, seq)));
     Ok(Writer {
         epoch,
         seq,
+        link,
         granted: epoch,
         ..Writer::default()
     })

@@ -11,10 +11,12 @@ use procession_kernel::{Epoch, Seq};
 
 use super::SyncMode;
 use super::checkpoint::Checkpoints;
+use super::committed::Committed;
 use super::directory::Directory;
 use super::line::Line;
 use super::open;
 use super::recent::part_of;
+use super::tables;
 use super::write::{Pending, Writer};
 use crate::error::StoreError;
 use crate::journal::keys::Space;
@@ -32,11 +34,14 @@ pub(super) struct Opened {
     pub(super) checkpoints: Checkpoints,
     pub(super) spaces: RwLock<BTreeMap<Space, Keyspace>>,
     pub(super) recent: Keyspace,
+    pub(super) committed: Committed,
     /// Every write goes into fjall's tables by itself: the store alone, for measurements.
     pub(super) is_plain: bool,
     pub(super) database: Database,
     pub(super) line: Line<Writer, Pending>,
     pub(super) sync: SyncMode,
+    /// Bytes of all memory tables together, beyond which the largest are written out.
+    pub(super) memory_bytes: u64,
     pub(super) sync_seconds: SyncSeconds,
     pub(super) directory: Directory,
 }
@@ -57,6 +62,18 @@ impl Opened {
 
     pub(super) fn unreadable(&self, space: &Space, error: &fjall::Error) -> StoreError {
         open::translate(&self.directory, &format!("keyspace \"{}\"", space.name()), error)
+    }
+
+    /// Reads every table through. Gives how many bytes that were, and what is damaged.
+    pub(super) fn verify_tables(&self) -> (u64, Vec<String>) {
+        let spaces = self.spaces.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let (mut bytes, mut damages) = (0, Vec::new());
+        for keyspace in spaces.values().chain([&self.recent]) {
+            let (read, found) = tables::verify(&keyspace.tree);
+            bytes += read;
+            damages.extend(found);
+        }
+        (bytes, damages)
     }
 
     pub(super) fn place(&self) -> &Path {

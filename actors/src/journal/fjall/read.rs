@@ -12,18 +12,17 @@ use crate::journal::keys::Space;
 use crate::journal::store::{Entries, Scan};
 
 impl Opened {
-    /// Tables are read through a snapshot: only that shows a batch after its sync alone.
+    /// Tables are read through a snapshot: only that shows a batch after its sync alone, and as a whole.
     pub(super) fn read(&self, space: &Space, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(keyspace) = self.keyspace(space) else {
             return Ok(None);
         };
-        let lately = self
-            .part(space)
-            .and_then(|part| self.checkpoints.layers().get(part, key));
+        let part = self.part(space);
+        let lately = part.and_then(|part| self.checkpoints.layers().get(part, key));
         if let Some(found) = lately {
             return Ok(found);
         }
-        let value = self.database.snapshot().get(&keyspace, key);
+        let value = self.snapshot(part).get(&keyspace, key);
         value
             .map(|value| value.map(|bytes| bytes.to_vec()))
             .map_err(|error| self.unreadable(space, &error))
@@ -42,11 +41,20 @@ impl Opened {
     /// Both are of one moment: a checkpoint that ends takes the one away only after the other has it.
     fn lately(&self, scan: &Scan) -> (Found, Snapshot) {
         let Some(part) = self.part(&scan.space) else {
-            return (Found::default(), self.database.snapshot());
+            return (Found::default(), self.snapshot(None));
         };
         let layers = self.checkpoints.layers();
         let found = layers.range(part, &scan.from, scan.to.as_deref(), scan.limit);
-        (found, self.database.snapshot())
+        (found, self.snapshot(Some(part)))
+    }
+
+    /// Commits write to a part through `recent`, and checkpoints change its tables as a whole: there the newest
+    /// snapshot is wanted, since an older one may lack the checkpoint that took away what was found lately.
+    fn snapshot(&self, part: Option<u8>) -> Snapshot {
+        match part {
+            Some(_) => self.database.snapshot(),
+            None => self.committed.snapshot(),
+        }
     }
 }
 

@@ -1,6 +1,17 @@
 //! What the system says, and what to do about it where that is known.
 
-use std::io::{Error, ErrorKind};
+use std::fs;
+use std::io::{Error, ErrorKind, Write};
+use std::path::Path;
+
+use super::directory::room_of;
+
+/// What a file that finds out what is wrong with a disk is called, and how large it is made: about as much as fjall
+/// was about to write, and could not.
+const PROBE: &str = "probe";
+const PROBE_BYTES: usize = 1024 * 1024;
+/// With less room than this a table of usual size cannot be written.
+const LITTLE: u64 = 64 * 1024 * 1024;
 
 const REMEDIES: [(ErrorKind, &str); 5] = [
     (
@@ -23,4 +34,24 @@ const REMEDIES: [(ErrorKind, &str); 5] = [
 pub(super) fn advise(error: &Error) -> String {
     let found = REMEDIES.iter().find(|(kind, _)| *kind == error.kind());
     found.map_or_else(|| error.to_string(), |(_, remedy)| format!("{error}; {remedy}"))
+}
+
+/// Says why a write in the background failed. fjall keeps no error of its own threads, only that there was one; but
+/// what stopped them is mostly still so, and shows when something is written now.
+pub(super) fn background(place: &Path) -> String {
+    let path = place.join(PROBE);
+    let written = fs::File::create(&path).and_then(|mut file| {
+        file.write_all(&vec![1; PROBE_BYTES])?;
+        file.sync_all()
+    });
+    fs::remove_file(&path).ok();
+    let room = room_of(place).map(|room| room.free).filter(|free| *free < LITTLE);
+    let why = match (written, room) {
+        (Err(error), _) => advise(&error),
+        (Ok(()), Some(free)) => format!("only {free} bytes are free on its disk; make room"),
+        (Ok(()), None) => {
+            "its disk can be written again; see what the program and the system have logged, and start again".to_owned()
+        }
+    };
+    format!("an earlier write in the background failed: {why}")
 }

@@ -17,6 +17,19 @@ impl FjallStore {
     pub(super) fn recent(&self) -> fjall::Keyspace {
         self.with(|opened| opened.recent.clone()).expect("it is open")
     }
+
+    /// All of its keyspaces, that of records among them.
+    pub(super) fn keyspaces(&self) -> Vec<fjall::Keyspace> {
+        let all = |opened: &Opened| {
+            let spaces = opened.spaces.read().unwrap_or_else(PoisonError::into_inner);
+            spaces.values().chain([&opened.recent]).cloned().collect()
+        };
+        self.with(all).expect("it is open")
+    }
+
+    pub(super) fn database(&self) -> fjall::Database {
+        self.with(|opened| opened.database.clone()).expect("it is open")
+    }
 }
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;

@@ -1,15 +1,18 @@
 //! Writing: a batch becomes records, direct writes and the number by which it is known, as one batch of fjall's.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
 
-use fjall::{Keyspace, OwnedWriteBatch};
+use fjall::{AbstractTree, Keyspace, OwnedWriteBatch};
 use futures::channel::oneshot;
 use procession_kernel::{Epoch, Receipt, Seq};
 
+use super::chain::{CHAIN_KEY, Link};
 use super::opened::Opened;
 use super::recent::Place;
 use super::record::{Encoder, Record};
-use super::{EPOCH_KEY, FORMAT, FORMAT_KEY, SEQ_KEY, SyncMode, open, refusal};
+use super::versions::{VERSIONS_KEY, Versions};
+use super::{EPOCH_KEY, FORMAT, FORMAT_KEY, SEQ_KEY, SyncMode, open, refusal, remedy};
 use crate::clock::machine_now;
 use crate::journal::batch::{Batch, Write};
 use crate::journal::keys::Space;
@@ -23,12 +26,21 @@ pub(super) struct Writer {
     pub(super) seq: Seq,
     /// The newest epoch that was given out.
     pub(super) granted: Epoch,
-    /// The key of the newest record in `recent`.
+    /// What that batch says of the one before it; none if a release wrote it that said nothing.
+    pub(super) link: Option<Link>,
+    /// The keys of the oldest record in `recent` and of the newest that ever was.
+    pub(super) oldest: u64,
     pub(super) record: u64,
+    pub(super) versions: Versions,
+    /// Commits since the sizes of memory tables were looked at.
+    pub(super) unbounded: u32,
     /// Why no more is written.
     pub(super) failure: Option<String>,
     pub(super) encoder: Encoder,
 }
+
+/// Commits after which the sizes of memory tables are looked at: 16 batches of usual size add little to them.
+const MEMORY_LOOK: u32 = 16;
 
 /// A batch as it is written.
 struct Sorted<'a> {
@@ -46,8 +58,15 @@ impl Opened {
     /// Commits what was handed in, in that order, on the thread that asks first.
     pub(super) fn commit_queued(&self) {
         self.line.serve(|writer, Pending { batch, answer }| {
+            let committed = catch_unwind(AssertUnwindSafe(|| self.commit(writer, &batch)));
+            let committed = committed.unwrap_or_else(|_| {
+                // Its batch may be in the log, and the writer does not know of it: the next would take its number.
+                let why = "a commit panicked; what became of it shows when the journal is opened again".to_owned();
+                writer.failure.get_or_insert_with(|| why.clone());
+                Err(AppendError::Unknown(why))
+            });
             // Who no longer waits for the answer does not need it.
-            answer.send(self.commit(writer, &batch)).ok();
+            answer.send(committed).ok();
         });
     }
 
@@ -59,6 +78,7 @@ impl Opened {
                 writer.epoch = batch.epoch();
                 writer.seq = batch.seq();
                 self.note(writer);
+                self.bound_memory(&mut writer.unbounded);
             }
             Err(AppendError::Failed(why) | AppendError::Unknown(why)) => writer.failure = Some(why.clone()),
             Err(AppendError::Fenced { .. }) => {}
@@ -76,9 +96,12 @@ impl Opened {
     fn write(&self, writer: &mut Writer, batch: &Batch) -> Result<(), AppendError> {
         let superfluous = self.checkpoints.superfluous().map_err(AppendError::Failed)?;
         let Sorted { records, direct } = self.sort(batch, &mut writer.encoder)?;
-        let room = direct.len() + records.len() + superfluous.len() + 3;
+        let room = direct.len() + records.len() + superfluous.len() + 5;
         let mut writes =
             OwnedWriteBatch::with_capacity(self.database.clone(), room).durability(Some(self.sync.persist()));
+        // Records go when tables hold them, so the same commit says how new tables must be.
+        let takes_out = !superfluous.is_empty();
+        let oldest = superfluous.last().map_or(writer.oldest, |number| number + 1);
         for number in superfluous {
             writes.remove(&self.recent, number.to_be_bytes());
         }
@@ -93,11 +116,23 @@ impl Opened {
             // What is written from here on, an older release may not understand.
             writes.insert(&meta, FORMAT_KEY, FORMAT.to_be_bytes());
         }
-        // Last: by it an opening knows the newest batch.
+        if let Some(row) = self.versions_row(&mut writer.versions, takes_out) {
+            writes.insert(&meta, VERSIONS_KEY, row);
+        }
+        let record = records.last().map_or(writer.record, |(number, _)| *number);
+        let link = Link {
+            commit: (batch.epoch(), batch.seq()),
+            before: (writer.epoch, writer.seq),
+            oldest,
+            newest: record,
+        };
+        writes.insert(&meta, CHAIN_KEY, link.encode());
+        // Last, right behind the link: by it an opening knows the newest batch.
         writes.insert(&meta, SEQ_KEY, open::encode_seq(batch.epoch(), batch.seq()));
         self.persist(writes)?;
-        writer.record = records.last().map_or(writer.record, |(number, _)| *number);
+        (writer.oldest, writer.record) = (oldest, record);
         self.checkpoints.add(&records);
+        self.committed.renew(&self.database);
         writer.encoder.take_back(records);
         Ok(())
     }
@@ -133,18 +168,50 @@ impl Opened {
         Ok(())
     }
 
+    /// Has the largest memory tables written out while all of them together take more than they may.
+    fn bound_memory(&self, commits: &mut u32) {
+        *commits += 1;
+        if *commits < MEMORY_LOOK {
+            return;
+        }
+        *commits = 0;
+        let spaces = self.spaces.read().unwrap_or_else(PoisonError::into_inner);
+        let keyspaces = spaces.values().chain([&self.recent]);
+        let mut sizes: Vec<(u64, &Keyspace)> = keyspaces
+            .map(|keyspace| (keyspace.tree.active_memtable().size(), keyspace))
+            .collect();
+        let mut sum: u64 = sizes.iter().map(|(size, _)| size).sum();
+        sizes.sort_unstable_by_key(|(size, _)| *size);
+        while sum > self.memory_bytes
+            && let Some((size, largest)) = sizes.pop()
+        {
+            sum -= size;
+            if let Err(error) = largest.rotate_memtable() {
+                // The next commit meets the same error, and is answered with it.
+                tracing::warn!(why = open::explain(&error), "a memory table cannot be written out");
+                return;
+            }
+        }
+    }
+
+    fn versions_row(&self, versions: &mut Versions, must_look: bool) -> Option<Vec<u8>> {
+        let spaces = self.spaces.read().unwrap_or_else(PoisonError::into_inner);
+        versions.row(&self.database, must_look, || {
+            spaces.values().chain([&self.recent]).collect()
+        })
+    }
+
     fn persist(&self, writes: OwnedWriteBatch) -> Result<(), AppendError> {
         let begun = machine_now();
         let committed = writes.commit();
         self.sync_seconds.record(begun.elapsed());
         committed.map_err(|error| {
-            let why = open::explain(&error);
             // The one error that comes before anything is written.
             let is_refused = matches!(error, fjall::Error::Poisoned);
             if is_refused {
-                AppendError::Failed(why)
+                AppendError::Failed(remedy::background(self.directory.place()))
             } else {
-                AppendError::Unknown(why)
+                AppendError::Unknown(open::explain(&error))
             }
         })
     }

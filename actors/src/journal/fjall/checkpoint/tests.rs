@@ -27,6 +27,7 @@ fn crowded(directory: &TempDir) -> Result<Tables, Box<dyn Error>> {
     Ok(Tables {
         database,
         parts: vec![keyspace],
+        in_vain: IN_VAIN,
     })
 }
 
@@ -57,5 +58,21 @@ fn a_checkpoint_that_nobody_makes_room_for_ends_with_its_store() -> Result<(), B
     }
     assert!(matches!(tables.write(&table, &|| true)?, Written::Left));
     assert_eq!(keyspace.get(b"key")?, None, "nothing of it was written");
+    Ok(())
+}
+
+/// The strategy of its keyspace finds nothing to merge, however often it is asked.
+#[test]
+fn merges_that_change_nothing_do_not_hold_a_checkpoint_for_ever() -> Result<(), Box<dyn Error>> {
+    let directory = tempfile::tempdir()?;
+    let mut tables = crowded(&directory)?;
+    tables.in_vain = 2;
+    let [keyspace] = &tables.parts[..] else {
+        return Err("there is one keyspace".into());
+    };
+    let before = keyspace.len()?;
+    assert!(tables.has_way(keyspace, &|| false)?);
+    assert!(keyspace.tree.l0_run_count() < UNMERGED, "all of it is merged");
+    assert_eq!(keyspace.len()?, before);
     Ok(())
 }

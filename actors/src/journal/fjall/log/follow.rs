@@ -1,0 +1,103 @@
+//! Whether each log goes on where the one before it ended, and the first one where tables reach.
+
+use std::path::Path;
+
+use procession_kernel::{Epoch, Seq};
+
+use super::super::chain::Link;
+use super::super::reach::Reach;
+use super::{Finding, Walked, broken, continues};
+
+/// Checks that no log is missing whose data is not in tables. Gives those that are there and not needed.
+pub(super) fn check<'a>(store: &Path, logs: &'a [Walked], reach: &Reach) -> Result<&'a [Walked], Finding> {
+    let first = first_needed(logs);
+    let (older, needed) = logs.split_at(first);
+    let before = needed
+        .first()
+        .and_then(|log| log.batches.first?.link)
+        .map(|link| link.before);
+    let lack = match before {
+        // Where its commits name none before them, only the numbers of the logs can tell.
+        None if older.is_empty() => None,
+        None => Some("what it follows is not known".to_owned()),
+        Some(before) => reach.lack(before)?,
+    };
+    let lack = match lack {
+        Some(lack) => Some(lack),
+        None => reach.lacks_record(newest_link(needed), &records(needed))?,
+    };
+    if let (Some(lack), Some(first)) = (lack, needed.first()) {
+        return Err(gap(store, older.last(), first, before, &lack));
+    }
+    let noted = needed.iter().rev().find_map(|log| log.batches.versions.as_deref());
+    reach.check_versions(noted)?;
+    Ok(older)
+}
+
+/// Gives the place of the log from which on each goes on where the one before it ended.
+fn first_needed(logs: &[Walked]) -> usize {
+    let breaks = logs
+        .iter()
+        .zip(logs.iter().skip(1))
+        .map(|(one, next)| !follows(one, next));
+    let last = breaks.enumerate().filter(|(_, breaks)| *breaks).last();
+    last.map_or(0, |(place, _)| place + 1)
+}
+
+fn follows(one: &Walked, next: &Walked) -> bool {
+    let in_order = match (one.batches.seqnos, next.batches.seqnos) {
+        (Some((_, last)), Some((first, _))) => last < first,
+        _ => true,
+    };
+    let (last, first) = (one.batches.last.as_ref(), next.batches.first.as_ref());
+    let is_chained = first.is_some_and(|first| first.link.is_some());
+    one.number.checked_add(1) == Some(next.number)
+        && !one.has_rest
+        && in_order
+        && (last.is_some() || !is_chained)
+        && continues(last, first)
+}
+
+fn newest_link(logs: &[Walked]) -> Option<Option<Link>> {
+    let newest = logs.iter().rev().find_map(|log| log.batches.last)?;
+    Some(newest.link)
+}
+
+/// Gives the runs of records that the logs hold, those that go on in the next log as one.
+fn records(logs: &[Walked]) -> Vec<(u64, u64)> {
+    let mut runs: Vec<(u64, u64)> = Vec::new();
+    for (from, to) in logs.iter().flat_map(|log| log.batches.records.iter().copied()) {
+        match runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(from) => *last = to,
+            _ => runs.push((from, to)),
+        }
+    }
+    runs
+}
+
+/// Names the log that is missing or broken.
+fn gap(store: &Path, older: Option<&Walked>, first: &Walked, before: Option<(Epoch, Seq)>, lack: &str) -> Finding {
+    let follows = before.map_or_else(String::new, |(epoch, seq)| {
+        format!(
+            "; {} goes on behind commit {seq} of epoch {epoch}",
+            first.path.display()
+        )
+    });
+    let previous = first.number.checked_sub(1);
+    let what = match (older.filter(|older| Some(older.number) == previous), previous) {
+        (Some(older), _) if older.has_rest => return broken(&older.path, older.at),
+        (Some(older), _) => {
+            let end = older.batches.last.map_or_else(
+                || "it holds no commit".to_owned(),
+                |last| format!("it ends with commit {} of epoch {}", last.number.1, last.number.0),
+            );
+            format!("{} was cut, emptied or replaced: {end}", older.path.display())
+        }
+        (None, Some(previous)) => {
+            let path = store.join(format!("{previous}.jnl"));
+            format!("{} is missing", path.display())
+        }
+        (None, None) => format!("{} was replaced: its beginning is missing", first.path.display()),
+    };
+    Finding::Damaged(format!("{what}{follows}, and {lack}; put the file back"))
+}

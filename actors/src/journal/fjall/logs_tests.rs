@@ -1,0 +1,227 @@
+//! Each log goes on where the one before it ended, or where tables reach: what is missing is named.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use futures::executor::block_on;
+use tempfile::TempDir;
+
+use super::*;
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// Commits in the log of [`journal`].
+const COMMITS: u64 = 12;
+/// Length to which fjall makes a log at once: what is behind its batches is zeros.
+const MADE_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A batch that passes through `recent` and writes to a keyspace by itself.
+fn batch(epoch: Epoch, number: u64) -> Batch {
+    let mut batch = Batch::new(epoch);
+    batch.advance_to(Seq(number));
+    batch.put(Space::Keys, &number.to_be_bytes(), &[7; 30]);
+    batch.put(Space::Payloads, &number.to_be_bytes(), &[8; 50]);
+    batch
+}
+
+fn log(place: &Path, number: u64) -> PathBuf {
+    place.join(format!("store/{number}.jnl"))
+}
+
+/// Makes a journal whose log is closed behind each of these commits, as fjall closes one: its batches and zeros.
+fn journal(place: &Path, closed: &[u64]) -> Outcome {
+    let store = FjallStore::open(place, SyncMode::None)?;
+    let epoch = block_on(store.acquire())?;
+    let mut ends = Vec::new();
+    for number in 1..=COMMITS {
+        block_on(store.append(batch(epoch, number)))?;
+        ends.push((number, log::read(&log(place, 0))?.len()));
+    }
+    drop(store);
+    split(place, &ends, closed)
+}
+
+fn split(place: &Path, ends: &[(u64, usize)], closed: &[u64]) -> Outcome {
+    let whole = log::read(&log(place, 0))?;
+    let mut from = 0;
+    for (number, last) in (0..).zip(closed.iter().copied().chain([COMMITS])) {
+        let (_, to) = ends.iter().find(|(end, _)| *end == last).ok_or("no such commit")?;
+        fs::write(log(place, number), &whole[from..*to])?;
+        OpenOptions::new()
+            .write(true)
+            .open(log(place, number))?
+            .set_len(MADE_BYTES)?;
+        from = *to;
+    }
+    Ok(())
+}
+
+/// Gives how many commits are found; a journal that is refused must be left as it was.
+fn count(place: &Path) -> Result<usize, StoreError> {
+    let store = FjallStore::open(place, SyncMode::Data)?;
+    let all = |space| Scan {
+        space,
+        from: vec![],
+        to: None,
+        limit: 1000,
+    };
+    let keys = block_on(store.scan(all(Space::Keys)))?.len();
+    let payloads = block_on(store.scan(all(Space::Payloads)))?.len();
+    assert_eq!(keys, payloads, "half of a commit is there");
+    Ok(keys)
+}
+
+fn refused(place: &Path, what: &str) -> String {
+    match count(place) {
+        Err(error @ StoreError::Damaged { .. }) => error.to_string(),
+        other => panic!("{what}: no damage was found: {other:?}"),
+    }
+}
+
+/// Puts all that was committed so far into tables.
+fn flush(store: &FjallStore) -> Outcome {
+    for keyspace in store.keyspaces() {
+        keyspace.rotate_memtable_and_wait()?;
+    }
+    Ok(())
+}
+
+#[test]
+fn logs_that_follow_each_other_are_read() -> Outcome {
+    let place = TempDir::new()?;
+    journal(place.path(), &[4, 8])?;
+    assert_eq!(count(place.path())?, 12);
+    Ok(())
+}
+
+#[test]
+fn an_older_log_that_is_removed_emptied_zeroed_or_shortened_is_refused_by_its_name() -> Outcome {
+    for harm in ["removed", "emptied", "zeroed", "shortened", "an older copy"] {
+        let place = TempDir::new()?;
+        journal(place.path(), &[7])?;
+        let older = log(place.path(), 0);
+        match harm {
+            "removed" => fs::remove_file(&older)?,
+            "emptied" => fs::write(&older, [])?,
+            "zeroed" => fs::write(&older, vec![0; 4096])?,
+            _ => {
+                let whole = TempDir::new()?;
+                journal(whole.path(), &[3])?;
+                let shorter = log::read(&log(whole.path(), 0))?;
+                fs::write(&older, &shorter)?;
+                if harm == "shortened" {
+                    OpenOptions::new().write(true).open(&older)?.set_len(MADE_BYTES)?;
+                }
+            }
+        }
+        let newer = fs::read(log(place.path(), 1))?;
+        let text = refused(place.path(), harm);
+        assert!(text.contains("0.jnl"), "{harm}: {text}");
+        assert_eq!(
+            fs::read(log(place.path(), 1))?,
+            newer,
+            "{harm}: what is left stays as it was"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn logs_in_each_others_place_are_refused() -> Outcome {
+    let place = TempDir::new()?;
+    journal(place.path(), &[4, 8])?;
+    let (first, second) = (fs::read(log(place.path(), 0))?, fs::read(log(place.path(), 1))?);
+    fs::write(log(place.path(), 0), &second)?;
+    fs::write(log(place.path(), 1), &first)?;
+    assert!(refused(place.path(), "swapped").contains(".jnl"));
+    // The one in the middle is missing in the sense of what it holds.
+    fs::write(log(place.path(), 0), &first)?;
+    fs::write(log(place.path(), 1), &first)?;
+    assert!(refused(place.path(), "twice").contains(".jnl"));
+    Ok(())
+}
+
+/// What a checkpoint has not put into tables is in the log alone, even where `meta` has been written out.
+#[test]
+fn records_that_only_a_removed_log_held_are_missed() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::None)?;
+    let epoch = block_on(store.acquire())?;
+    let mut ends = Vec::new();
+    for number in 1..=COMMITS {
+        block_on(store.append(batch(epoch, number)))?;
+        ends.push((number, log::read(&log(place.path(), 0))?.len()));
+    }
+    for space in [Space::Meta, Space::Keys] {
+        store
+            .keyspace(&space)
+            .ok_or("no keyspace")?
+            .rotate_memtable_and_wait()?;
+    }
+    drop(store);
+    split(place.path(), &ends, &[6])?;
+    fs::remove_file(log(place.path(), 0))?;
+    let text = refused(place.path(), "removed");
+    assert!(text.contains("0.jnl"), "{text}");
+    Ok(())
+}
+
+/// fjall removes a log without a sync of its name: after a power cut any of them may be there again.
+#[test]
+fn old_logs_that_come_back_stop_no_start() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    let epoch = block_on(store.acquire())?;
+    let mut ends = Vec::new();
+    for number in 1..=COMMITS {
+        block_on(store.append(batch(epoch, number)))?;
+        ends.push((number, log::read(&log(place.path(), 0))?.len()));
+        if number == 8 {
+            flush(&store)?;
+        }
+    }
+    drop(store);
+    split(place.path(), &ends, &[2, 4, 6, 8])?;
+    fs::remove_file(place.path().join("watermark"))?;
+    let logs: Vec<_> = (0..5)
+        .map(|number| fs::read(log(place.path(), number)))
+        .collect::<Result<_, _>>()?;
+    // Each bit says whether a log is back.
+    for back in 0..16_u8 {
+        for (number, bytes) in (0_u8..).zip(&logs) {
+            let path = log(place.path(), number.into());
+            if number == 4 || back >> number & 1 == 1 {
+                fs::write(&path, bytes)?;
+            } else if path.exists() {
+                fs::remove_file(&path)?;
+            }
+        }
+        let copy = TempDir::new()?;
+        FjallStore::copy(place.path(), copy.path())?;
+        assert_eq!(count(copy.path())?, 12, "logs that are back: {back:04b}");
+    }
+    Ok(())
+}
+
+/// One that was written by a release that did not name the commit before it.
+#[test]
+fn commits_that_do_not_name_the_one_before_are_read() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    let epoch = block_on(store.acquire())?;
+    block_on(store.append(batch(epoch, 1)))?;
+    let meta = store.keyspace(&Space::Meta).ok_or("no keyspace")?;
+    for number in 2..=4 {
+        let mut writes = store.database().batch();
+        writes.insert(&meta, SEQ_KEY, open::encode_seq(epoch, Seq(number)));
+        writes.commit()?;
+    }
+    drop((meta, store));
+    for rounds in 1..=2 {
+        let store = FjallStore::open(place.path(), SyncMode::Data)?;
+        let epoch = block_on(store.acquire())?;
+        block_on(store.append(batch(epoch, rounds)))?;
+    }
+    assert_eq!(count(place.path())?, 2);
+    Ok(())
+}

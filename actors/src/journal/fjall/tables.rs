@@ -1,0 +1,160 @@
+//! A look at the tables of a keyspace, without opening it.
+//!
+//! To open a keyspace removes what its manifest does not name, and begins to write memory tables out. Where files
+//! do not fit together, the files that are there may be the only ones, so that is found out before.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fjall::{AbstractTree, Slice, UserKey};
+use lsm_tree::{Cache, Checksum, Table};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::log::Finding;
+
+/// Memory for the blocks of tables that are looked into. A few keys are looked up, each once.
+const CACHE_BYTES: u64 = 1024 * 1024;
+/// How much of a table is read at once where all of it is.
+const PIECE_BYTES: usize = 256 * 1024;
+
+/// A table as a manifest names it.
+struct Named {
+    path: PathBuf,
+    checksum: u128,
+    seqno: u64,
+}
+
+/// The tables of a keyspace.
+pub(super) struct Tables {
+    keyspace: PathBuf,
+    tables: Vec<Table>,
+}
+
+impl Tables {
+    /// Looks at the keyspace in a folder; one that is not made yet has no tables.
+    pub(super) fn look(keyspace: &Path) -> Result<Self, Finding> {
+        let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
+        let mut tables = Vec::new();
+        for named in named(keyspace)? {
+            // Its number within this process keeps blocks of different trees apart; the cache is of this one alone.
+            let table = Table::recover(
+                named.path.clone(),
+                Checksum::from_raw(named.checksum),
+                named.seqno,
+                0,
+                Arc::clone(&cache),
+                None,
+                false,
+                false,
+            );
+            tables.push(table.map_err(|error| Finding::Unfit(named.path, error.into()))?);
+        }
+        Ok(Self {
+            keyspace: keyspace.to_owned(),
+            tables,
+        })
+    }
+
+    /// Gives the newest value of a key that is in a table; none if there is none, or if it is deleted.
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Slice>, Finding> {
+        let key = UserKey::from(key);
+        let mut newest = None;
+        for table in &self.tables {
+            // Of one key, the newest version comes first.
+            let Some(found) = table.range(key.clone()..=key.clone()).next() else {
+                continue;
+            };
+            let found = found.map_err(|error| Finding::Unfit(self.keyspace.clone(), error.into()))?;
+            if newest.as_ref().is_none_or(|(seqno, _)| *seqno < found.key.seqno) {
+                let is_deleted = found.is_tombstone();
+                newest = Some((found.key.seqno, (!is_deleted).then_some(found.value)));
+            }
+        }
+        Ok(newest.and_then(|(_, value)| value))
+    }
+}
+
+/// Reads each table of a keyspace that is open, and compares it with the checksum in the manifest. Gives the bytes
+/// that were read, and each table that is damaged. While it is looked at, fjall removes none of them.
+pub(super) fn verify(tree: &impl AbstractTree) -> (u64, Vec<String>) {
+    let (version, mut bytes, mut damages) = (tree.current_version(), 0, Vec::new());
+    for table in version.iter_tables() {
+        match File::open(table.path.as_path()).and_then(sum_of) {
+            Ok((sum, length)) => {
+                bytes += length;
+                if sum != table.checksum().into_u128() {
+                    let path = table.path.display();
+                    damages.push(format!("{path} does not have the checksum that its manifest names"));
+                }
+            }
+            Err(error) => damages.push(format!("{} cannot be read: {error}", table.path.display())),
+        }
+    }
+    (bytes, damages)
+}
+
+fn sum_of(mut file: File) -> io::Result<(u128, u64)> {
+    let mut piece = vec![0; PIECE_BYTES];
+    let (mut sum, mut bytes) = (Xxh3::new(), 0);
+    loop {
+        let length = file.read(&mut piece)?;
+        if length == 0 {
+            return Ok((sum.digest128(), bytes));
+        }
+        sum.update(piece.get(..length).unwrap_or_default());
+        bytes += length as u64;
+    }
+}
+
+/// Gives the tables that the manifest of a keyspace names. The manifest has its checksum: see `manifest`.
+fn named(keyspace: &Path) -> Result<Vec<Named>, Finding> {
+    let unreadable = |path: &Path, error| Finding::Unreadable(path.to_owned(), error);
+    let current = keyspace.join("current");
+    if !current.try_exists().map_err(|error| unreadable(&current, error))? {
+        return Ok(Vec::new());
+    }
+    let mut number = [0; 8];
+    File::open(&current)
+        .and_then(|mut file| file.read_exact(&mut number))
+        .map_err(|error| unreadable(&current, error))?;
+    let path = keyspace.join(format!("v{}", u64::from_le_bytes(number)));
+    let damaged = || Finding::Damaged(format!("{} has no known shape", path.display()));
+    let manifest = sfa::Reader::new(&path).map_err(|_| damaged())?;
+    let section = manifest.toc().section(b"tables").ok_or_else(damaged)?;
+    let mut bytes = Vec::new();
+    section
+        .buf_reader(&path)
+        .and_then(|mut reader| reader.read_to_end(&mut bytes))
+        .map_err(|error| unreadable(&path, error))?;
+    parse(&bytes, &keyspace.join("tables")).ok_or_else(damaged)
+}
+
+/// Levels, runs in each, and tables in each run: number, kind and value of the checksum, sequence number.
+fn parse(bytes: &[u8], folder: &Path) -> Option<Vec<Named>> {
+    let mut rest = bytes;
+    let mut take = |length: usize| -> Option<&[u8]> {
+        let (taken, behind) = rest.split_at_checked(length)?;
+        rest = behind;
+        Some(taken)
+    };
+    let mut tables = Vec::new();
+    let [levels] = *take(1)? else { return None };
+    for _ in 0..levels {
+        let [runs] = *take(1)? else { return None };
+        for _ in 0..runs {
+            let count = u32::from_le_bytes(take(4)?.try_into().ok()?);
+            for _ in 0..count {
+                let number = u64::from_le_bytes(take(8)?.try_into().ok()?);
+                let [0] = *take(1)? else { return None };
+                tables.push(Named {
+                    path: folder.join(number.to_string()),
+                    checksum: u128::from_le_bytes(take(16)?.try_into().ok()?),
+                    seqno: u64::from_le_bytes(take(8)?.try_into().ok()?),
+                });
+            }
+        }
+    }
+    Some(tables)
+}

@@ -1,0 +1,114 @@
+//! Whatever is damaged in a journal is found by reading it through.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use futures::executor::block_on;
+use procession_kernel::{ProcedureId, Seq};
+use tempfile::TempDir;
+
+use super::*;
+use crate::journal::fjall::{FjallStore, SyncMode};
+use crate::journal::{Batch, JournalStore};
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+/// Makes a journal of which payloads and history are in tables; nothing in them is read at a start.
+fn journal(place: &Path) -> Outcome {
+    let store = FjallStore::open(place, SyncMode::Data)?.checkpoint_at(1);
+    let epoch = block_on(store.acquire())?;
+    for number in 1..=8 {
+        let mut batch = Batch::new(epoch);
+        batch.advance_to(Seq(number));
+        let id = ProcedureId::new(number, 0);
+        batch.put(Space::Payloads, &keys::payload(id, keys::PAYLOAD), &[7; 500]);
+        batch.put(Space::History, &keys::history(number, 1), &[1, 0x80]);
+        block_on(store.append(batch))?;
+    }
+    Ok(())
+}
+
+fn damages(place: &Path) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+    let offline = Offline::open_copy(place)?;
+    // Reads that may block are handed to a runtime.
+    Ok(actix_rt::System::new().block_on(offline.verify())?.damages)
+}
+
+/// Gives the tables that the manifest of some keyspace names, without fjall's own keyspace.
+fn tables(place: &Path) -> Result<Vec<PathBuf>, Box<dyn std::error::Error>> {
+    let mut tables = Vec::new();
+    for keyspace in fs::read_dir(place.join("store/keyspaces"))? {
+        let keyspace = keyspace?;
+        if keyspace.file_name() == "0" {
+            continue;
+        }
+        for table in fs::read_dir(keyspace.path().join("tables"))? {
+            tables.push(table?.path());
+        }
+    }
+    Ok(tables)
+}
+
+#[test]
+fn a_flipped_bit_of_a_table_that_no_start_reads_is_named() -> Outcome {
+    let place = TempDir::new()?;
+    journal(place.path())?;
+    let before = damages(place.path())?;
+    assert!(before.iter().all(|damage| damage.contains("history")), "{before:?}");
+    let tables = tables(place.path())?;
+    assert!(tables.len() >= 2, "{tables:?}");
+    for table in tables {
+        let whole = fs::read(&table)?;
+        let mut changed = whole.clone();
+        // In the first block, behind its header: opening a table reads its end alone.
+        changed[60] ^= 8;
+        fs::write(&table, &changed)?;
+        let found = damages(place.path())?;
+        let name = table.file_name().ok_or("it has a name")?.to_string_lossy().into_owned();
+        assert!(
+            found.iter().any(|damage| damage.contains(&format!("tables/{name}"))),
+            "{}: {found:?}",
+            table.display()
+        );
+        fs::write(&table, &whole)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_is_named_in_every_keyspace() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    let epoch = block_on(store.acquire())?;
+    let mut batch = Batch::new(epoch);
+    batch.advance_to(Seq(1));
+    let user = Space::User(Key::from("orders"));
+    let read = [
+        Space::Procedures,
+        Space::History,
+        Space::Signals,
+        Space::Keys,
+        Space::Audit,
+        Space::Archive,
+        user.clone(),
+    ];
+    for space in &read {
+        batch.put(
+            space.clone(),
+            &[0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 1],
+            &[0xc1],
+        );
+    }
+    for space in [Space::Live, Space::Finished, Space::Payloads] {
+        batch.put(space, b"no key", b"");
+    }
+    block_on(store.append(batch))?;
+    drop(store);
+    let found = damages(place.path())?;
+    for space in read.into_iter().chain([Space::Live, Space::Finished, Space::Payloads]) {
+        let name = format!("\"{}\"", space.name());
+        assert!(found.iter().any(|damage| damage.contains(&name)), "{name}: {found:?}");
+    }
+    assert_eq!(found.len(), 10, "{found:?}");
+    Ok(())
+}
