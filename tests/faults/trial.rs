@@ -7,6 +7,7 @@
 //! its end and compared with the directory, and a control must find losses.
 
 mod cuts;
+mod damage;
 #[expect(
     clippy::indexing_slicing,
     reason = "places in its own lists: a wrong one must end the trial"

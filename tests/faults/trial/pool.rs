@@ -11,6 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 
 use super::cuts::{Cuts, now};
+use super::damage::Damage;
 use super::failing::Failing;
 use crate::Outcome;
 use crate::other::Other;
@@ -24,6 +25,7 @@ const SHOWN: usize = 5;
 pub(crate) enum Trial {
     Cuts(Cuts),
     Failing(Failing),
+    Damage(Damage),
 }
 
 /// A trial, and those of its states or cases that one process is to try.
@@ -214,6 +216,7 @@ impl Trial {
         match self {
             Self::Cuts(cuts) => cuts.record.parent(),
             Self::Failing(failing) => Some(failing.place.as_path()),
+            Self::Damage(damage) => Some(damage.place.as_path()),
         }
         .unwrap_or(Path::new("."))
     }
@@ -240,6 +243,11 @@ impl Trial {
                 place: folder.to_owned(),
                 ..failing.clone()
             }),
+            Self::Damage(damage) => Self::Damage(Damage {
+                base: base(&damage.base)?,
+                place: folder.to_owned(),
+                ..damage.clone()
+            }),
         })
     }
 }
@@ -260,6 +268,7 @@ fn tries_in_another_process() -> Outcome {
     let tried = match &job.trial {
         Trial::Cuts(cuts) => cuts.try_states(&job.numbers, &job.place, say),
         Trial::Failing(failing) => failing.try_cases(&job.numbers, &job.place, say),
+        Trial::Damage(damage) => damage.try_cases(&job.numbers, &job.place, say),
     };
     match tried {
         Ok(()) => Ok(()),

@@ -1,5 +1,6 @@
 //! Power cuts: at every boundary of a sync, around every change of names, and anywhere.
 
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 
 use procession::demo::draw::Draw;
@@ -195,4 +196,40 @@ fn a_power_cut_around_a_change_of_logs_loses_nothing() -> Outcome {
         ..place.cuts()?
     };
     try_cuts("power_change_of_logs", cuts, states(5, 12))
+}
+
+/// Names are kept only where their directory was synced, and all that was not synced is lost.
+fn try_strictest(test: &str, cuts: Cuts) -> Outcome {
+    let cuts = Cuts {
+        is_strictest: true,
+        ..cuts
+    };
+    try_cuts(test, cuts, 12)
+}
+
+/// What says that the store is still being made is gone, and nobody has synced that yet: if it came back,
+/// the store would look like one in which nothing was acknowledged.
+#[test]
+fn killed_behind_the_end_of_the_making_it_loses_nothing_later() -> Outcome {
+    let place = Place::new("journal")?;
+    let fault = Fault {
+        at: 1,
+        how: How::Kill,
+        error: INPUT_OUTPUT,
+        letters: "u".to_owned(),
+        path: Some("store.unfinished".to_owned()),
+    };
+    let (status, lines) = place.live(&place.task(0, 1), Some(&fault))?;
+    assert_eq!(status.signal(), Some(9), "it was not killed: {lines:?}");
+    let from = Record::read(&place.record())?.operations.len();
+    place.live_well(&place.task(100, 10))?;
+    let cuts = Cuts { from, ..place.cuts()? };
+    try_strictest("power_unfinished", cuts)
+}
+
+#[test]
+fn in_directories_that_are_all_new_it_loses_nothing() -> Outcome {
+    let place = Place::new("a/b/c")?;
+    place.live_well(&place.task(0, 10))?;
+    try_strictest("power_new_directories", place.cuts()?)
 }
