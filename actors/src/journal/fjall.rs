@@ -333,6 +333,8 @@ impl std::fmt::Debug for FjallStore {
 }
 
 #[cfg(test)]
+mod owner_tests;
+#[cfg(test)]
 mod recent_tests;
 #[cfg(test)]
 mod tests;
