@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use fjall::{Database, Keyspace};
@@ -15,6 +15,7 @@ use super::directory::Directory;
 use super::line::Line;
 use super::open;
 use super::recent::part_of;
+use super::watch::LogWatch;
 use super::write::{Pending, Writer};
 use crate::error::StoreError;
 use crate::journal::keys::Space;
@@ -38,6 +39,7 @@ pub(super) struct Opened {
     pub(super) line: Line<Writer, Pending>,
     pub(super) sync: SyncMode,
     pub(super) sync_seconds: SyncSeconds,
+    pub(super) watch: Mutex<LogWatch>,
     pub(super) directory: Directory,
 }
 
@@ -96,12 +98,13 @@ impl Opened {
             spaces,
             recent,
             database,
+            watch,
             directory,
             ..
         } = self;
         let stopped = catch_unwind(AssertUnwindSafe(|| {
             drop(checkpoints);
-            drop((spaces, recent));
+            drop((spaces, recent, watch));
             stop(database)
         }));
         if !matches!(stopped, Ok(true)) {

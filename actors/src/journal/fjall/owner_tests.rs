@@ -5,9 +5,10 @@ use std::sync::mpsc;
 use std::thread;
 
 use futures::executor::block_on;
+use procession_kernel::Key;
 use tempfile::TempDir;
 
-use super::directory::Looked;
+use super::directory::{Directory, Looked};
 use super::*;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -316,5 +317,36 @@ fn a_manifest_that_claims_to_be_huge_is_damage() -> Outcome {
             other => panic!("{name}: {other:?}"),
         }
     }
+    Ok(())
+}
+
+/// A name that lasts only because nobody cut the power lasts by luck.
+#[test]
+fn an_opening_syncs_each_folder_in_which_a_name_may_be_new() -> Outcome {
+    let place = TempDir::new()?;
+    let journal = place.path().join("new/journal");
+    let store = FjallStore::open(&journal, SyncMode::Data)?;
+    let epoch = write(&store, 0..2)?;
+    let mut user = Batch::new(epoch);
+    user.advance_to(Seq(2));
+    user.put(Space::User(Key::from("orders")), b"k", b"v");
+    block_on(store.append(user))?;
+    drop(store);
+    let (directory, _lock) = Directory::take(&journal)?;
+    let mut synced = directory.names()?;
+    synced.sort();
+    let mut expected = vec![
+        place.path().join("new"),
+        journal.clone(),
+        journal.join("store"),
+        journal.join("store/keyspaces"),
+    ];
+    for keyspace in fs::read_dir(journal.join("store/keyspaces"))? {
+        expected.push(keyspace?.path());
+    }
+    expected.sort();
+    // fjall's own, those of the engine, `recent`, and the user's.
+    assert_eq!(expected.len(), 4 + 1 + Space::ENGINE.len() + 1 + 1);
+    assert_eq!(synced, expected);
     Ok(())
 }

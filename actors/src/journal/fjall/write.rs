@@ -96,6 +96,7 @@ impl Opened {
         // Last: by it an opening knows the newest batch.
         writes.insert(&meta, SEQ_KEY, open::encode_seq(batch.epoch(), batch.seq()));
         self.persist(writes)?;
+        self.check_log()?;
         writer.record = records.last().map_or(writer.record, |(number, _)| *number);
         self.checkpoints.add(&records);
         writer.encoder.take_back(records);
@@ -147,6 +148,12 @@ impl Opened {
                 AppendError::Unknown(why)
             }
         })
+    }
+
+    /// A commit in a log that has lost its name is one that no start finds.
+    fn check_log(&self) -> Result<(), AppendError> {
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        watch.check().map_err(AppendError::Unknown)
     }
 
     /// Gives a keyspace. One of the user's is made when it is first written;
