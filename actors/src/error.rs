@@ -26,6 +26,14 @@ pub enum StoreError {
         /// Who holds it, as far as the system tells; empty, or begins with a space.
         holder: String,
     },
+    /// It is being read, and an engine needs it alone.
+    #[error("the journal in {place} is being read{reader}; start again when that is done")]
+    BeingRead {
+        /// Where the store is.
+        place: String,
+        /// Who reads it, as far as the system tells; empty, or begins with a space.
+        reader: String,
+    },
     /// Data that was committed cannot be read.
     #[error("the journal in {place} is damaged: {why}; restore it from a copy, or remove the directory to begin anew")]
     Damaged {

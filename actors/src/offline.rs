@@ -162,5 +162,6 @@ fn named_after(directory: &Path, error: StoreError) -> StoreError {
         StoreError::Newer { found, known, .. } => StoreError::Newer { place, found, known },
         StoreError::Io { why, .. } => StoreError::Io { place, why },
         StoreError::Held { holder, .. } => StoreError::Held { place, holder },
+        StoreError::BeingRead { reader, .. } => StoreError::BeingRead { place, reader },
     }
 }

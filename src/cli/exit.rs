@@ -78,6 +78,12 @@ impl From<StoreError> for Failure {
                 ),
             };
         }
+        if matches!(error, StoreError::BeingRead { .. }) {
+            return Self {
+                exit: Exit::Refused,
+                text: error.to_string(),
+            };
+        }
         Self::new(error)
     }
 }

@@ -23,6 +23,7 @@ mod overload;
 mod panics;
 mod poison;
 mod quarantine;
+mod rounds;
 mod sequence;
 mod spans;
 mod start;

@@ -30,7 +30,9 @@ mod committed;
 mod copy;
 mod directory;
 mod line;
+mod locks;
 mod log;
+mod log_files;
 mod manifest;
 mod open;
 mod opened;
@@ -40,7 +42,9 @@ mod recent;
 mod record;
 mod remedy;
 mod tables;
+mod unfinished;
 mod versions;
+mod watch;
 mod write;
 
 pub use chain::CHAIN_KEY;
@@ -197,8 +201,8 @@ impl FjallStore {
         directory::holds_store(directory)
     }
 
-    /// Copies the journal in a directory, which nobody may hold meanwhile, into another
-    /// one that is empty. Nothing is written where it is; what engines left there, a torn
+    /// Copies the journal in a directory into another one that is empty. No engine may hold it; one that starts
+    /// meanwhile waits a second, and others may read beside. Nothing is written where it is; what engines left there, a torn
     /// tail for example, is copied as it is. Blocks while it is copied.
     ///
     /// # Errors
@@ -208,8 +212,8 @@ impl FjallStore {
         copy::copy(directory, to)
     }
 
-    /// Says who holds the journal in a directory; none if nobody does. An
-    /// engine that opens it in the same instant may be refused by this look.
+    /// Says which engine holds the journal in a directory; none if none does, and empty if nobody can tell which.
+    /// Others may read it, and an engine that opens it in the same instant waits for this look.
     ///
     /// # Errors
     ///
@@ -368,6 +372,7 @@ mod bounds_tests;
 mod copies_tests;
 #[cfg(test)]
 mod logs_tests;
+mod owner_tests;
 #[cfg(test)]
 mod recent_tests;
 #[cfg(test)]

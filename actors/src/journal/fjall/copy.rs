@@ -9,14 +9,14 @@ use super::directory::{Looked, refused, room_of};
 use crate::error::StoreError;
 use crate::journal::store::DiskRoom;
 
-/// Copies a journal that nobody holds into an empty directory.
+/// Copies a journal that no engine holds into an empty directory.
 pub(super) fn copy(place: &Path, to: &Path) -> Result<(), StoreError> {
     let looked = Looked::hold(place)?;
     let unread = |error: io::Error| refused(place, "it cannot be read", &error);
     let files = looked.files().map_err(unread)?;
-    let mut bytes = 0;
+    let mut bytes = 0_u64;
     for (from, _) in &files {
-        bytes += fs::metadata(from).map_err(unread)?.len();
+        bytes = bytes.saturating_add(fs::metadata(from).map_err(unread)?.len());
     }
     let no_copy = |path: &Path, error: &io::Error| {
         let what = format!(

@@ -1,24 +1,26 @@
 //! The directory around the store: who holds it, whether it is a journal at
-//! all, and the newest commit that was acknowledged. It never looks into the
-//! files of the store itself.
+//! all, and the newest commit that was acknowledged. Nothing in it is written
+//! before its locks are held.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use procession_kernel::{Epoch, Seq};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::locks::{Locks, StoreLock};
 use super::remedy::advise;
+use super::unfinished::holds_commits;
 use crate::error::StoreError;
 use crate::journal::store::DiskRoom;
 
 /// Locked by the owner while the journal is open; its text says who that is.
-const OWNER: &str = "owner";
+pub(super) const OWNER: &str = "owner";
 /// The newest acknowledged commit.
 const WATERMARK: &str = "watermark";
 /// The files of the LSM store.
-const STORE: &str = "store";
+pub(super) const STORE: &str = "store";
 /// There while the store is being made, when nothing in it was acknowledged yet.
 const UNFINISHED: &str = "store.unfinished";
 /// What a fresh file system may hold.
@@ -28,8 +30,9 @@ const HARMLESS: &str = "lost+found";
 #[derive(Debug)]
 pub(super) struct Directory {
     place: PathBuf,
-    owner: File,
     watermark: File,
+    // Given back last.
+    locks: Locks,
 }
 
 /// Gives the room that is left around a directory, if the system tells.
@@ -42,21 +45,19 @@ pub(crate) fn room_of(place: &Path) -> Option<DiskRoom> {
 }
 
 impl Directory {
-    /// Makes the directory if need be, and locks it.
-    pub(super) fn take(place: &Path) -> Result<Self, StoreError> {
+    /// Makes the directory if need be, and locks it. The lock of its store is to be kept until fjall takes it.
+    pub(super) fn take(place: &Path) -> Result<(Self, StoreLock), StoreError> {
         fs::create_dir_all(place).map_err(|error| refused(place, "it cannot be made", &error))?;
         refuse_foreign(place)?;
-        let mut owner = open_file(place, OWNER)?;
-        lock(place, &mut owner)?;
-        let watermark = open_file(place, WATERMARK)?;
+        let (locks, store) = Locks::take(place)?;
         let directory = Self {
             place: place.to_owned(),
-            owner,
-            watermark,
+            watermark: open_watermark(place)?,
+            locks,
         };
         // The text is for people only: not worth a refusal.
         directory.write_owner().ok();
-        Ok(directory)
+        Ok((directory, store))
     }
 
     /// Gives the room that is left around it, if the system tells.
@@ -69,12 +70,17 @@ impl Directory {
         self.place.join(STORE)
     }
 
-    /// Tells whether a store has still to be made; what an interrupted attempt left is removed.
+    /// Tells whether a store has still to be made; what an interrupted attempt left is removed. A store with a commit
+    /// is none, whatever the mark of the attempt says: where names are not synced in order, a power cut brings that
+    /// mark back.
     pub(super) fn is_vacant(&self) -> Result<bool, StoreError> {
         let refused = |error: io::Error| refused(&self.place, "it cannot be read", &error);
         let exists = self.store().try_exists().map_err(refused)?;
         match (exists, self.mark()) {
             (true, None) if self.place.join(UNFINISHED).try_exists().map_err(refused)? => {
+                if holds_commits(&self.store()).map_err(refused)? {
+                    return Ok(false);
+                }
                 fs::remove_dir_all(self.store()).map_err(refused)?;
                 Ok(true)
             }
@@ -86,18 +92,68 @@ impl Directory {
         }
     }
 
-    /// Says that the store is being made, and that what a crash leaves of it is worth nothing.
+    /// Says that the store is being made, and that what a crash leaves of it is worth nothing. That the names last
+    /// that lead to it matters as much: each of them may be new, made by this start or by one that was interrupted.
     pub(super) fn begin_store(&self) -> Result<(), StoreError> {
-        let made = File::create(self.place.join(UNFINISHED)).and_then(|file| file.sync_all());
-        // The directory may be new itself; that its name lasts matters as much.
-        let parent = self
-            .place
-            .parent()
-            .filter(|path| !path.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
-        made.and_then(|()| sync_directory(&self.place))
-            .and_then(|()| sync_directory(parent))
-            .map_err(|error| refused(&self.place, "it cannot be written", &error))
+        let written = |error: io::Error| refused(&self.place, "it cannot be written", &error);
+        File::create(self.place.join(UNFINISHED))
+            .and_then(|file| file.sync_all())
+            .and_then(|()| sync_directory(&self.place))
+            .map_err(written)?;
+        let place = std::path::absolute(&self.place).map_err(written)?;
+        for folder in place.ancestors().skip(1) {
+            match sync_directory(folder) {
+                // Whoever makes a folder may read it, so this one was here before.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                synced => synced.map_err(|error| {
+                    refused(
+                        &self.place,
+                        &format!("the name of {} cannot be synced", folder.display()),
+                        &error,
+                    )
+                })?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the names in a store that is there on stable storage, before anything stands on them: an owner before
+    /// may have been killed, or refused by the disk, between a change of names and its sync. That comes before fjall
+    /// opens it, which removes what an older state of the names still needs.
+    pub(super) fn sync_names(&self) -> Result<(), StoreError> {
+        let names = self
+            .names()
+            .map_err(|error| refused(&self.place, "it cannot be read", &error))?;
+        for folder in names {
+            sync_directory(&folder)
+                .map_err(|error| refused(&self.place, &format!("{} cannot be synced", folder.display()), &error))?;
+        }
+        Ok(())
+    }
+
+    /// The directory and its parent, the folders of the store, and those of each keyspace.
+    pub(super) fn names(&self) -> io::Result<Vec<PathBuf>> {
+        let keyspaces = self.store().join("keyspaces");
+        let mut folders = vec![self.place.clone(), self.store(), keyspaces.clone()];
+        let place = std::path::absolute(&self.place)?;
+        folders.extend(place.parent().map(Path::to_owned));
+        for entry in fs::read_dir(keyspaces)? {
+            let entry = entry?;
+            if entry.file_type()?.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+        Ok(folders)
+    }
+
+    /// Removes what says that the store is being made, where a power cut has brought it back.
+    pub(super) fn forget_making(&self) -> Result<(), StoreError> {
+        match fs::remove_file(self.place.join(UNFINISHED)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed
+                .and_then(|()| sync_directory(&self.place))
+                .map_err(|error| refused(&self.place, "it cannot be written", &error)),
+        }
     }
 
     /// Says that the store is made; only from now on may a commit be acknowledged.
@@ -167,7 +223,9 @@ impl Directory {
             .ok()
             .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
             .unwrap_or_default();
-        let mut file = &self.owner;
+        let Some(mut file) = self.locks.owner() else {
+            return Ok(());
+        };
         file.set_len(0)?;
         file.seek(SeekFrom::Start(0))?;
         file.write_all(
@@ -181,35 +239,35 @@ impl Directory {
 impl Drop for Directory {
     fn drop(&mut self) {
         // The next one who finds the lock taken shall not read of this owner.
-        self.owner.set_len(0).ok();
+        if let Some(owner) = self.locks.owner() {
+            owner.set_len(0).ok();
+        }
     }
 }
 
-/// Tells whether a store was made in the directory.
+/// Tells whether a store was made in the directory. One with a commit was, whatever the mark of its making says.
 pub(super) fn holds_store(place: &Path) -> bool {
-    place.join(STORE).is_dir() && !place.join(UNFINISHED).exists()
+    let store = place.join(STORE);
+    let is_made = || !place.join(UNFINISHED).exists() || holds_commits(&store).unwrap_or(true);
+    store.is_dir() && is_made()
 }
 
-/// Says who holds the directory, if anybody does.
+/// Says which engine holds the directory, if any does.
 pub(super) fn holder(place: &Path) -> Result<Option<String>, StoreError> {
-    let path = place.join(OWNER);
-    let mut owner = match OpenOptions::new().read(true).write(true).open(&path) {
-        Ok(file) => file,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(refused(place, "it cannot be read", &error)),
-    };
-    match lock(place, &mut owner) {
-        Ok(()) => Ok(None),
+    if !place.exists() {
+        return Ok(None);
+    }
+    match Locks::share(place) {
+        Ok(_) => Ok(None),
         Err(StoreError::Held { holder, .. }) => Ok(Some(holder.trim().to_owned())),
         Err(error) => Err(error),
     }
 }
 
-/// A journal that is looked at, and held meanwhile. Nothing in its directory is written.
+/// A journal that is looked at, and held meanwhile beside others who look. Nothing in its directory is written.
 pub(super) struct Looked<'a> {
     place: &'a Path,
-    /// None if the file of its owner is missing: no engine can hold it then.
-    _owner: Option<File>,
+    _locks: Locks,
 }
 
 impl<'a> Looked<'a> {
@@ -220,12 +278,8 @@ impl<'a> Looked<'a> {
                 why: "there is no journal in it".to_owned(),
             });
         }
-        let owner = match File::open(place.join(OWNER)) {
-            Ok(mut file) => lock(place, &mut file).map(|()| Some(file))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(refused(place, "its file \"owner\" cannot be read", &error)),
-        };
-        Ok(Self { place, _owner: owner })
+        let locks = Locks::share(place)?;
+        Ok(Self { place, _locks: locks })
     }
 
     /// Gives what a copy must have, each with its name there: the mark, and the files of the store.
@@ -268,31 +322,21 @@ pub(super) fn refused(place: &Path, what: &str, error: &io::Error) -> StoreError
     }
 }
 
-fn open_file(place: &Path, name: &str) -> Result<File, StoreError> {
-    OpenOptions::new()
+/// One without a mark yet is synced, so that it lasts as a file; its name is synced with those of the directory.
+fn open_watermark(place: &Path) -> Result<File, StoreError> {
+    let opened = OpenOptions::new()
         .create(true)
         .truncate(false)
         .read(true)
         .write(true)
-        .open(place.join(name))
-        .map_err(|error| refused(place, &format!("its file \"{name}\" cannot be opened"), &error))
-}
-
-fn lock(place: &Path, owner: &mut File) -> Result<(), StoreError> {
-    match owner.try_lock() {
-        Ok(()) => Ok(()),
-        Err(TryLockError::Error(error)) => Err(refused(place, "it cannot be locked", &error)),
-        Err(TryLockError::WouldBlock) => {
-            let mut text = String::new();
-            // Where the lock also keeps readers out, the name stays unknown.
-            owner.read_to_string(&mut text).ok();
-            let holder = if text.is_empty() { text } else { format!(" ({text})") };
-            Err(StoreError::Held {
-                place: place.display().to_string(),
-                holder,
-            })
+        .open(place.join(WATERMARK));
+    let synced = opened.and_then(|file| {
+        if file.metadata()?.len() == 0 {
+            file.sync_all()?;
         }
-    }
+        Ok(file)
+    });
+    synced.map_err(|error| refused(place, &format!("its file \"{WATERMARK}\" cannot be opened"), &error))
 }
 
 /// A mistyped path must not turn somebody's files into a journal.

@@ -6,16 +6,16 @@
 //! batch is synced before the next is written, so the two cases can be told
 //! apart: behind a torn tail there is nothing, behind damage there is a whole
 //! batch. This file only reads, save for [`TornTail::cut`], [`Newest::copy`] and [`LogEnd::remove_superfluous`].
-
 //!
 //! fjall takes the logs that it finds for all that are needed. Commits name the one before them, so here each log
 //! must go on where the one before it ended, and the first one where tables reach: see [`follow`].
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::directory::sync_directory;
+use super::log_files::{numbered, read};
 use super::manifest;
 use super::reach::Reach;
 use super::versions::VERSIONS_KEY;
@@ -23,9 +23,6 @@ use batches::{Commit, holds_batch, read_batch};
 
 mod batches;
 mod follow;
-
-/// How much of a log is read at once.
-const PIECE_BYTES: usize = 256 * 1024;
 
 /// What stops the store from being opened.
 #[derive(Debug)]
@@ -219,13 +216,7 @@ fn require(path: &Path) -> Result<(), Finding> {
 
 /// Gives the log files in their order.
 fn logs(store: &Path) -> Result<Vec<(u64, PathBuf)>, Finding> {
-    let mut logs = Vec::new();
-    for path in list(store)? {
-        let name = name_of(&path);
-        if let Some(number) = name.strip_suffix(".jnl").and_then(|stem| stem.parse::<u64>().ok()) {
-            logs.push((number, path));
-        }
-    }
+    let mut logs = numbered(store).map_err(|error| Finding::Unreadable(store.to_owned(), error))?;
     logs.sort();
     if logs.is_empty() {
         return Err(Finding::Damaged(format!(
@@ -234,6 +225,23 @@ fn logs(store: &Path) -> Result<Vec<(u64, PathBuf)>, Finding> {
         )));
     }
     Ok(logs)
+}
+
+/// Gives the last key of each whole batch, also of those behind something that is none.
+pub(super) fn ends_of_batches(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        loop {
+            let rest = bytes.get(at..).filter(|rest| !rest.is_empty())?;
+            match read_batch(rest) {
+                Some(batch) => {
+                    at += batch.length;
+                    return Some(batch.last.0);
+                }
+                None => at += 1,
+            }
+        }
+    })
 }
 
 fn list(folder: &Path) -> Result<Vec<PathBuf>, Finding> {
@@ -247,33 +255,6 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>, Finding> {
 
 fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
-}
-
-/// Reads a log without the zeros at its end: it is made 64 MiB long at once,
-/// and most of that is never in memory this way.
-pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    let mut piece = vec![0; PIECE_BYTES];
-    let zeros = piece.clone();
-    // What is zero at the end is not touched, and so takes no memory.
-    let length = usize::try_from(file.metadata()?.len()).unwrap_or_default();
-    let mut bytes = Vec::with_capacity(length);
-    let mut end = 0;
-    loop {
-        let length = file.read(&mut piece)?;
-        let read = piece.get(..length).unwrap_or_default();
-        if read.is_empty() {
-            break;
-        }
-        if zeros.get(..length) != Some(read) {
-            bytes.resize(end, 0);
-            bytes.extend_from_slice(read);
-        }
-        end += length;
-    }
-    let zeros = bytes.iter().rev().take_while(|byte| **byte == 0).count();
-    bytes.truncate(bytes.len() - zeros);
-    Ok(bytes)
 }
 
 /// Gives where the whole batches end, and what they say. The checksum leaves out fjall's own sequence number, which

@@ -5,13 +5,16 @@
 //! a damaged one, asserts others, and such an assertion ends the process, since
 //! it comes while a lock is held that the clean-up takes as well.
 
-use std::fs;
-use std::io::{self, ErrorKind};
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::log::Finding;
+
+/// Bytes of a manifest at most: some 50 for each table, so enough for a million of them.
+const BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Checks the version file of a keyspace that has one.
 pub(super) fn check(keyspace: &Path) -> Result<(), Finding> {
@@ -48,10 +51,16 @@ fn parse(current: &[u8]) -> Option<(u64, u128)> {
     ))
 }
 
-/// Gives none of a file that is not there.
+/// Gives none of a file that is not there. No more is read than a manifest can have, whatever its length.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, Finding> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
+    let mut bytes = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes));
+    match read {
+        Ok(_) if bytes.len() as u64 > BYTES_MAX => Err(Finding::Damaged(format!(
+            "{} has more than {BYTES_MAX} bytes",
+            path.display()
+        ))),
+        Ok(_) => Ok(Some(bytes)),
         Err(error) if is_missing(&error) => Ok(None),
         Err(error) => Err(Finding::Unreadable(path.to_owned(), error)),
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use fjall::compaction::Leveled;
 use fjall::config::FilterPolicy;
@@ -17,11 +17,13 @@ use super::checkpoint::Checkpoints;
 use super::committed::Committed;
 use super::directory::{self, Directory};
 use super::line::Line;
+use super::locks::StoreLock;
 use super::log::{self, Finding, Newest};
 use super::opened::Opened;
 use super::recent::{PARTS, Table, part_of};
 use super::record;
 use super::remedy::advise;
+use super::watch::LogWatch;
 use super::write::Writer;
 use super::{EPOCH_KEY, FORMAT, FORMAT_KEY, FjallStore, SEQ_KEY, SPACE_PREFIX, SyncMode};
 use crate::error::StoreError;
@@ -57,12 +59,14 @@ const WORKERS: usize = 3;
 
 /// Opens the journal, and makes it if there is none.
 pub(super) fn open(place: &Path, sync: SyncMode) -> Result<Opened, StoreError> {
-    let directory = Directory::take(place)?;
+    let (directory, lock) = Directory::take(place)?;
     let database = if directory.is_vacant()? {
-        create(&directory)?
+        create(&directory, lock)?
     } else {
-        recover(&directory)?
+        recover(&directory, lock)?
     };
+    let watch =
+        LogWatch::new(&directory.store()).map_err(|error| directory.refused("its log cannot be watched", &error))?;
     let spaces = open_keyspaces(&database, &directory)?;
     let mut writer = read_writer(&spaces, &directory)?;
     let recent = open_recent(&database, &spaces, &directory)?;
@@ -74,6 +78,10 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<Opened, StoreError> {
         .map_err(|error| directory.refused("the thread of its checkpoints cannot be started", &error))?;
     if sync != SyncMode::None {
         directory.set_mark(writer.epoch, writer.seq);
+        // Once on stable storage it is written over in place, and a power cut leaves one that can be read.
+        directory
+            .sync_mark()
+            .map_err(|error| directory.refused("its watermark cannot be synced", &error))?;
     }
     Ok(Opened {
         checkpoints,
@@ -86,6 +94,7 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<Opened, StoreError> {
         sync,
         memory_bytes: FjallStore::MEMORY_BYTES,
         sync_seconds: SyncSeconds::new(),
+        watch: Mutex::new(watch),
         directory,
     })
 }
@@ -161,8 +170,9 @@ pub(super) fn decode_seq(bytes: &[u8]) -> Option<(Epoch, Seq)> {
     Some((Epoch(epoch), Seq(seq)))
 }
 
-fn create(directory: &Directory) -> Result<Database, StoreError> {
+fn create(directory: &Directory, lock: StoreLock) -> Result<Database, StoreError> {
     directory.begin_store()?;
+    drop(lock);
     let database = start(directory)?;
     let refused = |error: Error| translate(directory, "the new store", &error);
     let mut batch = database.batch().durability(Some(PersistMode::SyncAll));
@@ -177,7 +187,7 @@ fn create(directory: &Directory) -> Result<Database, StoreError> {
     Ok(database)
 }
 
-fn recover(directory: &Directory) -> Result<Database, StoreError> {
+fn recover(directory: &Directory, lock: StoreLock) -> Result<Database, StoreError> {
     let end = guarded(directory, || log::check(&directory.store()))?.map_err(|finding| match finding {
         Finding::Damaged(why) => directory.damaged(why),
         Finding::Unreadable(path, error) => directory.refused(&format!("{} cannot be read", path.display()), &error),
@@ -190,8 +200,10 @@ fn recover(directory: &Directory) -> Result<Database, StoreError> {
             .copy()
             .map_err(|error| directory.refused("its log cannot be copied", &error))?;
     }
+    directory.sync_names()?;
+    drop(lock);
     let opened = start(directory);
-    match (opened, end.torn) {
+    let opened = match (opened, end.torn) {
         // Nothing whole lies behind the place at which fjall stopped, so it is a torn tail after all.
         (Err(StoreError::Damaged { .. }), Some(tail)) => {
             tail.cut()
@@ -199,7 +211,10 @@ fn recover(directory: &Directory) -> Result<Database, StoreError> {
             start(directory)
         }
         (opened, _) => opened,
-    }
+    };
+    let database = opened?;
+    directory.forget_making()?;
+    Ok(database)
 }
 
 /// Tells whether the last batch of the log, which ends with its number, was synced

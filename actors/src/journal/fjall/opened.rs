@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use fjall::{Database, Keyspace};
@@ -17,6 +17,7 @@ use super::line::Line;
 use super::open;
 use super::recent::part_of;
 use super::tables;
+use super::watch::LogWatch;
 use super::write::{Pending, Writer};
 use crate::error::StoreError;
 use crate::journal::keys::Space;
@@ -43,6 +44,7 @@ pub(super) struct Opened {
     /// Bytes of all memory tables together, beyond which the largest are written out.
     pub(super) memory_bytes: u64,
     pub(super) sync_seconds: SyncSeconds,
+    pub(super) watch: Mutex<LogWatch>,
     pub(super) directory: Directory,
 }
 
@@ -113,12 +115,13 @@ impl Opened {
             spaces,
             recent,
             database,
+            watch,
             directory,
             ..
         } = self;
         let stopped = catch_unwind(AssertUnwindSafe(|| {
             drop(checkpoints);
-            drop((spaces, recent));
+            drop((spaces, recent, watch));
             stop(database)
         }));
         if !matches!(stopped, Ok(true)) {

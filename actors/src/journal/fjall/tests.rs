@@ -50,7 +50,7 @@ fn journal(place: &Path, last: u64) -> Result<(PathBuf, Vec<usize>), Box<dyn std
     let mut ends = Vec::new();
     for number in 0..=last {
         block_on(store.append(batch(epoch, number)))?;
-        ends.push(log::read(&log)?.len());
+        ends.push(log_files::read(&log)?.len());
     }
     Ok((log, ends))
 }

@@ -130,6 +130,7 @@ impl Opened {
         // Last, right behind the link: by it an opening knows the newest batch.
         writes.insert(&meta, SEQ_KEY, open::encode_seq(batch.epoch(), batch.seq()));
         self.persist(writes)?;
+        self.check_log()?;
         (writer.oldest, writer.record) = (oldest, record);
         self.checkpoints.add(&records);
         self.committed.renew(&self.database);
@@ -214,6 +215,12 @@ impl Opened {
                 AppendError::Unknown(open::explain(&error))
             }
         })
+    }
+
+    /// A commit in a log that has lost its name is one that no start finds.
+    fn check_log(&self) -> Result<(), AppendError> {
+        let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
+        watch.check().map_err(AppendError::Unknown)
     }
 
     /// Gives a keyspace. One of the user's is made when it is first written;

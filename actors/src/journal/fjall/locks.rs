@@ -1,0 +1,301 @@
+//! The locks of a journal's directory: one engine, or any number of readers.
+//!
+//! Three files are locked, in this order, and nothing in the directory is written before the last is:
+//! - the directory itself: as long as something is in it, it cannot be removed from under its lock;
+//! - `owner`, the only one that older releases lock; but anybody can remove it, and another is locked then;
+//! - the lock of fjall's store, for an engine of an older release whose `owner` was removed. fjall takes it itself
+//!   when it opens the store, so it is given back just before; the directory's lock keeps others out meanwhile.
+//!
+//! Each is compared with what has its name once it is locked: a file that was replaced meanwhile guards nothing.
+//! Some file systems cannot lock a directory (NFS, for one). There `owner` and fjall's lock must do, a removed
+//! `owner` lets the next one in as far as fjall's lock, and an engine still notices when its log is replaced.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use super::directory::{OWNER, STORE, refused};
+use crate::error::StoreError;
+
+/// How long an engine waits for those who read, and how often it looks: the copy that `ls` or `doctor` makes of an
+/// ordinary journal takes less than a second; whoever reads a larger one is named, and the engine's supervisor
+/// tries again.
+const LOOKS: u32 = 100;
+const LOOK: Duration = Duration::from_millis(10);
+/// How often it is begun anew when a locked file is not the one that has its name. Whoever replaces them faster
+/// than this does nothing else.
+const TRIES: u32 = 8;
+/// Longest text of `owner` that is read: a process and the name of its program.
+const TEXT_BYTES: u64 = 300;
+
+/// What a directory's holder has locked. Given back in the reverse order.
+#[derive(Debug)]
+pub(super) struct Locks {
+    store: Option<Locked>,
+    owner: Option<Locked>,
+    _folder: Option<Locked>,
+}
+
+/// A locked file. A process that is being made at the moment has the file open, too, so closing it is not enough.
+#[derive(Debug)]
+struct Locked(File);
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        self.0.unlock().ok();
+    }
+}
+
+/// fjall's own lock, kept until fjall takes it.
+#[derive(Debug)]
+pub(super) struct StoreLock {
+    _file: Option<Locked>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Engine,
+    Reader,
+}
+
+/// Why a file is not locked.
+enum Refusal {
+    Io(io::Error),
+    /// By an engine, as far as one can tell.
+    Held,
+    /// By those who read.
+    Read,
+}
+
+impl Locks {
+    /// Takes the directory as an engine does.
+    pub(super) fn take(place: &Path) -> Result<(Self, StoreLock), StoreError> {
+        let mut locks = lock(place, Mode::Engine)?;
+        let store = StoreLock {
+            _file: locks.store.take(),
+        };
+        Ok((locks, store))
+    }
+
+    /// Takes the directory as a reader does, beside other readers; nothing is made or written.
+    pub(super) fn share(place: &Path) -> Result<Self, StoreError> {
+        lock(place, Mode::Reader)
+    }
+
+    /// Gives the file that names its holder; an engine's is always there.
+    pub(super) fn owner(&self) -> Option<&File> {
+        self.owner.as_ref().map(|locked| &locked.0)
+    }
+}
+
+fn lock(place: &Path, mode: Mode) -> Result<Locks, StoreError> {
+    for _ in 0..TRIES {
+        let folder = lock_folder(place, mode)?;
+        let owner = lock_file(place, &place.join(OWNER), mode)?;
+        let store = lock_file(place, &place.join(STORE).join("lock"), mode)?;
+        let are_named = is_named(folder.as_ref(), place)
+            && is_named(owner.as_ref(), &place.join(OWNER))
+            && is_named(store.as_ref(), &place.join(STORE).join("lock"));
+        if are_named {
+            return Ok(Locks {
+                store,
+                owner,
+                _folder: folder,
+            });
+        }
+    }
+    let error = io::Error::other("its files are replaced again and again");
+    Err(refused(place, "it cannot be locked", &error))
+}
+
+/// Gives none where a directory cannot be locked.
+fn lock_folder(place: &Path, mode: Mode) -> Result<Option<Locked>, StoreError> {
+    // Other systems cannot open a directory.
+    let Some(folder) = File::open(place).ok().filter(|_| cfg!(unix)) else {
+        return Ok(None);
+    };
+    match lock_as(&folder, mode) {
+        Ok(()) => Ok(Some(Locked(folder))),
+        Err(Refusal::Io(error)) => {
+            tracing::warn!(
+                place = %place.display(), %error,
+                "the journal's directory cannot be locked here; its file 'owner' alone guards it"
+            );
+            Ok(None)
+        }
+        Err(refusal) => Err(told(place, &folder, refusal)),
+    }
+}
+
+/// Gives none if the file is missing, which nobody can hold then; an engine makes `owner`.
+fn lock_file(place: &Path, path: &Path, mode: Mode) -> Result<Option<Locked>, StoreError> {
+    let is_owner = path.ends_with(OWNER);
+    let makes = mode == Mode::Engine && is_owner;
+    let opened = OpenOptions::new()
+        .read(true)
+        .write(mode == Mode::Engine)
+        .create(makes)
+        .truncate(false)
+        .open(path);
+    let file = match opened {
+        Ok(file) => file,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) && !makes => {
+            return Ok(None);
+        }
+        Err(error) => return Err(refused(place, &format!("{} cannot be opened", path.display()), &error)),
+    };
+    match lock_as(&file, mode) {
+        Ok(()) => Ok(Some(Locked(file))),
+        Err(refusal) => Err(told(place, &file, refusal)),
+    }
+}
+
+fn lock_as(file: &File, mode: Mode) -> Result<(), Refusal> {
+    let locked = match mode {
+        Mode::Reader => file.try_lock_shared(),
+        Mode::Engine => return lock_alone(file),
+    };
+    locked.map_err(|error| match error {
+        TryLockError::Error(error) => Refusal::Io(error),
+        TryLockError::WouldBlock => Refusal::Held,
+    })
+}
+
+/// Waits a moment for those who read, and for nobody else.
+fn lock_alone(file: &File) -> Result<(), Refusal> {
+    for _ in 0..LOOKS {
+        match file.try_lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(Refusal::Io(error)),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        // Only beside readers can it be shared.
+        match file.try_lock_shared() {
+            Ok(()) => file.unlock().map_err(Refusal::Io)?,
+            Err(TryLockError::Error(error)) => return Err(Refusal::Io(error)),
+            Err(TryLockError::WouldBlock) => return Err(Refusal::Held),
+        }
+        sleep(LOOK);
+    }
+    Err(Refusal::Read)
+}
+
+/// Tells whether a locked file is still the one that has its name; none is no file, and must have none.
+fn is_named(locked: Option<&Locked>, path: &Path) -> bool {
+    match locked {
+        Some(Locked(file)) => identity(file.metadata()) == identity(path.metadata()),
+        None => true,
+    }
+}
+
+/// What a file is known by whatever its name; none if it is gone, or where the system does not tell.
+#[cfg(unix)]
+pub(super) fn identity(metadata: io::Result<std::fs::Metadata>) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+
+    metadata.ok().map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+#[cfg(not(unix))]
+pub(super) fn identity(_: io::Result<std::fs::Metadata>) -> Option<(u64, u64)> {
+    None
+}
+
+fn told(place: &Path, file: &File, refusal: Refusal) -> StoreError {
+    let place_text = place.display().to_string();
+    match refusal {
+        Refusal::Io(error) => refused(place, "it cannot be locked", &error),
+        Refusal::Held => StoreError::Held {
+            place: place_text,
+            holder: holder(place, file),
+        },
+        Refusal::Read => StoreError::BeingRead {
+            place: place_text,
+            reader: holder_by_system(file).unwrap_or_default(),
+        },
+    }
+}
+
+/// Names the process that has a lock: as the system tells, or else as `owner` says, if that process lives.
+fn holder(place: &Path, file: &File) -> String {
+    holder_by_system(file)
+        .or_else(|| holder_by_text(place))
+        .unwrap_or_default()
+}
+
+fn holder_by_text(place: &Path) -> Option<String> {
+    let mut text = String::new();
+    // Where the lock also keeps readers out, the name stays unknown.
+    let file = File::open(place.join(OWNER)).ok()?;
+    file.take(TEXT_BYTES).read_to_string(&mut text).ok()?;
+    let text = text.trim();
+    let (number, program) = text.strip_prefix("process ")?.split_once(' ')?;
+    // The number may be another's by now, and on other systems nobody can tell.
+    let lives = program_of(number.parse().ok()?).map_or(!cfg!(target_os = "linux"), |name| name == program);
+    lives.then(|| format!(" ({text})"))
+}
+
+/// Linux lists all locks that are held, with the device and number of each file.
+fn holder_by_system(file: &File) -> Option<String> {
+    let (device, number) = identity(file.metadata())?;
+    let list = std::fs::read_to_string("/proc/locks").ok()?;
+    let process = list.lines().find_map(|line| holder_in(line, device, number))?;
+    let program = program_of(process).map_or_else(String::new, |name| format!(" {name}"));
+    Some(format!(" (process {process}{program})"))
+}
+
+/// A line is `1: FLOCK  ADVISORY  WRITE 4711 fe:00:10346594 0 EOF`; one that waits has `->` behind its number.
+fn holder_in(line: &str, device: u64, number: u64) -> Option<u32> {
+    let mut words = line.split_whitespace().skip(1);
+    let kind = words.next()?;
+    let process = words.nth(2)?.parse().ok().filter(|process| *process > 0)?;
+    let mut file = words.next()?.split(':');
+    let major = u64::from_str_radix(file.next()?, 16).ok()?;
+    let minor = u64::from_str_radix(file.next()?, 16).ok()?;
+    let found: u64 = file.next()?.parse().ok()?;
+    let is_same = kind == "FLOCK" && found == number && (major, minor) == parts_of(device);
+    is_same.then_some(process)
+}
+
+/// Splits a device's number as Linux does.
+const fn parts_of(device: u64) -> (u64, u64) {
+    let major = ((device >> 8) & 0xfff) | ((device >> 32) & 0xffff_f000);
+    let minor = (device & 0xff) | ((device >> 12) & 0xffff_ff00);
+    (major, minor)
+}
+
+/// Gives the name of a living process's program, where the system tells.
+fn program_of(process: u32) -> Option<String> {
+    let path = std::fs::read_link(format!("/proc/{process}/exe")).ok()?;
+    let name = path.file_name()?.to_string_lossy().into_owned();
+    // So is marked what was installed anew since.
+    Some(name.trim_end_matches(" (deleted)").to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_of_the_systems_list_names_the_process_that_holds_a_file() {
+        let line = "1: FLOCK  ADVISORY  WRITE 4711 fe:02:10346594 0 EOF";
+        let device = 0xfe02;
+        assert_eq!(holder_in(line, device, 10_346_594), Some(4711));
+        assert_eq!(holder_in(line, device + 1, 10_346_594), None);
+        assert_eq!(holder_in(line, device, 10_346_595), None);
+        let others = [
+            "1: -> FLOCK  ADVISORY  WRITE 4711 fe:02:10346594 0 EOF",
+            "1: POSIX  ADVISORY  WRITE 4711 fe:02:10346594 0 EOF",
+            "1: FLOCK  ADVISORY  WRITE 0 fe:02:10346594 0 EOF",
+            "1: FLOCK  ADVISORY  WRITE 4711 <none>:0 0 EOF",
+            "",
+        ];
+        for line in others {
+            assert_eq!(holder_in(line, device, 10_346_594), None, "{line}");
+        }
+        // A minor number beyond a byte stands above the major one.
+        assert_eq!(parts_of(0x0010_fe34), (0xfe, 0x134));
+    }
+}

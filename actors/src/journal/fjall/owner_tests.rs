@@ -1,0 +1,352 @@
+//! Who may touch the journal's directory: nobody without its locks, and nobody whom a removed file lets in.
+
+use std::fs::{self, File, OpenOptions};
+use std::sync::mpsc;
+use std::thread;
+
+use futures::executor::block_on;
+use procession_kernel::Key;
+use tempfile::TempDir;
+
+use super::directory::{Directory, Looked};
+use super::*;
+
+type Outcome = Result<(), Box<dyn std::error::Error>>;
+
+fn batch(epoch: Epoch, number: u64, bytes: usize) -> Batch {
+    let mut batch = Batch::new(epoch);
+    batch.advance_to(Seq(number));
+    batch.put(Space::Keys, &number.to_be_bytes(), &vec![7; bytes]);
+    batch
+}
+
+/// Commits from one number to before another.
+fn write(store: &FjallStore, numbers: std::ops::Range<u64>) -> Result<Epoch, Box<dyn std::error::Error>> {
+    let epoch = block_on(store.acquire())?;
+    for number in numbers {
+        block_on(store.append(batch(epoch, number, 100)))?;
+    }
+    Ok(epoch)
+}
+
+fn count(store: &FjallStore) -> Result<usize, StoreError> {
+    let all = Scan {
+        space: Space::Keys,
+        from: Vec::new(),
+        to: None,
+        limit: 10_000,
+    };
+    Ok(block_on(store.scan(all))?.len())
+}
+
+fn me() -> String {
+    format!("process {}", std::process::id())
+}
+
+fn refused_by_an_engine(opened: Result<FjallStore, StoreError>) -> String {
+    match opened {
+        Err(StoreError::Held { holder, .. }) => holder,
+        other => panic!("it was not refused because of an engine: {other:?}"),
+    }
+}
+
+/// All files of a journal with what identifies them, but `owner` and what a look at a lock makes.
+#[cfg(unix)]
+fn files(place: &Path) -> std::io::Result<Vec<(PathBuf, u64, u64)>> {
+    use std::os::unix::fs::MetadataExt;
+
+    let (mut found, mut folders) = (Vec::new(), vec![place.to_owned()]);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let metadata = entry.metadata()?;
+            if metadata.is_dir() {
+                folders.push(entry.path());
+            } else if entry.file_name() != "owner" {
+                found.push((entry.path(), metadata.ino(), metadata.len()));
+            }
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The file `owner` is a plain file that anybody can remove; what guards the journal is not.
+#[cfg(unix)]
+#[test]
+fn without_its_file_owner_a_journal_in_use_is_left_alone() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::None)?;
+    let epoch = write(&store, 0..5)?;
+    fs::remove_file(place.path().join("owner"))?;
+    let before = files(place.path())?;
+    let holder = refused_by_an_engine(FjallStore::open(place.path(), SyncMode::Data));
+    assert!(holder.contains(&me()), "{holder}");
+    let copy = TempDir::new()?;
+    let read = FjallStore::copy(place.path(), copy.path());
+    assert!(matches!(read, Err(StoreError::Held { .. })), "{read:?}");
+    assert!(FjallStore::holder(place.path())?.is_some());
+    assert_eq!(files(place.path())?, before);
+    block_on(store.append(batch(epoch, 5, 100)))?;
+    drop(store);
+    assert_eq!(count(&FjallStore::open(place.path(), SyncMode::Data)?)?, 6);
+    Ok(())
+}
+
+/// An older release locks `owner` and the file `lock` of its store, and nothing else.
+#[cfg(unix)]
+#[test]
+fn an_engine_of_an_older_release_is_seen_by_the_lock_of_its_store() -> Outcome {
+    let place = TempDir::new()?;
+    write(&FjallStore::open(place.path(), SyncMode::None)?, 0..5)?;
+    fs::write(place.path().join("watermark"), [])?;
+    let older = File::open(place.path().join("store/lock"))?;
+    older.try_lock()?;
+    fs::remove_file(place.path().join("owner"))?;
+    let before = files(place.path())?;
+    let holder = refused_by_an_engine(FjallStore::open(place.path(), SyncMode::Data));
+    if cfg!(target_os = "linux") {
+        assert!(holder.contains(&me()), "{holder}");
+    }
+    let copy = TempDir::new()?;
+    let read = FjallStore::copy(place.path(), copy.path());
+    assert!(matches!(read, Err(StoreError::Held { .. })), "{read:?}");
+    assert_eq!(files(place.path())?, before);
+    drop(older);
+    assert_eq!(count(&FjallStore::open(place.path(), SyncMode::Data)?)?, 5);
+    Ok(())
+}
+
+/// A store that was being made, and is in use by an older release: what is there is not removed.
+#[test]
+fn a_store_in_use_is_not_removed_as_unfinished() -> Outcome {
+    let place = TempDir::new()?;
+    fs::create_dir_all(place.path().join("store"))?;
+    fs::write(place.path().join("store.unfinished"), [])?;
+    let lock = place.path().join("store/lock");
+    fs::write(&lock, [])?;
+    let older = File::open(&lock)?;
+    older.try_lock()?;
+    refused_by_an_engine(FjallStore::open(place.path(), SyncMode::Data));
+    assert!(lock.exists());
+    Ok(())
+}
+
+/// A way to take a log away from under an engine.
+#[cfg(unix)]
+type Harm = fn(&Path) -> std::io::Result<()>;
+
+#[cfg(unix)]
+#[test]
+fn an_engine_whose_log_is_another_file_acknowledges_nothing() -> Outcome {
+    let harms: [(&str, Harm); 4] = [
+        ("removed", |place| fs::remove_file(place.join("store/0.jnl"))),
+        ("replaced by a copy of itself", |place| {
+            fs::copy(place.join("store/0.jnl"), place.join("store/copy"))?;
+            fs::rename(place.join("store/copy"), place.join("store/0.jnl"))
+        }),
+        ("renamed", |place| {
+            fs::rename(place.join("store/0.jnl"), place.join("store/old"))
+        }),
+        ("in a directory that was renamed", |place| {
+            fs::rename(place.join("store"), place.join("elsewhere"))
+        }),
+    ];
+    for (how, harm) in harms {
+        let place = TempDir::new()?;
+        let store = FjallStore::open(place.path(), SyncMode::Data)?;
+        let epoch = write(&store, 0..5)?;
+        harm(place.path())?;
+        let answer = block_on(store.append(batch(epoch, 5, 100)));
+        let named = place.path().join("store/0.jnl").display().to_string();
+        assert!(
+            matches!(&answer, Err(AppendError::Unknown(why)) if why.contains(&named)),
+            "{how}: {answer:?}"
+        );
+        let next = block_on(store.append(batch(epoch, 6, 100)));
+        assert!(matches!(next, Err(AppendError::Failed(_))), "{how}: {next:?}");
+    }
+    Ok(())
+}
+
+/// A new log is begun, and the old one is removed once tables hold it: no harm. The new one is watched as the old was.
+#[cfg(unix)]
+#[test]
+fn a_change_of_logs_is_no_harm_and_the_new_log_is_watched() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::None)?;
+    let epoch = block_on(store.acquire())?;
+    let mut numbers = 0..;
+    let mut commit = |bytes| {
+        let number = numbers.next().unwrap_or_default();
+        block_on(store.append(batch(epoch, number, bytes)))
+    };
+    let (old, new) = (place.path().join("store/0.jnl"), place.path().join("store/1.jnl"));
+    // Written out, a table begins a new log when the old one has 64 MB.
+    while !new.exists() {
+        for _ in 0..70 {
+            commit(1 << 20)?;
+        }
+        let keys = store.keyspace(&Space::Keys).ok_or("no keyspace")?;
+        keys.rotate_memtable_and_wait()?;
+    }
+    for _ in 0..200 {
+        commit(100)?;
+    }
+    let spaces = Space::ENGINE.into_iter().filter_map(|space| store.keyspace(&space));
+    for space in spaces.chain([store.recent()]) {
+        space.rotate_memtable_and_wait()?;
+    }
+    while old.exists() {
+        commit(100)?;
+        let keys = store.keyspace(&Space::Keys).ok_or("no keyspace")?;
+        keys.rotate_memtable_and_wait()?;
+    }
+    for _ in 0..200 {
+        commit(100)?;
+    }
+    fs::remove_file(&new)?;
+    let answer = commit(100);
+    assert!(
+        matches!(&answer, Err(AppendError::Unknown(why)) if why.contains("1.jnl")),
+        "{answer:?}"
+    );
+    Ok(())
+}
+
+#[test]
+fn readers_share_and_an_engine_waits_for_them_a_moment() -> Outcome {
+    let place = TempDir::new()?;
+    write(&FjallStore::open(place.path(), SyncMode::Data)?, 0..5)?;
+    // Of an engine that was killed long ago.
+    fs::write(place.path().join("owner"), "process 4194999 gone")?;
+    let reader = Looked::hold(place.path())?;
+    let other = Looked::hold(place.path())?;
+    assert_eq!(FjallStore::holder(place.path())?, None, "readers are no holders");
+    drop(other);
+    match FjallStore::open(place.path(), SyncMode::Data) {
+        Err(error) => {
+            let text = error.to_string();
+            assert!(text.contains("being read") && !text.contains("4194999"), "{text}");
+            if cfg!(target_os = "linux") {
+                assert!(text.contains(&me()), "{text}");
+            }
+        }
+        other => panic!("an engine has opened what is being read: {other:?}"),
+    }
+    let begun = mpsc::channel();
+    thread::scope(|scope| {
+        let opening = scope.spawn(|| {
+            begun.0.send(()).ok();
+            FjallStore::open(place.path(), SyncMode::Data).and_then(|store| count(&store))
+        });
+        begun.1.recv().ok();
+        drop(reader);
+        let opened = opening.join().map_err(|_| "it panicked")?;
+        assert_eq!(opened?, 5);
+        Ok(())
+    })
+}
+
+#[test]
+fn a_dead_process_is_never_named() -> Outcome {
+    let place = TempDir::new()?;
+    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    fs::write(place.path().join("owner"), "process 4194999 gone")?;
+    let holder = refused_by_an_engine(FjallStore::open(place.path(), SyncMode::Data));
+    assert!(!holder.contains("4194999"), "{holder}");
+    let held = FjallStore::holder(place.path())?.ok_or("nobody holds it")?;
+    assert!(!held.contains("4194999"), "{held}");
+    drop(store);
+    assert_eq!(FjallStore::holder(place.path())?, None);
+    Ok(())
+}
+
+/// A power cut may bring the name back, and lose the mark, where names were not synced.
+#[test]
+fn a_store_with_a_commit_is_never_removed() -> Outcome {
+    for end in ["closed", "in tables"] {
+        let place = TempDir::new()?;
+        let store = FjallStore::open(place.path(), SyncMode::Data)?;
+        write(&store, 0..5)?;
+        if end == "in tables" {
+            for space in Space::ENGINE.into_iter().filter_map(|space| store.keyspace(&space)) {
+                space.rotate_memtable_and_wait()?;
+            }
+        }
+        drop(store);
+        fs::write(place.path().join("store.unfinished"), [])?;
+        for mark in [Some(&b""[..]), Some(&[0; 24]), None] {
+            let path = place.path().join("watermark");
+            mark.map_or_else(|| fs::remove_file(&path), |mark| fs::write(&path, mark))?;
+            fs::write(place.path().join("store.unfinished"), [])?;
+            assert!(FjallStore::exists(place.path()), "{end}: {mark:?}");
+            let store = FjallStore::open(place.path(), SyncMode::Data)?;
+            assert_eq!(count(&store)?, 5, "{end}: {mark:?}");
+            assert!(!place.path().join("store.unfinished").exists());
+        }
+    }
+    Ok(())
+}
+
+/// Sparse: its length is nothing that may be believed, nor reserved in memory.
+#[test]
+fn a_log_that_claims_to_be_huge_is_read_for_what_it_holds() -> Outcome {
+    let place = TempDir::new()?;
+    write(&FjallStore::open(place.path(), SyncMode::Data)?, 0..5)?;
+    let log = OpenOptions::new().write(true).open(place.path().join("store/0.jnl"))?;
+    log.set_len(200 << 30)?;
+    drop(log);
+    match FjallStore::open(place.path(), SyncMode::Data) {
+        Ok(store) => assert_eq!(count(&store)?, 5),
+        Err(StoreError::Io { why, .. } | StoreError::Damaged { why, .. }) => assert!(why.contains("0.jnl"), "{why}"),
+        Err(error) => panic!("{error}"),
+    }
+    Ok(())
+}
+
+#[test]
+fn a_manifest_that_claims_to_be_huge_is_damage() -> Outcome {
+    for name in ["current", "v0"] {
+        let place = TempDir::new()?;
+        write(&FjallStore::open(place.path(), SyncMode::Data)?, 0..5)?;
+        let path = place.path().join("store/keyspaces/1").join(name);
+        OpenOptions::new().write(true).open(&path)?.set_len(200 << 30)?;
+        match FjallStore::open(place.path(), SyncMode::Data) {
+            Err(StoreError::Damaged { why, .. }) => assert!(why.contains("keyspaces/1"), "{why}"),
+            other => panic!("{name}: {other:?}"),
+        }
+    }
+    Ok(())
+}
+
+/// A name that lasts only because nobody cut the power lasts by luck.
+#[test]
+fn an_opening_syncs_each_folder_in_which_a_name_may_be_new() -> Outcome {
+    let place = TempDir::new()?;
+    let journal = place.path().join("new/journal");
+    let store = FjallStore::open(&journal, SyncMode::Data)?;
+    let epoch = write(&store, 0..2)?;
+    let mut user = Batch::new(epoch);
+    user.advance_to(Seq(2));
+    user.put(Space::User(Key::from("orders")), b"k", b"v");
+    block_on(store.append(user))?;
+    drop(store);
+    let (directory, _lock) = Directory::take(&journal)?;
+    let mut synced = directory.names()?;
+    synced.sort();
+    let mut expected = vec![
+        place.path().join("new"),
+        journal.clone(),
+        journal.join("store"),
+        journal.join("store/keyspaces"),
+    ];
+    for keyspace in fs::read_dir(journal.join("store/keyspaces"))? {
+        expected.push(keyspace?.path());
+    }
+    expected.sort();
+    // fjall's own, those of the engine, `recent`, and the user's.
+    assert_eq!(expected.len(), 4 + 1 + Space::ENGINE.len() + 1 + 1);
+    assert_eq!(synced, expected);
+    Ok(())
+}

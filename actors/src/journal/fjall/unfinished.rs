@@ -1,0 +1,46 @@
+//! Tells a store that was never finished, and may be made anew, from one that has been used: where names are not
+//! synced in order, a power cut brings back what says that a store is being made.
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use super::SEQ_KEY;
+use super::log::ends_of_batches;
+use super::log_files::{numbered, read};
+
+/// Tells whether anything was ever committed to a store, or can have been. It only reads, whatever is there.
+pub(super) fn holds_commits(store: &Path) -> io::Result<bool> {
+    Ok(has_tables(store)? || has_commit(store)?)
+}
+
+/// What is committed goes into tables of a keyspace; fjall's own, of their names, is numbered 0.
+fn has_tables(store: &Path) -> io::Result<bool> {
+    for keyspace in entries(&store.join("keyspaces"))? {
+        let is_own = keyspace.file_name().is_some_and(|name| name == "0");
+        if !is_own && !entries(&keyspace.join("tables"))?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// A store that is being made has one log, without a commit in it.
+fn has_commit(store: &Path) -> io::Result<bool> {
+    for (number, path) in numbered(store).or_else(nothing_if_missing)? {
+        if number > 0 || ends_of_batches(&read(&path)?).any(|key| key == SEQ_KEY) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn entries(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+    entries.or_else(nothing_if_missing)
+}
+
+fn nothing_if_missing<T>(error: io::Error) -> io::Result<Vec<T>> {
+    let is_missing = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
+    if is_missing { Ok(Vec::new()) } else { Err(error) }
+}
