@@ -36,12 +36,11 @@ pub(super) fn check<'a>(store: &Path, logs: &'a [Walked], reach: &Reach) -> Resu
 
 /// Gives the place of the log from which on each goes on where the one before it ended.
 fn first_needed(logs: &[Walked]) -> usize {
-    let breaks = logs
-        .iter()
-        .zip(logs.iter().skip(1))
-        .map(|(one, next)| !follows(one, next));
-    let last = breaks.enumerate().filter(|(_, breaks)| *breaks).last();
-    last.map_or(0, |(place, _)| place + 1)
+    let breaks = logs.windows(2).rposition(|pair| match pair {
+        [one, next] => !follows(one, next),
+        _ => false,
+    });
+    breaks.map_or(0, |place| place + 1)
 }
 
 fn follows(one: &Walked, next: &Walked) -> bool {
