@@ -38,6 +38,7 @@ pub(crate) mod reveal;
 mod submits;
 pub(crate) mod tickets;
 mod timer;
+mod turn;
 mod unstarted;
 pub(crate) mod verdicts;
 pub(crate) mod workers;
@@ -80,6 +81,7 @@ use outputs::Outputs;
 use recovery::{Loaded, Survey};
 use tickets::Tickets;
 use timer::Timer;
+use turn::Turn;
 use unstarted::Unstarted;
 use verdicts::Watch;
 use workers::Workers;
@@ -173,6 +175,7 @@ pub struct Supervisor {
     late_unnamed: u64,
     hooks: MetricHooks,
     watch: Watch,
+    turn: Turn,
     poisoned: Option<String>,
     /// The same, for those who find out that they will get no answer.
     failure: Arc<OnceLock<String>>,
@@ -205,6 +208,7 @@ impl Supervisor {
             kernel: loaded.kernel,
             counts: Counts::default(),
             last_batch: BatchUse::default(),
+            turn: Turn::default(),
             journal,
             mail,
             reports,
@@ -479,6 +483,6 @@ impl Handler<Appended> for Supervisor {
 
     fn handle(&mut self, appended: Appended, ctx: &mut Self::Context) {
         self.mail.taken();
-        self.appended(appended, ctx);
+        self.turn(|supervisor| supervisor.appended(appended, ctx));
     }
 }

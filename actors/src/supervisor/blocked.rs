@@ -137,6 +137,12 @@ impl Handler<Look> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, _: Look, ctx: &mut Self::Context) {
+        self.turn(|supervisor| supervisor.look(ctx));
+    }
+}
+
+impl Supervisor {
+    fn look(&mut self, ctx: &mut Context<Self>) {
         let now = machine_now();
         for found in self.workers.look(now) {
             let (call, stage) = self.called(found.procedure);

@@ -90,8 +90,10 @@ impl Handler<LoadTime> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, _: LoadTime, ctx: &mut Self::Context) {
-        self.loads.called = false;
-        self.load_next(ctx);
+        self.turn(|supervisor| {
+            supervisor.loads.called = false;
+            supervisor.load_next(ctx);
+        });
     }
 }
 
@@ -177,9 +179,11 @@ impl Supervisor {
                 group.into_iter().zip(found).collect()
             };
             ctx.spawn(work.into_actor(self).map(move |group, supervisor, ctx| {
-                supervisor.loads.ready(number, group);
-                supervisor.hand_over(ctx);
-                supervisor.load_next(ctx);
+                supervisor.turn(|supervisor| {
+                    supervisor.loads.ready(number, group);
+                    supervisor.hand_over(ctx);
+                    supervisor.load_next(ctx);
+                });
             }));
         }
     }

@@ -130,7 +130,7 @@ macro_rules! taken_as_mail {
             type Result = <Self as Handler<$message>>::Result;
 
             fn handle(&mut self, mail: mail::Mail<$message>, ctx: &mut Context<Self>) -> Self::Result {
-                mail::open(self, mail, ctx)
+                self.turn(|supervisor| mail::open(supervisor, mail, ctx))
             }
         })*
     };

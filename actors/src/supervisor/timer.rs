@@ -60,6 +60,12 @@ impl Handler<TimeCame> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, _: TimeCame, ctx: &mut Self::Context) {
+        self.turn(|supervisor| supervisor.time_came(ctx));
+    }
+}
+
+impl Supervisor {
+    fn time_came(&mut self, ctx: &mut Context<Self>) {
         let now = self.clock.now();
         if let Some(due) = self.kernel.next_deadline().filter(|due| *due <= now) {
             self.telemetry.timer_lag.set(now.since(due));
