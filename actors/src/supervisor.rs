@@ -8,6 +8,7 @@ mod blocked;
 mod changes;
 pub(crate) mod claimants;
 mod commits;
+mod credit;
 mod dispatch;
 mod drain;
 mod effects;
@@ -68,6 +69,7 @@ use crate::view::{BatchUse, Outcome, Recovered, Rule};
 use blocked::Active;
 use changes::Changes;
 use commits::{Commits, Waiting};
+use credit::Bulk;
 use dispatch::Dispatch;
 use finished::FinishedReads;
 use flush::InPlace;
@@ -141,7 +143,7 @@ pub struct Supervisor {
     queued: usize,
     store: (u64, bool),
     timer: Option<Timer>,
-    timers_paused: bool,
+    bulk: Bulk,
     changes: Changes,
     followers: Followers,
     tickets_of: Tickets,
@@ -223,7 +225,7 @@ impl Supervisor {
             queued: settings.queued,
             store: loaded.store,
             timer: None,
-            timers_paused: false,
+            bulk: Bulk::default(),
             changes: Changes::default(),
             followers: Followers::default(),
             tickets_of: Tickets::new(limited),
@@ -389,10 +391,7 @@ impl Supervisor {
         self.flush(ctx);
         let waiting = self.kernel.seq().0.saturating_sub(receipt.seq().0);
         self.telemetry.commits_waiting.set(waiting as f64);
-        if self.timers_paused && !self.commits.is_backed_up() {
-            self.timers_paused = false;
-            self.arm();
-        }
+        self.wake_more(ctx);
         self.look_at_drain(ctx);
     }
 

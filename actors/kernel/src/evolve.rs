@@ -47,6 +47,8 @@ impl Kernel {
                 self.audits.retain(|kept| kept != number);
                 self.requests.retain(|_, entry| entry.number != *number);
             }
+            Record::Broadcast(seq, broadcast) => self.waiters.begin(*seq, broadcast),
+            Record::BroadcastOver(seq) => self.waiters.end(*seq),
             Record::Pause(what, paused) => {
                 if *paused {
                     self.pauses.insert(what.clone());
@@ -114,9 +116,19 @@ impl Kernel {
         self.seq = self.seq.max(seq);
     }
 
-    /// Puts a family that cannot be loaded aside, as if it were not there.
+    /// Puts a family that cannot be loaded aside, as if it were not there. A broadcast that is to wake it
+    /// stays until the next start, which may be able to load it.
     pub fn forget(&mut self, family: u64) {
+        if let Some(family) = self.families.get(&family) {
+            family.members.iter().for_each(|row| self.waiters.keep_for(row));
+        }
         drop(self.family_ended(family));
+    }
+
+    /// Keeps the broadcasts that are under way until the next start, though nobody be left to be woken:
+    /// of a family that cannot be read nobody knows whether it waits for one.
+    pub fn keep_broadcasts(&mut self) {
+        self.waiters.keep();
     }
 
     pub(crate) fn row_put(&mut self, row: Box<Row>) {
@@ -128,6 +140,7 @@ impl Kernel {
         let old_deadlines = old.map_or([None, None], deadlines);
         let was_going = old.is_some_and(|old| old.going.is_some());
 
+        self.waiters.follow(old, Some(&row));
         for deadline in old_deadlines.into_iter().flatten() {
             self.timers.remove(&(deadline, row.id));
         }
@@ -165,6 +178,7 @@ impl Kernel {
             for deadline in deadlines(row).into_iter().flatten() {
                 self.timers.remove(&(deadline, row.id));
             }
+            self.waiters.follow(Some(row), None);
             self.suspects.remove(&row.id);
             self.going -= usize::from(row.going.is_some());
             if self.alone == Some(row.id) {

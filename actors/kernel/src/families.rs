@@ -18,7 +18,7 @@ use std::iter::Peekable;
 use std::ops::Deref;
 
 use crate::family::{Family, deadlines};
-use crate::id::{EventName, ProcedureId, Timestamp};
+use crate::id::{ProcedureId, Timestamp};
 use crate::row::Row;
 use frozen::{Names, Pack};
 
@@ -131,15 +131,6 @@ impl Families {
     pub fn keys(&self) -> impl Iterator<Item = &u64> {
         let numbers: BTreeSet<&u64> = self.awake.keys().chain(self.frozen.keys()).collect();
         numbers.into_iter()
-    }
-
-    /// Gives those of the frozen that wait for this event, each with since when.
-    pub(crate) fn frozen_waiting(&self, event: &EventName) -> impl Iterator<Item = (Timestamp, ProcedureId)> {
-        let waits = |(number, frozen): (&u64, &Frozen)| {
-            let since = frozen::waits_since(&frozen.bytes, event.as_str())?;
-            Some((since, ProcedureId::root(*number)))
-        };
-        self.frozen.iter().filter_map(waits)
     }
 
     /// Gives the frozen ones of which a timer is not among these, of which `awake`

@@ -155,6 +155,8 @@ impl Supervisor {
         if self.poisoned.is_none() && !self.stopped {
             self.workers.adjust(now);
             self.vacate(ctx);
+            // Calls that waited for their worker may have begun.
+            self.wake_more(ctx);
         }
     }
 }

@@ -54,9 +54,11 @@ impl Supervisor {
         let request = self.limiter.send(Waits(lacks));
         ctx.spawn(request.into_actor(self).map(move |answer, supervisor, ctx| {
             let (turn, waiting, lack) = answer.unwrap_or_default();
-            supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
-                let queues = Queues::new(waiting, &supervisor.tickets_of);
-                take(supervisor, queues, lack, ctx);
+            supervisor.turn(|supervisor| {
+                supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
+                    let queues = Queues::new(waiting, &supervisor.tickets_of);
+                    take(supervisor, queues, lack, ctx);
+                });
             });
         }));
     }

@@ -89,6 +89,11 @@ impl Mail {
         self.depths.supervisor.taken();
     }
 
+    /// Gives how many calls wait for a worker, about now.
+    pub(super) fn calls_waiting(&self) -> u64 {
+        self.depths.workers.waiting()
+    }
+
     /// Gives what sends to the supervisor, counted.
     pub(crate) fn outbox<M>(&self, to: Recipient<M>) -> Outbox<M>
     where

@@ -22,6 +22,7 @@ impl Handler<Notice> for Supervisor {
             for reported in supervisor.reports.take(REPORTS_AT_ONCE) {
                 supervisor.hear(reported, ctx);
             }
+            supervisor.wake_more(ctx);
             supervisor.look_at_drain(ctx);
         });
     }

@@ -229,6 +229,7 @@ pub(crate) fn rules() -> Rules {
     rules.bounds.members = 24;
     rules.bounds.payload = PAYLOAD;
     rules.bounds.attempts_kept = 1;
+    rules.bounds.wave = 1;
     rules
 }
 
