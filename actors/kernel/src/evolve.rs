@@ -1,6 +1,7 @@
 //! The only writer of the kernel's state, live and at recovery: it folds one
 //! record into it. It decides nothing, and cannot fail.
 
+use crate::families::arms;
 use crate::family::{Family, Scope, deadlines};
 use crate::id::{ProcedureId, Seq};
 use crate::kernel::Kernel;
@@ -87,6 +88,10 @@ impl Kernel {
             Record::Late(_) => self.late += 1,
             Record::Disarmed(id) => {
                 let own = self.row(*id).map_or([None, None], deadlines);
+                // Of any other it is a loss, which the audit makes up for.
+                if self.is_stopped(*id) && self.disarmed.insert(*id) {
+                    self.armed -= own_arms(self.row(*id));
+                }
                 for deadline in own.into_iter().flatten() {
                     self.timers.remove(&(deadline, *id));
                 }
@@ -141,6 +146,12 @@ impl Kernel {
         let was_going = old.is_some_and(|old| old.going.is_some());
 
         self.waiters.follow(old, Some(&row));
+        let were_armed = if self.disarmed.remove(&row.id) {
+            0
+        } else {
+            own_arms(old)
+        };
+        self.armed = self.armed + own_arms(Some(&row)) - were_armed;
         for deadline in old_deadlines.into_iter().flatten() {
             self.timers.remove(&(deadline, row.id));
         }
@@ -179,6 +190,11 @@ impl Kernel {
                 self.timers.remove(&(deadline, row.id));
             }
             self.waiters.follow(Some(row), None);
+            self.armed -= if self.disarmed.remove(&row.id) {
+                0
+            } else {
+                own_arms(Some(row))
+            };
             self.suspects.remove(&row.id);
             self.going -= usize::from(row.going.is_some());
             if self.alone == Some(row.id) {
@@ -203,6 +219,10 @@ impl Kernel {
     fn scope_mut(&mut self, scope: ProcedureId) -> Option<&mut Scope> {
         self.families.get_mut(scope.family)?.scopes.get_mut(&scope.member)
     }
+}
+
+fn own_arms(row: Option<&Row>) -> usize {
+    row.map_or(0, |row| arms(row).count())
 }
 
 impl Family {

@@ -165,6 +165,10 @@ pub struct Kernel {
     pub(crate) reserved: u64,
     pub(crate) families: Families,
     pub(crate) timers: BTreeSet<(Timestamp, ProcedureId)>,
+    /// Timers that the rows ask for, those that were disarmed left out.
+    pub(crate) armed: usize,
+    /// Whose timers have nothing to wake.
+    pub(crate) disarmed: BTreeSet<ProcedureId>,
     pub(crate) waiters: Waiters,
     pub(crate) keys: BTreeMap<Key, KeyEntry>,
     pub(crate) limits: BTreeMap<LimitKey, Option<u32>>,
@@ -302,6 +306,12 @@ impl Kernel {
     #[must_use]
     pub fn next_wave(&self, served: Seq) -> Option<Seq> {
         self.waiters.next(served).filter(|_| !self.draining)
+    }
+
+    /// Tells whether a timer is missing that a row asks for. Counted, so that it costs nothing however many there are.
+    #[must_use]
+    pub fn lacks_timers(&self) -> bool {
+        self.timers.len() < self.armed
     }
 
     /// Gives the number of stages that are out.

@@ -87,7 +87,9 @@ impl Engine {
             key: None,
         })?;
         let answer = effects.iter().find_map(|effect| {
-            let Effect::Reply(ASKER, Answer::Broadcast(woken)) = effect else { return None };
+            let Effect::Reply(ASKER, Answer::Broadcast(woken)) = effect else {
+                return None;
+            };
             Some(*woken)
         });
         answer.ok_or_else(|| "it is not answered".to_owned())
@@ -102,7 +104,9 @@ impl Engine {
         self.feed(Event::WaveDue(seq))?;
         let new = self.disk.get(from..).unwrap_or_default();
         let woken = new.iter().filter_map(|record| {
-            let Record::Signal(id, _, _, payload) = record else { return None };
+            let Record::Signal(id, _, _, payload) = record else {
+                return None;
+            };
             assert_eq!(*payload, blob("said"));
             Some(*id)
         });
@@ -119,9 +123,15 @@ impl Engine {
         let mut kernel = Kernel::new(self.kernel.rules().clone(), epoch, 0);
         kernel.continue_after(self.kernel.seq());
         // Broadcasts first, as a start reads them; of a row the newest.
-        let broadcasts = self.disk.iter().filter(|record| matches!(record, Record::Broadcast(..)));
+        let broadcasts = self
+            .disk
+            .iter()
+            .filter(|record| matches!(record, Record::Broadcast(..)));
         broadcasts.for_each(|record| kernel.evolve(record));
-        let over = self.disk.iter().filter(|record| matches!(record, Record::BroadcastOver(_)));
+        let over = self
+            .disk
+            .iter()
+            .filter(|record| matches!(record, Record::BroadcastOver(_)));
         over.for_each(|record| kernel.evolve(record));
         let mut rows = std::collections::BTreeMap::new();
         for record in &self.disk {
@@ -153,7 +163,9 @@ impl Engine {
 
 fn five(wave: usize) -> Result<(Engine, Vec<ProcedureId>), String> {
     let mut engine = Engine::new(wave);
-    let ids = (1..=5).map(|second| engine.wait(second, None)).collect::<Result<_, _>>()?;
+    let ids = (1..=5)
+        .map(|second| engine.wait(second, None))
+        .collect::<Result<_, _>>()?;
     Ok((engine, ids))
 }
 
@@ -174,7 +186,12 @@ fn more_are_woken_by_commits_after_it_first_waiter_first() -> Tested {
     let chunks: Vec<Vec<ProcedureId>> = ids.chunks(2).map(<[ProcedureId]>::to_vec).collect();
     assert_eq!(engine.all_chunks()?, chunks);
     assert!(ids.iter().all(|id| engine.is_woken(*id)));
-    assert!(engine.disk.iter().any(|record| matches!(record, Record::BroadcastOver(_))));
+    assert!(
+        engine
+            .disk
+            .iter()
+            .any(|record| matches!(record, Record::BroadcastOver(_)))
+    );
     Ok(())
 }
 
@@ -230,7 +247,13 @@ fn what_comes_before_its_turn_finds_it_woken() -> Tested {
         key: None,
     })?;
     assert!(engine.is_woken(told));
-    let kept = |engine: &Engine| engine.kernel.families().get(&told.family).map(|family| family.signals.len());
+    let kept = |engine: &Engine| {
+        engine
+            .kernel
+            .families()
+            .get(&told.family)
+            .map(|family| family.signals.len())
+    };
     assert_eq!(kept(&engine), Some(2), "the second is kept for later");
     assert_eq!(engine.all_chunks()?.concat(), [ProcedureId::root(1)]);
     Ok(())
@@ -271,7 +294,10 @@ fn a_large_payload_is_copied_into_few_rows_by_one_commit() -> Tested {
         payload,
         key: None,
     })?;
-    let seq = engine.kernel.next_wave(Seq(0)).ok_or("ten are too many for one commit")?;
+    let seq = engine
+        .kernel
+        .next_wave(Seq(0))
+        .ok_or("ten are too many for one commit")?;
     let from = engine.disk.len();
     engine.feed(Event::WaveDue(seq))?;
     let new = engine.disk.get(from..).unwrap_or_default();
@@ -286,9 +312,19 @@ fn a_family_that_is_set_aside_is_woken_by_the_start_that_can_load_it() -> Tested
     assert_eq!(engine.broadcast()?, 5);
     engine.kernel.forget(ids[4].family);
     assert_eq!(engine.all_chunks()?.concat(), ids[..4]);
-    assert!(!engine.disk.iter().any(|record| matches!(record, Record::BroadcastOver(_))));
+    assert!(
+        !engine
+            .disk
+            .iter()
+            .any(|record| matches!(record, Record::BroadcastOver(_)))
+    );
     engine.restart()?;
     assert_eq!(engine.all_chunks()?.concat(), ids[4..]);
-    assert!(engine.disk.iter().any(|record| matches!(record, Record::BroadcastOver(_))));
+    assert!(
+        engine
+            .disk
+            .iter()
+            .any(|record| matches!(record, Record::BroadcastOver(_)))
+    );
     Ok(())
 }

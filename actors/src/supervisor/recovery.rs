@@ -11,14 +11,16 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use procession_kernel::{
-    AuditEntry, Broadcast, Epoch, HistoryEntry, Kernel, Kind, LimitKey, NUMBER_MAX, Pause, ProcedureId, ProcedureState, Record,
-    Row, Rules, Seq, Timestamp,
+    AuditEntry, Broadcast, Epoch, HistoryEntry, Kernel, Kind, LimitKey, NUMBER_MAX, Pause, ProcedureId, ProcedureState,
+    Record, Row, Rules, Seq, Timestamp,
 };
 
 use super::claimants::claims;
 use crate::clock::Clock;
 use crate::error::{StartError, StoreError};
-use crate::journal::encode::{META_BROADCAST, META_FAMILIES, META_LIMIT, META_PAUSE, META_STARTED, META_STOPPED, META_STORE, Started};
+use crate::journal::encode::{
+    META_BROADCAST, META_FAMILIES, META_LIMIT, META_PAUSE, META_STARTED, META_STOPPED, META_STORE, Started,
+};
 use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Space, codec, keys};
 use crate::view::Recovered;

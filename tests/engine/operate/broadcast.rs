@@ -117,7 +117,11 @@ fn more_than_one_commit_wakes_are_woken_by_commits_after_it() -> Tested {
             }
             run.pass(Duration::from_secs(10)).await;
             let before = (commits(run).await?, lab.calls().len());
-            assert_eq!(run.executor.broadcast("open", &7_i64).await?, 5, "all are told of at once");
+            assert_eq!(
+                run.executor.broadcast("open", &7_i64).await?,
+                5,
+                "all are told of at once"
+            );
             for handle in &five {
                 assert_eq!(run.wait(handle.outcome()).await??, 1);
             }

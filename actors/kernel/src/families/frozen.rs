@@ -287,7 +287,11 @@ impl<'a> Unpack<'a> {
             },
             past: if has(PAST) { Some(self.text()?.to_owned()) } else { None },
             expected: if has(EXPECTED) { Some(self.duration()?) } else { None },
-            waits_after: if has(AFTER) { Seq(self.number()?) } else { Seq::default() },
+            waits_after: if has(AFTER) {
+                Seq(self.number()?)
+            } else {
+                Seq::default()
+            },
             on_timeout: if has(ON_TIMEOUT_EXECUTE) {
                 OnTimeout::Execute
             } else {

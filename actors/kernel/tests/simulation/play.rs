@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use procession_kernel::{Birth, Blob, By, Event, Key, KeyAsked, KeyEntry, ProcedureId, Row, Seq, Submission, Verb};
 
+use super::WAVE;
 use super::claims;
 use super::draw::Draw;
 use super::shell::Shell;
-use super::WAVE;
 
 /// Timers that may be due at once: two for each of some hundred members.
 const TIMERS: usize = 512;
@@ -51,7 +51,11 @@ impl Play {
             return self.crash();
         }
         if self.windy && self.draw.percent(10) {
-            return if self.draw.percent(40) { self.broadcast() } else { self.wake_some() };
+            return if self.draw.percent(40) {
+                self.broadcast()
+            } else {
+                self.wake_some()
+            };
         }
         match self.draw.below(100) {
             0..7 if self.shell.kernel.families().len() < 6 => self.submit(),

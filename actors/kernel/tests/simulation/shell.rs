@@ -126,7 +126,11 @@ impl Shell {
     pub(crate) fn decide_planned(&mut self, event: Event) -> Result<Vec<Effect>, String> {
         self.log.push(format!("{event:?}"));
         self.remember(&event);
-        let wave = if let Event::WaveDue(seq) = &event { Some(*seq) } else { None };
+        let wave = if let Event::WaveDue(seq) = &event {
+            Some(*seq)
+        } else {
+            None
+        };
         let decision = self.kernel.decide(self.now, event);
         let records = decision.records().to_vec();
         let planned = decision.planned().to_vec();

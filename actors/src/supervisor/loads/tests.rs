@@ -31,7 +31,11 @@ fn one_is_held_until_the_last_of_its_calls_has_left() {
     loads.enter(load(7));
     let (number, first) = loads.begin(&Kernel::default()).expect("one waits");
     loads.enter(load(7));
-    assert!(loads.begin(&Kernel::default()).is_some_and(|(next, _)| next == number + 1));
+    assert!(
+        loads
+            .begin(&Kernel::default())
+            .is_some_and(|(next, _)| next == number + 1)
+    );
     loads.ready(number, read(first));
     assert_eq!(loads.next_ready().map(|group| group.len()), Some(1));
     assert!(loads.waiting().contains(&id), "its second call is being read for");
