@@ -95,25 +95,51 @@ pub(crate) struct Waiting {
     pub(crate) ticket: Ticket,
     pub(crate) blockers: Vec<Blocker>,
     pub(crate) passed: u32,
+    /// Its place in the order of service: who has a smaller one goes first.
+    pub(crate) order: u128,
 }
 
 impl Waiting {
     /// All who wait, in the order of service.
     pub(crate) fn all(admissions: &Admissions) -> Vec<Self> {
-        let waiting = |ticket| Self {
+        Self::from(admissions, 0, usize::MAX).0
+    }
+
+    /// Those who wait among so many claims, and where the next begin.
+    fn from(admissions: &Admissions, from: usize, claims: usize) -> (Vec<Self>, Option<usize>) {
+        let (page, next) = admissions.waiting_from(from, claims);
+        let waiting = |(ticket, order)| Self {
             ticket,
             blockers: admissions.blockers(ticket),
             passed: admissions.passed(ticket),
+            order,
         };
-        admissions.waiting().map(waiting).collect()
+        (page.into_iter().map(waiting).collect(), next)
     }
 }
 
-/// Asks who waits, in the order of service, and for whom, and of one of them for all of what it lacks, best of
-/// what it was told; answered with its place among all answers.
+/// Claims of one page: to look at them takes the limiter, and the supervisor that takes the answer, a millisecond.
+const PAGE: usize = 2_048;
+
+/// Asks who waits among the claims from this one on, and for whom; and of one of those who wait for all of what it
+/// lacks, best of what it was told.
 #[derive(Message)]
-#[rtype(result = "(u64, Vec<Waiting>, Option<Lack>)")]
-pub(crate) struct Waits(pub(crate) Option<(Ticket, Lacking)>);
+#[rtype(result = "Waiters")]
+pub(crate) struct Waits {
+    pub(crate) from: usize,
+    pub(crate) of: Option<(Ticket, Lacking)>,
+}
+
+/// One page of those who wait.
+#[derive(Default, MessageResponse)]
+pub(crate) struct Waiters {
+    /// Its place among all answers; 0 if there is no limiter any more.
+    pub(crate) turn: u64,
+    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) lack: Option<Lack>,
+    /// Where the next page begins, if there is one.
+    pub(crate) next: Option<usize>,
+}
 
 /// Says that these tickets, which waited, now hold all that they asked for.
 #[derive(Message)]
@@ -294,12 +320,17 @@ impl Handler<LocksHeld> for Limiter {
 }
 
 impl Handler<Waits> for Limiter {
-    type Result = MessageResult<Waits>;
+    type Result = Waiters;
 
-    fn handle(&mut self, Waits(of): Waits, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Waits { from, of }: Waits, _: &mut Self::Context) -> Self::Result {
         self.mail.taken();
-        let waiting = Waiting::all(&self.admissions);
+        let (waiting, next) = Waiting::from(&self.admissions, from, PAGE);
         let lack = of.and_then(|(ticket, lacking)| self.admissions.lack(ticket, &lacking));
-        MessageResult((self.next_turn(), waiting, lack))
+        Waiters {
+            turn: self.next_turn(),
+            waiting,
+            lack,
+            next,
+        }
     }
 }

@@ -114,6 +114,11 @@ impl<T> Gathering<T> {
         }
     }
 
+    /// Gives how many items wait to be taken.
+    pub(crate) fn len(&self) -> usize {
+        self.tray.len()
+    }
+
     /// Takes what was gathered first, so many at most. If that is not all, there is another notice behind what waits by now.
     pub(crate) fn take(&self, most: usize) -> Vec<T> {
         let (taken, more) = self.tray.take(most);

@@ -8,6 +8,7 @@ mod blocked;
 mod changes;
 pub(crate) mod claimants;
 mod commits;
+mod credit;
 mod dispatch;
 mod drain;
 mod effects;
@@ -38,6 +39,7 @@ pub(crate) mod reveal;
 mod submits;
 pub(crate) mod tickets;
 mod timer;
+mod turn;
 mod unstarted;
 pub(crate) mod verdicts;
 pub(crate) mod workers;
@@ -67,6 +69,7 @@ use crate::view::{BatchUse, Outcome, Recovered, Rule};
 use blocked::Active;
 use changes::Changes;
 use commits::{Commits, Waiting};
+use credit::Bulk;
 use dispatch::Dispatch;
 use finished::FinishedReads;
 use flush::InPlace;
@@ -80,6 +83,7 @@ use outputs::Outputs;
 use recovery::{Loaded, Survey};
 use tickets::Tickets;
 use timer::Timer;
+use turn::Turn;
 use unstarted::Unstarted;
 use verdicts::Watch;
 use workers::Workers;
@@ -140,7 +144,7 @@ pub struct Supervisor {
     awake: usize,
     store: (u64, bool),
     timer: Option<Timer>,
-    timers_paused: bool,
+    bulk: Bulk,
     changes: Changes,
     followers: Followers,
     tickets_of: Tickets,
@@ -174,6 +178,7 @@ pub struct Supervisor {
     late_unnamed: u64,
     hooks: MetricHooks,
     watch: Watch,
+    turn: Turn,
     poisoned: Option<String>,
     /// The same, for those who find out that they will get no answer.
     failure: Arc<OnceLock<String>>,
@@ -206,6 +211,7 @@ impl Supervisor {
             kernel: loaded.kernel,
             counts: Counts::default(),
             last_batch: BatchUse::default(),
+            turn: Turn::default(),
             journal,
             mail,
             reports,
@@ -221,7 +227,7 @@ impl Supervisor {
             awake: settings.awake,
             store: loaded.store,
             timer: None,
-            timers_paused: false,
+            bulk: Bulk::default(),
             changes: Changes::default(),
             followers: Followers::default(),
             tickets_of: Tickets::new(limited),
@@ -387,10 +393,7 @@ impl Supervisor {
         self.flush(ctx);
         let waiting = self.kernel.seq().0.saturating_sub(receipt.seq().0);
         self.telemetry.commits_waiting.set(waiting as f64);
-        if self.timers_paused && !self.commits.is_backed_up() {
-            self.timers_paused = false;
-            self.arm();
-        }
+        self.wake_more(ctx);
         self.look_at_drain(ctx);
     }
 
@@ -481,6 +484,6 @@ impl Handler<Appended> for Supervisor {
 
     fn handle(&mut self, appended: Appended, ctx: &mut Self::Context) {
         self.mail.taken();
-        self.appended(appended, ctx);
+        self.turn(|supervisor| supervisor.appended(appended, ctx));
     }
 }

@@ -343,6 +343,8 @@ pub struct Snapshot {
     pub paused: Vec<Pause>,
     /// The batch that came to disk last.
     pub last_batch: BatchUse,
+    /// The longest that the supervisor did one thing since the engine began, in the machine's time.
+    pub longest_turn: Duration,
     /// Kinds that are registered, by name.
     pub kinds: Vec<KindUse>,
 }

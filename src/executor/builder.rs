@@ -151,6 +151,14 @@ impl Builder {
         self
     }
 
+    /// Wakes so many waiters of a broadcast with one commit, and the others with commits after it. Default
+    /// 512: deciding on them takes a millisecond or two, for which everybody else waits.
+    #[must_use]
+    pub fn wake_at_once(mut self, waiters: usize) -> Self {
+        self.settings.bounds.wave = waiters;
+        self
+    }
+
     /// Answers `Busy` when this many requests wait for their commit. Default 10,000.
     #[must_use]
     pub fn max_queued(mut self, requests: usize) -> Self {

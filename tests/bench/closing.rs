@@ -21,7 +21,15 @@ fn must_have(closing: &Value, workload: &str, names: &[&str]) {
     assert_eq!(closing["seed"], 7, "{closing}");
     assert_eq!(closing["rounds"], 1, "{closing}");
     assert!(closing["machine"].is_string(), "{closing}");
-    let common = ["ratio", "raw_commit_us_p50", "commits", "cores"];
+    let common = [
+        "ratio",
+        "raw_commit_us_p50",
+        "commits",
+        "cores",
+        "syncs",
+        "longest_decision_ms",
+        "peak_bytes",
+    ];
     for name in names.iter().chain(&common) {
         let number = closing[name].as_f64();
         assert!(number.is_some_and(|number| number > 0.0), "{name} in {closing}");

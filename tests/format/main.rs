@@ -13,11 +13,13 @@
 mod export;
 mod samples;
 mod samples_2;
+mod samples_4;
 mod store;
 mod store_2;
 mod upgrade;
 mod values;
 mod values_2;
+mod values_4;
 
 use std::fs;
 use std::path::PathBuf;

@@ -232,6 +232,19 @@ impl Admissions {
         iter::from_fn(move || self.claims.ticket(queue.pop()?.0.slot))
     }
 
+    /// Gives those who wait among some of the claims, each with its place in the order of service, and where the
+    /// next of the claims begin. Who waits all the while is met, whatever changes between two pages.
+    #[must_use]
+    pub fn waiting_from(&self, from: usize, claims: usize) -> (Vec<(Ticket, u128)>, Option<usize>) {
+        let (page, all) = self.claims.page(from, claims);
+        let mut waiting: Vec<(Ticket, u128)> = page
+            .filter_map(|claim| Some((claim.ticket, claim.waiting()?.seat.order())))
+            .collect();
+        waiting.sort_unstable_by_key(|(_, order)| *order);
+        let next = from.saturating_add(claims);
+        (waiting, Some(next).filter(|next| *next < all))
+    }
+
     /// Counts those who hold or wait for anything.
     #[must_use]
     pub fn claimed(&self) -> usize {

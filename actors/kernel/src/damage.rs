@@ -83,6 +83,9 @@ fn check_numbers(row: &Row) -> Result<(), String> {
     if row.revision.max(run).0 > NUMBER_MAX {
         return Err("the number of its commit is none".to_owned());
     }
+    if row.waits_after > row.revision {
+        return Err("it waits behind a broadcast that came after it".to_owned());
+    }
     let backoff = match row.wait {
         Some(WaitReason::Backoff(attempt, _)) => attempt,
         Some(_) | None => 0,

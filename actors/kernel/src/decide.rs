@@ -23,6 +23,7 @@ mod submit;
 mod suspect;
 mod undo;
 mod wake;
+mod wave;
 
 use crate::decision::Decision;
 use crate::event::Event;
@@ -60,6 +61,7 @@ impl Kernel {
                 payload,
                 key,
             } => draft.broadcast(ticket, name, payload, key),
+            Event::WaveDue(seq) => draft.wave_due(seq),
             Event::Requested(ticket, verb, by) => draft.requested(ticket, *verb, &by),
             Event::Acknowledged(ticket, row) => draft.acknowledged(ticket, *row),
             Event::EvictionDue(doomed) => draft.eviction_due(doomed),

@@ -406,6 +406,8 @@ pub enum Event {
         /// The sender's key.
         key: Option<Key>,
     },
+    /// More of those are to be woken who wait for the broadcast of this commit.
+    WaveDue(Seq),
     /// An operator asks for something.
     Requested(Ticket, Box<Verb>, Box<By>),
     /// Somebody has taken note of the result of a finished root; its row as it stands on disk.

@@ -1,6 +1,7 @@
 //! The only writer of the kernel's state, live and at recovery: it folds one
 //! record into it. It decides nothing, and cannot fail.
 
+use crate::families::arms;
 use crate::family::{Family, Scope, deadlines};
 use crate::id::{ProcedureId, Seq};
 use crate::kernel::Kernel;
@@ -47,6 +48,8 @@ impl Kernel {
                 self.audits.retain(|kept| kept != number);
                 self.requests.retain(|_, entry| entry.number != *number);
             }
+            Record::Broadcast(seq, broadcast) => self.waiters.begin(*seq, broadcast),
+            Record::BroadcastOver(seq) => self.waiters.end(*seq),
             Record::Pause(what, paused) => {
                 if *paused {
                     self.pauses.insert(what.clone());
@@ -85,6 +88,10 @@ impl Kernel {
             Record::Late(_) => self.late += 1,
             Record::Disarmed(id) => {
                 let own = self.row(*id).map_or([None, None], deadlines);
+                // Of any other it is a loss, which the audit makes up for.
+                if self.is_stopped(*id) && self.disarmed.insert(*id) {
+                    self.armed -= own_arms(self.row(*id));
+                }
                 for deadline in own.into_iter().flatten() {
                     self.timers.remove(&(deadline, *id));
                 }
@@ -114,9 +121,19 @@ impl Kernel {
         self.seq = self.seq.max(seq);
     }
 
-    /// Puts a family that cannot be loaded aside, as if it were not there.
+    /// Puts a family that cannot be loaded aside, as if it were not there. A broadcast that is to wake it
+    /// stays until the next start, which may be able to load it.
     pub fn forget(&mut self, family: u64) {
+        if let Some(family) = self.families.get(&family) {
+            family.members.iter().for_each(|row| self.waiters.keep_for(row));
+        }
         drop(self.family_ended(family));
+    }
+
+    /// Keeps the broadcasts that are under way until the next start, though nobody be left to be woken:
+    /// of a family that cannot be read nobody knows whether it waits for one.
+    pub fn keep_broadcasts(&mut self) {
+        self.waiters.keep();
     }
 
     pub(crate) fn row_put(&mut self, row: Box<Row>) {
@@ -128,6 +145,13 @@ impl Kernel {
         let old_deadlines = old.map_or([None, None], deadlines);
         let was_going = old.is_some_and(|old| old.going.is_some());
 
+        self.waiters.follow(old, Some(&row));
+        let were_armed = if self.disarmed.remove(&row.id) {
+            0
+        } else {
+            own_arms(old)
+        };
+        self.armed = self.armed + own_arms(Some(&row)) - were_armed;
         for deadline in old_deadlines.into_iter().flatten() {
             self.timers.remove(&(deadline, row.id));
         }
@@ -165,6 +189,12 @@ impl Kernel {
             for deadline in deadlines(row).into_iter().flatten() {
                 self.timers.remove(&(deadline, row.id));
             }
+            self.waiters.follow(Some(row), None);
+            self.armed -= if self.disarmed.remove(&row.id) {
+                0
+            } else {
+                own_arms(Some(row))
+            };
             self.suspects.remove(&row.id);
             self.going -= usize::from(row.going.is_some());
             if self.alone == Some(row.id) {
@@ -189,6 +219,10 @@ impl Kernel {
     fn scope_mut(&mut self, scope: ProcedureId) -> Option<&mut Scope> {
         self.families.get_mut(scope.family)?.scopes.get_mut(&scope.member)
     }
+}
+
+fn own_arms(row: Option<&Row>) -> usize {
+    row.map_or(0, |row| arms(row).count())
 }
 
 impl Family {

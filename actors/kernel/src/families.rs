@@ -18,7 +18,7 @@ use std::iter::Peekable;
 use std::ops::Deref;
 
 use crate::family::{Family, deadlines};
-use crate::id::{EventName, ProcedureId, Timestamp};
+use crate::id::{ProcedureId, Timestamp};
 use crate::row::Row;
 use frozen::{Names, Pack};
 
@@ -113,11 +113,21 @@ impl Families {
         self.awake.values()
     }
 
+    /// Gives those that are not frozen, from this number on.
+    pub fn awake_from(&self, number: u64) -> impl Iterator<Item = (u64, &Family)> {
+        self.awake.range(number..).map(|(number, family)| (*number, family))
+    }
+
     /// Gives all, by number; a frozen one is thawed as long as it is looked at.
     pub fn iter(&self) -> Iter<'_> {
+        self.iter_from(0)
+    }
+
+    /// Gives those from this number on.
+    pub fn iter_from(&self, number: u64) -> Iter<'_> {
         Iter {
-            awake: self.awake.iter().peekable(),
-            frozen: self.frozen.iter().peekable(),
+            awake: self.awake.range(number..).peekable(),
+            frozen: self.frozen.range(number..).peekable(),
             names: &self.names,
         }
     }
@@ -131,15 +141,6 @@ impl Families {
     pub fn keys(&self) -> impl Iterator<Item = &u64> {
         let numbers: BTreeSet<&u64> = self.awake.keys().chain(self.frozen.keys()).collect();
         numbers.into_iter()
-    }
-
-    /// Gives those of the frozen that wait for this event, each with since when.
-    pub(crate) fn frozen_waiting(&self, event: &EventName) -> impl Iterator<Item = (Timestamp, ProcedureId)> {
-        let waits = |(number, frozen): (&u64, &Frozen)| {
-            let since = frozen::waits_since(&frozen.bytes, event.as_str())?;
-            Some((since, ProcedureId::root(*number)))
-        };
-        self.frozen.iter().filter_map(waits)
     }
 
     /// Gives the frozen ones of which a timer is not among these, of which `awake`
@@ -225,8 +226,8 @@ fn timers_of(family: &Family) -> usize {
 /// All families by number; made by [`Families::iter`].
 #[derive(Debug)]
 pub struct Iter<'a> {
-    awake: Peekable<btree_map::Iter<'a, u64, Family>>,
-    frozen: Peekable<btree_map::Iter<'a, u64, Frozen>>,
+    awake: Peekable<btree_map::Range<'a, u64, Family>>,
+    frozen: Peekable<btree_map::Range<'a, u64, Frozen>>,
     names: &'a Names,
 }
 

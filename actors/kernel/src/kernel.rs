@@ -12,6 +12,7 @@ use crate::record::{KeyEntry, Record};
 use crate::retry::RetryPolicy;
 use crate::row::Row;
 use crate::wait::{Pause, WaitReason};
+use crate::waiters::Waiters;
 
 /// How much history a kind leaves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,6 +121,9 @@ pub struct Bounds {
     pub signal_keys: usize,
     /// Failed attempts of one stage that keep their history entry. Default 5.
     pub attempts_kept: usize,
+    /// Waiters of a broadcast that one commit wakes. Default 512: deciding on them takes
+    /// some 2 ms, for which everybody else waits.
+    pub wave: usize,
 }
 
 impl Default for Bounds {
@@ -134,6 +138,7 @@ impl Default for Bounds {
             signals: 10_000,
             signal_keys: 10_000,
             attempts_kept: 5,
+            wave: 512,
         }
     }
 }
@@ -164,6 +169,11 @@ pub struct Kernel {
     pub(crate) reserved: u64,
     pub(crate) families: Families,
     pub(crate) timers: BTreeSet<(Timestamp, ProcedureId)>,
+    /// Timers that the rows ask for, those that were disarmed left out.
+    pub(crate) armed: usize,
+    /// Whose timers have nothing to wake.
+    pub(crate) disarmed: BTreeSet<ProcedureId>,
+    pub(crate) waiters: Waiters,
     pub(crate) keys: BTreeMap<Key, KeyEntry>,
     pub(crate) limits: BTreeMap<LimitKey, Option<u32>>,
     pub(crate) draining: bool,
@@ -293,6 +303,19 @@ impl Kernel {
     #[must_use]
     pub fn due(&self, now: Timestamp) -> Option<ProcedureId> {
         self.timers.first().filter(|(at, _)| *at <= now).map(|(_, id)| *id)
+    }
+
+    /// Gives the broadcast whose waiters are to be woken next, if one is under way; each in turn, so the
+    /// one that was served last is given. None while the engine drains: the next start goes on.
+    #[must_use]
+    pub fn next_wave(&self, served: Seq) -> Option<Seq> {
+        self.waiters.next(served).filter(|_| !self.draining)
+    }
+
+    /// Tells whether a timer is missing that a row asks for. Counted, so that it costs nothing however many there are.
+    #[must_use]
+    pub fn lacks_timers(&self) -> bool {
+        self.timers.len() < self.armed
     }
 
     /// Gives the number of stages that are out.

@@ -43,6 +43,7 @@ mod record;
 mod retry;
 mod row;
 mod wait;
+mod waiters;
 mod waits;
 
 pub use admission::{Admissions, Blocker, Grant, Lack, LimitUse, LockUse, PATIENCE, Request};
@@ -75,4 +76,5 @@ pub use record::{Doomed, KeyEntry, Record, UserWrite};
 pub use retry::RetryPolicy;
 pub use row::{Ahead, ChildPermits, Going, Hold, JoinPolicy, Large, Mark, OnFailure, OnTimeout, Round, Row, Said};
 pub use wait::{Pause, SignalEntry, WaitReason, Wake};
+pub use waiters::Broadcast;
 pub use waits::{Deadlock, Link, Need, Node, WaitGraph, WaitingFor};

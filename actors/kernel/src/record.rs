@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use crate::audit::AuditEntry;
 use crate::cause::NotUndone;
 use crate::history::HistoryEntry;
-use crate::id::{Blob, Epoch, EventName, Key, LimitKey, ProcedureId, Timestamp};
+use crate::id::{Blob, Epoch, EventName, Key, LimitKey, ProcedureId, Seq, Timestamp};
 use crate::row::Row;
 use crate::wait::{Pause, SignalEntry};
+use crate::waiters::Broadcast;
 
 /// A write of user data, made in the commit of the stage that asked for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,6 +95,10 @@ pub enum Record {
     Audit(Box<AuditEntry>),
     /// The entry of an old act is gone.
     AuditDropped(u64),
+    /// A broadcast of this commit has more waiters than are woken at once: commits after it wake them.
+    Broadcast(Seq, Box<Broadcast>),
+    /// All waiters of the broadcast of that commit are woken.
+    BroadcastOver(Seq),
     /// Something is paused, or no more.
     Pause(Pause, bool),
     /// A quarantined family was put into the archive, as these bytes.

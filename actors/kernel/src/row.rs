@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::cause::{Cause, NotUndone};
-use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp, TraceParent};
+use crate::id::{Blob, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Timestamp, TraceParent};
 use crate::lifecycle::ProcedureState;
 use crate::lock::LockNeed;
 use crate::needs::Needs;
@@ -347,6 +347,10 @@ pub struct Row {
     /// none if nothing has failed since it succeeded last, or since before this was recorded.
     #[serde(rename = "L", default, skip_serializing_if = "Option::is_none")]
     pub said: Option<Box<Said>>,
+    /// While it waits for an event: the newest broadcast of it that was still waking others when it
+    /// began to wait. That one and all before it do not wake it.
+    #[serde(rename = "W", default, skip_serializing_if = "is_none")]
+    pub waits_after: Seq,
     /// Idempotency key of its submission.
     #[serde(rename = "b", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
@@ -409,6 +413,12 @@ impl Row {
         self.past.is_some() && self.ended.is_none()
     }
 
+    /// Tells whether it waits for this event.
+    #[must_use]
+    pub fn waits_for(&self, event: &EventName) -> bool {
+        matches!(&self.wait, Some(WaitReason::Event(name, _)) if name == event)
+    }
+
     /// Tells whether it failed and its rollback is not over.
     #[must_use]
     pub const fn is_failing(&self) -> bool {
@@ -418,6 +428,11 @@ impl Row {
 
 fn unnamed() -> ProcedureId {
     ProcedureId::new(0, 0)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_none(seq: &Seq) -> bool {
+    *seq == Seq::default()
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]

@@ -146,6 +146,18 @@ impl WaitGraph {
         Self { nodes: BTreeMap::new() }
     }
 
+    /// Gives how many procedures are in it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Tells whether nobody is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
     /// Adds a procedure; one of the same id is replaced.
     pub fn insert(&mut self, id: ProcedureId, node: Node) {
         self.nodes.insert(id, node);

@@ -27,6 +27,8 @@ mod limiter;
 mod lost;
 #[path = "simulation/operate.rs"]
 mod operate;
+#[path = "simulation/owed.rs"]
+mod owed;
 #[path = "simulation/play.rs"]
 mod play;
 #[path = "simulation/queues.rs"]
@@ -64,8 +66,8 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 
-/// Every reason to wait but quarantine, which damage alone brings.
-const WAITS: [&str; 13] = [
+/// Every reason to wait but quarantine, which damage alone brings; and broadcasts that woke in parts.
+const WAITS: [&str; 14] = [
     "Backoff",
     "Children",
     "Circling",
@@ -79,7 +81,10 @@ const WAITS: [&str; 13] = [
     "Suspect",
     "Timer",
     "Width",
+    WAVE,
 ];
+/// Said of a history in which a broadcast woke in parts.
+pub(crate) const WAVE: &str = "a broadcast in parts";
 
 fn run(seed: u64) -> Result<BTreeSet<String>, String> {
     let mut play = Play::new(seed)?;

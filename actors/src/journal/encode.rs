@@ -1,6 +1,6 @@
 //! Records as writes: the one place that knows which record goes under which key.
 
-use procession_kernel::{Blob, Doomed, Epoch, Pause, ProcedureId, Record, SignalEntry};
+use procession_kernel::{Blob, Doomed, Epoch, Pause, ProcedureId, Record, Seq, SignalEntry};
 use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
@@ -18,6 +18,8 @@ pub(crate) const META_STOPPED: &[u8] = b"stopped";
 pub(crate) const META_STORE: &[u8] = b"store";
 /// Prefix of what operators have paused.
 pub(crate) const META_PAUSE: &[u8] = b"pause/";
+/// Prefix of the broadcasts that have not woken all of their waiters yet.
+pub(crate) const META_BROADCAST: &[u8] = b"broadcast/";
 /// Prefix of the capacities that were set at run time.
 pub(crate) const META_LIMIT: &[u8] = b"limit/";
 
@@ -111,6 +113,12 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
             })?;
         }
         Record::AuditDropped(number) => batch.delete(Space::Audit, &number.to_be_bytes()),
+        Record::Broadcast(seq, broadcast) => {
+            batch.put_with(Space::Meta, &broadcast_key(*seq), |bytes| {
+                codec::encode_into(bytes, broadcast)
+            })?;
+        }
+        Record::BroadcastOver(seq) => batch.delete(Space::Meta, &broadcast_key(*seq)),
         Record::Pause(what, paused) => {
             let key = pause_key(what);
             if *paused {
@@ -155,6 +163,12 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
 fn limit_key(name: &str) -> Vec<u8> {
     let mut key = META_LIMIT.to_vec();
     key.extend_from_slice(name.as_bytes());
+    key
+}
+
+fn broadcast_key(seq: Seq) -> Vec<u8> {
+    let mut key = META_BROADCAST.to_vec();
+    key.extend_from_slice(&seq.0.to_be_bytes());
     key
 }
 

@@ -59,8 +59,9 @@ use write::Pending;
 ///
 /// 2 since rows name locks: a release that knows 1 would drop them without a word.
 /// 3 since the newest commits are in a keyspace of their own: one that knows 2 would not see them.
-/// A store of an older format becomes one of 3 with the first commit of an engine.
-pub const FORMAT: u32 = 3;
+/// 4 since a broadcast may be stored before all of its waiters are woken: one that knows 3 would leave them asleep.
+/// A store of an older format becomes one of 4 with the first commit of an engine.
+pub const FORMAT: u32 = 4;
 
 /// Key in `meta` of the format, a big-endian `u32`.
 pub const FORMAT_KEY: &[u8] = b"format";

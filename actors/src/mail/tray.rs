@@ -36,6 +36,11 @@ impl<T> Tray<T> {
         !std::mem::replace(&mut inner.told, true)
     }
 
+    /// Gives how many items are in it.
+    pub(crate) fn len(&self) -> usize {
+        self.inner().items.len()
+    }
+
     /// Takes the oldest, so many at most. True if there are more, of which the taker has to be told.
     #[must_use]
     pub(crate) fn take(&self, most: usize) -> (Vec<T>, bool) {

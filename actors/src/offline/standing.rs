@@ -67,7 +67,7 @@ impl Offline {
             }
         }
         Ok(Standing {
-            queues: Queues::new(Waiting::all(&admissions), &tickets),
+            queues: Queues::new(Waiting::all(&admissions), &tickets, &kernel),
             quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
             report: loaded.report,
             thresholds: Measures::new(Thresholds::default(), []),

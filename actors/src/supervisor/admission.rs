@@ -348,10 +348,12 @@ impl Supervisor {
     ) {
         ctx.spawn(work.into_actor(self).map(move |acquired, supervisor, ctx| {
             let turn = acquired.turn;
-            supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
-                if supervisor.poisoned.is_none() {
-                    take(supervisor, acquired, ctx);
-                }
+            supervisor.turn(|supervisor| {
+                supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
+                    if supervisor.poisoned.is_none() {
+                        take(supervisor, acquired, ctx);
+                    }
+                });
             });
         }));
     }
@@ -400,6 +402,8 @@ impl Handler<Served> for Supervisor {
 
     fn handle(&mut self, Served { turn, tickets }: Served, ctx: &mut Self::Context) {
         self.mail.taken();
-        self.in_turn(turn, ctx, move |supervisor, ctx| supervisor.served(tickets, ctx));
+        self.turn(|supervisor| {
+            supervisor.in_turn(turn, ctx, move |supervisor, ctx| supervisor.served(tickets, ctx));
+        });
     }
 }

@@ -324,6 +324,7 @@ impl Handler<TakeSnapshot> for Supervisor {
             sync_times: self.reader.sync_times(),
             paused: self.kernel.pauses().iter().cloned().collect(),
             last_batch: self.last_batch,
+            longest_turn: self.turn.longest,
             kinds: self.telemetry.uses(&self.kernel.rules().kinds),
         };
         Box::pin(async move {

@@ -137,6 +137,12 @@ impl Handler<Look> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, _: Look, ctx: &mut Self::Context) {
+        self.turn(|supervisor| supervisor.look(ctx));
+    }
+}
+
+impl Supervisor {
+    fn look(&mut self, ctx: &mut Context<Self>) {
         let now = machine_now();
         for found in self.workers.look(now) {
             let (call, stage) = self.called(found.procedure);
@@ -149,6 +155,8 @@ impl Handler<Look> for Supervisor {
         if self.poisoned.is_none() && !self.stopped {
             self.workers.adjust(now);
             self.vacate(ctx);
+            // Calls that waited for their worker may have begun.
+            self.wake_more(ctx);
         }
     }
 }

@@ -143,23 +143,7 @@ impl Supervisor {
             self.call(id, stored, Call::Execute(facts, run, stage), ctx);
             return;
         }
-        self.load(
-            Load {
-                id: advance.id,
-                kind: advance.kind,
-                version: advance.version,
-                payload: advance.payload,
-                wake: advance.wake,
-                purpose: Purpose::Execute {
-                    stage: advance.stage,
-                    visit: advance.visit,
-                    attempt: advance.attempt,
-                    run: advance.run,
-                    out_of_time: advance.out_of_time,
-                },
-            },
-            ctx,
-        );
+        self.load(Load::of(advance), ctx);
     }
 
     fn undo(&mut self, undo: Undo, ctx: &mut Context<Self>) {

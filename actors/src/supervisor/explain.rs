@@ -18,7 +18,7 @@ use super::insight::{Insight, Queues, Usual};
 use super::kept::Kept;
 use crate::error::AskError;
 use crate::journal::codec;
-use crate::limiter::Waits;
+use crate::limiter::{Waiters, Waits};
 use crate::messages::Explain;
 use crate::view::{self, ChainEnd, Explanation, Particulars, Place};
 
@@ -32,8 +32,11 @@ const HOLDERS_MAX: usize = 100;
 /// left out counts as one that can move, so that no deadlock is invented.
 const NODES_MAX: usize = 200_000;
 
+/// What is done with the queues once all pages are there.
+type Take = Box<dyn FnOnce(&mut Supervisor, Queues, Option<Lack>, &mut Context<Supervisor>)>;
+
 impl Supervisor {
-    /// Reads the limiter's queues; what it gives is taken in the limiter's turn.
+    /// Reads the limiter's queues, a page at a time; each is taken in the limiter's turn.
     pub(super) fn read_queues(
         &self,
         ctx: &mut Context<Self>,
@@ -50,13 +53,29 @@ impl Supervisor {
         take: impl FnOnce(&mut Self, Queues, Option<Lack>, &mut Context<Self>) + 'static,
     ) {
         let lacks = of.and_then(|id| self.kernel.lacks(id));
-        let lacks = lacks.and_then(|(asker, lacking)| Some((self.tickets_of.ticket(asker)?, lacking)));
-        let request = self.limiter.send(Waits(lacks));
+        let of = lacks.and_then(|(asker, lacking)| Some((self.tickets_of.ticket(asker)?, lacking)));
+        let queues = Queues::with_room(self.tickets_of.of.len());
+        self.read_page(Waits { from: 0, of }, queues, ctx, Box::new(take));
+    }
+
+    fn read_page(&self, waits: Waits, mut queues: Queues, ctx: &mut Context<Self>, take: Take) {
+        let of = waits.of.clone();
+        let request = self.limiter.send(waits);
         ctx.spawn(request.into_actor(self).map(move |answer, supervisor, ctx| {
-            let (turn, waiting, lack) = answer.unwrap_or_default();
-            supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
-                let queues = Queues::new(waiting, &supervisor.tickets_of);
-                take(supervisor, queues, lack, ctx);
+            let Waiters {
+                turn,
+                waiting,
+                lack,
+                next,
+            } = answer.unwrap_or_default();
+            supervisor.turn(|supervisor| {
+                supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
+                    queues.extend(waiting, &supervisor.tickets_of, &supervisor.kernel);
+                    match next {
+                        Some(from) => supervisor.read_page(Waits { from, of }, queues, ctx, take),
+                        None => take(supervisor, queues, lack, ctx),
+                    }
+                });
             });
         }));
     }
@@ -87,24 +106,53 @@ impl Supervisor {
     }
 }
 
+/// A search for who waits for whom.
+#[derive(Default)]
+pub(super) struct Search {
+    pub(super) graph: WaitGraph,
+    next: Vec<ProcedureId>,
+    seen: BTreeSet<ProcedureId>,
+}
+
+impl Search {
+    /// Adds one to those who are to be looked at, unless it was, or enough were.
+    pub(super) fn begin(&mut self, id: ProcedureId) {
+        if self.seen.len() < NODES_MAX && self.seen.insert(id) {
+            self.next.push(id);
+        }
+    }
+}
+
 impl Insight<'_> {
     /// Gives who waits for whom from these on. Rows newer than `until` are left
     /// out, and count as those of procedures that can move.
     pub(super) fn graph(&self, from: impl IntoIterator<Item = ProcedureId>, until: Option<Seq>) -> WaitGraph {
-        let mut graph = WaitGraph::new();
-        let mut next: Vec<ProcedureId> = from.into_iter().collect();
-        let mut seen: BTreeSet<ProcedureId> = next.iter().copied().collect();
-        while let Some(id) = next.pop().filter(|_| seen.len() < NODES_MAX) {
+        let mut search = Search::default();
+        for id in from {
+            search.begin(id);
+            self.search(&mut search, until, usize::MAX);
+        }
+        search.graph
+    }
+
+    /// Goes on with a search, by so many procedures at most; tells how many it looked at.
+    pub(super) fn search(&self, search: &mut Search, until: Option<Seq>, most: usize) -> usize {
+        let mut looked_at = 0;
+        while looked_at < most
+            && let Some(id) = search.next.pop()
+        {
+            looked_at += 1;
             let is_new = |row: &Row| until.is_some_and(|until| row.revision > until);
             if self.kernel.row(id).is_none_or(is_new) {
                 continue;
             }
             let Some(node) = self.node(id) else { continue };
-            let of = node.needs.iter().flat_map(|need| &need.of);
-            next.extend(of.copied().filter(|id| seen.insert(*id)));
-            graph.insert(id, node);
+            for other in node.needs.iter().flat_map(|need| &need.of) {
+                search.begin(*other);
+            }
+            search.graph.insert(id, node);
         }
-        graph
+        looked_at
     }
 
     fn node(&self, id: ProcedureId) -> Option<Node> {
@@ -244,15 +292,13 @@ impl Insight<'_> {
     fn place(&self, id: ProcedureId) -> Option<Place> {
         let reason = |id: ProcedureId| self.kernel.row(id)?.wait.as_ref();
         let asker = self.kernel.asks_as(id)?;
-        self.queues.of(asker)?;
+        let mine = self.queues.of(asker)?.order;
         let wanted = reason(id)?;
         let (mut before, mut of) = (0, 0);
-        let mut met = false;
-        for (other, _) in &self.queues.waiting {
-            met |= *other == asker;
+        for (other, waiting) in &self.queues.waiting {
             if *other == asker || reason(*other) == Some(wanted) {
                 of += 1;
-                before += usize::from(!met);
+                before += usize::from(waiting.order < mine);
             }
         }
         Some(Place { place: before + 1, of })

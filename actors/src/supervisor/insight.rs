@@ -5,34 +5,52 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use procession_kernel::{Bounds, Kernel, Lack, LockMode, LockNeed, LockUse, ProcedureId, Row, Seq, Ticket, Timestamp};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::tickets::Tickets;
-use super::verdicts::starved::Unserved;
+use super::verdicts::starved::{Unserved, free};
 use crate::limiter::Waiting;
 use crate::thresholds::Measures;
 use crate::view::LockView;
 
 /// What the limiter says of those that wait, by procedure.
+#[derive(Default)]
 pub(crate) struct Queues {
-    /// In the order of service.
     pub(super) waiting: Vec<(ProcedureId, Waiting)>,
     places: FxHashMap<ProcedureId, usize>,
+    /// Who waits for what is free, with its revision and the claims of nobody that are in its way.
+    pub(super) free: Vec<(ProcedureId, Seq, Vec<Ticket>)>,
 }
 
 impl Queues {
-    /// Those who wait, in the order of service. A ticket that stands for nobody is left out.
-    pub(crate) fn new(waiting: Vec<Waiting>, tickets: &Tickets) -> Self {
-        let held = waiting
-            .into_iter()
-            .filter_map(|waiting| Some((tickets.holder(waiting.ticket)?, waiting)));
-        let waiting: Vec<(ProcedureId, Waiting)> = held.collect();
-        let places = waiting
-            .iter()
-            .enumerate()
-            .map(|(place, (id, _))| (*id, place))
-            .collect();
-        Self { waiting, places }
+    /// Makes room for as many as may wait: to grow a large table moves all that is in it.
+    pub(super) fn with_room(waiting: usize) -> Self {
+        Self {
+            waiting: Vec::with_capacity(waiting),
+            places: FxHashMap::with_capacity_and_hasher(waiting, FxBuildHasher),
+            free: Vec::new(),
+        }
+    }
+
+    /// All who wait, as the limiter names them.
+    pub(crate) fn new(waiting: Vec<Waiting>, tickets: &Tickets, kernel: &Kernel) -> Self {
+        let mut queues = Self::with_room(waiting.len());
+        queues.extend(waiting, tickets, kernel);
+        queues
+    }
+
+    /// Adds more of those who wait. A ticket that stands for nobody is left out.
+    pub(super) fn extend(&mut self, waiting: Vec<Waiting>, tickets: &Tickets, kernel: &Kernel) {
+        for waiting in waiting {
+            let Some(id) = tickets.holder(waiting.ticket) else {
+                continue;
+            };
+            if let Some((claims, row)) = free(&waiting, tickets).zip(kernel.row(id)) {
+                self.free.push((id, row.revision, claims));
+            }
+            self.places.insert(id, self.waiting.len());
+            self.waiting.push((id, waiting));
+        }
     }
 
     pub(super) fn of(&self, id: ProcedureId) -> Option<&Waiting> {

@@ -11,7 +11,7 @@ mod wanted;
 use std::collections::VecDeque;
 
 use actix::prelude::*;
-use procession_kernel::{Blob, Event, Kind, ProcedureId, Round, Seq, Wake};
+use procession_kernel::{Advance, Blob, Effect, Event, Kernel, Kind, ProcedureId, Round, Seq, Wake};
 use rustc_hash::FxHashSet;
 
 use self::wanted::{Found, Wanted};
@@ -60,6 +60,63 @@ pub(super) struct Load {
     pub(super) purpose: Purpose,
 }
 
+impl Load {
+    pub(super) fn of(advance: Advance) -> Self {
+        Self {
+            id: advance.id,
+            kind: advance.kind,
+            version: advance.version,
+            payload: advance.payload,
+            wake: advance.wake,
+            purpose: Purpose::Execute {
+                stage: advance.stage,
+                visit: advance.visit,
+                attempt: advance.attempt,
+                run: advance.run,
+                out_of_time: advance.out_of_time,
+            },
+        }
+    }
+}
+
+/// A call that waits for its turn to be read for.
+enum Queued {
+    /// The stage that this commit set going; the rest is in its row, and taken from there when it is its turn. A
+    /// start may queue a million of these.
+    Stage(ProcedureId, Seq),
+    /// Any other, or one that brings its value.
+    Call(Box<Load>),
+}
+
+impl Queued {
+    fn of(load: Load) -> Self {
+        match load.purpose {
+            Purpose::Execute { run, .. } if load.payload.is_none() => Self::Stage(load.id, run),
+            Purpose::Execute { .. } | Purpose::CleanUp | Purpose::Undo { .. } | Purpose::Join(..) => {
+                Self::Call(Box::new(load))
+            }
+        }
+    }
+
+    const fn id(&self) -> ProcedureId {
+        match self {
+            Self::Stage(id, _) => *id,
+            Self::Call(load) => load.id,
+        }
+    }
+
+    /// Gives the call, if it is still out: one that was stopped meanwhile needs nothing.
+    fn load(self, kernel: &Kernel) -> Option<Load> {
+        match self {
+            Self::Stage(id, run) => kernel.calls_of(id).into_iter().find_map(|effect| {
+                let Effect::Advance(advance) = effect else { return None };
+                (advance.run == run).then(|| Load::of(advance))
+            }),
+            Self::Call(load) => Some(*load),
+        }
+    }
+}
+
 /// Loads that were read, and what was found for each.
 type Group = Vec<(Load, Result<Found, ReadError>)>;
 
@@ -73,7 +130,7 @@ enum Begun {
 
 #[derive(Default)]
 pub(super) struct Loads {
-    queue: VecDeque<Load>,
+    queue: VecDeque<Queued>,
     under_way: VecDeque<Begun>,
     /// How many groups have left the front of `under_way`.
     gone: u64,
@@ -90,8 +147,10 @@ impl Handler<LoadTime> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, _: LoadTime, ctx: &mut Self::Context) {
-        self.loads.called = false;
-        self.load_next(ctx);
+        self.turn(|supervisor| {
+            supervisor.loads.called = false;
+            supervisor.load_next(ctx);
+        });
     }
 }
 
@@ -100,21 +159,27 @@ impl Loads {
         self.queue = VecDeque::new();
     }
 
+    /// Gives how many calls wait to be read for, or are being read for, about.
+    pub(super) fn len(&self) -> usize {
+        self.queue.len() + self.under_way.len() * GROUP
+    }
+
     /// Makes room for as many as a start may ask for: to grow a long queue copies it.
     pub(super) fn expect(&mut self, number: usize) {
         self.queue.reserve(number);
     }
 
     fn enter(&mut self, load: Load) {
-        self.queue.push_back(load);
+        self.queue.push_back(Queued::of(load));
     }
 
     /// Takes the next group, and gives its number.
-    fn begin(&mut self) -> Option<(u64, Vec<Load>)> {
+    fn begin(&mut self, kernel: &Kernel) -> Option<(u64, Vec<Load>)> {
         if self.queue.is_empty() || self.under_way.len() >= GROUPS {
             return None;
         }
-        let group: Vec<Load> = self.queue.drain(..self.queue.len().min(GROUP)).collect();
+        let group = self.queue.drain(..self.queue.len().min(GROUP));
+        let group: Vec<Load> = group.filter_map(|queued| queued.load(kernel)).collect();
         if self.queue.is_empty() {
             // What a start or a broadcast filled it with may never come again.
             self.queue.shrink_to(KEPT);
@@ -134,7 +199,7 @@ impl Loads {
 
     /// Gives whose calls wait to be read for, in one go through all of them: who asks for one asks for many.
     pub(super) fn waiting(&self) -> FxHashSet<ProcedureId> {
-        let mut waiting: FxHashSet<ProcedureId> = self.queue.iter().map(|load| load.id).collect();
+        let mut waiting: FxHashSet<ProcedureId> = self.queue.iter().map(Queued::id).collect();
         for begun in &self.under_way {
             match begun {
                 Begun::Reading(ids) => waiting.extend(ids),
@@ -169,7 +234,7 @@ impl Supervisor {
     }
 
     fn load_next(&mut self, ctx: &mut Context<Self>) {
-        while let Some((number, group)) = self.loads.begin() {
+        while let Some((number, group)) = self.loads.begin(&self.kernel) {
             let wanted = group.iter().map(|load| self.wanted(load)).collect();
             let reader = self.reader.clone();
             let work = async move {
@@ -177,9 +242,12 @@ impl Supervisor {
                 group.into_iter().zip(found).collect()
             };
             ctx.spawn(work.into_actor(self).map(move |group, supervisor, ctx| {
-                supervisor.loads.ready(number, group);
-                supervisor.hand_over(ctx);
-                supervisor.load_next(ctx);
+                supervisor.turn(|supervisor| {
+                    supervisor.loads.ready(number, group);
+                    supervisor.hand_over(ctx);
+                    supervisor.load_next(ctx);
+                    supervisor.wake_more(ctx);
+                });
             }));
         }
     }

@@ -55,10 +55,8 @@ impl Handler<Gone> for Supervisor {
 }
 
 impl Supervisor {
-    /// Looks for actors that are gone, and tries again what had no worker.
-    pub(super) fn look_for_lost(&mut self, ctx: &mut Context<Self>) {
-        let gone = self.actors.iter().filter(|(_, active)| !active.lost().is_empty());
-        let gone: Vec<ProcedureId> = gone.map(|(id, _)| *id).collect();
+    /// Has those looked after whose actors are gone, and tries again what had no worker.
+    pub(super) fn look_for_lost(&mut self, gone: Vec<ProcedureId>, ctx: &mut Context<Self>) {
         if !gone.is_empty() {
             // Where there is no room in its own mailbox, the next audit looks again.
             ctx.address().try_send(Gone(gone)).ok();

@@ -89,6 +89,11 @@ impl Mail {
         self.depths.supervisor.taken();
     }
 
+    /// Gives how many calls wait for a worker, about now.
+    pub(super) fn calls_waiting(&self) -> u64 {
+        self.depths.workers.waiting()
+    }
+
     /// Gives what sends to the supervisor, counted.
     pub(crate) fn outbox<M>(&self, to: Recipient<M>) -> Outbox<M>
     where
@@ -130,7 +135,7 @@ macro_rules! taken_as_mail {
             type Result = <Self as Handler<$message>>::Result;
 
             fn handle(&mut self, mail: mail::Mail<$message>, ctx: &mut Context<Self>) -> Self::Result {
-                mail::open(self, mail, ctx)
+                self.turn(|supervisor| mail::open(supervisor, mail, ctx))
             }
         })*
     };

@@ -22,7 +22,7 @@ impl Handler<Open> for Supervisor {
         self.count_recovered();
         let before = self.call_recovery_hooks(Moment::Before).into_actor(self);
         let restored = before.then(|failed, supervisor, ctx| {
-            let waiting = supervisor.restore_admissions(ctx);
+            let waiting = supervisor.turn(|supervisor| supervisor.restore_admissions(ctx));
             // Later than the permits: a family that is set aside keeps those that it holds.
             supervisor.set_aside(failed);
             let after = supervisor.call_recovery_hooks(Moment::After);
@@ -30,7 +30,7 @@ impl Handler<Open> for Supervisor {
         });
         Box::pin(restored.then(move |(failed, waiting), supervisor, ctx| {
             supervisor.set_aside(failed);
-            let opened = supervisor.open(waiting, ctx);
+            let opened = supervisor.turn(|supervisor| supervisor.open(waiting, ctx));
             opened.map(move |opened, supervisor, _| {
                 supervisor.tell_of_start(supervisor.clock.now().since(begun));
                 opened

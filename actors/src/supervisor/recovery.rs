@@ -11,14 +11,16 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 
 use procession_kernel::{
-    AuditEntry, Epoch, HistoryEntry, Kernel, Kind, LimitKey, NUMBER_MAX, Pause, ProcedureId, ProcedureState, Record,
-    Row, Rules, Timestamp,
+    AuditEntry, Broadcast, Epoch, HistoryEntry, Kernel, Kind, LimitKey, NUMBER_MAX, Pause, ProcedureId, ProcedureState,
+    Record, Row, Rules, Seq, Timestamp,
 };
 
 use super::claimants::claims;
 use crate::clock::Clock;
 use crate::error::{StartError, StoreError};
-use crate::journal::encode::{META_FAMILIES, META_LIMIT, META_PAUSE, META_STARTED, META_STOPPED, META_STORE, Started};
+use crate::journal::encode::{
+    META_BROADCAST, META_FAMILIES, META_LIMIT, META_PAUSE, META_STARTED, META_STOPPED, META_STORE, Started,
+};
 use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Space, codec, keys};
 use crate::view::Recovered;
@@ -109,11 +111,16 @@ async fn read(store: &dyn JournalStore, rules: Rules, code: Code, clock: &dyn Cl
     }
     read_limits(store, &mut loaded.kernel).await?;
     read_pauses(store, &mut loaded.kernel).await?;
+    // Before the rows: each is counted to the broadcast that is to wake it.
+    read_broadcasts(store, &mut loaded.kernel).await?;
     read_audit(store, &mut loaded.kernel).await?;
     if loaded.kernel.rules().seed == 0 {
         loaded.kernel.set_seed(loaded.store.0);
     }
     families::read_families(store, &mut loaded).await?;
+    if !loaded.report.quarantined.is_empty() {
+        loaded.kernel.keep_broadcasts();
+    }
     let first = scan(store, Space::Finished, Vec::new(), None, 1).await?;
     loaded.next_due = first
         .first()
@@ -190,6 +197,18 @@ async fn read_pauses(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<()
     for (_, value) in scan(store, Space::Meta, META_PAUSE.to_vec(), to, usize::MAX).await? {
         let what: Pause = codec::decode(&value).map_err(damaged)?;
         kernel.evolve(&Record::Pause(what, true));
+    }
+    Ok(())
+}
+
+/// Reads the broadcasts that have not woken all of their waiters.
+async fn read_broadcasts(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(), StartError> {
+    let to = keys::after_prefix(META_BROADCAST);
+    for (key, value) in scan(store, Space::Meta, META_BROADCAST.to_vec(), to, usize::MAX).await? {
+        let seq = key.get(META_BROADCAST.len()..).map(<[u8]>::to_vec);
+        let seq = number(b"a broadcast", seq)?.unwrap_or_default();
+        let broadcast: Broadcast = codec::decode(&value).map_err(damaged)?;
+        kernel.evolve(&Record::Broadcast(Seq(seq), Box::new(broadcast)));
     }
     Ok(())
 }

@@ -18,10 +18,13 @@ impl Handler<Notice> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, _: Notice, ctx: &mut Self::Context) {
-        for reported in self.reports.take(REPORTS_AT_ONCE) {
-            self.hear(reported, ctx);
-        }
-        self.look_at_drain(ctx);
+        self.turn(|supervisor| {
+            for reported in supervisor.reports.take(REPORTS_AT_ONCE) {
+                supervisor.hear(reported, ctx);
+            }
+            supervisor.wake_more(ctx);
+            supervisor.look_at_drain(ctx);
+        });
     }
 }
 

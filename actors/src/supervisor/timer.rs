@@ -12,8 +12,8 @@ use super::Supervisor;
 use crate::clock::{Clock, is_set_back};
 use crate::mail::deliver;
 
-/// Timers served for one message, before others have their turn.
-const TIMERS_AT_ONCE: usize = 1024;
+/// Timers served for one message, before others have their turn: a millisecond or two of decisions.
+const TIMERS_AT_ONCE: usize = 256;
 
 /// Says that the armed instant has come, or that the clock was set back before it did.
 #[derive(Message)]
@@ -73,6 +73,12 @@ impl Handler<TimeCame> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, TimeCame { was_set_back }: TimeCame, ctx: &mut Self::Context) {
+        self.turn(|supervisor| supervisor.time_came(was_set_back, ctx));
+    }
+}
+
+impl Supervisor {
+    fn time_came(&mut self, was_set_back: bool, ctx: &mut Context<Self>) {
         let now = self.clock.now();
         if was_set_back && self.poisoned.is_none() {
             tracing::warn!(%now, "the wall clock was set back: backoffs are cut to what their policies allow");
@@ -81,17 +87,26 @@ impl Handler<TimeCame> for Supervisor {
         if let Some(due) = self.kernel.next_deadline().filter(|due| *due <= now) {
             self.telemetry.timer_lag.set(now.since(due));
         }
+        self.bulk.timers_wait = !self.has_credit();
+        if !self.bulk.timers_wait {
+            self.bulk.timers_wait = self.serve_timers(ctx);
+        }
+        self.evict(ctx);
+        // Where more are due than have their turn now, what gives credit arms the timer again.
+        if self.poisoned.is_none() && !self.bulk.timers_wait {
+            self.arm();
+        }
+    }
+
+    /// Serves those that are due; tells whether there may be more.
+    fn serve_timers(&mut self, ctx: &mut Context<Self>) -> bool {
         for _ in 0..TIMERS_AT_ONCE {
             match self.kernel.due(self.clock.now()) {
                 Some(id) if self.poisoned.is_none() => self.decide(Event::TimerDue(id), ctx),
-                Some(_) | None => break,
+                Some(_) | None => return false,
             }
         }
-        self.evict(ctx);
-        // While the journal lags, a receipt arms the timer again.
-        self.timers_paused = self.commits.is_backed_up();
-        if self.poisoned.is_none() && !self.timers_paused {
-            self.arm();
-        }
+        self.woke_some();
+        true
     }
 }

@@ -8,6 +8,7 @@
 
 mod disk;
 mod overrun;
+mod round;
 mod rules;
 mod size;
 pub(crate) mod starved;
@@ -19,14 +20,12 @@ use std::time::Duration;
 
 use actix::WeakRecipient;
 use actix::prelude::*;
-use procession_kernel::{Event, ProcedureId, Record, Seq, Timestamp, WaitReason};
+use procession_kernel::{Event, ProcedureId, Record, Timestamp};
 use tokio::sync::oneshot;
 
 use super::Supervisor;
 use super::blocked::Issued;
-use super::insight::Queues;
 use super::lost::Lost;
-use crate::clock::machine_now;
 use crate::error::AskError;
 use crate::journal::DiskRoom;
 use crate::mail::deliver;
@@ -181,93 +180,8 @@ impl Supervisor {
         actix_rt::spawn(wake(sleep, me));
     }
 
-    /// Looks twice where the first look finds somebody whom nobody will wake.
-    fn audit(
-        &mut self,
-        ctx: &mut Context<Self>,
-        take: impl FnOnce(&mut Self, Vec<Verdict>, Duration, &mut Context<Self>) + 'static,
-    ) {
-        self.measure_disk(ctx);
-        let asked = self.commits.durable;
-        let looks = self.watch.unserved.looks();
-        self.read_queues(ctx, move |supervisor, queues, ctx| {
-            let missed = supervisor.missed(&queues, asked);
-            if missed.is_empty() {
-                supervisor.audited((&queues, looks), Vec::new(), ctx, take);
-                return;
-            }
-            supervisor.read_queues(ctx, move |supervisor, queues, ctx| {
-                let mut still = supervisor.missed(&queues, asked);
-                still.retain(|id, revision| missed.get(id) == Some(revision));
-                supervisor.audited((&queues, looks), still.into_keys().collect(), ctx, take);
-            });
-        });
-    }
-
-    /// Gives those who wait for the limiter and are not in its queues, though
-    /// they asked before it answered: each with its revision.
-    fn missed(&self, queues: &Queues, asked: Seq) -> BTreeMap<ProcedureId, Seq> {
-        let rows = self.kernel.families().awake().flat_map(|family| &family.members);
-        let waits = rows.filter(|row| row.wait.as_ref().is_some_and(WaitReason::is_admission));
-        waits
-            .filter(|row| !row.is_ended() && row.revision <= asked)
-            .filter_map(|row| Some((self.kernel.asks_as(row.id)?, row.revision)))
-            .filter(|(asker, _)| queues.of(*asker).is_none())
-            .collect()
-    }
-
-    /// Audits with these queues, which were asked for after so many looks at them.
-    fn audited(
-        &mut self,
-        (queues, looks): (&Queues, u64),
-        unknown: Vec<ProcedureId>,
-        ctx: &mut Context<Self>,
-        take: impl FnOnce(&mut Self, Vec<Verdict>, Duration, &mut Context<Self>),
-    ) {
-        let begun = machine_now();
-        // An engine that commits nothing may have been looked at all the same.
-        self.kernel.cool();
-        let mut found = Vec::new();
-        if self.poisoned.is_none() && !self.stopped {
-            self.look_for_lost(ctx);
-            if !self.kernel.is_draining() {
-                found = self.wake_lost(unknown, ctx);
-            }
-        }
-        self.look_for_unserved(queues, looks);
-        let mut verdicts = self.verdicts(queues, &found);
-        self.watch.tell(&mut verdicts);
-        let told: Vec<&str> = verdicts.iter().map(|verdict| verdict.rule.as_str()).collect();
-        self.telemetry.verdicts(&told);
-        if let Some(bytes) = self.reader.size_bytes() {
-            self.telemetry.bytes.set(bytes as f64);
-        }
-        self.show_waiters();
-        self.mail.show(&self.telemetry, self.clock.now());
-        take(self, verdicts, begun.elapsed(), ctx);
-    }
-
-    /// Shows who could run but for a lock, a permit or its turn.
-    fn show_waiters(&self) {
-        let rows = self.kernel.families().awake().flat_map(|family| &family.members);
-        let (mut lock_waiters, mut oldest) = (0_u32, None);
-        for row in rows.filter(|row| !row.is_ended()) {
-            match &row.wait {
-                Some(WaitReason::Lock(_)) => lock_waiters += 1,
-                Some(WaitReason::Permit(_) | WaitReason::Queue | WaitReason::Width) => {}
-                Some(_) | None => continue,
-            }
-            let since = row.ready.unwrap_or(row.since);
-            oldest = oldest.into_iter().chain([since]).min();
-        }
-        let waited = oldest.map_or(Duration::ZERO, |since| self.clock.now().since(since));
-        self.telemetry.lock_waiters.set(lock_waiters);
-        self.telemetry.oldest_runnable.set(waited);
-    }
-
     /// Sets going again whom nothing would have woken; gives them, each with what it waited for.
     fn wake_lost(&mut self, unknown: Vec<ProcedureId>, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
-        self.arm();
         let event = Event::AuditDue {
             granted: Vec::new(),
             unknown,
@@ -281,36 +195,24 @@ impl Supervisor {
             let wait = self.kernel.row(id).and_then(|row| row.wait.as_ref());
             wait.map_or_else(|| "its locks".to_owned(), ToString::to_string)
         };
-        let mut found: Vec<(ProcedureId, String)> = woken.map(|id| (id, waited(id))).collect();
+        let found: Vec<(ProcedureId, String)> = woken.map(|id| (id, waited(id))).collect();
         if !found.is_empty() {
             self.commit(decision, ctx);
         }
-        for id in self.uncalled() {
+        found
+    }
+
+    /// Calls again whom nobody has called; gives them.
+    fn call_uncalled(&mut self, uncalled: Vec<ProcedureId>, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
+        let mut found = Vec::new();
+        for id in uncalled {
             self.watch.recalled += 1;
             found.push((id, "the call of its stage".to_owned()));
             for call in self.kernel.calls_of(id) {
                 self.act(call, ctx);
             }
         }
-        self.count_lost(&found);
         found
-    }
-
-    /// Gives those whose stage is out, by a commit whose effects were released,
-    /// and who have no actor, nor is anything read for one.
-    fn uncalled(&self) -> Vec<ProcedureId> {
-        let rows = self.kernel.families().awake().flat_map(|family| &family.members);
-        let out = rows.filter(|row| row.going.is_some_and(|going| going.run <= self.commits.durable));
-        let waits = |id: ProcedureId| self.watch.stranded.iter().any(|(other, _)| *other == id);
-        let mut uncalled: Vec<ProcedureId> = out
-            .filter(|row| !self.actors.contains_key(&row.id) && !waits(row.id))
-            .map(|row| row.id)
-            .collect();
-        if !uncalled.is_empty() {
-            let read_for = self.loads.waiting();
-            uncalled.retain(|id| !read_for.contains(id));
-        }
-        uncalled
     }
 }
 

@@ -2,7 +2,7 @@
 //! records as writes, and values read back.
 
 use procession_kernel::{
-    AuditEntry, Blob, Epoch, HistoryEntry, KeyEntry, Pause, ProcedureId, Record, Row, SignalEntry,
+    AuditEntry, Blob, Broadcast, Epoch, HistoryEntry, KeyEntry, Pause, ProcedureId, Record, Row, SignalEntry,
 };
 
 use crate::error::CodecError;
@@ -95,6 +95,15 @@ pub fn audit(number: u64, bytes: &[u8]) -> Result<AuditEntry, CodecError> {
 ///
 /// [`CodecError`] if this release cannot.
 pub fn pause(bytes: &[u8]) -> Result<Pause, CodecError> {
+    codec::decode(bytes)
+}
+
+/// Reads back a broadcast that has not woken all of its waiters.
+///
+/// # Errors
+///
+/// [`CodecError`] if this release cannot.
+pub fn broadcast(bytes: &[u8]) -> Result<Broadcast, CodecError> {
     codec::decode(bytes)
 }
 

@@ -26,11 +26,16 @@ fn parse_processor_time(stat: &str) -> Option<Duration> {
 /// Memory of this process that is in the machine's, in bytes; none where there is
 /// no `/proc`. Allocators keep what was freed: it tells growth, and hardly shrinks.
 pub(super) fn resident_bytes() -> Option<u64> {
-    parse_resident_bytes(&std::fs::read_to_string("/proc/self/status").ok()?)
+    parse_bytes(&std::fs::read_to_string("/proc/self/status").ok()?, "VmRSS:")
 }
 
-fn parse_resident_bytes(status: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+/// The most memory of this process that was in the machine's at once, in bytes; none where there is no `/proc`.
+pub(super) fn peak_bytes() -> Option<u64> {
+    parse_bytes(&std::fs::read_to_string("/proc/self/status").ok()?, "VmHWM:")
+}
+
+fn parse_bytes(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
     Some(kilobytes * 1_024)
 }
@@ -62,12 +67,13 @@ mod tests {
     #[test]
     fn resident_memory_is_read_among_the_other_lines() {
         let status = "Name:\tprocession\nVmHWM:\t  9000 kB\nVmRSS:\t    8 kB\nThreads:\t4\n";
-        assert_eq!(parse_resident_bytes(status), Some(8_192));
+        assert_eq!(parse_bytes(status, "VmRSS:"), Some(8_192));
+        assert_eq!(parse_bytes(status, "VmHWM:"), Some(9_216_000));
     }
 
     #[test]
     fn a_text_of_another_form_gives_nothing() {
         assert_eq!(parse_processor_time("7 procession"), None);
-        assert_eq!(parse_resident_bytes("VmRSS: many"), None);
+        assert_eq!(parse_bytes("VmRSS: many", "VmRSS:"), None);
     }
 }

@@ -7,7 +7,7 @@ use super::BenchError;
 use super::common::Common;
 use super::machine;
 use super::rounds::Summary;
-use super::taken::{count, tenths, thousandths};
+use super::taken::{count, millis, tenths, thousandths};
 
 /// Where and how it was measured; part of every closing line.
 #[derive(Debug, Serialize)]
@@ -16,6 +16,12 @@ pub(super) struct Ground {
     sync: &'static str,
     seed: u64,
     rounds: usize,
+    /// Batches that were synced in the round that is shown.
+    syncs: u64,
+    /// The longest turn of the supervisor since the engine was started, in the machine's time.
+    longest_decision_ms: f64,
+    /// The most memory of the process until the end of that round; none where the system does not tell.
+    peak_bytes: Option<u64>,
     machine: String,
     cores: usize,
 }
@@ -26,6 +32,9 @@ impl Ground {
             sync: summary.single.sync,
             seed: common.seed,
             rounds: summary.rounds,
+            syncs: summary.taken.batches,
+            longest_decision_ms: millis(summary.taken.longest_turn),
+            peak_bytes: summary.taken.peak,
             machine: machine::processor_name(),
             cores: machine::cores(),
         }
@@ -161,6 +170,15 @@ pub(super) fn print_cost<T>(summary: &Summary<T>, unit: &str) {
         &format!("processor time per {unit}"),
         &processor,
         "all threads, the submitter's too",
+    );
+    let peak = taken
+        .peak
+        .map_or_else(|| "unknown".to_owned(), |bytes| format!("{:.1} MB", count(bytes) / 1e6));
+    row("memory of the process at its peak", &peak, "since it began");
+    row(
+        "longest turn of the supervisor",
+        &format!("{:.2} ms", millis(taken.longest_turn)),
+        "since the engine was started",
     );
     row(
         "time of the round",

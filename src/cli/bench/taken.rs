@@ -46,6 +46,8 @@ impl Probe {
             batches: grown(|snapshot| snapshot.batches),
             writes: grown(|snapshot| snapshot.appended_writes),
             bytes: grown(|snapshot| snapshot.appended_bytes),
+            longest_turn: after.longest_turn,
+            peak: machine::peak_bytes(),
         })
     }
 }
@@ -68,6 +70,8 @@ impl Taken {
             batches: snapshot.batches,
             writes: snapshot.appended_writes,
             bytes: snapshot.appended_bytes,
+            longest_turn: snapshot.longest_turn,
+            peak: machine::peak_bytes(),
         }
     }
 }
@@ -84,6 +88,10 @@ pub(super) struct Taken {
     pub(super) batches: u64,
     pub(super) writes: u64,
     pub(super) bytes: u64,
+    /// The longest that the supervisor did one thing, since the engine was started.
+    pub(super) longest_turn: Duration,
+    /// The most memory of this process since it began; none where the system does not tell.
+    pub(super) peak: Option<u64>,
 }
 
 impl Taken {
@@ -112,6 +120,11 @@ impl Taken {
         let time = self.processor?;
         Some(time.as_secs_f64() * 1e6 / self.units.max(f64::EPSILON))
     }
+}
+
+/// A time in milliseconds, to the microsecond.
+pub(super) fn millis(time: Duration) -> f64 {
+    thousandths(time.as_secs_f64() * 1e3)
 }
 
 /// Numbers up to 2⁵³ are exact as `f64`, and no round has more.

@@ -238,6 +238,12 @@ impl Claims {
         self.get(slot).map(|claim| claim.ticket)
     }
 
+    /// Gives those in some slots, from this one on, and how many slots there are.
+    pub(super) fn page(&self, from: usize, slots: usize) -> (impl Iterator<Item = &Claim>, usize) {
+        let page = self.all.iter().skip(from).take(slots);
+        (page.filter(|claim| claim.is_there), self.all.len())
+    }
+
     /// Gives all, in no order that means anything.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Claim> {
         self.all.iter().filter(|claim| claim.is_there)

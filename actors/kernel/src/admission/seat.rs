@@ -48,7 +48,7 @@ impl Seat {
     }
 
     #[inline]
-    fn order(self) -> u128 {
+    pub(super) fn order(self) -> u128 {
         u128::from(self.rank) << 64 | u128::from(self.arrival)
     }
 }

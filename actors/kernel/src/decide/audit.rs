@@ -6,7 +6,8 @@ use super::draft::Draft;
 use crate::effect::Effect;
 use crate::families::arms;
 use crate::family::{Family, deadlines};
-use crate::id::ProcedureId;
+use crate::id::{ProcedureId, Timestamp};
+use crate::kernel::Kernel;
 use crate::latch::Join;
 use crate::record::Record;
 use crate::row::Row;
@@ -20,6 +21,14 @@ enum Lost {
     Timer,
     /// Its children let it go on, or fail it, by the list that begins with this one.
     Children(u32),
+}
+
+impl Kernel {
+    /// Tells whether a member is parked with nothing to wake it: then an audit is due.
+    #[must_use]
+    pub fn has_lost_wake(&self, family: &Family, row: &Row) -> bool {
+        !row.is_ended() && Draft::new(self, Timestamp::default()).lost(family, row).is_some()
+    }
 }
 
 impl Draft<'_> {

@@ -73,6 +73,7 @@ impl<'a> Draft<'a> {
             row.revision = self.seq;
             row.forget_said();
             let before = self.row_before(row.id);
+            row.waits_after = self.waits_after(&row, before);
             // Ours to keep: nothing may be committed from a broken state.
             assert!(
                 before.is_none_or(|old| old.state.may_become(row.state)),
@@ -83,6 +84,17 @@ impl<'a> Draft<'a> {
         }
         self.records.append(&mut self.closing);
         Decision::new(self.records, self.effects)
+    }
+
+    /// Who begins to wait for an event is in none of the broadcasts of it that are under way.
+    fn waits_after(&self, row: &Row, before: Option<&Row>) -> Seq {
+        match &row.wait {
+            Some(wait @ WaitReason::Event(name, _)) => match before {
+                Some(old) if old.wait.as_ref() == Some(wait) => row.waits_after,
+                Some(_) | None => self.kernel.waiters.newest(name).unwrap_or_default(),
+            },
+            Some(_) | None => Seq::default(),
+        }
     }
 
     // Reading.

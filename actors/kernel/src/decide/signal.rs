@@ -5,7 +5,6 @@ use crate::audit::By;
 use crate::effect::{Answer, Refusal};
 use crate::id::{Blob, EventName, Key, ProcedureId, Ticket};
 use crate::record::Record;
-use crate::row::Row;
 use crate::wait::{SignalEntry, WaitReason, Wake};
 
 impl Draft<'_> {
@@ -43,7 +42,7 @@ impl Draft<'_> {
             return Err(Refusal::TooLarge(payload.len(), limit));
         }
         let live = self.row(id).filter(|row| !row.is_ended());
-        let Some((family, row)) = self.family(id.family).zip(live) else {
+        let Some((family, _)) = self.family(id.family).zip(live) else {
             return Err(Refusal::NotLive(id));
         };
         if let Some(number) = self.repeats(id, &name, &payload, key.as_ref())? {
@@ -55,20 +54,9 @@ impl Draft<'_> {
                 format!("{waiting} signals wait for {id}, which is the limit; send again when it has consumed some");
             return Err(Refusal::NotNow(text));
         }
-        let number = row.signals + 1;
-        self.deliver(id, number, name.clone());
-        self.record(Record::Signal(
-            id,
-            number,
-            SignalEntry {
-                name,
-                digest: key.as_ref().map(|_| payload.digest()),
-                key,
-                consumed: false,
-            },
-            payload,
-        ));
-        Ok(number)
+        // A broadcast that is to wake it came first.
+        self.wake_by_wave(id);
+        Ok(self.deliver(id, name, payload, key))
     }
 
     /// Gives the number of the signal that is sent again with its key; refuses another one with that key.
@@ -108,7 +96,21 @@ impl Draft<'_> {
         }
     }
 
-    fn deliver(&mut self, id: ProcedureId, number: u32, name: EventName) {
+    /// Keeps a signal, and wakes whom it is for if that is what it waits for; gives its number.
+    pub(super) fn deliver(&mut self, id: ProcedureId, name: EventName, payload: Blob, key: Option<Key>) -> u32 {
+        let number = self.row(id).map_or(0, |row| row.signals) + 1;
+        self.wake_with(id, number, name.clone());
+        let entry = SignalEntry {
+            name,
+            digest: key.as_ref().map(|_| payload.digest()),
+            key,
+            consumed: false,
+        };
+        self.record(Record::Signal(id, number, entry, payload));
+        number
+    }
+
+    fn wake_with(&mut self, id: ProcedureId, number: u32, name: EventName) {
         let Some(mut row) = self.take(id) else { return };
         let stopping = self.is_stopping(&row);
         row.signals = number;
@@ -149,39 +151,15 @@ impl Draft<'_> {
         if key.is_some() && self.kernel.is_used_up() {
             return self.refuse(ticket, Refusal::UsedUp);
         }
-        let woken = self.who_waits_for(&name);
-        for id in &woken {
-            let number = self.row(*id).map_or(0, |row| row.signals) + 1;
-            self.deliver(*id, number, name.clone());
-            let entry = SignalEntry {
-                name: name.clone(),
-                key: None,
-                consumed: false,
-                digest: None,
-            };
-            self.record(Record::Signal(*id, number, entry, payload.clone()));
-        }
-        let woken = u32::try_from(woken.len()).unwrap_or(u32::MAX);
+        let woken = match self.wake_all(&name, &payload) {
+            Ok(woken) => u32::try_from(woken).unwrap_or(u32::MAX),
+            Err(refusal) => return self.refuse(ticket, refusal),
+        };
         if key.is_some() {
             // The key is remembered as an operator's is, among the last ones.
             let by = By { key, ..By::default() };
             self.note_broadcast(words, digest, woken, &by);
         }
         self.reply(ticket, Answer::Broadcast(woken));
-    }
-
-    fn who_waits_for(&self, name: &EventName) -> Vec<ProcedureId> {
-        let waits = |row: &&Row| matches!(&row.wait, Some(WaitReason::Event(event, _)) if event == name);
-        let families = &self.kernel.families;
-        let mut woken: Vec<_> = families
-            .awake()
-            .flat_map(|family| family.members.iter().map(|row| &**row))
-            .filter(waits)
-            .filter(|row| !self.is_stopping(row))
-            .map(|row| (row.since, row.id))
-            .chain(families.frozen_waiting(name))
-            .collect();
-        woken.sort_unstable();
-        woken.into_iter().map(|(_, id)| id).collect()
     }
 }

@@ -9,6 +9,10 @@ use crate::wait::{WaitReason, Wake};
 
 impl Draft<'_> {
     pub(super) fn timer_due(&mut self, id: ProcedureId) {
+        if self.wake_by_wave(id) {
+            // Its own time, if that is what is up, is still armed.
+            return;
+        }
         let Some(row) = self.row(id) else {
             self.late(id);
             return;

@@ -32,14 +32,7 @@ const PAST: u64 = 1 << 12;
 const EXPECTED: u64 = 1 << 13;
 const COMPENSATE: u64 = 1 << 14;
 const TRACE: u64 = 1 << 15;
-
-/// Gives since when a frozen family waits, if it waits for this event.
-pub(super) fn waits_since(bytes: &[u8], event: &str) -> Option<Timestamp> {
-    let mut unpack = Unpack { bytes };
-    let flags = unpack.number()?;
-    let is_it = flags & EVENT != 0 && unpack.bytes()? == event.as_bytes();
-    is_it.then(|| unpack.number().map(Timestamp))?
-}
+const AFTER: u64 = 1 << 16;
 
 /// Kinds by number, so that a frozen family need not spell its own. They are as
 /// many as are registered.
@@ -162,6 +155,9 @@ impl Pack {
             self.number(expected.as_secs());
             self.number(u64::from(expected.subsec_nanos()));
         }
+        if row.waits_after != Seq::default() {
+            self.number(row.waits_after.0);
+        }
     }
 }
 
@@ -173,6 +169,7 @@ fn flags(row: &Row) -> u64 {
         (PRIORITY, row.priority != 0),
         (KEY, row.key.is_some()),
         (TRACE, row.trace.is_some()),
+        (AFTER, row.waits_after != Seq::default()),
         (LIMITS, !row.limits.is_empty()),
         (HOLDS, row.holds),
         (ON_TIMEOUT_EXECUTE, row.on_timeout == OnTimeout::Execute),
@@ -290,6 +287,11 @@ impl<'a> Unpack<'a> {
             },
             past: if has(PAST) { Some(self.text()?.to_owned()) } else { None },
             expected: if has(EXPECTED) { Some(self.duration()?) } else { None },
+            waits_after: if has(AFTER) {
+                Seq(self.number()?)
+            } else {
+                Seq::default()
+            },
             on_timeout: if has(ON_TIMEOUT_EXECUTE) {
                 OnTimeout::Execute
             } else {

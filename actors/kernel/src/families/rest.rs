@@ -80,6 +80,7 @@ fn rests(row: &Row) -> bool {
         trace: _,
         large,
         said,
+        waits_after: _,
         key: _,
         deadline: _,
         submitted: _,

@@ -132,21 +132,6 @@ proptest! {
         prop_assert_eq!(families.remove(NUMBER), Some(family));
         prop_assert!(families.is_empty() && families.timers == 0);
     }
-
-    #[test]
-    fn who_waits_for_an_event_is_found_frozen(common in common(), rare in rare()) {
-        let family = family(common, rare);
-        let row = family.row(0).expect("its root").clone();
-        let mut families = Families::default();
-        put(&mut families, family);
-        families.freeze(NUMBER);
-        let waiting = |event: &EventName| families.frozen_waiting(event).collect::<Vec<_>>();
-        let event = if let Some(WaitReason::Event(event, _)) = &row.wait { Some(event) } else { None };
-        let found = event.map(waiting).unwrap_or_default();
-        prop_assert_eq!(found.len(), usize::from(event.is_some()));
-        prop_assert!(found.iter().all(|found| *found == (row.since, row.id)));
-        prop_assert!(waiting(&"another event".into()).is_empty());
-    }
 }
 
 #[test]

@@ -53,6 +53,7 @@ impl Row {
             trace: None,
             large: None,
             said: None,
+            waits_after: Seq::default(),
             key: None,
             deadline: None,
             submitted: at,

@@ -1,6 +1,6 @@
 //! The calm after the storm: no faults, a helpful operator, and everything must come to its end.
 
-use procession_kernel::{Blob, Event, JoinRuling, Pause, ProcedureId, Reach, Row, StageOutcome, Verb, WaitReason};
+use procession_kernel::{Blob, Event, JoinRuling, Pause, ProcedureId, Reach, Row, Seq, StageOutcome, Verb, WaitReason};
 
 use super::draw::stage;
 use super::operate::operator;
@@ -57,6 +57,8 @@ impl Play {
             })?;
         } else if !self.shell.desk.words.is_empty() {
             self.shell.hear()?;
+        } else if self.shell.kernel.next_wave(Seq(0)).is_some() {
+            self.wake_some()?;
         } else if self.shell.kernel.next_deadline().is_some() {
             self.time_passes()?;
         } else {

@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession_kernel::{
-    AuditEntry, Blob, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, LimitKey, LockNeed, Pause,
-    ProcedureId, Record, Row, Rules, SignalEntry, Timestamp,
+    AuditEntry, Blob, Broadcast, Ending, Epoch, Family, HistoryEntry, Kernel, Key, KeyEntry, LimitKey, LockNeed, Pause,
+    ProcedureId, Record, Row, Rules, Seq, SignalEntry, Timestamp,
 };
 
 use super::draw::PAYLOAD;
+use super::owed::Owed;
 use super::said;
 
 /// Everything that is on disk.
@@ -27,6 +28,8 @@ pub(crate) struct Disk {
     pub(crate) due: BTreeMap<(Timestamp, u64), Option<Key>>,
     limits: BTreeMap<LimitKey, Option<u32>>,
     pauses: BTreeSet<Pause>,
+    broadcasts: BTreeMap<Seq, Broadcast>,
+    pub(crate) owed: Owed,
     pub(crate) audit: BTreeMap<u64, AuditEntry>,
     reserved: u64,
     pub(crate) epoch: u64,
@@ -49,6 +52,7 @@ impl Disk {
                     self.ran_under.insert((row.id, row.visit), row.locks.clone());
                 }
                 self.rows.insert(row.id, (**row).clone());
+                self.owed.follow(row, is_stopped(&self.rows, row.id))?;
             }
             Record::FinishedRow(row) => {
                 self.says_its_size(row)?;
@@ -96,6 +100,20 @@ impl Disk {
             }
             Record::Limit(key, value) => {
                 self.limits.insert(key.clone(), *value);
+            }
+            Record::Broadcast(seq, broadcast) => {
+                self.broadcasts.insert(*seq, (**broadcast).clone());
+                let live = self.live.iter().flat_map(|family| {
+                    let (first, last) = (ProcedureId::new(*family, 0), ProcedureId::new(*family, u32::MAX));
+                    self.rows.range(first..=last).map(|(_, row)| row)
+                });
+                self.owed.begin(*seq, broadcast, live);
+            }
+            Record::BroadcastOver(seq) => {
+                let over = self.broadcasts.remove(seq);
+                over.ok_or_else(|| format!("the broadcast of {seq} is over, and is not there"))?;
+                let rows = &self.rows;
+                self.owed.end(*seq, |id| is_stopped(rows, id))?;
             }
             Record::Pause(what, true) => {
                 self.pauses.insert(what.clone());
@@ -209,6 +227,9 @@ impl Disk {
         for what in &self.pauses {
             kernel.evolve(&Record::Pause(what.clone(), true));
         }
+        for (seq, broadcast) in &self.broadcasts {
+            kernel.evolve(&Record::Broadcast(*seq, Box::new(broadcast.clone())));
+        }
         for entry in self.audit.values() {
             kernel.evolve(&Record::Audit(Box::new(entry.clone())));
         }
@@ -262,4 +283,11 @@ impl Disk {
         }
         Ok(())
     }
+}
+
+/// Tells whether a member has ended, or a failure at or above it stops it.
+fn is_stopped(rows: &BTreeMap<ProcedureId, Row>, id: ProcedureId) -> bool {
+    let parent = |row: &&Row| rows.get(&ProcedureId::new(id.family, row.parent?));
+    let mut above = std::iter::successors(rows.get(&id), parent);
+    above.any(|row| row.is_ended() || row.is_failing())
 }

@@ -245,6 +245,7 @@ pub(crate) fn rules() -> Rules {
     rules.bounds.payload = PAYLOAD;
     rules.bounds.attempts_kept = 1;
     rules.bounds.signal_keys = 2;
+    rules.bounds.wave = 1;
     rules
 }
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Birth, By, Event, Key, KeyAsked, KeyEntry, ProcedureId, Row, Submission, Verb};
+use procession_kernel::{Birth, By, Event, Key, KeyAsked, KeyEntry, ProcedureId, Row, Seq, Submission, Verb};
 
+use super::WAVE;
 use super::claims;
 use super::draw::Draw;
 use super::shell::Shell;
@@ -23,6 +24,10 @@ pub(crate) struct Play {
     pub(crate) asked: Vec<(Verb, By)>,
     /// How often some waited for each other, and nothing moved.
     pub(crate) deadlocks: usize,
+    /// The broadcast that was served last.
+    served: Seq,
+    /// Many wait for events, and broadcasts come often.
+    pub(crate) windy: bool,
 }
 
 impl Play {
@@ -35,6 +40,8 @@ impl Play {
             lossy: seed.is_multiple_of(3),
             asked: Vec::new(),
             deadlocks: 0,
+            served: Seq(0),
+            windy: seed.is_multiple_of(5),
         })
     }
 
@@ -42,6 +49,13 @@ impl Play {
     pub(crate) fn step(&mut self) -> Result<(), String> {
         if self.stormy && self.draw.percent(12) {
             return self.crash();
+        }
+        if self.windy && self.draw.percent(10) {
+            return if self.draw.percent(40) {
+                self.broadcast()
+            } else {
+                self.wake_some()
+            };
         }
         match self.draw.below(100) {
             0..7 if self.shell.kernel.families().len() < 6 => self.submit(),
@@ -56,7 +70,8 @@ impl Play {
             58..70 => self.shell.hear(),
             70..72 => self.old_again(),
             72..80 => self.operate(),
-            80..82 => self.clean_up_one(),
+            80..81 => self.wake_some(),
+            81..82 => self.clean_up_one(),
             82..83 => self.crash(),
             83..84 if self.draw.percent(20) => self.drain(),
             84..86 => self.audit(),
@@ -138,6 +153,18 @@ impl Play {
                 key,
             })
             .map(drop)
+    }
+
+    /// Some who wait for a broadcast are woken. Tells whether there was one.
+    pub(crate) fn wake_some(&mut self) -> Result<(), String> {
+        match self.shell.kernel.next_wave(self.served) {
+            Some(seq) => {
+                self.served = seq;
+                self.shell.waits.insert(WAVE.to_owned());
+                self.shell.decide(Event::WaveDue(seq)).map(drop)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Draws a live member of which this holds.

@@ -1,9 +1,12 @@
 //! Reports of stages, undos, stacks and join rules, drawn at random; some of them twice.
 
+use std::time::Duration;
+
 use procession_kernel::{
     Advance, Ahead, Birth, Event, JoinRuling, Key, StageEnded, StageOutcome, Undo, UndoEnded, UserWrite,
 };
 
+use super::draw::stage;
 use super::play::Play;
 
 impl Play {
@@ -15,7 +18,12 @@ impl Play {
         let Some(advance) = self.shell.running.remove(&out) else {
             return Ok(());
         };
-        let outcome = self.draw.outcome(self.shell.now);
+        let outcome = if self.windy && self.draw.percent(50) {
+            let timeout = self.draw.percent(30).then(|| Duration::from_secs(self.draw.below(10)));
+            StageOutcome::Wait(self.draw.event(), timeout, stage(1 + self.draw.below(200)))
+        } else {
+            self.draw.outcome(self.shell.now)
+        };
         self.report(&advance, outcome)
     }
 

@@ -126,6 +126,11 @@ impl Shell {
     pub(crate) fn decide_planned(&mut self, event: Event) -> Result<Vec<Effect>, String> {
         self.log.push(format!("{event:?}"));
         self.remember(&event);
+        let wave = if let Event::WaveDue(seq) = &event {
+            Some(*seq)
+        } else {
+            None
+        };
         let decision = self.kernel.decide(self.now, event);
         let records = decision.records().to_vec();
         let planned = decision.planned().to_vec();
@@ -135,6 +140,9 @@ impl Shell {
             }
         }
         check::before(&self.kernel, &records)?;
+        if let Some(seq) = wave {
+            self.ahead.owed.are_owed(seq, &records)?;
+        }
         let found = records.iter().filter(|record| matches!(record, Record::WakeFound(_)));
         if self.kernel.found() + found.count() as u64 > self.lost {
             return Err(format!("wakes were lost: {records:?}"));
@@ -328,6 +336,7 @@ fn asker(event: &Event) -> Option<Ticket> {
         | Event::TimerDue(_)
         | Event::Granted(_)
         | Event::EvictionDue(_)
+        | Event::WaveDue(_)
         | Event::CleanedUp(_)
         | Event::AuditDue { .. }
         | Event::DrainBegan

@@ -20,6 +20,11 @@ impl Settled {
         let mut in_doubt = Vec::new();
         for row in &mut content.rows {
             row.revision = seq;
+            // It waits here from now on: a broadcast that is under way is not for it.
+            row.waits_after = match row.wait {
+                Some(WaitReason::Event(..)) => seq,
+                Some(_) | None => Seq::default(),
+            };
             if row.going.take().is_some() {
                 // It may have run in part, here or where it was exported: it keeps what it
                 // holds, and runs to its commit before anything of it is undone.

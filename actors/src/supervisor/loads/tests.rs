@@ -1,6 +1,6 @@
 //! Who is known to be read for, and in which order groups leave.
 
-use procession_kernel::{Kind, ProcedureId};
+use procession_kernel::{Kernel, Kind, ProcedureId};
 
 use super::{GROUP, GROUPS, Group, Load, Loads, Purpose};
 use crate::context::Woken;
@@ -29,9 +29,13 @@ fn read(group: Vec<Load>) -> Group {
 fn one_is_held_until_the_last_of_its_calls_has_left() {
     let (mut loads, id) = (Loads::default(), ProcedureId::root(7));
     loads.enter(load(7));
-    let (number, first) = loads.begin().expect("one waits");
+    let (number, first) = loads.begin(&Kernel::default()).expect("one waits");
     loads.enter(load(7));
-    assert!(loads.begin().is_some_and(|(next, _)| next == number + 1));
+    assert!(
+        loads
+            .begin(&Kernel::default())
+            .is_some_and(|(next, _)| next == number + 1)
+    );
     loads.ready(number, read(first));
     assert_eq!(loads.next_ready().map(|group| group.len()), Some(1));
     assert!(loads.waiting().contains(&id), "its second call is being read for");
@@ -45,7 +49,7 @@ fn groups_are_bounded_and_leave_in_the_order_in_which_they_began() {
     let mut loads = Loads::default();
     let all = GROUP * (GROUPS + 1);
     (0..all as u64).for_each(|family| loads.enter(load(family)));
-    let mut begun: Vec<(u64, Vec<Load>)> = std::iter::from_fn(|| loads.begin()).collect();
+    let mut begun: Vec<(u64, Vec<Load>)> = std::iter::from_fn(|| loads.begin(&Kernel::default())).collect();
     assert_eq!(begun.len(), GROUPS);
     let last = begun.pop().expect("there are some");
     loads.ready(last.0, read(last.1));

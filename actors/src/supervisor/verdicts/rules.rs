@@ -1,13 +1,13 @@
 //! The rules: each looks at what is on disk, and says what is wrong, with facts.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use procession_kernel::{Deadlock, Family, Kind, ProcedureId, Row, Said, Timestamp, WaitReason};
 
 use super::super::Supervisor;
-use super::super::insight::{Insight, Queues};
+use super::super::insight::Insight;
 use super::super::lost::Lost;
-use super::overrun::Asked;
 use crate::journal::codec;
 use crate::view::{Rule, Verdict};
 
@@ -39,20 +39,17 @@ pub(super) fn of_row(rule: Rule, row: &Row, mut facts: Facts, text: &str) -> Ver
 }
 
 impl Supervisor {
-    /// Gives all that is wrong, in the order of the rules.
-    pub(super) fn verdicts(&mut self, queues: &Queues, found: &[(ProcedureId, String)]) -> Vec<Verdict> {
+    /// Adds what the rows do not tell of to what they tell, in the order of the rules.
+    pub(super) fn all_verdicts(&mut self, mut verdicts: Vec<Verdict>, found: &[(ProcedureId, String)]) -> Vec<Verdict> {
+        verdicts.extend(quarantines(&self.quarantined, self.clock.now()));
         let lost: Vec<Verdict> = self.lost().map(|(id, lost)| actor_lost(id, lost)).collect();
-        let called = |id| self.called_words(id);
-        let asked = Asked::default();
-        let usual = |row: &Row| asked.usual(self, row);
-        let mut verdicts = self.insight(queues, &called, &usual).verdicts();
         verdicts.extend(lost);
         verdicts.extend(found.iter().map(|(id, what)| self.lost_wake(*id, what)));
         verdicts.extend(self.blocked_workers());
         verdicts.extend(self.store_slow());
         verdicts.extend(self.disk_nearly_full());
         verdicts.extend(self.store_failed());
-        verdicts.sort_by_key(|verdict| (verdict.rule, verdict.procedure));
+        in_order(&mut verdicts);
         verdicts
     }
 
@@ -111,31 +108,29 @@ impl Insight<'_> {
     /// Gives all that the rows and the queues tell of, in the order of the rules.
     pub(crate) fn verdicts(&self) -> Vec<Verdict> {
         let mut verdicts = Vec::new();
-        if self.thresholds.may_tell_of_frozen() {
-            for (_, family) in self.kernel.families().iter() {
-                self.of_family(&family, &mut verdicts);
+        for (_, family) in self.kernel.families().iter() {
+            for row in &family.members {
+                self.of_member(&family, row, &mut verdicts);
             }
-        } else {
-            for family in self.kernel.families().awake() {
-                self.of_family(family, &mut verdicts);
-            }
+            verdicts.extend(self.family_size(&family));
         }
         verdicts.extend(self.deadlocks());
-        verdicts.extend(self.quarantines());
-        verdicts.sort_by_key(|verdict| (verdict.rule, verdict.procedure));
+        verdicts.extend(quarantines(self.quarantined, self.now));
+        in_order(&mut verdicts);
         verdicts
     }
 
-    fn of_family(&self, family: &Family, verdicts: &mut Vec<Verdict>) {
-        let rows = family.members.iter();
-        for row in rows.filter(|row| !row.is_ended() && row.revision <= self.durable) {
-            verdicts.extend(self.overrun(row));
-            verdicts.extend(self.retry_storm(row));
-            verdicts.extend(self.no_progress(row));
-            verdicts.extend(self.starved(row));
-            verdicts.extend(self.waits_for_operator(row));
+    /// Judges one member, if it is on disk and has not ended.
+    pub(super) fn of_member(&self, family: &Family, row: &Row, verdicts: &mut Vec<Verdict>) {
+        if row.is_ended() || row.revision > self.durable {
+            return;
         }
-        self.sizes(family, verdicts);
+        verdicts.extend(self.overrun(row));
+        verdicts.extend(self.retry_storm(row));
+        verdicts.extend(self.no_progress(row));
+        verdicts.extend(self.starved(row));
+        verdicts.extend(self.waits_for_operator(row));
+        self.sizes(family, row, verdicts);
     }
 
     /// Failures count as long as they say the same but for numbers. A budget counts beyond the point of no
@@ -257,15 +252,22 @@ impl Insight<'_> {
         let graph = self.graph(waiting, Some(self.durable));
         graph.deadlocks().into_iter().map(deadlocked).collect()
     }
+}
 
-    fn quarantines(&self) -> impl Iterator<Item = Verdict> {
-        self.quarantined.iter().map(|(family, why)| {
-            let text = format!("the family {family} is quarantined: {why}");
-            let facts = vec![("why", why.clone())];
-            let root = ProcedureId::root(*family);
-            verdict(Rule::Quarantined, Some(root), self.now, facts, text)
-        })
-    }
+fn quarantines(quarantined: &BTreeMap<u64, String>, now: Timestamp) -> impl Iterator<Item = Verdict> {
+    quarantined.iter().map(move |(family, why)| {
+        let text = format!("the family {family} is quarantined: {why}");
+        let facts = vec![("why", why.clone())];
+        verdict(Rule::Quarantined, Some(ProcedureId::root(*family)), now, facts, text)
+    })
+}
+
+/// By rule and procedure, and what of one is large by its name.
+fn in_order(verdicts: &mut [Verdict]) {
+    verdicts.sort_by(|one, other| {
+        let by = (one.rule, one.procedure).cmp(&(other.rule, other.procedure));
+        by.then_with(|| one.fact("what").cmp(&other.fact("what")))
+    });
 }
 
 /// What the newest of the failures said, as the end of a sentence.
@@ -295,7 +297,7 @@ fn ago(now: Timestamp, time: Duration) -> Timestamp {
 }
 
 /// It is as old as its youngest link.
-fn deadlocked(deadlock: Deadlock) -> Verdict {
+pub(super) fn deadlocked(deadlock: Deadlock) -> Verdict {
     let links: Vec<String> = deadlock
         .cycle
         .iter()

@@ -16,16 +16,19 @@ fn grown(row: &Row, what: &str, size: usize, bound: Option<usize>, text: &str) -
 }
 
 impl Insight<'_> {
-    /// Tells what of a family is large, of those that are on disk and have not ended.
-    pub(super) fn sizes(&self, family: &Family, verdicts: &mut Vec<Verdict>) {
-        let rows = || family.members.iter().filter(|row| self.is_open(row));
-        verdicts.extend(rows().filter_map(|row| self.history(row)));
+    /// Tells what of a member is large, if it is on disk and has not ended.
+    pub(super) fn sizes(&self, family: &Family, row: &Row, verdicts: &mut Vec<Verdict>) {
         let bounds = self.bounds;
-        verdicts.extend(self.members(family, bounds.members));
-        verdicts.extend(rows().filter_map(|row| self.payload(row, bounds.payload)));
+        verdicts.extend(self.history(row));
+        verdicts.extend(self.payload(row, bounds.payload));
         if !family.signals.is_empty() {
-            verdicts.extend(rows().filter_map(|row| self.signals(family, row, bounds.signals)));
+            verdicts.extend(self.signals(family, row, bounds.signals));
         }
+    }
+
+    /// Tells of a family that has grown large.
+    pub(super) fn family_size(&self, family: &Family) -> Option<Verdict> {
+        self.members(family, self.bounds.members)
     }
 
     fn is_open(&self, row: &Row) -> bool {

@@ -83,7 +83,7 @@ impl Unserved {
 }
 
 /// Gives the claims of nobody that alone are in the way of one that waits; none if anything else is.
-fn free(waiting: &Waiting, tickets: &Tickets) -> Option<Vec<Ticket>> {
+pub(crate) fn free(waiting: &Waiting, tickets: &Tickets) -> Option<Vec<Ticket>> {
     let is_nobody = |ticket: &Ticket| tickets.holder(*ticket).is_none();
     // A limit of which nobody has a permit, and which has no room, is the operator's to lift.
     let is_free = |blocker: &Blocker| !blocker.by.is_empty() && blocker.by.iter().all(is_nobody);
@@ -98,13 +98,10 @@ fn free(waiting: &Waiting, tickets: &Tickets) -> Option<Vec<Ticket>> {
 impl Supervisor {
     /// Looks who waits for what is free, in an answer that was asked for after so many looks. An engine
     /// that has stopped acknowledging serves nobody.
-    pub(super) fn look_for_unserved(&mut self, queues: &Queues, asked_after: u64) {
-        let rows = queues.waiting.iter().filter(|_| self.poisoned.is_none());
-        let found = rows.filter_map(|(id, waiting)| {
-            let claims = free(waiting, &self.tickets_of)?;
-            Some((*id, self.kernel.row(*id)?.revision, claims))
-        });
-        self.watch.unserved.look(found, asked_after, self.clock.now());
+    pub(super) fn look_for_unserved(&mut self, queues: &mut Queues, asked_after: u64) {
+        let found = queues.free.drain(..).filter(|_| self.poisoned.is_none());
+        let now = self.clock.now();
+        self.watch.unserved.look(found, asked_after, now);
     }
 }
 
@@ -186,6 +183,7 @@ mod tests {
             ticket: WAITER,
             blockers,
             passed: 0,
+            order: 0,
         };
         free(&waiting, &tickets)
     }
