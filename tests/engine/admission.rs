@@ -3,6 +3,7 @@
 mod endings;
 mod idempotency;
 mod ids;
+mod limit_order;
 mod limits;
 mod permits;
 mod results;
