@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use procession::provider::{Clock, SystemClock};
+
 use crate::Outcome;
 
 /// How long what has ended may take to leave the system's lists. Only a failing test waits so long.
@@ -60,15 +62,21 @@ impl Census {
 
     /// Waits until nothing is there that was not there at this census.
     pub(crate) async fn is_all_there_is(&self) -> Outcome {
-        let mut now = Self::take()?;
-        for _ in 0..PATIENCE.as_millis() {
-            if now.is_within(self) {
-                return Ok(());
+        let clock = SystemClock;
+        let is_so = async {
+            while !Self::take()?.is_within(self) {
+                clock.sleep_until(clock.now().after(Duration::from_millis(1))).await;
             }
-            tokio::time::sleep(Duration::from_millis(1)).await;
-            now = Self::take()?;
+            Ok(())
+        };
+        match tokio::time::timeout(PATIENCE, is_so).await {
+            Ok(is_so) => is_so,
+            Err(_) => Err(format!(
+                "more is left than there was.\nbefore {self:?}\n   now {:?}",
+                Self::take()?
+            )
+            .into()),
         }
-        Err(format!("more is left than there was.\nbefore {self:?}\n   now {now:?}").into())
     }
 
     fn is_within(&self, before: &Self) -> bool {

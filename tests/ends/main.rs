@@ -6,6 +6,12 @@
 #[cfg(target_os = "linux")]
 mod census;
 #[cfg(target_os = "linux")]
+mod kinds;
+#[cfg(target_os = "linux")]
+mod rounds;
+#[cfg(target_os = "linux")]
+mod shutdown;
+#[cfg(target_os = "linux")]
 mod starts;
 
 /// Tests pass errors up; the harness prints them.

@@ -51,7 +51,7 @@ impl Supervisor {
     ) {
         let lacks = of.and_then(|id| self.kernel.lacks(id));
         let lacks = lacks.and_then(|(asker, lacking)| Some((self.tickets_of.ticket(asker)?, lacking)));
-        let request = self.limiter.send(Waits(lacks));
+        let request = self.limiter.ask(Waits(lacks));
         ctx.spawn(request.into_actor(self).map(move |answer, supervisor, ctx| {
             let (turn, waiting, lack) = answer.unwrap_or_default();
             supervisor.in_turn(turn, ctx, move |supervisor, ctx| {

@@ -47,7 +47,7 @@ fn a_rollback_begins_once_its_history_can_be_read() -> Tested {
         run.store.fail_reads(ReadFault::times(3).of(Space::History));
         lab.open("fail");
         assert_eq!(state_of(run, handle.id()).await?, ProcedureState::RolledBack);
-        assert_eq!(lab.line(), "r1 r2 r3 r2' r1'");
+        assert_eq!(lab.line(), "r1 r2 r3 r3' r2' r1'");
         assert_eq!(run.store.failed_reads(), 3);
         nothing_is_quarantined(run).await
     })
@@ -152,8 +152,8 @@ fn a_store_that_cannot_be_read_is_told_until_it_can() -> Tested {
         };
         assert_eq!(verdict.rule.as_str(), "store_unreadable");
         assert_eq!((verdict.since, verdict.procedure), (begun, None));
-        assert_eq!(verdict.fact("waiting"), Some("2"));
-        let count: u64 = verdict.fact("count").ok_or("it has no count")?.parse()?;
+        assert_eq!(verdict.fact("reads"), Some("2"));
+        let count: u64 = verdict.fact("failures").ok_or("it has no count")?.parse()?;
         // Doubling from 10 ms to 10 s: ten times in the first ten seconds, and six times a minute after that.
         assert!((60..200).contains(&count), "tried {count} times");
         assert!(verdict.text.contains("input/output error"), "{}", verdict.text);
