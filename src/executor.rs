@@ -19,8 +19,8 @@ use procession_actors::messages::{
     Query, SendSignal, Submit, Subscribe, TakeSnapshot, Tree, Verdicts,
 };
 use procession_actors::view::{
-    ArchivedFamily, DrainReport, Explanation, Feed, ListFilter, LockView, Mailboxes, Newest, Outcome, Page, Snapshot,
-    Status, Verdict,
+    ArchivedFamily, DrainReport, Explanation, Feed, ListFilter, LockView, Mailboxes, Newest, Outcome, Page,
+    ShutdownReport, Snapshot, Status, Verdict,
 };
 use procession_actors::{AskError, Engine, FamilyExport, Mail, Procedure, ReadError, SubmitError, Supervisor};
 #[cfg(feature = "dashboard")]
@@ -33,7 +33,8 @@ use crate::handle::Handle;
 
 /// A running engine. Cheap to clone, and usable from any thread.
 ///
-/// Dropping it does not stop the engine: [`drain`](Self::drain) does, in order.
+/// Dropping it does not stop the engine: [`drain`](Self::drain) does, in order, and
+/// [`shutdown`](Self::shutdown) at once.
 #[derive(Clone)]
 pub struct Executor {
     /// In one place: each copy of an address takes memory of its own, and every submission and every handle has an executor.
@@ -118,7 +119,12 @@ impl Executor {
         T: Send + 'static,
         Supervisor: Handler<Mail<M>>,
     {
-        self.engine.ask(message).await.map_err(|_| AskError::Stopped)?
+        match self.engine.ask(message).await {
+            // A read that fails because the engine ends says nothing about the store.
+            Ok(Err(AskError::Read(ReadError::Store(_)))) if self.engine.is_stopping() => Err(self.engine.unanswered()),
+            Ok(answer) => answer,
+            Err(_) => Err(self.engine.unanswered()),
+        }
     }
 
     /// Tells how a procedure stands.
@@ -322,7 +328,9 @@ impl Executor {
     }
 
     /// Stops the engine in order: no new stages, running ones finish, what is
-    /// left goes on at the next start with no attempt used up.
+    /// left goes on at the next start with no attempt used up. When it returns, every thread of the
+    /// engine has ended and the journal is free. It waits some seconds for that at most; then
+    /// [`shutdown`](Self::shutdown) says what is left, user code that holds its thread for example.
     ///
     /// Call it while the actix system runs. The signal handling of actix-web stops
     /// the system, and the engine's threads with it: turn that off with
@@ -330,9 +338,49 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`AskError`] if the engine has stopped or its journal has failed.
+    /// [`AskError`] if the engine has stopped or its journal has failed, before or meanwhile. A failed
+    /// engine stays up to say why; end it with [`shutdown`](Self::shutdown).
     pub async fn drain(&self, deadline: Duration) -> Result<DrainReport, AskError> {
-        self.ask(Drain { deadline }).await
+        let report = self.ask(Drain { deadline }).await?;
+        self.engine.drained().await;
+        Ok(report)
+    }
+
+    /// Stops the engine at once, whatever state it is in: running, draining, failed, stopped already.
+    /// Stages are cut off where they wait, as by the end of the process; what was acknowledged goes on
+    /// at the next start. Whoever waits for an answer is told that the engine has stopped, or why it had
+    /// failed before. When this returns, every thread of the engine has ended and the journal is free:
+    /// another engine may be started on it in this process.
+    ///
+    /// It takes 8 seconds at most. User code that holds its thread for longer cannot be ended, nor can
+    /// a disk that does not answer: the report names what is left, and the journal is freed all the
+    /// same unless the report says why it is not. Called again, it tells how it stands then.
+    ///
+    /// [`drain`](Self::drain) stops in order. An engine whose journal has failed refuses that; then this
+    /// is the way to start again without a new process:
+    ///
+    /// ```
+    /// use procession::{Executor, Noop};
+    /// use std::time::Duration;
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("journal");
+    /// actix_rt::System::new().block_on(async {
+    ///     let executor = Executor::builder(&path).register::<Noop>(()).start().await?;
+    ///     if executor.drain(Duration::from_secs(30)).await.is_err() {
+    ///         let left = executor.shutdown().await;
+    ///         assert!(left.is_clean(), "{left:?}");
+    ///     }
+    ///     let again = Executor::builder(&path).register::<Noop>(()).start().await?;
+    ///     again.submit(Noop).await?.await?;
+    ///     assert!(again.shutdown().await.is_clean());
+    ///     Ok(())
+    /// })
+    /// # }
+    /// ```
+    pub async fn shutdown(&self) -> ShutdownReport {
+        self.engine.shutdown().await
     }
 }
 
@@ -417,7 +465,7 @@ impl<P: Procedure> Submission<P> {
             submit = submit.trace_parent(parent);
         }
         let sent = self.executor.engine.ask(submit).await;
-        let id = sent.map_err(|_| SubmitError::Stopped)??;
+        let id = sent.map_err(|_| self.executor.engine.unsubmitted())??;
         Ok(self.executor.handle(id))
     }
 }

@@ -88,8 +88,8 @@ pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_st
 pub use procession_actors::offline::{Imported, Importer, Offline, Standing};
 pub use procession_actors::view::{
     Among, ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, DrainReport, Explanation, Feed, KindUse,
-    ListFilter, LockView, Mailboxes, Newest, NewestRows, Outcome, Page, Particulars, Place, Recovered, Rule, Sizes,
-    Snapshot, StageUse, Status, UserCall, Values, Verdict, WorkerStatus,
+    ListFilter, LockView, Mailboxes, Newest, NewestRows, Outcome, Page, Particulars, Place, Recovered, Rule,
+    ShutdownReport, Sizes, Snapshot, StageUse, Status, UserCall, Values, Verdict, WorkerStatus,
 };
 pub use procession_actors::{
     AskError, ChildOutcome, Children, CodecError, ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport, Fence,

@@ -1,20 +1,25 @@
 //! Puts the actors in their places and starts them: store, recovery, arbiters.
 
+mod shutdown;
+
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::dev::ToEnvelope;
 use actix::prelude::*;
+use futures::FutureExt;
 use procession_kernel::{Admissions, Blob, Bounds, Kernel, Kind, LimitKey, Rules, Seq};
 
+use crate::actor_loop::{start_ending, start_restarting};
 use crate::clock::{Clock, SystemClock};
 use crate::context::Host;
-use crate::error::{CodecError, StartError, SubmitError};
+use crate::error::{AskError, CodecError, StartError, SubmitError};
 use crate::journal::{Journal, JournalStore, Reader};
 use crate::limiter::Limiter;
-use crate::mail::{self, Counted};
+use crate::mail::{self, Counted, Ordered};
 use crate::procedure::Procedure;
 use crate::registry::Registry;
+use crate::supervisor::failure::{Broken, Failure};
 use crate::supervisor::flush::InPlace;
 use crate::supervisor::mailboxes::{Depths, Mail};
 use crate::supervisor::opening::Open;
@@ -22,8 +27,10 @@ use crate::supervisor::recovery::{self, Code, Loaded};
 use crate::supervisor::workers::Workers;
 use crate::supervisor::{Parts, Supervisor};
 use crate::telemetry::{LimiterMetrics, Telemetry};
+use crate::threads::Threads;
 use crate::thresholds::Thresholds;
-use crate::view::Mailboxes;
+use crate::view::{Mailboxes, ShutdownReport};
+use shutdown::Ending;
 
 /// Where the actors run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -120,6 +127,8 @@ pub struct Engine {
     reader: Reader,
     clock: Arc<dyn Clock>,
     depths: Depths,
+    failure: Failure,
+    ending: Ending,
 }
 
 impl Engine {
@@ -132,8 +141,20 @@ impl Engine {
     /// # Errors
     ///
     /// [`StartError`] if the store cannot be taken or read, or if its contents
-    /// forbid the start.
+    /// forbid the start. Nothing of the engine is left then, and the store is closed.
     pub async fn start(
+        store: Arc<dyn JournalStore>,
+        registry: Registry,
+        settings: Settings,
+    ) -> Result<Self, StartError> {
+        let started = Self::start_on(Arc::clone(&store), registry, settings).await;
+        if started.is_err() {
+            shutdown::close(store).await;
+        }
+        started
+    }
+
+    async fn start_on(
         store: Arc<dyn JournalStore>,
         registry: Registry,
         settings: Settings,
@@ -161,19 +182,72 @@ impl Engine {
         let reader = Reader::new(&store);
         let clock = Arc::clone(&settings.clock);
         let registry = Arc::new(registry);
-        let (supervisor, depths) = place(store, loaded, Arc::clone(&registry), &settings, reader.clone());
-        let opened = supervisor
-            .send(Open)
-            .await
-            .map_err(|error| StartError::Thread(error.to_string()))?;
-        opened.map_err(StartError::Journal)?;
+        let failure = Failure::default();
+        let placed = place(
+            store,
+            loaded,
+            Arc::clone(&registry),
+            &settings,
+            reader.clone(),
+            failure.clone(),
+        )?;
+        let Placed {
+            supervisor,
+            depths,
+            ending,
+        } = placed;
+        let started = ending.unless_started();
+        let opened = match supervisor.send(Open).await {
+            Ok(opened) => opened,
+            Err(_) => Err(StartError::Journal(
+                failure
+                    .why()
+                    .unwrap_or_else(|| "the engine stopped while it started".to_owned()),
+            )),
+        };
+        if let Err(error) = opened {
+            ending.now(&supervisor).await;
+            return Err(error);
+        }
+        started.started();
         Ok(Self {
             supervisor,
             registry,
             reader,
             clock,
             depths,
+            failure,
+            ending,
         })
+    }
+
+    /// Ends the engine at once, whatever state it is in: its threads, its store, and every wait for
+    /// an answer. It takes some seconds at most; the report says what could not be ended by then.
+    pub async fn shutdown(&self) -> ShutdownReport {
+        self.ending.now(&self.supervisor).await
+    }
+
+    /// Waits until nothing is left of an engine that has drained, for some seconds at most.
+    pub async fn drained(&self) -> ShutdownReport {
+        self.ending.after_drain().await
+    }
+
+    /// Tells whether the engine is being ended, or has been.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.ending.has_begun() || !self.supervisor.connected()
+    }
+
+    /// Makes the answer to a question that the engine took, or did not take, and left without one.
+    #[must_use]
+    pub fn unanswered(&self) -> AskError {
+        self.failure.unanswered()
+    }
+
+    /// The same for a submission.
+    #[must_use]
+    pub fn unsubmitted(&self) -> SubmitError {
+        self.failure.unsubmitted()
     }
 
     /// Asks the supervisor something, counted among what waits for it.
@@ -252,28 +326,54 @@ impl Engine {
     }
 }
 
+/// What was started, in its places.
+struct Placed {
+    supervisor: Addr<Supervisor>,
+    depths: Depths,
+    ending: Ending,
+}
+
+/// Where each of the actors is to be.
+struct Places {
+    home: ArbiterHandle,
+    journal: ArbiterHandle,
+    workers: Workers,
+}
+
+impl Places {
+    fn new(threads: &Threads, settings: &Settings) -> std::io::Result<Self> {
+        let Placement::Threads(workers) = settings.placement else {
+            let here = Arbiter::current();
+            return Ok(Self {
+                home: here.clone(),
+                journal: here.clone(),
+                workers: Workers::borrowed(here),
+            });
+        };
+        let workers: Vec<ArbiterHandle> = (0..workers.max(1)).map(|_| threads.start()).collect::<Result<_, _>>()?;
+        Ok(Self {
+            home: threads.start()?,
+            journal: threads.start()?,
+            workers: Workers::owned(workers, threads.clone(), settings),
+        })
+    }
+}
+
 fn place(
     store: Arc<dyn JournalStore>,
     loaded: Loaded,
     registry: Arc<Registry>,
     settings: &Settings,
     reader: Reader,
-) -> (Addr<Supervisor>, Depths) {
-    let (home, journal, workers) = match settings.placement {
-        Placement::Threads(workers) => {
-            let arbiters = (0..workers.max(1)).map(|_| Arbiter::new().handle()).collect();
-            (
-                Arbiter::new().handle(),
-                Arbiter::new().handle(),
-                Workers::owned(arbiters, settings),
-            )
-        }
-        Placement::Inline => {
-            let here = Arbiter::current();
-            (here.clone(), here.clone(), Workers::borrowed(here))
-        }
-    };
-    let owned = matches!(settings.placement, Placement::Threads(_));
+    failure: Failure,
+) -> Result<Placed, StartError> {
+    let threads = Threads::default();
+    let places = Places::new(&threads, settings);
+    let Places { home, journal, workers } = places.map_err(|error| {
+        threads.stop();
+        StartError::Thread(error.to_string())
+    })?;
+    let ending = Ending::new(threads.clone(), workers.pulses(), &store, settings.placement);
     let in_place = InPlace::new(&store);
     let settings = settings.clone();
     // Asked of the recorder on the caller's thread, which may have one of its own.
@@ -282,11 +382,6 @@ fn place(
     let usage = admissions.usage();
     let limits = LimiterMetrics::new(&usage);
     let limited = usage.into_iter().map(|usage| usage.key).collect();
-    let own_threads = if owned {
-        vec![home.clone(), journal.clone()]
-    } else {
-        Vec::new()
-    };
     let depths = Depths::new(workers.pulses(), reader.clone());
     let host = Arc::new(Host {
         clock: Arc::clone(&settings.clock),
@@ -295,14 +390,19 @@ fn place(
         meddler: settings.meddler.clone(),
     });
     let told = depths.clone();
-    let supervisor = Supervisor::start_in_arbiter(&home, move |ctx| {
+    let supervisor = start_restarting(&home, move |ctx: &mut Context<Supervisor>, panics| {
         let (mail, me) = (Mail::new(depths.clone()), ctx.address());
         let served = mail.outbox(me.clone().recipient());
-        let limiter = Limiter::new(admissions, limits, served, Arc::clone(&depths.limiter)).start();
+        let limiter = Limiter::new(admissions, limits, served, Arc::clone(&depths.limiter));
+        let broken = me.clone();
+        let limiter = start_ending(limiter, move |text| {
+            let why = format!("the limiter panicked, which is a defect of the engine: {text}");
+            actix_rt::spawn(broken.send(Broken(why)).map(|_| ()));
+        });
         let reports = Arc::new(mail.gathering(me.clone().recipient()));
         let (owner, taken) = (mail.outbox(me.recipient()), Arc::clone(&depths.journal));
-        let journal = Journal::start_in_arbiter(&journal, move |_| Journal::new(store, owner, taken));
-        let limiter = Counted::new(limiter, depths.limiter);
+        let journal = start_restarting(&journal, move |_, panics| Journal::new(store, owner, taken, panics));
+        let limiter = Ordered::new(limiter, depths.limiter);
         let journal = Counted::new(journal, depths.journal);
         Supervisor::new(Parts {
             loaded,
@@ -313,14 +413,20 @@ fn place(
             reports,
             registry,
             workers,
-            own_threads,
+            threads,
+            failure,
+            panics,
             settings,
             host,
             in_place,
             telemetry,
         })
     });
-    (supervisor, told)
+    Ok(Placed {
+        supervisor,
+        depths: told,
+        ending,
+    })
 }
 
 /// Capacities: the builder's, and over them those that were set at run time.

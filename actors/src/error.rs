@@ -64,6 +64,16 @@ pub enum StoreError {
     },
 }
 
+impl StoreError {
+    /// Tells whether the same read may succeed later: nothing that is stored is known to be wrong.
+    pub(crate) const fn may_pass(&self) -> bool {
+        match self {
+            Self::Io { .. } | Self::Held { .. } => true,
+            Self::Damaged { .. } | Self::Newer { .. } => false,
+        }
+    }
+}
+
 /// User data or an engine value that cannot be read.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]

@@ -31,6 +31,7 @@ use std::sync::Arc;
 use actix::prelude::*;
 use procession_kernel::{Epoch, Receipt, Seq};
 
+use crate::actor_loop::LastPanic;
 use crate::mail::{Depth, Outbox};
 
 /// Families that are read over between two that are asked for. To begin a scan
@@ -61,16 +62,33 @@ pub(crate) struct Journal {
     owner: Outbox<Appended>,
     mail: Arc<Depth>,
     poisoned: Option<AppendError>,
+    panics: LastPanic,
 }
 
 impl Journal {
-    pub(crate) fn new(store: Arc<dyn JournalStore>, owner: Outbox<Appended>, mail: Arc<Depth>) -> Self {
+    pub(crate) fn new(
+        store: Arc<dyn JournalStore>,
+        owner: Outbox<Appended>,
+        mail: Arc<Depth>,
+        panics: LastPanic,
+    ) -> Self {
         Self {
             store: Some(store),
             owner,
             mail,
             poisoned: None,
+            panics,
         }
+    }
+}
+
+impl Supervised for Journal {
+    /// The batch that was under way has no other answer, and nobody knows what became of it.
+    fn restarting(&mut self, ctx: &mut Self::Context) {
+        let cause = AppendError::Unknown(self.panics.take("the journal"));
+        tracing::error!(%cause, "the journal failed and takes no more commits");
+        self.poisoned.get_or_insert_with(|| cause.clone());
+        ctx.wait(self.owner.send(Appended(Err(cause))).into_actor(self));
     }
 }
 

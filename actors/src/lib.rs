@@ -2,6 +2,7 @@
 //!
 //! Users import `procession`; this package is for authors of stores and of tests.
 
+mod actor_loop;
 mod beside;
 pub mod clock;
 mod context;
@@ -27,6 +28,7 @@ mod sync;
 mod telemetry;
 #[cfg(feature = "testkit")]
 pub mod testkit;
+mod threads;
 mod thresholds;
 mod upgrade;
 pub mod view;

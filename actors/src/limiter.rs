@@ -11,7 +11,8 @@ use procession_kernel::{
 use crate::mail::{Depth, Outbox};
 use crate::telemetry::LimiterMetrics;
 
-/// Requests that wait for the limiter.
+/// Messages that wait for the limiter in its mailbox proper. The supervisor sends more if it has to (see `Ordered`);
+/// each question beyond this costs a parked sender besides.
 const MAILBOX: usize = 1024;
 
 /// One that gives up what it held for its last stage and asks for the next, in one step.
@@ -31,7 +32,7 @@ pub(crate) struct Acquire {
 /// What the limiter says to that.
 #[derive(Default, MessageResponse)]
 pub(crate) struct Acquired {
-    /// Its place among all answers; 0 if there is no limiter any more.
+    /// Its place among all answers.
     pub(crate) turn: u64,
     /// In the order of the requests.
     pub(crate) grants: Vec<Grant>,

@@ -2,11 +2,13 @@
 //! whoever wants to know how much waits reads two numbers, and enters no mailbox.
 
 mod depth;
+mod ordered;
 #[cfg(test)]
 mod tests;
 mod tray;
 
 pub(crate) use depth::Depth;
+pub(crate) use ordered::Ordered;
 pub(crate) use tray::Tray;
 
 use std::sync::Arc;

@@ -10,10 +10,11 @@ pub(crate) mod claimants;
 mod commits;
 mod credit;
 mod dispatch;
-mod drain;
+pub(crate) mod drain;
 mod effects;
 pub(crate) mod explain;
 mod exports;
+pub(crate) mod failure;
 mod finished;
 pub(crate) mod flush;
 mod foresee;
@@ -40,12 +41,13 @@ mod submits;
 pub(crate) mod tickets;
 mod timer;
 mod turn;
+mod unread;
 mod unstarted;
 pub(crate) mod verdicts;
 pub(crate) mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
@@ -55,22 +57,25 @@ use procession_kernel::{
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
+use crate::actor_loop::LastPanic;
 use crate::clock::Clock;
 use crate::context::Host;
 use crate::engine::Settings;
 use crate::journal::encode::{self, META_STORE};
 use crate::journal::{Appended, Journal, Reader, Space};
 use crate::limiter::Limiter;
-use crate::mail::{Counted, Gathering};
+use crate::mail::{Counted, Gathering, Ordered};
 use crate::procedure_actor::Reported;
 use crate::registry::Registry;
 use crate::telemetry::{Telemetry, Times};
-use crate::view::{BatchUse, Outcome, Recovered, Rule};
+use crate::threads::Threads;
+use crate::view::{BatchUse, Outcome, Recovered};
 use blocked::Active;
 use changes::Changes;
 use commits::{Commits, Waiting};
 use credit::Bulk;
 use dispatch::Dispatch;
+use failure::Failure;
 use finished::FinishedReads;
 use flush::InPlace;
 use in_turn::Turns;
@@ -84,6 +89,7 @@ use recovery::{Loaded, Survey};
 use tickets::Tickets;
 use timer::Timer;
 use turn::Turn;
+use unread::Unreadable;
 use unstarted::Unstarted;
 use verdicts::Watch;
 use workers::Workers;
@@ -109,13 +115,15 @@ struct Counts {
 pub(crate) struct Parts {
     pub(crate) loaded: Loaded,
     pub(crate) limited: Vec<LimitKey>,
-    pub(crate) limiter: Counted<Limiter>,
+    pub(crate) limiter: Ordered<Limiter>,
     pub(crate) journal: Counted<Journal>,
     pub(crate) mail: Mail,
     pub(crate) reports: Arc<Gathering<Reported>>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) workers: Workers,
-    pub(crate) own_threads: Vec<ArbiterHandle>,
+    pub(crate) threads: Threads,
+    pub(crate) failure: Failure,
+    pub(crate) panics: LastPanic,
     pub(crate) settings: Settings,
     pub(crate) host: Arc<Host>,
     pub(crate) in_place: InPlace,
@@ -133,11 +141,11 @@ pub struct Supervisor {
     /// What procedures' actors have reported.
     reports: Arc<Gathering<Reported>>,
     in_place: InPlace,
-    limiter: Counted<Limiter>,
+    limiter: Ordered<Limiter>,
     registry: Arc<Registry>,
     host: Arc<Host>,
     workers: Workers,
-    own_threads: Vec<ArbiterHandle>,
+    threads: Threads,
     clock: Arc<dyn Clock>,
     reader: Reader,
     queued: usize,
@@ -154,6 +162,7 @@ pub struct Supervisor {
     /// What the start noted of all rows; spent when it opens.
     survey: Survey,
     loads: Loads,
+    unreadable: Unreadable,
     unstarted: Unstarted,
     outputs: Outputs,
     /// Join rules that are out, each with the question that comes next.
@@ -181,7 +190,8 @@ pub struct Supervisor {
     turn: Turn,
     poisoned: Option<String>,
     /// The same, for those who find out that they will get no answer.
-    failure: Arc<OnceLock<String>>,
+    failure: Failure,
+    panics: LastPanic,
     stopped: bool,
 }
 
@@ -196,7 +206,9 @@ impl Supervisor {
             reports,
             registry,
             workers,
-            own_threads,
+            threads,
+            failure,
+            panics,
             settings,
             host,
             in_place,
@@ -219,7 +231,7 @@ impl Supervisor {
             limiter,
             registry,
             workers,
-            own_threads,
+            threads,
             clock: settings.clock,
             reader: host.reader.clone(),
             host,
@@ -235,6 +247,7 @@ impl Supervisor {
             quarantined_holders: loaded.quarantined_holders,
             survey: loaded.survey,
             loads: Loads::default(),
+            unreadable: Unreadable::default(),
             unstarted: Unstarted::default(),
             outputs: Outputs::default(),
             judging: FxHashMap::default(),
@@ -253,7 +266,8 @@ impl Supervisor {
             finished: FinishedReads::default(),
             drain: None,
             poisoned: None,
-            failure: Arc::default(),
+            failure,
+            panics,
             stopped: false,
         }
     }
@@ -311,8 +325,7 @@ impl Supervisor {
         match encoded {
             Ok(()) => self.flush_soon(ctx),
             Err(error) => {
-                self.poison(error.to_string());
-                self.fail_all(ctx);
+                self.fail(error.to_string());
             }
         }
     }
@@ -356,8 +369,7 @@ impl Supervisor {
         match result {
             Ok(receipt) => self.proved(&receipt, ctx),
             Err(error) => {
-                self.poison(error.to_string());
-                self.fail_all(ctx);
+                self.fail(error.to_string());
             }
         }
     }
@@ -390,7 +402,7 @@ impl Supervisor {
             // A reader that has gone needs nothing.
             read.send(()).ok();
         }
-        self.flush(ctx);
+        self.flush();
         let waiting = self.kernel.seq().0.saturating_sub(receipt.seq().0);
         self.telemetry.commits_waiting.set(waiting as f64);
         self.wake_more(ctx);
@@ -410,43 +422,19 @@ impl Supervisor {
                     receipt.seq(),
                     commit.seq()
                 );
-                self.poison(text);
-                self.fail_all(ctx);
+                self.fail(text);
             }
-        }
-    }
-
-    // Failure of the journal.
-
-    fn poison(&mut self, why: String) {
-        if self.poisoned.is_none() {
-            tracing::error!(why, "the engine takes no more commits");
-            self.failure.set(why.clone()).ok();
-            self.telemetry.poisoned.set(1.0);
-            self.poisoned = Some(why);
-            self.watch.note(Rule::StoreFailed, None, self.clock.now());
-        }
-    }
-
-    /// Nothing decided from the failed commit on will ever be told to anyone.
-    fn fail_all(&mut self, _: &mut Context<Self>) {
-        let why = self.poisoned.clone().unwrap_or_default();
-        self.commits.clear();
-        self.watchers.clear();
-        for (_, ticket) in self.tickets.drain() {
-            ticket.send(Err(why.clone())).ok();
-        }
-        self.actors.clear();
-        self.loads.clear();
-        if let Some(timer) = &self.timer {
-            timer.arm(None);
         }
     }
 
     fn ticket(&mut self) -> (Ticket, oneshot::Receiver<Answered>) {
         let (sender, receiver) = oneshot::channel();
         let ticket = self.new_ticket();
-        self.tickets.insert(ticket, sender);
+        match &self.poisoned {
+            // Nothing is decided any more, so nothing would ever answer it.
+            Some(why) => drop(sender.send(Err(why.clone()))),
+            None => drop(self.tickets.insert(ticket, sender)),
+        }
         (ticket, receiver)
     }
 
@@ -472,6 +460,10 @@ impl Actor for Supervisor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
+        if self.timer.is_some() || self.poisoned.is_some() {
+            // Started once more, after a panic.
+            return;
+        }
         self.timer = Some(Timer::start(Arc::clone(&self.clock), ctx.address().recipient()));
         if let Some(time) = self.workers.look_every() {
             blocked::look_every(time, ctx.address().downgrade().recipient());

@@ -409,6 +409,27 @@ pub enum UserCall {
     CleanUp,
 }
 
+/// What a shutdown could not end; empty in nearly all cases.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ShutdownReport {
+    /// Threads of the engine that had not ended in time. They end by themselves when what holds them lets go.
+    pub threads: usize,
+    /// Procedures whose code holds such a thread. One that is held for another reason has work to wait
+    /// for that a stage gave to other threads, or waits for the disk.
+    pub procedures: Vec<ProcedureId>,
+    /// Why the journal is not free, if it is not.
+    pub journal: Option<String>,
+}
+
+impl ShutdownReport {
+    /// Tells whether nothing of the engine is left in the process.
+    #[must_use]
+    pub fn is_clean(&self) -> bool {
+        self.threads == 0 && self.journal.is_none()
+    }
+}
+
 /// What a drain left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainReport {

@@ -20,9 +20,10 @@ const LOCKS_MAX: usize = 5_000;
 const DAY: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// Rules by harm, the worst first: what loses work, what keeps all from moving, what keeps some.
-const BY_HARM: [Rule; 15] = [
+const BY_HARM: [Rule; 16] = [
     Rule::StoreFailed,
     Rule::StoreSlow,
+    Rule::StoreUnreadable,
     Rule::DiskNearlyFull,
     Rule::RollbackFailed,
     Rule::Deadlock,

@@ -205,6 +205,7 @@ impl Builder {
     }
 
     /// Uses this store in place of the one in the directory; what is said of the latter does not count then.
+    /// The engine closes it when it ends, also in a start that is refused.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn JournalStore>) -> Self {
         self.store = Some(store);

@@ -29,7 +29,7 @@ fn every_field_is_read_and_written() {
         ("state:Retrying", "state:retrying"),
         (
             "rule:s2,S11",
-            "rule:retry_storm,store_slow,disk_nearly_full,store_failed",
+            "rule:retry_storm,store_slow,store_unreadable,disk_nearly_full,store_failed",
         ),
         ("age:10m attempts:3", "age:>=10m attempts:=3"),
         ("age:>1000ms since:>0h", "age:>1s since:>0s"),

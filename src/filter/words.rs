@@ -113,7 +113,15 @@ const NUMBERED: [(&str, &[Rule]); 12] = [
     ("S8", &[Rule::RollbackFailed]),
     ("S9", &[Rule::Poison]),
     ("S10", &[Rule::Quarantined]),
-    ("S11", &[Rule::StoreSlow, Rule::DiskNearlyFull, Rule::StoreFailed]),
+    (
+        "S11",
+        &[
+            Rule::StoreSlow,
+            Rule::StoreUnreadable,
+            Rule::DiskNearlyFull,
+            Rule::StoreFailed,
+        ],
+    ),
     ("S12", &[Rule::Size]),
 ];
 

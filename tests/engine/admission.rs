@@ -5,6 +5,7 @@ mod clock_set_back;
 mod endings;
 mod idempotency;
 mod ids;
+mod limit_order;
 mod limits;
 mod permits;
 mod results;

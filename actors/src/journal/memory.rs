@@ -26,7 +26,7 @@ mod frame;
 mod late;
 
 pub use disk::MemoryDisk;
-pub use fault::{Fault, FaultPlan};
+pub use fault::{Fault, FaultPlan, ReadFault};
 
 use disk::{PLACE, World, apply_marks, apply_one};
 use late::Late;
@@ -53,6 +53,8 @@ struct State {
     sync_times: Option<SyncTimes>,
     failure: Option<&'static str>,
     refused: u64,
+    reads: ReadFault,
+    failed_reads: u64,
     late: Late,
     /// Batches on the disk whose receipts are withheld; none if receipts flow.
     withheld: Option<VecDeque<Withheld>>,
@@ -98,7 +100,7 @@ impl MemoryStore {
         let mut state = disk.lock();
         let (opening, world) = state.open()?;
         let (bell, crashed) = oneshot::channel();
-        let late = plan.lateness();
+        let (late, reads) = (plan.lateness(), plan.read_fault());
         Ok(Self {
             disk: disk.clone(),
             opening,
@@ -112,6 +114,8 @@ impl MemoryStore {
                 sync_times: None,
                 failure: None,
                 refused: 0,
+                reads,
+                failed_reads: 0,
                 late,
                 withheld: None,
                 bell: Some(bell),
@@ -153,6 +157,17 @@ impl MemoryStore {
             state.apply(&batch);
             answer.send(Ok(Receipt::new(batch.epoch(), batch.seq()))).ok();
         }
+    }
+
+    /// Has reads fail from now on, in place of what was to fail before.
+    pub fn fail_reads(&self, fault: ReadFault) {
+        self.lock().reads = fault;
+    }
+
+    /// Gives the number of reads that have failed.
+    #[must_use]
+    pub fn failed_reads(&self) -> u64 {
+        self.lock().failed_reads
     }
 
     /// Has its disk have this room from now on; it is on none before.
@@ -334,6 +349,18 @@ impl MemoryStore {
 }
 
 impl State {
+    /// Counts a read of this keyspace, and fails it if that is planned.
+    fn read(&mut self, space: &Space) -> Result<(), StoreError> {
+        if !self.reads.strikes(space) {
+            return Ok(());
+        }
+        self.failed_reads += 1;
+        Err(StoreError::Io {
+            place: PLACE.to_owned(),
+            why: "a read failed: input/output error".to_owned(),
+        })
+    }
+
     fn apply(&mut self, batch: &Batch) {
         for write in batch.writes() {
             let rows = self.world.entry(write.space.clone()).or_default();
@@ -407,11 +434,15 @@ impl JournalStore for MemoryStore {
 
     fn get(&self, space: Space, key: Vec<u8>) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>> {
         self.reads.fetch_add(1, Ordering::Relaxed);
-        self.answer(|state| Ok(state.world.get(&space).and_then(|rows| rows.get(&key)).cloned()))
+        self.answer(|state| {
+            state.read(&space)?;
+            Ok(state.world.get(&space).and_then(|rows| rows.get(&key)).cloned())
+        })
     }
 
     fn scan(&self, scan: Scan) -> BoxFuture<'_, Result<Entries, StoreError>> {
         self.answer(|state| {
+            state.read(&scan.space)?;
             let Some(rows) = state.world.get(&scan.space) else {
                 return Ok(Entries::new());
             };

@@ -13,8 +13,10 @@ use procession_kernel::{
 use super::Supervisor;
 use super::claimants::{Claimants, within, within_above};
 use super::tickets::Heard;
-use crate::limiter::{Acquire, Acquired, Change, Exchange, Limiter, Served};
-use crate::mail::Counted;
+use crate::limiter::{Acquire, Acquired, Change, Exchange, Served};
+
+/// Why an engine stops to which its limiter gives no answer; a panic of the limiter is told before, and at more length.
+const LIMITER_GONE: &str = "the limiter has ended, which is a defect of the engine";
 
 /// What is asked of the limiter before a decision.
 #[derive(Default)]
@@ -68,7 +70,7 @@ impl Supervisor {
         &self,
         asking: Asking,
         of: Option<ProcedureId>,
-    ) -> (Asked, impl Future<Output = Acquired> + 'static) {
+    ) -> (Asked, impl Future<Output = Result<Acquired, MailboxError>> + use<>) {
         let asked = Asked {
             tickets: asking.acquire.requests.iter().map(|request| request.ticket).collect(),
             exchange: asking
@@ -78,8 +80,7 @@ impl Supervisor {
                 .map(|exchange| exchange.asks.ticket)
                 .zip(of),
         };
-        let request = self.limiter.send(asking.acquire);
-        (asked, async move { request.await.unwrap_or_default() })
+        (asked, self.limiter.ask(asking.acquire))
     }
 
     /// Writes the limiter's word into the births, which are in the order of the requests.
@@ -122,7 +123,7 @@ impl Supervisor {
             self.tickets_of.bind(ticket, id);
         }
         for ticket in unbound {
-            self.tell_limiter(Change::Release(ticket), ctx);
+            self.limiter.tell(Change::Release(ticket));
         }
         self.served(served, ctx);
     }
@@ -257,8 +258,7 @@ impl Supervisor {
             requests: vec![request],
             exchange: None,
         };
-        let request = self.limiter.send(acquire);
-        let work = async move { request.await.unwrap_or_default() };
+        let work = self.limiter.ask(acquire);
         self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
             let granted = acquired.grants.contains(&Grant::Granted);
             if supervisor.tickets_of.hears(id, Heard::Answer(granted)) {
@@ -269,25 +269,20 @@ impl Supervisor {
     }
 
     /// Carries a change to the limiter, if the procedure has anything of it.
-    pub(super) fn change_of(
-        &mut self,
-        id: ProcedureId,
-        change: impl FnOnce(Ticket) -> Change,
-        ctx: &mut Context<Self>,
-    ) {
+    pub(super) fn change_of(&self, id: ProcedureId, change: impl FnOnce(Ticket) -> Change) {
         if let Some(ticket) = self.tickets_of.of.get(&id).copied() {
-            self.tell_limiter(change(ticket), ctx);
+            self.limiter.tell(change(ticket));
         }
     }
 
-    pub(super) fn release_of(&mut self, id: ProcedureId, ctx: &mut Context<Self>) {
+    pub(super) fn release_of(&mut self, id: ProcedureId) {
         if let Some(ticket) = self.tickets_of.unbind(id) {
-            self.tell_limiter(Change::Release(ticket), ctx);
+            self.limiter.tell(Change::Release(ticket));
         }
     }
 
     /// Frees all that a family holds: it is discharged.
-    pub(super) fn release_family(&mut self, family: u64, ctx: &mut Context<Self>) {
+    pub(super) fn release_family(&mut self, family: u64) {
         let ids: Vec<ProcedureId> = self
             .tickets_of
             .of
@@ -296,7 +291,7 @@ impl Supervisor {
             .copied()
             .collect();
         for id in ids {
-            self.release_of(id, ctx);
+            self.release_of(id);
         }
     }
 
@@ -307,46 +302,25 @@ impl Supervisor {
         let tickets: Vec<(ProcedureId, Ticket)> = of_family.map(|(id, ticket)| (*id, *ticket)).collect();
         for (id, ticket) in tickets {
             let held = self.kernel.row(id).map(Row::held).unwrap_or_default();
-            if let Err(SendError::Full(message)) = self.limiter.try_send(Change::Keep(ticket, held)) {
-                let send = self.limiter.send(message);
-                actix_rt::spawn(async move {
-                    send.await.ok();
-                });
-            }
-        }
-    }
-
-    pub(super) fn tell_limiter(&self, message: Change, ctx: &mut Context<Self>) {
-        self.tell(&self.limiter, message, ctx);
-    }
-
-    pub(super) fn tell<M>(&self, limiter: &Counted<Limiter>, message: M, ctx: &mut Context<Self>)
-    where
-        M: Message<Result = ()> + Send + 'static,
-        Limiter: Handler<M>,
-    {
-        match limiter.try_send(message) {
-            Ok(()) | Err(SendError::Closed(_)) => {}
-            Err(SendError::Full(message)) => {
-                let send = limiter.send(message);
-                ctx.spawn(
-                    async move {
-                        send.await.ok();
-                    }
-                    .into_actor(self),
-                );
-            }
+            self.limiter.tell(Change::Keep(ticket, held));
         }
     }
 
     /// Waits for the limiter's answer, and has it taken when it is its turn.
     pub(super) fn await_limiter(
         &self,
-        work: impl Future<Output = Acquired> + 'static,
+        work: impl Future<Output = Result<Acquired, MailboxError>> + 'static,
         ctx: &mut Context<Self>,
         take: impl FnOnce(&mut Self, Acquired, &mut Context<Self>) + 'static,
     ) {
         ctx.spawn(work.into_actor(self).map(move |acquired, supervisor, ctx| {
+            let Ok(acquired) = acquired else {
+                // Without the limiter's word anything decided here could give away what another holds.
+                if !supervisor.stopped {
+                    supervisor.fail(LIMITER_GONE.to_owned());
+                }
+                return;
+            };
             let turn = acquired.turn;
             supervisor.turn(|supervisor| {
                 supervisor.in_turn(turn, ctx, move |supervisor, ctx| {

@@ -1,7 +1,7 @@
 //! Questions. Each waits for the newest commit decided when it came, and is
 //! then answered from the store: nothing is shown that is not on disk.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{AuditEntry, Blob, HistoryEntry, LimitUse, ProcedureId, Row};
@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 
 use super::Supervisor;
 use super::changes::SUBSCRIBERS;
+use super::failure::Failure;
 use super::insight::lock_views;
 use super::kept::Kept;
 use crate::clock::machine_now;
@@ -33,11 +34,11 @@ impl Supervisor {
         } else {
             None
         };
-        let failure = Arc::clone(&self.failure);
+        let failure = self.failure.clone();
         async move {
             match (refused, barrier) {
                 (Some(refused), _) => Err(refused),
-                (None, Some(done)) => done.await.map_err(|_| unanswered(&failure)),
+                (None, Some(done)) => done.await.map_err(|_| failure.unanswered()),
                 (None, None) => Ok(()),
             }
         }
@@ -53,14 +54,6 @@ impl Supervisor {
     pub(super) fn kept(&self) -> Kept {
         Kept::new(self.reader.clone(), Arc::clone(&self.quarantined))
     }
-}
-
-/// What one is told whose answer will never be on disk.
-pub(super) fn unanswered(failure: &OnceLock<String>) -> AskError {
-    failure
-        .get()
-        .cloned()
-        .map_or(AskError::Stopped, AskError::JournalFailed)
 }
 
 pub(crate) fn shown(row: &Row, quarantined: bool) -> Status {
@@ -139,7 +132,7 @@ impl Handler<AwaitOutcome> for Supervisor {
             let watchers = self.watchers.entry(id).or_default();
             watchers.retain(|watcher| !watcher.is_closed());
             watchers.push(sender);
-            let (failure, reader) = (Arc::clone(&self.failure), self.reader.clone());
+            let (failure, reader) = (self.failure.clone(), self.reader.clone());
             return Box::pin(async move {
                 match receiver.await {
                     Ok(outcome) => Ok(outcome),
@@ -156,10 +149,10 @@ impl Handler<AwaitOutcome> for Supervisor {
 }
 
 /// Nobody will tell its outcome: the journal has failed, the engine has stopped, or its family was discharged.
-async fn without_outcome(id: ProcedureId, failure: &OnceLock<String>, reader: &Reader) -> AskError {
-    match (failure.get(), reader.row(id).await) {
+async fn without_outcome(id: ProcedureId, failure: &Failure, reader: &Reader) -> AskError {
+    match (failure.why(), reader.row(id).await) {
         (None, Ok(None)) => AskError::Unknown(id),
-        _ => unanswered(failure),
+        _ => failure.unanswered(),
     }
 }
 
@@ -179,7 +172,7 @@ impl Handler<Limits> for Supervisor {
         let (settled, limiter) = (self.settled(), self.limiter.clone());
         Box::pin(async move {
             settled.await?;
-            limiter.send(Usage).await.map_err(|_| AskError::Stopped)
+            limiter.ask(Usage).await.map_err(|_| AskError::Stopped)
         })
     }
 }
@@ -191,13 +184,13 @@ impl Handler<Locks> for Supervisor {
         let (settled, limiter) = (self.settled(), self.limiter.clone());
         let work = async move {
             settled.await?;
-            limiter.send(LocksHeld).await.map_err(|_| AskError::Stopped)
+            limiter.ask(LocksHeld).await.map_err(|_| AskError::Stopped)
         };
         // What the limiter has granted and nobody has decided on is not shown: all that it
         // answered before is decided first, and on disk when this is told.
         let shown = work.into_actor(self).then(|locks, supervisor, ctx| {
             let (sender, receiver) = oneshot::channel();
-            let failure = Arc::clone(&supervisor.failure);
+            let failure = supervisor.failure.clone();
             match locks {
                 Ok((turn, locks)) => supervisor.in_turn(turn, ctx, |supervisor, _| {
                     sender
@@ -212,7 +205,7 @@ impl Handler<Locks> for Supervisor {
                 }
             }
             let told = async move {
-                let (views, settled) = receiver.await.map_err(|_| unanswered(&failure))??;
+                let (views, settled) = receiver.await.map_err(|_| failure.unanswered())??;
                 settled.await?;
                 Ok(views)
             };

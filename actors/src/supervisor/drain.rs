@@ -1,6 +1,5 @@
 //! Stopping in order: no new stages, running ones finish, the rest is left.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use actix::prelude::*;
@@ -8,7 +7,6 @@ use procession_kernel::{Event, Operated, Verb};
 use tokio::sync::oneshot;
 
 use super::Supervisor;
-use super::asks::unanswered;
 use crate::error::AskError;
 use crate::journal::Release;
 use crate::messages::{Drain, DrainBy};
@@ -39,8 +37,8 @@ impl Handler<Drain> for Supervisor {
                 self.begin_drain(deadline, vec![sender], ctx);
             }
         }
-        let failure = Arc::clone(&self.failure);
-        Box::pin(async move { receiver.await.map_err(|_| unanswered(&failure)) })
+        let failure = self.failure.clone();
+        Box::pin(async move { receiver.await.map_err(|_| failure.unanswered()) })
     }
 }
 
@@ -57,8 +55,30 @@ impl Handler<DrainBy> for Supervisor {
     }
 }
 
+/// Asks an engine on the thread of its host to stop at once.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct StopHere;
+
+impl Handler<StopHere> for Supervisor {
+    type Result = ();
+
+    /// Whoever waits is answered by what goes with the actor. A stage that waits for something of
+    /// its own goes on to its end, and nobody hears its report.
+    fn handle(&mut self, _: StopHere, ctx: &mut Self::Context) {
+        self.stopped = true;
+        self.actors.clear();
+        self.timer = None;
+        ctx.stop();
+    }
+}
+
 impl Supervisor {
     fn begin_drain(&mut self, deadline: Duration, waiters: Vec<oneshot::Sender<DrainReport>>, ctx: &mut Context<Self>) {
+        if self.poisoned.is_some() {
+            // What began the drain has failed; who waits finds the reason in `failure`.
+            return;
+        }
         tracing::info!(out = self.kernel.going(), "the engine drains");
         self.drain = Some(Draining {
             out_at_begin: self.kernel.going() + self.kernel.undoing(),
@@ -94,26 +114,29 @@ impl Supervisor {
             finished: drain.out_at_begin.saturating_sub(left),
             left,
         };
-        let waiters = std::mem::take(&mut drain.waiters);
         // Whatever else waits: a drain is never turned away.
-        let (ticket, stopped) = self.ticket();
+        let (ticket, ended) = self.ticket();
         self.decide(Event::DrainEnded(ticket), ctx);
-        let journal = self.journal.clone();
-        let epoch = self.kernel.epoch();
-        let work = async move {
-            let stopped = matches!(stopped.await, Ok(Ok(_)));
-            // Answered when the store is closed: who waited for the drain may open it again.
-            journal.send(Release(epoch)).await.ok();
-            stopped
-        };
-        ctx.spawn(work.into_actor(self).map(move |stopped, supervisor, ctx| {
+        let committed = async move { matches!(ended.await, Ok(Ok(_))) };
+        ctx.spawn(committed.into_actor(self).map(move |committed, supervisor, ctx| {
+            // Where it failed, whoever waits was told so with everybody else.
+            if committed {
+                supervisor.release_store(report, ctx);
+            }
+        }));
+    }
+
+    /// Those who wait for the drain may open the store again: so they are answered when it is closed.
+    fn release_store(&mut self, report: DrainReport, ctx: &mut Context<Self>) {
+        let (journal, epoch) = (self.journal.clone(), self.kernel.epoch());
+        let released = async move { journal.send(Release(epoch)).await };
+        ctx.spawn(released.into_actor(self).map(move |_, supervisor, ctx| {
             supervisor.stopped = true;
             supervisor.actors.clear();
             supervisor.timer = None;
-            if stopped {
-                for waiter in waiters {
-                    waiter.send(report).ok();
-                }
+            for waiter in supervisor.drain.take().into_iter().flat_map(|drain| drain.waiters) {
+                // Whoever asked may have gone.
+                waiter.send(report).ok();
             }
             supervisor.end_threads();
             ctx.stop();
@@ -121,16 +144,14 @@ impl Supervisor {
     }
 
     /// Ends the engine's threads, this one last, when the answers have left it.
-    fn end_threads(&mut self) {
+    fn end_threads(&self) {
         self.workers.stop();
-        let own = std::mem::take(&mut self.own_threads);
+        let threads = self.threads.clone();
         actix_rt::spawn(async move {
             for _ in 0..TURNS_FOR_ANSWERS {
                 tokio::task::yield_now().await;
             }
-            for arbiter in own {
-                arbiter.stop();
-            }
+            threads.stop();
         });
     }
 }

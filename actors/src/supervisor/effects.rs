@@ -41,18 +41,18 @@ impl Supervisor {
             }
             Effect::ArmTimer => self.arm(),
             // A family that is set aside keeps what it holds.
-            Effect::Release(id) if self.quarantined.contains_key(&id.family) => self.change_of(id, Change::Cancel, ctx),
-            Effect::Release(id) => self.release_of(id, ctx),
-            Effect::GiveBack(id, needs) => self.change_of(id, |ticket| Change::GiveBack(ticket, needs), ctx),
-            Effect::Cancel(id) => self.change_of(id, Change::Cancel, ctx),
-            Effect::Keep(id, needs) => self.change_of(id, |ticket| Change::Keep(ticket, needs), ctx),
+            Effect::Release(id) if self.quarantined.contains_key(&id.family) => self.change_of(id, Change::Cancel),
+            Effect::Release(id) => self.release_of(id),
+            Effect::GiveBack(id, needs) => self.change_of(id, |ticket| Change::GiveBack(ticket, needs)),
+            Effect::Cancel(id) => self.change_of(id, Change::Cancel),
+            Effect::Keep(id, needs) => self.change_of(id, |ticket| Change::Keep(ticket, needs)),
             Effect::SetPriority(id, priority) => {
-                self.change_of(id, |ticket| Change::Priority(ticket, priority), ctx);
+                self.change_of(id, |ticket| Change::Priority(ticket, priority));
             }
             Effect::Ask(id) => self.ask_for(id, ctx),
             Effect::SetLimit(key, limit) => {
                 self.tickets_of.limited(&key);
-                self.tell_limiter(Change::Capacity(key, limit), ctx);
+                self.limiter.tell(Change::Capacity(key, limit));
             }
             // It was bound when the decision was made.
             Effect::Bound(..) => {}
@@ -70,10 +70,10 @@ impl Supervisor {
                     ctx,
                 );
             }
-            Effect::Discharged(family) => self.discharged(family, ctx),
+            Effect::Discharged(family) => self.discharged(family),
             Effect::Ended(ended) => {
                 // One that held something earlier, and nothing at its end, has its ticket still.
-                self.release_of(ended.id, ctx);
+                self.release_of(ended.id);
                 self.unstarted.take(ended.id);
                 if let Some(watchers) = self.watchers.remove(&ended.id) {
                     let outcome = Outcome::of(*ended);

@@ -60,7 +60,7 @@ impl Supervisor {
 
     fn read_page(&self, waits: Waits, mut queues: Queues, ctx: &mut Context<Self>, take: Take) {
         let of = waits.of.clone();
-        let request = self.limiter.send(waits);
+        let request = self.limiter.ask(waits);
         ctx.spawn(request.into_actor(self).map(move |answer, supervisor, ctx| {
             let Waiters {
                 turn,

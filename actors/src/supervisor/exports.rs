@@ -85,14 +85,14 @@ impl Supervisor {
     }
 
     /// Forgets a family that is in the archive, and frees all that it held.
-    pub(super) fn discharged(&mut self, family: u64, ctx: &mut Context<Self>) {
+    pub(super) fn discharged(&mut self, family: u64) {
         Arc::make_mut(&mut self.quarantined).remove(&family);
         self.discharging.remove(&family);
         self.stacks.remove(&family);
         self.telemetry.quarantined.set(self.quarantined.len() as f64);
         // Those who wait for an outcome of it learn that there will be none.
         self.watchers.retain(|id, _| id.family != family);
-        self.release_family(family, ctx);
+        self.release_family(family);
     }
 }
 

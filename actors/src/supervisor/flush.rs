@@ -73,7 +73,7 @@ impl Handler<FlushTime> for Supervisor {
         let alone = self.commits.is_single() && self.actors.len() <= 1;
         match self.in_place.store().filter(|_| alone) {
             Some(store) => self.commit_here(&*store, ctx),
-            None => self.flush(ctx),
+            None => self.flush(),
         }
     }
 }
@@ -86,14 +86,13 @@ impl Supervisor {
         if here && ctx.address().try_send(FlushTime).is_ok() {
             return;
         }
-        self.flush(ctx);
+        self.flush();
     }
 
-    pub(super) fn flush(&mut self, ctx: &mut Context<Self>) {
+    pub(super) fn flush(&mut self) {
         while let Some(batch) = self.next_batch() {
             if self.journal.try_send(Append(batch)).is_err() {
-                self.poison("the journal's thread has ended".to_owned());
-                self.fail_all(ctx);
+                self.fail("the journal's thread has ended".to_owned());
                 return;
             }
         }

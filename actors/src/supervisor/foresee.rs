@@ -33,7 +33,7 @@ impl Supervisor {
             sender.send(operated).ok();
             return;
         }
-        let request = self.limiter.send(Would(changes));
+        let request = self.limiter.ask(Would(changes));
         ctx.spawn(request.into_actor(self).map(move |foreseen, supervisor, _| {
             let mut operated = operated;
             let plan = operated.as_mut().ok().and_then(|operated| operated.plan.as_deref_mut());

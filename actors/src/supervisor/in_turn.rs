@@ -20,6 +20,11 @@ pub(super) struct Turns {
 }
 
 impl Turns {
+    /// Drops the answers that wait for others, which may never come now.
+    pub(super) fn forget(&mut self) {
+        self.waiting.clear();
+    }
+
     fn next(&mut self) -> Option<Take> {
         let take = self.waiting.remove(&(self.taken + 1))?;
         self.taken += 1;
@@ -28,14 +33,15 @@ impl Turns {
 }
 
 impl Supervisor {
-    /// Takes an answer once all before it are taken. One without a turn has no limiter behind it.
+    /// Takes an answer once all before it are taken. One without a turn has no limiter behind it. In an
+    /// engine that has failed nothing rests on the order, and an earlier answer may be lost.
     pub(super) fn in_turn(
         &mut self,
         turn: u64,
         ctx: &mut Context<Self>,
         take: impl FnOnce(&mut Self, &mut Context<Self>) + 'static,
     ) {
-        if turn == 0 {
+        if turn == 0 || self.poisoned.is_some() {
             take(self, ctx);
             return;
         }

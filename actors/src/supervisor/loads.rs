@@ -16,6 +16,7 @@ use rustc_hash::FxHashSet;
 
 use self::wanted::{Found, Wanted};
 use super::Supervisor;
+use super::unread::{Subject, Unread};
 use crate::context::Woken;
 use crate::error::ReadError;
 use crate::procedure_actor::{Call, Stored};
@@ -276,9 +277,11 @@ impl Supervisor {
             for (mut load, found) in group {
                 match found {
                     Ok(found) => {
+                        self.unreadable.succeeded(Subject::Call(load.id));
                         load.payload = load.payload.or(found.payload);
                         self.loaded(load, found.woken, ctx);
                     }
+                    Err(ReadError::Store(why)) if why.may_pass() => self.read_again(Unread::Call(load), &why, ctx),
                     Err(why) => self.put_aside(load.id.family, format!("{}: {why}", load.id), ctx),
                 }
             }
@@ -344,14 +347,24 @@ impl Supervisor {
         self.call(id, stored, call, ctx);
     }
 
+    /// Reads the history of a family. Entries that can be read and are wrong are missed when the
+    /// rollback needs them: the family parks there.
     pub(super) fn load_stack(&mut self, scope: ProcedureId, ctx: &mut Context<Self>) {
         let reader = self.reader.clone();
         let work = async move { reader.history(scope.family).await };
         ctx.spawn(work.into_actor(self).map(move |entries, supervisor, ctx| {
-            let entries = entries.unwrap_or_else(|error| {
-                tracing::warn!(family = scope.family, %error, "its history cannot be read");
-                Vec::new()
-            });
+            let entries = match entries {
+                Ok(entries) => entries,
+                Err(ReadError::Store(why)) if why.may_pass() => {
+                    supervisor.read_again(Unread::Stack(scope), &why, ctx);
+                    return;
+                }
+                Err(error) => {
+                    tracing::warn!(family = scope.family, %error, "its history is damaged");
+                    Vec::new()
+                }
+            };
+            supervisor.unreadable.succeeded(Subject::Stack(scope));
             supervisor.decide(Event::StackLoaded(scope, entries), ctx);
         }));
     }

@@ -6,33 +6,46 @@ use actix::prelude::*;
 use procession_kernel::{Answer, Event, ProcedureId};
 
 use super::{Counts, Supervisor};
+use crate::error::StartError;
 use crate::hooks::Moment;
 
 /// Opens the engine for messages: the start's own commit.
 #[derive(Message)]
-#[rtype(result = "Result<(), String>")]
+#[rtype(result = "Result<(), StartError>")]
 pub(crate) struct Open;
 
 impl Handler<Open> for Supervisor {
-    type Result = ResponseActFuture<Self, Result<(), String>>;
+    type Result = ResponseActFuture<Self, Result<(), StartError>>;
 
     /// Hooks of recovery first: user code, so it runs on the workers; most kinds have none.
     fn handle(&mut self, _: Open, _: &mut Self::Context) -> Self::Result {
         let begun = self.clock.now();
         self.count_recovered();
         let before = self.call_recovery_hooks(Moment::Before).into_actor(self);
-        let restored = before.then(|failed, supervisor, ctx| {
-            let waiting = supervisor.turn(|supervisor| supervisor.restore_admissions(ctx));
+        let restored = before.then(|failed, supervisor, _| {
+            let waiting = supervisor.turn(Self::restore_admissions);
             // Later than the permits: a family that is set aside keeps those that it holds.
-            supervisor.set_aside(failed);
-            let after = supervisor.call_recovery_hooks(Moment::After);
-            after.into_actor(supervisor).map(move |failed, _, _| (failed, waiting))
+            let failed = failed.map(|failed| supervisor.set_aside(failed));
+            let after = failed.map(|()| supervisor.call_recovery_hooks(Moment::After));
+            let after = async move { after?.await };
+            after
+                .into_actor(supervisor)
+                .map(move |failed, _, _| failed.map(|failed| (failed, waiting)))
         });
-        Box::pin(restored.then(move |(failed, waiting), supervisor, ctx| {
-            supervisor.set_aside(failed);
-            let opened = supervisor.turn(|supervisor| supervisor.open(waiting, ctx));
+        Box::pin(restored.then(move |restored, supervisor, ctx| {
+            let opened = restored.map(|(failed, waiting)| {
+                supervisor.set_aside(failed);
+                supervisor.turn(|supervisor| supervisor.open(waiting, ctx))
+            });
+            let opened = match opened {
+                Ok(opened) => ActorFutureExt::boxed_local(opened),
+                // What could not be read is not the families' fault: nothing begins.
+                Err(error) => ActorFutureExt::boxed_local(fut::err(StartError::Store(error))),
+            };
             opened.map(move |opened, supervisor, _| {
-                supervisor.tell_of_start(supervisor.clock.now().since(begun));
+                if opened.is_ok() {
+                    supervisor.tell_of_start(supervisor.clock.now().since(begun));
+                }
                 opened
             })
         }))
@@ -60,7 +73,7 @@ impl Supervisor {
         &mut self,
         waiting: Vec<ProcedureId>,
         ctx: &mut Context<Self>,
-    ) -> impl ActorFuture<Self, Output = Result<(), String>> + use<> {
+    ) -> impl ActorFuture<Self, Output = Result<(), StartError>> + use<> {
         let (ticket, receiver) = self.ticket();
         self.queue_again(waiting, ctx);
         self.decide(Event::Recovered, ctx);
@@ -84,8 +97,8 @@ impl Supervisor {
         let wait = async move {
             match receiver.await {
                 Ok(Ok(_)) => Ok(()),
-                Ok(Err(why)) => Err(why),
-                Err(_) => Err("the engine stopped while it started".to_owned()),
+                Ok(Err(why)) => Err(StartError::Journal(why)),
+                Err(_) => Err(StartError::Journal("the engine stopped while it started".to_owned())),
             }
         };
         wait.into_actor(self).map(|opened, supervisor, ctx| {

@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
 use procession_kernel::{Blob, Kind, ProcedureId};
 use tokio::sync::oneshot;
 
 use super::Supervisor;
+use crate::error::StoreError;
 use crate::hooks::Moment;
 use crate::journal::Reader;
 use crate::journal::keys::PAYLOAD;
@@ -28,9 +29,36 @@ struct Hooked {
 /// Families to be set aside, each with its reason.
 pub(super) type Failed = Vec<(u64, String)>;
 
+/// Why a hook counts as failed, or the start as a whole.
+enum HookError {
+    /// The store did not give the procedure's value; that says nothing about the procedure.
+    Store(StoreError),
+    /// The family cannot go on in this start.
+    Family(String),
+}
+
+impl From<String> for HookError {
+    fn from(why: String) -> Self {
+        Self::Family(why)
+    }
+}
+
+impl From<StoreError> for HookError {
+    fn from(error: StoreError) -> Self {
+        if error.may_pass() {
+            Self::Store(error)
+        } else {
+            Self::Family(error.to_string())
+        }
+    }
+}
+
 impl Supervisor {
     /// Calls the hooks of this moment. Without a kind that wants them it looks at nothing.
-    pub(super) fn call_recovery_hooks(&mut self, moment: Moment) -> impl Future<Output = Failed> + use<> {
+    pub(super) fn call_recovery_hooks(
+        &mut self,
+        moment: Moment,
+    ) -> impl Future<Output = Result<Failed, StoreError>> + use<> {
         let mut calls = Vec::new();
         if self.registry.has_recovery_hooks() {
             let mut hooked = Vec::new();
@@ -54,15 +82,18 @@ impl Supervisor {
             async move {
                 let family = hooked.id.family;
                 let named = format!("{} of {}", moment.hook(), hooked.id);
-                let called = call(reader, registry, worker, hooked, moment).await;
-                called.err().map(|why| (family, format!("{named}: {why}")))
+                match call(reader, registry, worker, hooked, moment).await {
+                    Ok(()) => Ok(None),
+                    Err(HookError::Family(why)) => Ok(Some((family, format!("{named}: {why}")))),
+                    Err(HookError::Store(error)) => Err(error),
+                }
             }
         };
         futures::stream::iter(calls)
             .map(call)
             .buffer_unordered(AT_ONCE)
-            .filter_map(std::future::ready)
-            .collect()
+            .try_filter_map(|failed| std::future::ready(Ok(failed)))
+            .try_collect()
     }
 
     /// Sets families aside for this start, each once.
@@ -86,13 +117,12 @@ async fn call(
     worker: Option<actix::ArbiterHandle>,
     hooked: Hooked,
     moment: Moment,
-) -> Result<(), String> {
+) -> Result<(), HookError> {
     let payload = reader
         .payload(hooked.id, PAYLOAD)
-        .await
-        .map_err(|error| error.to_string())?
+        .await?
         .map(Blob::from)
-        .ok_or("its payload is missing")?;
+        .ok_or_else(|| "its payload is missing".to_owned())?;
     let (sender, receiver) = oneshot::channel();
     let work = move || {
         actix_rt::spawn(async move {
@@ -105,9 +135,8 @@ async fn call(
         });
     };
     if !worker.is_some_and(|worker| worker.spawn_fn(work)) {
-        return Err("there is no worker to run it".to_owned());
+        return Err("there is no worker to run it".to_owned().into());
     }
-    receiver
-        .await
-        .unwrap_or_else(|_| Err("the worker ended while it ran".to_owned()))
+    let called = receiver.await;
+    Ok(called.unwrap_or_else(|_| Err("the worker ended while it ran".to_owned()))?)
 }

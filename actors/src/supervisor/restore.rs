@@ -10,11 +10,11 @@ use crate::limiter::{Acquire, Acquired, Restore};
 impl Supervisor {
     /// Recorded holders get theirs back, parents first. Gives those who wait, by
     /// priority and in the order in which they began to.
-    pub(super) fn restore_admissions(&mut self, ctx: &mut Context<Self>) -> Vec<ProcedureId> {
+    pub(super) fn restore_admissions(&mut self) -> Vec<ProcedureId> {
         let quarantined = std::mem::take(&mut self.quarantined_holders);
         let claimants = std::mem::take(&mut self.survey.claimants);
         let (held, waiting) = self.claimants().restored(quarantined, &claimants);
-        self.tell(&self.limiter, Restore(held), ctx);
+        self.limiter.tell(Restore(held));
         waiting
     }
 
@@ -30,8 +30,7 @@ impl Supervisor {
                 acquire.requests.push(request);
             }
         }
-        let request = self.limiter.send(acquire);
-        let work = async move { request.await.unwrap_or_default() };
+        let work = self.limiter.ask(acquire);
         self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
             let Acquired { grants, served, .. } = acquired;
             for (id, grant) in ids.into_iter().zip(grants) {

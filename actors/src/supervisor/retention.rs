@@ -4,6 +4,7 @@ use actix::prelude::*;
 use procession_kernel::{Blob, Doomed, Event, EventName, Key, KeyEntry, ProcedureId, Row, Timestamp};
 
 use super::Supervisor;
+use super::unread::{Subject, Unread};
 use crate::error::{CodecError, ReadError};
 use crate::journal::store::Scan;
 use crate::journal::{Reader, Space, codec, keys};
@@ -40,14 +41,19 @@ impl Supervisor {
         let (settled, reader) = (self.settled(), self.reader.clone());
         let work = async move {
             settled.await.ok()?;
-            find(&reader, now).await.ok()
+            Some(find(&reader, now).await)
         };
         ctx.spawn(work.into_actor(self).map(|found, supervisor, ctx| {
             supervisor.evicting = false;
-            // What could not be read is looked at again with the next result, or at the next start.
-            let Some(Found { doomed, next, .. }) = found else {
-                return;
+            let Found { doomed, next, .. } = match found {
+                Some(Ok(found)) => found,
+                Some(Err(ReadError::Store(why))) if why.may_pass() => {
+                    return supervisor.read_again(Unread::Due, &why, ctx);
+                }
+                // What is damaged is looked at again with the next result, or at the next start.
+                Some(Err(_)) | None => return,
             };
+            supervisor.unreadable.succeeded(Subject::Due);
             supervisor.next_due = next.into_iter().chain(supervisor.next_due).min();
             if !doomed.is_empty() {
                 doomed
@@ -57,6 +63,13 @@ impl Supervisor {
             }
             supervisor.arm();
         }));
+    }
+
+    /// Looks once more at the results that are due: the store could not be read.
+    pub(super) fn evict_again(&mut self, ctx: &mut Context<Self>) {
+        let now = self.clock.now();
+        self.next_due = self.next_due.into_iter().chain([now]).min();
+        self.evict(ctx);
     }
 }
 

@@ -141,6 +141,7 @@ impl Handler<Verdicts> for Supervisor {
             return Box::pin(async { Err(AskError::Stopped) });
         }
         let (sender, receiver) = oneshot::channel();
+        let failure = self.failure.clone();
         self.audit(ctx, |supervisor, verdicts, _, _| {
             // What was made up for is told once it is on disk.
             let found = verdicts.iter().any(|verdict| verdict.rule == Rule::LostWake);
@@ -149,7 +150,7 @@ impl Handler<Verdicts> for Supervisor {
             sender.send((verdicts, settled)).ok();
         });
         Box::pin(async move {
-            let (verdicts, settled) = receiver.await.map_err(|_| AskError::Stopped)?;
+            let (verdicts, settled) = receiver.await.map_err(|_| failure.unanswered())?;
             if let Some(settled) = settled {
                 settled.await?;
             }

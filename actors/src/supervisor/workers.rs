@@ -10,6 +10,7 @@ use procession_kernel::ProcedureId;
 
 use crate::engine::Settings;
 use crate::porter::Calls;
+use crate::threads::Threads;
 use crate::view::{BlockedStage, UserCall, WorkerStatus};
 use crate::worker::{Post, Pulse};
 
@@ -18,8 +19,9 @@ use crate::worker::{Post, Pulse};
 const WORKERS_MAX_TIMES: usize = 4;
 
 /// When workers are added and retired.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Watch {
+    threads: Threads,
     blocked_after: Duration,
     keep_alive: Duration,
     max: usize,
@@ -66,6 +68,12 @@ impl Pulses {
         pulses.iter().map(|pulse| pulse.waiting()).sum()
     }
 
+    /// Gives whose code has a worker's thread at this moment.
+    pub(crate) fn holders(&self) -> Vec<ProcedureId> {
+        let pulses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        pulses.iter().filter_map(|pulse| pulse.holder(pulse.beats())).collect()
+    }
+
     fn set(&self, workers: &[Worker]) {
         let pulses = workers.iter().map(|worker| Arc::clone(&worker.pulse)).collect();
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = pulses;
@@ -85,9 +93,10 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    /// Takes arbiters that end with the engine.
-    pub(crate) fn owned(arbiters: Vec<ArbiterHandle>, settings: &Settings) -> Self {
+    /// Takes arbiters that end with the engine; more of them are started there.
+    pub(crate) fn owned(arbiters: Vec<ArbiterHandle>, threads: Threads, settings: &Settings) -> Self {
         let watch = Watch {
+            threads,
             blocked_after: settings.blocked_after,
             keep_alive: settings.worker_keep_alive,
             max: settings.max_workers.unwrap_or(arbiters.len() * WORKERS_MAX_TIMES),
@@ -165,14 +174,14 @@ impl Workers {
     /// Tells how often the workers are to be looked at, if at all: often enough
     /// that a blocked one is found soon after the threshold.
     pub(super) fn look_every(&self) -> Option<Duration> {
-        let watch = self.watch?;
+        let watch = self.watch.as_ref()?;
         let quarter = watch.blocked_after / 4;
         Some(quarter.clamp(Duration::from_millis(5), Duration::from_secs(1)))
     }
 
     /// Looks at every pulse. Gives those that have become blocked.
     pub(super) fn look(&mut self, now: Instant) -> Vec<Found> {
-        let Some(watch) = self.watch else { return Vec::new() };
+        let Some(watch) = &self.watch else { return Vec::new() };
         let mut found = Vec::new();
         for worker in &mut self.workers {
             let beats = worker.observe(now);
@@ -210,7 +219,7 @@ impl Workers {
     /// Adds a worker when half of them or more are blocked, and retires what is
     /// no longer needed.
     pub(super) fn adjust(&mut self, now: Instant) {
-        let Some(watch) = self.watch else { return };
+        let Some(watch) = self.watch.clone() else { return };
         // An extra one that runs is the answer, and does not count as one of those that may be blocked.
         let blocked = self.workers.iter().filter(|worker| worker.blocked.is_some()).count();
         let answers = self.workers.iter().filter(|worker| worker.is_answer()).count();
@@ -225,14 +234,14 @@ impl Workers {
             worker.retiring = false;
         }
         if answers == 0 && self.workers.len() < watch.max {
-            self.add(blocked);
+            self.add(&watch.threads, blocked);
         }
     }
 
-    fn add(&mut self, blocked: usize) {
-        match Arbiter::try_new() {
+    fn add(&mut self, threads: &Threads, blocked: usize) {
+        match threads.start() {
             Ok(arbiter) => {
-                self.push(arbiter.handle(), true);
+                self.push(arbiter, true);
                 tracing::info!(workers = self.workers.len(), blocked, "a worker was added");
             }
             Err(error) => tracing::warn!(%error, blocked, "no worker could be added; the next look tries again"),
@@ -268,18 +277,18 @@ impl Workers {
 
     /// Has a new thread in the place of each that has ended. Tells whether there was one.
     pub(super) fn replace_ended(&mut self) -> bool {
-        if self.watch.is_none() {
+        let Some(threads) = self.watch.as_ref().map(|watch| watch.threads.clone()) else {
             return false;
-        }
+        };
         let mut replaced = false;
         for place in 0..self.workers.len() {
             let ended = self.workers.get(place).filter(|worker| !worker.arbiter.alive());
             let Some((worker, extra)) = ended.map(|worker| (worker.number, worker.extra)) else {
                 continue;
             };
-            match Arbiter::try_new() {
+            match threads.start() {
                 Ok(arbiter) => {
-                    let new = self.worker(arbiter.handle(), extra);
+                    let new = self.worker(arbiter, extra);
                     tracing::error!(worker, "a worker's thread has ended; another takes its place");
                     self.workers.splice(place..=place, [new]);
                     replaced = true;

@@ -71,7 +71,7 @@ pub(super) const fn outcome_place(state: ProcedureState) -> Option<usize> {
 
 pub(super) const MAILBOXES: [&str; 5] = ["supervisor", "limiter", "journal", "reader", "worker"];
 
-pub(super) const RULES: [&str; 15] = [
+pub(super) const RULES: [&str; 16] = [
     "overrun",
     "retry_storm",
     "no_progress",
@@ -84,6 +84,7 @@ pub(super) const RULES: [&str; 15] = [
     "rollback_failed",
     "blocked_worker",
     "store_slow",
+    "store_unreadable",
     "disk_nearly_full",
     "store_failed",
     "size",

@@ -106,6 +106,8 @@ pub enum Rule {
     BlockedWorker,
     /// The store does not answer.
     StoreSlow,
+    /// The store does not give what the engine has to read. It tries again.
+    StoreUnreadable,
     /// The disk on which the journal is has little room left.
     DiskNearlyFull,
     /// The store has failed, or is full: no more commits are taken.
@@ -116,7 +118,7 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Overrun,
         Self::RetryStorm,
         Self::NoProgress,
@@ -129,6 +131,7 @@ impl Rule {
         Self::RollbackFailed,
         Self::BlockedWorker,
         Self::StoreSlow,
+        Self::StoreUnreadable,
         Self::DiskNearlyFull,
         Self::StoreFailed,
         Self::Size,
@@ -150,6 +153,7 @@ impl Rule {
             Self::RollbackFailed => "rollback_failed",
             Self::BlockedWorker => "blocked_worker",
             Self::StoreSlow => "store_slow",
+            Self::StoreUnreadable => "store_unreadable",
             Self::DiskNearlyFull => "disk_nearly_full",
             Self::StoreFailed => "store_failed",
             Self::Size => "size",

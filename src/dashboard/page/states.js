@@ -85,6 +85,7 @@ export const RULES = {
   poison: { code: 'S9', name: 'poison', help: 'The process died several times with this stage begun.' },
   quarantined: { code: 'S10', name: 'quarantined', help: 'The code that runs cannot read it, or its journal has a hole.' },
   store_slow: { code: 'S11', name: 'store slow', help: 'Commits take longer than they should.' },
+  store_unreadable: { code: 'S11', name: 'store unreadable', help: 'The store does not give what the engine has to read. The engine tries again until it does.' },
   disk_nearly_full: { code: 'S11', name: 'disk nearly full', help: 'Little room is left for the journal. Make room before the engine has to stop.' },
   store_failed: { code: 'S11', name: 'store failed', help: 'The journal takes no more commits. Restart with room on a sound disk.' },
   size: { code: 'S12', name: 'size', help: 'A payload, a history, a family or its signals are near what is allowed, or very large.' },
@@ -94,7 +95,7 @@ export const RULES = {
 export const keyOf = ({ rule, procedure, facts }) => [rule, procedure, facts.what ?? facts.worker ?? facts.count ?? facts.stage].join(' ');
 
 /** What is worse than that one waits. */
-const HARM = ['rollback_failed', 'deadlock', 'poison', 'quarantined', 'store_failed', 'store_slow', 'disk_nearly_full', 'blocked_worker'];
+const HARM = ['rollback_failed', 'deadlock', 'poison', 'quarantined', 'store_failed', 'store_slow', 'store_unreadable', 'disk_nearly_full', 'blocked_worker'];
 
 /** @param {string} rule @returns {'bad'|'retry'} */
 export const harm = (rule) => (HARM.includes(rule) ? 'bad' : 'retry');

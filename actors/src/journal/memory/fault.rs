@@ -1,6 +1,7 @@
-//! What goes wrong at which commit of a memory store.
+//! What goes wrong at which commit, or at which read, of a memory store.
 
 use super::late::Late;
+use crate::journal::keys::Space;
 
 /// Something that happens to one commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -39,11 +40,89 @@ impl Fault {
     }
 }
 
+/// Reads that fail with an input/output error, as a disk's may. Nothing is damaged: the same
+/// read succeeds once the fault is over.
+///
+/// ```
+/// use procession_actors::journal::Space;
+/// use procession_actors::journal::memory::ReadFault;
+///
+/// // The second and the third read of the history fail.
+/// let fault = ReadFault::times(2).after(1).of(Space::History);
+/// # assert_ne!(fault, ReadFault::none());
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReadFault {
+    sound: u64,
+    failing: u64,
+    space: Option<Space>,
+}
+
+impl ReadFault {
+    /// No read fails.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// The next read fails.
+    #[must_use]
+    pub fn once() -> Self {
+        Self::times(1)
+    }
+
+    /// So many reads fail.
+    #[must_use]
+    pub fn times(times: u64) -> Self {
+        Self {
+            failing: times,
+            ..Self::default()
+        }
+    }
+
+    /// All reads fail from now on.
+    #[must_use]
+    pub fn for_good() -> Self {
+        Self::times(u64::MAX)
+    }
+
+    /// So many reads succeed before the first one fails.
+    #[must_use]
+    pub fn after(mut self, reads: u64) -> Self {
+        self.sound = reads;
+        self
+    }
+
+    /// Only reads of this keyspace fail, and only they are counted.
+    #[must_use]
+    pub fn of(mut self, space: Space) -> Self {
+        self.space = Some(space);
+        self
+    }
+
+    /// Counts a read, and tells whether it fails.
+    pub(super) fn strikes(&mut self, space: &Space) -> bool {
+        if self.space.as_ref().is_some_and(|of| of != space) {
+            return false;
+        }
+        if self.sound > 0 {
+            self.sound -= 1;
+            return false;
+        }
+        let strikes = self.failing > 0;
+        if self.failing < u64::MAX {
+            self.failing = self.failing.saturating_sub(1);
+        }
+        strikes
+    }
+}
+
 /// Which fault happens at which commit. Commits are counted from 0 at each
 /// opening, and the engine's first, by which it takes the store, is number 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultPlan {
     faults: Vec<(u64, Fault)>,
+    reads: ReadFault,
     late: Late,
 }
 
@@ -67,12 +146,23 @@ impl FaultPlan {
         self
     }
 
+    /// Has reads fail from the opening on.
+    #[must_use]
+    pub fn reads(mut self, fault: ReadFault) -> Self {
+        self.reads = fault;
+        self
+    }
+
     /// Lets every answer of the store come late, by up to so many turns of the
     /// executor, drawn from this seed.
     #[must_use]
     pub fn late(mut self, seed: u64, turns: u32) -> Self {
         self.late = Late::new(seed, turns.into());
         self
+    }
+
+    pub(super) fn read_fault(&self) -> ReadFault {
+        self.reads.clone()
     }
 
     pub(super) fn lateness(&self) -> Late {

@@ -324,7 +324,8 @@ impl Supervisor {
         if uncalled.is_empty() || self.loads.len() > WAITING_MAX {
             return Vec::new();
         }
-        let read_for = self.loads.waiting();
+        let mut read_for = self.loads.waiting();
+        read_for.extend(self.unreadable.calls());
         uncalled.retain(|id| {
             let is_stranded = self.watch.stranded.iter().any(|(other, _)| other == id);
             let row = self.kernel.row(*id).filter(|_| !is_stranded);

@@ -48,6 +48,7 @@ impl Supervisor {
         verdicts.extend(self.blocked_workers());
         verdicts.extend(self.store_slow());
         verdicts.extend(self.disk_nearly_full());
+        verdicts.extend(self.store_unreadable());
         verdicts.extend(self.store_failed());
         in_order(&mut verdicts);
         verdicts
@@ -94,6 +95,20 @@ impl Supervisor {
         let facts = vec![("time", format!("{time:?}")), ("commits", waiting.to_string())];
         let text = format!("the store has not answered for {time:?}; {waiting} commits wait for it");
         Some(verdict(Rule::StoreSlow, None, since, facts, text))
+    }
+
+    fn store_unreadable(&self) -> Option<Verdict> {
+        let trouble = self.unreadable.trouble()?;
+        let facts = vec![
+            ("reads", trouble.waiting.to_string()),
+            ("failures", trouble.failures.to_string()),
+            ("error", trouble.said.to_owned()),
+        ];
+        let text = format!(
+            "the store cannot be read: {} reads wait for it, and {} attempts have failed; the last error: {}",
+            trouble.waiting, trouble.failures, trouble.said
+        );
+        Some(verdict(Rule::StoreUnreadable, None, trouble.since, facts, text))
     }
 
     fn store_failed(&self) -> Option<Verdict> {

@@ -53,17 +53,17 @@ impl Handler<Lose> for Supervisor {
             }
             Lose::Request(id) => {
                 let ticket = self.ticket_of(id);
-                self.limiter.try_send(Change::Cancel(ticket)).ok();
+                self.limiter.tell(Change::Cancel(ticket));
             }
             Lose::Grant(id) => {
                 let request = self.request_of(id).expect("it lives");
                 // Given beyond who holds it, and without a word.
-                self.limiter.try_send(Restore(vec![request])).ok();
+                self.limiter.tell(Restore(vec![request]));
             }
             Lose::Call(id) => drop(self.actors.remove(&id)),
             Lose::Ticket(id) => drop(self.tickets_of.unbind(id)),
             Lose::Family(holder, waiter) => {
-                self.release_of(holder, ctx);
+                self.release_of(holder);
                 self.put_aside(waiter.family, "a test says so".to_owned(), ctx);
             }
         }

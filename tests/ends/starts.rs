@@ -1,0 +1,57 @@
+//! Starts that fail end by themselves what they had begun.
+
+use std::sync::Arc;
+
+use procession::provider::JournalStore;
+use procession::testkit::{Fault, FaultPlan, MemoryDisk, MemoryStore};
+use procession::{Executor, Noop, StartError, StoreError};
+
+use crate::Outcome;
+use crate::census::{Census, alone, in_system};
+
+#[test]
+fn a_start_whose_first_commit_fails_leaves_nothing_and_the_next_one_starts() -> Outcome {
+    let _alone = alone();
+    in_system(async {
+        let before = Census::take()?;
+        for fault in [Fault::FailWrite, Fault::FailSync, Fault::FailNoSpace] {
+            let disk = MemoryDisk::new();
+            let store: Arc<dyn JournalStore> = Arc::new(MemoryStore::open(&disk, FaultPlan::at(0, fault))?);
+            let started = Executor::builder("in memory")
+                .store(store)
+                .register::<Noop>(())
+                .start()
+                .await;
+            let refused = started.err().ok_or("it started")?;
+            assert!(matches!(refused, StartError::Journal(_)), "{refused}");
+            // The failed start was the store's last owner.
+            let again = MemoryStore::open(&disk, FaultPlan::none())?;
+            drop(again);
+            before.is_all_there_is().await?;
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn a_second_start_on_a_directory_is_refused_and_leaves_nothing() -> Outcome {
+    let _alone = alone();
+    in_system(async {
+        let directory = tempfile::tempdir()?;
+        let path = directory.path().join("journal");
+        let before = Census::take()?;
+        let first = Executor::builder(&path).register::<Noop>(()).start().await?;
+        let running = Census::take()?;
+        for _ in 0..3 {
+            let second = Executor::builder(&path).register::<Noop>(()).start().await;
+            let refused = second.err().ok_or("two engines have one directory")?;
+            assert!(
+                matches!(refused, StartError::Store(StoreError::Held { .. })),
+                "{refused}"
+            );
+            running.is_all_there_is().await?;
+        }
+        first.drain(std::time::Duration::from_secs(10)).await?;
+        before.is_all_there_is().await
+    })
+}
