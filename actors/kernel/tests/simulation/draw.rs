@@ -153,7 +153,7 @@ impl Draw {
 
     /// Draws places of a list, some of them twice; now and then one that nobody waits for, or that is not there.
     fn places(&mut self, births: &[Birth]) -> Vec<u32> {
-        let any = self.percent(10);
+        let any = self.percent(3);
         let attached = (0_u32..).zip(births).filter(|(_, birth)| any || !birth.detached);
         let mut places: Vec<u32> = attached.map(|(place, _)| place).collect();
         places.retain(|_| self.percent(60));
