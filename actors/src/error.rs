@@ -68,7 +68,7 @@ impl StoreError {
     /// Tells whether the same read may succeed later: nothing that is stored is known to be wrong.
     pub(crate) const fn may_pass(&self) -> bool {
         match self {
-            Self::Io { .. } | Self::Held { .. } => true,
+            Self::Io { .. } | Self::Held { .. } | Self::BeingRead { .. } => true,
             Self::Damaged { .. } | Self::Newer { .. } => false,
         }
     }

@@ -252,7 +252,7 @@ fn what_comes_before_its_turn_finds_it_woken() -> Tested {
             .kernel
             .families()
             .get(&told.family)
-            .map(|family| family.signals.len())
+            .map(|family| family.signals.waiting(told.member))
     };
     assert_eq!(kept(&engine), Some(2), "the second is kept for later");
     assert_eq!(engine.all_chunks()?.concat(), [ProcedureId::root(1)]);

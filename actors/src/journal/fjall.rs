@@ -373,6 +373,7 @@ mod bounds_tests;
 mod copies_tests;
 #[cfg(test)]
 mod logs_tests;
+#[cfg(test)]
 mod owner_tests;
 #[cfg(test)]
 mod recent_tests;

@@ -11,8 +11,13 @@ use crate::support::{Act, Lab, Planned, Tested, kinds, plan};
 
 const DEADLINE: Duration = Duration::from_secs(30);
 
+/// What the two who drain were told.
+type Answers = [Result<DrainReport, AskError>; 2];
+
+type Told = Result<Answers, Box<dyn std::error::Error>>;
+
 /// Two stages are out when the drain begins; one ends in time, the other if `late` says so.
-async fn drains(run: &Run, lab: &Lab, late: bool) -> [Result<DrainReport, AskError>; 2] {
+async fn drains(run: &Run, lab: &Lab, late: bool) -> Told {
     for gate in ["in time", "late"] {
         let acts = [Act::Held(gate.to_owned(), Box::new(Act::Next)), Act::Done(1)];
         // A commit that fails before the drain is told to whoever submits.
@@ -27,26 +32,19 @@ async fn drains(run: &Run, lab: &Lab, late: bool) -> [Result<DrainReport, AskErr
     if late {
         lab.open("late");
     }
-    let (one, other) = run
-        .wait(both)
-        .await
-        .expect("both who drain have their answer")
-        .expect("nothing panicked");
-    [one, other]
+    let (one, other) = run.wait(both).await??;
+    Ok([one, other])
 }
 
 /// Runs it with this fault, and gives what those who drained were told, and how many commits there were.
-fn drained(
-    plan: FaultPlan,
-    late: bool,
-) -> Result<([Result<DrainReport, AskError>; 2], u64), Box<dyn std::error::Error>> {
+fn drained(plan: FaultPlan, late: bool) -> Result<(Answers, u64), Box<dyn std::error::Error>> {
     let (world, lab) = (World::new(), Lab::default());
     let ended = world.run(
         plan,
         |builder| kinds(&lab, builder),
         async |run| {
             let told = drains(run, &lab, late).await;
-            Ok((told, run.store.commits()))
+            Ok((told?, run.store.commits()))
         },
     )?;
     match ended {

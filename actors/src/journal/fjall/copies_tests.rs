@@ -59,9 +59,9 @@ fn journal(older: &Path, newer: &Path) -> Outcome {
     copy(newer, older)?;
     go_on(newer, 13..=24)?;
     let log = newer.join("store/0.jnl");
-    let from = log::read(&log)?.len();
+    let from = log_files::read(&log)?.len();
     go_on(newer, 25..=25)?;
-    let bytes = log::read(&log)?;
+    let bytes = log_files::read(&log)?;
     fs::write(newer.join("store/1.jnl"), &bytes[from..])?;
     fs::remove_file(log)?;
     Ok(())
@@ -76,7 +76,7 @@ fn copy(from: &Path, to: &Path) -> Outcome {
             copy(&entry.path(), &to)?;
         } else if entry.file_name() == "0.jnl" {
             // Without the zeros at its end, which are most of it.
-            fs::write(to, log::read(&entry.path())?)?;
+            fs::write(to, log_files::read(&entry.path())?)?;
         } else {
             fs::copy(entry.path(), to)?;
         }

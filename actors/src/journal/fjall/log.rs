@@ -236,7 +236,7 @@ pub(super) fn ends_of_batches(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
             match read_batch(rest) {
                 Some(batch) => {
                     at += batch.length;
-                    return Some(batch.last.0);
+                    return Some(batch.last().0);
                 }
                 None => at += 1,
             }

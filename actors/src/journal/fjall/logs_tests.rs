@@ -35,14 +35,14 @@ fn journal(place: &Path, closed: &[u64]) -> Outcome {
     let mut ends = Vec::new();
     for number in 1..=COMMITS {
         block_on(store.append(batch(epoch, number)))?;
-        ends.push((number, log::read(&log(place, 0))?.len()));
+        ends.push((number, log_files::read(&log(place, 0))?.len()));
     }
     drop(store);
     split(place, &ends, closed)
 }
 
 fn split(place: &Path, ends: &[(u64, usize)], closed: &[u64]) -> Outcome {
-    let whole = log::read(&log(place, 0))?;
+    let whole = log_files::read(&log(place, 0))?;
     let mut from = 0;
     for (number, last) in (0..).zip(closed.iter().copied().chain([COMMITS])) {
         let (_, to) = ends.iter().find(|(end, _)| *end == last).ok_or("no such commit")?;
@@ -107,7 +107,7 @@ fn an_older_log_that_is_removed_emptied_zeroed_or_shortened_is_refused_by_its_na
             _ => {
                 let whole = TempDir::new()?;
                 journal(whole.path(), &[3])?;
-                let shorter = log::read(&log(whole.path(), 0))?;
+                let shorter = log_files::read(&log(whole.path(), 0))?;
                 fs::write(&older, &shorter)?;
                 if harm == "shortened" {
                     OpenOptions::new().write(true).open(&older)?.set_len(MADE_BYTES)?;
@@ -150,7 +150,7 @@ fn records_that_only_a_removed_log_held_are_missed() -> Outcome {
     let mut ends = Vec::new();
     for number in 1..=COMMITS {
         block_on(store.append(batch(epoch, number)))?;
-        ends.push((number, log::read(&log(place.path(), 0))?.len()));
+        ends.push((number, log_files::read(&log(place.path(), 0))?.len()));
     }
     for space in [Space::Meta, Space::Keys] {
         store
@@ -175,7 +175,7 @@ fn old_logs_that_come_back_stop_no_start() -> Outcome {
     let mut ends = Vec::new();
     for number in 1..=COMMITS {
         block_on(store.append(batch(epoch, number)))?;
-        ends.push((number, log::read(&log(place.path(), 0))?.len()));
+        ends.push((number, log_files::read(&log(place.path(), 0))?.len()));
         if number == 8 {
             flush(&store)?;
         }
