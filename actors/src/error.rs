@@ -34,6 +34,12 @@ pub enum StoreError {
         /// Who reads it, as far as the system tells; empty, or begins with a space.
         reader: String,
     },
+    /// The engine that had it has ended, and has given it back.
+    #[error("the journal in {place} was closed: its engine has stopped; start one to read it")]
+    Closed {
+        /// Where the store is.
+        place: String,
+    },
     /// Data that was committed cannot be read.
     #[error("the journal in {place} is damaged: {why}; restore it from a copy, or remove the directory to begin anew")]
     Damaged {
@@ -68,7 +74,7 @@ impl StoreError {
     /// Tells whether the same read may succeed later: nothing that is stored is known to be wrong.
     pub(crate) const fn may_pass(&self) -> bool {
         match self {
-            Self::Io { .. } | Self::Held { .. } | Self::BeingRead { .. } => true,
+            Self::Io { .. } | Self::Held { .. } | Self::BeingRead { .. } | Self::Closed { .. } => true,
             Self::Damaged { .. } | Self::Newer { .. } => false,
         }
     }

@@ -163,5 +163,6 @@ fn named_after(directory: &Path, error: StoreError) -> StoreError {
         StoreError::Io { why, .. } => StoreError::Io { place, why },
         StoreError::Held { holder, .. } => StoreError::Held { place, holder },
         StoreError::BeingRead { reader, .. } => StoreError::BeingRead { place, reader },
+        StoreError::Closed { .. } => StoreError::Closed { place },
     }
 }

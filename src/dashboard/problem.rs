@@ -7,7 +7,7 @@ use std::time::Duration;
 use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use actix_web::{HttpResponse, ResponseError};
-use procession_actors::{AskError, ReadError, SubmitError};
+use procession_actors::{AskError, ReadError, StoreError, SubmitError};
 use procession_kernel::ProcedureId;
 use serde_json::{Value, json};
 
@@ -242,7 +242,7 @@ impl From<AskError> for Problem {
                 let remedy = "See to the disk, then restart the engine.";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_failed", text, remedy)
             }
-            AskError::Stopped => Self::closing(),
+            AskError::Stopped | AskError::Read(ReadError::Store(StoreError::Closed { .. })) => Self::closing(),
             AskError::Read(ReadError::TooLarge { limit, .. }) => {
                 let remedy = "Copy the journal's directory, and use `procession export` on the copy.";
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "too_large", text, remedy).with("limit", *limit)

@@ -65,7 +65,7 @@ fn a_run_serves_its_dashboard_and_keeps_it_when_told_to() -> Outcome {
     )?;
     assert_eq!((status, body.contains("\"abort\"")), (403, true), "{body}");
     let (status, _) = ask(address, "GET /api/v1/attention", "host: example.org\r\n", "")?;
-    assert_eq!(status, 403);
+    assert_eq!(status, 421);
 
     let taken = address.rsplit(':').next().ok_or("no port")?;
     let other = tempfile::tempdir()?;

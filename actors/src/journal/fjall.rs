@@ -244,9 +244,8 @@ impl FjallStore {
     /// Reads from what is open.
     fn read<T>(&self, read: impl FnOnce(&Opened) -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.with(read).unwrap_or_else(|| {
-            Err(StoreError::Io {
+            Err(StoreError::Closed {
                 place: self.place.display().to_string(),
-                why: CLOSED.to_owned(),
             })
         })
     }

@@ -70,9 +70,8 @@ struct Closed;
 
 impl From<Closed> for StoreError {
     fn from(_: Closed) -> Self {
-        Self::Io {
+        Self::Closed {
             place: PLACE.to_owned(),
-            why: CLOSED.to_owned(),
         }
     }
 }

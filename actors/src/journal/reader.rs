@@ -46,9 +46,8 @@ impl Reader {
             + Send
             + 'static,
     {
-        let closed = || StoreError::Io {
+        let closed = || StoreError::Closed {
             place: "this process".to_owned(),
-            why: "the engine has stopped".to_owned(),
         };
         let store = self.store.upgrade().ok_or_else(closed)?;
         if !store.reads_block() {
