@@ -151,6 +151,20 @@ impl Builder {
         self
     }
 
+    /// Fails a stage, or an undo, that makes more writes of user data than this. Default 10,000.
+    #[must_use]
+    pub fn max_writes(mut self, writes: usize) -> Self {
+        self.settings.bounds.writes = writes;
+        self
+    }
+
+    /// Fails a stage, or an undo, that writes more bytes of user data than this, keys included. Default 32 MiB.
+    #[must_use]
+    pub fn max_write_bytes(mut self, bytes: usize) -> Self {
+        self.settings.bounds.write_bytes = bytes;
+        self
+    }
+
     /// Wakes so many waiters of a broadcast with one commit, and the others with commits after it. Default
     /// 512: deciding on them takes a millisecond or two, for which everybody else waits.
     #[must_use]

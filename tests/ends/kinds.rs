@@ -78,7 +78,7 @@ impl Procedure for Holding {
     async fn execute(&mut self, (): (), cx: &mut StageContext<'_, Self>) -> Result<Step<Self>, StageError> {
         let gate = cx.env().0.subscribe();
         while !*gate.borrow() {
-            std::thread::sleep(std::time::Duration::from_millis(1));
+            std::thread::yield_now();
         }
         Ok(Step::Done(()))
     }

@@ -21,7 +21,16 @@ pub(crate) const KERNEL: &[&[&str]] = &[
 
 /// Layers of the actors.
 pub(crate) const ACTORS: &[&[&str]] = &[
-    &["error", "clock", "guard", "mail", "sync", "telemetry"],
+    &[
+        "actor_loop",
+        "error",
+        "clock",
+        "guard",
+        "mail",
+        "sync",
+        "telemetry",
+        "threads",
+    ],
     &["journal"],
     &[
         "procedure",
@@ -109,12 +118,6 @@ pub(crate) const NOT_IN_KERNEL: &[&str] = &[
     "Mutex",
     "RwLock",
 ];
-
-/// Longest file that needs no reason.
-pub(crate) const LONGEST: usize = 500;
-
-/// Files that may be longer, each with its reason.
-pub(crate) const LONGER: &[(&str, &str)] = &[];
 
 /// Files without `unwrap`'s ban: where tests live.
 pub(crate) const TEST_FOLDERS: &[&str] = &["tests/", "benches/", "actors/tests/", "actors/kernel/tests/"];

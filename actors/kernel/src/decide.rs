@@ -22,6 +22,7 @@ mod stage;
 mod submit;
 mod suspect;
 mod undo;
+mod user_data;
 mod wake;
 mod wave;
 

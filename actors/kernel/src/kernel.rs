@@ -119,6 +119,12 @@ pub struct Bounds {
     /// Keys of consumed signals that are remembered for one procedure; the oldest goes first. Default
     /// 10,000: a sender repeats within seconds, and these are hours of a signal each second.
     pub signal_keys: usize,
+    /// Writes of user data by one stage or undo. Default 10,000, as submissions of one stage: deciding on
+    /// them and encoding them takes some milliseconds.
+    pub writes: usize,
+    /// Bytes of user data that one stage or undo writes. Default 32 MiB: half of a log, so that no commit fills
+    /// one by itself, and a tenth of a second of a disk that takes 300 MB a second.
+    pub write_bytes: usize,
     /// Failed attempts of one stage that keep their history entry. Default 5.
     pub attempts_kept: usize,
     /// Waiters of a broadcast that one commit wakes. Default 512: deciding on them takes
@@ -137,6 +143,8 @@ impl Default for Bounds {
             name: 1_024,
             signals: 10_000,
             signal_keys: 10_000,
+            writes: 10_000,
+            write_bytes: 32 << 20,
             attempts_kept: 5,
             wave: 512,
         }

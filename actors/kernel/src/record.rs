@@ -25,6 +25,14 @@ pub struct UserWrite {
     pub value: Option<Vec<u8>>,
 }
 
+impl UserWrite {
+    /// Returns the bytes of its key and value.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.key.len() + self.value.as_ref().map_or(0, Vec::len)
+    }
+}
+
 /// What an idempotency key stands for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyEntry {

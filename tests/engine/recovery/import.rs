@@ -99,6 +99,7 @@ fn settled(export: &FamilyExport) -> Result<Vec<(String, Vec<u8>, String)>, Trou
             let id = keys::parse_procedure(key).ok_or("it names a procedure")?;
             let mut row = format::row(id, entry.value.as_slice())?;
             row.revision = Seq::default();
+            row.waits_after = Seq::default();
             row.paused = false;
             format!("{row:?}")
         } else {

@@ -95,6 +95,9 @@ impl Draft<'_> {
                 bounds.name
             ));
         }
+        if is_success(&report.outcome) {
+            self.check_writes(&report.writes)?;
+        }
         match &report.outcome {
             StageOutcome::Spawn { births, join, .. } => {
                 self.check_spawn(report.id, births, &report.children)?;

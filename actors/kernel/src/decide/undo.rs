@@ -88,7 +88,7 @@ impl Draft<'_> {
         waits && top.is_some_and(|top| top.member == id.member)
     }
 
-    pub(super) fn undo_ended(&mut self, report: UndoEnded) {
+    pub(super) fn undo_ended(&mut self, mut report: UndoEnded) {
         let scope = report.scope;
         let top = self
             .held(scope)
@@ -98,6 +98,9 @@ impl Draft<'_> {
             self.late(scope);
             return;
         };
+        if report.outcome.is_ok() {
+            report.outcome = self.check_writes(&report.writes);
+        }
         let id = ProcedureId::new(scope.family, top.member);
         let (ending, error) = match &report.outcome {
             Ok(()) => (Ending::Undone, None),

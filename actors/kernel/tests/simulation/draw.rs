@@ -169,7 +169,7 @@ impl Draw {
     /// Draws what a stage says.
     pub(crate) fn outcome(&mut self, now: Timestamp) -> StageOutcome {
         // Now and then the same stage again.
-        let stages = if self.percent(30) { 1 } else { 200 };
+        let stages = if self.percent(45) { 1 } else { 200 };
         let next = stage(1 + self.below(stages));
         match self.below(100) {
             0..25 => StageOutcome::Next(next),

@@ -145,7 +145,11 @@ impl Play {
                     .then_some(())
                     .ok_or_else(|| format!("not what was done before: {words}"))
             }
-            (Some((_, before)), Answer::Refused(Refusal::NotNow(_))) if before != words => Ok(()),
+            (Some((_, before)), Answer::Refused(Refusal::NotNow(_) | Refusal::SignalConflict(..)))
+                if before != words =>
+            {
+                Ok(())
+            }
             (Some(_), answer) => Err(format!("{words} was done before, and is answered {answer:?}")),
             (None, Answer::Operated(_) | Answer::Refused(_)) => Ok(()),
             (None, answer) => Err(format!("{words} is answered {answer:?}")),

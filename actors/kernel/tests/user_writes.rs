@@ -1,0 +1,60 @@
+//! What one stage writes of its users' own data is bounded: more fails the stage, and leaves nothing.
+
+#![expect(clippy::expect_used, reason = "a test names what it expects, and fails on all else")]
+
+#[path = "support/shell.rs"]
+mod shell;
+
+use procession_kernel::{
+    Birth, Blob, CauseKind, Epoch, Event, Key, Kind, ProcedureState, StageEnded, StageOutcome, Timestamp, UserWrite,
+};
+use shell::{KIND, ROOT, Shell};
+
+/// A root whose first stage makes this many writes, each of a key of 8 bytes and a value of this size.
+fn writes(number: u64, size: usize) -> Shell {
+    let (stage, payload) = (Blob::from(&b"first"[..]), Blob::from(&b"value"[..]));
+    let mut shell = Shell::new(Birth::new(Kind::from(KIND), 1, stage, payload));
+    let going = shell.kernel.row(ROOT).and_then(|row| row.going);
+    let run = going.expect("its stage is out").run;
+    let next = StageOutcome::Next(Blob::from(&b"second"[..]));
+    let mut report = StageEnded::new(ROOT, run, Epoch(1), Timestamp(1), next);
+    report.writes = (0..number)
+        .map(|key| UserWrite {
+            space: Key::from("rows"),
+            key: key.to_be_bytes().to_vec(),
+            value: Some(vec![7; size]),
+        })
+        .collect();
+    shell.feed(1, Event::StageEnded(Box::new(report)));
+    shell
+}
+
+fn refused(shell: &Shell) -> String {
+    let row = shell.kernel.row(ROOT).expect("it is rolled back");
+    let cause = row.cause.clone().expect("it failed");
+    assert_eq!((row.state, cause.kind), (ProcedureState::Failed, CauseKind::OverBound));
+    cause.text
+}
+
+fn goes_on(shell: &Shell) -> bool {
+    let row = shell.kernel.row(ROOT);
+    row.is_some_and(|row| row.state == ProcedureState::Runnable && row.cause.is_none())
+}
+
+#[test]
+fn more_writes_than_the_bound_fail_the_stage() {
+    assert!(goes_on(&writes(10_000, 1)));
+    let text = refused(&writes(10_001, 1));
+    assert!(text.contains("10001") && text.contains("10000"), "{text}");
+}
+
+#[test]
+fn more_bytes_than_the_bound_fail_the_stage() {
+    let limit: usize = 32 << 20;
+    assert!(goes_on(&writes(4, limit / 4 - 8)));
+    let text = refused(&writes(4, limit / 4 - 7));
+    assert!(
+        text.contains(&(limit + 4).to_string()) && text.contains(&limit.to_string()),
+        "{text}"
+    );
+}
