@@ -137,7 +137,7 @@ impl Round {
     }
 
     /// Tells whether a child is one of those that the policy names. A stored place that is not in
-    /// the list names them all: see [`Self::names_all`].
+    /// the list names them all: nobody knows which was meant.
     #[must_use]
     pub fn names(&self, member: u32) -> bool {
         match &self.join {

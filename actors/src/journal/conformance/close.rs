@@ -13,7 +13,7 @@ use crate::journal::store::{JournalStore, Scan};
 ///
 /// # Errors
 ///
-/// [`BrokenPromise`] if it is not kept.
+/// [`BrokenPromise`](super::BrokenPromise) if it is not kept.
 pub fn check_close<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
     // One that nobody acquired can be closed, too.
     let idle = open()?;
