@@ -135,10 +135,10 @@ fn a_failing_child_costs_the_same_among_many() {
     for (kind, width) in [(UNDOABLE, 0), (FINAL, 0), (UNDOABLE, 3)] {
         let (few, many) = (looks(kind, 200, width), looks(kind, 400, width));
         assert!(
-            few > 0 && many <= 2 * few + few / 20,
+            few > 0 && many <= 2 * few + 32,
             "{kind}, width {width}: {few} and {many} looks"
         );
     }
     let (few, many) = (looks_at_once(200), looks_at_once(400));
-    assert!(few > 0 && many <= 2 * few + few / 20, "at once: {few} and {many} looks");
+    assert!(few > 0 && many <= 2 * few + 32, "at once: {few} and {many} looks");
 }
