@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::locks::identity;
+use super::locks::{identity, identity_of_name};
 use super::log_files::numbered;
 
 /// Commits after which a change of logs is looked for. Until then the old log is watched, which stays for as long
@@ -60,7 +60,7 @@ impl LogWatch {
     }
 
     fn is_named(&self) -> bool {
-        !cfg!(unix) || identity(self.path.metadata()) == self.held.1
+        !cfg!(unix) || identity_of_name(&self.path) == self.held.1
     }
 
     /// Goes on with a newer log of this process, and tells whether there was one. One that cannot be looked for now
