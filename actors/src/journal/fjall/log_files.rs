@@ -26,26 +26,29 @@ pub(super) fn numbered(store: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
 }
 
 /// Reads a log without the zeros at its end: it is made 64 MiB long at once, and most of that is never in memory
-/// this way. Its length is not believed: memory is asked for as data is found.
+/// this way. Its length is not believed: room is made for what the disk holds, and then as data is found.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
-    let mut piece = vec![0; PIECE_BYTES];
-    let zeros = piece.clone();
     let mut bytes = Vec::new();
+    // At once: a log that grows piece by piece is copied several times on its way.
+    reserve(&mut bytes, stored_bytes(&file.metadata()?), 0)?;
+    let zeros = vec![0; PIECE_BYTES];
+    // Where the file has been read to; `bytes` ends before that if zeros were left out.
     let mut end = 0;
     loop {
-        let length = file.read(&mut piece)?;
-        let read = piece.get(..length).unwrap_or_default();
-        if read.is_empty() {
+        let begin = bytes.len();
+        let length = (&mut file).take(PIECE_BYTES as u64).read_to_end(&mut bytes)?;
+        if length == 0 {
             break;
         }
-        if zeros.get(..length) == Some(read) {
+        if bytes.get(begin..) == zeros.get(..length) {
+            bytes.truncate(begin);
             match next_data(&mut file, end + length as u64)? {
                 Some(next) => end = next,
                 None => break,
             }
         } else {
-            extend(&mut bytes, end, read)?;
+            fill_gap(&mut bytes, begin, end)?;
             end += length as u64;
         }
     }
@@ -54,23 +57,44 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Puts what was read where it stands, behind zeros.
-fn extend(bytes: &mut Vec<u8>, at: u64, read: &[u8]) -> io::Result<()> {
-    let far = || {
-        let why = format!("it has data at byte {at}, which is more than memory holds");
-        io::Error::new(ErrorKind::OutOfMemory, why)
-    };
-    let gap = at.saturating_sub(bytes.len() as u64);
+/// Moves what was read last from `begin` to where it stands in the file, behind zeros.
+fn fill_gap(bytes: &mut Vec<u8>, begin: usize, at: u64) -> io::Result<()> {
+    let gap = at.saturating_sub(begin as u64);
+    if gap == 0 {
+        return Ok(());
+    }
     if gap > GAP_MAX {
         let why = format!("{gap} bytes before byte {at} are empty, and no commit has so many");
         return Err(io::Error::new(ErrorKind::InvalidData, why));
     }
-    let begin = usize::try_from(at).map_err(|_| far())?;
-    let end = begin.checked_add(read.len()).ok_or_else(far)?;
-    bytes.try_reserve(end.saturating_sub(bytes.len())).map_err(|_| far())?;
-    bytes.resize(begin, 0);
-    bytes.extend_from_slice(read);
+    reserve(bytes, gap, at)?;
+    let last = bytes.split_off(begin);
+    // The gap is at most the longest value, and there is room for it.
+    bytes.resize(begin + usize::try_from(gap).unwrap_or_default(), 0);
+    bytes.extend_from_slice(&last);
     Ok(())
+}
+
+fn reserve(bytes: &mut Vec<u8>, more: u64, at: u64) -> io::Result<()> {
+    let reserved = usize::try_from(more).map(|more| bytes.try_reserve(more));
+    reserved.ok().and_then(Result::ok).ok_or_else(|| {
+        let why = format!("it has {more} bytes at byte {at}, which is more than memory holds");
+        io::Error::new(ErrorKind::OutOfMemory, why)
+    })
+}
+
+/// Returns how much of a file the disk holds; holes are not counted.
+#[cfg(unix)]
+fn stored_bytes(metadata: &fs::Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+
+    // Blocks are of 512 bytes, whatever the file system's own are. A log of which all is stored has room behind it.
+    metadata.len().min(metadata.blocks().saturating_mul(512))
+}
+
+#[cfg(not(unix))]
+fn stored_bytes(_: &fs::Metadata) -> u64 {
+    0
 }
 
 /// Gives where data may come next in a file, and goes there; none if only a hole is left. A log is mostly a hole at

@@ -31,6 +31,8 @@ pub(super) struct Batch<'a> {
     pub(super) seqno: u64,
     count: u64,
     items: &'a [u8],
+    /// The last two items: a log is walked at each start, and most of it need not be walked again for these.
+    ends: [Item<'a>; 2],
 }
 
 /// A batch that is a commit of the journal.
@@ -54,17 +56,13 @@ impl<'a> Batch<'a> {
 
     /// Gives the key and the value that were written last.
     pub(super) fn last(&self) -> (&'a [u8], &'a [u8]) {
-        let last = self.items().last().unwrap_or_default();
+        let [_, last] = self.ends;
         (last.key, last.value.unwrap_or_default())
     }
 
     /// Each commit ends with its number, and right before that it names the one before it.
     pub(super) fn commit(&self) -> Option<Commit> {
-        let mut last = [Item::default(); 2];
-        for item in self.items() {
-            last = [last[1], item];
-        }
-        let [chain, seq] = last;
+        let [chain, seq] = self.ends;
         let number = decode_seq(seq.value.filter(|_| seq.key == SEQ_KEY)?)?;
         let is_chain = chain.keyspace == seq.keyspace && chain.key == CHAIN_KEY;
         Some(Commit {
@@ -87,8 +85,10 @@ pub(super) fn read_batch(bytes: &[u8]) -> Option<Batch<'_>> {
     let count = cursor.number::<4>()?;
     let seqno = cursor.number::<8>()?;
     let from = cursor.at;
+    let mut ends = [Item::default(); 2];
     for _ in 0..count {
-        read_item(&mut cursor)?;
+        let [_, before] = ends;
+        ends = [before, read_item(&mut cursor)?];
     }
     let items = bytes.get(from..cursor.at)?;
     let sum = xxh3_64(items);
@@ -101,6 +101,7 @@ pub(super) fn read_batch(bytes: &[u8]) -> Option<Batch<'_>> {
         seqno,
         count,
         items,
+        ends,
     })
 }
 
