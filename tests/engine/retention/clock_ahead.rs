@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use procession::provider::Clock;
 use procession::testkit::{Run, TestClock, Trouble, World, enumerate};
-use procession::{AskError, ProcedureId, Timestamp};
+use procession::{AskError, ProcedureId, Rule, Timestamp, Verdict};
 
 use crate::support::{Lab, Planned, Tested, chain, kinds, live_in};
 
@@ -177,6 +177,29 @@ fn a_stop_during_which_nobody_counted_keeps_results_for_their_time_again() -> Te
         assert!(is_there(run, id).await?);
         until(run, KEPT).await;
         assert!(!is_there(run, id).await?);
+        Ok(())
+    })
+}
+
+#[test]
+fn it_is_told_for_as_long_as_it_counts() -> Tested {
+    let (world, lab) = (World::new(), Lab::default());
+    live_in(&world, &lab, async |run| {
+        let told = async || -> Result<Option<Verdict>, Trouble> {
+            let verdicts = run.wait(run.executor.verdicts()).await??;
+            Ok(verdicts.into_iter().find(|verdict| verdict.rule == Rule::ClockAhead))
+        };
+        assert_eq!(told().await?, None);
+        run.world.clock.step_wall(DAYS);
+        let at = run.now();
+        let verdict = told().await?.ok_or("it is told")?;
+        assert_eq!((verdict.since, verdict.procedure), (at, None));
+        assert_eq!(verdict.fact("ahead"), Some("259200s"));
+        assert_eq!(verdict.fact("until"), Some(at.after(KEPT).0.to_string().as_str()));
+        run.pass(KEPT - MINUTE).await;
+        assert_eq!(told().await?.ok_or("it is still told")?.since, at);
+        run.pass(MINUTE).await;
+        assert_eq!(told().await?, None);
         Ok(())
     })
 }
