@@ -68,9 +68,12 @@ fn spaces(first: usize, second: &[usize]) -> Shell {
     };
     let (stage, payload) = (Blob::from(&b"first"[..]), Blob::from(&b"value"[..]));
     let mut shell = Shell::new(Birth::new(Kind::from(KIND), 1, stage, payload));
-    for (at, writes) in [(0..first).map(write).collect(), second.iter().copied().map(write).collect()]
-        .into_iter()
-        .enumerate()
+    for (at, writes) in [
+        (0..first).map(write).collect(),
+        second.iter().copied().map(write).collect(),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let Some(going) = shell.kernel.row(ROOT).and_then(|row| row.going) else {
             break;

@@ -113,6 +113,9 @@ async fn read(store: &dyn JournalStore, rules: Rules, code: Code, clock: &dyn Cl
     if let Some(seq) = store.last_seq(Epoch(epoch.0.saturating_sub(1))).await? {
         loaded.kernel.continue_after(seq);
     }
+    for space in store.user_spaces().await? {
+        loaded.kernel.note_space(&space);
+    }
     read_limits(store, &mut loaded.kernel).await?;
     read_pauses(store, &mut loaded.kernel).await?;
     // Before the rows: each is counted to the broadcast that is to wake it.
