@@ -113,7 +113,7 @@ pub mod messages {
 
 /// Stores and clocks, for who brings their own.
 pub mod provider {
-    pub use procession_actors::clock::{Clock, SystemClock};
+    pub use procession_actors::clock::{Clock, MachineTime, SystemClock};
     pub use procession_actors::journal::store::{AppendError, DiskRoom, Entries, JournalStore, Scan, SyncTimes};
     pub use procession_actors::journal::{Batch, Space};
     pub use procession_kernel::Receipt;

@@ -1,5 +1,7 @@
 //! The engine's clock: the only reader of time, real or the test's.
 
+use std::hash::{BuildHasher, RandomState};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use futures::future::BoxFuture;
@@ -13,6 +15,22 @@ pub trait Clock: Send + Sync + 'static {
     /// Waits until this instant; at once if it has passed. It may end before that, if the wall clock
     /// was set back meanwhile: whoever waits looks at the clock again.
     fn sleep_until(&self, until: Timestamp) -> BoxFuture<'static, ()>;
+
+    /// Reads how long the machine has run, which nobody can set. With it the engine notices that the wall
+    /// clock was set forward, and keeps results that only look due. A clock without such a reading, the
+    /// default, is believed whatever it shows.
+    fn machine_time(&self) -> Option<MachineTime> {
+        None
+    }
+}
+
+/// How long a machine has run, as it counts itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MachineTime {
+    /// From which start of the machine it counts: readings with different numbers cannot be compared.
+    pub boot: u64,
+    /// The time since then.
+    pub since: Duration,
 }
 
 /// The system's wall clock.
@@ -64,12 +82,76 @@ pub(crate) async fn machine_sleep(time: Duration) {
     tokio::time::sleep(time).await;
 }
 
+/// Reads the time since the machine was started from Linux, which tells it across processes. Where there is
+/// no such file it counts from the first reading of this process.
+fn system_machine_time() -> MachineTime {
+    static BOOT: OnceLock<Option<u64>> = OnceLock::new();
+    let boot = *BOOT.get_or_init(|| parse_boot(&std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?));
+    let uptime = || parse_uptime(&std::fs::read_to_string("/proc/uptime").ok()?);
+    match boot.and_then(|boot| Some((boot, uptime()?))) {
+        Some((boot, since)) => MachineTime { boot, since },
+        None => process_time(),
+    }
+}
+
+/// Reads the identifier that Linux draws at each boot.
+fn parse_boot(text: &str) -> Option<u64> {
+    let digits: String = text.chars().filter(char::is_ascii_hexdigit).take(16).collect();
+    u64::from_str_radix(&digits, 16).ok()
+}
+
+/// Reads the seconds since the boot: the first number of the file.
+fn parse_uptime(text: &str) -> Option<Duration> {
+    let seconds = text.split_ascii_whitespace().next()?.parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+fn process_time() -> MachineTime {
+    static BEGUN: OnceLock<(u64, Instant)> = OnceLock::new();
+    let (boot, begun) = BEGUN.get_or_init(|| (RandomState::new().hash_one(()), machine_now()));
+    MachineTime {
+        boot: *boot,
+        since: begun.elapsed(),
+    }
+}
+
 impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         system_now()
     }
 
+    fn machine_time(&self) -> Option<MachineTime> {
+        Some(system_machine_time())
+    }
+
     fn sleep_until(&self, until: Timestamp) -> BoxFuture<'static, ()> {
         Box::pin(system_sleep_until(until))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What Linux tells about its own time.
+
+    use super::*;
+
+    #[test]
+    fn boot_and_uptime_are_read() {
+        let boot = parse_boot("0f3c21aa-94d2-4b1e-8a44-d0b1c6a7e8f9\n");
+        assert_eq!(boot, Some(0x0f3c_21aa_94d2_4b1e));
+        assert_eq!(
+            parse_uptime("350735.47 234388.90\n"),
+            Some(Duration::from_millis(350_735_470))
+        );
+        for text in ["", "x 1", "-1 0", "nan 0"] {
+            assert_eq!(parse_uptime(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_machine_counts_on() {
+        let (first, second) = (system_machine_time(), system_machine_time());
+        assert_eq!(first.boot, second.boot);
+        assert!(first.since <= second.since);
     }
 }

@@ -44,6 +44,7 @@ mod turn;
 mod unread;
 mod unstarted;
 pub(crate) mod verdicts;
+pub(crate) mod wall;
 pub(crate) mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -92,6 +93,7 @@ use turn::Turn;
 use unread::Unreadable;
 use unstarted::Unstarted;
 use verdicts::Watch;
+use wall::Wall;
 use workers::Workers;
 
 /// Messages that may wait for the supervisor before senders are held up: room
@@ -180,6 +182,7 @@ pub struct Supervisor {
     discharging: BTreeSet<u64>,
     next_due: Option<Timestamp>,
     evicting: bool,
+    wall: Wall,
     finished: FinishedReads,
     drain: Option<drain::Draining>,
     telemetry: Telemetry,
@@ -214,6 +217,7 @@ impl Supervisor {
             in_place,
             telemetry,
         } = parts;
+        let wall = Wall::new(loaded.last_look, loaded.kernel.rules());
         Self {
             hooks: MetricHooks::new(&registry, &telemetry),
             telemetry,
@@ -263,6 +267,7 @@ impl Supervisor {
             discharging: BTreeSet::new(),
             next_due: loaded.next_due,
             evicting: false,
+            wall,
             finished: FinishedReads::default(),
             drain: None,
             poisoned: None,
@@ -296,13 +301,15 @@ impl Supervisor {
 
     fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) {
         let seq = self.kernel.seq().next();
+        let look = self.wall.to_write(&*self.clock, self.kernel.is_draining());
         let ready = self.commits.open();
         let (kernel, seen) = (&self.kernel, &mut ready.waiting.seen);
         measure::observe(&self.telemetry, kernel, &*self.clock, decision.records(), seen);
         encode::make_room(&mut ready.batch, decision.records());
         let encoded = decision
             .durable()
-            .try_for_each(|record| encode::write(&mut ready.batch, record));
+            .try_for_each(|record| encode::write(&mut ready.batch, record))
+            .and_then(|()| look.map_or(Ok(()), |look| encode::write_look(&mut ready.batch, &look)));
         ready.batch.advance_to(seq);
         if self.store.1 {
             // The store's own number goes with the first commit of its life.
@@ -357,7 +364,11 @@ impl Supervisor {
                 .kernel
                 .next_deadline()
                 .into_iter()
-                .chain(self.next_due.filter(|_| !self.evicting))
+                .chain(
+                    self.next_due
+                        .filter(|_| !self.evicting)
+                        .map(|due| self.wall.goes_at(due)),
+                )
                 .min();
             timer.arm(next);
         }

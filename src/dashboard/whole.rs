@@ -20,7 +20,7 @@ const LOCKS_MAX: usize = 5_000;
 const DAY: u64 = 24 * 60 * 60 * 1_000_000;
 
 /// Rules by harm, the worst first: what loses work, what keeps all from moving, what keeps some.
-const BY_HARM: [Rule; 16] = [
+const BY_HARM: [Rule; 17] = [
     Rule::StoreFailed,
     Rule::StoreSlow,
     Rule::StoreUnreadable,
@@ -36,6 +36,7 @@ const BY_HARM: [Rule; 16] = [
     Rule::Overrun,
     Rule::ActorLost,
     Rule::LostWake,
+    Rule::ClockAhead,
     Rule::Size,
 ];
 

@@ -165,6 +165,15 @@ impl Builder {
         self
     }
 
+    /// Fails a stage, or an undo, that writes to a new keyspace of user data when the store has this many. Default
+    /// 256: each is a tree with files and memory of its own, so one for each tenant is one too many sooner or later;
+    /// put the tenant into the key. Those that are there can be written whatever the bound.
+    #[must_use]
+    pub fn max_keyspaces(mut self, keyspaces: usize) -> Self {
+        self.settings.bounds.keyspaces = keyspaces;
+        self
+    }
+
     /// Wakes so many waiters of a broadcast with one commit, and the others with commits after it. Default
     /// 512: deciding on them takes a millisecond or two, for which everybody else waits.
     #[must_use]

@@ -102,7 +102,7 @@ impl fmt::Display for StateWord {
 }
 
 /// Short names of rules, as the pages for operators number them.
-const NUMBERED: [(&str, &[Rule]); 12] = [
+const NUMBERED: [(&str, &[Rule]); 13] = [
     ("S1", &[Rule::Overrun, Rule::BlockedWorker]),
     ("S2", &[Rule::RetryStorm]),
     ("S3", &[Rule::NoProgress]),
@@ -123,6 +123,7 @@ const NUMBERED: [(&str, &[Rule]); 12] = [
         ],
     ),
     ("S12", &[Rule::Size]),
+    ("S13", &[Rule::ClockAhead]),
 ];
 
 /// Reads the name or the number of a rule.

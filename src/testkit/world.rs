@@ -90,12 +90,10 @@ impl World {
     /// Makes a copy, which goes its own way from here on. No engine may run in this one.
     #[must_use]
     pub fn fork(&self) -> Self {
-        let fork = Self {
+        Self {
             disk: self.disk.fork(),
-            clock: TestClock::new(),
-        };
-        fork.clock.advance_to(self.clock.now());
-        fork
+            clock: self.clock.fork(),
+        }
     }
 
     /// Lives one engine's life: starts it with these faults, and drives it until

@@ -8,6 +8,7 @@ mod in_place;
 pub(crate) mod join_custom;
 mod join_named;
 mod join_policies;
+mod keyspaces;
 pub(crate) mod kit;
 mod panic;
 mod retry;

@@ -2,6 +2,7 @@
 //! history, archives, and the table of transitions that all of them went through.
 
 mod attempts;
+mod clock_ahead;
 mod discharge;
 mod eviction;
 pub(crate) mod fill;

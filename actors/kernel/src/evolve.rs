@@ -57,6 +57,7 @@ impl Kernel {
                     self.pauses.remove(what);
                 }
             }
+            Record::User(write) => self.note_space(&write.space),
             Record::WakeFound(_) => self.found += 1,
             Record::Limit(key, value) => {
                 self.limits.insert(key.clone(), *value);
@@ -105,8 +106,7 @@ impl Kernel {
             | Record::DueChanged(..)
             | Record::Archived(..)
             | Record::Started(..)
-            | Record::Stopped(_)
-            | Record::User(_) => {}
+            | Record::Stopped(_) => {}
         }
     }
 

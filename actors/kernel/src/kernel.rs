@@ -125,6 +125,9 @@ pub struct Bounds {
     /// Bytes of user data that one stage or undo writes. Default 32 MiB: half of a log, so that no commit fills
     /// one by itself, and a tenth of a second of a disk that takes 300 MB a second.
     pub write_bytes: usize,
+    /// Keyspaces of user data in the store. Default 256: each is a tree that is made inside a commit, with files
+    /// of its own, and with this many each still has 512 KiB of the store's 128 MiB of memory tables.
+    pub keyspaces: usize,
     /// Failed attempts of one stage that keep their history entry. Default 5.
     pub attempts_kept: usize,
     /// Waiters of a broadcast that one commit wakes. Default 512: deciding on them takes
@@ -145,6 +148,7 @@ impl Default for Bounds {
             signal_keys: 10_000,
             writes: 10_000,
             write_bytes: 32 << 20,
+            keyspaces: 256,
             attempts_kept: 5,
             wave: 512,
         }
@@ -183,6 +187,8 @@ pub struct Kernel {
     pub(crate) disarmed: BTreeSet<ProcedureId>,
     pub(crate) waiters: Waiters,
     pub(crate) keys: BTreeMap<Key, KeyEntry>,
+    /// Keyspaces of user data: those of the store, and those that decided commits write to.
+    pub(crate) spaces: BTreeSet<Key>,
     pub(crate) limits: BTreeMap<LimitKey, Option<u32>>,
     pub(crate) draining: bool,
     pub(crate) going: usize,
@@ -287,6 +293,13 @@ impl Kernel {
     #[must_use]
     pub fn key(&self, key: &Key) -> Option<&KeyEntry> {
         self.keys.get(key)
+    }
+
+    /// Notes a keyspace of user data that the store has, or that a commit writes to.
+    pub fn note_space(&mut self, space: &Key) {
+        if !self.spaces.contains(space) {
+            self.spaces.insert(space.clone());
+        }
     }
 
     /// Gives the capacities that were set at run time.

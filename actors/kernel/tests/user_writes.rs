@@ -58,3 +58,45 @@ fn more_bytes_than_the_bound_fail_the_stage() {
         "{text}"
     );
 }
+
+/// A root that has written to this many keyspaces in its first stage, and to these in its second.
+fn spaces(first: usize, second: &[usize]) -> Shell {
+    let write = |space: usize| UserWrite {
+        space: Key::from(format!("space-{space}")),
+        key: vec![1],
+        value: None,
+    };
+    let (stage, payload) = (Blob::from(&b"first"[..]), Blob::from(&b"value"[..]));
+    let mut shell = Shell::new(Birth::new(Kind::from(KIND), 1, stage, payload));
+    for (at, writes) in [
+        (0..first).map(write).collect(),
+        second.iter().copied().map(write).collect(),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let Some(going) = shell.kernel.row(ROOT).and_then(|row| row.going) else {
+            break;
+        };
+        let next = StageOutcome::Next(Blob::from(&b"second"[..]));
+        let mut report = StageEnded::new(ROOT, going.run, Epoch(1), Timestamp(1), next);
+        report.writes = writes;
+        shell.feed(1 + at as u64, Event::StageEnded(Box::new(report)));
+    }
+    shell
+}
+
+#[test]
+fn more_keyspaces_than_the_bound_fail_the_stage() {
+    assert!(goes_on(&spaces(256, &[])));
+    let text = refused(&spaces(257, &[]));
+    assert!(text.contains("257") && text.contains("256"), "{text}");
+}
+
+#[test]
+fn keyspaces_of_earlier_commits_count_and_may_be_written_again() {
+    assert!(goes_on(&spaces(255, &[0, 254, 255, 255])));
+    assert!(goes_on(&spaces(256, &[0, 255])));
+    let text = refused(&spaces(256, &[0, 256]));
+    assert!(text.contains("257") && text.contains("max_keyspaces"), "{text}");
+}

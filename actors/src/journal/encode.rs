@@ -16,6 +16,8 @@ pub(crate) const META_STARTED: &[u8] = b"started";
 pub(crate) const META_STOPPED: &[u8] = b"stopped";
 /// The store's own number.
 pub(crate) const META_STORE: &[u8] = b"store";
+/// What the last look at the clocks has shown.
+pub(crate) const META_CLOCK: &[u8] = b"clock";
 /// Prefix of what operators have paused.
 pub(crate) const META_PAUSE: &[u8] = b"pause/";
 /// Prefix of the broadcasts that have not woken all of their waiters yet.
@@ -30,6 +32,34 @@ pub(crate) struct Started {
     pub(crate) epoch: Epoch,
     #[serde(rename = "d")]
     pub(crate) deaths: u32,
+}
+
+/// Value of `META_CLOCK`: what one look at the clocks has shown, and what follows from it. All times in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct LastLook {
+    /// What the wall clock showed.
+    #[serde(rename = "w")]
+    pub(crate) wall: u64,
+    /// From which start of the machine it counts.
+    #[serde(rename = "b")]
+    pub(crate) boot: u64,
+    /// How long it had run.
+    #[serde(rename = "s")]
+    pub(crate) since: u64,
+    /// By how much the wall clock is ahead.
+    #[serde(rename = "a", default, skip_serializing_if = "is_zero")]
+    pub(crate) ahead: u64,
+    /// For how much longer that counts.
+    #[serde(rename = "l", default, skip_serializing_if = "is_zero")]
+    pub(crate) left: u64,
+    /// The longest time for which a key was to be kept.
+    #[serde(rename = "k", default, skip_serializing_if = "is_zero")]
+    pub(crate) key: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
+const fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A signal with its payload.
@@ -158,6 +188,11 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
         | Record::Draining => {}
     }
     Ok(())
+}
+
+/// Adds what a look at the clocks has shown.
+pub(crate) fn write_look(batch: &mut Batch, look: &LastLook) -> Result<(), CodecError> {
+    batch.put_with(Space::Meta, META_CLOCK, |bytes| codec::encode_into(bytes, look))
 }
 
 fn limit_key(name: &str) -> Vec<u8> {

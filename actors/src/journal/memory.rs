@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{BoxFuture, Shared, pending, ready};
-use procession_kernel::{Epoch, Receipt, Seq};
+use procession_kernel::{Epoch, Key, Receipt, Seq};
 
 use super::batch::Batch;
 use super::fjall::{CLOSED, refusal};
@@ -454,6 +454,16 @@ impl JournalStore for MemoryStore {
                 .collect();
             self.reads.fetch_add(entries.len() as u64, Ordering::Relaxed);
             Ok(entries)
+        })
+    }
+
+    fn user_spaces(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>> {
+        self.answer(|state| {
+            let names = state.world.keys().filter_map(|space| match space {
+                Space::User(name) => Some(name.clone()),
+                _ => None,
+            });
+            Ok(names.collect())
         })
     }
 

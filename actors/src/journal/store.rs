@@ -15,12 +15,15 @@
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
-use procession_kernel::{Epoch, Receipt, Seq};
+use procession_kernel::{Epoch, Key, Receipt, Seq};
 
 use super::batch::Batch;
-use super::keys::Space;
+use super::keys::{self, Space};
 use crate::error::StoreError;
 pub use crate::telemetry::SyncTimes;
+
+/// What the embedded store writes in `meta` before the name of a keyspace of user data.
+const USER_SPACE_PREFIX: &[u8] = b"space/user.";
 
 /// What became of a batch that has no receipt.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -97,6 +100,26 @@ pub trait JournalStore: Send + Sync + 'static {
 
     /// Reads a range.
     fn scan(&self, scan: Scan) -> BoxFuture<'_, Result<Entries, StoreError>>;
+
+    /// Gives the names of the keyspaces of user data that it has. Unless a store says otherwise they are what
+    /// `meta` names, as the embedded store writes it.
+    fn user_spaces(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>> {
+        let scan = Scan {
+            space: Space::Meta,
+            from: USER_SPACE_PREFIX.to_vec(),
+            to: keys::after_prefix(USER_SPACE_PREFIX),
+            limit: usize::MAX,
+        };
+        async move {
+            let rows = self.scan(scan).await?.into_iter();
+            let name = |key: &[u8]| {
+                let name = key.get(USER_SPACE_PREFIX.len()..)?;
+                Some(Key::from(String::from_utf8_lossy(name).into_owned()))
+            };
+            Ok(rows.filter_map(|(key, _)| name(&key)).collect())
+        }
+        .boxed()
+    }
 
     /// Gives the bytes that the store takes up, if it can tell.
     fn size_bytes(&self) -> Option<u64>;

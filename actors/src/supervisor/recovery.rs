@@ -19,7 +19,8 @@ use super::claimants::claims;
 use crate::clock::Clock;
 use crate::error::{StartError, StoreError};
 use crate::journal::encode::{
-    META_BROADCAST, META_FAMILIES, META_LIMIT, META_PAUSE, META_STARTED, META_STOPPED, META_STORE, Started,
+    LastLook, META_BROADCAST, META_CLOCK, META_FAMILIES, META_LIMIT, META_PAUSE, META_STARTED, META_STOPPED,
+    META_STORE, Started,
 };
 use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Space, codec, keys};
@@ -46,6 +47,8 @@ pub(crate) struct Loaded {
     pub(crate) stacks: BTreeMap<u64, Vec<HistoryEntry>>,
     /// When the first result falls due.
     pub(crate) next_due: Option<Timestamp>,
+    /// What the last look at the clocks has shown.
+    pub(crate) last_look: Option<LastLook>,
     /// Rows of quarantined families that hold something: they keep it.
     pub(crate) quarantined_holders: Vec<(ProcedureId, Row)>,
     pub(crate) report: Recovered,
@@ -100,6 +103,7 @@ async fn read(store: &dyn JournalStore, rules: Rules, code: Code, clock: &dyn Cl
         store: store_number(store).await?,
         stacks: BTreeMap::new(),
         next_due: None,
+        last_look: last_look(store).await?,
         quarantined_holders: Vec::new(),
         report: Recovered::default(),
         survey: Survey::default(),
@@ -108,6 +112,9 @@ async fn read(store: &dyn JournalStore, rules: Rules, code: Code, clock: &dyn Cl
     loaded.kernel.continue_from(families.unwrap_or(1));
     if let Some(seq) = store.last_seq(Epoch(epoch.0.saturating_sub(1))).await? {
         loaded.kernel.continue_after(seq);
+    }
+    for space in store.user_spaces().await? {
+        loaded.kernel.note_space(&space);
     }
     read_limits(store, &mut loaded.kernel).await?;
     read_pauses(store, &mut loaded.kernel).await?;
@@ -160,6 +167,13 @@ async fn deaths(store: &dyn JournalStore) -> Result<u32, StartError> {
     let stopped = number(META_STOPPED, meta(store, META_STOPPED).await?)?;
     let in_order = stopped == Some(started.epoch.0);
     Ok(started.deaths.saturating_add(u32::from(!in_order)))
+}
+
+/// A store without it was written by an earlier release, or by a clock that does not know the machine's time.
+async fn last_look(store: &dyn JournalStore) -> Result<Option<LastLook>, StartError> {
+    let bytes = meta(store, META_CLOCK).await?;
+    let look = bytes.map(|bytes| codec::decode(&bytes).map_err(damaged)).transpose()?;
+    Ok(look)
 }
 
 async fn store_number(store: &dyn JournalStore) -> Result<(u64, bool), StartError> {

@@ -32,7 +32,12 @@ impl Supervisor {
     pub(super) fn evict(&mut self, ctx: &mut Context<Self>) {
         let now = self.clock.now();
         let idle = !self.evicting && self.poisoned.is_none() && !self.stopped;
-        if !idle || self.next_due.is_none_or(|due| due > now) {
+        let is_due = self.next_due.is_some_and(|due| due <= now);
+        if !idle || (!is_due && self.wall.ahead().is_none()) {
+            return;
+        }
+        let until = self.wall.look(&*self.clock);
+        if self.next_due.is_none_or(|due| due > until) {
             return;
         }
         self.evicting = true;
@@ -41,9 +46,9 @@ impl Supervisor {
         let (settled, reader) = (self.settled(), self.reader.clone());
         let work = async move {
             settled.await.ok()?;
-            Some(find(&reader, now).await)
+            Some(find(&reader, until).await)
         };
-        ctx.spawn(work.into_actor(self).map(|found, supervisor, ctx| {
+        ctx.spawn(work.into_actor(self).map(move |found, supervisor, ctx| {
             supervisor.evicting = false;
             let Found { doomed, next, .. } = match found {
                 Some(Ok(found)) => found,
@@ -59,10 +64,18 @@ impl Supervisor {
                 doomed
                     .iter()
                     .for_each(|doomed| supervisor.finished.overtake(doomed.family));
-                supervisor.decide(Event::EvictionDue(doomed), ctx);
+                supervisor.decide_evictions(doomed, until, ctx);
             }
             supervisor.arm();
         }));
+    }
+
+    /// Decided as of the time up to which results go: by it a key of theirs stays or goes, too.
+    fn decide_evictions(&mut self, doomed: Vec<Doomed>, until: Timestamp, ctx: &mut Context<Self>) {
+        if self.poisoned.is_none() {
+            let decision = self.kernel.decide(until, Event::EvictionDue(doomed));
+            self.commit(decision, ctx);
+        }
     }
 
     /// Looks once more at the results that are due: the store could not be read.

@@ -116,6 +116,9 @@ impl Supervisor {
                 limit,
             });
         }
+        if let Some(longest) = submits.iter().filter_map(|submit| submit.key_for).max() {
+            self.wall.note_key(longest);
+        }
         let (ticket, answer) = self.ticket();
         // Each key once, however often it is in the batch.
         let unseen: BTreeSet<Key> = submits

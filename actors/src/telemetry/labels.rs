@@ -71,7 +71,7 @@ pub(super) const fn outcome_place(state: ProcedureState) -> Option<usize> {
 
 pub(super) const MAILBOXES: [&str; 5] = ["supervisor", "limiter", "journal", "reader", "worker"];
 
-pub(super) const RULES: [&str; 16] = [
+pub(super) const RULES: [&str; 17] = [
     "overrun",
     "retry_storm",
     "no_progress",
@@ -86,6 +86,7 @@ pub(super) const RULES: [&str; 16] = [
     "store_slow",
     "store_unreadable",
     "disk_nearly_full",
+    "clock_ahead",
     "store_failed",
     "size",
 ];

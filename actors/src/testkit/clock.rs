@@ -9,18 +9,22 @@ use futures::channel::oneshot;
 use futures::future::BoxFuture;
 use procession_kernel::Timestamp;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, MachineTime};
 
 #[derive(Default)]
 struct State {
     now: Timestamp,
+    /// How often the machine was started anew, and how long it has run since.
+    boot: u64,
+    since: Duration,
     /// Sleepers by deadline, then by the order in which they began.
     sleepers: BTreeMap<(Timestamp, u64), oneshot::Sender<()>>,
     begun: u64,
 }
 
 /// A clock of the test: it moves only by [`advance`](Self::advance) and
-/// [`jump`](Self::jump), and back by [`set_back_to`](Self::set_back_to). Clones show the same time.
+/// [`jump`](Self::jump), and is set by [`step_wall`](Self::step_wall) and
+/// [`set_back_to`](Self::set_back_to). Clones show the same time.
 #[derive(Clone, Default)]
 pub struct TestClock(Arc<Mutex<State>>);
 
@@ -33,6 +37,34 @@ impl TestClock {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes a clock that shows the same time, of the same machine, and goes its own way from here on.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        let state = self.state();
+        let (now, boot, since) = (state.now, state.boot, state.since);
+        let fork = State {
+            now,
+            boot,
+            since,
+            ..State::default()
+        };
+        Self(Arc::new(Mutex::new(fork)))
+    }
+
+    /// Sets the wall clock forward by this much: the machine's own time stands still. Wakes who is due.
+    pub fn step_wall(&self, by: Duration) {
+        let mut state = self.state();
+        state.now = state.now.after(by);
+        Self::wake_due(state);
+    }
+
+    /// Starts the machine anew: its time begins at zero, and is not comparable with what it was.
+    pub fn reboot(&self) {
+        let mut state = self.state();
+        state.boot += 1;
+        state.since = Duration::ZERO;
     }
 
     /// Moves on by this much, and wakes who is due.
@@ -56,7 +88,13 @@ impl TestClock {
     /// Moves on to this instant; never back.
     pub fn advance_to(&self, to: Timestamp) {
         let mut state = self.state();
+        let by = to.since(state.now);
+        state.since += by;
         state.now = state.now.max(to);
+        Self::wake_due(state);
+    }
+
+    fn wake_due(mut state: MutexGuard<'_, State>) {
         let behind = state.now.after(Duration::from_micros(1));
         let later = state.sleepers.split_off(&(behind, 0));
         let due = std::mem::replace(&mut state.sleepers, later);
@@ -95,6 +133,12 @@ impl TestClock {
 impl Clock for TestClock {
     fn now(&self) -> Timestamp {
         self.state().now
+    }
+
+    fn machine_time(&self) -> Option<MachineTime> {
+        let state = self.state();
+        let (boot, since) = (state.boot, state.since);
+        Some(MachineTime { boot, since })
     }
 
     fn sleep_until(&self, until: Timestamp) -> BoxFuture<'static, ()> {

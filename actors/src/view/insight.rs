@@ -110,6 +110,8 @@ pub enum Rule {
     StoreUnreadable,
     /// The disk on which the journal is has little room left.
     DiskNearlyFull,
+    /// The wall clock was set forward, or the machine was off: results that only look due are kept.
+    ClockAhead,
     /// The store has failed, or is full: no more commits are taken.
     StoreFailed,
     /// It, its history, its family or its signals are near what is allowed, or large.
@@ -118,7 +120,7 @@ pub enum Rule {
 
 impl Rule {
     /// Every rule.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Overrun,
         Self::RetryStorm,
         Self::NoProgress,
@@ -133,6 +135,7 @@ impl Rule {
         Self::StoreSlow,
         Self::StoreUnreadable,
         Self::DiskNearlyFull,
+        Self::ClockAhead,
         Self::StoreFailed,
         Self::Size,
     ];
@@ -155,6 +158,7 @@ impl Rule {
             Self::StoreSlow => "store_slow",
             Self::StoreUnreadable => "store_unreadable",
             Self::DiskNearlyFull => "disk_nearly_full",
+            Self::ClockAhead => "clock_ahead",
             Self::StoreFailed => "store_failed",
             Self::Size => "size",
         }

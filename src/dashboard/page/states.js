@@ -89,6 +89,7 @@ export const RULES = {
   disk_nearly_full: { code: 'S11', name: 'disk nearly full', help: 'Little room is left for the journal. Make room before the engine has to stop.' },
   store_failed: { code: 'S11', name: 'store failed', help: 'The journal takes no more commits. Restart with room on a sound disk.' },
   size: { code: 'S12', name: 'size', help: 'A payload, a history, a family or its signals are near what is allowed, or very large.' },
+  clock_ahead: { code: 'S13', name: 'clock ahead', help: 'The wall clock was set forward, or the machine was off. Results that only look due are kept for as long as was promised.' },
 };
 
 /** Tells a verdict from others of its rule, as the engine does. @param {import('./types.js').Verdict} verdict */

@@ -49,6 +49,7 @@ impl Supervisor {
         verdicts.extend(self.store_slow());
         verdicts.extend(self.disk_nearly_full());
         verdicts.extend(self.store_unreadable());
+        verdicts.extend(self.clock_ahead());
         verdicts.extend(self.store_failed());
         in_order(&mut verdicts);
         verdicts
@@ -109,6 +110,24 @@ impl Supervisor {
             trouble.waiting, trouble.failures, trouble.said
         );
         Some(verdict(Rule::StoreUnreadable, None, trouble.since, facts, text))
+    }
+
+    fn clock_ahead(&mut self) -> Option<Verdict> {
+        self.wall.look(&*self.clock);
+        let ahead = self.wall.ahead()?;
+        let (by, until) = (Duration::from_secs(ahead.by.as_secs()), ahead.until);
+        let left = Duration::from_secs(until.since(self.clock.now()).as_secs());
+        let facts = vec![
+            ("ahead", format!("{by:?}")),
+            ("until", until.0.to_string()),
+            ("left", format!("{left:?}")),
+        ];
+        let text = format!(
+            "the wall clock is {by:?} ahead of the machine's own time: it was set forward, or the machine was off. \
+             For {left:?} results and keys go as if it had not been. Set the clock right if it is wrong; otherwise \
+             nothing is to be done"
+        );
+        Some(verdict(Rule::ClockAhead, None, ahead.since, facts, text))
     }
 
     fn store_failed(&self) -> Option<Verdict> {
