@@ -7,7 +7,10 @@ use crate::support::{Act, Lab, Plan, Planned, Tested, chain, end, failing, live,
 /// A parent whose children all end, so many at once.
 fn parent(child: &Plan, children: usize, width: u32) -> Plan {
     let children = vec![child.clone(); children];
-    plan("r", [Act::Spawn(children, JoinPolicy::AllFinished, width), Act::Done(1)])
+    plan(
+        "r",
+        [Act::Spawn(children, JoinPolicy::AllFinished, width), Act::Done(1)],
+    )
 }
 
 /// How many rows and entries the engine reads until all children have ended.
