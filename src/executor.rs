@@ -16,7 +16,7 @@ use actix::prelude::*;
 use procession_actors::journal::{Space, codec};
 use procession_actors::messages::{
     Acknowledge, Archived, AwaitOutcome, Broadcast, Drain, Explain, Export, FollowNewest, History, Limits, List, Locks,
-    Query, SendSignal, Submit, Subscribe, TakeSnapshot, Tree, Verdicts,
+    Query, SendSignal, Submit, SubmitBatch, Subscribe, TakeSnapshot, Tree, Verdicts,
 };
 use procession_actors::view::{
     ArchivedFamily, DrainReport, Explanation, Feed, ListFilter, LockView, Mailboxes, Newest, Outcome, Page,
@@ -84,6 +84,45 @@ impl Executor {
             priority: None,
             trace: None,
         }
+    }
+
+    /// Submits several procedures of one kind in one commit: all of them, or none. Each has the key and the
+    /// priority of its own submission; the handles come in the order of the batch.
+    ///
+    /// ```
+    /// # #[actix_rt::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use procession::{Executor, Noop, SubmitError};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+    /// let batch = [executor.submit(Noop).key("a"), executor.submit(Noop).key("b")];
+    /// let handles = executor.submit_batch(batch).await?;
+    /// assert_eq!(handles.len(), 2);
+    /// for handle in handles {
+    ///     handle.await?;
+    /// }
+    /// // One that cannot be stored keeps the others out.
+    /// let batch = [executor.submit(Noop).key("c"), executor.submit(Noop).key("")];
+    /// assert!(matches!(executor.submit_batch(batch).await, Err(SubmitError::BadKey { .. })));
+    /// assert_eq!(executor.list(Default::default(), None, 10).await?.items.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SubmitError`], also if one of them alone cannot be accepted. Nothing of the batch is stored then.
+    pub async fn submit_batch<P: Procedure>(
+        &self,
+        batch: impl IntoIterator<Item = Submission<P>>,
+    ) -> Result<Vec<Handle<P>>, SubmitError> {
+        let mut submits = Vec::new();
+        for submission in batch {
+            submits.push(submission.message().await?);
+        }
+        let sent = self.engine.ask(SubmitBatch(submits)).await;
+        let ids = sent.map_err(|_| self.engine.unsubmitted())??;
+        Ok(ids.into_iter().map(|id| self.handle(id)).collect())
     }
 
     /// Gives the handle of a procedure that was submitted before.
@@ -445,7 +484,8 @@ impl<P: Procedure> Submission<P> {
         matches!(known.await, Ok(Some(_)))
     }
 
-    async fn send(self) -> Result<Handle<P>, SubmitError> {
+    /// Asks the procedure whether it can run here, and encodes it.
+    async fn message(self) -> Result<Submit, SubmitError> {
         if let Err(unfit) = self.executor.engine.check(&self.procedure)
             && !self.is_repeat().await
         {
@@ -464,9 +504,15 @@ impl<P: Procedure> Submission<P> {
         if let Some(parent) = self.trace {
             submit = submit.trace_parent(parent);
         }
-        let sent = self.executor.engine.ask(submit).await;
-        let id = sent.map_err(|_| self.executor.engine.unsubmitted())??;
-        Ok(self.executor.handle(id))
+        Ok(submit)
+    }
+
+    async fn send(self) -> Result<Handle<P>, SubmitError> {
+        let executor = self.executor.clone();
+        let submit = self.message().await?;
+        let sent = executor.engine.ask(submit).await;
+        let id = sent.map_err(|_| executor.engine.unsubmitted())??;
+        Ok(executor.handle(id))
     }
 }
 
