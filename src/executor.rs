@@ -2,13 +2,13 @@
 
 mod builder;
 mod operate;
+mod submission;
 
 pub use builder::Builder;
+pub use submission::Submission;
 
-use std::future::{Future, IntoFuture};
 use std::marker::PhantomData;
 use std::path::PathBuf;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use actix::prelude::*;
 use procession_actors::journal::{Space, codec};
 use procession_actors::messages::{
     Acknowledge, Archived, AwaitOutcome, Broadcast, Drain, Explain, Export, FollowNewest, History, Limits, List, Locks,
-    Query, SendSignal, Submit, Subscribe, TakeSnapshot, Tree, Verdicts,
+    Query, SendSignal, SubmitBatch, Subscribe, TakeSnapshot, Tree, Verdicts,
 };
 use procession_actors::view::{
     ArchivedFamily, DrainReport, Explanation, Feed, ListFilter, LockView, Mailboxes, Newest, Outcome, Page,
@@ -25,7 +25,7 @@ use procession_actors::view::{
 use procession_actors::{AskError, Engine, FamilyExport, Mail, Procedure, ReadError, SubmitError, Supervisor};
 #[cfg(feature = "dashboard")]
 use procession_kernel::KeyEntry;
-use procession_kernel::{HistoryEntry, Key, LimitUse, ProcedureId, TraceParent};
+use procession_kernel::{HistoryEntry, Key, LimitUse, ProcedureId};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -84,6 +84,45 @@ impl Executor {
             priority: None,
             trace: None,
         }
+    }
+
+    /// Submits several procedures of one kind in one commit: all of them, or none. Each has the key and the
+    /// priority of its own submission; the handles come in the order of the batch.
+    ///
+    /// ```
+    /// # #[actix_rt::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use procession::{Executor, Noop, SubmitError};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+    /// let batch = [executor.submit(Noop).key("a"), executor.submit(Noop).key("b")];
+    /// let handles = executor.submit_batch(batch).await?;
+    /// assert_eq!(handles.len(), 2);
+    /// for handle in handles {
+    ///     handle.await?;
+    /// }
+    /// // One that cannot be stored keeps the others out.
+    /// let batch = [executor.submit(Noop).key("c"), executor.submit(Noop).key("")];
+    /// assert!(matches!(executor.submit_batch(batch).await, Err(SubmitError::BadKey { .. })));
+    /// assert_eq!(executor.list(Default::default(), None, 10).await?.items.len(), 2);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SubmitError`], also if one of them alone cannot be accepted. Nothing of the batch is stored then.
+    pub async fn submit_batch<P: Procedure>(
+        &self,
+        batch: impl IntoIterator<Item = Submission<P>>,
+    ) -> Result<Vec<Handle<P>>, SubmitError> {
+        let mut submits = Vec::new();
+        for submission in batch {
+            submits.push(submission.message().await?);
+        }
+        let sent = self.engine.ask(SubmitBatch(submits)).await;
+        let ids = sent.map_err(|_| self.engine.unsubmitted())??;
+        Ok(ids.into_iter().map(|id| self.handle(id)).collect())
     }
 
     /// Gives the handle of a procedure that was submitted before.
@@ -381,100 +420,5 @@ impl Executor {
     /// ```
     pub async fn shutdown(&self) -> ShutdownReport {
         self.engine.shutdown().await
-    }
-}
-
-/// A submission that is not sent yet; await it.
-pub struct Submission<P: Procedure> {
-    executor: Executor,
-    procedure: P,
-    key: Option<String>,
-    key_for: Option<Duration>,
-    priority: Option<i16>,
-    trace: Option<TraceParent>,
-}
-
-impl<P: Procedure> Submission<P> {
-    /// Sets the idempotency key: the same key and value give the same id, and one run.
-    #[must_use = "a submission does nothing until it is awaited"]
-    pub fn key(mut self, key: impl Into<String>) -> Self {
-        self.key = Some(key.into());
-        self
-    }
-
-    /// Sets the idempotency key, and how long it is kept, from the submission on,
-    /// if that is longer than the result.
-    #[must_use = "a submission does nothing until it is awaited"]
-    pub fn key_for(mut self, key: impl Into<String>, time: Duration) -> Self {
-        self.key_for = Some(time);
-        self.key(key)
-    }
-
-    /// Overrides the procedure's own priority.
-    #[must_use = "a submission does nothing until it is awaited"]
-    pub fn priority(mut self, priority: i16) -> Self {
-        self.priority = Some(priority);
-        self
-    }
-
-    /// Says in which trace it is submitted: the W3C header `traceparent` of the request that led here, or
-    /// of the span that you are in. It is kept with the procedure; each span of its family has it as `link`.
-    ///
-    /// ```
-    /// # #[actix_rt::main]
-    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use procession::{Executor, Noop};
-    /// # let directory = tempfile::tempdir()?;
-    /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
-    /// let header = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-    /// let handle = executor.submit(Noop).trace_parent(header.parse()?).await?;
-    /// assert_eq!(executor.status(handle.id()).await?.trace, Some(header.parse()?));
-    /// # Ok(())
-    /// # }
-    /// ```
-    #[must_use = "a submission does nothing until it is awaited"]
-    pub fn trace_parent(mut self, parent: TraceParent) -> Self {
-        self.trace = Some(parent);
-        self
-    }
-
-    /// What was submitted before with this key keeps its id, though it could not be submitted now.
-    async fn is_repeat(&self) -> bool {
-        let Some(key) = &self.key else { return false };
-        let known = self.executor.engine.reader().get(Space::Keys, key.as_bytes().to_vec());
-        matches!(known.await, Ok(Some(_)))
-    }
-
-    async fn send(self) -> Result<Handle<P>, SubmitError> {
-        if let Err(unfit) = self.executor.engine.check(&self.procedure)
-            && !self.is_repeat().await
-        {
-            return Err(unfit);
-        }
-        let mut submit = Submit::new(&self.procedure)?;
-        if let Some(key) = self.key {
-            submit = match self.key_for {
-                Some(time) => submit.key_for(key, time),
-                None => submit.key(key),
-            };
-        }
-        if let Some(priority) = self.priority {
-            submit = submit.priority(priority);
-        }
-        if let Some(parent) = self.trace {
-            submit = submit.trace_parent(parent);
-        }
-        let sent = self.executor.engine.ask(submit).await;
-        let id = sent.map_err(|_| self.executor.engine.unsubmitted())??;
-        Ok(self.executor.handle(id))
-    }
-}
-
-impl<P: Procedure> IntoFuture for Submission<P> {
-    type Output = Result<Handle<P>, SubmitError>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output>>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.send())
     }
 }

@@ -72,6 +72,7 @@ mod executor;
 #[cfg(feature = "views")]
 pub mod filter;
 mod handle;
+mod history;
 mod noop;
 mod sequence;
 #[cfg(feature = "testkit")]
@@ -82,6 +83,7 @@ pub mod views;
 pub use bulk::{Bulk, BulkEngine, BulkOutcome, BulkReport, BulkStage, BulkVerb};
 pub use executor::{Builder, Executor, Submission};
 pub use handle::{Handle, ProcedureError};
+pub use history::DecodeStage;
 pub use noop::Noop;
 pub use procession_actors::journal::SyncMode;
 pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_store_rate};
@@ -111,10 +113,13 @@ pub mod messages {
     pub use procession_actors::messages::*;
 }
 
-/// Stores and clocks, for who brings their own.
+/// Stores and clocks of your own: every type that an implementation of [`JournalStore`](provider::JournalStore)
+/// or [`Clock`](provider::Clock) names is here.
 pub mod provider {
+    pub use procession_actors::StoreError;
     pub use procession_actors::clock::{Clock, MachineTime, SystemClock};
+    pub use procession_actors::journal::batch::Write;
     pub use procession_actors::journal::store::{AppendError, DiskRoom, Entries, JournalStore, Scan, SyncTimes};
     pub use procession_actors::journal::{Batch, Space};
-    pub use procession_kernel::Receipt;
+    pub use procession_kernel::{Epoch, Key, Receipt, Seq, Timestamp};
 }

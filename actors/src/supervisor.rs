@@ -37,6 +37,7 @@ mod restore;
 mod retention;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
+mod stacks;
 mod submits;
 pub(crate) mod tickets;
 mod timer;
@@ -87,6 +88,7 @@ use metric_hooks::MetricHooks;
 use newest::Followers;
 use outputs::Outputs;
 use recovery::{Loaded, Survey};
+use stacks::Stacks;
 use tickets::Tickets;
 use timer::Timer;
 use turn::Turn;
@@ -175,7 +177,9 @@ pub struct Supervisor {
     next_ticket: u64,
     calls: u64,
     watchers: FxHashMap<ProcedureId, Vec<oneshot::Sender<Outcome>>>,
+    /// Those that the start read.
     stacks: BTreeMap<u64, Vec<HistoryEntry>>,
+    stack_reads: Stacks,
     report: Recovered,
     quarantined: Quarantined,
     /// Those of them whose discharge is being committed.
@@ -262,6 +266,7 @@ impl Supervisor {
             calls: 0,
             watchers: FxHashMap::default(),
             stacks: loaded.stacks,
+            stack_reads: Stacks::default(),
             quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
             report: loaded.report,
             discharging: BTreeSet::new(),
@@ -326,6 +331,7 @@ impl Supervisor {
         let due = decision.durable().filter_map(due_of).min();
         self.unstarted.note(decision.records());
         self.outputs.note(decision.records());
+        self.stack_reads.note(decision.records());
         self.kernel.fold(decision, &mut ready.commit);
         self.counts.commits += 1;
         self.note_due(due);

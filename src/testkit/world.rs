@@ -1,7 +1,7 @@
 //! What survives a crash, and one engine's life in it.
 
 use std::future::Future;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
@@ -222,9 +222,28 @@ impl Run {
         Err("the wait does not end: timers fire on and on".into())
     }
 
-    /// Drives a future until it has its value, or until nothing moves any more. One that
-    /// awaits one thing after the other asks for the next only when it is polled.
-    pub(super) async fn at_rest<F: Future>(&self, mut future: Pin<&mut F>) -> Option<F::Output> {
+    /// Awaits a future without letting time pass: gives its value, or none once everything is at rest
+    /// and the value is still not there. Give `&mut future` to go on with it later. [`wait`](Self::wait)
+    /// lets the clock jump instead.
+    ///
+    /// ```
+    /// use procession::testkit::{Fault, FaultPlan, World};
+    /// use procession::Noop;
+    /// use std::{future::IntoFuture, pin::pin};
+    ///
+    /// # fn main() -> Result<(), procession::testkit::Trouble> {
+    /// World::new().run(FaultPlan::none(), |builder| builder.register::<Noop>(()), async |run| {
+    ///     run.store.fault_next(Fault::Withhold);
+    ///     let mut submitted = pin!(run.executor.submit(Noop).into_future());
+    ///     assert!(run.at_rest(submitted.as_mut()).await.is_none(), "its commit is not acknowledged");
+    ///     run.store.release_receipts();
+    ///     assert!(run.at_rest(submitted).await.is_some());
+    ///     Ok(())
+    /// })?.done()
+    /// # }
+    /// ```
+    pub async fn at_rest<F: Future>(&self, future: F) -> Option<F::Output> {
+        let mut future = pin!(future);
         let (mut before, mut quiet) = (self.progress(), 0);
         loop {
             if let Poll::Ready(value) = futures::poll!(future.as_mut()) {

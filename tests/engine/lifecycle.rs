@@ -3,6 +3,7 @@
 mod children;
 mod children_rounds;
 mod detached;
+mod failing_children;
 mod fan_out;
 mod in_place;
 pub(crate) mod join_custom;

@@ -54,7 +54,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
 
 /// Layers of the facade.
 pub(crate) const FACADE: &[&[&str]] = &[
-    &["handle", "executor", "bulk"],
+    &["handle", "executor", "bulk", "history"],
     &["noop", "sequence", "definition"],
     &["views"],
     &["filter"],

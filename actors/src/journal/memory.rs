@@ -52,6 +52,8 @@ struct State {
     room: Option<DiskRoom>,
     sync_times: Option<SyncTimes>,
     failure: Option<&'static str>,
+    /// What happens to the next commit.
+    next_fault: Option<Fault>,
     refused: u64,
     reads: ReadFault,
     failed_reads: u64,
@@ -112,6 +114,7 @@ impl MemoryStore {
                 room: None,
                 sync_times: None,
                 failure: None,
+                next_fault: None,
                 refused: 0,
                 reads,
                 failed_reads: 0,
@@ -156,6 +159,13 @@ impl MemoryStore {
             state.apply(&batch);
             answer.send(Ok(Receipt::new(batch.epoch(), batch.seq()))).ok();
         }
+    }
+
+    /// Has this happen to the next commit, whatever its number, in place of what the plan has for it. With
+    /// [`Fault::Withhold`] receipts are withheld from that commit on, and with one that fails no later
+    /// commit succeeds.
+    pub fn fault_next(&self, fault: Fault) {
+        self.lock().next_fault = Some(fault);
     }
 
     /// Has reads fail from now on, in place of what was to fail before.
@@ -284,7 +294,7 @@ impl MemoryStore {
         let number = state.commits;
         state.commits += 1;
         let (frame, ends) = frame::encode(&batch);
-        let fault = self.plan.fault(number);
+        let fault = state.next_fault.take().or_else(|| self.plan.fault(number));
         self.write(fault, &batch, &frame, ends);
         state.bytes += frame.len() as u64;
         self.finish(state, fault, batch)

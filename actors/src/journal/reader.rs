@@ -220,16 +220,25 @@ impl Reader {
 fn decode_history(entries: Entries) -> Result<Vec<HistoryEntry>, ReadError> {
     let decoded = entries
         .iter()
-        .filter_map(|(key, value)| Some((keys::parse_procedure(key)?, value)));
-    let decoded = decoded.map(|(id, value)| {
-        let mut entry: HistoryEntry = codec::decode(value)?;
-        entry.family = id.family;
-        entry.number = id.member;
-        Ok(entry)
-    });
-    let mut entries = decoded.collect::<Result<Vec<_>, ReadError>>()?;
+        .filter_map(|(key, value)| decode_entry(key, value).transpose());
+    Ok(settled(decoded.collect::<Result<_, _>>()?))
+}
+
+/// Reads an entry; none if the key is not one of the history.
+pub(crate) fn decode_entry(key: &[u8], value: &[u8]) -> Result<Option<HistoryEntry>, crate::error::CodecError> {
+    let Some(id) = keys::parse_procedure(key) else {
+        return Ok(None);
+    };
+    let mut entry: HistoryEntry = codec::decode(value)?;
+    entry.family = id.family;
+    entry.number = id.member;
+    Ok(Some(entry))
+}
+
+/// Gives the entries with what each says of whether it stands.
+pub(crate) fn settled(mut entries: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
     settle_standing(&mut entries);
-    Ok(entries)
+    entries
 }
 
 pub(crate) fn decode_row(id: ProcedureId, bytes: &[u8]) -> Result<Row, crate::error::CodecError> {

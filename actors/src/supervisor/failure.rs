@@ -90,6 +90,7 @@ impl Supervisor {
         self.actors.clear();
         self.loads.clear();
         self.unreadable.clear();
+        self.stack_reads.clear();
         if let Some(timer) = &self.timer {
             timer.arm(None);
         }

@@ -1,5 +1,5 @@
 //! What must be read before user code can be called: the value of a parked
-//! procedure, its children's outcomes, a signal, a rollback stack. In order,
+//! procedure, its children's outcomes, a signal. In order,
 //! and a bounded number at once.
 //!
 //! Reads that fall due together are done together: what the read itself takes is
@@ -11,7 +11,7 @@ mod wanted;
 use std::collections::VecDeque;
 
 use actix::prelude::*;
-use procession_kernel::{Advance, Blob, Effect, Event, Kernel, Kind, ProcedureId, Round, Seq, Wake};
+use procession_kernel::{Advance, Blob, Effect, Kernel, Kind, ProcedureId, Round, Seq, Wake};
 use rustc_hash::FxHashSet;
 
 use self::wanted::{Found, Wanted};
@@ -345,28 +345,6 @@ impl Supervisor {
             }
         };
         self.call(id, stored, call, ctx);
-    }
-
-    /// Reads the history of a family. Entries that can be read and are wrong are missed when the
-    /// rollback needs them: the family parks there.
-    pub(super) fn load_stack(&mut self, scope: ProcedureId, ctx: &mut Context<Self>) {
-        let reader = self.reader.clone();
-        let work = async move { reader.history(scope.family).await };
-        ctx.spawn(work.into_actor(self).map(move |entries, supervisor, ctx| {
-            let entries = match entries {
-                Ok(entries) => entries,
-                Err(ReadError::Store(why)) if why.may_pass() => {
-                    supervisor.read_again(Unread::Stack(scope), &why, ctx);
-                    return;
-                }
-                Err(error) => {
-                    tracing::warn!(family = scope.family, %error, "its history is damaged");
-                    Vec::new()
-                }
-            };
-            supervisor.unreadable.succeeded(Subject::Stack(scope));
-            supervisor.decide(Event::StackLoaded(scope, entries), ctx);
-        }));
     }
 }
 

@@ -95,6 +95,7 @@ impl Supervisor {
         self.actors.retain(|id, _| id.family != family);
         self.unstarted.forget(family);
         self.outputs.forget(family);
+        self.stack_reads.forget(family);
         Arc::make_mut(&mut self.quarantined).insert(family, why);
         let now = self.clock.now();
         self.watch.note(Rule::Quarantined, Some(ProcedureId::root(family)), now);

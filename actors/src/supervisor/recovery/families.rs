@@ -11,7 +11,8 @@ use super::checked::{Checked, Checker, Faulty, Sound};
 use super::ranges::{Stored, read_live};
 use super::{Loaded, scan};
 use crate::error::{StartError, StoreError};
-use crate::journal::{JournalStore, Space, codec, keys};
+use crate::journal::reader::decode_entry;
+use crate::journal::{JournalStore, Space, keys};
 use crate::supervisor::claimants::is_holder;
 
 /// Groups of families that are read or checked ahead: enough that neither side waits
@@ -123,15 +124,8 @@ async fn read_stack(store: &dyn JournalStore, family: u64) -> Result<Vec<History
 }
 
 fn decode_history(entries: &[(Vec<u8>, Vec<u8>)]) -> Result<Vec<HistoryEntry>, crate::error::CodecError> {
-    let known = entries
+    entries
         .iter()
-        .filter_map(|(key, value)| Some((keys::parse_procedure(key)?, value)));
-    known
-        .map(|(id, value)| {
-            let mut entry: HistoryEntry = codec::decode(value)?;
-            entry.family = id.family;
-            entry.number = id.member;
-            Ok(entry)
-        })
+        .filter_map(|(key, value)| decode_entry(key, value).transpose())
         .collect()
 }

@@ -1,0 +1,115 @@
+//! `Submission`: what is said of a procedure before it is sent.
+
+use std::future::{Future, IntoFuture};
+use std::pin::Pin;
+use std::time::Duration;
+
+use procession_actors::journal::Space;
+use procession_actors::messages::Submit;
+use procession_actors::{Procedure, SubmitError};
+use procession_kernel::TraceParent;
+
+use super::Executor;
+use crate::handle::Handle;
+
+/// A submission that is not sent yet; await it.
+pub struct Submission<P: Procedure> {
+    pub(super) executor: Executor,
+    pub(super) procedure: P,
+    pub(super) key: Option<String>,
+    pub(super) key_for: Option<Duration>,
+    pub(super) priority: Option<i16>,
+    pub(super) trace: Option<TraceParent>,
+}
+
+impl<P: Procedure> Submission<P> {
+    /// Sets the idempotency key: the same key and value give the same id, and one run.
+    #[must_use = "a submission does nothing until it is awaited"]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// Sets the idempotency key, and how long it is kept, from the submission on,
+    /// if that is longer than the result.
+    #[must_use = "a submission does nothing until it is awaited"]
+    pub fn key_for(mut self, key: impl Into<String>, time: Duration) -> Self {
+        self.key_for = Some(time);
+        self.key(key)
+    }
+
+    /// Overrides the procedure's own priority.
+    #[must_use = "a submission does nothing until it is awaited"]
+    pub fn priority(mut self, priority: i16) -> Self {
+        self.priority = Some(priority);
+        self
+    }
+
+    /// Says in which trace it is submitted: the W3C header `traceparent` of the request that led here, or
+    /// of the span that you are in. It is kept with the procedure; each span of its family has it as `link`.
+    ///
+    /// ```
+    /// # #[actix_rt::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use procession::{Executor, Noop};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+    /// let header = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    /// let handle = executor.submit(Noop).trace_parent(header.parse()?).await?;
+    /// assert_eq!(executor.status(handle.id()).await?.trace, Some(header.parse()?));
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use = "a submission does nothing until it is awaited"]
+    pub fn trace_parent(mut self, parent: TraceParent) -> Self {
+        self.trace = Some(parent);
+        self
+    }
+
+    /// What was submitted before with this key keeps its id, though it could not be submitted now.
+    async fn is_repeat(&self) -> bool {
+        let Some(key) = &self.key else { return false };
+        let known = self.executor.engine.reader().get(Space::Keys, key.as_bytes().to_vec());
+        matches!(known.await, Ok(Some(_)))
+    }
+
+    /// Asks the procedure whether it can run here, and encodes it.
+    pub(super) async fn message(self) -> Result<Submit, SubmitError> {
+        if let Err(unfit) = self.executor.engine.check(&self.procedure)
+            && !self.is_repeat().await
+        {
+            return Err(unfit);
+        }
+        let mut submit = Submit::new(&self.procedure)?;
+        if let Some(key) = self.key {
+            submit = match self.key_for {
+                Some(time) => submit.key_for(key, time),
+                None => submit.key(key),
+            };
+        }
+        if let Some(priority) = self.priority {
+            submit = submit.priority(priority);
+        }
+        if let Some(parent) = self.trace {
+            submit = submit.trace_parent(parent);
+        }
+        Ok(submit)
+    }
+
+    async fn send(self) -> Result<Handle<P>, SubmitError> {
+        let executor = self.executor.clone();
+        let submit = self.message().await?;
+        let sent = executor.engine.ask(submit).await;
+        let id = sent.map_err(|_| executor.engine.unsubmitted())??;
+        Ok(executor.handle(id))
+    }
+}
+
+impl<P: Procedure> IntoFuture for Submission<P> {
+    type Output = Result<Handle<P>, SubmitError>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output>>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.send())
+    }
+}

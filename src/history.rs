@@ -1,0 +1,42 @@
+//! Stages of a history, as the types that wrote them.
+
+use procession_actors::CodecError;
+use procession_actors::journal::codec;
+use procession_kernel::HistoryEntry;
+use serde::de::DeserializeOwned;
+
+/// Decodes the stage of a history entry, which is kept as it was encoded.
+///
+/// ```
+/// use procession::{DecodeStage, Executor, Noop, Procedure};
+///
+/// # #[actix_rt::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+/// let handle = executor.submit(Noop).await?;
+/// let id = handle.id();
+/// handle.await?;
+/// for entry in executor.history(id).await? {
+///     let stage: <Noop as Procedure>::Stage = entry.stage_as()?;
+///     println!("stage {stage:?} ended with {:?}", entry.ending);
+///     assert!(entry.stage_as::<String>().is_err(), "it is no text");
+/// }
+/// # assert_eq!(executor.history(id).await?.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
+pub trait DecodeStage {
+    /// Gives the stage. Its type is the [`Stage`](crate::Procedure::Stage) of the member's kind.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if it is of another type.
+    fn stage_as<T: DeserializeOwned>(&self) -> Result<T, CodecError>;
+}
+
+impl DecodeStage for HistoryEntry {
+    fn stage_as<T: DeserializeOwned>(&self) -> Result<T, CodecError> {
+        codec::decode_user(self.stage.as_slice())
+    }
+}
