@@ -306,7 +306,7 @@ impl Supervisor {
 
     fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) {
         let seq = self.kernel.seq().next();
-        let look = self.wall.to_write(&*self.clock, self.kernel.is_draining());
+        let look = self.wall.take_look(&*self.clock, self.kernel.is_draining());
         let ready = self.commits.open();
         let (kernel, seen) = (&self.kernel, &mut ready.waiting.seen);
         measure::observe(&self.telemetry, kernel, &*self.clock, decision.records(), seen);

@@ -469,9 +469,9 @@ impl JournalStore for MemoryStore {
 
     fn user_spaces(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>> {
         self.answer(|state| {
-            let names = state.world.keys().filter_map(|space| match space {
-                Space::User(name) => Some(name.clone()),
-                _ => None,
+            let names = state.world.keys().filter_map(|space| {
+                let Space::User(name) = space else { return None };
+                Some(name.clone())
             });
             Ok(names.collect())
         })

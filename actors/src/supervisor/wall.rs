@@ -130,7 +130,7 @@ impl Wall {
     }
 
     /// Looks at the clocks, and gives what is to be written with a commit that is made now, if that is due.
-    pub(super) fn to_write(&mut self, clock: &dyn Clock, draining: bool) -> Option<LastLook> {
+    pub(super) fn take_look(&mut self, clock: &dyn Clock, draining: bool) -> Option<LastLook> {
         let now = clock.now();
         let every = if draining { WRITE_DRAINING } else { WRITE_EVERY };
         let is_due = self
