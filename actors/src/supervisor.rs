@@ -18,14 +18,13 @@ pub(crate) mod failure;
 mod finished;
 pub(crate) mod flush;
 mod foresee;
+mod handlers;
 mod in_turn;
 pub(crate) mod insight;
 pub(crate) mod kept;
 mod loads;
 mod lost;
-pub(crate) mod mailboxes;
-mod measure;
-mod metric_hooks;
+pub(crate) mod metrics;
 mod newest;
 pub(crate) mod opening;
 mod operate;
@@ -40,7 +39,6 @@ pub(crate) mod reveal;
 mod submits;
 pub(crate) mod tickets;
 mod timer;
-mod turn;
 mod unread;
 mod unstarted;
 pub(crate) mod verdicts;
@@ -57,8 +55,10 @@ use procession_kernel::{
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
+use self::metrics::Metrics;
+use self::metrics::mailboxes::MailboxGauges;
 use crate::actor_loop::LastPanic;
-use crate::clock::Clock;
+use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
 use crate::journal::encode::{self, META_STORE};
@@ -67,7 +67,7 @@ use crate::limiter::Limiter;
 use crate::mail::{Counted, Gathering, Ordered};
 use crate::procedure_actor::Reported;
 use crate::registry::Registry;
-use crate::telemetry::{Telemetry, Times};
+use crate::telemetry::Telemetry;
 use crate::threads::Threads;
 use crate::view::{BatchUse, Outcome, Recovered};
 use blocked::Active;
@@ -81,14 +81,11 @@ use flush::InPlace;
 use in_turn::Turns;
 use kept::Quarantined;
 use loads::Loads;
-use mailboxes::Mail;
-use metric_hooks::MetricHooks;
 use newest::Followers;
 use outputs::Outputs;
 use recovery::{Loaded, Survey};
 use tickets::Tickets;
 use timer::Timer;
-use turn::Turn;
 use unread::Unreadable;
 use unstarted::Unstarted;
 use verdicts::Watch;
@@ -101,23 +98,13 @@ const MAILBOX: usize = 16_384;
 /// What a request gets in the end: its answer, or why the journal failed.
 pub(crate) type Answered = Result<Answer, String>;
 
-/// Counts of this run.
-#[derive(Default)]
-struct Counts {
-    commits: u64,
-    batches: u64,
-    writes: u64,
-    bytes: u64,
-    commit_times: Times,
-}
-
 /// What a supervisor is made of.
 pub(crate) struct Parts {
     pub(crate) loaded: Loaded,
     pub(crate) limited: Vec<LimitKey>,
     pub(crate) limiter: Ordered<Limiter>,
     pub(crate) journal: Counted<Journal>,
-    pub(crate) mail: Mail,
+    pub(crate) mailboxes: MailboxGauges,
     pub(crate) reports: Arc<Gathering<Reported>>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) workers: Workers,
@@ -134,10 +121,8 @@ pub(crate) struct Parts {
 pub struct Supervisor {
     kernel: Kernel,
     commits: Commits,
-    counts: Counts,
-    last_batch: BatchUse,
+    metrics: Metrics,
     journal: Counted<Journal>,
-    mail: Mail,
     /// What procedures' actors have reported.
     reports: Arc<Gathering<Reported>>,
     in_place: InPlace,
@@ -182,12 +167,7 @@ pub struct Supervisor {
     evicting: bool,
     finished: FinishedReads,
     drain: Option<drain::Draining>,
-    telemetry: Telemetry,
-    /// Late reports and wakes of procedures that are known no more, whose kinds were not named yet.
-    late_unnamed: u64,
-    hooks: MetricHooks,
     watch: Watch,
-    turn: Turn,
     poisoned: Option<String>,
     /// The same, for those who find out that they will get no answer.
     failure: Failure,
@@ -202,7 +182,7 @@ impl Supervisor {
             limited,
             limiter,
             journal,
-            mail,
+            mailboxes,
             reports,
             registry,
             workers,
@@ -215,17 +195,11 @@ impl Supervisor {
             telemetry,
         } = parts;
         Self {
-            hooks: MetricHooks::new(&registry, &telemetry),
-            telemetry,
-            late_unnamed: 0,
+            metrics: Metrics::new(&registry, telemetry, mailboxes),
             watch: Watch::new(settings.audit_every, registry.measures(settings.thresholds)),
             commits: Commits::new(loaded.epoch, settings.merge, settings.in_flight),
             kernel: loaded.kernel,
-            counts: Counts::default(),
-            last_batch: BatchUse::default(),
-            turn: Turn::default(),
             journal,
-            mail,
             reports,
             in_place,
             limiter,
@@ -297,8 +271,10 @@ impl Supervisor {
     fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) {
         let seq = self.kernel.seq().next();
         let ready = self.commits.open();
-        let (kernel, seen) = (&self.kernel, &mut ready.waiting.seen);
-        measure::observe(&self.telemetry, kernel, &*self.clock, decision.records(), seen);
+        // The old rows are needed, so this comes before the fold below.
+        let observations = &mut ready.waiting.observations;
+        self.metrics
+            .observe(&self.kernel, &*self.clock, decision.records(), observations);
         encode::make_room(&mut ready.batch, decision.records());
         let encoded = decision
             .durable()
@@ -320,7 +296,7 @@ impl Supervisor {
         self.unstarted.note(decision.records());
         self.outputs.note(decision.records());
         self.kernel.fold(decision, &mut ready.commit);
-        self.counts.commits += 1;
+        self.metrics.decided();
         self.note_due(due);
         match encoded {
             Ok(()) => self.flush_soon(ctx),
@@ -333,7 +309,7 @@ impl Supervisor {
     /// A decision without records still waits for the newest commit it rests on.
     fn commit_nothing(&mut self, decision: Decision, ctx: &mut Context<Self>) {
         let mut commit = Commit::new();
-        self.count_late(decision.records());
+        self.metrics.late(&self.kernel, decision.records());
         self.kernel.fold(decision, &mut commit);
         if let Some(commit) = self.commits.hold(commit) {
             let receipt = Receipt::new(self.kernel.epoch(), self.commits.durable);
@@ -379,9 +355,10 @@ impl Supervisor {
             return;
         };
         self.commits.durable = receipt.seq();
-        self.mail.durable(receipt.seq());
+        self.metrics.durable(receipt.seq());
         // Commit, then publish, then reply.
-        self.count(&mut waiting, ctx);
+        self.count(&mut waiting);
+        self.call_hooks(ctx);
         let Waiting {
             commits,
             reads,
@@ -404,9 +381,31 @@ impl Supervisor {
         }
         self.flush();
         let waiting = self.kernel.seq().0.saturating_sub(receipt.seq().0);
-        self.telemetry.commits_waiting.set(waiting as f64);
+        self.metrics.telemetry().commits_waiting.set(waiting as f64);
         self.wake_more(ctx);
         self.look_at_drain(ctx);
+    }
+
+    /// Counts what a batch held, now that it is on disk.
+    fn count(&mut self, waiting: &mut Waiting) {
+        let now = self.clock.now();
+        let batch = BatchUse {
+            commits: waiting.commits.iter().map(Commit::decisions).sum(),
+            writes: waiting.writes,
+            took: now.since(waiting.appended),
+        };
+        self.metrics.committed(batch, std::mem::take(&mut waiting.observations));
+        self.metrics.show_mailboxes_soon(now);
+    }
+
+    /// Sends the next batch of metric hooks to a worker, unless one is out.
+    fn call_hooks(&mut self, ctx: &mut Context<Self>) {
+        if self.metrics.may_call_hooks()
+            && let Some((worker, ..)) = self.workers.next()
+        {
+            let done = ctx.address().recipient();
+            self.metrics.call_hooks(worker, &self.registry, done);
+        }
     }
 
     fn release(&mut self, commit: Commit, receipt: &Receipt, ctx: &mut Context<Self>) {
@@ -425,6 +424,15 @@ impl Supervisor {
                 self.fail(text);
             }
         }
+    }
+
+    /// Does one thing while everybody else waits, and notes how long it took. A turn within a turn counts as part
+    /// of it.
+    fn turn<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        let begun = machine_now();
+        let done = work(self);
+        self.metrics.turn_ended(begun.elapsed());
+        done
     }
 
     fn ticket(&mut self) -> (Ticket, oneshot::Receiver<Answered>) {
@@ -475,7 +483,7 @@ impl Handler<Appended> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, appended: Appended, ctx: &mut Self::Context) {
-        self.mail.taken();
+        self.metrics.taken();
         self.turn(|supervisor| supervisor.appended(appended, ctx));
     }
 }

@@ -375,7 +375,7 @@ impl Handler<Served> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, Served { turn, tickets }: Served, ctx: &mut Self::Context) {
-        self.mail.taken();
+        self.metrics.taken();
         self.turn(|supervisor| {
             supervisor.in_turn(turn, ctx, move |supervisor, ctx| supervisor.served(tickets, ctx));
         });

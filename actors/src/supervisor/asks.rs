@@ -289,14 +289,15 @@ impl Handler<TakeSnapshot> for Supervisor {
         let settled = self.settled();
         let poisoned = self.poisoned.is_some();
         self.workers.observe(machine_now());
+        let figures = self.metrics.figures();
         let snapshot = Snapshot {
             epoch: self.kernel.epoch(),
             decided: self.kernel.seq(),
             durable: self.commits.durable,
-            commits: self.counts.commits,
-            batches: self.counts.batches,
-            appended_writes: self.counts.writes,
-            appended_bytes: self.counts.bytes,
+            commits: figures.commits,
+            batches: figures.batches,
+            appended_writes: figures.writes,
+            appended_bytes: figures.bytes,
             live_families: self.kernel.families().len() + self.quarantined.len(),
             going: self.kernel.going(),
             actors: self.actors.len(),
@@ -313,12 +314,12 @@ impl Handler<TakeSnapshot> for Supervisor {
                 .collect(),
             size_bytes: self.reader.size_bytes(),
             disk_room: self.watch.disk_room(),
-            commit_p99: self.counts.commit_times.p99(),
+            commit_p99: figures.commit_p99,
             sync_times: self.reader.sync_times(),
             paused: self.kernel.pauses().iter().cloned().collect(),
-            last_batch: self.last_batch,
-            longest_turn: self.turn.longest,
-            kinds: self.telemetry.uses(&self.kernel.rules().kinds),
+            last_batch: figures.last_batch,
+            longest_turn: figures.longest_turn,
+            kinds: self.metrics.telemetry().uses(&self.kernel.rules().kinds),
         };
         Box::pin(async move {
             if !poisoned {

@@ -150,8 +150,11 @@ impl Supervisor {
             tracing::warn!(worker = found.worker, procedure = %found.procedure, stage, ?call, seconds, "a worker is blocked");
             self.workers.block(&found, call, stage);
         }
-        self.telemetry.worker_blocked.set(self.workers.blocked_for(now));
-        self.mail.show_soon(&self.telemetry, self.clock.now());
+        self.metrics
+            .telemetry()
+            .worker_blocked
+            .set(self.workers.blocked_for(now));
+        self.metrics.show_mailboxes_soon(self.clock.now());
         if self.poisoned.is_none() && !self.stopped {
             self.workers.adjust(now);
             self.vacate(ctx);

@@ -11,7 +11,7 @@ use procession_kernel::{Commit, Epoch, Seq, Timestamp};
 use tokio::sync::oneshot;
 
 use super::changes::Pending;
-use super::measure::Seen;
+use super::metrics::observations::Observation;
 use crate::journal::Batch;
 
 /// What waits for one receipt.
@@ -21,7 +21,7 @@ pub(super) struct Waiting {
     pub(super) commits: Vec<Commit>,
     pub(super) reads: Vec<oneshot::Sender<()>>,
     pub(super) changes: Vec<Pending>,
-    pub(super) seen: Vec<Seen>,
+    pub(super) observations: Vec<Observation>,
     /// Puts and deletes of the batch, and when it went to the journal.
     pub(super) writes: usize,
     pub(super) appended: Timestamp,
@@ -49,7 +49,7 @@ impl Ready {
             batch: Batch::like(&self.batch),
             commit: Commit::like(&self.commit),
             waiting: Waiting {
-                seen: Vec::with_capacity(self.waiting.seen.len()),
+                observations: Vec::with_capacity(self.waiting.observations.len()),
                 ..Waiting::default()
             },
         }
@@ -127,8 +127,8 @@ impl Commits {
     }
 
     /// Gives what is to be counted with the newest decision; none if all is on disk.
-    pub(super) fn last_seen(&mut self) -> Option<&mut Vec<Seen>> {
-        self.last().map(|waiting| &mut waiting.seen)
+    pub(super) fn last_observations(&mut self) -> Option<&mut Vec<Observation>> {
+        self.last().map(|waiting| &mut waiting.observations)
     }
 
     fn last(&mut self) -> Option<&mut Waiting> {

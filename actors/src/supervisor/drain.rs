@@ -96,7 +96,7 @@ impl Supervisor {
     /// Ends the drain once nothing is out any more.
     pub(super) fn look_at_drain(&mut self, ctx: &mut Context<Self>) {
         let quiet = self.drain.as_ref().is_some_and(|drain| !drain.ending)
-            && self.hooks_are_over()
+            && self.metrics.hooks_are_over(self.commits.is_quiet())
             && self.kernel.going() == 0
             && self.kernel.undoing() == 0;
         if quiet {

@@ -71,7 +71,7 @@ impl Supervisor {
         if self.poisoned.is_none() {
             tracing::error!(why, "the engine takes no more commits");
             self.failure.set(&why);
-            self.telemetry.poisoned.set(1.0);
+            self.metrics.telemetry().poisoned.set(1.0);
             self.poisoned = Some(why);
             self.watch.note(Rule::StoreFailed, None, self.clock.now());
         }

@@ -107,9 +107,7 @@ impl Supervisor {
 
     fn next_batch(&mut self) -> Option<Batch> {
         let batch = self.commits.next_batch()?;
-        self.counts.batches += 1;
-        self.counts.writes += batch.len() as u64;
-        self.counts.bytes += batch.size_bytes() as u64;
+        self.metrics.appended(&batch);
         self.commits.appended(self.clock.now());
         Some(batch)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use actix::prelude::*;
 use procession_kernel::{Answer, Event, ProcedureId};
 
-use super::{Counts, Supervisor};
+use super::Supervisor;
 use crate::error::StartError;
 use crate::hooks::Moment;
 
@@ -20,7 +20,8 @@ impl Handler<Open> for Supervisor {
     /// Hooks of recovery first: user code, so it runs on the workers; most kinds have none.
     fn handle(&mut self, _: Open, _: &mut Self::Context) -> Self::Result {
         let begun = self.clock.now();
-        self.count_recovered();
+        let unfinished = std::mem::take(&mut self.survey.unfinished);
+        self.metrics.recovered(&unfinished, self.quarantined.len());
         let before = self.call_recovery_hooks(Moment::Before).into_actor(self);
         let restored = before.then(|failed, supervisor, _| {
             let waiting = supervisor.turn(Self::restore_admissions);
@@ -57,7 +58,7 @@ impl Supervisor {
     fn tell_of_start(&mut self, opening: Duration) {
         let report = &mut self.report;
         report.opening = opening;
-        self.telemetry.recovery_seconds.set(report.took + opening);
+        self.metrics.telemetry().recovery_seconds.set(report.took + opening);
         tracing::info!(
             families = report.families,
             procedures = report.procedures,
@@ -79,7 +80,7 @@ impl Supervisor {
         self.decide(Event::Recovered, ctx);
         self.loads.expect(self.kernel.going());
         // The start's own commit is not counted.
-        self.counts = Counts::default();
+        self.metrics.restart_totals();
         // The reply rests on the start's commit as everything else does.
         match self.commits.barrier() {
             Some(done) => {

@@ -27,7 +27,7 @@ impl Handler<Submit> for Supervisor {
     type Result = ResponseFuture<Result<ProcedureId, SubmitError>>;
 
     fn handle(&mut self, submit: Submit, ctx: &mut Self::Context) -> Self::Result {
-        let (refused, kind) = (Arc::clone(&self.telemetry.refused), submit.birth.kind.clone());
+        let (refused, kind) = (Arc::clone(&self.metrics.telemetry().refused), submit.birth.kind.clone());
         let answer = self.submit(vec![submit], ctx);
         Box::pin(async move {
             let id = submitted(answer)
@@ -42,7 +42,7 @@ impl Handler<SubmitBatch> for Supervisor {
     type Result = ResponseFuture<Result<Vec<ProcedureId>, SubmitError>>;
 
     fn handle(&mut self, SubmitBatch(submits): SubmitBatch, ctx: &mut Self::Context) -> Self::Result {
-        let refused = Arc::clone(&self.telemetry.refused);
+        let refused = Arc::clone(&self.metrics.telemetry().refused);
         let kinds: Vec<Kind> = submits.iter().map(|submit| submit.birth.kind.clone()).collect();
         let answer = self.submit(submits, ctx);
         Box::pin(async move {

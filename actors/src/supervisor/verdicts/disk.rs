@@ -43,7 +43,7 @@ impl Supervisor {
             disk.asked = false;
             disk.room = room.ok().flatten();
             if let Some(room) = disk.room {
-                supervisor.telemetry.disk_free.set(room.free as f64);
+                supervisor.metrics.telemetry().disk_free.set(room.free as f64);
             }
         }));
     }

@@ -73,7 +73,7 @@ impl Asked {
         let mut asked = self.0.borrow_mut();
         let p99 = asked
             .entry((row.kind.clone(), stage.to_owned()))
-            .or_insert_with(|| supervisor.telemetry.usual(&row.kind, stage));
+            .or_insert_with(|| supervisor.metrics.telemetry().usual(&row.kind, stage));
         p99.map(|p99| Usual { since, p99 })
     }
 }

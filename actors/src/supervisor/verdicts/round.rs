@@ -302,19 +302,19 @@ impl Supervisor {
                 }
                 let uncalled = self.still_uncalled(std::mem::take(&mut round.uncalled));
                 found.extend(self.call_uncalled(uncalled, ctx));
-                self.count_lost(&found);
+                self.metrics.lost_wakes(&self.kernel, &found);
             }
         }
         self.look_for_unserved(&mut round.queues, round.looks);
         let mut verdicts = self.all_verdicts(std::mem::take(&mut round.verdicts), &found);
         self.watch.tell(&mut verdicts);
         let told: Vec<&str> = verdicts.iter().map(|verdict| verdict.rule.as_str()).collect();
-        self.telemetry.verdicts(&told);
+        self.metrics.telemetry().verdicts(&told);
         if let Some(bytes) = self.reader.size_bytes() {
-            self.telemetry.bytes.set(bytes as f64);
+            self.metrics.telemetry().bytes.set(bytes as f64);
         }
         self.show_waiters(&round);
-        self.mail.show(&self.telemetry, self.clock.now());
+        self.metrics.show_mailboxes(self.clock.now());
         let took = round.took + begun.elapsed();
         (round.take)(self, verdicts, took, ctx);
     }
@@ -339,7 +339,7 @@ impl Supervisor {
         let waited = round
             .oldest
             .map_or(Duration::ZERO, |since| self.clock.now().since(since));
-        self.telemetry.lock_waiters.set(round.lock_waiters);
-        self.telemetry.oldest_runnable.set(waited);
+        self.metrics.telemetry().lock_waiters.set(round.lock_waiters);
+        self.metrics.telemetry().oldest_runnable.set(waited);
     }
 }

@@ -1,5 +1,5 @@
-//! Depths of the engine's mailboxes, and its newest commit: whoever wants to know loads them. The
-//! recorder of metrics is told of depths at receipts, looks and audits, ten times a second at most.
+//! Depths of the engine's mailboxes, and its newest commit: atomics that anybody may load. The metrics recorder is
+//! told of the depths at receipts, at looks at the workers and at health checks, ten times a second at most.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,11 +8,9 @@ use std::time::Duration;
 use actix::prelude::*;
 use procession_kernel::{Seq, Timestamp};
 
-use super::Supervisor;
-use super::workers::Pulses;
 use crate::journal::Reader;
 use crate::mail::{self, Depth, Gathering, Notice, Outbox};
-use crate::messages;
+use crate::supervisor::workers::Pulses;
 use crate::telemetry::Telemetry;
 use crate::view::Mailboxes;
 
@@ -65,13 +63,13 @@ impl Depths {
     }
 }
 
-/// The supervisor's own side of it.
-pub(crate) struct Mail {
+/// The supervisor's own side of the depths: it counts what it takes, and tells the recorder.
+pub(crate) struct MailboxGauges {
     depths: Depths,
     shown: Timestamp,
 }
 
-impl Mail {
+impl MailboxGauges {
     pub(crate) const fn new(depths: Depths) -> Self {
         Self {
             depths,
@@ -126,60 +124,6 @@ impl Mail {
         } = self.depths.read();
         telemetry.mailboxes([supervisor, limiter, journal, reader, workers]);
     }
-}
-
-/// Whatever may be asked may come as mail.
-macro_rules! taken_as_mail {
-    ($($message:ty),* $(,)?) => {
-        $(impl Handler<mail::Mail<$message>> for Supervisor {
-            type Result = <Self as Handler<$message>>::Result;
-
-            fn handle(&mut self, mail: mail::Mail<$message>, ctx: &mut Context<Self>) -> Self::Result {
-                self.turn(|supervisor| mail::open(supervisor, mail, ctx))
-            }
-        })*
-    };
-}
-
-taken_as_mail! {
-    messages::Abort,
-    messages::Acknowledge,
-    messages::AcknowledgeBy,
-    messages::Archived,
-    messages::AskNewest,
-    messages::Audit,
-    messages::AwaitOutcome,
-    messages::Broadcast,
-    messages::Bypass,
-    messages::Discharge,
-    messages::Disclose,
-    messages::Drain,
-    messages::DrainBy,
-    messages::Explain,
-    messages::Export,
-    messages::FollowNewest,
-    messages::History,
-    messages::Limits,
-    messages::List,
-    messages::Locks,
-    messages::OverrideResult,
-    messages::Pause,
-    messages::Query,
-    messages::ReadArchive,
-    messages::Resume,
-    messages::RetryNow,
-    messages::RetryUndo,
-    messages::SendSignal,
-    messages::SetLimit,
-    messages::SetPriority,
-    messages::SignalBy,
-    messages::SkipUndo,
-    messages::Submit,
-    messages::SubmitBatch,
-    messages::Subscribe,
-    messages::TakeSnapshot,
-    messages::Tree,
-    messages::Verdicts,
 }
 
 #[cfg(test)]

@@ -1,0 +1,71 @@
+//! Message handlers of the supervisor that belong to no wing: each takes a message, calls a wing or two, and decides.
+
+use actix::prelude::*;
+
+use super::Supervisor;
+use super::metrics::hook_queue::HooksRan;
+use crate::{mail, messages};
+
+impl Handler<HooksRan> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: HooksRan, ctx: &mut Self::Context) {
+        self.metrics.hooks_ran();
+        self.call_hooks(ctx);
+        self.look_at_drain(ctx);
+    }
+}
+
+/// Every request may come counted, too: the depth of the mailbox falls when it is taken.
+macro_rules! taken_as_mail {
+    ($($message:ty),* $(,)?) => {
+        $(impl Handler<mail::Mail<$message>> for Supervisor {
+            type Result = <Self as Handler<$message>>::Result;
+
+            fn handle(&mut self, mail: mail::Mail<$message>, ctx: &mut Context<Self>) -> Self::Result {
+                self.turn(|supervisor| mail::open(supervisor, mail, ctx))
+            }
+        })*
+    };
+}
+
+taken_as_mail! {
+    messages::Abort,
+    messages::Acknowledge,
+    messages::AcknowledgeBy,
+    messages::Archived,
+    messages::AskNewest,
+    messages::Audit,
+    messages::AwaitOutcome,
+    messages::Broadcast,
+    messages::Bypass,
+    messages::Discharge,
+    messages::Disclose,
+    messages::Drain,
+    messages::DrainBy,
+    messages::Explain,
+    messages::Export,
+    messages::FollowNewest,
+    messages::History,
+    messages::Limits,
+    messages::List,
+    messages::Locks,
+    messages::OverrideResult,
+    messages::Pause,
+    messages::Query,
+    messages::ReadArchive,
+    messages::Resume,
+    messages::RetryNow,
+    messages::RetryUndo,
+    messages::SendSignal,
+    messages::SetLimit,
+    messages::SetPriority,
+    messages::SignalBy,
+    messages::SkipUndo,
+    messages::Submit,
+    messages::SubmitBatch,
+    messages::Subscribe,
+    messages::TakeSnapshot,
+    messages::Tree,
+    messages::Verdicts,
+}
