@@ -12,22 +12,21 @@ mod credit;
 mod dispatch;
 pub(crate) mod drain;
 mod effects;
-pub(crate) mod explain;
 mod exports;
 pub(crate) mod failure;
 mod finished;
 pub(crate) mod flush;
 mod foresee;
 mod handlers;
+pub(crate) mod health;
 mod in_turn;
-pub(crate) mod insight;
 pub(crate) mod kept;
 mod loads;
-mod lost;
 pub(crate) mod metrics;
 mod newest;
 pub(crate) mod opening;
 mod operate;
+mod orphaned_calls;
 mod outputs;
 pub(crate) mod recovery;
 mod recovery_hooks;
@@ -41,7 +40,6 @@ pub(crate) mod tickets;
 mod timer;
 mod unread;
 mod unstarted;
-pub(crate) mod verdicts;
 pub(crate) mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,7 +68,7 @@ use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
 use crate::view::{BatchUse, Outcome, Recovered};
-use blocked::Active;
+use blocked::Actors;
 use changes::Changes;
 use commits::{Commits, Waiting};
 use credit::Bulk;
@@ -78,17 +76,18 @@ use dispatch::Dispatch;
 use failure::Failure;
 use finished::FinishedReads;
 use flush::InPlace;
+use health::Health;
 use in_turn::Turns;
 use kept::Quarantined;
 use loads::Loads;
 use newest::Followers;
+use orphaned_calls::OrphanedCalls;
 use outputs::Outputs;
 use recovery::{Loaded, Survey};
 use tickets::Tickets;
 use timer::Timer;
 use unread::Unreadable;
 use unstarted::Unstarted;
-use verdicts::Watch;
 use workers::Workers;
 
 /// Messages that may wait for the supervisor before senders are held up: room
@@ -152,7 +151,7 @@ pub struct Supervisor {
     outputs: Outputs,
     /// Join rules that are out, each with the question that comes next.
     judging: FxHashMap<ProcedureId, Option<loads::Load>>,
-    actors: FxHashMap<ProcedureId, Active>,
+    actors: Actors,
     dispatch: Dispatch,
     tickets: FxHashMap<Ticket, oneshot::Sender<Answered>>,
     next_ticket: u64,
@@ -167,7 +166,8 @@ pub struct Supervisor {
     evicting: bool,
     finished: FinishedReads,
     drain: Option<drain::Draining>,
-    watch: Watch,
+    health: Health,
+    orphaned_calls: OrphanedCalls,
     poisoned: Option<String>,
     /// The same, for those who find out that they will get no answer.
     failure: Failure,
@@ -196,7 +196,8 @@ impl Supervisor {
         } = parts;
         Self {
             metrics: Metrics::new(&registry, telemetry, mailboxes),
-            watch: Watch::new(settings.audit_every, registry.measures(settings.thresholds)),
+            health: Health::new(settings.audit_every, registry.measures(settings.thresholds)),
+            orphaned_calls: OrphanedCalls::default(),
             commits: Commits::new(loaded.epoch, settings.merge, settings.in_flight),
             kernel: loaded.kernel,
             journal,

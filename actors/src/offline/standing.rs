@@ -11,8 +11,8 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::{AskError, StartError};
 use crate::limiter::Waiting;
 use crate::supervisor::claimants::Claimants;
-use crate::supervisor::explain::stored;
-use crate::supervisor::insight::{Insight, Queues, lock_views};
+use crate::supervisor::health::diagnosis_input::{DiagnosisInput, Queues, lock_views};
+use crate::supervisor::health::explain::stored;
 use crate::supervisor::kept::{Kept, Quarantined};
 use crate::supervisor::recovery::{self, Code};
 use crate::supervisor::tickets::Tickets;
@@ -114,11 +114,11 @@ impl Standing {
     fn explain(&self, id: ProcedureId) -> Option<Explanation> {
         let lacks = self.kernel.lacks(id);
         let lack = lacks.and_then(|(asker, lacking)| self.admissions.lack(self.tickets.ticket(asker)?, &lacking));
-        let insight = Insight {
+        let input = DiagnosisInput {
             lack: lack.as_ref(),
-            ..self.insight()
+            ..self.input()
         };
-        let mut explanation = insight.explain(id)?;
+        let mut explanation = input.explain(id)?;
         if let Some(crate::view::Particulars::Permit(limit)) = &mut explanation.particulars {
             // A capacity that nobody has written down.
             limit.limit = limit.limit.filter(|_| !self.unknown.contains(&limit.key));
@@ -126,8 +126,8 @@ impl Standing {
         Some(explanation)
     }
 
-    fn insight(&self) -> Insight<'_> {
-        Insight {
+    fn input(&self) -> DiagnosisInput<'_> {
+        DiagnosisInput {
             kernel: &self.kernel,
             tickets: &self.tickets,
             queues: &self.queues,
@@ -149,7 +149,7 @@ impl Standing {
     /// Gives all that is stuck or damaged, in the order of the rules.
     #[must_use]
     pub fn verdicts(&self) -> Vec<Verdict> {
-        self.insight().verdicts()
+        self.input().verdicts()
     }
 
     /// Shows a procedure as one of a family that a start would put aside, if it is.

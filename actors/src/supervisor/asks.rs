@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use super::Supervisor;
 use super::changes::SUBSCRIBERS;
 use super::failure::Failure;
-use super::insight::lock_views;
+use super::health::diagnosis_input::lock_views;
 use super::kept::Kept;
 use crate::clock::machine_now;
 use crate::error::AskError;
@@ -303,7 +303,7 @@ impl Handler<TakeSnapshot> for Supervisor {
             actors: self.actors.len(),
             workers: self.workers.statuses(&|id| self.called(id)),
             late: self.kernel.late(),
-            lost_wakes: self.kernel.found() + self.watch.recalled,
+            lost_wakes: self.health.lost_wakes(&self.kernel),
             poisoned: self.poisoned.clone(),
             draining: self.kernel.is_draining(),
             recovered: self.report.clone(),
@@ -313,7 +313,7 @@ impl Handler<TakeSnapshot> for Supervisor {
                 .map(|(family, why)| (*family, why.clone()))
                 .collect(),
             size_bytes: self.reader.size_bytes(),
-            disk_room: self.watch.disk_room(),
+            disk_room: self.health.disk_room(),
             commit_p99: figures.commit_p99,
             sync_times: self.reader.sync_times(),
             paused: self.kernel.pauses().iter().cloned().collect(),

@@ -55,7 +55,7 @@ impl Supervised for Supervisor {
         self.fail(why);
         self.turns.forget();
         if is_first {
-            self.begin_audits(ctx);
+            self.begin_health_checks(ctx);
         }
     }
 }
@@ -73,7 +73,7 @@ impl Supervisor {
             self.failure.set(&why);
             self.metrics.telemetry().poisoned.set(1.0);
             self.poisoned = Some(why);
-            self.watch.note(Rule::StoreFailed, None, self.clock.now());
+            self.health.note(Rule::StoreFailed, None, self.clock.now());
         }
     }
 

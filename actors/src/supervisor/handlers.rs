@@ -1,5 +1,7 @@
 //! Message handlers of the supervisor that belong to no wing: each takes a message, calls a wing or two, and decides.
 
+mod health;
+
 use actix::prelude::*;
 
 use super::Supervisor;

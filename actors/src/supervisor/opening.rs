@@ -104,7 +104,7 @@ impl Supervisor {
         };
         wait.into_actor(self).map(|opened, supervisor, ctx| {
             supervisor.arm();
-            supervisor.begin_audits(ctx);
+            supervisor.begin_health_checks(ctx);
             opened
         })
     }

@@ -102,7 +102,8 @@ impl Supervisor {
         self.outputs.forget(family);
         Arc::make_mut(&mut self.quarantined).insert(family, why);
         let now = self.clock.now();
-        self.watch.note(Rule::Quarantined, Some(ProcedureId::root(family)), now);
+        self.health
+            .note(Rule::Quarantined, Some(ProcedureId::root(family)), now);
         self.metrics.show_quarantined(self.quarantined.len());
     }
 }

@@ -1,25 +1,16 @@
-//! Who waits for whom, as one reading of the kernel and the limiter: for who
-//! asks why a procedure does not move, and for the search for deadlocks.
-//!
-//! The limiter's answer is taken in its turn, so the kernel knows of every
-//! grant that was given before it.
+//! Explanations: who waits for whom, as the kernel and the limiter's queues say; and the graph in which deadlocks are
+//! searched.
 
 use std::collections::BTreeSet;
 
-use actix::prelude::*;
-use futures::future::LocalBoxFuture;
 use procession_kernel::{
     Blocker, Lack, Lacking, Link, Need, Node, ProcedureId, Row, Seq, Until, WaitGraph, WaitReason, WaitingFor,
 };
-use tokio::sync::oneshot;
 
-use super::Supervisor;
-use super::insight::{Insight, Queues, Usual};
-use super::kept::Kept;
+use super::diagnosis_input::DiagnosisInput;
 use crate::error::AskError;
 use crate::journal::codec;
-use crate::limiter::{Waiters, Waits};
-use crate::messages::Explain;
+use crate::supervisor::kept::Kept;
 use crate::view::{self, ChainEnd, Explanation, Particulars, Place};
 
 /// Links of one explanation at most; nobody reads more.
@@ -31,80 +22,6 @@ const HOLDERS_MAX: usize = 100;
 /// Procedures that one search looks at, at most: some tens of megabytes. Who is
 /// left out counts as one that can move, so that no deadlock is invented.
 const NODES_MAX: usize = 200_000;
-
-/// What is done with the queues once all pages are there.
-type Take = Box<dyn FnOnce(&mut Supervisor, Queues, Option<Lack>, &mut Context<Supervisor>)>;
-
-impl Supervisor {
-    /// Reads the limiter's queues, a page at a time; each is taken in the limiter's turn.
-    pub(super) fn read_queues(
-        &self,
-        ctx: &mut Context<Self>,
-        take: impl FnOnce(&mut Self, Queues, &mut Context<Self>) + 'static,
-    ) {
-        self.read_queues_and(None, ctx, |supervisor, queues, _, ctx| take(supervisor, queues, ctx));
-    }
-
-    /// Reads them, and of one of those who wait all of the first thing that it lacks.
-    fn read_queues_and(
-        &self,
-        of: Option<ProcedureId>,
-        ctx: &mut Context<Self>,
-        take: impl FnOnce(&mut Self, Queues, Option<Lack>, &mut Context<Self>) + 'static,
-    ) {
-        let lacks = of.and_then(|id| self.kernel.lacks(id));
-        let of = lacks.and_then(|(asker, lacking)| Some((self.tickets_of.ticket(asker)?, lacking)));
-        let queues = Queues::with_room(self.tickets_of.of.len());
-        self.read_page(Waits { from: 0, of }, queues, ctx, Box::new(take));
-    }
-
-    fn read_page(&self, waits: Waits, mut queues: Queues, ctx: &mut Context<Self>, take: Take) {
-        let of = waits.of.clone();
-        let request = self.limiter.ask(waits);
-        ctx.spawn(request.into_actor(self).map(move |answer, supervisor, ctx| {
-            let Waiters {
-                turn,
-                waiting,
-                lack,
-                next,
-            } = answer.unwrap_or_default();
-            supervisor.turn(|supervisor| {
-                supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
-                    queues.extend(waiting, &supervisor.tickets_of, &supervisor.kernel);
-                    match next {
-                        Some(from) => supervisor.read_page(Waits { from, of }, queues, ctx, take),
-                        None => take(supervisor, queues, lack, ctx),
-                    }
-                });
-            });
-        }));
-    }
-
-    /// Gives the reading that the kernel, the tickets and these queues are.
-    pub(super) fn insight<'a>(
-        &'a self,
-        queues: &'a Queues,
-        called: &'a dyn Fn(ProcedureId) -> &'static str,
-        usual: &'a dyn Fn(&Row) -> Option<Usual>,
-    ) -> Insight<'a> {
-        Insight {
-            kernel: &self.kernel,
-            tickets: &self.tickets_of,
-            queues,
-            lack: None,
-            quarantined: &self.quarantined,
-            thresholds: self.watch.thresholds(),
-            now: self.clock.now(),
-            opened: self.watch.opened(),
-            durable: self.commits.durable,
-            called,
-            usual,
-            unserved: Some(&self.watch.unserved),
-            bounds: &self.kernel.rules().bounds,
-            knows_bounds: true,
-        }
-    }
-}
 
 /// A search for who waits for whom.
 #[derive(Default)]
@@ -123,7 +40,7 @@ impl Search {
     }
 }
 
-impl Insight<'_> {
+impl DiagnosisInput<'_> {
     /// Gives who waits for whom from these on. Rows newer than `until` are left
     /// out, and count as those of procedures that can move.
     pub(super) fn graph(&self, from: impl IntoIterator<Item = ProcedureId>, until: Option<Seq>) -> WaitGraph {
@@ -302,39 +219,6 @@ impl Insight<'_> {
             }
         }
         Some(Place { place: before + 1, of })
-    }
-}
-
-type Told = (Option<Explanation>, LocalBoxFuture<'static, Result<(), AskError>>);
-
-impl Handler<Explain> for Supervisor {
-    type Result = ResponseFuture<Result<Explanation, AskError>>;
-
-    /// What it says rests on the newest commit decided, and waits for it.
-    fn handle(&mut self, Explain(id): Explain, ctx: &mut Self::Context) -> Self::Result {
-        if let Some(refusal) = self.refusal() {
-            return Box::pin(async move { Err(refusal) });
-        }
-        let (sender, receiver) = oneshot::channel::<Told>();
-        self.read_queues_and(Some(id), ctx, move |supervisor, queues, lack, _| {
-            let called = |id| supervisor.called_words(id);
-            let insight = Insight {
-                lack: lack.as_ref(),
-                ..supervisor.insight(&queues, &called, &|_| None)
-            };
-            let explanation = insight.explain(id);
-            // Whoever asked may have gone.
-            sender.send((explanation, Box::pin(supervisor.settled()))).ok();
-        });
-        let kept = self.kept();
-        Box::pin(async move {
-            let (explanation, settled) = receiver.await.map_err(|_| AskError::Stopped)?;
-            settled.await?;
-            match explanation {
-                Some(explanation) => Ok(explanation),
-                None => stored(&kept, id).await,
-            }
-        })
     }
 }
 

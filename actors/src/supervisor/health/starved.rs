@@ -17,23 +17,21 @@ use std::time::Duration;
 
 use procession_kernel::{Blocker, Lacking, PATIENCE, ProcedureId, Row, Seq, Ticket, Timestamp};
 
-use super::super::Supervisor;
-use super::super::insight::{Insight, Queues};
-use super::super::tickets::Tickets;
+use super::diagnosis_input::DiagnosisInput;
 use super::rules::of_row;
 use crate::limiter::Waiting;
+use crate::supervisor::tickets::Tickets;
 use crate::view::{Rule, Verdict};
 
 /// Who was found waiting for what is free, by procedure.
-#[derive(Default)]
 pub(crate) struct Unserved {
-    found: BTreeMap<ProcedureId, Found>,
+    found: BTreeMap<ProcedureId, UnservedWait>,
     /// How many answers were looked at.
     looks: u64,
 }
 
-/// Found so in each audit since then.
-struct Found {
+/// Found so in each check since then.
+struct UnservedWait {
     since: Timestamp,
     /// The look that found it first.
     look: u64,
@@ -46,6 +44,13 @@ struct Found {
 }
 
 impl Unserved {
+    pub(super) const fn new() -> Self {
+        Self {
+            found: BTreeMap::new(),
+            looks: 0,
+        }
+    }
+
     /// How many answers were looked at: an answer that is asked for now comes after these.
     pub(super) const fn looks(&self) -> u64 {
         self.looks
@@ -53,17 +58,22 @@ impl Unserved {
 
     /// Takes what an audit has found that asked after so many looks; who was found before, and has not
     /// moved, keeps the time.
-    fn look(&mut self, found: impl Iterator<Item = (ProcedureId, Seq, Vec<Ticket>)>, asked_after: u64, now: Timestamp) {
+    pub(super) fn look(
+        &mut self,
+        found: impl Iterator<Item = (ProcedureId, Seq, Vec<Ticket>)>,
+        asked_after: u64,
+        now: Timestamp,
+    ) {
         self.looks += 1;
         let mut before = std::mem::take(&mut self.found);
         let look = self.looks;
         let kept = found.map(|(id, revision, claims)| {
-            let same = |old: &Found| old.revision == revision && old.claims == claims;
+            let same = |old: &UnservedWait| old.revision == revision && old.claims == claims;
             let old = before.remove(&id).filter(same);
             let (since, look, is_sure) = old.map_or((now, look, false), |old| {
                 (old.since, old.look, old.is_sure || asked_after >= old.look)
             });
-            let found = Found {
+            let found = UnservedWait {
                 since,
                 look,
                 is_sure,
@@ -95,17 +105,7 @@ pub(crate) fn free(waiting: &Waiting, tickets: &Tickets) -> Option<Vec<Ticket>> 
     Some(claims)
 }
 
-impl Supervisor {
-    /// Looks who waits for what is free, in an answer that was asked for after so many looks. An engine
-    /// that has stopped acknowledging serves nobody.
-    pub(super) fn look_for_unserved(&mut self, queues: &mut Queues, asked_after: u64) {
-        let found = queues.free.drain(..).filter(|_| self.poisoned.is_none());
-        let now = self.clock.now();
-        self.watch.unserved.look(found, asked_after, now);
-    }
-}
-
-impl Insight<'_> {
+impl DiagnosisInput<'_> {
     pub(super) fn starved(&self, row: &Row) -> Option<Verdict> {
         let asker = self.kernel.asks_as(row.id)?;
         let waiting = self.queues.of(asker)?;
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn it_must_be_the_same_from_audit_to_audit() {
-        let mut unserved = Unserved::default();
+        let mut unserved = Unserved::new();
         for (second, revision, claim, expected) in [
             (1, 1, NOBODY, None),
             (5, 1, NOBODY, None),
@@ -252,7 +252,7 @@ mod tests {
 
     #[test]
     fn an_audit_that_overlaps_with_the_first_makes_nothing_sure() {
-        let (id, mut unserved) = (ProcedureId::root(1), Unserved::default());
+        let (id, mut unserved) = (ProcedureId::root(1), Unserved::new());
         let mut look = |asked_after, second| {
             unserved.look(std::iter::once((id, Seq(1), vec![NOBODY])), asked_after, at(second));
             unserved.since(id, at(second), Duration::ZERO)

@@ -1,5 +1,5 @@
-//! One reading of all that tells who waits for whom, and what is stuck: the same for
-//! an engine that runs and for a journal that is closed.
+//! What a diagnosis goes by: the kernel, the limiter's queues, and what is known beside them. It is the same for an
+//! engine that runs and for a journal that is closed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use std::time::Duration;
 use procession_kernel::{Bounds, Kernel, Lack, LockMode, LockNeed, LockUse, ProcedureId, Row, Seq, Ticket, Timestamp};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
-use super::tickets::Tickets;
-use super::verdicts::starved::{Unserved, free};
+use super::starved::{Unserved, free};
 use crate::limiter::Waiting;
+use crate::supervisor::tickets::Tickets;
 use crate::thresholds::Measures;
 use crate::view::LockView;
 
@@ -24,7 +24,7 @@ pub(crate) struct Queues {
 
 impl Queues {
     /// Makes room for as many as may wait: to grow a large table moves all that is in it.
-    pub(super) fn with_room(waiting: usize) -> Self {
+    pub(in crate::supervisor) fn with_room(waiting: usize) -> Self {
         Self {
             waiting: Vec::with_capacity(waiting),
             places: FxHashMap::with_capacity_and_hasher(waiting, FxBuildHasher),
@@ -40,7 +40,7 @@ impl Queues {
     }
 
     /// Adds more of those who wait. A ticket that stands for nobody is left out.
-    pub(super) fn extend(&mut self, waiting: Vec<Waiting>, tickets: &Tickets, kernel: &Kernel) {
+    pub(in crate::supervisor) fn extend(&mut self, waiting: Vec<Waiting>, tickets: &Tickets, kernel: &Kernel) {
         for waiting in waiting {
             let Some(id) = tickets.holder(waiting.ticket) else {
                 continue;
@@ -59,8 +59,8 @@ impl Queues {
     }
 }
 
-/// One reading.
-pub(crate) struct Insight<'a> {
+/// The input of rules and explanations.
+pub(crate) struct DiagnosisInput<'a> {
     pub(crate) kernel: &'a Kernel,
     pub(crate) tickets: &'a Tickets,
     pub(crate) queues: &'a Queues,
@@ -76,7 +76,7 @@ pub(crate) struct Insight<'a> {
     /// Says how far the call of a stage that is out has come.
     pub(crate) called: &'a dyn Fn(ProcedureId) -> &'static str,
     /// Says since when the stage runs that is out, and what it usually takes.
-    pub(crate) usual: &'a dyn Fn(&Row) -> Option<Usual>,
+    pub(crate) usual: &'a dyn Fn(&Row) -> Option<StageTiming>,
     /// Who waits for what is free, if the limiter itself was asked.
     pub(crate) unserved: Option<&'a Unserved>,
     /// What sizes are measured by.
@@ -85,9 +85,9 @@ pub(crate) struct Insight<'a> {
     pub(crate) knows_bounds: bool,
 }
 
-/// A stage that runs now.
+/// A stage that runs now, and what it usually takes.
 #[derive(Clone, Copy)]
-pub(crate) struct Usual {
+pub(crate) struct StageTiming {
     /// Since when.
     pub(super) since: Timestamp,
     /// What 99 of 100 of the newest took that have succeeded.

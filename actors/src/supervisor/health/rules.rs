@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use procession_kernel::{Deadlock, Family, Kind, ProcedureId, Row, Said, Timestamp, WaitReason};
 
-use super::super::Supervisor;
-use super::super::insight::Insight;
-use super::super::lost::Lost;
+use super::diagnosis_input::DiagnosisInput;
+use super::{EngineState, Health};
 use crate::journal::codec;
-use crate::view::{Rule, Verdict};
+use crate::supervisor::orphaned_calls::OrphanedCall;
+use crate::supervisor::unread::Trouble;
+use crate::view::{Rule, Verdict, WorkerStatus};
 
 type Facts = Vec<(&'static str, String)>;
 
@@ -38,88 +39,111 @@ pub(super) fn of_row(rule: Rule, row: &Row, mut facts: Facts, text: &str) -> Ver
     verdict(rule, Some(row.id), row.since, facts, text)
 }
 
-impl Supervisor {
-    /// Adds what the rows do not tell of to what they tell, in the order of the rules.
-    pub(super) fn all_verdicts(&mut self, mut verdicts: Vec<Verdict>, found: &[(ProcedureId, String)]) -> Vec<Verdict> {
-        verdicts.extend(quarantines(&self.quarantined, self.clock.now()));
-        let lost: Vec<Verdict> = self.lost().map(|(id, lost)| actor_lost(id, lost)).collect();
-        verdicts.extend(lost);
-        verdicts.extend(found.iter().map(|(id, what)| self.lost_wake(*id, what)));
-        verdicts.extend(self.blocked_workers());
-        verdicts.extend(self.store_slow());
-        verdicts.extend(self.disk_nearly_full());
-        verdicts.extend(self.store_unreadable());
-        verdicts.extend(self.store_failed());
-        in_order(&mut verdicts);
-        verdicts
-    }
+/// What tells of trouble beside rows and queues.
+pub(in crate::supervisor) struct Findings<'a> {
+    /// Verdicts on actors that are gone with their threads.
+    pub(in crate::supervisor) actors_lost: Vec<Verdict>,
+    /// Wakes and calls that were lost and repaired, each with what was waited for.
+    pub(in crate::supervisor) repaired: &'a [(ProcedureId, String)],
+    pub(in crate::supervisor) workers: Vec<WorkerStatus>,
+    /// Since when the journal has had the oldest batch under way.
+    pub(in crate::supervisor) appending_since: Option<Timestamp>,
+    /// Reads that the store does not give.
+    pub(in crate::supervisor) unreadable: Option<Trouble<'a>>,
+}
 
-    fn lost_wake(&self, id: ProcedureId, what: &str) -> Verdict {
+/// Adds what the rows do not tell of to what they tell, in the order of the rules.
+pub(super) fn all_verdicts(
+    health: &Health,
+    mut verdicts: Vec<Verdict>,
+    findings: Findings<'_>,
+    state: &EngineState<'_>,
+) -> Vec<Verdict> {
+    let Findings {
+        actors_lost,
+        repaired,
+        workers,
+        appending_since,
+        unreadable,
+    } = findings;
+    verdicts.extend(quarantines(state.quarantined, state.now));
+    verdicts.extend(actors_lost);
+    verdicts.extend(repaired.iter().map(|(id, what)| health.lost_wake(*id, what, state)));
+    verdicts.extend(blocked_workers(workers, state.now));
+    verdicts.extend(health.store_slow(appending_since, state));
+    verdicts.extend(health.disk_nearly_full(state));
+    verdicts.extend(unreadable.map(|trouble| store_unreadable(&trouble)));
+    verdicts.extend(state.failed.map(|why| store_failed(why, state.now)));
+    in_order(&mut verdicts);
+    verdicts
+}
+
+impl Health {
+    fn lost_wake(&self, id: ProcedureId, what: &str, state: &EngineState<'_>) -> Verdict {
         let facts = vec![
             ("lost", what.to_owned()),
-            ("count", (self.kernel.found() + self.watch.recalled).to_string()),
+            ("count", self.lost_wakes(state.kernel).to_string()),
         ];
         let text =
             format!("{id} would never have gone on ({what}); it was set going again. This is a defect of the engine");
-        verdict(Rule::LostWake, Some(id), self.clock.now(), facts, text)
+        verdict(Rule::LostWake, Some(id), state.now, facts, text)
     }
 
-    fn blocked_workers(&self) -> Vec<Verdict> {
-        let statuses = self.workers.statuses(&|id| self.called(id)).into_iter();
-        let blocked = statuses.filter_map(|status| Some((status.worker, status.blocked?)));
-        blocked
-            .map(|(worker, blocked)| {
-                let facts = vec![
-                    ("worker", worker.to_string()),
-                    ("stage", blocked.stage.clone()),
-                    ("call", format!("{:?}", blocked.call)),
-                    ("time", format!("{:?}", blocked.time)),
-                ];
-                let text = format!(
-                    "{} at stage {} has held worker {worker} for {:?}",
-                    blocked.procedure, blocked.stage, blocked.time
-                );
-                let since = ago(self.clock.now(), blocked.time);
-                verdict(Rule::BlockedWorker, Some(blocked.procedure), since, facts, text)
-            })
-            .collect()
-    }
-
-    fn store_slow(&self) -> Option<Verdict> {
-        let since = self.commits.oldest_under_way()?;
-        let time = self.clock.now().since(since);
-        if self.poisoned.is_some() || time < self.watch.thresholds.engine().store {
+    fn store_slow(&self, since: Option<Timestamp>, state: &EngineState<'_>) -> Option<Verdict> {
+        let since = since?;
+        let time = state.now.since(since);
+        if state.failed.is_some() || time < self.thresholds.engine().store {
             return None;
         }
-        let waiting = self.kernel.seq().0.saturating_sub(self.commits.durable.0);
+        let waiting = state.kernel.seq().0.saturating_sub(state.durable.0);
         let facts = vec![("time", format!("{time:?}")), ("commits", waiting.to_string())];
         let text = format!("the store has not answered for {time:?}; {waiting} commits wait for it");
         Some(verdict(Rule::StoreSlow, None, since, facts, text))
     }
-
-    fn store_unreadable(&self) -> Option<Verdict> {
-        let trouble = self.unreadable.trouble()?;
-        let facts = vec![
-            ("reads", trouble.waiting.to_string()),
-            ("failures", trouble.failures.to_string()),
-            ("error", trouble.said.to_owned()),
-        ];
-        let text = format!(
-            "the store cannot be read: {} reads wait for it, and {} attempts have failed; the last error: {}",
-            trouble.waiting, trouble.failures, trouble.said
-        );
-        Some(verdict(Rule::StoreUnreadable, None, trouble.since, facts, text))
-    }
-
-    fn store_failed(&self) -> Option<Verdict> {
-        let why = self.poisoned.as_ref()?;
-        let text = format!("the engine takes no more commits: {why}");
-        let facts = vec![("why", why.clone())];
-        Some(verdict(Rule::StoreFailed, None, self.clock.now(), facts, text))
-    }
 }
 
-impl Insight<'_> {
+fn blocked_workers(workers: Vec<WorkerStatus>, now: Timestamp) -> Vec<Verdict> {
+    let blocked = workers
+        .into_iter()
+        .filter_map(|status| Some((status.worker, status.blocked?)));
+    blocked
+        .map(|(worker, blocked)| {
+            let facts = vec![
+                ("worker", worker.to_string()),
+                ("stage", blocked.stage.clone()),
+                ("call", format!("{:?}", blocked.call)),
+                ("time", format!("{:?}", blocked.time)),
+            ];
+            let text = format!(
+                "{} at stage {} has held worker {worker} for {:?}",
+                blocked.procedure, blocked.stage, blocked.time
+            );
+            let since = ago(now, blocked.time);
+            verdict(Rule::BlockedWorker, Some(blocked.procedure), since, facts, text)
+        })
+        .collect()
+}
+
+fn store_unreadable(trouble: &Trouble<'_>) -> Verdict {
+    let facts = vec![
+        ("reads", trouble.waiting.to_string()),
+        ("failures", trouble.failures.to_string()),
+        ("error", trouble.said.to_owned()),
+    ];
+    let text = format!(
+        "the store cannot be read: {} reads wait for it, and {} attempts have failed; the last error: {}",
+        trouble.waiting, trouble.failures, trouble.said
+    );
+    verdict(Rule::StoreUnreadable, None, trouble.since, facts, text)
+}
+
+fn store_failed(why: &str, now: Timestamp) -> Verdict {
+    let text = format!("the engine takes no more commits: {why}");
+    let facts = vec![("why", why.to_owned())];
+    verdict(Rule::StoreFailed, None, now, facts, text)
+}
+
+impl DiagnosisInput<'_> {
     /// Gives all that the rows and the queues tell of, in the order of the rules.
     pub(crate) fn verdicts(&self) -> Vec<Verdict> {
         let mut verdicts = Vec::new();
@@ -294,7 +318,7 @@ fn alike(said: &Said) -> String {
     }
 }
 
-fn actor_lost(id: ProcedureId, lost: &Lost) -> Verdict {
+pub(in crate::supervisor) fn actor_lost(id: ProcedureId, lost: &OrphanedCall) -> Verdict {
     let stage = &lost.stage;
     let call = format!("{:?}", lost.call).to_lowercase();
     let text = format!("the actor of {id} was gone with its thread in its {call} call at stage {stage}");

@@ -3,7 +3,7 @@
 use procession_kernel::{Family, Kind, ProcedureId, Row};
 use rustc_hash::FxHashMap;
 
-use super::super::insight::Insight;
+use super::diagnosis_input::DiagnosisInput;
 use super::rules::of_row;
 use crate::journal::codec;
 use crate::view::{Rule, Verdict};
@@ -15,7 +15,7 @@ fn grown(row: &Row, what: &str, size: usize, bound: Option<usize>, text: &str) -
     of_row(Rule::Size, row, facts, text)
 }
 
-impl Insight<'_> {
+impl DiagnosisInput<'_> {
     /// Tells what of a member is large, if it is on disk and has not ended.
     pub(super) fn sizes(&self, family: &Family, row: &Row, verdicts: &mut Vec<Verdict>) {
         let bounds = self.bounds;

@@ -9,7 +9,6 @@ use actix::prelude::*;
 use procession_kernel::{LockNeed, ProcedureId, ProcedureState, Timestamp, WaitReason};
 use serde::{Deserialize, Serialize};
 
-use super::super::Supervisor;
 use crate::clock::Clock;
 use crate::context::StageContext;
 use crate::engine::{Engine, Placement, Settings};
@@ -19,6 +18,7 @@ use crate::messages::{Query, Submit, TakeSnapshot, Verdicts};
 use crate::procedure::Procedure;
 use crate::registry::Registry;
 use crate::step::{StageError, Step};
+use crate::supervisor::Supervisor;
 use crate::telemetry::tests::recorded;
 use crate::testkit::TestClock;
 use crate::view::{Rule, Status, Verdict};

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use procession_kernel::{Kind, Row, Timestamp};
 
-use super::super::Supervisor;
-use super::super::insight::{Insight, Usual};
+use super::EngineState;
+use super::diagnosis_input::{DiagnosisInput, StageTiming};
 use super::rules::of_row;
 use crate::journal::codec;
 use crate::view::{Rule, Verdict};
@@ -15,7 +15,7 @@ use crate::view::{Rule, Verdict};
 /// As many times as 99 of 100 take, where a kind does not say what is expected.
 const TIMES: u32 = 4;
 
-impl Insight<'_> {
+impl DiagnosisInput<'_> {
     pub(super) fn overrun(&self, row: &Row) -> Option<Verdict> {
         row.going?;
         match row.expected {
@@ -38,7 +38,7 @@ impl Insight<'_> {
         if self.now.since(row.since) < least {
             return None;
         }
-        let Usual { since, p99 } = (self.usual)(row)?;
+        let StageTiming { since, p99 } = (self.usual)(row)?;
         let most = (p99 * TIMES).max(least);
         let text = format!("99 of 100 of the newest took {p99:?} or less");
         self.over(row, since, ("usual", most), &text)
@@ -61,19 +61,19 @@ impl Insight<'_> {
     }
 }
 
-/// What stages of one audit usually take: asked of the newest runs once, however many run.
+/// What stages usually take: the telemetry is asked once a check for each stage, however many run.
 #[derive(Default)]
-pub(super) struct Asked(RefCell<BTreeMap<(Kind, String), Option<Duration>>>);
+pub(super) struct UsualTimes(RefCell<BTreeMap<(Kind, String), Option<Duration>>>);
 
-impl Asked {
-    /// Of a stage that runs on its worker now.
-    pub(super) fn usual(&self, supervisor: &Supervisor, row: &Row) -> Option<Usual> {
-        let since = supervisor.runs_since(row.id)?;
+impl UsualTimes {
+    /// Returns what this stage usually takes, if it runs on its worker now.
+    pub(super) fn of(&self, row: &Row, state: &EngineState<'_>) -> Option<StageTiming> {
+        let since = state.actors.get(&row.id)?.runs_since()?;
         let stage = codec::variant(row.stage.as_slice());
-        let mut asked = self.0.borrow_mut();
-        let p99 = asked
+        let mut times = self.0.borrow_mut();
+        let p99 = times
             .entry((row.kind.clone(), stage.to_owned()))
-            .or_insert_with(|| supervisor.metrics.telemetry().usual(&row.kind, stage));
-        p99.map(|p99| Usual { since, p99 })
+            .or_insert_with(|| state.telemetry.usual(&row.kind, stage));
+        p99.map(|p99| StageTiming { since, p99 })
     }
 }

@@ -2,8 +2,10 @@
 //! that ran there has failed, as one that panics has: so a stage that always does it comes to an
 //! end. One that had not begun is made again as it was.
 
+use std::collections::BTreeMap;
+
 use actix::prelude::*;
-use procession_kernel::{Effect, Event, ProcedureId, StageEnded, StageOutcome, Timestamp, UndoEnded};
+use procession_kernel::{Effect, Event, Kernel, ProcedureId, StageEnded, StageOutcome, Timestamp, UndoEnded};
 
 use super::Supervisor;
 use super::blocked::{Active, Issued, LostCall};
@@ -15,8 +17,8 @@ const KEPT: usize = 1_000;
 /// What is said of a call that was lost.
 const ENDED: &str = "its thread has ended in the middle of it";
 
-/// A procedure that has lost a call.
-pub(super) struct Lost {
+/// A call that a procedure has lost with the thread of its actor.
+pub(super) struct OrphanedCall {
     pub(super) call: UserCall,
     pub(super) stage: String,
     pub(super) at: Timestamp,
@@ -26,7 +28,57 @@ pub(super) struct Lost {
     told: bool,
 }
 
-/// What an audit found gone. What such actors had still reported is heard before.
+/// Calls that were lost, for as long as they are to be told of; and calls for which there was no worker.
+#[derive(Default)]
+pub(super) struct OrphanedCalls {
+    lost: BTreeMap<ProcedureId, OrphanedCall>,
+    stranded: Vec<(ProcedureId, Issued)>,
+}
+
+impl OrphanedCalls {
+    /// Notes that a procedure has lost a call.
+    fn note(&mut self, id: ProcedureId, call: UserCall, stage: String, visit: Option<u32>, now: Timestamp) {
+        if self.lost.len() >= KEPT && !self.lost.contains_key(&id) {
+            return;
+        }
+        let known = self.lost.remove(&id).filter(|known| known.visit == visit);
+        let (at, times) = known.map_or((now, 1), |known| (known.at, known.times + 1));
+        let orphaned = OrphanedCall {
+            call,
+            stage,
+            at,
+            times,
+            visit,
+            told: false,
+        };
+        self.lost.insert(id, orphaned);
+    }
+
+    /// Returns what was lost: each at least once, and until the stage that it belonged to is over.
+    pub(super) fn lost(&mut self, kernel: &Kernel) -> impl Iterator<Item = (ProcedureId, &OrphanedCall)> {
+        self.lost.retain(|id, lost| {
+            let row = kernel.row(*id).filter(|row| !row.is_ended());
+            let is_there = lost.visit.is_some() && row.map(|row| row.visit) == lost.visit;
+            !std::mem::replace(&mut lost.told, true) || is_there
+        });
+        self.lost.iter().map(|(id, lost)| (*id, lost))
+    }
+
+    /// Keeps a call for which there is no worker. Beyond the bound a stage is found all the same, as one that was
+    /// never called.
+    fn strand(&mut self, id: ProcedureId, issued: Issued) {
+        if self.stranded.len() < KEPT {
+            self.stranded.push((id, issued));
+        }
+    }
+
+    /// Returns the procedures whose calls wait for a worker.
+    pub(super) fn stranded(&self) -> impl Iterator<Item = ProcedureId> {
+        self.stranded.iter().map(|(id, _)| *id)
+    }
+}
+
+/// What a health check found gone. What such actors had still reported is heard before.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(super) struct Gone(Vec<ProcedureId>);
@@ -61,7 +113,7 @@ impl Supervisor {
             // Where there is no room in its own mailbox, the next audit looks again.
             ctx.address().try_send(Gone(gone)).ok();
         }
-        for (id, issued) in std::mem::take(&mut self.watch.stranded) {
+        for (id, issued) in std::mem::take(&mut self.orphaned_calls.stranded) {
             self.call_again(id, issued, ctx);
         }
     }
@@ -96,36 +148,7 @@ impl Supervisor {
             UserCall::Stage | UserCall::Undo => self.kernel.row(id).map(|row| row.visit),
             UserCall::Join | UserCall::CleanUp => None,
         };
-        let lost = &mut self.watch.lost;
-        if lost.len() >= KEPT && !lost.contains_key(&id) {
-            return;
-        }
-        let at = self.clock.now();
-        let known = lost.remove(&id).filter(|known| known.visit == visit);
-        let (at, times) = known.map_or((at, 1), |known| (known.at, known.times + 1));
-        let told = false;
-        lost.insert(
-            id,
-            Lost {
-                call,
-                stage,
-                at,
-                times,
-                visit,
-                told,
-            },
-        );
-    }
-
-    /// Gives who has lost a call: each once at least, and until the stage that it was at is over.
-    pub(super) fn lost(&mut self) -> impl Iterator<Item = (ProcedureId, &Lost)> {
-        let kernel = &self.kernel;
-        self.watch.lost.retain(|id, lost| {
-            let row = kernel.row(*id).filter(|row| !row.is_ended());
-            let is_there = lost.visit.is_some() && row.map(|row| row.visit) == lost.visit;
-            !std::mem::replace(&mut lost.told, true) || is_there
-        });
-        self.watch.lost.iter().map(|(id, lost)| (*id, lost))
+        self.orphaned_calls.note(id, call, stage, visit, self.clock.now());
     }
 
     fn call_asked(&self, id: ProcedureId, issued: Issued) -> Option<Effect> {
@@ -149,9 +172,6 @@ impl Supervisor {
     /// Keeps a call for which there is no worker until the next audit.
     pub(super) fn strand(&mut self, id: ProcedureId, issued: Issued) {
         tracing::error!(procedure = %id, "there is no worker to run it on; the next audit tries again");
-        // Beyond that a stage is found all the same, as one that was never called.
-        if self.watch.stranded.len() < KEPT {
-            self.watch.stranded.push((id, issued));
-        }
+        self.orphaned_calls.strand(id, issued);
     }
 }
