@@ -5,9 +5,7 @@
 mod admission;
 pub(crate) mod asks;
 mod blocked;
-mod changes;
 pub(crate) mod claimants;
-mod commits;
 mod credit;
 mod dispatch;
 pub(crate) mod drain;
@@ -15,7 +13,6 @@ mod effects;
 mod exports;
 pub(crate) mod failure;
 mod finished;
-pub(crate) mod flush;
 mod foresee;
 mod handlers;
 pub(crate) mod health;
@@ -23,11 +20,11 @@ mod in_turn;
 pub(crate) mod kept;
 mod loads;
 pub(crate) mod metrics;
-mod newest;
 pub(crate) mod opening;
 mod operate;
 mod orphaned_calls;
 mod outputs;
+pub(crate) mod pipeline;
 pub(crate) mod recovery;
 mod recovery_hooks;
 mod reports;
@@ -59,8 +56,7 @@ use crate::actor_loop::LastPanic;
 use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
-use crate::journal::encode::{self, META_STORE};
-use crate::journal::{Appended, Journal, Reader, Space};
+use crate::journal::{Appended, Journal, Reader};
 use crate::limiter::Limiter;
 use crate::mail::{Counted, Gathering, Ordered};
 use crate::procedure_actor::Reported;
@@ -69,20 +65,19 @@ use crate::telemetry::Telemetry;
 use crate::threads::Threads;
 use crate::view::{BatchUse, Outcome, Recovered};
 use blocked::Actors;
-use changes::Changes;
-use commits::{Commits, Waiting};
 use credit::Bulk;
 use dispatch::Dispatch;
 use failure::Failure;
 use finished::FinishedReads;
-use flush::InPlace;
+use handlers::FlushTime;
 use health::Health;
 use in_turn::Turns;
 use kept::Quarantined;
 use loads::Loads;
-use newest::Followers;
 use orphaned_calls::OrphanedCalls;
 use outputs::Outputs;
+use pipeline::in_place::InPlace;
+use pipeline::{Pipeline, PipelineSettings, Waiting};
 use recovery::{Loaded, Survey};
 use tickets::Tickets;
 use timer::Timer;
@@ -119,12 +114,10 @@ pub(crate) struct Parts {
 /// The engine's supervisor; send it the messages of [`messages`](crate::messages).
 pub struct Supervisor {
     kernel: Kernel,
-    commits: Commits,
+    pipeline: Pipeline,
     metrics: Metrics,
-    journal: Counted<Journal>,
     /// What procedures' actors have reported.
     reports: Arc<Gathering<Reported>>,
-    in_place: InPlace,
     limiter: Ordered<Limiter>,
     registry: Arc<Registry>,
     host: Arc<Host>,
@@ -134,11 +127,8 @@ pub struct Supervisor {
     reader: Reader,
     queued: usize,
     awake: usize,
-    store: (u64, bool),
     timer: Option<Timer>,
     bulk: Bulk,
-    changes: Changes,
-    followers: Followers,
     tickets_of: Tickets,
     turns: Turns,
     /// What quarantined families hold, until it is restored.
@@ -194,15 +184,19 @@ impl Supervisor {
             in_place,
             telemetry,
         } = parts;
+        let pipeline = PipelineSettings {
+            epoch: loaded.epoch,
+            merge: settings.merge,
+            in_flight: settings.in_flight,
+            store: loaded.store,
+        };
         Self {
             metrics: Metrics::new(&registry, telemetry, mailboxes),
             health: Health::new(settings.audit_every, registry.measures(settings.thresholds)),
             orphaned_calls: OrphanedCalls::default(),
-            commits: Commits::new(loaded.epoch, settings.merge, settings.in_flight),
+            pipeline: Pipeline::new(&pipeline, journal, in_place),
             kernel: loaded.kernel,
-            journal,
             reports,
-            in_place,
             limiter,
             registry,
             workers,
@@ -212,11 +206,8 @@ impl Supervisor {
             host,
             queued: settings.queued,
             awake: settings.awake,
-            store: loaded.store,
             timer: None,
             bulk: Bulk::default(),
-            changes: Changes::default(),
-            followers: Followers::default(),
             tickets_of: Tickets::new(limited),
             turns: Turns::default(),
             quarantined_holders: loaded.quarantined_holders,
@@ -270,33 +261,15 @@ impl Supervisor {
     }
 
     fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) {
-        let seq = self.kernel.seq().next();
-        let ready = self.commits.open();
-        // The old rows are needed, so this comes before the fold below.
-        let observations = &mut ready.waiting.observations;
+        // Metrics need the old rows, so all of this comes before the fold.
+        let (seq, observations) = (self.kernel.seq().next(), self.pipeline.observations());
         self.metrics
             .observe(&self.kernel, &*self.clock, decision.records(), observations);
-        encode::make_room(&mut ready.batch, decision.records());
-        let encoded = decision
-            .durable()
-            .try_for_each(|record| encode::write(&mut ready.batch, record));
-        ready.batch.advance_to(seq);
-        if self.store.1 {
-            // The store's own number goes with the first commit of its life.
-            ready.batch.put(Space::Meta, META_STORE, &self.store.0.to_be_bytes());
-            self.store.1 = false;
-        }
-        if !self.changes.is_empty() {
-            ready
-                .waiting
-                .changes
-                .push(Changes::describe(self.kernel.epoch(), seq, decision.durable()));
-        }
-        self.followers.note(&decision);
+        let encoded = self.pipeline.record(&decision, seq);
         let due = decision.durable().filter_map(due_of).min();
         self.unstarted.note(decision.records());
         self.outputs.note(decision.records());
-        self.kernel.fold(decision, &mut ready.commit);
+        self.kernel.fold(decision, self.pipeline.open_commit());
         self.metrics.decided();
         self.note_due(due);
         match encoded {
@@ -312,8 +285,7 @@ impl Supervisor {
         let mut commit = Commit::new();
         self.metrics.late(&self.kernel, decision.records());
         self.kernel.fold(decision, &mut commit);
-        if let Some(commit) = self.commits.hold(commit) {
-            let receipt = Receipt::new(self.kernel.epoch(), self.commits.durable);
+        if let Some((commit, receipt)) = self.pipeline.hold(commit) {
             self.release(commit, &receipt, ctx);
         }
     }
@@ -340,6 +312,30 @@ impl Supervisor {
         }
     }
 
+    // From a batch to the journal.
+
+    /// Hands over what was decided: at once, unless it may be for the supervisor to commit. Whether it is shows behind
+    /// the messages that wait in the mailbox now.
+    fn flush_soon(&mut self, ctx: &mut Context<Self>) {
+        let here = self.pipeline.may_commit_here(self.actors.len());
+        if here && ctx.address().try_send(FlushTime).is_ok() {
+            return;
+        }
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        let metrics = &mut self.metrics;
+        let flushed = self.pipeline.flush(&*self.clock, |batch| metrics.appended(batch));
+        if flushed.is_err() {
+            self.journal_gone();
+        }
+    }
+
+    fn journal_gone(&mut self) {
+        self.fail("the journal's thread has ended".to_owned());
+    }
+
     // From the receipt to the effects.
 
     fn appended(&mut self, Appended(result): Appended, ctx: &mut Context<Self>) {
@@ -352,25 +348,15 @@ impl Supervisor {
     }
 
     fn proved(&mut self, receipt: &Receipt, ctx: &mut Context<Self>) {
-        let Some(mut waiting) = self.commits.proved() else {
+        let Some(mut waiting) = self.pipeline.proved(receipt) else {
             return;
         };
-        self.commits.durable = receipt.seq();
         self.metrics.durable(receipt.seq());
         // Commit, then publish, then reply.
         self.count(&mut waiting);
         self.call_hooks(ctx);
-        let Waiting {
-            commits,
-            reads,
-            changes,
-            ..
-        } = waiting;
-        self.changes.reached(receipt.seq());
-        for change in &changes {
-            self.changes.publish(change);
-        }
-        self.followers.reached(&self.kernel, receipt.seq());
+        self.pipeline.publish(&waiting, &self.kernel, receipt.seq());
+        let Waiting { commits, reads, .. } = waiting;
         self.dispatch.begin();
         for commit in commits {
             self.release(commit, receipt, ctx);

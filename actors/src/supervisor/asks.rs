@@ -8,10 +8,10 @@ use procession_kernel::{AuditEntry, Blob, HistoryEntry, LimitUse, ProcedureId, R
 use tokio::sync::oneshot;
 
 use super::Supervisor;
-use super::changes::SUBSCRIBERS;
 use super::failure::Failure;
 use super::health::diagnosis_input::lock_views;
 use super::kept::Kept;
+use super::pipeline::SUBSCRIBERS;
 use crate::clock::machine_now;
 use crate::error::AskError;
 use crate::journal::Reader;
@@ -30,7 +30,7 @@ impl Supervisor {
     pub(super) fn settled(&mut self) -> impl Future<Output = Result<(), AskError>> + use<> {
         let refused = self.refusal();
         let barrier = if refused.is_none() {
-            self.commits.barrier()
+            self.pipeline.barrier()
         } else {
             None
         };
@@ -236,7 +236,7 @@ impl Supervisor {
     /// Refuses one more subscriber or follower if there are as many as may be.
     fn admit_subscriber(&mut self) -> (bool, Asked<()>) {
         let settled = self.settled();
-        let is_full = self.changes.len() + self.followers.len() >= SUBSCRIBERS;
+        let is_full = !self.pipeline.takes_subscribers();
         let answer = Box::pin(async move {
             settled.await?;
             if is_full {
@@ -255,7 +255,7 @@ impl Handler<Subscribe> for Supervisor {
     fn handle(&mut self, Subscribe(to): Subscribe, _: &mut Self::Context) -> Self::Result {
         let (is_admitted, answer) = self.admit_subscriber();
         if is_admitted {
-            self.changes.subscribe(to, self.kernel.seq(), self.commits.durable);
+            self.pipeline.subscribe(to, self.kernel.seq());
         }
         answer
     }
@@ -267,7 +267,7 @@ impl Handler<FollowNewest> for Supervisor {
     fn handle(&mut self, FollowNewest(to): FollowNewest, _: &mut Self::Context) -> Self::Result {
         let (is_admitted, answer) = self.admit_subscriber();
         if is_admitted {
-            self.followers.add(to, &self.kernel, self.commits.durable);
+            self.pipeline.subscribe_latest(to, &self.kernel);
         }
         answer
     }
@@ -277,7 +277,7 @@ impl Handler<AskNewest> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, AskNewest(who): AskNewest, _: &mut Self::Context) {
-        self.followers.asked(&who, &self.kernel, self.commits.durable);
+        self.pipeline.poll_latest(&who, &self.kernel);
     }
 }
 
@@ -293,7 +293,7 @@ impl Handler<TakeSnapshot> for Supervisor {
         let snapshot = Snapshot {
             epoch: self.kernel.epoch(),
             decided: self.kernel.seq(),
-            durable: self.commits.durable,
+            durable: self.pipeline.durable(),
             commits: figures.commits,
             batches: figures.batches,
             appended_writes: figures.writes,

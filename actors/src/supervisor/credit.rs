@@ -30,8 +30,8 @@ pub(super) struct Bulk {
 impl Supervisor {
     /// Tells whether more may be woken in bulk.
     pub(super) fn has_credit(&self) -> bool {
-        let is_durable = self.commits.durable >= self.bulk.newest;
-        is_durable && !self.commits.is_backed_up() && self.on_its_way() < CREDIT
+        let is_durable = self.pipeline.durable() >= self.bulk.newest;
+        is_durable && !self.pipeline.is_backed_up() && self.on_its_way() < CREDIT
     }
 
     /// Counts the calls that have not begun, and the reports that were not heard.

@@ -180,7 +180,7 @@ impl Supervisor {
         let row = tracing::level_enabled!(tracing::Level::INFO).then(|| self.of_row(id));
         CallFacts {
             token: Token {
-                store: self.store.0,
+                store: self.pipeline.store_number(),
                 procedure: id,
                 visit,
             },

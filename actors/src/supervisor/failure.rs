@@ -80,7 +80,7 @@ impl Supervisor {
     /// Nothing decided from the failed commit on will ever be told to anyone.
     fn fail_all(&mut self) {
         let why = self.poisoned.clone().unwrap_or_default();
-        self.commits.clear();
+        self.pipeline.clear();
         self.watchers.clear();
         // Those who wait for the end of a drain find the reason in `failure`.
         self.drain = None;

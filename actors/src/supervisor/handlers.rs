@@ -6,7 +6,31 @@ use actix::prelude::*;
 
 use super::Supervisor;
 use super::metrics::hook_queue::HooksRan;
+use super::pipeline::JournalGone;
+use crate::journal::Batch;
 use crate::{mail, messages};
+
+/// Says that what waited when something was decided has been handled.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct FlushTime;
+
+impl Handler<FlushTime> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: FlushTime, ctx: &mut Self::Context) {
+        if self.poisoned.is_some() {
+            return;
+        }
+        let metrics = &mut self.metrics;
+        let append = |batch: &Batch| metrics.appended(batch);
+        match self.pipeline.commit_here(self.actors.len(), &*self.clock, append) {
+            Ok(Some(appended)) => self.appended(appended, ctx),
+            Ok(None) => {}
+            Err(JournalGone) => self.journal_gone(),
+        }
+    }
+}
 
 impl Handler<HooksRan> for Supervisor {
     type Result = ();

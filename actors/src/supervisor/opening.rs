@@ -82,7 +82,7 @@ impl Supervisor {
         // The start's own commit is not counted.
         self.metrics.restart_totals();
         // The reply rests on the start's commit as everything else does.
-        match self.commits.barrier() {
+        match self.pipeline.barrier() {
             Some(done) => {
                 let wait = async move { done.await.is_ok() };
                 ctx.spawn(wait.into_actor(self).map(move |done, supervisor, _| {

@@ -91,7 +91,7 @@ impl Supervisor {
         tracing::warn!(family, why, "the family is quarantined");
         // Behind everything that was decided before, or the gauges would fall before they rose.
         let mut gone = self.metrics.quarantine(&self.kernel, family);
-        match self.commits.last_observations() {
+        match self.pipeline.last_observations() {
             Some(last) => last.append(&mut gone),
             None => self.metrics.count(gone),
         }

@@ -142,7 +142,7 @@ impl Supervisor {
             quarantined: &self.quarantined,
             telemetry: self.metrics.telemetry(),
             now: self.clock.now(),
-            durable: self.commits.durable,
+            durable: self.pipeline.durable(),
             failed: self.poisoned.as_deref(),
             pending_reads: self.loads.len(),
         }
@@ -181,7 +181,7 @@ impl Supervisor {
 
     fn check_health(&mut self, requester: Requester, ctx: &mut Context<Self>) {
         self.measure_disk(ctx);
-        let mut check = self.health.begin_check(requester, self.commits.durable);
+        let mut check = self.health.begin_check(requester, self.pipeline.durable());
         self.read_queues(None, ctx, move |supervisor, queues, _, ctx| {
             check.set_queues(queues);
             // An engine that commits nothing may have thawed families all the same.
@@ -233,7 +233,7 @@ impl Supervisor {
             actors_lost: lost.map(|(id, lost)| actor_lost(id, lost)).collect(),
             repaired: &repaired,
             workers: self.workers.statuses(&|id| self.called(id)),
-            appending_since: self.commits.oldest_under_way(),
+            appending_since: self.pipeline.appending_since(),
             unreadable: self.unreadable.trouble(),
         };
         self.health.conclude(&mut check, findings, &self.engine_state());

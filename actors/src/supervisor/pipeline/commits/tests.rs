@@ -1,7 +1,7 @@
 //! When a batch may go to the journal behind another (docs/decisions/0029).
 
 use procession_kernel::{
-    Birth, Blob, Epoch, Event, Kernel, Kind, KindRules, Receipt, Rules, Submission, Ticket, Timestamp,
+    Birth, Blob, Epoch, Event, Kernel, Kind, KindRules, Receipt, Rules, Seq, Submission, Ticket, Timestamp,
 };
 
 use super::Commits;
@@ -41,7 +41,7 @@ fn a_batch_follows_one_that_is_no_larger() {
     assert!(second.len() >= first.len());
     submit(&mut kernel, &mut commits, 9);
     assert!(commits.next_batch().is_none(), "two are under way");
-    assert!(commits.proved().is_some());
+    assert!(commits.proved(first.seq()).is_some());
     assert!(commits.next_batch().is_some());
 }
 
@@ -52,7 +52,7 @@ fn what_is_small_waits_for_the_receipt_and_a_full_batch_for_its_place_alone() {
     assert!(commits.next_batch().is_some());
     submit(&mut kernel, &mut commits, 1);
     assert!(commits.next_batch().is_none());
-    let waiting = commits.proved().expect("one is under way");
+    let waiting = commits.proved(Seq(2)).expect("one is under way");
     let receipt = Receipt::new(Epoch(1), waiting.seq);
     assert!(
         waiting

@@ -11,20 +11,20 @@ use procession_kernel::{Commit, Epoch, Seq, Timestamp};
 use tokio::sync::oneshot;
 
 use super::changes::Pending;
-use super::metrics::observations::Observation;
 use crate::journal::Batch;
+use crate::supervisor::metrics::observations::Observation;
 
 /// What waits for one receipt.
 #[derive(Default)]
-pub(super) struct Waiting {
+pub(in crate::supervisor) struct Waiting {
     pub(super) seq: Seq,
-    pub(super) commits: Vec<Commit>,
-    pub(super) reads: Vec<oneshot::Sender<()>>,
+    pub(in crate::supervisor) commits: Vec<Commit>,
+    pub(in crate::supervisor) reads: Vec<oneshot::Sender<()>>,
     pub(super) changes: Vec<Pending>,
-    pub(super) observations: Vec<Observation>,
+    pub(in crate::supervisor) observations: Vec<Observation>,
     /// Puts and deletes of the batch, and when it went to the journal.
-    pub(super) writes: usize,
-    pub(super) appended: Timestamp,
+    pub(in crate::supervisor) writes: usize,
+    pub(in crate::supervisor) appended: Timestamp,
 }
 
 /// One batch that is not under way yet, and what waits for it.
@@ -81,7 +81,7 @@ pub(super) struct Commits {
     /// Takes no more, and waits for its turn.
     full: VecDeque<Ready>,
     in_flight: VecDeque<Waiting>,
-    pub(super) durable: Seq,
+    durable: Seq,
 }
 
 impl Commits {
@@ -104,6 +104,17 @@ impl Commits {
             self.full.push_back(std::mem::replace(&mut self.open, next));
         }
         &mut self.open
+    }
+
+    /// Returns the commit of the batch that was opened last. It starts no new batch, even if that one is full by now:
+    /// the records of a decision and its effects belong to the same batch.
+    pub(super) const fn open_commit(&mut self) -> &mut Commit {
+        &mut self.open.commit
+    }
+
+    /// Returns the newest commit on disk.
+    pub(super) const fn durable(&self) -> Seq {
+        self.durable
     }
 
     /// Holds effects that left no record back until everything decided is on disk;
@@ -202,8 +213,10 @@ impl Commits {
     }
 
     /// Takes what waited for the oldest batch under way.
-    pub(super) fn proved(&mut self) -> Option<Waiting> {
-        self.in_flight.pop_front()
+    pub(super) fn proved(&mut self, durable: Seq) -> Option<Waiting> {
+        let waiting = self.in_flight.pop_front()?;
+        self.durable = durable;
+        Some(waiting)
     }
 
     /// Tells whether decisions come faster than the journal takes them.

@@ -21,7 +21,7 @@ const NOTED_MAX: usize = 1_000_000;
 
 /// Whoever follows.
 #[derive(Default)]
-pub(super) struct Followers(Vec<Follower>);
+pub(super) struct LatestSubscribers(Vec<Follower>);
 
 struct Follower {
     to: Recipient<Newest>,
@@ -46,7 +46,7 @@ struct Noted {
     is_lost: bool,
 }
 
-impl Followers {
+impl LatestSubscribers {
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }

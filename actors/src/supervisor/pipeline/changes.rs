@@ -11,9 +11,6 @@ use procession_kernel::{Epoch, Record, Seq};
 
 use crate::view::{Change, Feed, Status};
 
-/// Subscribers and followers at once: each subscriber costs a send per commit.
-pub(super) const SUBSCRIBERS: usize = 64;
-
 /// A change that waits for its receipt.
 pub(super) type Pending = Arc<Change>;
 
