@@ -2,10 +2,9 @@
 //! event a decision, the decision part of the next commit; what follows from it
 //! leaves only with the receipt. It runs no user code, and never holds anybody up.
 
-mod admission;
+pub(crate) mod admission;
 pub(crate) mod asks;
 mod blocked;
-pub(crate) mod claimants;
 mod credit;
 mod dispatch;
 pub(crate) mod drain;
@@ -13,10 +12,8 @@ mod effects;
 mod exports;
 pub(crate) mod failure;
 mod finished;
-mod foresee;
 mod handlers;
 pub(crate) mod health;
-mod in_turn;
 pub(crate) mod kept;
 mod loads;
 pub(crate) mod metrics;
@@ -28,12 +25,10 @@ pub(crate) mod pipeline;
 pub(crate) mod recovery;
 mod recovery_hooks;
 mod reports;
-mod restore;
 mod retention;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
 mod submits;
-pub(crate) mod tickets;
 mod timer;
 mod unread;
 mod unstarted;
@@ -44,7 +39,7 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Answer, Commit, Decision, Effect, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Row, Ticket,
+    Answer, Commit, Decision, Effect, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Ticket,
     Timestamp,
 };
 use rustc_hash::FxHashMap;
@@ -64,6 +59,7 @@ use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
 use crate::view::{BatchUse, Outcome, Recovered};
+use admission::Admission;
 use blocked::Actors;
 use credit::Bulk;
 use dispatch::Dispatch;
@@ -71,7 +67,6 @@ use failure::Failure;
 use finished::FinishedReads;
 use handlers::FlushTime;
 use health::Health;
-use in_turn::Turns;
 use kept::Quarantined;
 use loads::Loads;
 use orphaned_calls::OrphanedCalls;
@@ -79,7 +74,6 @@ use outputs::Outputs;
 use pipeline::in_place::InPlace;
 use pipeline::{Pipeline, PipelineSettings, Waiting};
 use recovery::{Loaded, Survey};
-use tickets::Tickets;
 use timer::Timer;
 use unread::Unreadable;
 use unstarted::Unstarted;
@@ -91,6 +85,9 @@ const MAILBOX: usize = 16_384;
 
 /// What a request gets in the end: its answer, or why the journal failed.
 pub(crate) type Answered = Result<Answer, String>;
+
+/// What is done with an answer of the limiter when its turn comes.
+type Take = Box<dyn FnOnce(&mut Supervisor, &mut Context<Supervisor>)>;
 
 /// What a supervisor is made of.
 pub(crate) struct Parts {
@@ -118,7 +115,7 @@ pub struct Supervisor {
     metrics: Metrics,
     /// What procedures' actors have reported.
     reports: Arc<Gathering<Reported>>,
-    limiter: Ordered<Limiter>,
+    admission: Admission<Take>,
     registry: Arc<Registry>,
     host: Arc<Host>,
     workers: Workers,
@@ -129,10 +126,6 @@ pub struct Supervisor {
     awake: usize,
     timer: Option<Timer>,
     bulk: Bulk,
-    tickets_of: Tickets,
-    turns: Turns,
-    /// What quarantined families hold, until it is restored.
-    quarantined_holders: Vec<(ProcedureId, Row)>,
     /// What the start noted of all rows; spent when it opens.
     survey: Survey,
     loads: Loads,
@@ -197,7 +190,7 @@ impl Supervisor {
             pipeline: Pipeline::new(&pipeline, journal, in_place),
             kernel: loaded.kernel,
             reports,
-            limiter,
+            admission: Admission::new(limiter, limited, loaded.quarantined_holders),
             registry,
             workers,
             threads,
@@ -208,9 +201,6 @@ impl Supervisor {
             awake: settings.awake,
             timer: None,
             bulk: Bulk::default(),
-            tickets_of: Tickets::new(limited),
-            turns: Turns::default(),
-            quarantined_holders: loaded.quarantined_holders,
             survey: loaded.survey,
             loads: Loads::default(),
             unreadable: Unreadable::default(),
@@ -250,7 +240,7 @@ impl Supervisor {
     fn commit(&mut self, decision: Decision, ctx: &mut Context<Self>) {
         for effect in decision.planned() {
             if let Effect::Ask(id) = effect {
-                self.tickets_of.asks(*id);
+                self.admission.asks(*id);
             }
         }
         if decision.is_commit() {

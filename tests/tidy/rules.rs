@@ -64,7 +64,9 @@ pub(crate) fn wrong_wing(source: &Source, wing: &str, name: &str) -> Vec<String>
 
 /// The lines between the braces of a struct.
 fn fields<'a>(code: &'a str, name: &str) -> Option<&'a str> {
-    let (_, rest) = code.split_once(&format!("struct {name} {{"))?;
+    let head = format!("struct {name}");
+    let rest = code.split(&head).skip(1).find(|rest| !rest.starts_with(is_word))?;
+    let (_, rest) = rest.split_once('{')?;
     rest.split_once("\n}").map(|(fields, _)| fields)
 }
 

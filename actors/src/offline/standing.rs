@@ -10,12 +10,12 @@ use super::Offline;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{AskError, StartError};
 use crate::limiter::Waiting;
-use crate::supervisor::claimants::Claimants;
+use crate::supervisor::admission::requests::AdmissionRequests;
+use crate::supervisor::admission::tickets::Tickets;
 use crate::supervisor::health::diagnosis_input::{DiagnosisInput, Queues, lock_views};
 use crate::supervisor::health::explain::stored;
 use crate::supervisor::kept::{Kept, Quarantined};
 use crate::supervisor::recovery::{self, Code};
-use crate::supervisor::tickets::Tickets;
 use crate::thresholds::{Measures, Thresholds};
 use crate::view::{Explanation, LockView, Recovered, Status, Verdict};
 
@@ -51,18 +51,18 @@ impl Offline {
         let limits = kernel.limits().iter().map(|(key, limit)| (key.clone(), *limit));
         let mut admissions = Admissions::new(limits);
         let (mut tickets, mut newest) = (Tickets::new(Vec::new()), 0);
-        let mut claimants = Claimants {
+        let mut requests = AdmissionRequests {
             kernel: &kernel,
             tickets: &mut tickets,
             newest: &mut newest,
         };
-        let (held, waiting) = claimants.restored(loaded.quarantined_holders, &loaded.survey.claimants);
+        let (held, waiting) = requests.restored(loaded.quarantined_holders, &loaded.survey.claimants);
         for request in held {
             admissions.restore(request);
         }
         let unknown = fill(&kernel, &waiting, &mut admissions);
         for id in waiting {
-            if let Some(request) = claimants.request_of(id) {
+            if let Some(request) = requests.request_of(id) {
                 admissions.request(request);
             }
         }

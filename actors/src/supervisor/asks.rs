@@ -169,7 +169,7 @@ impl Handler<Limits> for Supervisor {
     type Result = Asked<Vec<LimitUse>>;
 
     fn handle(&mut self, _: Limits, _: &mut Self::Context) -> Self::Result {
-        let (settled, limiter) = (self.settled(), self.limiter.clone());
+        let (settled, limiter) = (self.settled(), self.admission.limiter().clone());
         Box::pin(async move {
             settled.await?;
             limiter.ask(Usage).await.map_err(|_| AskError::Stopped)
@@ -181,7 +181,7 @@ impl Handler<Locks> for Supervisor {
     type Result = ResponseActFuture<Self, Result<Vec<LockView>, AskError>>;
 
     fn handle(&mut self, _: Locks, _: &mut Self::Context) -> Self::Result {
-        let (settled, limiter) = (self.settled(), self.limiter.clone());
+        let (settled, limiter) = (self.settled(), self.admission.limiter().clone());
         let work = async move {
             settled.await?;
             limiter.ask(LocksHeld).await.map_err(|_| AskError::Stopped)
@@ -195,7 +195,7 @@ impl Handler<Locks> for Supervisor {
                 Ok((turn, locks)) => supervisor.in_turn(turn, ctx, |supervisor, _| {
                     sender
                         .send(Ok((
-                            lock_views(locks, &supervisor.tickets_of, &supervisor.kernel),
+                            lock_views(locks, supervisor.admission.tickets(), &supervisor.kernel),
                             supervisor.settled(),
                         )))
                         .ok();

@@ -53,7 +53,7 @@ impl Supervised for Supervisor {
         let why = self.panics.take("the supervisor");
         let is_first = self.poisoned.is_none();
         self.fail(why);
-        self.turns.forget();
+        self.admission.forget_answers();
         if is_first {
             self.begin_health_checks(ctx);
         }

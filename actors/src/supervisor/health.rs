@@ -21,8 +21,8 @@ use std::time::Duration;
 
 use procession_kernel::{Kernel, ProcedureId, Row, Seq, Timestamp};
 
+use super::admission::tickets::Tickets;
 use super::blocked::Actors;
-use super::tickets::Tickets;
 use crate::journal::DiskRoom;
 use crate::telemetry::Telemetry;
 use crate::thresholds::Measures;

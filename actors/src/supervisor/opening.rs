@@ -24,7 +24,10 @@ impl Handler<Open> for Supervisor {
         self.metrics.recovered(&unfinished, self.quarantined.len());
         let before = self.call_recovery_hooks(Moment::Before).into_actor(self);
         let restored = before.then(|failed, supervisor, _| {
-            let waiting = supervisor.turn(Self::restore_admissions);
+            let waiting = supervisor.turn(|supervisor| {
+                let claimants = std::mem::take(&mut supervisor.survey.claimants);
+                supervisor.admission.restore(&supervisor.kernel, &claimants)
+            });
             // Later than the permits: a family that is set aside keeps those that it holds.
             let failed = failed.map(|failed| supervisor.set_aside(failed));
             let after = failed.map(|()| supervisor.call_recovery_hooks(Moment::After));

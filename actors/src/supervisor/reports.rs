@@ -95,7 +95,7 @@ impl Supervisor {
             Some(last) => last.append(&mut gone),
             None => self.metrics.count(gone),
         }
-        self.withdraw_family(family);
+        self.admission.withdraw_family(&self.kernel, family);
         self.kernel.forget(family);
         self.actors.retain(|id, _| id.family != family);
         self.unstarted.forget(family);

@@ -11,7 +11,7 @@ use procession_kernel::{
 use tokio::sync::oneshot;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::admission::Asking;
+use super::admission::{Asking, admit_births};
 use super::{Answered, Supervisor};
 use crate::error::{CodecError, StoreError, SubmitBound, SubmitError};
 use crate::journal::{Reader, Space, codec};
@@ -185,7 +185,8 @@ impl Supervisor {
                 let repeat =
                     submission.known.is_some() || key.is_some_and(|asked| self.kernel.key(&asked.key).is_some());
                 if !repeat {
-                    self.demand(&mut submission.birth, None, true, &mut asking);
+                    self.admission
+                        .demand(&self.kernel, &mut submission.birth, None, true, &mut asking);
                 }
             }
         }
@@ -193,9 +194,9 @@ impl Supervisor {
             self.decide(Event::Submitted(ticket, submissions), ctx);
             return;
         }
-        let (asked, work) = self.ask_limiter(asking, None);
+        let (asked, work) = self.admission.ask(asking, None);
         self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
-            Self::admitted(
+            admit_births(
                 submissions.iter_mut().map(|submission| &mut submission.birth),
                 acquired.grants,
             );

@@ -106,14 +106,14 @@ impl Supervisor {
         take: impl FnOnce(&mut Self, Queues, Option<Lack>, &mut Context<Self>) + 'static,
     ) {
         let lacks = of.and_then(|id| self.kernel.lacks(id));
-        let of = lacks.and_then(|(asker, lacking)| Some((self.tickets_of.ticket(asker)?, lacking)));
-        let queues = Queues::with_room(self.tickets_of.of.len());
+        let of = lacks.and_then(|(asker, lacking)| Some((self.admission.tickets().ticket(asker)?, lacking)));
+        let queues = Queues::with_room(self.admission.tickets().len());
         self.read_page(Waits { from: 0, of }, queues, ctx, Box::new(take));
     }
 
     fn read_page(&self, waits: Waits, mut queues: Queues, ctx: &mut Context<Self>, take: Take) {
         let of = waits.of.clone();
-        let request = self.limiter.ask(waits);
+        let request = self.admission.limiter().ask(waits);
         ctx.spawn(request.into_actor(self).map(move |answer, supervisor, ctx| {
             let QueuePage {
                 turn,
@@ -123,7 +123,7 @@ impl Supervisor {
             } = answer.unwrap_or_default();
             supervisor.turn(|supervisor| {
                 supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
-                    queues.extend(waiting, &supervisor.tickets_of, &supervisor.kernel);
+                    queues.extend(waiting, supervisor.admission.tickets(), &supervisor.kernel);
                     match next {
                         Some(from) => supervisor.read_page(Waits { from, of }, queues, ctx, take),
                         None => take(supervisor, queues, lack, ctx),
@@ -137,7 +137,7 @@ impl Supervisor {
     fn engine_state(&self) -> EngineState<'_> {
         EngineState {
             kernel: &self.kernel,
-            tickets: &self.tickets_of,
+            tickets: self.admission.tickets(),
             actors: &self.actors,
             quarantined: &self.quarantined,
             telemetry: self.metrics.telemetry(),

@@ -9,7 +9,7 @@ use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::starved::{Unserved, free};
 use crate::limiter::Waiting;
-use crate::supervisor::tickets::Tickets;
+use crate::supervisor::admission::tickets::Tickets;
 use crate::thresholds::Measures;
 use crate::view::LockView;
 

@@ -20,7 +20,7 @@ use procession_kernel::{Blocker, Lacking, PATIENCE, ProcedureId, Row, Seq, Ticke
 use super::diagnosis_input::DiagnosisInput;
 use super::rules::of_row;
 use crate::limiter::Waiting;
-use crate::supervisor::tickets::Tickets;
+use crate::supervisor::admission::tickets::Tickets;
 use crate::view::{Rule, Verdict};
 
 /// Who was found waiting for what is free, by procedure.

@@ -12,7 +12,7 @@ use super::ranges::{Stored, read_live};
 use super::{Loaded, scan};
 use crate::error::{StartError, StoreError};
 use crate::journal::{JournalStore, Space, codec, keys};
-use crate::supervisor::claimants::is_holder;
+use crate::supervisor::admission::requests::is_holder;
 
 /// Groups of families that are read or checked ahead: enough that neither side waits
 /// for the other at each, few enough that they take no memory to speak of.

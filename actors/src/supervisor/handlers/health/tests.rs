@@ -52,18 +52,17 @@ impl Handler<Lose> for Supervisor {
                 }
             }
             Lose::Request(id) => {
-                let ticket = self.ticket_of(id);
-                self.limiter.tell(Change::Cancel(ticket));
+                self.admission.change_of(id, Change::Cancel);
             }
             Lose::Grant(id) => {
-                let request = self.request_of(id).expect("it lives");
+                let request = self.admission.request_of(&self.kernel, id).expect("it lives");
                 // Given beyond who holds it, and without a word.
-                self.limiter.tell(Restore(vec![request]));
+                self.admission.limiter().tell(Restore(vec![request]));
             }
             Lose::Call(id) => drop(self.actors.remove(&id)),
-            Lose::Ticket(id) => drop(self.tickets_of.unbind(id)),
+            Lose::Ticket(id) => self.admission.forget_ticket(id),
             Lose::Family(holder, waiter) => {
-                self.release_of(holder);
+                self.admission.release(holder);
                 self.put_aside(waiter.family, "a test says so".to_owned(), ctx);
             }
         }

@@ -1,5 +1,5 @@
-//! Who holds and who asks with which ticket, as the rows say: for the limiter of an
-//! engine, and for one that is made to look at a closed journal.
+//! Requests to the limiter, as the rows say: for the limiter of an engine, and for one that is made to look at a closed
+//! journal.
 
 use std::cmp::Reverse;
 
@@ -8,17 +8,17 @@ use procession_kernel::{Kernel, LimitKey, LockNeed, Needs, ProcedureId, Request,
 use super::tickets::Tickets;
 
 /// The rows, and the tickets of those in them.
-pub(crate) struct Claimants<'a> {
+pub(crate) struct AdmissionRequests<'a> {
     pub(crate) kernel: &'a Kernel,
     pub(crate) tickets: &'a mut Tickets,
     /// The number given last.
     pub(crate) newest: &'a mut u64,
 }
 
-impl Claimants<'_> {
+impl AdmissionRequests<'_> {
     pub(super) fn ticket_of(&mut self, id: ProcedureId) -> Ticket {
-        if let Some(ticket) = self.tickets.of.get(&id) {
-            return *ticket;
+        if let Some(ticket) = self.tickets.ticket(id) {
+            return ticket;
         }
         *self.newest += 1;
         let ticket = Ticket(*self.newest);
@@ -75,7 +75,7 @@ impl Claimants<'_> {
     fn entered_by(&self, id: ProcedureId) -> Vec<Ticket> {
         let mut within = within_above(self.kernel, self.tickets, id);
         for other in self.kernel.rolled_back_with(id) {
-            let ticket = self.tickets.of.get(&other).copied();
+            let ticket = self.tickets.ticket(other);
             within.extend(ticket.filter(|ticket| !within.contains(ticket)));
         }
         within
@@ -89,7 +89,7 @@ pub(super) fn within(kernel: &Kernel, tickets: &Tickets, id: ProcedureId) -> Vec
     };
     family
         .ancestry(id.member)
-        .filter_map(|row| tickets.of.get(&row.id).copied())
+        .filter_map(|row| tickets.ticket(row.id))
         .collect()
 }
 

@@ -17,7 +17,7 @@ struct Asking {
 }
 
 /// What became of a question.
-pub(super) enum Heard {
+pub(in crate::supervisor) enum Heard {
     /// It was answered: granted, or not yet.
     Answer(bool),
     /// It was never asked: who was to ask had got on.
@@ -27,8 +27,8 @@ pub(super) enum Heard {
 /// Which procedure holds or waits with which ticket.
 pub(crate) struct Tickets {
     limited: BTreeSet<LimitKey>,
-    pub(super) of: FxHashMap<ProcedureId, Ticket>,
-    pub(super) by: FxHashMap<Ticket, ProcedureId>,
+    of: FxHashMap<ProcedureId, Ticket>,
+    by: FxHashMap<Ticket, ProcedureId>,
     /// Who is about to ask for more, or has asked and not been answered.
     asking: FxHashMap<ProcedureId, Asking>,
 }
@@ -49,7 +49,7 @@ impl Tickets {
     }
 
     /// Gives whom a ticket stands for.
-    pub(super) fn holder(&self, ticket: Ticket) -> Option<ProcedureId> {
+    pub(in crate::supervisor) fn holder(&self, ticket: Ticket) -> Option<ProcedureId> {
         self.by.get(&ticket).copied()
     }
 
@@ -95,7 +95,18 @@ impl Tickets {
         Some(id)
     }
 
-    pub(super) fn bind(&mut self, ticket: Ticket, id: ProcedureId) {
+    /// Returns how many procedures have a ticket.
+    pub(in crate::supervisor) fn len(&self) -> usize {
+        self.of.len()
+    }
+
+    /// Returns the tickets of a family.
+    pub(super) fn of_family(&self, family: u64) -> Vec<(ProcedureId, Ticket)> {
+        let of_family = self.of.iter().filter(|(id, _)| id.family == family);
+        of_family.map(|(id, ticket)| (*id, *ticket)).collect()
+    }
+
+    pub(in crate::supervisor) fn bind(&mut self, ticket: Ticket, id: ProcedureId) {
         self.of.insert(id, ticket);
         self.by.insert(ticket, id);
     }
