@@ -91,6 +91,25 @@ fn modules_import_downward() -> Checked {
 }
 
 #[test]
+fn wings_own_their_fields() -> Checked {
+    let sources = rust_below("actors/src/supervisor")?;
+    for (wing, name) in WINGS {
+        let file = format!("actors/src/supervisor/{wing}.rs");
+        let is_there = sources.iter().any(|source| source.path == file);
+        verdict(
+            "a wing of the table in tests/tidy/tables.rs is a file of its own",
+            &Vec::from_iter((!is_there).then_some(file)),
+        )?;
+        check(
+            &format!("{wing} is a wing: its files do not name the supervisor, and the fields of `{name}` are private"),
+            &sources,
+            |source| wrong_wing(source, wing, name),
+        )?;
+    }
+    Ok(())
+}
+
+#[test]
 fn every_file_says_what_it_is() -> Checked {
     check(
         "every Rust file begins with `//!`: what it owns, what it must never do",
@@ -279,6 +298,14 @@ fn every_rule_can_fail() {
         "k",
         KERNEL,
     ));
+    let wing = |path: &str, text: &str| wrong_wing(&source(&format!("actors/src/supervisor/{path}"), text), "a", "A");
+    good(wing("a.rs", "struct A {\n    field: u8,\n}\n"));
+    good(wing("a/tests.rs", "impl Handler<B> for Supervisor {}"));
+    good(wing("ab.rs", "impl Supervisor {}"));
+    bad(wing("a.rs", "struct A {\n    pub(super) field: u8,\n}\n"));
+    bad(wing("a.rs", "struct B {\n    field: u8,\n}\n"));
+    bad(wing("a/b.rs", "impl Supervisor {\n}\n"));
+    bad(wing("a/b.rs", "fn f(supervisor: &mut Supervisor) {}"));
     bad(wrong_packages(
         &source("a.rs", "use procession::Executor;"),
         &["procession_kernel"],

@@ -20,9 +20,9 @@ use crate::mail::{self, Counted, Ordered};
 use crate::procedure::Procedure;
 use crate::registry::Registry;
 use crate::supervisor::failure::{Broken, Failure};
-use crate::supervisor::flush::InPlace;
-use crate::supervisor::mailboxes::{Depths, Mail};
+use crate::supervisor::metrics::mailboxes::{Depths, MailboxGauges};
 use crate::supervisor::opening::Open;
+use crate::supervisor::pipeline::in_place::InPlace;
 use crate::supervisor::recovery::{self, Code, Loaded};
 use crate::supervisor::workers::Workers;
 use crate::supervisor::{Parts, Supervisor};
@@ -391,16 +391,16 @@ fn place(
     });
     let told = depths.clone();
     let supervisor = start_restarting(&home, move |ctx: &mut Context<Supervisor>, panics| {
-        let (mail, me) = (Mail::new(depths.clone()), ctx.address());
-        let served = mail.outbox(me.clone().recipient());
+        let (mailboxes, me) = (MailboxGauges::new(depths.clone()), ctx.address());
+        let served = mailboxes.outbox(me.clone().recipient());
         let limiter = Limiter::new(admissions, limits, served, Arc::clone(&depths.limiter));
         let broken = me.clone();
         let limiter = start_ending(limiter, move |text| {
             let why = format!("the limiter panicked, which is a defect of the engine: {text}");
             actix_rt::spawn(broken.send(Broken(why)).map(|_| ()));
         });
-        let reports = Arc::new(mail.gathering(me.clone().recipient()));
-        let (owner, taken) = (mail.outbox(me.recipient()), Arc::clone(&depths.journal));
+        let reports = Arc::new(mailboxes.gathering(me.clone().recipient()));
+        let (owner, taken) = (mailboxes.outbox(me.recipient()), Arc::clone(&depths.journal));
         let journal = start_restarting(&journal, move |_, panics| Journal::new(store, owner, taken, panics));
         let limiter = Ordered::new(limiter, depths.limiter);
         let journal = Counted::new(journal, depths.journal);
@@ -409,7 +409,7 @@ fn place(
             limited,
             limiter,
             journal,
-            mail,
+            mailboxes,
             reports,
             registry,
             workers,

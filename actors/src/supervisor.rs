@@ -2,49 +2,37 @@
 //! event a decision, the decision part of the next commit; what follows from it
 //! leaves only with the receipt. It runs no user code, and never holds anybody up.
 
-mod admission;
+pub(crate) mod admission;
 pub(crate) mod asks;
 mod blocked;
-mod changes;
-pub(crate) mod claimants;
-mod commits;
 mod credit;
 mod dispatch;
 pub(crate) mod drain;
 mod effects;
-pub(crate) mod explain;
 mod exports;
 pub(crate) mod failure;
 mod finished;
-pub(crate) mod flush;
-mod foresee;
-mod in_turn;
-pub(crate) mod insight;
+mod handlers;
+pub(crate) mod health;
 pub(crate) mod kept;
 mod loads;
-mod lost;
-pub(crate) mod mailboxes;
-mod measure;
-mod metric_hooks;
-mod newest;
+pub(crate) mod metrics;
 pub(crate) mod opening;
 mod operate;
+mod orphaned_calls;
 mod outputs;
+pub(crate) mod pipeline;
 pub(crate) mod recovery;
 mod recovery_hooks;
 mod reports;
-mod restore;
 mod retention;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
 mod stacks;
 mod submits;
-pub(crate) mod tickets;
 mod timer;
-mod turn;
 mod unread;
 mod unstarted;
-pub(crate) mod verdicts;
 pub(crate) mod wall;
 pub(crate) mod workers;
 
@@ -53,48 +41,45 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Answer, Commit, Decision, Effect, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Row, Ticket,
+    Answer, Commit, Decision, Effect, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Ticket,
     Timestamp,
 };
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
+use self::metrics::Metrics;
+use self::metrics::mailboxes::MailboxGauges;
 use crate::actor_loop::LastPanic;
-use crate::clock::Clock;
+use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
-use crate::journal::encode::{self, META_STORE};
-use crate::journal::{Appended, Journal, Reader, Space};
+use crate::journal::{Appended, Journal, Reader};
 use crate::limiter::Limiter;
 use crate::mail::{Counted, Gathering, Ordered};
 use crate::procedure_actor::Reported;
 use crate::registry::Registry;
-use crate::telemetry::{Telemetry, Times};
+use crate::telemetry::Telemetry;
 use crate::threads::Threads;
 use crate::view::{BatchUse, Outcome, Recovered};
-use blocked::Active;
-use changes::Changes;
-use commits::{Commits, Waiting};
+use admission::Admission;
+use blocked::Actors;
 use credit::Bulk;
 use dispatch::Dispatch;
 use failure::Failure;
 use finished::FinishedReads;
-use flush::InPlace;
-use in_turn::Turns;
+use handlers::FlushTime;
+use health::Health;
 use kept::Quarantined;
 use loads::Loads;
-use mailboxes::Mail;
-use metric_hooks::MetricHooks;
-use newest::Followers;
+use orphaned_calls::OrphanedCalls;
 use outputs::Outputs;
+use pipeline::in_place::InPlace;
+use pipeline::{Pipeline, PipelineSettings, Waiting};
 use recovery::{Loaded, Survey};
 use stacks::Stacks;
-use tickets::Tickets;
 use timer::Timer;
-use turn::Turn;
 use unread::Unreadable;
 use unstarted::Unstarted;
-use verdicts::Watch;
 use wall::Wall;
 use workers::Workers;
 
@@ -105,15 +90,8 @@ const MAILBOX: usize = 16_384;
 /// What a request gets in the end: its answer, or why the journal failed.
 pub(crate) type Answered = Result<Answer, String>;
 
-/// Counts of this run.
-#[derive(Default)]
-struct Counts {
-    commits: u64,
-    batches: u64,
-    writes: u64,
-    bytes: u64,
-    commit_times: Times,
-}
+/// What is done with an answer of the limiter when its turn comes.
+type Take = Box<dyn FnOnce(&mut Supervisor, &mut Context<Supervisor>)>;
 
 /// What a supervisor is made of.
 pub(crate) struct Parts {
@@ -121,7 +99,7 @@ pub(crate) struct Parts {
     pub(crate) limited: Vec<LimitKey>,
     pub(crate) limiter: Ordered<Limiter>,
     pub(crate) journal: Counted<Journal>,
-    pub(crate) mail: Mail,
+    pub(crate) mailboxes: MailboxGauges,
     pub(crate) reports: Arc<Gathering<Reported>>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) workers: Workers,
@@ -137,15 +115,11 @@ pub(crate) struct Parts {
 /// The engine's supervisor; send it the messages of [`messages`](crate::messages).
 pub struct Supervisor {
     kernel: Kernel,
-    commits: Commits,
-    counts: Counts,
-    last_batch: BatchUse,
-    journal: Counted<Journal>,
-    mail: Mail,
+    pipeline: Pipeline,
+    metrics: Metrics,
     /// What procedures' actors have reported.
     reports: Arc<Gathering<Reported>>,
-    in_place: InPlace,
-    limiter: Ordered<Limiter>,
+    admission: Admission<Take>,
     registry: Arc<Registry>,
     host: Arc<Host>,
     workers: Workers,
@@ -154,15 +128,8 @@ pub struct Supervisor {
     reader: Reader,
     queued: usize,
     awake: usize,
-    store: (u64, bool),
     timer: Option<Timer>,
     bulk: Bulk,
-    changes: Changes,
-    followers: Followers,
-    tickets_of: Tickets,
-    turns: Turns,
-    /// What quarantined families hold, until it is restored.
-    quarantined_holders: Vec<(ProcedureId, Row)>,
     /// What the start noted of all rows; spent when it opens.
     survey: Survey,
     loads: Loads,
@@ -171,7 +138,7 @@ pub struct Supervisor {
     outputs: Outputs,
     /// Join rules that are out, each with the question that comes next.
     judging: FxHashMap<ProcedureId, Option<loads::Load>>,
-    actors: FxHashMap<ProcedureId, Active>,
+    actors: Actors,
     dispatch: Dispatch,
     tickets: FxHashMap<Ticket, oneshot::Sender<Answered>>,
     next_ticket: u64,
@@ -189,12 +156,8 @@ pub struct Supervisor {
     wall: Wall,
     finished: FinishedReads,
     drain: Option<drain::Draining>,
-    telemetry: Telemetry,
-    /// Late reports and wakes of procedures that are known no more, whose kinds were not named yet.
-    late_unnamed: u64,
-    hooks: MetricHooks,
-    watch: Watch,
-    turn: Turn,
+    health: Health,
+    orphaned_calls: OrphanedCalls,
     poisoned: Option<String>,
     /// The same, for those who find out that they will get no answer.
     failure: Failure,
@@ -209,7 +172,7 @@ impl Supervisor {
             limited,
             limiter,
             journal,
-            mail,
+            mailboxes,
             reports,
             registry,
             workers,
@@ -222,21 +185,20 @@ impl Supervisor {
             telemetry,
         } = parts;
         let wall = Wall::new(loaded.last_look, loaded.kernel.rules());
+        let pipeline = PipelineSettings {
+            epoch: loaded.epoch,
+            merge: settings.merge,
+            in_flight: settings.in_flight,
+            store: loaded.store,
+        };
         Self {
-            hooks: MetricHooks::new(&registry, &telemetry),
-            telemetry,
-            late_unnamed: 0,
-            watch: Watch::new(settings.audit_every, registry.measures(settings.thresholds)),
-            commits: Commits::new(loaded.epoch, settings.merge, settings.in_flight),
+            metrics: Metrics::new(&registry, telemetry, mailboxes),
+            health: Health::new(settings.audit_every, registry.measures(settings.thresholds)),
+            orphaned_calls: OrphanedCalls::default(),
+            pipeline: Pipeline::new(&pipeline, journal, in_place),
             kernel: loaded.kernel,
-            counts: Counts::default(),
-            last_batch: BatchUse::default(),
-            turn: Turn::default(),
-            journal,
-            mail,
             reports,
-            in_place,
-            limiter,
+            admission: Admission::new(limiter, limited, loaded.quarantined_holders),
             registry,
             workers,
             threads,
@@ -245,14 +207,8 @@ impl Supervisor {
             host,
             queued: settings.queued,
             awake: settings.awake,
-            store: loaded.store,
             timer: None,
             bulk: Bulk::default(),
-            changes: Changes::default(),
-            followers: Followers::default(),
-            tickets_of: Tickets::new(limited),
-            turns: Turns::default(),
-            quarantined_holders: loaded.quarantined_holders,
             survey: loaded.survey,
             loads: Loads::default(),
             unreadable: Unreadable::default(),
@@ -294,7 +250,7 @@ impl Supervisor {
     fn commit(&mut self, decision: Decision, ctx: &mut Context<Self>) {
         for effect in decision.planned() {
             if let Effect::Ask(id) = effect {
-                self.tickets_of.asks(*id);
+                self.admission.asks(*id);
             }
         }
         if decision.is_commit() {
@@ -305,35 +261,18 @@ impl Supervisor {
     }
 
     fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) {
-        let seq = self.kernel.seq().next();
+        // Metrics need the old rows, so all of this comes before the fold.
+        let (seq, observations) = (self.kernel.seq().next(), self.pipeline.observations());
+        self.metrics
+            .observe(&self.kernel, &*self.clock, decision.records(), observations);
         let look = self.wall.take_look(&*self.clock, self.kernel.is_draining());
-        let ready = self.commits.open();
-        let (kernel, seen) = (&self.kernel, &mut ready.waiting.seen);
-        measure::observe(&self.telemetry, kernel, &*self.clock, decision.records(), seen);
-        encode::make_room(&mut ready.batch, decision.records());
-        let encoded = decision
-            .durable()
-            .try_for_each(|record| encode::write(&mut ready.batch, record))
-            .and_then(|()| look.map_or(Ok(()), |look| encode::write_look(&mut ready.batch, &look)));
-        ready.batch.advance_to(seq);
-        if self.store.1 {
-            // The store's own number goes with the first commit of its life.
-            ready.batch.put(Space::Meta, META_STORE, &self.store.0.to_be_bytes());
-            self.store.1 = false;
-        }
-        if !self.changes.is_empty() {
-            ready
-                .waiting
-                .changes
-                .push(Changes::describe(self.kernel.epoch(), seq, decision.durable()));
-        }
-        self.followers.note(&decision);
+        let encoded = self.pipeline.record(&decision, look, seq);
         let due = decision.durable().filter_map(due_of).min();
         self.unstarted.note(decision.records());
         self.outputs.note(decision.records());
         self.stack_reads.note(decision.records());
-        self.kernel.fold(decision, &mut ready.commit);
-        self.counts.commits += 1;
+        self.kernel.fold(decision, self.pipeline.open_commit());
+        self.metrics.decided();
         self.note_due(due);
         match encoded {
             Ok(()) => self.flush_soon(ctx),
@@ -346,10 +285,9 @@ impl Supervisor {
     /// A decision without records still waits for the newest commit it rests on.
     fn commit_nothing(&mut self, decision: Decision, ctx: &mut Context<Self>) {
         let mut commit = Commit::new();
-        self.count_late(decision.records());
+        self.metrics.late(&self.kernel, decision.records());
         self.kernel.fold(decision, &mut commit);
-        if let Some(commit) = self.commits.hold(commit) {
-            let receipt = Receipt::new(self.kernel.epoch(), self.commits.durable);
+        if let Some((commit, receipt)) = self.pipeline.hold(commit) {
             self.release(commit, &receipt, ctx);
         }
     }
@@ -380,6 +318,30 @@ impl Supervisor {
         }
     }
 
+    // From a batch to the journal.
+
+    /// Hands over what was decided: at once, unless it may be for the supervisor to commit. Whether it is shows behind
+    /// the messages that wait in the mailbox now.
+    fn flush_soon(&mut self, ctx: &mut Context<Self>) {
+        let here = self.pipeline.may_commit_here(self.actors.len());
+        if here && ctx.address().try_send(FlushTime).is_ok() {
+            return;
+        }
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        let metrics = &mut self.metrics;
+        let flushed = self.pipeline.flush(&*self.clock, |batch| metrics.appended(batch));
+        if flushed.is_err() {
+            self.journal_gone();
+        }
+    }
+
+    fn journal_gone(&mut self) {
+        self.fail("the journal's thread has ended".to_owned());
+    }
+
     // From the receipt to the effects.
 
     fn appended(&mut self, Appended(result): Appended, ctx: &mut Context<Self>) {
@@ -392,24 +354,15 @@ impl Supervisor {
     }
 
     fn proved(&mut self, receipt: &Receipt, ctx: &mut Context<Self>) {
-        let Some(mut waiting) = self.commits.proved() else {
+        let Some(mut waiting) = self.pipeline.proved(receipt) else {
             return;
         };
-        self.commits.durable = receipt.seq();
-        self.mail.durable(receipt.seq());
+        self.metrics.durable(receipt.seq());
         // Commit, then publish, then reply.
-        self.count(&mut waiting, ctx);
-        let Waiting {
-            commits,
-            reads,
-            changes,
-            ..
-        } = waiting;
-        self.changes.reached(receipt.seq());
-        for change in &changes {
-            self.changes.publish(change);
-        }
-        self.followers.reached(&self.kernel, receipt.seq());
+        self.count(&mut waiting);
+        self.call_hooks(ctx);
+        self.pipeline.publish(&waiting, &self.kernel, receipt.seq());
+        let Waiting { commits, reads, .. } = waiting;
         self.dispatch.begin();
         for commit in commits {
             self.release(commit, receipt, ctx);
@@ -421,9 +374,31 @@ impl Supervisor {
         }
         self.flush();
         let waiting = self.kernel.seq().0.saturating_sub(receipt.seq().0);
-        self.telemetry.commits_waiting.set(waiting as f64);
+        self.metrics.telemetry().commits_waiting.set(waiting as f64);
         self.wake_more(ctx);
         self.look_at_drain(ctx);
+    }
+
+    /// Counts what a batch held, now that it is on disk.
+    fn count(&mut self, waiting: &mut Waiting) {
+        let now = self.clock.now();
+        let batch = BatchUse {
+            commits: waiting.commits.iter().map(Commit::decisions).sum(),
+            writes: waiting.writes,
+            took: now.since(waiting.appended),
+        };
+        self.metrics.committed(batch, std::mem::take(&mut waiting.observations));
+        self.metrics.show_mailboxes_soon(now);
+    }
+
+    /// Sends the next batch of metric hooks to a worker, unless one is out.
+    fn call_hooks(&mut self, ctx: &mut Context<Self>) {
+        if self.metrics.may_call_hooks()
+            && let Some((worker, ..)) = self.workers.next()
+        {
+            let done = ctx.address().recipient();
+            self.metrics.call_hooks(worker, &self.registry, done);
+        }
     }
 
     fn release(&mut self, commit: Commit, receipt: &Receipt, ctx: &mut Context<Self>) {
@@ -442,6 +417,15 @@ impl Supervisor {
                 self.fail(text);
             }
         }
+    }
+
+    /// Does one thing while everybody else waits, and notes how long it took. A turn within a turn counts as part
+    /// of it.
+    fn turn<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
+        let begun = machine_now();
+        let done = work(self);
+        self.metrics.turn_ended(begun.elapsed());
+        done
     }
 
     fn ticket(&mut self) -> (Ticket, oneshot::Receiver<Answered>) {
@@ -492,7 +476,7 @@ impl Handler<Appended> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, appended: Appended, ctx: &mut Self::Context) {
-        self.mail.taken();
+        self.metrics.taken();
         self.turn(|supervisor| supervisor.appended(appended, ctx));
     }
 }

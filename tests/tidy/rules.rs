@@ -27,6 +27,49 @@ pub(crate) fn wrong_order(source: &Source, folder: &str, layers: &[&[&str]]) -> 
         .collect()
 }
 
+/// What a wing of the supervisor must not do: implement anything for the supervisor, take it as an argument, or show
+/// the fields of its own struct.
+pub(crate) fn wrong_wing(source: &Source, wing: &str, name: &str) -> Vec<String> {
+    let folder = "actors/src/supervisor/";
+    let Some(rest) = source
+        .path
+        .strip_prefix(folder)
+        .and_then(|rest| rest.strip_prefix(wing))
+    else {
+        return Vec::new();
+    };
+    if rest != ".rs" && !rest.starts_with('/') {
+        return Vec::new();
+    }
+    let is_test = source.path.ends_with("tests.rs");
+    let code = code(without_tests(&source.text));
+    let mut wrong: Vec<String> = lines_naming(&code, "Supervisor")
+        .into_iter()
+        .filter(|_| !is_test)
+        .map(|(at, line)| format!("{}:{at}: a wing does not know the supervisor: {line}", source.path))
+        .collect();
+    if rest == ".rs" {
+        match fields(&code, name) {
+            Some(fields) => wrong.extend(
+                fields
+                    .lines()
+                    .filter(|line| line.trim_start().starts_with("pub"))
+                    .map(|line| format!("{}: `{name}` shows a field: {}", source.path, line.trim())),
+            ),
+            None => wrong.push(format!("{}: has no struct `{name}`", source.path)),
+        }
+    }
+    wrong
+}
+
+/// The lines between the braces of a struct.
+fn fields<'a>(code: &'a str, name: &str) -> Option<&'a str> {
+    let head = format!("struct {name}");
+    let rest = code.split(&head).skip(1).find(|rest| !rest.starts_with(is_word))?;
+    let (_, rest) = rest.split_once('{')?;
+    rest.split_once("\n}").map(|(fields, _)| fields)
+}
+
 pub(crate) fn wrong_packages(source: &Source, allowed: &[&str]) -> Vec<String> {
     let code = code(&source.text);
     let foreign = ["procession", "procession_actors", "procession_kernel"].into_iter();

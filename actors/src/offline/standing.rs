@@ -10,12 +10,12 @@ use super::Offline;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{AskError, StartError};
 use crate::limiter::Waiting;
-use crate::supervisor::claimants::Claimants;
-use crate::supervisor::explain::stored;
-use crate::supervisor::insight::{Insight, Queues, lock_views};
+use crate::supervisor::admission::requests::AdmissionRequests;
+use crate::supervisor::admission::tickets::Tickets;
+use crate::supervisor::health::diagnosis_input::{DiagnosisInput, Queues, lock_views};
+use crate::supervisor::health::explain::stored;
 use crate::supervisor::kept::{Kept, Quarantined};
 use crate::supervisor::recovery::{self, Code};
-use crate::supervisor::tickets::Tickets;
 use crate::thresholds::{Measures, Thresholds};
 use crate::view::{Explanation, LockView, Recovered, Status, Verdict};
 
@@ -51,18 +51,18 @@ impl Offline {
         let limits = kernel.limits().iter().map(|(key, limit)| (key.clone(), *limit));
         let mut admissions = Admissions::new(limits);
         let (mut tickets, mut newest) = (Tickets::new(Vec::new()), 0);
-        let mut claimants = Claimants {
+        let mut requests = AdmissionRequests {
             kernel: &kernel,
             tickets: &mut tickets,
             newest: &mut newest,
         };
-        let (held, waiting) = claimants.restored(loaded.quarantined_holders, &loaded.survey.claimants);
+        let (held, waiting) = requests.restored(loaded.quarantined_holders, &loaded.survey.claimants);
         for request in held {
             admissions.restore(request);
         }
         let unknown = fill(&kernel, &waiting, &mut admissions);
         for id in waiting {
-            if let Some(request) = claimants.request_of(id) {
+            if let Some(request) = requests.request_of(id) {
                 admissions.request(request);
             }
         }
@@ -114,11 +114,11 @@ impl Standing {
     fn explain(&self, id: ProcedureId) -> Option<Explanation> {
         let lacks = self.kernel.lacks(id);
         let lack = lacks.and_then(|(asker, lacking)| self.admissions.lack(self.tickets.ticket(asker)?, &lacking));
-        let insight = Insight {
+        let input = DiagnosisInput {
             lack: lack.as_ref(),
-            ..self.insight()
+            ..self.input()
         };
-        let mut explanation = insight.explain(id)?;
+        let mut explanation = input.explain(id)?;
         if let Some(crate::view::Particulars::Permit(limit)) = &mut explanation.particulars {
             // A capacity that nobody has written down.
             limit.limit = limit.limit.filter(|_| !self.unknown.contains(&limit.key));
@@ -126,8 +126,8 @@ impl Standing {
         Some(explanation)
     }
 
-    fn insight(&self) -> Insight<'_> {
-        Insight {
+    fn input(&self) -> DiagnosisInput<'_> {
+        DiagnosisInput {
             kernel: &self.kernel,
             tickets: &self.tickets,
             queues: &self.queues,
@@ -149,7 +149,7 @@ impl Standing {
     /// Gives all that is stuck or damaged, in the order of the rules.
     #[must_use]
     pub fn verdicts(&self) -> Vec<Verdict> {
-        self.insight().verdicts()
+        self.input().verdicts()
     }
 
     /// Shows a procedure as one of a family that a start would put aside, if it is.

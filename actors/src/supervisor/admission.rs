@@ -1,22 +1,29 @@
-//! Admission: what a procedure needs of the limiter is asked for before the
-//! decision where that is known, so that a grant rides in the same commit; it
-//! is given back after the commit that says so.
+//! The admission wing: what procedures hold and want of the limiter. It owns the tickets under which the limiter knows
+//! them, the way to the limiter, and the order in which the limiter's answers are taken.
+//!
+//! What a procedure needs is asked for *before* the decision where that is known, so that a grant rides in the same
+//! commit. It is given back *after* the commit that says so. The wing builds requests and matches answers; the
+//! supervisor waits for the limiter and decides.
 
-use std::collections::BTreeSet;
+mod dry_run;
+pub(crate) mod requests;
+mod sequencer;
+pub(crate) mod tickets;
 
-use actix::prelude::*;
+use std::collections::{BTreeMap, BTreeSet};
+
+use actix::MailboxError;
 use procession_kernel::{
-    Admission, Birth, Decision, Effect, Event, Grant, Hold, LimitKey, LockNeed, Needs, ProcedureId, Request, Row,
-    StageEnded, StageOutcome, Ticket,
+    Admission as Admitted, Birth, Decision, Effect, Grant, Hold, Kernel, Lacking, LimitKey, LockNeed, Needs,
+    ProcedureId, Request, Row, StageEnded, StageOutcome, Ticket,
 };
 
-use super::Supervisor;
-use super::claimants::{Claimants, within, within_above};
-use super::tickets::Heard;
-use crate::limiter::{Acquire, Acquired, Change, Exchange, Served};
-
-/// Why an engine stops to which its limiter gives no answer; a panic of the limiter is told before, and at more length.
-const LIMITER_GONE: &str = "the limiter has ended, which is a defect of the engine";
+use crate::limiter::{Acquire, Acquired, Change, Exchange, Limiter, Restore};
+use crate::mail::Ordered;
+use requests::{AdmissionRequests, within, within_above};
+use sequencer::Sequencer;
+pub(super) use tickets::Heard;
+use tickets::Tickets;
 
 /// What is asked of the limiter before a decision.
 #[derive(Default)]
@@ -30,17 +37,79 @@ impl Asking {
     }
 }
 
-/// What it asked, to be matched with the answer.
+/// What was asked, to be matched with the answer.
 pub(super) struct Asked {
-    /// Of those to be born.
+    /// Of procedures to be born.
     tickets: Vec<Ticket>,
     exchange: Option<(Ticket, ProcedureId)>,
+    /// Permits that are asked for anew with the locks of the next stage.
+    limits: Option<Vec<LimitKey>>,
 }
 
-impl Supervisor {
-    /// Says what a birth needs, and adds it to what is asked. A child's parent is given.
-    pub(super) fn demand(&mut self, birth: &mut Birth, parent: Option<ProcedureId>, asks: bool, asking: &mut Asking) {
-        let limits = self.tickets_of.limits_of(birth, parent.is_some());
+/// The admission wing. `A` is what the supervisor does with an answer of the limiter when its turn comes.
+pub(super) struct Admission<A> {
+    tickets: Tickets,
+    newest: u64,
+    limiter: Ordered<Limiter>,
+    sequencer: Sequencer<A>,
+    /// What quarantined families hold, until it is restored.
+    quarantined_holders: Vec<(ProcedureId, Row)>,
+}
+
+impl<A> Admission<A> {
+    pub(super) fn new(
+        limiter: Ordered<Limiter>,
+        limited: Vec<LimitKey>,
+        quarantined_holders: Vec<(ProcedureId, Row)>,
+    ) -> Self {
+        Self {
+            tickets: Tickets::new(limited),
+            newest: 0,
+            limiter,
+            sequencer: Sequencer::default(),
+            quarantined_holders,
+        }
+    }
+
+    /// Returns who holds or waits with which ticket.
+    pub(super) const fn tickets(&self) -> &Tickets {
+        &self.tickets
+    }
+
+    /// Returns the way to the limiter, for questions that change nothing.
+    pub(super) const fn limiter(&self) -> &Ordered<Limiter> {
+        &self.limiter
+    }
+
+    // The order of answers.
+
+    /// Adds an answer that has a turn.
+    pub(super) fn enqueue(&mut self, turn: u64, answer: A) {
+        self.sequencer.enqueue(turn, answer);
+    }
+
+    /// Takes the next answer, once all before it are taken.
+    pub(super) fn next_answer(&mut self) -> Option<A> {
+        self.sequencer.next()
+    }
+
+    /// Drops the answers that wait for earlier ones, which may never come now.
+    pub(super) fn forget_answers(&mut self) {
+        self.sequencer.clear();
+    }
+
+    // Questions before a decision.
+
+    /// Writes into a birth which limits it needs, and adds that to what is asked. A child's parent is given.
+    pub(super) fn demand(
+        &mut self,
+        kernel: &Kernel,
+        birth: &mut Birth,
+        parent: Option<ProcedureId>,
+        asks: bool,
+        asking: &mut Asking,
+    ) {
+        let limits = self.tickets.limits_of(birth, parent.is_some());
         if limits.is_empty() && birth.ahead.locks.is_empty() {
             return;
         }
@@ -48,125 +117,24 @@ impl Supervisor {
         if !asks {
             return;
         }
-        let ticket = self.new_ticket();
+        self.newest += 1;
+        let ticket = Ticket(self.newest);
         birth.admission.asked = Some(ticket);
         let kind = LimitKey::new(birth.kind.as_str());
         asking.acquire.requests.push(Request {
             ticket,
             kind: limits.contains(&kind).then_some(kind),
-            needs: Needs {
-                limits,
-                locks: birth.ahead.locks.clone(),
-            },
+            needs: needs(limits, birth.ahead.locks.clone()),
             priority: birth.priority,
             within: parent
-                .map(|parent| within(&self.kernel, &self.tickets_of, parent))
+                .map(|parent| within(kernel, &self.tickets, parent))
                 .unwrap_or_default(),
         });
     }
 
-    /// Asks the limiter; the answer is matched with `admitted`, and decided with `commit_admitted`.
-    pub(super) fn ask_limiter(
-        &self,
-        asking: Asking,
-        of: Option<ProcedureId>,
-    ) -> (Asked, impl Future<Output = Result<Acquired, MailboxError>> + use<>) {
-        let asked = Asked {
-            tickets: asking.acquire.requests.iter().map(|request| request.ticket).collect(),
-            exchange: asking
-                .acquire
-                .exchange
-                .as_ref()
-                .map(|exchange| exchange.asks.ticket)
-                .zip(of),
-        };
-        (asked, self.limiter.ask(asking.acquire))
-    }
-
-    /// Writes the limiter's word into the births, which are in the order of the requests.
-    pub(super) fn admitted<'a>(births: impl Iterator<Item = &'a mut Birth>, grants: Vec<Grant>) {
-        let asked = births.filter(|birth| birth.admission.asked.is_some());
-        for (birth, grant) in asked.zip(grants) {
-            birth.admission.lacking = lacking(grant);
-        }
-    }
-
-    /// Applies a decision that was made on the limiter's word: tickets now stand
-    /// for those that were born, and those of nobody are given back.
-    pub(super) fn commit_admitted(
-        &mut self,
-        decision: Decision,
-        asked: Asked,
-        served: Vec<Ticket>,
-        ctx: &mut Context<Self>,
-    ) {
-        let mut unbound: BTreeSet<Ticket> = asked.tickets.into_iter().collect();
-        let mut bound = Vec::new();
-        for effect in decision.planned() {
-            if let Effect::Bound(ticket, id) = effect {
-                unbound.remove(ticket);
-                bound.push((*ticket, *id));
-            }
-        }
-        self.commit(decision, ctx);
-        if let Some((ticket, id)) = asked.exchange {
-            // One whose family was set aside meanwhile keeps what it holds.
-            let set_aside = self.quarantined.contains_key(&id.family);
-            if set_aside || self.kernel.row(id).is_some_and(|row| !row.is_ended()) {
-                bound.push((ticket, id));
-            } else {
-                // It has ended while the limiter was asked.
-                unbound.insert(ticket);
-            }
-        }
-        for (ticket, id) in bound {
-            self.tickets_of.bind(ticket, id);
-        }
-        for ticket in unbound {
-            self.limiter.tell(Change::Release(ticket));
-        }
-        self.served(served, ctx);
-    }
-
-    /// A report that gives birth to limited or locking ones, or whose next stage
-    /// needs locks, waits for the limiter's word. Gives it back if it need not.
-    pub(super) fn admit_report(
-        &mut self,
-        mut report: Box<StageEnded>,
-        ctx: &mut Context<Self>,
-    ) -> Option<Box<StageEnded>> {
+    /// Collects what a stage's report needs: for births, and for the locks of the next stage.
+    pub(super) fn demand_of_report(&mut self, kernel: &Kernel, report: &mut StageEnded) -> Asking {
         let mut asking = Asking::default();
-        let id = report.id;
-        self.demand_births(&mut report, &mut asking);
-        asking.acquire.exchange = self.exchange(&report);
-        if asking.is_empty() {
-            return Some(report);
-        }
-        let exchanges = asking
-            .acquire
-            .exchange
-            .as_ref()
-            .map(|exchange| exchange.asks.needs.limits.clone());
-        let (asked, work) = self.ask_limiter(asking, Some(id));
-        self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
-            if let Some(limits) = exchanges {
-                report.admission = acquired.exchanged.map(|grant| Admission {
-                    limits,
-                    asked: asked.exchange.map(|(ticket, _)| ticket),
-                    lacking: lacking(grant),
-                });
-            }
-            Self::admitted(births_of(&mut report), acquired.grants);
-            let decision = supervisor
-                .kernel
-                .decide(supervisor.clock.now(), Event::StageEnded(report));
-            supervisor.commit_admitted(decision, asked, acquired.served, ctx);
-            supervisor.look_at_drain(ctx);
-        });
-        None
-    }
-
-    fn demand_births(&mut self, report: &mut StageEnded, asking: &mut Asking) {
         let parent = report.id;
         let mut width = usize::MAX;
         if let StageOutcome::Spawn { width: most, .. } = &report.outcome
@@ -177,22 +145,24 @@ impl Supervisor {
         let mut children = 0;
         for birth in births_of(report) {
             if birth.detached {
-                self.demand(birth, None, true, asking);
+                self.demand(kernel, birth, None, true, &mut asking);
             } else {
-                // One that the width holds back asks when it is let go on.
-                self.demand(birth, Some(parent), children < width, asking);
+                // A child that the width holds back asks when it is let go on.
+                self.demand(kernel, birth, Some(parent), children < width, &mut asking);
                 children += 1;
             }
         }
+        asking.acquire.exchange = self.exchange(kernel, report);
+        asking
     }
 
-    /// The next stage of a procedure needs locks, and would run at once.
-    fn exchange(&mut self, report: &StageEnded) -> Option<Exchange> {
+    /// Returns the exchange of locks of a procedure whose next stage needs some, and would run at once.
+    fn exchange(&mut self, kernel: &Kernel, report: &StageEnded) -> Option<Exchange> {
         let next = matches!(report.outcome, StageOutcome::Next(_)) && report.children.is_empty();
-        if !next || report.ahead.locks.is_empty() || !self.kernel.goes_on(report.id, report.run) {
+        if !next || report.ahead.locks.is_empty() || !kernel.goes_on(report.id, report.run) {
             return None;
         }
-        let row = self.kernel.row(report.id)?;
+        let row = kernel.row(report.id)?;
         let (gives, locks) = if row.locks_for_life {
             let more: Vec<LockNeed> = report
                 .ahead
@@ -219,127 +189,212 @@ impl Supervisor {
         Some(Exchange {
             gives: needs(limits.clone(), gives),
             asks: Request {
-                ticket: self.ticket_of(id),
+                ticket: self.requests(kernel).ticket_of(id),
                 kind: limits.contains(&kind).then_some(kind),
                 needs: needs(limits, locks),
                 priority,
-                within: within_above(&self.kernel, &self.tickets_of, id),
+                within: within_above(kernel, &self.tickets, id),
             },
         })
     }
 
-    pub(super) fn claimants(&mut self) -> Claimants<'_> {
-        Claimants {
-            kernel: &self.kernel,
-            tickets: &mut self.tickets_of,
-            newest: &mut self.next_ticket,
-        }
-    }
-
-    pub(super) fn ticket_of(&mut self, id: ProcedureId) -> Ticket {
-        self.claimants().ticket_of(id)
-    }
-
-    pub(super) fn request_of(&mut self, id: ProcedureId) -> Option<Request> {
-        self.claimants().request_of(id)
-    }
-
-    /// Asks for all that a procedure lacks for its next stage; for an undo, for its locks alone.
-    pub(super) fn ask_for(&mut self, id: ProcedureId, ctx: &mut Context<Self>) {
-        // Who has got on meanwhile would be granted what it no longer waits for.
-        let waits = self.kernel.waits_for_admission(id);
-        let Some(request) = waits.then(|| self.request_of(id)).flatten() else {
-            if self.tickets_of.hears(id, Heard::NotAsked) {
-                self.decide(Event::Granted(id), ctx);
-            }
-            return;
+    /// Asks the limiter. The answer is matched with [`admit_births`] or [`admit_report`], and settled with
+    /// [`Self::settle`].
+    pub(super) fn ask(
+        &self,
+        asking: Asking,
+        of: Option<ProcedureId>,
+    ) -> (Asked, impl Future<Output = Result<Acquired, MailboxError>> + use<A>) {
+        let exchange = asking.acquire.exchange.as_ref();
+        let asked = Asked {
+            tickets: asking.acquire.requests.iter().map(|request| request.ticket).collect(),
+            exchange: exchange.map(|exchange| exchange.asks.ticket).zip(of),
+            limits: exchange.map(|exchange| exchange.asks.needs.limits.clone()),
         };
-        let acquire = Acquire {
-            requests: vec![request],
-            exchange: None,
-        };
-        let work = self.limiter.ask(acquire);
-        self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
-            let granted = acquired.grants.contains(&Grant::Granted);
-            if supervisor.tickets_of.hears(id, Heard::Answer(granted)) {
-                supervisor.decide(Event::Granted(id), ctx);
-            }
-            supervisor.served(acquired.served, ctx);
-        });
+        (asked, self.limiter.ask(asking.acquire))
     }
 
-    /// Carries a change to the limiter, if the procedure has anything of it.
-    pub(super) fn change_of(&self, id: ProcedureId, change: impl FnOnce(Ticket) -> Change) {
-        if let Some(ticket) = self.tickets_of.of.get(&id).copied() {
-            self.limiter.tell(change(ticket));
+    /// Settles what was asked before a decision that is being committed: tickets now stand for the procedures that
+    /// were born, and tickets of nobody are given back.
+    pub(super) fn settle(
+        &mut self,
+        kernel: &Kernel,
+        quarantined: &BTreeMap<u64, String>,
+        asked: Asked,
+        bound: Vec<(Ticket, ProcedureId)>,
+    ) {
+        let mut unbound: BTreeSet<Ticket> = asked.tickets.into_iter().collect();
+        for (ticket, id) in bound {
+            unbound.remove(&ticket);
+            self.tickets.bind(ticket, id);
         }
-    }
-
-    pub(super) fn release_of(&mut self, id: ProcedureId) {
-        if let Some(ticket) = self.tickets_of.unbind(id) {
+        if let Some((ticket, id)) = asked.exchange {
+            // A procedure whose family was quarantined meanwhile keeps what it holds.
+            let keeps = quarantined.contains_key(&id.family);
+            if keeps || kernel.row(id).is_some_and(|row| !row.is_ended()) {
+                self.tickets.bind(ticket, id);
+            } else {
+                // It has ended while the limiter was asked.
+                unbound.insert(ticket);
+            }
+        }
+        for ticket in unbound {
             self.limiter.tell(Change::Release(ticket));
         }
     }
 
-    /// Frees all that a family holds: it is discharged.
-    pub(super) fn release_family(&mut self, family: u64) {
-        let ids: Vec<ProcedureId> = self
-            .tickets_of
-            .of
-            .keys()
-            .filter(|id| id.family == family)
-            .copied()
-            .collect();
-        for id in ids {
-            self.release_of(id);
+    // Questions after a decision.
+
+    /// Notes that it was decided that this procedure asks. The question itself leaves with the receipt.
+    pub(super) fn asks(&mut self, id: ProcedureId) {
+        self.tickets.asks(id);
+    }
+
+    /// Notes what became of a question. Tells whether the procedure is to be told of a grant.
+    pub(super) fn hears(&mut self, id: ProcedureId, heard: Heard) -> bool {
+        self.tickets.hears(id, heard)
+    }
+
+    /// Returns the procedure that is to be told that this ticket was served.
+    pub(super) fn served(&mut self, ticket: Ticket) -> Option<ProcedureId> {
+        self.tickets.served(ticket)
+    }
+
+    /// Asks for all that a procedure lacks for its next stage; for an undo, for its locks alone. None if it no longer
+    /// waits: it would be granted what it does not wait for.
+    pub(super) fn ask_for(
+        &mut self,
+        kernel: &Kernel,
+        id: ProcedureId,
+    ) -> Option<impl Future<Output = Result<Acquired, MailboxError>> + use<A>> {
+        // Before the request is built: that gives a ticket to one that has none.
+        let waits = kernel.waits_for_admission(id);
+        let request = waits.then(|| self.request_of(kernel, id)).flatten()?;
+        Some(self.limiter.ask(Acquire {
+            requests: vec![request],
+            exchange: None,
+        }))
+    }
+
+    /// Builds the request for all that a procedure lacks.
+    pub(super) fn request_of(&mut self, kernel: &Kernel, id: ProcedureId) -> Option<Request> {
+        self.requests(kernel).request_of(id)
+    }
+
+    fn requests<'a>(&'a mut self, kernel: &'a Kernel) -> AdmissionRequests<'a> {
+        AdmissionRequests {
+            kernel,
+            tickets: &mut self.tickets,
+            newest: &mut self.newest,
         }
     }
 
-    /// A family that is put aside keeps what its rows say that it holds, and waits
-    /// for nothing more. What the limiter gives it in this moment nobody would ever take.
-    pub(super) fn withdraw_family(&mut self, family: u64) {
-        let of_family = self.tickets_of.of.iter().filter(|(id, _)| id.family == family);
-        let tickets: Vec<(ProcedureId, Ticket)> = of_family.map(|(id, ticket)| (*id, *ticket)).collect();
-        for (id, ticket) in tickets {
-            let held = self.kernel.row(id).map(Row::held).unwrap_or_default();
+    // The start.
+
+    /// Gives back to recorded holders what they held, parents first. Returns those who wait, by priority and in the
+    /// order in which they began to.
+    pub(super) fn restore(&mut self, kernel: &Kernel, claimants: &[ProcedureId]) -> Vec<ProcedureId> {
+        let quarantined = std::mem::take(&mut self.quarantined_holders);
+        let (held, waiting) = self.requests(kernel).restored(quarantined, claimants);
+        self.limiter.tell(Restore(held));
+        waiting
+    }
+
+    /// Has those who waited before the start queue up again, in one message: who goes first must ask first. Returns
+    /// those who asked, in the order of the grants.
+    pub(super) fn queue_again(
+        &mut self,
+        kernel: &Kernel,
+        waiting: Vec<ProcedureId>,
+    ) -> (
+        Vec<ProcedureId>,
+        impl Future<Output = Result<Acquired, MailboxError>> + use<A>,
+    ) {
+        let mut ids = Vec::with_capacity(waiting.len());
+        let mut acquire = Acquire::default();
+        for id in waiting {
+            if let Some(request) = self.request_of(kernel, id) {
+                self.tickets.asks(id);
+                ids.push(id);
+                acquire.requests.push(request);
+            }
+        }
+        (ids, self.limiter.ask(acquire))
+    }
+
+    // What is given back.
+
+    /// Carries a change to the limiter, if the procedure has a ticket.
+    pub(super) fn change_of(&self, id: ProcedureId, change: impl FnOnce(Ticket) -> Change) {
+        if let Some(ticket) = self.tickets.ticket(id) {
+            self.limiter.tell(change(ticket));
+        }
+    }
+
+    /// Frees all that a procedure holds.
+    pub(super) fn release(&mut self, id: ProcedureId) {
+        if let Some(ticket) = self.tickets.unbind(id) {
+            self.limiter.tell(Change::Release(ticket));
+        }
+    }
+
+    /// Forgets a ticket as a defect would, and tells the limiter nothing.
+    #[cfg(test)]
+    pub(super) fn forget_ticket(&mut self, id: ProcedureId) {
+        self.tickets.unbind(id);
+    }
+
+    /// Frees all that a discharged family holds.
+    pub(super) fn release_family(&mut self, family: u64) {
+        for (id, _) in self.tickets.of_family(family) {
+            self.release(id);
+        }
+    }
+
+    /// Has a quarantined family keep what its rows say that it holds, and wait for nothing more. What the limiter
+    /// gives it in this moment nobody would ever take.
+    pub(super) fn withdraw_family(&self, kernel: &Kernel, family: u64) {
+        for (id, ticket) in self.tickets.of_family(family) {
+            let held = kernel.row(id).map(Row::held).unwrap_or_default();
             self.limiter.tell(Change::Keep(ticket, held));
         }
     }
 
-    /// Waits for the limiter's answer, and has it taken when it is its turn.
-    pub(super) fn await_limiter(
-        &self,
-        work: impl Future<Output = Result<Acquired, MailboxError>> + 'static,
-        ctx: &mut Context<Self>,
-        take: impl FnOnce(&mut Self, Acquired, &mut Context<Self>) + 'static,
-    ) {
-        ctx.spawn(work.into_actor(self).map(move |acquired, supervisor, ctx| {
-            let Ok(acquired) = acquired else {
-                // Without the limiter's word anything decided here could give away what another holds.
-                if !supervisor.stopped {
-                    supervisor.fail(LIMITER_GONE.to_owned());
-                }
-                return;
-            };
-            let turn = acquired.turn;
-            supervisor.turn(|supervisor| {
-                supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
-                    if supervisor.poisoned.is_none() {
-                        take(supervisor, acquired, ctx);
-                    }
-                });
-            });
-        }));
+    /// Sets the capacity of a limit.
+    pub(super) fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) {
+        self.tickets.limited(&key);
+        self.limiter.tell(Change::Capacity(key, limit));
     }
+}
 
-    pub(super) fn served(&mut self, tickets: Vec<Ticket>, ctx: &mut Context<Self>) {
-        for ticket in tickets {
-            // One that asked is bound when its own answer is taken, and was answered before it was served.
-            if let Some(id) = self.tickets_of.served(ticket) {
-                self.decide(Event::Granted(id), ctx);
-            }
-        }
+/// Returns the tickets that a decision binds to procedures. They are read before the receipt: an answer of the limiter
+/// that comes before it must find its procedure.
+pub(super) fn bound_by(decision: &Decision) -> Vec<(Ticket, ProcedureId)> {
+    let bound = decision.planned().iter().filter_map(|effect| {
+        let Effect::Bound(ticket, id) = effect else { return None };
+        Some((*ticket, *id))
+    });
+    bound.collect()
+}
+
+/// Writes the limiter's word into the births, which are in the order of the requests.
+pub(super) fn admit_births<'a>(births: impl Iterator<Item = &'a mut Birth>, grants: Vec<Grant>) {
+    let asked = births.filter(|birth| birth.admission.asked.is_some());
+    for (birth, grant) in asked.zip(grants) {
+        birth.admission.lacking = lacking(grant);
     }
+}
+
+/// Writes the limiter's word into a report.
+pub(super) fn admit_report(report: &mut StageEnded, asked: &mut Asked, exchanged: Option<Grant>, grants: Vec<Grant>) {
+    if let Some(limits) = asked.limits.take() {
+        report.admission = exchanged.map(|grant| Admitted {
+            limits,
+            asked: asked.exchange.map(|(ticket, _)| ticket),
+            lacking: lacking(grant),
+        });
+    }
+    admit_births(births_of(report), grants);
 }
 
 fn births_of(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
@@ -360,24 +415,13 @@ fn detached(birth: &mut Birth) -> &mut Birth {
     birth
 }
 
-pub(super) fn needs(limits: Vec<LimitKey>, locks: Vec<LockNeed>) -> Needs {
+const fn needs(limits: Vec<LimitKey>, locks: Vec<LockNeed>) -> Needs {
     Needs { limits, locks }
 }
 
-fn lacking(grant: Grant) -> Option<procession_kernel::Lacking> {
+fn lacking(grant: Grant) -> Option<Lacking> {
     match grant {
         Grant::Granted => None,
         Grant::Queued(lacking) => Some(lacking),
-    }
-}
-
-impl Handler<Served> for Supervisor {
-    type Result = ();
-
-    fn handle(&mut self, Served { turn, tickets }: Served, ctx: &mut Self::Context) {
-        self.mail.taken();
-        self.turn(|supervisor| {
-            supervisor.in_turn(turn, ctx, move |supervisor, ctx| supervisor.served(tickets, ctx));
-        });
     }
 }

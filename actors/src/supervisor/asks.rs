@@ -8,10 +8,10 @@ use procession_kernel::{AuditEntry, Blob, HistoryEntry, LimitUse, ProcedureId, R
 use tokio::sync::oneshot;
 
 use super::Supervisor;
-use super::changes::SUBSCRIBERS;
 use super::failure::Failure;
-use super::insight::lock_views;
+use super::health::diagnosis_input::lock_views;
 use super::kept::Kept;
+use super::pipeline::SUBSCRIBERS;
 use crate::clock::machine_now;
 use crate::error::AskError;
 use crate::journal::Reader;
@@ -30,7 +30,7 @@ impl Supervisor {
     pub(super) fn settled(&mut self) -> impl Future<Output = Result<(), AskError>> + use<> {
         let refused = self.refusal();
         let barrier = if refused.is_none() {
-            self.commits.barrier()
+            self.pipeline.barrier()
         } else {
             None
         };
@@ -169,7 +169,7 @@ impl Handler<Limits> for Supervisor {
     type Result = Asked<Vec<LimitUse>>;
 
     fn handle(&mut self, _: Limits, _: &mut Self::Context) -> Self::Result {
-        let (settled, limiter) = (self.settled(), self.limiter.clone());
+        let (settled, limiter) = (self.settled(), self.admission.limiter().clone());
         Box::pin(async move {
             settled.await?;
             limiter.ask(Usage).await.map_err(|_| AskError::Stopped)
@@ -181,7 +181,7 @@ impl Handler<Locks> for Supervisor {
     type Result = ResponseActFuture<Self, Result<Vec<LockView>, AskError>>;
 
     fn handle(&mut self, _: Locks, _: &mut Self::Context) -> Self::Result {
-        let (settled, limiter) = (self.settled(), self.limiter.clone());
+        let (settled, limiter) = (self.settled(), self.admission.limiter().clone());
         let work = async move {
             settled.await?;
             limiter.ask(LocksHeld).await.map_err(|_| AskError::Stopped)
@@ -195,7 +195,7 @@ impl Handler<Locks> for Supervisor {
                 Ok((turn, locks)) => supervisor.in_turn(turn, ctx, |supervisor, _| {
                     sender
                         .send(Ok((
-                            lock_views(locks, &supervisor.tickets_of, &supervisor.kernel),
+                            lock_views(locks, supervisor.admission.tickets(), &supervisor.kernel),
                             supervisor.settled(),
                         )))
                         .ok();
@@ -236,7 +236,7 @@ impl Supervisor {
     /// Refuses one more subscriber or follower if there are as many as may be.
     fn admit_subscriber(&mut self) -> (bool, Asked<()>) {
         let settled = self.settled();
-        let is_full = self.changes.len() + self.followers.len() >= SUBSCRIBERS;
+        let is_full = !self.pipeline.takes_subscribers();
         let answer = Box::pin(async move {
             settled.await?;
             if is_full {
@@ -255,7 +255,7 @@ impl Handler<Subscribe> for Supervisor {
     fn handle(&mut self, Subscribe(to): Subscribe, _: &mut Self::Context) -> Self::Result {
         let (is_admitted, answer) = self.admit_subscriber();
         if is_admitted {
-            self.changes.subscribe(to, self.kernel.seq(), self.commits.durable);
+            self.pipeline.subscribe(to, self.kernel.seq());
         }
         answer
     }
@@ -267,7 +267,7 @@ impl Handler<FollowNewest> for Supervisor {
     fn handle(&mut self, FollowNewest(to): FollowNewest, _: &mut Self::Context) -> Self::Result {
         let (is_admitted, answer) = self.admit_subscriber();
         if is_admitted {
-            self.followers.add(to, &self.kernel, self.commits.durable);
+            self.pipeline.subscribe_latest(to, &self.kernel);
         }
         answer
     }
@@ -277,7 +277,7 @@ impl Handler<AskNewest> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, AskNewest(who): AskNewest, _: &mut Self::Context) {
-        self.followers.asked(&who, &self.kernel, self.commits.durable);
+        self.pipeline.poll_latest(&who, &self.kernel);
     }
 }
 
@@ -289,20 +289,21 @@ impl Handler<TakeSnapshot> for Supervisor {
         let settled = self.settled();
         let poisoned = self.poisoned.is_some();
         self.workers.observe(machine_now());
+        let figures = self.metrics.figures();
         let snapshot = Snapshot {
             epoch: self.kernel.epoch(),
             decided: self.kernel.seq(),
-            durable: self.commits.durable,
-            commits: self.counts.commits,
-            batches: self.counts.batches,
-            appended_writes: self.counts.writes,
-            appended_bytes: self.counts.bytes,
+            durable: self.pipeline.durable(),
+            commits: figures.commits,
+            batches: figures.batches,
+            appended_writes: figures.writes,
+            appended_bytes: figures.bytes,
             live_families: self.kernel.families().len() + self.quarantined.len(),
             going: self.kernel.going(),
             actors: self.actors.len(),
             workers: self.workers.statuses(&|id| self.called(id)),
             late: self.kernel.late(),
-            lost_wakes: self.kernel.found() + self.watch.recalled,
+            lost_wakes: self.health.lost_wakes(&self.kernel),
             poisoned: self.poisoned.clone(),
             draining: self.kernel.is_draining(),
             recovered: self.report.clone(),
@@ -312,13 +313,13 @@ impl Handler<TakeSnapshot> for Supervisor {
                 .map(|(family, why)| (*family, why.clone()))
                 .collect(),
             size_bytes: self.reader.size_bytes(),
-            disk_room: self.watch.disk_room(),
-            commit_p99: self.counts.commit_times.p99(),
+            disk_room: self.health.disk_room(),
+            commit_p99: figures.commit_p99,
             sync_times: self.reader.sync_times(),
             paused: self.kernel.pauses().iter().cloned().collect(),
-            last_batch: self.last_batch,
-            longest_turn: self.turn.longest,
-            kinds: self.telemetry.uses(&self.kernel.rules().kinds),
+            last_batch: figures.last_batch,
+            longest_turn: figures.longest_turn,
+            kinds: self.metrics.telemetry().uses(&self.kernel.rules().kinds),
         };
         Box::pin(async move {
             if !poisoned {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use actix::WeakRecipient;
 use actix::prelude::*;
 use procession_kernel::{Effect, ProcedureId, Scope, Seq, Timestamp};
+use rustc_hash::FxHashMap;
 
 use super::Supervisor;
 use super::dispatch::Dispatch;
@@ -59,6 +60,10 @@ pub(super) struct Active {
     issued: [Option<Issued>; 2],
 }
 
+/// The actors of active procedures. An actor stops when its last address is dropped, even with messages in its
+/// mailbox, so each has its address here.
+pub(super) type Actors = FxHashMap<ProcedureId, Active>;
+
 /// A call that was lost with the thread of its actor, or on its way there.
 pub(super) struct LostCall {
     pub(super) issued: Issued,
@@ -109,6 +114,22 @@ impl Active {
         calls.collect()
     }
 
+    /// Returns since when a call runs, if one does.
+    pub(super) fn runs_since(&self) -> Option<Timestamp> {
+        self.post.runs_since()
+    }
+
+    /// Says how far the newest call has come.
+    pub(super) fn progress(&self) -> &'static str {
+        if self.post.is_running() {
+            "runs"
+        } else if self.is_idle() {
+            "has ended, and is being committed"
+        } else {
+            "is queued at its worker"
+        }
+    }
+
     /// Tells whether every call has ended.
     pub(super) fn is_idle(&self) -> bool {
         self.post.has_ended(self.calls)
@@ -150,8 +171,11 @@ impl Supervisor {
             tracing::warn!(worker = found.worker, procedure = %found.procedure, stage, ?call, seconds, "a worker is blocked");
             self.workers.block(&found, call, stage);
         }
-        self.telemetry.worker_blocked.set(self.workers.blocked_for(now));
-        self.mail.show_soon(&self.telemetry, self.clock.now());
+        self.metrics
+            .telemetry()
+            .worker_blocked
+            .set(self.workers.blocked_for(now));
+        self.metrics.show_mailboxes_soon(self.clock.now());
         if self.poisoned.is_none() && !self.stopped {
             self.workers.adjust(now);
             self.vacate(ctx);
@@ -179,21 +203,6 @@ impl Supervisor {
             Some(Issued::Join) => (UserCall::Join, stage()),
             Some(Issued::CleanUp) => (UserCall::CleanUp, stage()),
             Some(Issued::Stage(_)) | None => (UserCall::Stage, stage()),
-        }
-    }
-
-    /// Gives since when a call of a procedure runs, if one does.
-    pub(super) fn runs_since(&self, id: ProcedureId) -> Option<Timestamp> {
-        self.actors.get(&id)?.post.runs_since()
-    }
-
-    /// Says how far the call of a stage that is out has come.
-    pub(super) fn called_words(&self, id: ProcedureId) -> &'static str {
-        match self.actors.get(&id) {
-            Some(active) if active.post.is_running() => "runs",
-            Some(active) if active.is_idle() => "has ended, and is being committed",
-            Some(_) => "is queued at its worker",
-            None => "is about to be called",
         }
     }
 

@@ -30,13 +30,13 @@ pub(super) struct Bulk {
 impl Supervisor {
     /// Tells whether more may be woken in bulk.
     pub(super) fn has_credit(&self) -> bool {
-        let is_durable = self.commits.durable >= self.bulk.newest;
-        is_durable && !self.commits.is_backed_up() && self.on_its_way() < CREDIT
+        let is_durable = self.pipeline.durable() >= self.bulk.newest;
+        is_durable && !self.pipeline.is_backed_up() && self.on_its_way() < CREDIT
     }
 
     /// Counts the calls that have not begun, and the reports that were not heard.
     fn on_its_way(&self) -> u64 {
-        self.loads.len() as u64 + self.mail.calls_waiting() + self.reports.len() as u64
+        self.loads.len() as u64 + self.metrics.calls_waiting() + self.reports.len() as u64
     }
 
     /// Notes that the newest commit has woken some of many.

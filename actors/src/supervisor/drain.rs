@@ -8,7 +8,6 @@ use tokio::sync::oneshot;
 
 use super::Supervisor;
 use crate::error::AskError;
-use crate::journal::Release;
 use crate::messages::{Drain, DrainBy};
 use crate::view::DrainReport;
 
@@ -96,7 +95,7 @@ impl Supervisor {
     /// Ends the drain once nothing is out any more.
     pub(super) fn look_at_drain(&mut self, ctx: &mut Context<Self>) {
         let quiet = self.drain.as_ref().is_some_and(|drain| !drain.ending)
-            && self.hooks_are_over()
+            && self.metrics.hooks_are_over(self.pipeline.is_quiet())
             && self.kernel.going() == 0
             && self.kernel.undoing() == 0;
         if quiet {
@@ -128,8 +127,7 @@ impl Supervisor {
 
     /// Those who wait for the drain may open the store again: so they are answered when it is closed.
     fn release_store(&mut self, report: DrainReport, ctx: &mut Context<Self>) {
-        let (journal, epoch) = (self.journal.clone(), self.kernel.epoch());
-        let released = async move { journal.send(Release(epoch)).await };
+        let released = self.pipeline.release();
         ctx.spawn(released.into_actor(self).map(move |_, supervisor, ctx| {
             supervisor.stopped = true;
             supervisor.actors.clear();

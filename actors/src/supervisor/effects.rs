@@ -41,18 +41,20 @@ impl Supervisor {
             }
             Effect::ArmTimer => self.arm(),
             // A family that is set aside keeps what it holds.
-            Effect::Release(id) if self.quarantined.contains_key(&id.family) => self.change_of(id, Change::Cancel),
-            Effect::Release(id) => self.release_of(id),
-            Effect::GiveBack(id, needs) => self.change_of(id, |ticket| Change::GiveBack(ticket, needs)),
-            Effect::Cancel(id) => self.change_of(id, Change::Cancel),
-            Effect::Keep(id, needs) => self.change_of(id, |ticket| Change::Keep(ticket, needs)),
+            Effect::Release(id) if self.quarantined.contains_key(&id.family) => {
+                self.admission.change_of(id, Change::Cancel)
+            }
+            Effect::Release(id) => self.admission.release(id),
+            Effect::GiveBack(id, needs) => self.admission.change_of(id, |ticket| Change::GiveBack(ticket, needs)),
+            Effect::Cancel(id) => self.admission.change_of(id, Change::Cancel),
+            Effect::Keep(id, needs) => self.admission.change_of(id, |ticket| Change::Keep(ticket, needs)),
             Effect::SetPriority(id, priority) => {
-                self.change_of(id, |ticket| Change::Priority(ticket, priority));
+                self.admission
+                    .change_of(id, |ticket| Change::Priority(ticket, priority));
             }
             Effect::Ask(id) => self.ask_for(id, ctx),
             Effect::SetLimit(key, limit) => {
-                self.tickets_of.limited(&key);
-                self.limiter.tell(Change::Capacity(key, limit));
+                self.admission.set_limit(key, limit);
             }
             // It was bound when the decision was made.
             Effect::Bound(..) => {}
@@ -73,7 +75,7 @@ impl Supervisor {
             Effect::Discharged(family) => self.discharged(family),
             Effect::Ended(ended) => {
                 // One that held something earlier, and nothing at its end, has its ticket still.
-                self.release_of(ended.id);
+                self.admission.release(ended.id);
                 self.unstarted.take(ended.id);
                 if let Some(watchers) = self.watchers.remove(&ended.id) {
                     let outcome = Outcome::of(*ended);
@@ -180,7 +182,7 @@ impl Supervisor {
         let row = tracing::level_enabled!(tracing::Level::INFO).then(|| self.of_row(id));
         CallFacts {
             token: Token {
-                store: self.store.0,
+                store: self.pipeline.store_number(),
                 procedure: id,
                 visit,
             },

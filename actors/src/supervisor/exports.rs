@@ -89,10 +89,10 @@ impl Supervisor {
         Arc::make_mut(&mut self.quarantined).remove(&family);
         self.discharging.remove(&family);
         self.stacks.remove(&family);
-        self.telemetry.quarantined.set(self.quarantined.len() as f64);
+        self.metrics.show_quarantined(self.quarantined.len());
         // Those who wait for an outcome of it learn that there will be none.
         self.watchers.retain(|id, _| id.family != family);
-        self.release_family(family);
+        self.admission.release_family(family);
     }
 }
 

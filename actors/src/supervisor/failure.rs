@@ -53,9 +53,9 @@ impl Supervised for Supervisor {
         let why = self.panics.take("the supervisor");
         let is_first = self.poisoned.is_none();
         self.fail(why);
-        self.turns.forget();
+        self.admission.forget_answers();
         if is_first {
-            self.begin_audits(ctx);
+            self.begin_health_checks(ctx);
         }
     }
 }
@@ -71,16 +71,16 @@ impl Supervisor {
         if self.poisoned.is_none() {
             tracing::error!(why, "the engine takes no more commits");
             self.failure.set(&why);
-            self.telemetry.poisoned.set(1.0);
+            self.metrics.telemetry().poisoned.set(1.0);
             self.poisoned = Some(why);
-            self.watch.note(Rule::StoreFailed, None, self.clock.now());
+            self.health.note(Rule::StoreFailed, None, self.clock.now());
         }
     }
 
     /// Nothing decided from the failed commit on will ever be told to anyone.
     fn fail_all(&mut self) {
         let why = self.poisoned.clone().unwrap_or_default();
-        self.commits.clear();
+        self.pipeline.clear();
         self.watchers.clear();
         // Those who wait for the end of a drain find the reason in `failure`.
         self.drain = None;

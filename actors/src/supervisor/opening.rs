@@ -5,7 +5,7 @@ use std::time::Duration;
 use actix::prelude::*;
 use procession_kernel::{Answer, Event, ProcedureId};
 
-use super::{Counts, Supervisor};
+use super::Supervisor;
 use crate::error::StartError;
 use crate::hooks::Moment;
 
@@ -20,10 +20,14 @@ impl Handler<Open> for Supervisor {
     /// Hooks of recovery first: user code, so it runs on the workers; most kinds have none.
     fn handle(&mut self, _: Open, _: &mut Self::Context) -> Self::Result {
         let begun = self.clock.now();
-        self.count_recovered();
+        let unfinished = std::mem::take(&mut self.survey.unfinished);
+        self.metrics.recovered(&unfinished, self.quarantined.len());
         let before = self.call_recovery_hooks(Moment::Before).into_actor(self);
         let restored = before.then(|failed, supervisor, _| {
-            let waiting = supervisor.turn(Self::restore_admissions);
+            let waiting = supervisor.turn(|supervisor| {
+                let claimants = std::mem::take(&mut supervisor.survey.claimants);
+                supervisor.admission.restore(&supervisor.kernel, &claimants)
+            });
             // Later than the permits: a family that is set aside keeps those that it holds.
             let failed = failed.map(|failed| supervisor.set_aside(failed));
             let after = failed.map(|()| supervisor.call_recovery_hooks(Moment::After));
@@ -57,7 +61,7 @@ impl Supervisor {
     fn tell_of_start(&mut self, opening: Duration) {
         let report = &mut self.report;
         report.opening = opening;
-        self.telemetry.recovery_seconds.set(report.took + opening);
+        self.metrics.telemetry().recovery_seconds.set(report.took + opening);
         tracing::info!(
             families = report.families,
             procedures = report.procedures,
@@ -79,9 +83,9 @@ impl Supervisor {
         self.decide(Event::Recovered, ctx);
         self.loads.expect(self.kernel.going());
         // The start's own commit is not counted.
-        self.counts = Counts::default();
+        self.metrics.restart_totals();
         // The reply rests on the start's commit as everything else does.
-        match self.commits.barrier() {
+        match self.pipeline.barrier() {
             Some(done) => {
                 let wait = async move { done.await.is_ok() };
                 ctx.spawn(wait.into_actor(self).map(move |done, supervisor, _| {
@@ -103,7 +107,7 @@ impl Supervisor {
         };
         wait.into_actor(self).map(|opened, supervisor, ctx| {
             supervisor.arm();
-            supervisor.begin_audits(ctx);
+            supervisor.begin_health_checks(ctx);
             opened
         })
     }

@@ -15,7 +15,7 @@ use procession_kernel::{
     Record, Row, Rules, Seq, Timestamp,
 };
 
-use super::claimants::claims;
+use super::admission::requests::claims;
 use crate::clock::Clock;
 use crate::error::{StartError, StoreError};
 use crate::journal::encode::{

@@ -70,7 +70,7 @@ impl Supervisor {
             }
             Report::Unloadable(id, why) => self.put_aside(id.family, format!("{id}: {why}"), ctx),
         }
-        self.name_late(&kind);
+        self.metrics.name_late(&kind);
     }
 
     pub(super) fn stage_ended(&mut self, report: Box<StageEnded>, ctx: &mut Context<Self>) {
@@ -89,8 +89,13 @@ impl Supervisor {
     /// Puts a family aside, and leaves it to the caller who goes on thereby.
     pub(super) fn quarantine(&mut self, family: u64, why: String) {
         tracing::warn!(family, why, "the family is quarantined");
-        self.count_forgotten(family);
-        self.withdraw_family(family);
+        // Behind everything that was decided before, or the gauges would fall before they rose.
+        let mut gone = self.metrics.quarantine(&self.kernel, family);
+        match self.pipeline.last_observations() {
+            Some(last) => last.append(&mut gone),
+            None => self.metrics.count(gone),
+        }
+        self.admission.withdraw_family(&self.kernel, family);
         self.kernel.forget(family);
         self.actors.retain(|id, _| id.family != family);
         self.unstarted.forget(family);
@@ -98,7 +103,8 @@ impl Supervisor {
         self.stack_reads.forget(family);
         Arc::make_mut(&mut self.quarantined).insert(family, why);
         let now = self.clock.now();
-        self.watch.note(Rule::Quarantined, Some(ProcedureId::root(family)), now);
-        self.telemetry.quarantined.set(self.quarantined.len() as f64);
+        self.health
+            .note(Rule::Quarantined, Some(ProcedureId::root(family)), now);
+        self.metrics.show_quarantined(self.quarantined.len());
     }
 }

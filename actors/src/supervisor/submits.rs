@@ -11,7 +11,7 @@ use procession_kernel::{
 use tokio::sync::oneshot;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::admission::Asking;
+use super::admission::{Asking, admit_births};
 use super::{Answered, Supervisor};
 use crate::error::{CodecError, StoreError, SubmitBound, SubmitError};
 use crate::journal::{Reader, Space, codec};
@@ -27,7 +27,7 @@ impl Handler<Submit> for Supervisor {
     type Result = ResponseFuture<Result<ProcedureId, SubmitError>>;
 
     fn handle(&mut self, submit: Submit, ctx: &mut Self::Context) -> Self::Result {
-        let (refused, kind) = (Arc::clone(&self.telemetry.refused), submit.birth.kind.clone());
+        let (refused, kind) = (Arc::clone(&self.metrics.telemetry().refused), submit.birth.kind.clone());
         let answer = self.submit(vec![submit], ctx);
         Box::pin(async move {
             let id = submitted(answer)
@@ -42,7 +42,7 @@ impl Handler<SubmitBatch> for Supervisor {
     type Result = ResponseFuture<Result<Vec<ProcedureId>, SubmitError>>;
 
     fn handle(&mut self, SubmitBatch(submits): SubmitBatch, ctx: &mut Self::Context) -> Self::Result {
-        let refused = Arc::clone(&self.telemetry.refused);
+        let refused = Arc::clone(&self.metrics.telemetry().refused);
         let kinds: Vec<Kind> = submits.iter().map(|submit| submit.birth.kind.clone()).collect();
         let answer = self.submit(submits, ctx);
         Box::pin(async move {
@@ -188,7 +188,8 @@ impl Supervisor {
                 let repeat =
                     submission.known.is_some() || key.is_some_and(|asked| self.kernel.key(&asked.key).is_some());
                 if !repeat {
-                    self.demand(&mut submission.birth, None, true, &mut asking);
+                    self.admission
+                        .demand(&self.kernel, &mut submission.birth, None, true, &mut asking);
                 }
             }
         }
@@ -196,9 +197,9 @@ impl Supervisor {
             self.decide(Event::Submitted(ticket, submissions), ctx);
             return;
         }
-        let (asked, work) = self.ask_limiter(asking, None);
+        let (asked, work) = self.admission.ask(asking, None);
         self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
-            Self::admitted(
+            admit_births(
                 submissions.iter_mut().map(|submission| &mut submission.birth),
                 acquired.grants,
             );

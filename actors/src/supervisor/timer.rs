@@ -85,7 +85,7 @@ impl Supervisor {
             self.decide(Event::ClockSetBack, ctx);
         }
         if let Some(due) = self.kernel.next_deadline().filter(|due| *due <= now) {
-            self.telemetry.timer_lag.set(now.since(due));
+            self.metrics.telemetry().timer_lag.set(now.since(due));
         }
         self.bulk.timers_wait = !self.has_credit();
         if !self.bulk.timers_wait {

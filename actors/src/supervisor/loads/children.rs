@@ -15,7 +15,7 @@ impl Supervisor {
         let begin = usize::try_from(first).ok()?;
         let end = begin.checked_add(usize::try_from(count).ok()?)?;
         let rows = members.get(begin..end)?;
-        if rows.iter().any(|row| row.revision > self.commits.durable) {
+        if rows.iter().any(|row| row.revision > self.pipeline.durable()) {
             return None;
         }
         let mut outputs = outputs.into_iter().peekable();

@@ -10,7 +10,7 @@ use super::ranges::Stored;
 use crate::journal::encode::StoredSignal;
 use crate::journal::reader::decode_row;
 use crate::journal::{codec, keys};
-use crate::supervisor::claimants::is_holder;
+use crate::supervisor::admission::requests::is_holder;
 
 /// Members of one family whose code is gone that its reason names; of a wide family they are many, and alike.
 const LISTED: usize = 16;

@@ -13,7 +13,7 @@ use super::{Loaded, scan};
 use crate::error::{StartError, StoreError};
 use crate::journal::reader::decode_entry;
 use crate::journal::{JournalStore, Space, keys};
-use crate::supervisor::claimants::is_holder;
+use crate::supervisor::admission::requests::is_holder;
 
 /// Groups of families that are read or checked ahead: enough that neither side waits
 /// for the other at each, few enough that they take no memory to speak of.

@@ -1,0 +1,187 @@
+//! The health wing: what is stuck, why a procedure does not move, and what is low on the journal's disk. It owns what
+//! the health checks remember from one to the next.
+//!
+//! It only reads: rows that are on disk, the limiter's queues, the calls that are out. So it need not wait for the
+//! store, which may be what is stuck. It ends nothing and decides nothing. A check returns what looks lost as
+//! [`Repairs`](check::Repairs), and the supervisor repairs it. In a healthy engine a check finds nothing, whatever is
+//! under way: a row counts as one that nothing will wake only if the limiter does not know it twice in a row, and
+//! nothing happened to it between.
+
+pub(super) mod check;
+pub(crate) mod diagnosis_input;
+mod disk;
+pub(crate) mod explain;
+mod overrun;
+mod rules;
+mod size;
+mod starved;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use procession_kernel::{Kernel, ProcedureId, Row, Seq, Timestamp};
+
+use super::admission::tickets::Tickets;
+use super::blocked::Actors;
+use crate::journal::DiskRoom;
+use crate::telemetry::Telemetry;
+use crate::thresholds::Measures;
+use crate::view::{Rule, Verdict};
+use diagnosis_input::{DiagnosisInput, Queues, StageTiming};
+use disk::Disk;
+pub(super) use rules::{Findings, actor_lost};
+use starved::Unserved;
+
+/// The part of its time that the supervisor spends on health checks at most: one in so many.
+const SHARE: u32 = 20;
+
+/// What tells a verdict from others of its rule: a procedure, and a stage, a worker or a count.
+type Subject = (Rule, Option<ProcedureId>, Option<String>);
+
+/// The health wing.
+pub(super) struct Health {
+    every: Option<Duration>,
+    thresholds: Measures,
+    opened: Timestamp,
+    /// What the last check told, and since when.
+    known: BTreeMap<Subject, Timestamp>,
+    /// Calls that were never made, and were made again.
+    recalled: u64,
+    disk: Disk,
+    /// Procedures that wait for what is free.
+    unserved: Unserved,
+}
+
+/// What the wing reads of the engine.
+pub(super) struct EngineState<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) tickets: &'a Tickets,
+    pub(super) actors: &'a Actors,
+    pub(super) quarantined: &'a BTreeMap<u64, String>,
+    pub(super) telemetry: &'a Telemetry,
+    pub(super) now: Timestamp,
+    /// The newest commit on disk: verdicts tell of nothing newer.
+    pub(super) durable: Seq,
+    /// Why the engine takes no more commits.
+    pub(super) failed: Option<&'a str>,
+    /// Calls that wait for a read, approximately.
+    pub(super) pending_reads: usize,
+}
+
+impl EngineState<'_> {
+    /// Says how far the call of a stage that is out has come.
+    pub(super) fn progress(&self, id: ProcedureId) -> &'static str {
+        self.actors
+            .get(&id)
+            .map_or("is about to be called", |active| active.progress())
+    }
+}
+
+impl Health {
+    pub(super) const fn new(every: Option<Duration>, thresholds: Measures) -> Self {
+        Self {
+            every,
+            thresholds,
+            opened: Timestamp(0),
+            known: BTreeMap::new(),
+            recalled: 0,
+            disk: Disk::new(),
+            unserved: Unserved::new(),
+        }
+    }
+
+    /// Notes when the checks of this engine begin, and what the start has found.
+    pub(super) fn begin<'a>(&mut self, now: Timestamp, quarantined: impl Iterator<Item = &'a u64>) {
+        self.opened = now;
+        for family in quarantined {
+            self.note(Rule::Quarantined, Some(ProcedureId::root(*family)), now);
+        }
+    }
+
+    /// Returns when the next check is due. The longer the last one took, the later: see [`SHARE`].
+    pub(super) fn next_check(&self, now: Timestamp, took: Duration) -> Option<Timestamp> {
+        self.every.map(|every| now.after(every.max(took * SHARE)))
+    }
+
+    /// Notes when something began of which no row says since when. It is logged where it begins.
+    pub(super) fn note(&mut self, rule: Rule, procedure: Option<ProcedureId>, at: Timestamp) {
+        self.known.entry((rule, procedure, None)).or_insert(at);
+    }
+
+    /// Counts a call that was never made, and was made again.
+    pub(super) const fn recalled(&mut self) {
+        self.recalled += 1;
+    }
+
+    /// Returns how many wakes were lost and repaired.
+    pub(super) const fn lost_wakes(&self, kernel: &Kernel) -> u64 {
+        kernel.found() + self.recalled
+    }
+
+    /// Returns the room on the journal's disk, as it was measured last.
+    pub(super) const fn disk_room(&self) -> Option<DiskRoom> {
+        self.disk.room()
+    }
+
+    /// Tells whether to measure the disk: false while a measurement is under way. A disk that does not answer is
+    /// one of the things that a check tells of, so no check waits for it.
+    pub(super) const fn begin_measuring(&mut self) -> bool {
+        self.disk.begin()
+    }
+
+    /// Takes a measurement of the disk.
+    pub(super) const fn measured(&mut self, room: Option<DiskRoom>) {
+        self.disk.measured(room);
+    }
+
+    /// Builds the input of rules and explanations: the kernel, the queues, and what this wing remembers.
+    pub(super) fn input<'a>(
+        &'a self,
+        state: &EngineState<'a>,
+        queues: &'a Queues,
+        called: &'a dyn Fn(ProcedureId) -> &'static str,
+        usual: &'a dyn Fn(&Row) -> Option<StageTiming>,
+    ) -> DiagnosisInput<'a> {
+        DiagnosisInput {
+            kernel: state.kernel,
+            tickets: state.tickets,
+            queues,
+            lack: None,
+            quarantined: state.quarantined,
+            thresholds: &self.thresholds,
+            now: state.now,
+            opened: self.opened,
+            durable: state.durable,
+            called,
+            usual,
+            unserved: Some(&self.unserved),
+            bounds: &state.kernel.rules().bounds,
+            knows_bounds: true,
+        }
+    }
+
+    /// Logs what is new, once. A verdict that was told before keeps the time of the first.
+    fn tell(&mut self, verdicts: &mut [Verdict]) {
+        let mut known = BTreeMap::new();
+        for verdict in verdicts {
+            let part = ["what", "worker", "count", "stage"]
+                .iter()
+                .find_map(|name| verdict.fact(name));
+            let subject = (verdict.rule, verdict.procedure, part.map(str::to_owned));
+            match self.known.get(&subject) {
+                Some(since) => verdict.since = verdict.since.min(*since),
+                None => {
+                    let (rule, text) = (verdict.rule.as_str(), verdict.text.as_str());
+                    tracing::warn!(
+                        rule,
+                        procedure = verdict.procedure.map(tracing::field::display),
+                        text,
+                        "verdict"
+                    );
+                }
+            }
+            known.insert(subject, verdict.since);
+        }
+        self.known = known;
+    }
+}

@@ -1,0 +1,394 @@
+//! One health check, from the limiter's answer to the verdicts: a slice at a time, so that a message waits for one
+//! slice at most, however many procedures are judged. Verdicts are told when all are judged, so a verdict stands
+//! until a whole check no longer has it.
+//!
+//! Between two slices rows change. Each is judged as it is at its turn. What looks lost is looked at again at the
+//! end, in one turn, before anything is repaired; and a deadlock counts only if its links are still there.
+//!
+//! A check is a value. Each function of [`Health`] that takes it returns the [`Next`] step; the supervisor, which has
+//! the mailbox, the limiter and the threads, takes that step and comes back.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use procession_kernel::{Deadlock, Family, ProcedureId, Row, Seq, Timestamp, WaitGraph, WaitReason};
+use tokio::sync::oneshot;
+
+use super::diagnosis_input::Queues;
+use super::explain::Search;
+use super::overrun::UsualTimes;
+use super::rules::{self, Findings};
+use super::{EngineState, Health};
+use crate::clock::machine_now;
+use crate::error::AskError;
+use crate::view::Verdict;
+
+/// A slice ends after this time, and others have their turn.
+const SLICE: Duration = Duration::from_millis(1);
+/// Members that are judged, or procedures that a search visits, between two looks at the time.
+const STEP: usize = 64;
+/// Calls that wait for a read, beyond which no check looks for procedures that were not called. Most of those that
+/// have no actor wait there, and to go through them takes too long. A later check looks.
+const PENDING_MAX: usize = 16_384;
+/// Nodes of a graph whose deadlocks are searched for at once; those of a larger one on another thread.
+const NODES_AT_ONCE: usize = 1_024;
+
+/// Who asked for a check.
+pub(in crate::supervisor) enum Requester {
+    /// The engine's clock: the end of this check sets the time of the next.
+    Clock,
+    /// A caller, who also gets what to await before the verdicts are told.
+    Caller(oneshot::Sender<Answer>),
+}
+
+/// Verdicts, and the wait for the commit of what was repaired.
+pub(in crate::supervisor) type Answer = (
+    Vec<Verdict>,
+    Option<futures::future::LocalBoxFuture<'static, Result<(), AskError>>>,
+);
+
+/// A check that has begun.
+pub(in crate::supervisor) struct Check {
+    requester: Requester,
+    /// The newest commit on disk when it began.
+    asked: Seq,
+    /// Answers of the limiter that had been looked at before.
+    looks: u64,
+    queues: Queues,
+    usual: UsualTimes,
+    /// The family that is judged next, from this member on; none when all are.
+    next: Option<(u64, usize)>,
+    /// The search for deadlocks begins with who waits at the limiter, from this index on.
+    searched: usize,
+    search: Search,
+    verdicts: Vec<Verdict>,
+    missed: BTreeMap<ProcedureId, Seq>,
+    uncalled: Vec<ProcedureId>,
+    gone: Vec<ProcedureId>,
+    is_lost: bool,
+    waiters: Waiters,
+    took: Duration,
+}
+
+/// The next step of a check.
+pub(in crate::supervisor) enum Next {
+    /// Let others have their turn, then [`Health::proceed`].
+    Yield(Box<Check>),
+    /// Search this graph for deadlocks on another thread, then [`Health::found_deadlocks`].
+    Search(Box<Check>, WaitGraph),
+    /// Read the limiter's queues again, then [`Health::look_again`]: some seem to wait there, and did not.
+    AskAgain(Box<Check>),
+    /// Repair what was lost, then [`Health::finish`].
+    Repair(Box<Check>, Repairs),
+}
+
+/// What looks lost.
+#[derive(Default)]
+pub(in crate::supervisor) struct Repairs {
+    /// Wait for the limiter, which does not know them.
+    pub(in crate::supervisor) unknown: Vec<ProcedureId>,
+    /// Their actors are gone, with calls that were out.
+    pub(in crate::supervisor) gone: Vec<ProcedureId>,
+    /// Their stage is out, and they have no actor. Some may wait for a read.
+    pub(in crate::supervisor) uncalled: Vec<ProcedureId>,
+    /// The kernel has a wake that nothing will make.
+    pub(in crate::supervisor) is_lost: bool,
+}
+
+/// Procedures that could run but for a lock, a permit or their turn.
+#[derive(Clone, Copy, Default)]
+pub(in crate::supervisor) struct Waiters {
+    /// How many wait for a lock.
+    pub(in crate::supervisor) locks: u32,
+    /// Since when the oldest waits.
+    pub(in crate::supervisor) oldest: Option<Timestamp>,
+}
+
+impl Waiters {
+    fn note(&mut self, row: &Row) {
+        match &row.wait {
+            Some(WaitReason::Lock(_)) => self.locks += 1,
+            Some(WaitReason::Permit(_) | WaitReason::Queue | WaitReason::Width) => {}
+            Some(_) | None => return,
+        }
+        let since = row.ready.unwrap_or(row.since);
+        self.oldest = self.oldest.into_iter().chain([since]).min();
+    }
+}
+
+/// What a check found, and how long it took.
+pub(in crate::supervisor) struct Report {
+    pub(in crate::supervisor) requester: Requester,
+    pub(in crate::supervisor) verdicts: Vec<Verdict>,
+    pub(in crate::supervisor) waiters: Waiters,
+    /// The time of its slices; the end of the check comes on top.
+    pub(in crate::supervisor) took: Duration,
+}
+
+impl Check {
+    /// Sets the queues that the limiter has told. They are read before the first slice.
+    pub(in crate::supervisor) fn set_queues(&mut self, queues: Queues) {
+        self.queues = queues;
+    }
+}
+
+impl Health {
+    /// Begins a check. The caller reads the limiter's queues, and calls [`Self::proceed`].
+    pub(in crate::supervisor) fn begin_check(&self, requester: Requester, durable: Seq) -> Box<Check> {
+        Box::new(Check {
+            requester,
+            asked: durable,
+            looks: self.unserved.looks(),
+            queues: Queues::default(),
+            usual: UsualTimes::default(),
+            next: Some((0, 0)),
+            searched: 0,
+            search: Search::default(),
+            verdicts: Vec::new(),
+            missed: BTreeMap::new(),
+            uncalled: Vec::new(),
+            gone: Vec::new(),
+            is_lost: false,
+            waiters: Waiters::default(),
+            took: Duration::ZERO,
+        })
+    }
+
+    /// Judges a slice; when all are judged, searches for deadlocks.
+    pub(in crate::supervisor) fn proceed(&self, mut check: Box<Check>, state: &EngineState<'_>) -> Next {
+        let begun = machine_now();
+        let is_done = self.slice(&mut check, state, begun);
+        check.took += begun.elapsed();
+        if !is_done {
+            return Next::Yield(check);
+        }
+        let graph = std::mem::take(&mut check.search.graph);
+        if graph.len() > NODES_AT_ONCE {
+            return Next::Search(check, graph);
+        }
+        after_search(check, graph.deadlocks())
+    }
+
+    /// Takes the deadlocks that another thread has found. That took a while, so only those count that still are.
+    pub(in crate::supervisor) fn found_deadlocks(
+        &self,
+        check: Box<Check>,
+        mut found: Vec<Deadlock>,
+        state: &EngineState<'_>,
+    ) -> Next {
+        found.retain(|deadlock| self.still_is(&check, deadlock, state));
+        after_search(check, found)
+    }
+
+    /// Looks a second time at procedures that seem to wait for nothing: only if nothing happened to them between
+    /// the two answers of the limiter, and neither names them, the wake is lost.
+    pub(in crate::supervisor) fn look_again(
+        &self,
+        mut check: Box<Check>,
+        queues: Queues,
+        state: &EngineState<'_>,
+    ) -> Next {
+        check.queues = queues;
+        let still = check.missed.iter().filter(|(id, revision)| {
+            let row = state.kernel.row(**id).filter(|row| row.revision == **revision);
+            row.is_some_and(|row| !row.is_ended() && is_missed(row, &check, state))
+        });
+        let unknown = still.map(|(id, _)| *id).collect();
+        repair(check, unknown)
+    }
+
+    /// Ends a check: takes what the limiter's last answer tells of waiters that are not served.
+    pub(in crate::supervisor) fn look_for_unserved(&mut self, check: &mut Check, now: Timestamp, is_serving: bool) {
+        // An engine that has failed serves nobody.
+        let found = check.queues.free.drain(..).filter(|_| is_serving);
+        self.unserved.look(found, check.looks, now);
+    }
+
+    /// Ends a check: adds what rows do not tell to the verdicts, in the order of the rules.
+    pub(in crate::supervisor) fn conclude(&self, check: &mut Check, findings: Findings<'_>, state: &EngineState<'_>) {
+        let verdicts = std::mem::take(&mut check.verdicts);
+        check.verdicts = rules::all_verdicts(self, verdicts, findings, state);
+    }
+
+    /// Ends a check: logs what is new, and returns the verdicts.
+    pub(in crate::supervisor) fn finish(&mut self, mut check: Box<Check>) -> Report {
+        self.tell(&mut check.verdicts);
+        Report {
+            requester: check.requester,
+            verdicts: check.verdicts,
+            waiters: check.waiters,
+            took: check.took,
+        }
+    }
+
+    /// Tells whether all are judged.
+    fn slice(&self, check: &mut Check, state: &EngineState<'_>, begun: Instant) -> bool {
+        while check.next.is_some() {
+            self.judge_some(check, state);
+            if begun.elapsed() >= SLICE {
+                return false;
+            }
+        }
+        while self.search_some(check, state) {
+            if begun.elapsed() >= SLICE {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Judges the next members.
+    fn judge_some(&self, check: &mut Check, state: &EngineState<'_>) {
+        let Some((number, from)) = check.next.take() else {
+            return;
+        };
+        let families = state.kernel.families();
+        let mut left = STEP;
+        let mut judge = |check: &mut Check, number: u64, family: &Family, from: usize| {
+            let last = family.members.len().min(from.saturating_add(left));
+            for row in family.members.get(from..last).unwrap_or_default() {
+                self.judge_member(check, family, row, state);
+            }
+            left -= (last - from).min(left);
+            let is_whole = last == family.members.len();
+            if is_whole {
+                let verdict = self.family_verdict(check, family, state);
+                check.verdicts.extend(verdict);
+            }
+            check.next = (!is_whole || left == 0).then(|| if is_whole { (number + 1, 0) } else { (number, last) });
+            check.next.is_none()
+        };
+        let from_of = |other: u64| if other == number { from } else { 0 };
+        if self.thresholds.may_tell_of_frozen() {
+            for (other, family) in families.iter_from(number) {
+                if !judge(check, other, &family, from_of(other)) {
+                    return;
+                }
+            }
+        } else {
+            for (other, family) in families.awake_from(number) {
+                if !judge(check, other, family, from_of(other)) {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn family_verdict(&self, check: &Check, family: &Family, state: &EngineState<'_>) -> Option<Verdict> {
+        let called = |id| state.progress(id);
+        self.input(state, &check.queues, &called, &|_| None).family_size(family)
+    }
+
+    fn judge_member(&self, check: &mut Check, family: &Family, row: &Row, state: &EngineState<'_>) {
+        let mut verdicts = std::mem::take(&mut check.verdicts);
+        let called = |id| state.progress(id);
+        let usual = |row: &Row| check.usual.of(row, state);
+        self.input(state, &check.queues, &called, &usual)
+            .of_member(family, row, &mut verdicts);
+        check.verdicts = verdicts;
+        if state
+            .actors
+            .get(&row.id)
+            .is_some_and(|active| !active.lost().is_empty())
+        {
+            check.gone.push(row.id);
+        }
+        if row.is_ended() {
+            return;
+        }
+        check.waiters.note(row);
+        if is_missed(row, check, state) {
+            check.missed.insert(row.id, row.revision);
+        }
+        if is_uncalled(row, state) {
+            check.uncalled.push(row.id);
+        }
+        check.is_lost |= state.kernel.has_lost_wake(family, row);
+    }
+
+    /// Continues the search for who waits for whom. A deadlock leads through the limiter's queues, so it begins with
+    /// those who wait there. Tells whether there is more.
+    fn search_some(&self, check: &mut Check, state: &EngineState<'_>) -> bool {
+        let called = |id| state.progress(id);
+        let Check {
+            queues,
+            search,
+            searched,
+            ..
+        } = check;
+        let input = self.input(state, queues, &called, &|_| None);
+        let mut left = STEP;
+        while left > 0 {
+            let visited = input.search(search, Some(state.durable), left);
+            left -= visited.min(left);
+            if left > 0 {
+                let Some((id, _)) = queues.waiting.get(*searched) else {
+                    return false;
+                };
+                *searched += 1;
+                left -= 1;
+                search.begin(*id);
+            }
+        }
+        true
+    }
+
+    /// Tells whether the links of a deadlock that took long to find are there.
+    fn still_is(&self, check: &Check, deadlock: &Deadlock, state: &EngineState<'_>) -> bool {
+        let called = |id| state.progress(id);
+        let input = self.input(state, &check.queues, &called, &|_| None);
+        let members = deadlock.cycle.iter().map(|link| link.from);
+        let again = input.graph(members, Some(state.durable)).deadlocks();
+        again.iter().any(|again| again.victim == deadlock.victim)
+    }
+}
+
+fn after_search(mut check: Box<Check>, deadlocks: Vec<Deadlock>) -> Next {
+    check.verdicts.extend(deadlocks.into_iter().map(rules::deadlocked));
+    if check.missed.is_empty() {
+        repair(check, Vec::new())
+    } else {
+        Next::AskAgain(check)
+    }
+}
+
+fn repair(mut check: Box<Check>, unknown: Vec<ProcedureId>) -> Next {
+    let repairs = Repairs {
+        unknown,
+        gone: std::mem::take(&mut check.gone),
+        uncalled: std::mem::take(&mut check.uncalled),
+        is_lost: check.is_lost,
+    };
+    Next::Repair(check, repairs)
+}
+
+/// Tells whether a procedure waits for the limiter and is not in its queues, though it asked before that answered.
+fn is_missed(row: &Row, check: &Check, state: &EngineState<'_>) -> bool {
+    let waits = row.wait.as_ref().is_some_and(WaitReason::is_admission) && row.revision <= check.asked;
+    let asker = waits.then(|| state.kernel.asks_as(row.id)).flatten();
+    asker.is_some_and(|asker| check.queues.of(asker).is_none())
+}
+
+/// Tells whether the stage of a procedure is out, by a commit whose effects were released, and it has no actor.
+fn is_uncalled(row: &Row, state: &EngineState<'_>) -> bool {
+    let is_out = row.going.is_some_and(|going| going.run <= state.durable);
+    is_out && state.pending_reads <= PENDING_MAX && !state.actors.contains_key(&row.id)
+}
+
+/// Returns those that are still not called, and for which nothing waits: neither a read nor a worker. `has_pending`
+/// is built once, and only if it is needed.
+pub(in crate::supervisor) fn still_uncalled<P: Fn(ProcedureId) -> bool>(
+    mut uncalled: Vec<ProcedureId>,
+    state: &EngineState<'_>,
+    has_pending: impl FnOnce() -> P,
+) -> Vec<ProcedureId> {
+    if uncalled.is_empty() || state.pending_reads > PENDING_MAX {
+        return Vec::new();
+    }
+    let has_pending = has_pending();
+    uncalled.retain(|id| {
+        let row = state.kernel.row(*id).filter(|_| !has_pending(*id));
+        row.is_some_and(|row| is_uncalled(row, state))
+    });
+    uncalled
+}

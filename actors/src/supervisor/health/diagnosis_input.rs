@@ -1,0 +1,117 @@
+//! What a diagnosis goes by: the kernel, the limiter's queues, and what is known beside them. It is the same for an
+//! engine that runs and for a journal that is closed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use procession_kernel::{Bounds, Kernel, Lack, LockMode, LockNeed, LockUse, ProcedureId, Row, Seq, Ticket, Timestamp};
+use rustc_hash::{FxBuildHasher, FxHashMap};
+
+use super::starved::{Unserved, free};
+use crate::limiter::Waiting;
+use crate::supervisor::admission::tickets::Tickets;
+use crate::thresholds::Measures;
+use crate::view::LockView;
+
+/// What the limiter says of those that wait, by procedure.
+#[derive(Default)]
+pub(crate) struct Queues {
+    pub(super) waiting: Vec<(ProcedureId, Waiting)>,
+    places: FxHashMap<ProcedureId, usize>,
+    /// Who waits for what is free, with its revision and the claims of nobody that are in its way.
+    pub(super) free: Vec<(ProcedureId, Seq, Vec<Ticket>)>,
+}
+
+impl Queues {
+    /// Makes room for as many as may wait: to grow a large table moves all that is in it.
+    pub(in crate::supervisor) fn with_room(waiting: usize) -> Self {
+        Self {
+            waiting: Vec::with_capacity(waiting),
+            places: FxHashMap::with_capacity_and_hasher(waiting, FxBuildHasher),
+            free: Vec::new(),
+        }
+    }
+
+    /// All who wait, as the limiter names them.
+    pub(crate) fn new(waiting: Vec<Waiting>, tickets: &Tickets, kernel: &Kernel) -> Self {
+        let mut queues = Self::with_room(waiting.len());
+        queues.extend(waiting, tickets, kernel);
+        queues
+    }
+
+    /// Adds more of those who wait. A ticket that stands for nobody is left out.
+    pub(in crate::supervisor) fn extend(&mut self, waiting: Vec<Waiting>, tickets: &Tickets, kernel: &Kernel) {
+        for waiting in waiting {
+            let Some(id) = tickets.holder(waiting.ticket) else {
+                continue;
+            };
+            if let Some((claims, row)) = free(&waiting, tickets).zip(kernel.row(id)) {
+                self.free.push((id, row.revision, claims));
+            }
+            self.places.insert(id, self.waiting.len());
+            self.waiting.push((id, waiting));
+        }
+    }
+
+    pub(super) fn of(&self, id: ProcedureId) -> Option<&Waiting> {
+        let place = self.places.get(&id)?;
+        self.waiting.get(*place).map(|(_, waiting)| waiting)
+    }
+}
+
+/// The input of rules and explanations.
+pub(crate) struct DiagnosisInput<'a> {
+    pub(crate) kernel: &'a Kernel,
+    pub(crate) tickets: &'a Tickets,
+    pub(crate) queues: &'a Queues,
+    /// All of what the one lacks that is to be explained, if it waits.
+    pub(crate) lack: Option<&'a Lack>,
+    pub(crate) quarantined: &'a BTreeMap<u64, String>,
+    pub(crate) thresholds: &'a Measures,
+    pub(crate) now: Timestamp,
+    /// When this engine began: what passed before it does not count as running.
+    pub(crate) opened: Timestamp,
+    /// The newest commit on disk: verdicts tell of nothing newer.
+    pub(crate) durable: Seq,
+    /// Says how far the call of a stage that is out has come.
+    pub(crate) called: &'a dyn Fn(ProcedureId) -> &'static str,
+    /// Says since when the stage runs that is out, and what it usually takes.
+    pub(crate) usual: &'a dyn Fn(&Row) -> Option<StageTiming>,
+    /// Who waits for what is free, if the limiter itself was asked.
+    pub(crate) unserved: Option<&'a Unserved>,
+    /// What sizes are measured by.
+    pub(crate) bounds: &'a Bounds,
+    /// They are those of the engine, and not the defaults in place of what is not on disk.
+    pub(crate) knows_bounds: bool,
+}
+
+/// A stage that runs now, and what it usually takes.
+#[derive(Clone, Copy)]
+pub(crate) struct StageTiming {
+    /// Since when.
+    pub(super) since: Timestamp,
+    /// What 99 of 100 of the newest took that have succeeded.
+    pub(super) p99: Duration,
+}
+
+/// Names those who hold and want locks; since when is in their rows.
+pub(crate) fn lock_views(locks: Vec<LockUse>, tickets: &Tickets, kernel: &Kernel) -> Vec<LockView> {
+    let holder = |ticket: &Ticket| tickets.holder(*ticket);
+    let view = |lock: LockUse| {
+        let holders = lock.holders.iter();
+        let holders: Vec<(ProcedureId, LockMode)> = holders
+            .filter_map(|(ticket, mode)| Some((holder(ticket)?, *mode)))
+            .collect();
+        let since = |(id, mode): &(ProcedureId, LockMode)| {
+            let (path, mode) = (lock.path.clone(), *mode);
+            kernel.row(*id)?.locked_since(&LockNeed { path, mode })
+        };
+        LockView {
+            since: holders.iter().map(since).collect(),
+            holders,
+            waiting: lock.waiting.iter().filter_map(holder).collect(),
+            path: lock.path,
+        }
+    };
+    locks.into_iter().map(view).collect()
+}

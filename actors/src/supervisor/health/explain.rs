@@ -1,0 +1,255 @@
+//! Explanations: who waits for whom, as the kernel and the limiter's queues say; and the graph in which deadlocks are
+//! searched.
+
+use std::collections::BTreeSet;
+
+use procession_kernel::{
+    Blocker, Lack, Lacking, Link, Need, Node, ProcedureId, Row, Seq, Until, WaitGraph, WaitReason, WaitingFor,
+};
+
+use super::diagnosis_input::DiagnosisInput;
+use crate::error::AskError;
+use crate::journal::codec;
+use crate::supervisor::kept::Kept;
+use crate::view::{self, ChainEnd, Explanation, Particulars, Place};
+
+/// Links of one explanation at most; nobody reads more.
+const LINKS_MAX: usize = 1_000;
+
+/// Holders of one lock that one explanation names, at most.
+const HOLDERS_MAX: usize = 100;
+
+/// Procedures that one search looks at, at most: some tens of megabytes. Who is
+/// left out counts as one that can move, so that no deadlock is invented.
+const NODES_MAX: usize = 200_000;
+
+/// A search for who waits for whom.
+#[derive(Default)]
+pub(super) struct Search {
+    pub(super) graph: WaitGraph,
+    next: Vec<ProcedureId>,
+    seen: BTreeSet<ProcedureId>,
+}
+
+impl Search {
+    /// Adds one to those who are to be looked at, unless it was, or enough were.
+    pub(super) fn begin(&mut self, id: ProcedureId) {
+        if self.seen.len() < NODES_MAX && self.seen.insert(id) {
+            self.next.push(id);
+        }
+    }
+}
+
+impl DiagnosisInput<'_> {
+    /// Gives who waits for whom from these on. Rows newer than `until` are left
+    /// out, and count as those of procedures that can move.
+    pub(super) fn graph(&self, from: impl IntoIterator<Item = ProcedureId>, until: Option<Seq>) -> WaitGraph {
+        let mut search = Search::default();
+        for id in from {
+            search.begin(id);
+            self.search(&mut search, until, usize::MAX);
+        }
+        search.graph
+    }
+
+    /// Goes on with a search, by so many procedures at most; tells how many it looked at.
+    pub(super) fn search(&self, search: &mut Search, until: Option<Seq>, most: usize) -> usize {
+        let mut looked_at = 0;
+        while looked_at < most
+            && let Some(id) = search.next.pop()
+        {
+            looked_at += 1;
+            let is_new = |row: &Row| until.is_some_and(|until| row.revision > until);
+            if self.kernel.row(id).is_none_or(is_new) {
+                continue;
+            }
+            let Some(node) = self.node(id) else { continue };
+            for other in node.needs.iter().flat_map(|need| &need.of) {
+                search.begin(*other);
+            }
+            search.graph.insert(id, node);
+        }
+        looked_at
+    }
+
+    fn node(&self, id: ProcedureId) -> Option<Node> {
+        let mut node = self.kernel.needs_of(id)?;
+        let asks = self.kernel.asks_as(id).and_then(|asker| self.queues.of(asker));
+        for blocker in asks.into_iter().flat_map(|waiting| &waiting.blockers) {
+            self.blocked(blocker, &mut node.needs);
+        }
+        Some(node)
+    }
+
+    /// A ticket that stands for nobody yet, or no more, is about to move.
+    fn blocked(&self, blocker: &Blocker, needs: &mut Vec<Need>) {
+        let why = match &blocker.lacking {
+            Lacking::Lock(path) => WaitingFor::Lock(path.clone()),
+            Lacking::Permit(key) => WaitingFor::Permit(key.clone()),
+        };
+        let of: Vec<ProcedureId> = blocker
+            .by
+            .iter()
+            .filter_map(|ticket| self.tickets.holder(*ticket))
+            .map(|id| match blocker.place {
+                true => self.kernel.waits_as(id),
+                false => self.kernel.gives_back_as(id),
+            })
+            .collect();
+        if !blocker.any {
+            needs.extend(of.into_iter().map(|id| Need {
+                why: why.clone(),
+                of: vec![id],
+                place: blocker.place,
+            }));
+        } else if of.len() == blocker.by.len() {
+            needs.push(Need {
+                why,
+                of,
+                place: blocker.place,
+            });
+        }
+    }
+
+    /// Explains one that is live; none of any other.
+    pub(crate) fn explain(&self, id: ProcedureId) -> Option<Explanation> {
+        let row = self.kernel.row(id).filter(|row| !row.is_ended())?;
+        let graph = self.graph([id], None);
+        let mut links = graph.chain(id, LINKS_MAX + 1);
+        let truncated = links.len() > LINKS_MAX;
+        links.truncate(LINKS_MAX);
+        let particulars = self.particulars(row);
+        let link = links.first().filter(|link| link.from == id);
+        Some(Explanation {
+            id,
+            kind: row.kind.clone(),
+            state: row.state,
+            reason: self.reason(row, link, particulars.as_ref()),
+            since: row.since,
+            next: view::next(row),
+            place: self.place(id),
+            particulars,
+            ends: self.ends(id, &links),
+            links,
+            deadlocks: graph.deadlocks(),
+            truncated,
+        })
+    }
+
+    /// Gives what it waits for in full, as far as there is more to say than its row does.
+    fn particulars(&self, row: &Row) -> Option<Particulars> {
+        if let Some((done, total)) = self.kernel.children_of(row.id) {
+            return Some(Particulars::Children { done, total });
+        }
+        let lack = self.lack?;
+        // Somebody else may ask for it by now: another undo may be next.
+        let waiting = self.queues.of(self.kernel.asks_as(row.id)?)?;
+        let lacking = lack.lacking();
+        if !waiting.blockers.iter().any(|blocker| blocker.lacking == lacking) {
+            return None;
+        }
+        Some(match lack {
+            Lack::Lock(need, holders) => Particulars::Lock {
+                need: need.clone(),
+                holders: holders
+                    .iter()
+                    .filter_map(|ticket| self.tickets.holder(*ticket))
+                    .take(HOLDERS_MAX)
+                    .collect(),
+            },
+            Lack::Permit(usage) => Particulars::Permit(usage.clone()),
+        })
+    }
+
+    /// Gives what those wait for from whom no link leads on.
+    fn ends(&self, id: ProcedureId, links: &[Link]) -> Vec<ChainEnd> {
+        let from: BTreeSet<ProcedureId> = links.iter().map(|link| link.from).collect();
+        let mut seen = BTreeSet::new();
+        let reached = std::iter::once(id).chain(links.iter().map(|link| link.to));
+        let last = reached.filter(|id| !from.contains(id) && seen.insert(*id));
+        last.map(|id| self.end(id)).collect()
+    }
+
+    fn end(&self, id: ProcedureId) -> ChainEnd {
+        let until = if self.quarantined.contains_key(&id.family) {
+            Until::Operator(WaitReason::Quarantined)
+        } else {
+            self.kernel.until_of(id).map(|stage| codec::describe(stage.as_slice()))
+        };
+        ChainEnd {
+            id,
+            until,
+            since: self.kernel.row(id).map_or(self.now, |row| row.since),
+        }
+    }
+
+    fn reason(&self, row: &Row, link: Option<&Link>, particulars: Option<&Particulars>) -> String {
+        // The row says what it was told when it asked; what that was may be free since.
+        let wait = row.wait.as_ref().map(|wait| match particulars {
+            Some(Particulars::Lock { need, .. }) => WaitReason::Lock(need.path.clone()),
+            Some(Particulars::Permit(limit)) => WaitReason::Permit(limit.key.clone()),
+            Some(Particulars::Children { .. }) | None => wait.clone(),
+        });
+        match (link.map(|link| &link.why), &wait) {
+            (Some(WaitingFor::Rollback), _) => "its family fails, and is rolled back".to_owned(),
+            (Some(WaitingFor::Stage), _) => "its rollback waits until nothing of it runs".to_owned(),
+            (_, Some(wait)) if row.is_failing() => format!("its rollback is held up: {wait}"),
+            (_, Some(wait)) => wait.to_string(),
+            (_, None) => {
+                let until = self.end(row.id).until;
+                if let Until::Stage(stage) = &until {
+                    return format!("stage {stage} {}", (self.called)(row.id));
+                }
+                format!("it waits until {until}")
+            }
+        }
+    }
+
+    /// Gives the place among those who wait for the same thing.
+    fn place(&self, id: ProcedureId) -> Option<Place> {
+        let reason = |id: ProcedureId| self.kernel.row(id)?.wait.as_ref();
+        let asker = self.kernel.asks_as(id)?;
+        let mine = self.queues.of(asker)?.order;
+        let wanted = reason(id)?;
+        let (mut before, mut of) = (0, 0);
+        for (other, waiting) in &self.queues.waiting {
+            if *other == asker || reason(*other) == Some(wanted) {
+                of += 1;
+                before += usize::from(waiting.order < mine);
+            }
+        }
+        Some(Place { place: before + 1, of })
+    }
+}
+
+/// One that is not live has ended, is quarantined, or is unknown.
+pub(crate) async fn stored(kept: &Kept, id: ProcedureId) -> Result<Explanation, AskError> {
+    let row = kept.row(id).await?.ok_or(AskError::Unknown(id))?;
+    let mut explanation = Explanation {
+        id,
+        kind: row.kind.clone(),
+        state: row.state,
+        reason: row.cause.as_ref().map_or_else(
+            || "it has ended".to_owned(),
+            |cause| format!("it has ended: {}", cause.text),
+        ),
+        since: row.since,
+        next: view::next(&row),
+        place: None,
+        particulars: None,
+        links: Vec::new(),
+        ends: Vec::new(),
+        deadlocks: Vec::new(),
+        truncated: false,
+    };
+    if let Some(why) = kept.why(id.family).filter(|_| !row.is_ended()) {
+        explanation.reason = format!("its family is quarantined: {why}");
+        explanation.next = "nothing, before a start can run it, or an operator discharges it".to_owned();
+        explanation.ends.push(ChainEnd {
+            id,
+            until: Until::Operator(WaitReason::Quarantined),
+            since: row.since,
+        });
+    }
+    Ok(explanation)
+}

@@ -1,0 +1,79 @@
+//! Stages that take longer than they should.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use procession_kernel::{Kind, Row, Timestamp};
+
+use super::EngineState;
+use super::diagnosis_input::{DiagnosisInput, StageTiming};
+use super::rules::of_row;
+use crate::journal::codec;
+use crate::view::{Rule, Verdict};
+
+/// As many times as 99 of 100 take, where a kind does not say what is expected.
+const TIMES: u32 = 4;
+
+impl DiagnosisInput<'_> {
+    pub(super) fn overrun(&self, row: &Row) -> Option<Verdict> {
+        row.going?;
+        match row.expected {
+            Some(expected) => self.unexpected(row, expected),
+            None => self.unusual(row),
+        }
+    }
+
+    /// Time that passed before this start does not count: nothing ran then.
+    fn unexpected(&self, row: &Row, expected: Duration) -> Option<Verdict> {
+        let since = row.since.max(self.opened);
+        let text = format!("{expected:?} is expected");
+        self.over(row, since, ("expected", expected), &text)
+    }
+
+    /// One that nobody has said anything of is measured from its call on: what waits for its
+    /// worker behind many others is not what takes long.
+    fn unusual(&self, row: &Row) -> Option<Verdict> {
+        let least = self.thresholds.of(&row.kind).unusual;
+        if self.now.since(row.since) < least {
+            return None;
+        }
+        let StageTiming { since, p99 } = (self.usual)(row)?;
+        let most = (p99 * TIMES).max(least);
+        let text = format!("99 of 100 of the newest took {p99:?} or less");
+        self.over(row, since, ("usual", most), &text)
+    }
+
+    fn over(&self, row: &Row, since: Timestamp, measure: (&'static str, Duration), text: &str) -> Option<Verdict> {
+        let time = self.now.since(since);
+        let (name, most) = measure;
+        if time <= most {
+            return None;
+        }
+        let facts = vec![
+            (name, format!("{most:?}")),
+            ("time", format!("{time:?}")),
+            ("call", (self.called)(row.id).to_owned()),
+        ];
+        let mut verdict = of_row(Rule::Overrun, row, facts, &format!("takes {time:?}; {text}"));
+        verdict.since = since;
+        Some(verdict)
+    }
+}
+
+/// What stages usually take: the telemetry is asked once a check for each stage, however many run.
+#[derive(Default)]
+pub(super) struct UsualTimes(RefCell<BTreeMap<(Kind, String), Option<Duration>>>);
+
+impl UsualTimes {
+    /// Returns what this stage usually takes, if it runs on its worker now.
+    pub(super) fn of(&self, row: &Row, state: &EngineState<'_>) -> Option<StageTiming> {
+        let since = state.actors.get(&row.id)?.runs_since()?;
+        let stage = codec::variant(row.stage.as_slice());
+        let mut times = self.0.borrow_mut();
+        let p99 = times
+            .entry((row.kind.clone(), stage.to_owned()))
+            .or_insert_with(|| state.telemetry.usual(&row.kind, stage));
+        p99.map(|p99| StageTiming { since, p99 })
+    }
+}

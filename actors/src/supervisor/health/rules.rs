@@ -1,0 +1,374 @@
+//! The rules: each looks at what is on disk, and says what is wrong, with facts.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use procession_kernel::{Deadlock, Family, Kind, ProcedureId, Row, Said, Timestamp, WaitReason};
+
+use super::diagnosis_input::DiagnosisInput;
+use super::{EngineState, Health};
+use crate::journal::codec;
+use crate::supervisor::orphaned_calls::OrphanedCall;
+use crate::supervisor::unread::Trouble;
+use crate::supervisor::wall::Ahead;
+use crate::view::{Rule, Verdict, WorkerStatus};
+
+type Facts = Vec<(&'static str, String)>;
+
+pub(super) fn verdict(
+    rule: Rule,
+    procedure: Option<ProcedureId>,
+    since: Timestamp,
+    facts: Facts,
+    text: String,
+) -> Verdict {
+    Verdict {
+        rule,
+        procedure,
+        since,
+        facts,
+        deadlock: None,
+        text,
+    }
+}
+
+pub(super) fn of_row(rule: Rule, row: &Row, mut facts: Facts, text: &str) -> Verdict {
+    let stage = codec::describe(row.stage.as_slice());
+    facts.insert(0, ("kind", row.kind.to_string()));
+    facts.insert(1, ("stage", stage.clone()));
+    let text = format!("{} of {} at stage {stage} {text}", row.id, row.kind);
+    verdict(rule, Some(row.id), row.since, facts, text)
+}
+
+/// What tells of trouble beside rows and queues.
+pub(in crate::supervisor) struct Findings<'a> {
+    /// Verdicts on actors that are gone with their threads.
+    pub(in crate::supervisor) actors_lost: Vec<Verdict>,
+    /// Wakes and calls that were lost and repaired, each with what was waited for.
+    pub(in crate::supervisor) repaired: &'a [(ProcedureId, String)],
+    pub(in crate::supervisor) workers: Vec<WorkerStatus>,
+    /// Since when the journal has had the oldest batch under way.
+    pub(in crate::supervisor) appending_since: Option<Timestamp>,
+    /// Reads that the store does not give.
+    pub(in crate::supervisor) unreadable: Option<Trouble<'a>>,
+    pub(in crate::supervisor) clock_ahead: Option<Ahead>,
+}
+
+/// Adds what the rows do not tell of to what they tell, in the order of the rules.
+pub(super) fn all_verdicts(
+    health: &Health,
+    mut verdicts: Vec<Verdict>,
+    findings: Findings<'_>,
+    state: &EngineState<'_>,
+) -> Vec<Verdict> {
+    let Findings {
+        actors_lost,
+        repaired,
+        workers,
+        appending_since,
+        unreadable,
+        clock_ahead: ahead,
+    } = findings;
+    verdicts.extend(quarantines(state.quarantined, state.now));
+    verdicts.extend(actors_lost);
+    verdicts.extend(repaired.iter().map(|(id, what)| health.lost_wake(*id, what, state)));
+    verdicts.extend(blocked_workers(workers, state.now));
+    verdicts.extend(health.store_slow(appending_since, state));
+    verdicts.extend(health.disk_nearly_full(state));
+    verdicts.extend(unreadable.map(|trouble| store_unreadable(&trouble)));
+    verdicts.extend(ahead.map(|ahead| clock_ahead(ahead, state.now)));
+    verdicts.extend(state.failed.map(|why| store_failed(why, state.now)));
+    in_order(&mut verdicts);
+    verdicts
+}
+
+impl Health {
+    fn lost_wake(&self, id: ProcedureId, what: &str, state: &EngineState<'_>) -> Verdict {
+        let facts = vec![
+            ("lost", what.to_owned()),
+            ("count", self.lost_wakes(state.kernel).to_string()),
+        ];
+        let text =
+            format!("{id} would never have gone on ({what}); it was set going again. This is a defect of the engine");
+        verdict(Rule::LostWake, Some(id), state.now, facts, text)
+    }
+
+    fn store_slow(&self, since: Option<Timestamp>, state: &EngineState<'_>) -> Option<Verdict> {
+        let since = since?;
+        let time = state.now.since(since);
+        if state.failed.is_some() || time < self.thresholds.engine().store {
+            return None;
+        }
+        let waiting = state.kernel.seq().0.saturating_sub(state.durable.0);
+        let facts = vec![("time", format!("{time:?}")), ("commits", waiting.to_string())];
+        let text = format!("the store has not answered for {time:?}; {waiting} commits wait for it");
+        Some(verdict(Rule::StoreSlow, None, since, facts, text))
+    }
+}
+
+fn blocked_workers(workers: Vec<WorkerStatus>, now: Timestamp) -> Vec<Verdict> {
+    let blocked = workers
+        .into_iter()
+        .filter_map(|status| Some((status.worker, status.blocked?)));
+    blocked
+        .map(|(worker, blocked)| {
+            let facts = vec![
+                ("worker", worker.to_string()),
+                ("stage", blocked.stage.clone()),
+                ("call", format!("{:?}", blocked.call)),
+                ("time", format!("{:?}", blocked.time)),
+            ];
+            let text = format!(
+                "{} at stage {} has held worker {worker} for {:?}",
+                blocked.procedure, blocked.stage, blocked.time
+            );
+            let since = ago(now, blocked.time);
+            verdict(Rule::BlockedWorker, Some(blocked.procedure), since, facts, text)
+        })
+        .collect()
+}
+
+fn store_unreadable(trouble: &Trouble<'_>) -> Verdict {
+    let facts = vec![
+        ("reads", trouble.waiting.to_string()),
+        ("failures", trouble.failures.to_string()),
+        ("error", trouble.said.to_owned()),
+    ];
+    let text = format!(
+        "the store cannot be read: {} reads wait for it, and {} attempts have failed; the last error: {}",
+        trouble.waiting, trouble.failures, trouble.said
+    );
+    verdict(Rule::StoreUnreadable, None, trouble.since, facts, text)
+}
+
+fn clock_ahead(ahead: Ahead, now: Timestamp) -> Verdict {
+    let (by, until) = (Duration::from_secs(ahead.by.as_secs()), ahead.until);
+    let left = Duration::from_secs(until.since(now).as_secs());
+    let facts = vec![
+        ("ahead", format!("{by:?}")),
+        ("until", until.0.to_string()),
+        ("left", format!("{left:?}")),
+    ];
+    let text = format!(
+        "the wall clock is {by:?} ahead of the machine's own time: it was set forward, or the machine was off. \
+         For {left:?} results and keys go as if it had not been. Set the clock right if it is wrong; otherwise \
+         nothing is to be done"
+    );
+    verdict(Rule::ClockAhead, None, ahead.since, facts, text)
+}
+
+fn store_failed(why: &str, now: Timestamp) -> Verdict {
+    let text = format!("the engine takes no more commits: {why}");
+    let facts = vec![("why", why.to_owned())];
+    verdict(Rule::StoreFailed, None, now, facts, text)
+}
+
+impl DiagnosisInput<'_> {
+    /// Gives all that the rows and the queues tell of, in the order of the rules.
+    pub(crate) fn verdicts(&self) -> Vec<Verdict> {
+        let mut verdicts = Vec::new();
+        for (_, family) in self.kernel.families().iter() {
+            for row in &family.members {
+                self.of_member(&family, row, &mut verdicts);
+            }
+            verdicts.extend(self.family_size(&family));
+        }
+        verdicts.extend(self.deadlocks());
+        verdicts.extend(quarantines(self.quarantined, self.now));
+        in_order(&mut verdicts);
+        verdicts
+    }
+
+    /// Judges one member, if it is on disk and has not ended.
+    pub(super) fn of_member(&self, family: &Family, row: &Row, verdicts: &mut Vec<Verdict>) {
+        if row.is_ended() || row.revision > self.durable {
+            return;
+        }
+        verdicts.extend(self.overrun(row));
+        verdicts.extend(self.retry_storm(row));
+        verdicts.extend(self.no_progress(row));
+        verdicts.extend(self.starved(row));
+        verdicts.extend(self.waits_for_operator(row));
+        self.sizes(family, row, verdicts);
+    }
+
+    /// Failures count as long as they say the same but for numbers. A budget counts beyond the point of no
+    /// return alone, whatever was said: elsewhere it ends the storm.
+    fn retry_storm(&self, row: &Row) -> Option<Verdict> {
+        if row.wait == Some(WaitReason::RollbackFailed) || self.is_stopped(row) {
+            return None;
+        }
+        let rules = self.kernel.rules().kinds.get(&row.kind);
+        let budget = rules.map_or(u32::MAX, |rules| rules.retry.attempts);
+        let past_budget = !row.is_failing() && row.past.is_some() && row.attempt >= budget;
+        let said = row.said.as_deref();
+        if said.map_or(0, |said| said.times) < self.thresholds.of(&row.kind).retries && !past_budget {
+            return None;
+        }
+        let failed = row.failed_in_a_row();
+        let mut facts = vec![("attempts", failed.to_string())];
+        if past_budget {
+            facts.push(("budget", budget.to_string()));
+        }
+        if let Some(WaitReason::Backoff(_, at)) = &row.wait {
+            facts.push(("next", at.0.to_string()));
+        }
+        let what = if row.is_failing() { "its undo" } else { "it" };
+        let mut text = format!("goes on trying: {what} has failed {failed} times");
+        if let Some(said) = said {
+            facts.push(("alike", said.times.to_string()));
+        }
+        if let Some((said, kind)) = said.zip(self.sayer(row)) {
+            text.push_str(&alike(said));
+            facts.push(("error", said.text.clone()));
+            facts.extend((*kind != row.kind).then(|| ("error_kind", kind.to_string())));
+        }
+        Some(of_row(Rule::RetryStorm, row, facts, &text))
+    }
+
+    /// Gives the kind whose code said what failed last, by which it is shown or hidden: of an undo that of the
+    /// member whose stage it undoes. While the stack is not read that is known only of families of one kind.
+    fn sayer<'r>(&'r self, row: &'r Row) -> Option<&'r Kind> {
+        if !row.is_failing() {
+            return Some(&row.kind);
+        }
+        if let Some((member, _)) = self.kernel.next_undo(row.id) {
+            return self.kernel.row(member).map(|member| &member.kind);
+        }
+        let family = self.kernel.families().get(&row.id.family)?;
+        let is_of_one = family.members.iter().all(|member| member.kind == row.kind);
+        is_of_one.then_some(&row.kind)
+    }
+
+    /// One that its family's failure has stopped tries nothing more, nor does one whose rollback has become
+    /// part of a larger one: its row keeps how far it had come by itself.
+    fn is_stopped(&self, row: &Row) -> bool {
+        let scope = self
+            .kernel
+            .families()
+            .get(&row.id.family)
+            .and_then(|family| family.scope_of(row.id.member));
+        if row.is_failing() {
+            return scope != Some(row.id);
+        }
+        row.past.is_none() && scope.is_some()
+    }
+
+    fn no_progress(&self, row: &Row) -> Option<Verdict> {
+        let circles = row.wait == Some(WaitReason::Circling);
+        if !circles && row.same_stage < self.thresholds.of(&row.kind).same_stage {
+            return None;
+        }
+        let times = match self
+            .kernel
+            .rules()
+            .kinds
+            .get(&row.kind)
+            .and_then(|rules| rules.same_stage)
+        {
+            Some(bound) if circles => bound,
+            Some(_) | None => row.same_stage,
+        };
+        let facts = vec![("times", times.to_string()), ("parked", circles.to_string())];
+        let text = format!("makes no progress: the stage was run {times} times in a row");
+        Some(of_row(Rule::NoProgress, row, facts, &text))
+    }
+
+    fn waits_for_operator(&self, row: &Row) -> Option<Verdict> {
+        match &row.wait {
+            Some(WaitReason::Poison) => Some(of_row(
+                Rule::Poison,
+                row,
+                Vec::new(),
+                "is paused as poison: the process died each time while it ran",
+            )),
+            Some(WaitReason::RollbackFailed) if !self.is_stopped(row) => {
+                let undo = self.kernel.next_undo(row.id);
+                let mut facts = vec![("attempts", row.undo_attempts.to_string())];
+                if let Some((member, stage)) = undo {
+                    facts.push(("member", member.to_string()));
+                    facts.push(("undo", codec::describe(stage.as_slice())));
+                }
+                if let Some(cause) = &row.cause {
+                    facts.push(("cause", cause.text.clone()));
+                }
+                let text = format!("cannot be rolled back: an undo has failed {} times", row.undo_attempts);
+                Some(of_row(Rule::RollbackFailed, row, facts, &text))
+            }
+            Some(WaitReason::Quarantined) => Some(of_row(
+                Rule::Quarantined,
+                row,
+                Vec::new(),
+                "cannot be rolled back: its history is incomplete",
+            )),
+            _ => None,
+        }
+    }
+
+    /// A circle leads through the limiter's queues, so only who waits there is looked at.
+    fn deadlocks(&self) -> Vec<Verdict> {
+        let waiting = self.queues.waiting.iter().map(|(id, _)| *id);
+        let graph = self.graph(waiting, Some(self.durable));
+        graph.deadlocks().into_iter().map(deadlocked).collect()
+    }
+}
+
+fn quarantines(quarantined: &BTreeMap<u64, String>, now: Timestamp) -> impl Iterator<Item = Verdict> {
+    quarantined.iter().map(move |(family, why)| {
+        let text = format!("the family {family} is quarantined: {why}");
+        let facts = vec![("why", why.clone())];
+        verdict(Rule::Quarantined, Some(ProcedureId::root(*family)), now, facts, text)
+    })
+}
+
+/// By rule and procedure, and what of one is large by its name.
+fn in_order(verdicts: &mut [Verdict]) {
+    verdicts.sort_by(|one, other| {
+        let by = (one.rule, one.procedure).cmp(&(other.rule, other.procedure));
+        by.then_with(|| one.fact("what").cmp(&other.fact("what")))
+    });
+}
+
+/// What the newest of the failures said, as the end of a sentence.
+fn alike(said: &Said) -> String {
+    let text = &said.text;
+    match said.times {
+        1 => format!("; the last error: {text}"),
+        times => format!("; the last error {times} times in a row: {text}"),
+    }
+}
+
+pub(in crate::supervisor) fn actor_lost(id: ProcedureId, lost: &OrphanedCall) -> Verdict {
+    let stage = &lost.stage;
+    let call = format!("{:?}", lost.call).to_lowercase();
+    let text = format!("the actor of {id} was gone with its thread in its {call} call at stage {stage}");
+    let facts = vec![
+        ("stage", stage.clone()),
+        ("call", call),
+        ("times", lost.times.to_string()),
+    ];
+    verdict(Rule::ActorLost, Some(id), lost.at, facts, text)
+}
+
+fn ago(now: Timestamp, time: Duration) -> Timestamp {
+    let micros = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    Timestamp(now.0.saturating_sub(micros))
+}
+
+/// It is as old as its youngest link.
+pub(super) fn deadlocked(deadlock: Deadlock) -> Verdict {
+    let links: Vec<String> = deadlock
+        .cycle
+        .iter()
+        .map(|link| format!("{} waits for {} ({})", link.from, link.to, link.why))
+        .collect();
+    let since = deadlock.cycle.iter().map(|link| link.since).max().unwrap_or_default();
+    let cycle = links.join(", ");
+    let remedy = deadlock.remedy();
+    let text = format!("a deadlock: {cycle}; {remedy}");
+    let facts = vec![("cycle", cycle), ("victim", deadlock.victim.to_string())];
+    Verdict {
+        deadlock: Some(deadlock.clone()),
+        ..verdict(Rule::Deadlock, Some(deadlock.victim), since, facts, text)
+    }
+}

@@ -1,0 +1,120 @@
+//! What has grown large: payloads, histories, families, and signals that nobody takes.
+
+use procession_kernel::{Family, Kind, ProcedureId, Row};
+use rustc_hash::FxHashMap;
+
+use super::diagnosis_input::DiagnosisInput;
+use super::rules::of_row;
+use crate::journal::codec;
+use crate::view::{Rule, Verdict};
+
+/// Makes the verdict; `bound` is what is allowed, if anything is set.
+fn grown(row: &Row, what: &str, size: usize, bound: Option<usize>, text: &str) -> Verdict {
+    let mut facts = vec![("what", what.to_owned()), ("size", size.to_string())];
+    facts.extend(bound.map(|bound| ("bound", bound.to_string())));
+    of_row(Rule::Size, row, facts, text)
+}
+
+impl DiagnosisInput<'_> {
+    /// Tells what of a member is large, if it is on disk and has not ended.
+    pub(super) fn sizes(&self, family: &Family, row: &Row, verdicts: &mut Vec<Verdict>) {
+        let bounds = self.bounds;
+        verdicts.extend(self.history(row));
+        verdicts.extend(self.payload(row, bounds.payload));
+        if !family.signals.is_empty() {
+            verdicts.extend(self.signals(family, row, bounds.signals));
+        }
+    }
+
+    /// Tells of a family that has grown large.
+    pub(super) fn family_size(&self, family: &Family) -> Option<Verdict> {
+        self.members(family, self.bounds.members)
+    }
+
+    fn is_open(&self, row: &Row) -> bool {
+        !row.is_ended() && row.revision <= self.durable
+    }
+
+    /// One that is over the bound was written under another.
+    fn is_near(&self, kind: &Kind, size: usize, bound: usize) -> bool {
+        if !self.knows_bounds && size > bound {
+            return false;
+        }
+        let percent = self.thresholds.of(kind).size_percent as usize;
+        size.saturating_mul(100) >= bound.saturating_mul(percent).max(1)
+    }
+
+    /// How a sentence says that a bound is the default one, if nobody knows better.
+    const fn by_default(&self) -> &'static str {
+        if self.knows_bounds { "" } else { " by default" }
+    }
+
+    /// The stage that made it so large has ended: it is named besides the one that is next.
+    fn payload(&self, row: &Row, bound: usize) -> Option<Verdict> {
+        let large = row.large.as_deref()?;
+        let size = large.bytes as usize;
+        if !self.is_near(&row.kind, size, bound) {
+            return None;
+        }
+        let stage = large.stage.as_ref().map(|stage| codec::describe(stage.as_slice()));
+        let by = match &stage {
+            Some(stage) => format!("it grew in stage {stage}"),
+            None => "it was submitted so".to_owned(),
+        };
+        let default = self.by_default();
+        let text = format!("has a payload of {size} bytes, of {bound} that are allowed{default}: {by}");
+        let mut verdict = grown(row, "payload", size, Some(bound), &text);
+        verdict.facts.extend(stage.map(|stage| ("grown_by", stage)));
+        Some(verdict)
+    }
+
+    fn history(&self, row: &Row) -> Option<Verdict> {
+        if row.visit < self.thresholds.of(&row.kind).stages {
+            return None;
+        }
+        let size = row.visit as usize;
+        let text = format!("has committed {size} stages, and its history keeps them until its family goes");
+        Some(grown(row, "history", size, None, &text))
+    }
+
+    /// Those that were taken count no more, though the keys of some are remembered.
+    fn signals(&self, family: &Family, row: &Row, bound: usize) -> Option<Verdict> {
+        let size = family.signals.waiting(row.id.member);
+        if !self.is_near(&row.kind, size, bound) {
+            return None;
+        }
+        let taken = family.signals.consumed(row.id.member);
+        let text = format!(
+            "has {size} signals, of {bound} that may wait{}, that no stage has taken",
+            self.by_default()
+        );
+        let mut verdict = grown(row, "signals", size, Some(bound), &text);
+        verdict.facts.push(("taken", taken.to_string()));
+        Some(verdict)
+    }
+
+    /// It is told of whoever has most of them as children, and has not ended.
+    fn members(&self, family: &Family, bound: usize) -> Option<Verdict> {
+        let durable = || family.members.iter().filter(|row| row.revision <= self.durable);
+        let kind = &family.members.first()?.kind;
+        if !self.is_near(kind, family.members.len(), bound) {
+            return None;
+        }
+        let size = durable().count();
+        let mut children: FxHashMap<u32, usize> = FxHashMap::default();
+        for parent in durable().filter_map(|row| row.parent) {
+            *children.entry(parent).or_default() += 1;
+        }
+        let open = |member: u32| family.row(member).filter(|row| self.is_open(row));
+        let parents = children.into_iter().filter(|(member, _)| open(*member).is_some());
+        let (parent, count) = parents.max_by_key(|(member, count)| (*count, u32::MAX - member))?;
+        let row = open(parent).filter(|_| self.is_near(kind, size, bound))?;
+        let root = ProcedureId::root(row.id.family);
+        let default = self.by_default();
+        let text =
+            format!("has {count} children; the family {root} has {size} members, of {bound} that are allowed{default}");
+        let mut verdict = grown(row, "members", size, Some(bound), &text);
+        verdict.facts.push(("children", count.to_string()));
+        Some(verdict)
+    }
+}

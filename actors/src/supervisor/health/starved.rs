@@ -1,0 +1,267 @@
+//! Who waits for the limiter longer than it has to: others go before it again and again, or all
+//! that it needs is free and it is not served.
+//!
+//! The second is a watch over the limiter itself, and in a sound engine nobody is found, under any
+//! load. The limiter tells in one answer who waits and who is in the way of each, and works off
+//! all that a message leads to before it takes the next: so of whoever waits it names a claim that
+//! is in the way, or a limit without room. All else that keeps one waiting is in the way by these
+//! very rules: a lock of several, a permit beside a lock, a place before it in the queue, one who
+//! has run out of patience.
+//! A claim is somebody's, but for a moment: a new one until the answer that granted it is taken,
+//! which is before any later answer; one that was given up until the limiter is told, which is before
+//! it is asked again. So it counts only if the very same is found by an audit that asked after this one
+//! had its answer: two that overlap may both see one moment.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use procession_kernel::{Blocker, Lacking, PATIENCE, ProcedureId, Row, Seq, Ticket, Timestamp};
+
+use super::diagnosis_input::DiagnosisInput;
+use super::rules::of_row;
+use crate::limiter::Waiting;
+use crate::supervisor::admission::tickets::Tickets;
+use crate::view::{Rule, Verdict};
+
+/// Who was found waiting for what is free, by procedure.
+pub(crate) struct Unserved {
+    found: BTreeMap<ProcedureId, UnservedWait>,
+    /// How many answers were looked at.
+    looks: u64,
+}
+
+/// Found so in each check since then.
+struct UnservedWait {
+    since: Timestamp,
+    /// The look that found it first.
+    look: u64,
+    /// An answer that was asked for after that look has it, too.
+    is_sure: bool,
+    /// Nothing has happened to it: this commit wrote its row.
+    revision: Seq,
+    /// Claims of nobody that are in its way.
+    claims: Vec<Ticket>,
+}
+
+impl Unserved {
+    pub(super) const fn new() -> Self {
+        Self {
+            found: BTreeMap::new(),
+            looks: 0,
+        }
+    }
+
+    /// How many answers were looked at: an answer that is asked for now comes after these.
+    pub(super) const fn looks(&self) -> u64 {
+        self.looks
+    }
+
+    /// Takes what an audit has found that asked after so many looks; who was found before, and has not
+    /// moved, keeps the time.
+    pub(super) fn look(
+        &mut self,
+        found: impl Iterator<Item = (ProcedureId, Seq, Vec<Ticket>)>,
+        asked_after: u64,
+        now: Timestamp,
+    ) {
+        self.looks += 1;
+        let mut before = std::mem::take(&mut self.found);
+        let look = self.looks;
+        let kept = found.map(|(id, revision, claims)| {
+            let same = |old: &UnservedWait| old.revision == revision && old.claims == claims;
+            let old = before.remove(&id).filter(same);
+            let (since, look, is_sure) = old.map_or((now, look, false), |old| {
+                (old.since, old.look, old.is_sure || asked_after >= old.look)
+            });
+            let found = UnservedWait {
+                since,
+                look,
+                is_sure,
+                revision,
+                claims,
+            };
+            (id, found)
+        });
+        self.found = kept.collect();
+    }
+
+    /// Gives since when one is found so, if that is sure, and this long.
+    fn since(&self, id: ProcedureId, now: Timestamp, least: Duration) -> Option<Timestamp> {
+        let found = self.found.get(&id).filter(|found| found.is_sure)?;
+        (now.since(found.since) >= least).then_some(found.since)
+    }
+}
+
+/// Gives the claims of nobody that alone are in the way of one that waits; none if anything else is.
+pub(crate) fn free(waiting: &Waiting, tickets: &Tickets) -> Option<Vec<Ticket>> {
+    let is_nobody = |ticket: &Ticket| tickets.holder(*ticket).is_none();
+    // A limit of which nobody has a permit, and which has no room, is the operator's to lift.
+    let is_free = |blocker: &Blocker| !blocker.by.is_empty() && blocker.by.iter().all(is_nobody);
+    if !waiting.blockers.iter().all(is_free) {
+        return None;
+    }
+    let mut claims: Vec<Ticket> = waiting.blockers.iter().flat_map(|blocker| blocker.by.clone()).collect();
+    claims.sort_unstable();
+    Some(claims)
+}
+
+impl DiagnosisInput<'_> {
+    pub(super) fn starved(&self, row: &Row) -> Option<Verdict> {
+        let asker = self.kernel.asks_as(row.id)?;
+        let waiting = self.queues.of(asker)?;
+        self.unserved(row, asker).or_else(|| self.passed(row, waiting))
+    }
+
+    fn unserved(&self, row: &Row, asker: ProcedureId) -> Option<Verdict> {
+        let since = self.unserved?.since(asker, self.now, self.thresholds.engine().free)?;
+        let time = self.now.since(since);
+        let facts = vec![("free", format!("{time:?}")), ("priority", row.priority.to_string())];
+        let text = format!(
+            "is starved: all that it waits for has been free for {time:?}, and nobody has given it to it. \
+             This is a defect of the engine"
+        );
+        let mut verdict = of_row(Rule::Starved, row, facts, &text);
+        verdict.since = since;
+        Some(verdict)
+    }
+
+    fn passed(&self, row: &Row, waiting: &Waiting) -> Option<Verdict> {
+        if waiting.passed < self.thresholds.of(&row.kind).passed {
+            return None;
+        }
+        let lacking: Vec<String> = waiting.blockers.iter().map(|blocker| lacks(&blocker.lacking)).collect();
+        let facts = vec![
+            ("passed", waiting.passed.to_string()),
+            ("patience", PATIENCE.to_string()),
+            ("lacks", lacking.join(", ")),
+            ("priority", row.priority.to_string()),
+        ];
+        let text = format!("is starved: {} who came later went before it", waiting.passed);
+        Some(of_row(Rule::Starved, row, facts, &text))
+    }
+}
+
+fn lacks(lacking: &Lacking) -> String {
+    match lacking {
+        Lacking::Permit(key) => format!("permit {key}"),
+        Lacking::Lock(path) => format!("lock {path}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! What counts as free, and for how long it must be seen so.
+
+    use super::*;
+
+    const WAITER: Ticket = Ticket(1);
+    const SOMEBODY: Ticket = Ticket(2);
+    const NOBODY: Ticket = Ticket(3);
+
+    fn lock(path: &str, by: &[Ticket]) -> Blocker {
+        Blocker {
+            lacking: Lacking::Lock(path.into()),
+            by: by.to_vec(),
+            any: false,
+            place: false,
+        }
+    }
+
+    fn permit(by: &[Ticket]) -> Blocker {
+        Blocker {
+            lacking: Lacking::Permit("move".into()),
+            any: true,
+            ..lock("", by)
+        }
+    }
+
+    fn found(blockers: Vec<Blocker>) -> Option<Vec<Ticket>> {
+        let mut tickets = Tickets::new(Vec::new());
+        tickets.bind(WAITER, ProcedureId::root(1));
+        tickets.bind(SOMEBODY, ProcedureId::root(2));
+        let waiting = Waiting {
+            ticket: WAITER,
+            blockers,
+            passed: 0,
+            order: 0,
+        };
+        free(&waiting, &tickets)
+    }
+
+    #[test]
+    fn who_waits_for_nothing_or_for_nobody_waits_for_what_is_free() {
+        assert_eq!(found(Vec::new()), Some(Vec::new()));
+        assert_eq!(found(vec![lock("a", &[NOBODY])]), Some(vec![NOBODY]));
+        let both = vec![permit(&[Ticket(9), NOBODY]), lock("a", &[Ticket(7)])];
+        assert_eq!(found(both), Some(vec![NOBODY, Ticket(7), Ticket(9)]));
+    }
+
+    #[test]
+    fn who_waits_for_anybody_else_does_not() {
+        for blockers in [
+            vec![lock("a", &[SOMEBODY])],
+            vec![lock("a", &[NOBODY, SOMEBODY])],
+            // A lock is free, and the permit beside it is not.
+            vec![permit(&[SOMEBODY])],
+            vec![lock("a", &[NOBODY]), permit(&[SOMEBODY])],
+            // Of two permits one is nobody's.
+            vec![permit(&[NOBODY, SOMEBODY])],
+            // The limit is 0.
+            vec![permit(&[])],
+            // It stands behind another in the queue.
+            vec![Blocker {
+                place: true,
+                ..lock("a", &[SOMEBODY])
+            }],
+        ] {
+            assert_eq!(found(blockers.clone()), None, "{blockers:?}");
+        }
+    }
+
+    const LEAST: Duration = Duration::from_secs(5);
+
+    fn at(second: u64) -> Timestamp {
+        Timestamp(second * 1_000_000)
+    }
+
+    /// In this second an audit finds one, at this revision and behind these; it asked after the last look.
+    fn audit(unserved: &mut Unserved, second: u64, revision: u64, claims: &[Ticket]) -> Option<Timestamp> {
+        let (id, after) = (ProcedureId::root(1), unserved.looks());
+        let found = (id, Seq(revision), claims.to_vec());
+        unserved.look(std::iter::once(found), after, at(second));
+        unserved.since(id, at(second), LEAST)
+    }
+
+    #[test]
+    fn it_must_be_the_same_from_audit_to_audit() {
+        let mut unserved = Unserved::new();
+        for (second, revision, claim, expected) in [
+            (1, 1, NOBODY, None),
+            (5, 1, NOBODY, None),
+            (6, 1, NOBODY, Some(at(1))),
+            // Something has happened to it.
+            (12, 2, NOBODY, None),
+            // Another claim, that is just being given up.
+            (18, 2, SOMEBODY, None),
+            (24, 2, SOMEBODY, Some(at(18))),
+        ] {
+            let told = audit(&mut unserved, second, revision, &[claim]);
+            assert_eq!(told, expected, "in second {second}");
+        }
+    }
+
+    #[test]
+    fn an_audit_that_overlaps_with_the_first_makes_nothing_sure() {
+        let (id, mut unserved) = (ProcedureId::root(1), Unserved::new());
+        let mut look = |asked_after, second| {
+            unserved.look(std::iter::once((id, Seq(1), vec![NOBODY])), asked_after, at(second));
+            unserved.since(id, at(second), Duration::ZERO)
+        };
+        assert_eq!(look(0, 1), None);
+        assert_eq!(look(0, 9), None, "it asked before the first had its answer");
+        assert_eq!(look(1, 9), Some(at(1)));
+        assert_eq!(look(0, 9), Some(at(1)), "it is sure already");
+        unserved.look(std::iter::empty(), 4, at(10));
+        assert_eq!(unserved.since(id, at(10), Duration::ZERO), None);
+    }
+}

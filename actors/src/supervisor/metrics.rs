@@ -1,0 +1,241 @@
+//! The metrics wing: owns the recorder's handles, the totals of this run, the calls of metric hooks that are
+//! still to be made, and the depths of the mailboxes.
+//!
+//! It reads the kernel and decides nothing. What a commit means for the metrics is read from its records *before*
+//! they are applied, because a transition is the difference between the old row and the new one. It is counted
+//! *after* the receipt, so every count is on disk and a crash never undoes one that was shown.
+
+pub(super) mod hook_queue;
+pub(crate) mod mailboxes;
+pub(super) mod observations;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::{ArbiterHandle, Recipient};
+use procession_kernel::{Kernel, Kind, ProcedureId, ProcedureState, Record, Seq, Timestamp};
+
+use crate::clock::Clock;
+use crate::journal::Batch;
+use crate::registry::Registry;
+use crate::telemetry::{Telemetry, Times};
+use crate::view::BatchUse;
+use hook_queue::{HookQueue, HooksRan};
+use mailboxes::MailboxGauges;
+use observations::Observation;
+
+/// Totals of this run.
+#[derive(Default)]
+struct Totals {
+    commits: u64,
+    batches: u64,
+    writes: u64,
+    bytes: u64,
+    commit_times: Times,
+}
+
+/// Figures of this run, for a snapshot.
+pub(super) struct Figures {
+    pub(super) commits: u64,
+    pub(super) batches: u64,
+    pub(super) writes: u64,
+    pub(super) bytes: u64,
+    /// 99 of 100 of the newest 1,000 batches were on disk within this time.
+    pub(super) commit_p99: Option<Duration>,
+    pub(super) last_batch: BatchUse,
+    pub(super) longest_turn: Duration,
+}
+
+/// The metrics wing.
+pub(super) struct Metrics {
+    telemetry: Telemetry,
+    totals: Totals,
+    last_batch: BatchUse,
+    /// Late reports and wakes of procedures that the kernel no longer knows; whoever reports next names their kind.
+    late_unnamed: u64,
+    hooks: HookQueue,
+    mailboxes: MailboxGauges,
+    longest_turn: Duration,
+}
+
+impl Metrics {
+    pub(super) fn new(registry: &Registry, telemetry: Telemetry, mailboxes: MailboxGauges) -> Self {
+        Self {
+            hooks: HookQueue::new(registry, &telemetry),
+            telemetry,
+            totals: Totals::default(),
+            last_batch: BatchUse::default(),
+            late_unnamed: 0,
+            mailboxes,
+            longest_turn: Duration::ZERO,
+        }
+    }
+
+    /// Returns the recorder's handles, for gauges and counters that belong to one place outside this wing.
+    pub(super) const fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
+    // Commits.
+
+    /// Reads what these records change. Must run before the kernel applies them.
+    pub(super) fn observe(&self, kernel: &Kernel, clock: &dyn Clock, records: &[Record], into: &mut Vec<Observation>) {
+        observations::observe(&self.telemetry, kernel, clock, records, into);
+    }
+
+    /// Counts a decision that became part of a commit.
+    pub(super) const fn decided(&mut self) {
+        self.totals.commits += 1;
+    }
+
+    /// Counts a batch that goes to the journal.
+    pub(super) fn appended(&mut self, batch: &Batch) {
+        self.totals.batches += 1;
+        self.totals.writes += batch.len() as u64;
+        self.totals.bytes += batch.size_bytes() as u64;
+    }
+
+    /// Drops the totals: the start's own commit is not counted.
+    pub(super) fn restart_totals(&mut self) {
+        self.totals = Totals::default();
+    }
+
+    /// Counts a batch that is on disk, and what it changed.
+    pub(super) fn committed(&mut self, batch: BatchUse, observations: Vec<Observation>) {
+        self.telemetry.commits.increment(batch.commits as u64);
+        self.telemetry.batch_commits.record(batch.commits as f64);
+        self.telemetry.batch_records.record(batch.writes as f64);
+        self.telemetry.commit_seconds.record(batch.took);
+        self.totals.commit_times.note(batch.took);
+        self.last_batch = batch;
+        // No report came between these and the receipt, so nobody can name their kinds any more.
+        self.telemetry.late(None, std::mem::take(&mut self.late_unnamed));
+        self.count(observations);
+    }
+
+    /// Counts observations that are on disk.
+    pub(super) fn count(&mut self, observations: Vec<Observation>) {
+        for observation in observations {
+            observation.count(&mut self.telemetry, &mut self.hooks);
+        }
+    }
+
+    // Reports and wakes that came late, and wakes that were lost.
+
+    /// Counts what came late and changed nothing. Must run before the kernel applies these records.
+    pub(super) fn late(&mut self, kernel: &Kernel, records: &[Record]) {
+        for record in records {
+            let Record::Late(id) = record else { continue };
+            match kernel.row(*id) {
+                Some(row) => self.telemetry.late(self.telemetry.place(&row.kind), 1),
+                None => self.late_unnamed += 1,
+            }
+        }
+    }
+
+    /// Names the kind of the procedure that has just reported: late reports without a kind were its.
+    pub(super) fn name_late(&mut self, kind: &Kind) {
+        if self.late_unnamed > 0 {
+            let late = std::mem::take(&mut self.late_unnamed);
+            self.telemetry.late(self.telemetry.place(kind), late);
+        }
+    }
+
+    /// Counts wakes that were lost and repaired, by the kinds of the procedures that waited.
+    pub(super) fn lost_wakes(&self, kernel: &Kernel, found: &[(ProcedureId, String)]) {
+        for (id, _) in found {
+            let kind = kernel.row(*id).and_then(|row| self.telemetry.place(&row.kind));
+            self.telemetry.lost(kind);
+        }
+    }
+
+    // Families.
+
+    /// Returns what to count when a family is quarantined: its members are no longer active. The caller counts it
+    /// behind everything decided before, or the gauges would fall before they rose.
+    pub(super) fn quarantine(&self, kernel: &Kernel, family: u64) -> Vec<Observation> {
+        observations::of_quarantine(&self.telemetry, kernel, family)
+    }
+
+    /// Shows how many families are quarantined.
+    pub(super) fn show_quarantined(&self, families: usize) {
+        self.telemetry.quarantined.set(families as f64);
+    }
+
+    /// Sets the gauges to what the start has found.
+    pub(super) fn recovered(&mut self, unfinished: &BTreeMap<(Kind, ProcedureState), u64>, quarantined: usize) {
+        self.telemetry.recovered(unfinished);
+        self.show_quarantined(quarantined);
+    }
+
+    // Metric hooks.
+
+    /// Tells whether a batch of hook calls may go to a worker now.
+    pub(super) fn may_call_hooks(&self) -> bool {
+        self.hooks.is_ready()
+    }
+
+    /// Sends the next batch of hook calls to this worker; `done` hears when they were made.
+    pub(super) fn call_hooks(&mut self, worker: &ArbiterHandle, registry: &Arc<Registry>, done: Recipient<HooksRan>) {
+        self.hooks.send(worker, Arc::clone(registry), done);
+    }
+
+    /// Notes that the batch of hook calls was made.
+    pub(super) const fn hooks_ran(&mut self) {
+        self.hooks.ran();
+    }
+
+    /// Tells whether no hook call is left, or will be once the commits under way are proved.
+    pub(super) fn hooks_are_over(&self, commits_are_quiet: bool) -> bool {
+        self.hooks.is_over(commits_are_quiet)
+    }
+
+    // Mailboxes.
+
+    /// Counts a message that the supervisor has taken from its mailbox.
+    pub(super) fn taken(&self) {
+        self.mailboxes.taken();
+    }
+
+    /// Publishes the newest commit on disk. Must run before anything that rests on it is told.
+    pub(super) fn durable(&self, seq: Seq) {
+        self.mailboxes.durable(seq);
+    }
+
+    /// Returns how many calls wait for a worker, approximately.
+    pub(super) fn calls_waiting(&self) -> u64 {
+        self.mailboxes.calls_waiting()
+    }
+
+    /// Tells the recorder how much waits, at most ten times a second.
+    pub(super) fn show_mailboxes_soon(&mut self, now: Timestamp) {
+        self.mailboxes.show_soon(&self.telemetry, now);
+    }
+
+    /// Tells the recorder how much waits.
+    pub(super) fn show_mailboxes(&mut self, now: Timestamp) {
+        self.mailboxes.show(&self.telemetry, now);
+    }
+
+    // Turns.
+
+    /// Notes how long the supervisor did one thing while everybody else waited. It is the machine's time, so a
+    /// turn in which the thread was not scheduled counts in full, as it does for whoever waited.
+    pub(super) fn turn_ended(&mut self, took: Duration) {
+        self.longest_turn = self.longest_turn.max(took);
+    }
+
+    /// Returns the figures of this run.
+    pub(super) fn figures(&self) -> Figures {
+        Figures {
+            commits: self.totals.commits,
+            batches: self.totals.batches,
+            writes: self.totals.writes,
+            bytes: self.totals.bytes,
+            commit_p99: self.totals.commit_times.p99(),
+            last_batch: self.last_batch,
+            longest_turn: self.longest_turn,
+        }
+    }
+}

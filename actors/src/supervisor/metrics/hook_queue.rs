@@ -1,0 +1,91 @@
+//! Calls of `on_submit` and `on_finish`: after the receipt, on a worker, in the order of the commits. One batch is
+//! out at a time, so the supervisor waits for nothing, and a procedure's birth is told before its end.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use actix::prelude::*;
+use procession_kernel::Kind;
+
+use crate::hooks::HookCall;
+use crate::mail::deliver;
+use crate::registry::Registry;
+use crate::telemetry::Telemetry;
+
+/// Calls that may wait: as many as the largest `Spawn` makes at once. Workers
+/// that are blocked for longer lose calls, not memory.
+const WAITING: usize = 100_000;
+
+/// Calls of one batch: few enough that stages on that worker do not wait long.
+const BATCH: usize = 256;
+
+/// Says that a batch of calls has been made.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct HooksRan;
+
+/// Calls that wait, and the kinds that have hooks.
+pub(super) struct HookQueue {
+    /// By the index of the kind's handles; none for a kind without hooks.
+    kinds: Vec<Option<Kind>>,
+    has_kinds: bool,
+    waiting: VecDeque<HookCall>,
+    /// A batch is on a worker.
+    is_out: bool,
+}
+
+impl HookQueue {
+    pub(super) fn new(registry: &Registry, telemetry: &Telemetry) -> Self {
+        let mut kinds = vec![None; registry.kinds().count()];
+        for kind in registry.kinds().filter(|kind| registry.has_metric_hooks(kind)) {
+            if let Some(hooked) = telemetry.place(kind).and_then(|place| kinds.get_mut(place)) {
+                *hooked = Some(kind.clone());
+            }
+        }
+        Self {
+            has_kinds: kinds.iter().any(Option::is_some),
+            kinds,
+            waiting: VecDeque::new(),
+            is_out: false,
+        }
+    }
+
+    /// Queues a call for a kind that has hooks; false if there is no room, and the call is dropped.
+    pub(super) fn push(&mut self, place: usize, call: impl FnOnce(Kind) -> HookCall) -> bool {
+        let Some(Some(kind)) = self.kinds.get(place) else {
+            return true;
+        };
+        let has_room = self.waiting.len() < WAITING;
+        if has_room {
+            self.waiting.push_back(call(kind.clone()));
+        }
+        has_room
+    }
+
+    /// Tells whether calls wait and no batch is out.
+    pub(super) fn is_ready(&self) -> bool {
+        !self.is_out && !self.waiting.is_empty()
+    }
+
+    /// Sends the next batch to a worker. Where its thread has ended the batch is lost with it.
+    pub(super) fn send(&mut self, worker: &ArbiterHandle, registry: Arc<Registry>, done: Recipient<HooksRan>) {
+        let batch = self.waiting.len().min(BATCH);
+        let batch: Vec<HookCall> = self.waiting.drain(..batch).collect();
+        self.is_out = worker.spawn_fn(move || {
+            for call in &batch {
+                registry.call_hook(call);
+            }
+            actix_rt::spawn(async move { deliver(&done, HooksRan).await });
+        });
+    }
+
+    /// Notes that the batch was made.
+    pub(super) const fn ran(&mut self) {
+        self.is_out = false;
+    }
+
+    /// Tells whether a drain may end: what was committed has been told.
+    pub(super) fn is_over(&self, commits_are_quiet: bool) -> bool {
+        !self.has_kinds || (!self.is_out && self.waiting.is_empty() && commits_are_quiet)
+    }
+}

@@ -1,0 +1,130 @@
+//! Depths of the engine's mailboxes, and its newest commit: atomics that anybody may load. The metrics recorder is
+//! told of the depths at receipts, at looks at the workers and at health checks, ten times a second at most.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use actix::prelude::*;
+use procession_kernel::{Seq, Timestamp};
+
+use crate::journal::Reader;
+use crate::mail::{self, Depth, Gathering, Notice, Outbox};
+use crate::supervisor::workers::Pulses;
+use crate::telemetry::Telemetry;
+use crate::view::Mailboxes;
+
+/// Shortest time between two tellings.
+const SHOW_EVERY: Duration = Duration::from_millis(100);
+
+/// The depths of all mailboxes of one engine; cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Depths {
+    supervisor: Arc<Depth>,
+    pub(crate) limiter: Arc<Depth>,
+    pub(crate) journal: Arc<Depth>,
+    reader: Reader,
+    workers: Pulses,
+    /// The newest commit that is on disk.
+    durable: Arc<AtomicU64>,
+}
+
+impl Depths {
+    pub(crate) fn new(workers: Pulses, reader: Reader) -> Self {
+        Self {
+            supervisor: Arc::default(),
+            limiter: Arc::default(),
+            journal: Arc::default(),
+            reader,
+            workers,
+            durable: Arc::default(),
+        }
+    }
+
+    /// Gives the newest commit that is on disk: whoever got an answer sees at least that which it rests on.
+    pub(crate) fn durable(&self) -> Seq {
+        Seq(self.durable.load(Ordering::Acquire))
+    }
+
+    /// Gives them, about now.
+    pub(crate) fn read(&self) -> Mailboxes {
+        Mailboxes {
+            supervisor: self.supervisor.waiting(),
+            limiter: self.limiter.waiting(),
+            journal: self.journal.waiting(),
+            reader: self.reader.waiting(),
+            workers: self.workers.waiting(),
+        }
+    }
+
+    /// Counts a message for the supervisor from here on, until it is taken.
+    pub(crate) fn mail<M>(&self, message: M) -> mail::Mail<M> {
+        mail::Mail::new(message, &self.supervisor)
+    }
+}
+
+/// The supervisor's own side of the depths: it counts what it takes, and tells the recorder.
+pub(crate) struct MailboxGauges {
+    depths: Depths,
+    shown: Timestamp,
+}
+
+impl MailboxGauges {
+    pub(crate) const fn new(depths: Depths) -> Self {
+        Self {
+            depths,
+            shown: Timestamp(0),
+        }
+    }
+
+    /// Says which commit is the newest on disk, before anything that rests on it is told.
+    pub(super) fn durable(&self, seq: Seq) {
+        self.depths.durable.store(seq.0, Ordering::Release);
+    }
+
+    /// Counts a message that the supervisor has taken.
+    pub(super) fn taken(&self) {
+        self.depths.supervisor.taken();
+    }
+
+    /// Gives how many calls wait for a worker, about now.
+    pub(super) fn calls_waiting(&self) -> u64 {
+        self.depths.workers.waiting()
+    }
+
+    /// Gives what sends to the supervisor, counted.
+    pub(crate) fn outbox<M>(&self, to: Recipient<M>) -> Outbox<M>
+    where
+        M: Message<Result = ()> + Send + 'static,
+    {
+        Outbox::new(to, Arc::clone(&self.depths.supervisor))
+    }
+
+    /// Gives what gathers for the supervisor, counted.
+    pub(crate) fn gathering<T>(&self, to: Recipient<Notice>) -> Gathering<T> {
+        Gathering::new(to, Arc::clone(&self.depths.supervisor))
+    }
+
+    /// Tells the recorder, unless it was told a moment ago.
+    pub(super) fn show_soon(&mut self, telemetry: &Telemetry, now: Timestamp) {
+        if now < self.shown || now.since(self.shown) >= SHOW_EVERY {
+            self.show(telemetry, now);
+        }
+    }
+
+    /// Tells the recorder how much waits.
+    pub(super) fn show(&mut self, telemetry: &Telemetry, now: Timestamp) {
+        self.shown = now;
+        let Mailboxes {
+            supervisor,
+            limiter,
+            journal,
+            reader,
+            workers,
+        } = self.depths.read();
+        telemetry.mailboxes([supervisor, limiter, journal, reader, workers]);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,36 @@
+//! How often the recorder is told, and what whoever asks is told.
+
+use std::sync::Arc;
+
+use procession_kernel::Timestamp;
+
+use super::{Depths, MailboxGauges, Mailboxes};
+use crate::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
+use crate::journal::{JournalStore, Reader};
+use crate::mail::Stamp;
+use crate::supervisor::workers::Pulses;
+use crate::telemetry::Telemetry;
+
+#[test]
+fn the_recorder_is_told_ten_times_a_second_and_who_asks_at_once() {
+    let store = MemoryStore::open(&MemoryDisk::new(), FaultPlan::none()).expect("it opens");
+    let store = Arc::new(store) as Arc<dyn JournalStore>;
+    let (telemetry, depths) = (Telemetry::new([]), Depths::new(Pulses::default(), Reader::new(&store)));
+    let mut mail = MailboxGauges::new(depths.clone());
+    let waits: Vec<Stamp> = (0..3).map(|_| Stamp::new(&depths.supervisor)).collect();
+    depths.limiter.sent();
+    let expected = |supervisor| Mailboxes {
+        supervisor,
+        limiter: 1,
+        ..Mailboxes::default()
+    };
+    assert_eq!(depths.read(), expected(3));
+    mail.show_soon(&telemetry, Timestamp(1_000_000));
+    assert_eq!(mail.shown, Timestamp(1_000_000));
+    drop(waits);
+    assert_eq!(depths.read(), expected(0));
+    for (now, shown) in [(1_099_999, 1_000_000), (1_100_000, 1_100_000), (5, 5)] {
+        mail.show_soon(&telemetry, Timestamp(now));
+        assert_eq!(mail.shown, Timestamp(shown), "at {now}");
+    }
+}

@@ -1,0 +1,187 @@
+//! What commits mean for the metrics: observed in the records before they are applied, held with the commit,
+//! counted when its receipt is there.
+
+use std::time::Duration;
+
+use procession_kernel::{Blob, Ending, Family, HistoryEntry, Kernel, ProcedureId, Record, Row, Timestamp, WaitReason};
+
+use super::hook_queue::HookQueue;
+use crate::clock::Clock;
+use crate::hooks::{Finished, HookCall, Submitted};
+use crate::journal::codec;
+use crate::telemetry::{Telemetry, live_place, wait_place};
+
+/// Something to count after the receipt. The first number is the index of the kind's handles.
+pub(crate) enum Observation {
+    Born(usize, ProcedureId, Timestamp),
+    Moved(usize, Option<usize>, Option<usize>),
+    Ran(usize, Ending, Duration, Blob),
+    Waited(usize, usize, Duration),
+    Retried(usize),
+    /// A report or wake came late, of a kind that is known or of none.
+    Late(Option<usize>),
+    Ended(usize, Box<Finished>),
+}
+
+/// Reads what a decision changes. The kernel must not have applied it yet.
+pub(super) fn observe(
+    telemetry: &Telemetry,
+    kernel: &Kernel,
+    clock: &dyn Clock,
+    records: &[Record],
+    seen: &mut Vec<Observation>,
+) {
+    let mut rows = Rows { kernel, at_hand: None };
+    for record in records {
+        if let Record::Row(row) = record {
+            let old = rows.row(row.id);
+            if changes(old, row)
+                && let Some(place) = telemetry.place(&row.kind)
+            {
+                row_seen(place, old, row, clock, seen);
+            }
+        } else if let Record::History(entry) = record {
+            entry_seen(telemetry, &mut rows, entry, seen);
+        } else if let Record::Late(id) = record {
+            seen.push(Observation::Late(
+                rows.row(*id).and_then(|row| telemetry.place(&row.kind)),
+            ));
+        }
+    }
+}
+
+/// The kernel's rows; the records of one decision are nearly all of one family.
+struct Rows<'a> {
+    kernel: &'a Kernel,
+    at_hand: Option<(u64, &'a Family)>,
+}
+
+impl<'a> Rows<'a> {
+    fn family(&mut self, number: u64) -> Option<&'a Family> {
+        match self.at_hand {
+            Some((known, family)) if known == number => Some(family),
+            Some(_) | None => {
+                let family = self.kernel.families().get(&number)?;
+                self.at_hand = Some((number, family));
+                Some(family)
+            }
+        }
+    }
+
+    fn row(&mut self, id: ProcedureId) -> Option<&'a Row> {
+        self.family(id.family)?.row(id.member)
+    }
+}
+
+/// Most rows only go from one stage to the next.
+fn changes(old: Option<&Row>, new: &Row) -> bool {
+    old.is_none_or(|old| old.state != new.state || old.wait != new.wait || old.ended != new.ended)
+}
+
+fn row_seen(kind: usize, old: Option<&Row>, new: &Row, clock: &dyn Clock, seen: &mut Vec<Observation>) {
+    if old.is_none() {
+        seen.push(Observation::Born(kind, new.id, new.submitted));
+    }
+    let (from, to) = (old.and_then(live), live(new));
+    if from != to {
+        seen.push(Observation::Moved(kind, from, to));
+    }
+    if let Some(old) = old
+        && let Some(reason) = old.wait.as_ref().filter(|_| old.wait != new.wait)
+    {
+        seen.push(Observation::Waited(
+            kind,
+            wait_place(reason),
+            clock.now().since(old.since),
+        ));
+    }
+    let tries_again = matches!(new.wait, Some(WaitReason::Backoff(..))) && !new.is_failing();
+    if tries_again && old.is_none_or(|old| old.wait != new.wait) {
+        seen.push(Observation::Retried(kind));
+    }
+    // One that is compensated ends a second time, and is counted the first.
+    if new.is_ended() && old.is_none_or(|old| !old.is_ended()) {
+        seen.push(Observation::Ended(kind, Box::new(finished(new))));
+    }
+}
+
+fn live(row: &Row) -> Option<usize> {
+    live_place(row.state).filter(|_| !row.is_ended())
+}
+
+/// An entry is new unless it is written over; a stage has run unless it was
+/// only in doubt, and then it was not out.
+fn entry_seen(telemetry: &Telemetry, rows: &mut Rows<'_>, entry: &HistoryEntry, seen: &mut Vec<Observation>) {
+    let Some(family) = rows.family(entry.family) else {
+        return;
+    };
+    let Some(row) = family.row(entry.member).filter(|_| entry.number > family.history) else {
+        return;
+    };
+    if is_undo(entry.ending) || row.going.is_some() {
+        let took = entry.ended.since(entry.begun);
+        if let Some(place) = telemetry.place(&row.kind) {
+            seen.push(Observation::Ran(place, entry.ending, took, entry.stage.clone()));
+        }
+    }
+}
+
+const fn is_undo(ending: Ending) -> bool {
+    matches!(ending, Ending::Undone | Ending::UndoFailed | Ending::UndoSkipped)
+}
+
+/// Returns what a quarantine changes: the members of the family are no longer active.
+pub(super) fn of_quarantine(telemetry: &Telemetry, kernel: &Kernel, family: u64) -> Vec<Observation> {
+    let Some(family) = kernel.families().get(&family) else {
+        return Vec::new();
+    };
+    let left = family.members.iter().filter_map(|row| {
+        let (kind, from) = telemetry.place(&row.kind).zip(live(row))?;
+        Some(Observation::Moved(kind, Some(from), None))
+    });
+    left.collect()
+}
+
+impl Observation {
+    /// Counts it, and queues the hook call that it leads to.
+    pub(super) fn count(self, telemetry: &mut Telemetry, hooks: &mut HookQueue) {
+        let (Self::Late(Some(place))
+        | Self::Born(place, ..)
+        | Self::Moved(place, ..)
+        | Self::Ran(place, ..)
+        | Self::Waited(place, ..)
+        | Self::Retried(place)
+        | Self::Ended(place, _)) = self
+        else {
+            return telemetry.late(None, 1);
+        };
+        let Some(kind) = telemetry.kind(place) else { return };
+        let queued = match self {
+            Self::Born(_, id, at) => {
+                kind.born();
+                hooks.push(place, |kind| HookCall::Submitted(kind, Submitted { id, at }))
+            }
+            Self::Ended(_, finished) => {
+                kind.finished(finished.state, finished.elapsed);
+                hooks.push(place, |kind| HookCall::Finished(kind, *finished))
+            }
+            Self::Moved(_, from, to) => return kind.moved(from, to),
+            Self::Ran(_, ending, took, stage) => return kind.ran(codec::variant(stage.as_slice()), ending, took),
+            Self::Waited(_, reason, took) => return kind.waited(reason, took),
+            Self::Retried(_) => return kind.retried(),
+            Self::Late(_) => return kind.late(1),
+        };
+        if !queued {
+            telemetry.hooks_dropped.increment(1);
+        }
+    }
+}
+
+fn finished(row: &Row) -> Finished {
+    Finished {
+        id: row.id,
+        state: row.state,
+        cause: row.cause.clone(),
+        elapsed: row.ended.unwrap_or(row.submitted).since(row.submitted),
+    }
+}

@@ -1,0 +1,249 @@
+//! The pipeline wing: from a decision to the receipt. It owns the commits on their way, the journal that takes them,
+//! and the feeds of committed changes.
+//!
+//! Effects, reads and feeds wait here with their commit. They leave only when the journal has proved it: [`proved`]
+//! returns them, and there is no other way out. It encodes records and never looks into what they mean.
+//!
+//! [`proved`]: Pipeline::proved
+
+mod changes;
+mod commits;
+pub(crate) mod in_place;
+mod latest;
+
+use actix::{MailboxError, Recipient};
+use procession_kernel::{Commit, Decision, Epoch, Kernel, Receipt, Seq, Timestamp};
+use tokio::sync::oneshot;
+
+use super::metrics::observations::Observation;
+use crate::clock::Clock;
+use crate::error::CodecError;
+use crate::journal::encode::{self, LastLook, META_STORE};
+use crate::journal::{Append, Appended, Batch, Journal, Release, Space};
+use crate::mail::Counted;
+use crate::view::{Feed, Newest};
+use changes::Changes;
+use commits::Commits;
+pub(super) use commits::Waiting;
+use in_place::InPlace;
+use latest::LatestSubscribers;
+
+/// Subscribers to changes and to the latest rows at once: each subscriber costs a send per commit.
+pub(super) const SUBSCRIBERS: usize = 64;
+
+/// The journal's thread has ended, so nothing more can be appended.
+pub(super) struct JournalGone;
+
+/// How a pipeline is set up.
+pub(super) struct PipelineSettings {
+    pub(super) epoch: Epoch,
+    /// Decisions of one batch, at most.
+    pub(super) merge: usize,
+    /// Batches under way, at most.
+    pub(super) in_flight: usize,
+    /// The store's own number, and whether it was drawn by this start.
+    pub(super) store: (u64, bool),
+}
+
+/// The pipeline wing.
+pub(super) struct Pipeline {
+    epoch: Epoch,
+    store_number: u64,
+    /// The store's number is not in the store yet.
+    is_number_new: bool,
+    commits: Commits,
+    journal: Counted<Journal>,
+    in_place: InPlace,
+    changes: Changes,
+    latest: LatestSubscribers,
+}
+
+impl Pipeline {
+    pub(super) fn new(settings: &PipelineSettings, journal: Counted<Journal>, in_place: InPlace) -> Self {
+        Self {
+            epoch: settings.epoch,
+            store_number: settings.store.0,
+            is_number_new: settings.store.1,
+            commits: Commits::new(settings.epoch, settings.merge, settings.in_flight),
+            journal,
+            in_place,
+            changes: Changes::default(),
+            latest: LatestSubscribers::default(),
+        }
+    }
+
+    /// Returns the number that this store was given when it was created.
+    pub(super) const fn store_number(&self) -> u64 {
+        self.store_number
+    }
+
+    /// Returns the newest commit on disk.
+    pub(super) const fn durable(&self) -> Seq {
+        self.commits.durable()
+    }
+
+    // From a decision to a batch.
+
+    /// Returns where observations of the next decision go: they are counted with the receipt of its commit. Call it
+    /// before [`Self::record`].
+    pub(super) fn observations(&mut self) -> &mut Vec<Observation> {
+        &mut self.commits.open().waiting.observations
+    }
+
+    /// Encodes the records of a decision, and a look at the clocks, into the open batch, as this commit, and notes
+    /// the records for the feeds. The caller then folds the decision into [`Self::open_commit`].
+    pub(super) fn record(&mut self, decision: &Decision, look: Option<LastLook>, seq: Seq) -> Result<(), CodecError> {
+        let ready = self.commits.open();
+        encode::make_room(&mut ready.batch, decision.records());
+        let encoded = decision
+            .durable()
+            .try_for_each(|record| encode::write(&mut ready.batch, record))
+            .and_then(|()| look.map_or(Ok(()), |look| encode::write_look(&mut ready.batch, &look)));
+        ready.batch.advance_to(seq);
+        if std::mem::take(&mut self.is_number_new) {
+            // The store's own number goes with the first commit of its life.
+            ready
+                .batch
+                .put(Space::Meta, META_STORE, &self.store_number.to_be_bytes());
+        }
+        if !self.changes.is_empty() {
+            let change = Changes::describe(self.epoch, seq, decision.durable());
+            ready.waiting.changes.push(change);
+        }
+        self.latest.note(decision);
+        encoded
+    }
+
+    /// Returns the commit that the recorded decision belongs to.
+    pub(super) const fn open_commit(&mut self) -> &mut Commit {
+        self.commits.open_commit()
+    }
+
+    /// Holds effects that left no record until everything decided is on disk. If it is, returns them with the receipt
+    /// that releases them.
+    pub(super) fn hold(&mut self, commit: Commit) -> Option<(Commit, Receipt)> {
+        let commit = self.commits.hold(commit)?;
+        Some((commit, Receipt::new(self.epoch, self.commits.durable())))
+    }
+
+    /// Registers a read that must see everything decided; none if it may go at once.
+    pub(super) fn barrier(&mut self) -> Option<oneshot::Receiver<()>> {
+        self.commits.barrier()
+    }
+
+    /// Returns what is counted with the newest decision; none if all is on disk.
+    pub(super) fn last_observations(&mut self) -> Option<&mut Vec<Observation>> {
+        self.commits.last_observations()
+    }
+
+    // From a batch to the journal.
+
+    /// Tells whether the open batch may be committed on the supervisor's own thread, which then serves nobody else:
+    /// so only while no more than one procedure has an actor (docs/decisions/0017).
+    pub(super) fn may_commit_here(&mut self, actors: usize) -> bool {
+        self.in_place.is_ready() && self.is_alone(actors)
+    }
+
+    fn is_alone(&self, actors: usize) -> bool {
+        self.commits.is_single() && actors <= 1
+    }
+
+    /// Hands every batch that may go now to the journal's thread; `append` sees each.
+    pub(super) fn flush(&mut self, clock: &dyn Clock, mut append: impl FnMut(&Batch)) -> Result<(), JournalGone> {
+        while let Some(batch) = self.next_batch(clock.now(), &mut append) {
+            if self.journal.try_send(Append(batch)).is_err() {
+                return Err(JournalGone);
+            }
+        }
+        Ok(())
+    }
+
+    /// Commits the one open decision on this thread, if it still is alone and the store is open; else flushes.
+    /// Returns what the store said, if it was asked here.
+    pub(super) fn commit_here(
+        &mut self,
+        actors: usize,
+        clock: &dyn Clock,
+        mut append: impl FnMut(&Batch),
+    ) -> Result<Option<Appended>, JournalGone> {
+        let alone = self.is_alone(actors);
+        let Some(store) = self.in_place.store().filter(|_| alone) else {
+            return self.flush(clock, append).map(|()| None);
+        };
+        let batch = self.next_batch(clock.now(), &mut append);
+        Ok(batch.map(|batch| Appended(self.in_place.append(&*store, batch))))
+    }
+
+    fn next_batch(&mut self, now: Timestamp, append: &mut impl FnMut(&Batch)) -> Option<Batch> {
+        let batch = self.commits.next_batch()?;
+        append(&batch);
+        self.commits.appended(now);
+        Some(batch)
+    }
+
+    // From the receipt to what waited for it.
+
+    /// Takes what waited for the oldest batch under way, which this receipt proves.
+    pub(super) fn proved(&mut self, receipt: &Receipt) -> Option<Waiting> {
+        self.commits.proved(receipt.seq())
+    }
+
+    /// Tells the feeds what was proved. Must run before any reply: commit, then publish, then reply.
+    pub(super) fn publish(&mut self, proved: &Waiting, kernel: &Kernel, durable: Seq) {
+        self.changes.reached(durable);
+        for change in &proved.changes {
+            self.changes.publish(change);
+        }
+        self.latest.reached(kernel, durable);
+    }
+
+    /// Tells whether everything decided is on disk.
+    pub(super) fn is_quiet(&mut self) -> bool {
+        self.commits.is_quiet()
+    }
+
+    /// Tells whether decisions come faster than the journal takes them.
+    pub(super) fn is_backed_up(&self) -> bool {
+        self.commits.is_backed_up()
+    }
+
+    /// Returns since when the journal has had the oldest batch under way.
+    pub(super) fn appending_since(&self) -> Option<Timestamp> {
+        self.commits.oldest_under_way()
+    }
+
+    // Feeds.
+
+    /// Tells whether one more may subscribe.
+    pub(super) fn takes_subscribers(&self) -> bool {
+        self.changes.len() + self.latest.len() < SUBSCRIBERS
+    }
+
+    /// Adds a subscriber to all changes after this commit.
+    pub(super) fn subscribe(&mut self, to: Recipient<Feed>, from: Seq) {
+        self.changes.subscribe(to, from, self.commits.durable());
+    }
+
+    /// Adds a subscriber to the latest rows.
+    pub(super) fn subscribe_latest(&mut self, to: Recipient<Newest>, kernel: &Kernel) {
+        self.latest.add(to, kernel, self.commits.durable());
+    }
+
+    /// Sends a subscriber what has changed since it asked last, once that is on disk.
+    pub(super) fn poll_latest(&mut self, subscriber: &Recipient<Newest>, kernel: &Kernel) {
+        self.latest.asked(subscriber, kernel, self.commits.durable());
+    }
+
+    // The end.
+
+    /// Drops everything that waits: none of it will ever be proved.
+    pub(super) fn clear(&mut self) {
+        self.commits.clear();
+    }
+
+    /// Has the journal give the store back.
+    pub(super) fn release(&self) -> impl Future<Output = Result<(), MailboxError>> + use<> {
+        let (journal, epoch) = (self.journal.clone(), self.epoch);
+        async move { journal.send(Release(epoch)).await.map(|_| ()) }
+    }
+}

@@ -1,0 +1,236 @@
+//! Commits on their way: the one that is open, those that wait, those under way.
+//!
+//! While batches are under way, everything decided meanwhile merges into the
+//! next one. It follows at once when the journal would stand still, and goes
+//! behind one under way when it is worth a sync of its own. Effects, reads and
+//! the feed leave only with their receipt.
+
+use std::collections::VecDeque;
+
+use procession_kernel::{Commit, Epoch, Seq, Timestamp};
+use tokio::sync::oneshot;
+
+use super::changes::Pending;
+use crate::journal::Batch;
+use crate::supervisor::metrics::observations::Observation;
+
+/// What waits for one receipt.
+#[derive(Default)]
+pub(in crate::supervisor) struct Waiting {
+    pub(super) seq: Seq,
+    pub(in crate::supervisor) commits: Vec<Commit>,
+    pub(in crate::supervisor) reads: Vec<oneshot::Sender<()>>,
+    pub(super) changes: Vec<Pending>,
+    pub(in crate::supervisor) observations: Vec<Observation>,
+    /// Puts and deletes of the batch, and when it went to the journal.
+    pub(in crate::supervisor) writes: usize,
+    pub(in crate::supervisor) appended: Timestamp,
+}
+
+/// One batch that is not under way yet, and what waits for it.
+pub(super) struct Ready {
+    pub(super) batch: Batch,
+    pub(super) commit: Commit,
+    pub(super) waiting: Waiting,
+}
+
+impl Ready {
+    fn new(epoch: Epoch) -> Self {
+        Self {
+            batch: Batch::new(epoch),
+            commit: Commit::new(),
+            waiting: Waiting::default(),
+        }
+    }
+
+    /// The next one will hold about as much.
+    fn after(&self) -> Self {
+        Self {
+            batch: Batch::like(&self.batch),
+            commit: Commit::like(&self.commit),
+            waiting: Waiting {
+                observations: Vec::with_capacity(self.waiting.observations.len()),
+                ..Waiting::default()
+            },
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.commit.decisions() == 0
+    }
+
+    fn is_full(&self, merge: usize) -> bool {
+        self.commit.decisions() >= merge || self.batch.size_bytes() >= LARGEST_BATCH
+    }
+}
+
+/// A batch is not extended beyond this many bytes: a sync of this much is still
+/// short, and a few of them fit in memory.
+const LARGEST_BATCH: usize = 8 << 20;
+
+/// Writes of a decision that is committed on the supervisor's own thread, at most:
+/// the birth of many children would hold it for as long as many syncs take.
+const SINGLE_WRITES: usize = 64;
+
+pub(super) struct Commits {
+    epoch: Epoch,
+    merge: usize,
+    in_flight_max: usize,
+    /// Takes decisions.
+    open: Ready,
+    /// Takes no more, and waits for its turn.
+    full: VecDeque<Ready>,
+    in_flight: VecDeque<Waiting>,
+    durable: Seq,
+}
+
+impl Commits {
+    pub(super) fn new(epoch: Epoch, merge: usize, in_flight_max: usize) -> Self {
+        Self {
+            epoch,
+            merge: merge.max(1),
+            in_flight_max: in_flight_max.max(1),
+            open: Ready::new(epoch),
+            full: VecDeque::new(),
+            in_flight: VecDeque::new(),
+            durable: Seq::default(),
+        }
+    }
+
+    /// Gives the batch into which the next commit goes.
+    pub(super) fn open(&mut self) -> &mut Ready {
+        if self.open.is_full(self.merge) {
+            let next = self.open.after();
+            self.full.push_back(std::mem::replace(&mut self.open, next));
+        }
+        &mut self.open
+    }
+
+    /// Returns the commit of the batch that was opened last. It starts no new batch, even if that one is full by now:
+    /// the records of a decision and its effects belong to the same batch.
+    pub(super) const fn open_commit(&mut self) -> &mut Commit {
+        &mut self.open.commit
+    }
+
+    /// Returns the newest commit on disk.
+    pub(super) const fn durable(&self) -> Seq {
+        self.durable
+    }
+
+    /// Holds effects that left no record back until everything decided is on disk;
+    /// gives them back if it is.
+    pub(super) fn hold(&mut self, commit: Commit) -> Option<Commit> {
+        match self.last() {
+            Some(waiting) => {
+                waiting.commits.push(commit);
+                None
+            }
+            None => Some(commit),
+        }
+    }
+
+    /// Registers a read that must see everything decided; none if it may go at once.
+    pub(super) fn barrier(&mut self) -> Option<oneshot::Receiver<()>> {
+        let waiting = self.last()?;
+        let (sender, receiver) = oneshot::channel();
+        waiting.reads.push(sender);
+        Some(receiver)
+    }
+
+    /// Gives what is to be counted with the newest decision; none if all is on disk.
+    pub(super) fn last_observations(&mut self) -> Option<&mut Vec<Observation>> {
+        self.last().map(|waiting| &mut waiting.observations)
+    }
+
+    fn last(&mut self) -> Option<&mut Waiting> {
+        if !self.open.is_empty() {
+            return Some(&mut self.open.waiting);
+        }
+        match self.full.back_mut() {
+            Some(ready) => Some(&mut ready.waiting),
+            None => self.in_flight.back_mut(),
+        }
+    }
+
+    /// Takes the next batch that may go to the journal now.
+    pub(super) fn next_batch(&mut self) -> Option<Batch> {
+        if !self.may_follow() {
+            return None;
+        }
+        let ready = match self.full.pop_front() {
+            Some(ready) => ready,
+            None if self.open.is_empty() => return None,
+            None => {
+                let next = self.open.after();
+                std::mem::replace(&mut self.open, next)
+            }
+        };
+        let Ready {
+            batch,
+            commit,
+            mut waiting,
+        } = ready;
+        waiting.seq = batch.seq();
+        waiting.writes = batch.len();
+        waiting.commits.insert(0, commit);
+        self.in_flight.push_back(waiting);
+        Some(batch)
+    }
+
+    /// Tells whether another batch is worth its sync: the journal would stand
+    /// still, or what is open is at least as much as what it is busy with. Smaller
+    /// ones grow until then, and their stages share one sync (docs/decisions/0029).
+    fn may_follow(&self) -> bool {
+        let Some(first) = self.in_flight.front() else {
+            return true;
+        };
+        let room = self.in_flight.len() < self.in_flight_max;
+        room && (!self.full.is_empty() || self.open.batch.len() >= first.writes)
+    }
+
+    /// Tells whether one decision alone waits to go to the journal, which stands still,
+    /// and leaves no more than takes little beside the sync.
+    pub(super) fn is_single(&self) -> bool {
+        let quiet = self.in_flight.is_empty() && self.full.is_empty();
+        quiet && self.open.commit.decisions() == 1 && self.open.batch.len() <= SINGLE_WRITES
+    }
+
+    /// Notes when the batch that was taken last goes to the journal.
+    pub(super) fn appended(&mut self, at: Timestamp) {
+        if let Some(waiting) = self.in_flight.back_mut() {
+            waiting.appended = at;
+        }
+    }
+
+    /// Gives since when the journal has had the oldest batch under way.
+    pub(super) fn oldest_under_way(&self) -> Option<Timestamp> {
+        self.in_flight.front().map(|waiting| waiting.appended)
+    }
+
+    /// Tells whether everything decided is on disk.
+    pub(super) fn is_quiet(&mut self) -> bool {
+        self.last().is_none()
+    }
+
+    /// Takes what waited for the oldest batch under way.
+    pub(super) fn proved(&mut self, durable: Seq) -> Option<Waiting> {
+        let waiting = self.in_flight.pop_front()?;
+        self.durable = durable;
+        Some(waiting)
+    }
+
+    /// Tells whether decisions come faster than the journal takes them.
+    pub(super) fn is_backed_up(&self) -> bool {
+        !self.full.is_empty()
+    }
+
+    /// Drops everything that waits: none of it will ever be proved.
+    pub(super) fn clear(&mut self) {
+        self.open = Ready::new(self.epoch);
+        self.full.clear();
+        self.in_flight.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! When a batch may go to the journal behind another (docs/decisions/0029).
+
+use procession_kernel::{
+    Birth, Blob, Epoch, Event, Kernel, Kind, KindRules, Receipt, Rules, Seq, Submission, Ticket, Timestamp,
+};
+
+use super::Commits;
+use crate::journal::encode;
+
+/// Decides on so many submissions, each a commit of its own, which go into the open batch.
+fn submit(kernel: &mut Kernel, commits: &mut Commits, number: usize) {
+    for _ in 0..number {
+        let birth = Birth::new(Kind::from("k"), 1, Blob::default(), Blob::default());
+        let decision = kernel.decide(Timestamp(1), Event::Submitted(Ticket(1), vec![Submission::from(birth)]));
+        let ready = commits.open();
+        for record in decision.durable() {
+            encode::write(&mut ready.batch, record).expect("it can be encoded");
+        }
+        ready.batch.advance_to(kernel.seq().next());
+        kernel.fold(decision, &mut ready.commit);
+    }
+}
+
+fn kernel() -> Kernel {
+    let rules = Rules {
+        kinds: [(Kind::from("k"), KindRules::new(1))].into(),
+        ..Rules::default()
+    };
+    Kernel::new(rules, Epoch(1), 0)
+}
+
+#[test]
+fn a_batch_follows_one_that_is_no_larger() {
+    let (mut kernel, mut commits) = (kernel(), Commits::new(Epoch(1), 4_096, 2));
+    submit(&mut kernel, &mut commits, 4);
+    let first = commits.next_batch().expect("nothing is under way");
+    submit(&mut kernel, &mut commits, 3);
+    assert!(commits.next_batch().is_none(), "it grows until it is as large");
+    submit(&mut kernel, &mut commits, 2);
+    let second = commits.next_batch().expect("it is as large");
+    assert!(second.len() >= first.len());
+    submit(&mut kernel, &mut commits, 9);
+    assert!(commits.next_batch().is_none(), "two are under way");
+    assert!(commits.proved(first.seq()).is_some());
+    assert!(commits.next_batch().is_some());
+}
+
+#[test]
+fn what_is_small_waits_for_the_receipt_and_a_full_batch_for_its_place_alone() {
+    let (mut kernel, mut commits) = (kernel(), Commits::new(Epoch(1), 2, 2));
+    submit(&mut kernel, &mut commits, 2);
+    assert!(commits.next_batch().is_some());
+    submit(&mut kernel, &mut commits, 1);
+    assert!(commits.next_batch().is_none());
+    let waiting = commits.proved(Seq(2)).expect("one is under way");
+    let receipt = Receipt::new(Epoch(1), waiting.seq);
+    assert!(
+        waiting
+            .commits
+            .into_iter()
+            .all(|commit| commit.release(&receipt).is_ok())
+    );
+    assert_eq!(commits.next_batch().map(|batch| batch.seq()), Some(kernel.seq()));
+
+    // Full after two commits, though it has fewer writes than the first, which made room for family numbers.
+    let (mut kernel, mut commits) = (self::kernel(), Commits::new(Epoch(1), 2, 2));
+    submit(&mut kernel, &mut commits, 2);
+    let first = commits.next_batch().expect("nothing is under way");
+    submit(&mut kernel, &mut commits, 3);
+    let full = commits.next_batch().expect("it takes no more");
+    assert!(full.len() < first.len());
+}

@@ -1,0 +1,176 @@
+//! Followers of the newest rows. Who shows procedures to people needs no row as often as it changes:
+//! a follower asks for what is next when it has shown what came before, and gets what has changed
+//! since, each row once. So a busy engine copies a row for whoever watches as often as they look,
+//! not as often as it commits.
+//!
+//! Ids are noted when a commit is decided; rows are copied when a follower asks, and sent when all
+//! that they show is on disk.
+
+use std::collections::VecDeque;
+
+use actix::prelude::*;
+use procession_kernel::{Decision, Kernel, ProcedureId, Record, Row, Seq};
+use rustc_hash::FxHashSet;
+
+use crate::view::{Newest, NewestRows};
+
+/// Rows of ended procedures kept for one that has not asked: the newest.
+const ENDED_KEPT: usize = 10_000;
+/// Ids noted for one that has not asked; it must read anew if there are more.
+const NOTED_MAX: usize = 1_000_000;
+
+/// Whoever follows.
+#[derive(Default)]
+pub(super) struct LatestSubscribers(Vec<Follower>);
+
+struct Follower {
+    to: Recipient<Newest>,
+    /// Where it begins, until that is on disk.
+    from: Option<Seq>,
+    /// It has asked, and was not answered yet.
+    asks: bool,
+    /// It was told of all up to here.
+    seen: Seq,
+    noted: Noted,
+    /// Rows as of a commit that is not on disk yet.
+    copied: Option<Box<NewestRows>>,
+}
+
+/// What has changed since the last answer.
+#[derive(Default)]
+struct Noted {
+    live: FxHashSet<ProcedureId>,
+    ended: VecDeque<Row>,
+    untold: Vec<ProcedureId>,
+    gone: Vec<u64>,
+    is_lost: bool,
+}
+
+impl LatestSubscribers {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Adds one that begins after the newest commit.
+    pub(super) fn add(&mut self, to: Recipient<Newest>, kernel: &Kernel, durable: Seq) {
+        self.0.push(Follower {
+            to,
+            from: Some(kernel.seq()),
+            asks: false,
+            seen: kernel.seq(),
+            noted: Noted::default(),
+            copied: None,
+        });
+        self.reached(kernel, durable);
+    }
+
+    /// One has shown what it was told.
+    pub(super) fn asked(&mut self, who: &Recipient<Newest>, kernel: &Kernel, durable: Seq) {
+        for follower in self.0.iter_mut().filter(|follower| follower.to == *who) {
+            follower.asks = true;
+        }
+        self.reached(kernel, durable);
+    }
+
+    /// Notes what a commit changes.
+    pub(super) fn note(&mut self, decision: &Decision) {
+        for follower in &mut self.0 {
+            for record in decision.durable() {
+                follower.noted.take(record);
+            }
+        }
+    }
+
+    /// Tells those who ask what is on disk now.
+    pub(super) fn reached(&mut self, kernel: &Kernel, durable: Seq) {
+        self.0.retain_mut(|follower| follower.tell(kernel, durable));
+    }
+}
+
+impl Follower {
+    /// Gives false when it is gone.
+    fn tell(&mut self, kernel: &Kernel, durable: Seq) -> bool {
+        if !self.to.connected() {
+            return false;
+        }
+        if let Some(from) = self.from {
+            if from <= durable && self.sent(Newest::From(from)) {
+                self.from = None;
+            }
+            return true;
+        }
+        if self.asks && self.copied.is_none() && self.seen < kernel.seq() {
+            self.copied = Some(Box::new(self.noted.copy(kernel)));
+        }
+        if let Some(rows) = self.copied.take_if(|copied| copied.seq <= durable) {
+            let (seq, from) = (rows.seq, self.seen);
+            let newest = if rows.is_lost {
+                Newest::Lagged(from)
+            } else {
+                Newest::Rows(rows)
+            };
+            if self.sent(newest) {
+                (self.asks, self.seen) = (false, seq);
+            } else {
+                self.noted.is_lost = true;
+            }
+        }
+        true
+    }
+
+    /// One message is out at most, so only a mailbox without any room is full: then it is tried again.
+    fn sent(&self, newest: Newest) -> bool {
+        self.to.try_send(newest).is_ok()
+    }
+}
+
+impl Noted {
+    fn take(&mut self, record: &Record) {
+        if let Record::Row(row) | Record::FinishedRow(row) = record {
+            self.take_row(row);
+        } else if let Record::Evicted(doomed) = record {
+            self.gone.push(doomed.family);
+        }
+        if self.live.len() + self.untold.len() + self.gone.len() > NOTED_MAX {
+            *self = Self {
+                is_lost: true,
+                ..Self::default()
+            };
+        }
+    }
+
+    fn take_row(&mut self, row: &Row) {
+        if row.ended.is_none() {
+            self.live.insert(row.id);
+            return;
+        }
+        // Its family may have left the kernel by the time it is asked for.
+        self.live.remove(&row.id);
+        self.ended.push_back(row.clone());
+        if self.ended.len() > ENDED_KEPT {
+            self.untold.extend(self.ended.pop_front().map(|oldest| oldest.id));
+        }
+    }
+
+    /// Copies all rows that have changed, as they stand.
+    fn copy(&mut self, kernel: &Kernel) -> NewestRows {
+        let mut noted = std::mem::take(self);
+        if noted.is_lost {
+            // It reads anew, so no row is copied.
+            noted.live.clear();
+            noted.ended.clear();
+        }
+        // What ended and has gone since is not to be brought back.
+        let gone: FxHashSet<u64> = noted.gone.iter().copied().collect();
+        noted.ended.retain(|row| !gone.contains(&row.id.family));
+        let live = noted.live.into_iter().filter_map(|id| kernel.row(id).cloned());
+        NewestRows {
+            epoch: kernel.epoch(),
+            seq: kernel.seq(),
+            rows: live.chain(noted.ended).collect(),
+            untold: noted.untold,
+            gone: noted.gone,
+            is_lost: noted.is_lost,
+        }
+    }
+}
