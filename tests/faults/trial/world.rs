@@ -190,9 +190,13 @@ pub(crate) fn name_of(number: u64) -> String {
     format!("p{number}")
 }
 
+/// How long results stay: longer than a trial of every case takes, as all of them begin with the same journal.
+const RESULTS: Duration = Duration::from_hours(7 * 24);
+
 /// The engine as each process of the trial sets it up.
 pub(crate) fn engine(journal: &Path, seen: Seen) -> Builder {
-    Executor::builder(journal).register::<Piece>(seen).workers(1)
+    let builder = Executor::builder(journal).register::<Piece>(seen);
+    builder.workers(1).retention(RESULTS, RESULTS)
 }
 
 /// Says how one ended, in a line; an error says what should not be.
