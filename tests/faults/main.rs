@@ -7,6 +7,9 @@
 //! its own what it was told. What a fault needs and this machine does not give
 //! is said, and that test ends there.
 
+#[cfg(target_os = "linux")]
+#[path = "../ends/census.rs"]
+mod census;
 #[cfg(unix)]
 mod check;
 #[cfg(unix)]
@@ -23,6 +26,8 @@ mod other;
 mod place;
 #[cfg(unix)]
 mod read_only;
+#[cfg(target_os = "linux")]
+mod rounds;
 #[cfg(target_os = "linux")]
 mod stopped;
 #[cfg(target_os = "linux")]

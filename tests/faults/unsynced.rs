@@ -13,7 +13,7 @@ use crate::place::{ENDLESS, Ground};
 
 const FILLER: usize = 4_000;
 
-fn make_image(image: &Path) -> Outcome {
+pub(crate) fn make_image(image: &Path) -> Outcome {
     let script = "truncate -s 128M \"$1\" && mkfs.ext4 -q -F -O ^has_journal \"$1\"";
     shell(script, &[image.as_ref()])
 }

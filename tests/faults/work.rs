@@ -31,6 +31,14 @@ pub(crate) struct Tally {
     pub(crate) filler: String,
 }
 
+impl Tally {
+    /// One that takes up no room of its own.
+    pub(crate) fn plain(number: u64) -> Self {
+        let filler = String::new();
+        Self { number, filler }
+    }
+}
+
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) enum Stage {
     First,
