@@ -288,7 +288,13 @@ impl Procedure for Bulk {
 fn outcome(id: ProcedureId, made: Result<Operated, AskError>) -> Result<BulkOutcome, StageError> {
     let (number, refused) = match made {
         Ok(operated) => (operated.number, too_late(&operated)),
-        Err(error @ (AskError::Busy { .. } | AskError::Stopped | AskError::JournalFailed(_) | AskError::NotYet)) => {
+        Err(
+            error @ (AskError::Busy { .. }
+            | AskError::Stopped
+            | AskError::JournalFailed(_)
+            | AskError::Moved { .. }
+            | AskError::NotYet),
+        ) => {
             return Err(StageError::retry(error));
         }
         Err(error) => (None, Some(error.to_string())),

@@ -218,6 +218,12 @@ impl<'a, P: Procedure> StageContext<'a, P> {
         Ok(())
     }
 
+    /// Tells whether user data can stand under this name and key.
+    fn can_exist(&self, space: &str, key: &[u8]) -> bool {
+        let bounds = self.host.reader.bounds();
+        bounds.admits_space(space) && bounds.admits_key(key)
+    }
+
     /// Puts a value of user data in this stage's own commit. Dropped with the
     /// stage if it fails, retries, panics or yields.
     ///
@@ -227,11 +233,15 @@ impl<'a, P: Procedure> StageContext<'a, P> {
     /// empty or over 100 bytes, or if the key is empty or over 65,535 bytes.
     pub fn put<T: Serialize>(&mut self, space: &str, key: impl AsRef<[u8]>, value: &T) -> Result<(), CodecError> {
         let key = key.as_ref();
-        if !can_exist(space, key) {
+        // A store that met it would fail, and take the engine with it.
+        if !self.can_exist(space, key) {
+            let bounds = self.host.reader.bounds();
             let why = format!(
-                "the name has {} bytes of 1 to {USER_SPACE_MAX}, the key {} of 1 to {USER_KEY_MAX}",
+                "the name has {} bytes of 1 to {}, the key {} of 1 to {}",
                 space.len(),
-                key.len()
+                bounds.space_name,
+                key.len(),
+                bounds.key
             );
             return Err(CodecError {
                 what: "the value cannot be stored under this name and key",
@@ -246,7 +256,7 @@ impl<'a, P: Procedure> StageContext<'a, P> {
     /// Deletes a value of user data in this stage's own commit.
     pub fn delete(&mut self, space: &str, key: impl AsRef<[u8]>) {
         // Where nothing can be, there is nothing to delete.
-        if can_exist(space, key.as_ref()) {
+        if self.can_exist(space, key.as_ref()) {
             self.write(space, key.as_ref(), None);
         }
     }
@@ -331,15 +341,4 @@ impl<'a, P: Procedure> StageContext<'a, P> {
             .await
             .map_err(|_| crate::StageError::retry("blocking work panicked"))
     }
-}
-
-/// Longest name of a user keyspace, in bytes: it is part of a file's name.
-const USER_SPACE_MAX: usize = 100;
-/// Longest key of user data, in bytes: what the embedded store takes.
-const USER_KEY_MAX: usize = 65_535;
-
-/// Tells whether user data can stand under this name and key. A store that met
-/// another would fail, and take the engine with it.
-fn can_exist(space: &str, key: &[u8]) -> bool {
-    (1..=USER_SPACE_MAX).contains(&space.len()) && (1..=USER_KEY_MAX).contains(&key.len())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Key, Kind, LockNeed, ProcedureId, Seq};
+use procession_kernel::{Epoch, Key, Kind, LockNeed, ProcedureId, Seq};
 
 /// A value that cannot be encoded, or bytes that are not of the type asked for.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -122,6 +122,12 @@ pub enum StartError {
     /// The start's own commit failed.
     #[error("the engine could not write to its journal: {0}; see to the disk, then start again")]
     Journal(String),
+    /// Another engine took the journal while this one started.
+    #[error("the journal has moved to another engine, with epoch {newer}; leave it to that one, or stop it first")]
+    Moved {
+        /// The epoch of its owner now.
+        newer: Epoch,
+    },
     /// A thread could not be started, or ended at once.
     #[error("the engine could not start a thread: {0}")]
     Thread(String),
@@ -288,6 +294,13 @@ pub enum SubmitError {
     /// The journal failed; whether this submission is stored is not known.
     #[error("the journal failed: {0}; restart the engine, and repeat with the same key")]
     JournalFailed(String),
+    /// Another engine has taken the journal. Nothing has failed: what this one acknowledged is in the journal, and
+    /// goes on there. Whether this submission is stored is not known.
+    #[error("the journal has moved to another engine, with epoch {newer}; repeat there, with the same key")]
+    Moved {
+        /// The epoch of its owner now.
+        newer: Epoch,
+    },
     /// The engine has stopped.
     #[error("the engine has stopped; start it again, and repeat with the same key")]
     Stopped,
@@ -357,6 +370,13 @@ pub enum AskError {
     /// The journal failed.
     #[error("the journal failed: {0}; restart the engine")]
     JournalFailed(String),
+    /// Another engine has taken the journal. Nothing has failed: what this one acknowledged is in the journal, and
+    /// goes on there.
+    #[error("the journal has moved to another engine, with epoch {newer}; ask that one")]
+    Moved {
+        /// The epoch of its owner now.
+        newer: Epoch,
+    },
     /// The engine has stopped.
     #[error("the engine has stopped; start it again")]
     Stopped,

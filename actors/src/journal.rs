@@ -5,6 +5,7 @@
 //! A failed append is final: the journal is poisoned, and tries no later one.
 
 pub mod batch;
+mod bounds;
 pub mod codec;
 #[cfg(any(test, feature = "testkit"))]
 pub mod conformance;
@@ -12,19 +13,26 @@ pub(crate) mod encode;
 pub mod fjall;
 pub mod keys;
 mod lanes;
+pub mod layout;
 #[cfg(any(test, feature = "testkit"))]
 pub mod memory;
 pub mod probe;
 pub(crate) mod reader;
+mod recent;
 pub mod store;
 
+#[cfg(any(test, feature = "testkit"))]
+use self::fjall::BOUNDS as EMBEDDED_BOUNDS;
 #[cfg(feature = "testkit")]
 pub(crate) use self::fjall::look as look_at_log;
 pub use self::fjall::{FjallStore as EmbeddedStore, SyncMode};
+#[cfg(feature = "testkit")]
+pub(crate) use self::recent::rewritten as rewritten_commit;
 pub use batch::Batch;
+pub use bounds::StoreBounds;
 pub use keys::Space;
 pub use reader::Reader;
-pub use store::{AppendError, DiskRoom, JournalStore};
+pub use store::{AppendError, DiskRoom, Head, JournalStore};
 
 use std::sync::Arc;
 

@@ -20,15 +20,14 @@ use tempfile::TempDir;
 
 use crate::error::{ReadError, StoreError};
 use crate::export::{EXPORT_MAX, FamilyExport};
-use crate::journal::fjall::{FjallStore, SyncMode, room_of};
-use crate::journal::{DiskRoom, JournalStore, Reader};
+use crate::journal::{DiskRoom, EmbeddedStore, JournalStore, Reader, SyncMode};
 
 /// A journal that no engine runs on, opened for reading.
 pub struct Offline {
     // Dropped in this order: the copy goes when nobody reads it any more.
     store: Arc<dyn JournalStore>,
     /// The same store, whose tables can be read through.
-    tables: Arc<FjallStore>,
+    tables: Arc<EmbeddedStore>,
     reader: Reader,
     as_of: (Epoch, Seq),
     /// Around the journal itself, not around a copy of it.
@@ -44,10 +43,10 @@ impl Offline {
     ///
     /// [`StoreError`] if an engine holds it, or if it is damaged or missing.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
-        if !FjallStore::exists(directory) {
+        if !EmbeddedStore::exists(directory) {
             return Err(missing(directory));
         }
-        Self::open_in(FjallStore::open(directory, SyncMode::Data)?, directory, None)
+        Self::open_in(EmbeddedStore::open(directory, SyncMode::Data)?, directory, None)
     }
 
     /// Opens a private copy of the journal in a directory: nothing in the directory is
@@ -64,17 +63,18 @@ impl Offline {
         Self::open_in(store, directory, Some(copy)).map_err(|error| named_after(directory, error))
     }
 
-    fn open_in(store: FjallStore, directory: &Path, copy: Option<TempDir>) -> Result<Self, StoreError> {
+    fn open_in(store: EmbeddedStore, directory: &Path, copy: Option<TempDir>) -> Result<Self, StoreError> {
         let tables = Arc::new(store);
         let store: Arc<dyn JournalStore> = Arc::clone(&tables) as _;
         let reader = Reader::new(&store);
-        let as_of = futures::executor::block_on(newest(&*store))?;
+        let head = futures::executor::block_on(store.head())?;
+        let as_of = head.map_or_else(Default::default, |head| (head.epoch, head.seq));
         Ok(Self {
             store,
             tables,
             reader,
             as_of,
-            room: room_of(directory),
+            room: EmbeddedStore::room_of(directory),
             _copy: copy,
         })
     }
@@ -114,14 +114,6 @@ impl Offline {
     }
 }
 
-/// Gives the newest commit. Every ask for an epoch gives out the next, so it is asked for once.
-async fn newest(store: &dyn JournalStore) -> Result<(Epoch, Seq), StoreError> {
-    // The epoch after the newest one; it takes effect with a commit, and there is none.
-    let next = store.acquire().await?;
-    let epoch = Epoch(next.0.saturating_sub(1));
-    Ok((epoch, store.last_seq(epoch).await?.unwrap_or_default()))
-}
-
 fn missing(directory: &Path) -> StoreError {
     StoreError::Io {
         place: directory.display().to_string(),
@@ -130,7 +122,7 @@ fn missing(directory: &Path) -> StoreError {
 }
 
 /// Copies the journal in a directory into one that goes with the value given, and opens it there.
-fn copied(directory: &Path) -> Result<(TempDir, FjallStore), StoreError> {
+fn copied(directory: &Path) -> Result<(TempDir, EmbeddedStore), StoreError> {
     let copy = private_directory().map_err(|error| StoreError::Io {
         place: directory.display().to_string(),
         why: format!(
@@ -138,8 +130,8 @@ fn copied(directory: &Path) -> Result<(TempDir, FjallStore), StoreError> {
             std::env::temp_dir().display()
         ),
     })?;
-    FjallStore::copy(directory, copy.path())?;
-    let store = FjallStore::open(copy.path(), SyncMode::Data).map_err(|error| named_after(directory, error))?;
+    EmbeddedStore::copy(directory, copy.path())?;
+    let store = EmbeddedStore::open(copy.path(), SyncMode::Data).map_err(|error| named_after(directory, error))?;
     Ok((copy, store))
 }
 

@@ -65,7 +65,7 @@ use admission::Admission;
 use blocked::Actors;
 use credit::Bulk;
 use dispatch::Dispatch;
-use failure::Failure;
+use failure::{Failure, FailureCause};
 use finished::FinishedReads;
 use handlers::FlushTime;
 use health::Health;
@@ -88,7 +88,7 @@ use workers::Workers;
 const MAILBOX: usize = 16_384;
 
 /// What a request gets in the end: its answer, or why the journal failed.
-pub(crate) type Answered = Result<Answer, String>;
+pub(crate) type Answered = Result<Answer, FailureCause>;
 
 /// What is done with an answer of the limiter when its turn comes.
 type Take = Box<dyn FnOnce(&mut Supervisor, &mut Context<Supervisor>)>;
@@ -158,7 +158,7 @@ pub struct Supervisor {
     drain: Option<drain::Draining>,
     health: Health,
     orphaned_calls: OrphanedCalls,
-    poisoned: Option<String>,
+    poisoned: Option<FailureCause>,
     /// The same, for those who find out that they will get no answer.
     failure: Failure,
     panics: LastPanic,
@@ -277,7 +277,7 @@ impl Supervisor {
         match encoded {
             Ok(()) => self.flush_soon(ctx),
             Err(error) => {
-                self.fail(error.to_string());
+                self.fail(FailureCause::Failed(error.to_string()));
             }
         }
     }
@@ -339,7 +339,7 @@ impl Supervisor {
     }
 
     fn journal_gone(&mut self) {
-        self.fail("the journal's thread has ended".to_owned());
+        self.fail(FailureCause::Failed("the journal's thread has ended".to_owned()));
     }
 
     // From the receipt to the effects.
@@ -348,7 +348,7 @@ impl Supervisor {
         match result {
             Ok(receipt) => self.proved(&receipt, ctx),
             Err(error) => {
-                self.fail(error.to_string());
+                self.fail(FailureCause::of(&error));
             }
         }
     }
@@ -414,7 +414,7 @@ impl Supervisor {
                     receipt.seq(),
                     commit.seq()
                 );
-                self.fail(text);
+                self.fail(FailureCause::Failed(text));
             }
         }
     }

@@ -242,6 +242,10 @@ impl From<AskError> for Problem {
                 let remedy = "See to the disk, then restart the engine.";
                 Self::new(StatusCode::SERVICE_UNAVAILABLE, "journal_failed", text, remedy)
             }
+            AskError::Moved { .. } => {
+                let remedy = "Ask the engine that has the journal now.";
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, "moved", text, remedy)
+            }
             AskError::Stopped | AskError::Read(ReadError::Store(StoreError::Closed { .. })) => Self::closing(),
             AskError::Read(ReadError::TooLarge { limit, .. }) => {
                 let remedy = "Copy the journal's directory, and use `procession export` on the copy.";
@@ -267,6 +271,7 @@ impl From<SubmitError> for Problem {
             SubmitError::Busy { retry_after, .. } => Self::too_many(&text, "Ask again later.", *retry_after),
             SubmitError::KeyConflict { id, .. } => Self::key_conflict(*id),
             SubmitError::JournalFailed(why) => AskError::JournalFailed(why.clone()).into(),
+            SubmitError::Moved { newer } => AskError::Moved { newer: *newer }.into(),
             SubmitError::Stopped | SubmitError::Draining => Self::closing(),
             SubmitError::UnknownKind { .. }
             | SubmitError::Unfit { .. }

@@ -12,6 +12,8 @@ mod rounds;
 #[cfg(target_os = "linux")]
 mod shutdown;
 #[cfg(target_os = "linux")]
+mod side_by_side;
+#[cfg(target_os = "linux")]
 mod starts;
 
 /// Tests pass errors up; the harness prints them.

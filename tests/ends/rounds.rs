@@ -15,6 +15,11 @@ use crate::kinds::{Gate, Gated, Parked};
 const ROUNDS: usize = 20;
 const ROUNDS_VARIABLE: &str = "PROCESSION_END_ROUNDS";
 
+pub(crate) fn rounds() -> Outcome<usize> {
+    let given = std::env::var(ROUNDS_VARIABLE).ok();
+    Ok(given.map_or(Ok(ROUNDS), |text| text.parse())?)
+}
+
 /// How an engine comes to its end.
 #[derive(Clone, Copy, Debug)]
 enum Way {
@@ -141,9 +146,7 @@ async fn live_again(disk: &MemoryDisk, ids: &[ProcedureId]) -> Outcome {
 #[test]
 fn two_engines_that_fail_in_every_way_leave_nothing_however_often() -> Outcome {
     let _alone = alone();
-    let rounds = std::env::var(ROUNDS_VARIABLE)
-        .ok()
-        .map_or(Ok(ROUNDS), |text| text.parse())?;
+    let rounds = rounds()?;
     in_system(async {
         let before = Census::take()?;
         for round in 0..rounds {

@@ -9,7 +9,7 @@ use procession_kernel::{Epoch, Key, Receipt, Seq};
 
 use super::batch::Batch;
 use super::keys::Space;
-use super::store::{AppendError, Entries, JournalStore, Scan};
+use super::store::{AppendError, Entries, Head, JournalStore, Scan};
 use crate::error::StoreError;
 
 mod close;
@@ -54,7 +54,8 @@ where
     check_user_spaces(&place())?;
     check_epochs(&place())?;
     check_fencing(&place())?;
-    check_last_seq(&place())?;
+    check_skipped_epochs(&place())?;
+    check_head(&place())?;
     check_close(&place())
 }
 
@@ -286,7 +287,7 @@ pub fn check_epochs<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) 
     Ok(())
 }
 
-/// Once a newer epoch has written, an older one is fenced and leaves nothing.
+/// Once a newer epoch was acquired, an older one is fenced and leaves nothing.
 ///
 /// # Errors
 ///
@@ -294,19 +295,13 @@ pub fn check_epochs<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) 
 pub fn check_fencing<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
     let store = open()?;
     let old = take(&store)?;
+    commit(&store, old, 1, |batch| batch.put(Space::Keys, b"old", b"1"))?;
     let new = block_on(store.acquire())?;
     hold(new > old, "whoever takes the store gets a higher epoch than its owner")?;
-    // Taking takes effect with the first batch only.
-    commit(&store, old, 1, |batch| batch.put(Space::Keys, b"old", b"1"))?;
+    // Before the new owner has written anything.
+    check_fenced(&store, old, new)?;
     commit(&store, new, 2, |batch| batch.put(Space::Keys, b"new", b"1"))?;
-    let mut late = batch(old, 3);
-    late.put(Space::Keys, b"late", b"1");
-    let answer = block_on(store.append(late));
-    let is_fenced = matches!(answer, Err(AppendError::Fenced { newer }) if newer == new);
-    hold(
-        is_fenced,
-        "a batch of an older epoch is answered Fenced with the newer one",
-    )?;
+    check_fenced(&store, old, new)?;
     let renewed = block_on(store.renew(old));
     hold(
         matches!(renewed, Err(AppendError::Fenced { .. })),
@@ -321,31 +316,79 @@ pub fn check_fencing<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>)
     )
 }
 
-/// The last number of an epoch is that of its last batch with a receipt.
+fn check_fenced<S: JournalStore>(store: &S, old: Epoch, new: Epoch) -> Kept {
+    let mut late = batch(old, 3);
+    late.put(Space::Keys, b"late", b"1");
+    let answer = block_on(store.append(late));
+    hold(
+        matches!(answer, Err(AppendError::Fenced { newer }) if newer == new),
+        "a batch of an older epoch is answered Fenced with the newer one, from its acquire on",
+    )
+}
+
+/// An owner may die before it writes, so epochs may be skipped: the next one goes on behind the newest batch.
 ///
 /// # Errors
 ///
 /// [`BrokenPromise`] if it is not kept.
-pub fn check_last_seq<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+pub fn check_skipped_epochs<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
     let store = open()?;
+    let first = take(&store)?;
+    commit(&store, first, 7, |batch| batch.put(Space::Keys, b"k", b"v"))?;
+    let silent = block_on(store.acquire())?;
+    let head = Some(Head {
+        epoch: first,
+        seq: Seq(7),
+    });
+    hold(
+        block_on(store.head())? == head,
+        "an owner that has not written is not where the journal stands",
+    )?;
+    let next = block_on(store.acquire())?;
+    hold(next > silent, "an epoch that never wrote is not given out twice")?;
+    commit(&store, next, 8, |batch| batch.put(Space::Keys, b"k", b"w"))?;
+    drop(store);
+    let store = open()?;
+    let head = Some(Head {
+        epoch: next,
+        seq: Seq(8),
+    });
+    hold(
+        block_on(store.head())? == head,
+        "the owner behind a skipped epoch goes on behind the newest batch",
+    )?;
+    hold(
+        block_on(store.acquire())? > next,
+        "each owner gets a higher epoch than those before it",
+    )
+}
+
+/// The head is the last batch with a receipt, and to ask for it writes and takes nothing.
+///
+/// # Errors
+///
+/// [`BrokenPromise`] if it is not kept.
+pub fn check_head<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+    let store = open()?;
+    hold(block_on(store.head())?.is_none(), "a new journal has no head")?;
     let epoch = block_on(store.acquire())?;
     hold(
-        block_on(store.last_seq(epoch))?.is_none(),
-        "an epoch that never wrote has no last number",
+        block_on(store.head())?.is_none(),
+        "an epoch that never wrote is no head",
     )?;
     for number in [3, 4, 9] {
         commit(&store, epoch, number, |batch| batch.put(Space::Keys, b"k", b"v"))?;
-        let last = block_on(store.last_seq(epoch))?;
+        let seq = Seq(number);
         hold(
-            last == Some(Seq(number)),
-            "the last number of an epoch is that of its last batch",
+            block_on(store.head())? == Some(Head { epoch, seq }),
+            "the head is the last batch with a receipt",
         )?;
     }
     drop(store);
-    let last = block_on(open()?.last_seq(epoch))?;
+    let seq = Seq(9);
     hold(
-        last == Some(Seq(9)),
-        "the last number of an epoch is known after a restart",
+        block_on(open()?.head())? == Some(Head { epoch, seq }),
+        "the head is known after a restart",
     )
 }
 
@@ -368,9 +411,9 @@ pub fn check_failure_is_final<S: JournalStore>(store: &S) -> Kept {
             "after a failed append, no later one of the same epoch succeeds",
         )?;
     }
-    let last = block_on(store.last_seq(epoch));
+    let head = block_on(store.head());
     hold(
-        !matches!(last, Ok(Some(seq)) if seq > Seq(1)),
+        !matches!(head, Ok(Some(Head { seq, .. })) if seq > Seq(1)),
         "a failed batch is not given as the last one",
     )?;
     let keys: Vec<Vec<u8>> = all(store, Space::Keys)?.into_iter().map(|(key, _)| key).collect();

@@ -13,15 +13,18 @@
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, TryLockError};
 
-use fjall::PersistMode;
+use fjall::{PersistMode, Slice};
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{BoxFuture, ready};
-use procession_kernel::{Epoch, Receipt, Seq};
+use procession_kernel::{Epoch, Receipt};
 
-use super::batch::{Batch, Write};
+use super::batch::Batch;
+use super::bounds::StoreBounds;
 use super::keys::Space;
-use super::store::{AppendError, DiskRoom, Entries, JournalStore, Scan, SyncTimes};
+use super::layout::CLOSED;
+use super::recent;
+use super::store::{AppendError, DiskRoom, Entries, Head, JournalStore, Scan, SyncTimes};
 use crate::error::StoreError;
 
 mod chain;
@@ -38,8 +41,6 @@ mod open;
 mod opened;
 mod reach;
 mod read;
-mod recent;
-mod record;
 mod remedy;
 mod tables;
 mod unfinished;
@@ -47,41 +48,27 @@ mod versions;
 mod watch;
 mod write;
 
-pub use chain::CHAIN_KEY;
-pub(crate) use directory::room_of;
 use opened::Opened;
-#[cfg(feature = "testkit")]
-pub(crate) use record::rewritten;
-pub use versions::VERSIONS_KEY;
 use write::Pending;
 
-/// The newest format of the journal that this release reads, and the one it writes.
-///
-/// 2 since rows name locks: a release that knows 1 would drop them without a word.
-/// 3 since the newest commits are in a keyspace of their own: one that knows 2 would not see them.
-/// 4 since a broadcast may be stored before all of its waiters are woken: one that knows 3 would leave them asleep.
-/// A store of an older format becomes one of 4 with the first commit of an engine.
-pub const FORMAT: u32 = 4;
+// Records of the newest commits, in the bytes that fjall reads and writes.
+type Encoder = recent::Encoder<Slice>;
+type Layers = recent::Layers<Slice>;
+type Record = recent::Record<Slice>;
+type Table = recent::Table<Slice>;
 
-/// Key in `meta` of the format, a big-endian `u32`.
-pub const FORMAT_KEY: &[u8] = b"format";
-/// Key in `meta` of the newest epoch, a big-endian `u64`.
-pub const EPOCH_KEY: &[u8] = b"epoch";
-/// Key in `meta` of the newest batch: epoch and `Seq`, big-endian, 16 bytes.
-pub const SEQ_KEY: &[u8] = b"seq";
-/// Beginning of the keys in `meta` that name the keyspaces in use, so that one that is missing is noticed.
-pub const SPACE_PREFIX: &[u8] = b"space/";
-
-/// Longest name of a user keyspace, in bytes. fjall takes 255, prefix included;
-/// 100 is enough for a name and leaves a store of another kind some room.
-pub const USER_SPACE_MAX: usize = 100;
-/// Longest key, in bytes: fjall's limit.
-pub const KEY_MAX: usize = 65_535;
 /// Longest value, in bytes: fjall's limit, less some room for what else a record holds.
-pub const VALUE_MAX: usize = 0xf000_0000;
+const VALUE_MAX: usize = 0xf000_0000;
 
-/// What every call is told once the store was closed.
-pub(super) const CLOSED: &str = "the journal was closed";
+/// What the store takes. fjall takes 255 bytes of a name, prefix included; 100 are enough for a name and leave a store
+/// of another kind some room. The key's bound is fjall's. A batch is one item of a log, which must stay readable as a
+/// whole in memory.
+pub(crate) const BOUNDS: StoreBounds = StoreBounds {
+    space_name: 100,
+    key: 65_535,
+    value: VALUE_MAX,
+    batch: VALUE_MAX,
+};
 
 /// How much of its log the store syncs with each batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -112,34 +99,6 @@ pub struct FjallStore {
     /// uses it under the shared lock, so `close` waits for the calls under way, and for nobody who merely holds
     /// the store. A call takes the lock once: a second time could wait for a `close` that waits for the first.
     opened: RwLock<Option<Opened>>,
-}
-
-/// Says why a store would refuse this write, if it would; asked before user
-/// code's writes become part of a commit, since a refused commit stops the engine.
-#[must_use]
-pub fn refusal(write: &Write<'_>) -> Option<String> {
-    if let Space::User(name) = write.space {
-        let size = name.as_str().len();
-        if size == 0 || size > USER_SPACE_MAX {
-            return Some(format!(
-                "the name of a user keyspace has {size} bytes; give it 1 to {USER_SPACE_MAX}"
-            ));
-        }
-    }
-    let size = write.key.len();
-    if size == 0 || size > KEY_MAX {
-        return Some(format!(
-            "a key in \"{}\" has {size} bytes; give it 1 to {KEY_MAX}",
-            write.space.name()
-        ));
-    }
-    let size = write.value.map_or(0, <[u8]>::len);
-    (size > VALUE_MAX).then(|| {
-        format!(
-            "a value in \"{}\" has {size} bytes; the limit is {VALUE_MAX}",
-            write.space.name()
-        )
-    })
 }
 
 impl FjallStore {
@@ -211,6 +170,12 @@ impl FjallStore {
     /// [`StoreError`]: there is no journal, an engine holds it, or it cannot be read or written.
     pub fn copy(directory: &Path, to: &Path) -> Result<(), StoreError> {
         copy::copy(directory, to)
+    }
+
+    /// Gives the room on the disk of a directory, if the system tells.
+    #[must_use]
+    pub fn room_of(directory: &Path) -> Option<DiskRoom> {
+        directory::room_of(directory)
     }
 
     /// Says which engine holds the journal in a directory; none if none does, and empty if nobody can tell which.
@@ -324,9 +289,8 @@ impl JournalStore for FjallStore {
         .boxed()
     }
 
-    /// Gives none for an epoch that never wrote, and for one that a newer has followed.
-    fn last_seq(&self, epoch: Epoch) -> BoxFuture<'_, Result<Option<Seq>, StoreError>> {
-        ready(self.read(|opened| opened.last_seq(epoch))).boxed()
+    fn head(&self) -> BoxFuture<'_, Result<Option<Head>, StoreError>> {
+        ready(self.read(Opened::head)).boxed()
     }
 
     fn get(&self, space: Space, key: Vec<u8>) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>> {
@@ -335,6 +299,10 @@ impl JournalStore for FjallStore {
 
     fn scan(&self, scan: Scan) -> BoxFuture<'_, Result<Entries, StoreError>> {
         async move { self.read(|opened| opened.read_range(&scan)) }.boxed()
+    }
+
+    fn bounds(&self) -> StoreBounds {
+        BOUNDS
     }
 
     fn size_bytes(&self) -> Option<u64> {

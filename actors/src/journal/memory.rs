@@ -12,12 +12,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use futures::FutureExt;
 use futures::channel::oneshot;
 use futures::future::{BoxFuture, Shared, pending, ready};
-use procession_kernel::{Epoch, Key, Receipt, Seq};
+use procession_kernel::{Epoch, Key, Receipt};
 
 use super::batch::Batch;
-use super::fjall::{CLOSED, refusal};
+use super::bounds::StoreBounds;
 use super::keys::Space;
-use super::store::{AppendError, DiskRoom, Entries, JournalStore, Scan, SyncTimes};
+use super::layout::CLOSED;
+use super::store::{AppendError, DiskRoom, Entries, Head, JournalStore, Scan, SyncTimes};
 use crate::error::StoreError;
 
 mod disk;
@@ -28,7 +29,8 @@ mod late;
 pub use disk::MemoryDisk;
 pub use fault::{Fault, FaultPlan, ReadFault};
 
-use disk::{PLACE, World, apply_marks, apply_one};
+use super::EMBEDDED_BOUNDS as BOUNDS;
+use disk::{PLACE, Sharing, World, apply_marks, apply_one};
 use late::Late;
 
 /// A store on a [`MemoryDisk`].
@@ -46,7 +48,6 @@ pub struct MemoryStore {
 struct State {
     /// What reads see: every batch whose receipt was given.
     world: World,
-    granted: Epoch,
     commits: u64,
     bytes: u64,
     room: Option<DiskRoom>,
@@ -98,8 +99,22 @@ impl MemoryStore {
     /// [`StoreError::Held`] while another store on it lives, and
     /// [`StoreError::Damaged`] if a byte of it was changed.
     pub fn open(disk: &MemoryDisk, plan: FaultPlan) -> Result<Self, StoreError> {
+        Self::open_as(Sharing::Exclusive, disk, plan)
+    }
+
+    /// Opens the disk as one of several machines that reach the same store: others may have it open. Whoever acquires
+    /// it last is its owner, and the others are fenced.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Damaged`] if a byte of it was changed.
+    pub fn open_shared(disk: &MemoryDisk, plan: FaultPlan) -> Result<Self, StoreError> {
+        Self::open_as(Sharing::Shared, disk, plan)
+    }
+
+    fn open_as(sharing: Sharing, disk: &MemoryDisk, plan: FaultPlan) -> Result<Self, StoreError> {
         let mut state = disk.lock();
-        let (opening, world) = state.open()?;
+        let (opening, world) = state.open(sharing)?;
         let (bell, crashed) = oneshot::channel();
         let (late, reads) = (plan.lateness(), plan.read_fault());
         Ok(Self {
@@ -108,7 +123,6 @@ impl MemoryStore {
             plan,
             state: Mutex::new(State {
                 world,
-                granted: state.epoch,
                 commits: 0,
                 bytes: 0,
                 room: None,
@@ -271,7 +285,7 @@ impl MemoryStore {
     }
 
     fn admit(&self, state: &State, epoch: Epoch) -> Result<(), AppendError> {
-        let newer = self.disk.lock().epoch;
+        let newer = self.disk.lock().granted();
         if epoch < newer {
             return Err(AppendError::Fenced { newer });
         }
@@ -287,7 +301,7 @@ impl MemoryStore {
         if let Err(error) = self.admit(state, batch.epoch()) {
             return Some(ready(Err(error)).boxed());
         }
-        if let Some(why) = batch.writes().find_map(|write| refusal(&write)) {
+        if let Some(why) = batch.writes().find_map(|write| BOUNDS.refusal(&write)) {
             state.failure = Some("an earlier commit was refused");
             return Some(ready(Err(AppendError::Failed(why))).boxed());
         }
@@ -311,7 +325,7 @@ impl MemoryStore {
         };
         disk.write(frame.get(..kept).unwrap_or_default());
         if kept == frame.len() {
-            disk.note(batch.epoch(), batch.seq(), ends);
+            disk.note(self.opening, (batch.epoch(), batch.seq()), ends);
         }
     }
 
@@ -387,10 +401,12 @@ impl Drop for MemoryStore {
 
 impl JournalStore for MemoryStore {
     fn acquire(&self) -> BoxFuture<'_, Result<Epoch, StoreError>> {
-        let newest = self.disk.lock().epoch;
         self.answer(|state| {
-            state.granted = Epoch(state.granted.max(newest).0 + 1);
-            Ok(state.granted)
+            let mut disk = self.disk.lock();
+            if let Some(world) = disk.written_by_others(self.opening) {
+                state.world = world;
+            }
+            Ok(disk.grant())
         })
     }
 
@@ -427,17 +443,14 @@ impl JournalStore for MemoryStore {
         }
     }
 
-    fn last_seq(&self, epoch: Epoch) -> BoxFuture<'_, Result<Option<Seq>, StoreError>> {
-        let (newest, seq) = {
-            let disk = self.disk.lock();
-            (disk.epoch, disk.seq)
-        };
+    fn head(&self) -> BoxFuture<'_, Result<Option<Head>, StoreError>> {
+        let head = self.disk.lock().head();
         self.answer(|state| match state.failure {
             Some(cause) => Err(StoreError::Io {
                 place: PLACE.to_owned(),
                 why: format!("a commit failed ({cause}), and what became of it shows when it is opened again"),
             }),
-            None => Ok((newest == epoch).then_some(seq)),
+            None => Ok(head),
         })
     }
 
@@ -475,6 +488,10 @@ impl JournalStore for MemoryStore {
             });
             Ok(names.collect())
         })
+    }
+
+    fn bounds(&self) -> StoreBounds {
+        BOUNDS
     }
 
     fn size_bytes(&self) -> Option<u64> {

@@ -6,6 +6,7 @@ use procession_kernel::{AuditEntry, HistoryEntry, Key, ProcedureId, Row, settle_
 use serde::de::DeserializeOwned;
 use tokio::sync::oneshot;
 
+use super::bounds::StoreBounds;
 use super::codec;
 use super::keys::{self, Space};
 use super::lanes::{Lane, Lanes};
@@ -20,6 +21,7 @@ pub(crate) const PAGE: usize = 4096;
 #[derive(Clone)]
 pub struct Reader {
     store: Weak<dyn JournalStore>,
+    bounds: StoreBounds,
     lanes: Arc<Lanes>,
     depth: Arc<Depth>,
 }
@@ -28,9 +30,15 @@ impl Reader {
     pub(crate) fn new(store: &Arc<dyn JournalStore>) -> Self {
         Self {
             store: Arc::downgrade(store),
+            bounds: store.bounds(),
             lanes: Arc::default(),
             depth: Arc::default(),
         }
+    }
+
+    /// Returns how large what the store takes may be.
+    pub(crate) const fn bounds(&self) -> StoreBounds {
+        self.bounds
     }
 
     /// Gives how many reads wait for others to end, about now.

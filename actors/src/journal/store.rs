@@ -6,8 +6,9 @@
 //! - when `append` answers with a receipt, the batch is on stable storage;
 //! - batches take effect in the order in which `append` was called, also when
 //!   several are under way;
-//! - once a batch of a newer epoch has taken effect, every batch of an older
-//!   one is answered `Fenced` and leaves nothing;
+//! - once `acquire` has answered with an epoch, every batch of an older one is
+//!   answered `Fenced` and leaves nothing, also if the new owner never writes;
+//! - epochs only grow, and may be skipped: an owner may die before it writes;
 //! - after a failed append, no later one of the same epoch succeeds;
 //! - `get` and `scan` see every batch whose receipt has been given;
 //! - once `close` has answered, the same place can be opened again at once,
@@ -18,12 +19,11 @@ use futures::future::{BoxFuture, ready};
 use procession_kernel::{Epoch, Key, Receipt, Seq};
 
 use super::batch::Batch;
+use super::bounds::StoreBounds;
 use super::keys::{self, Space};
+use super::layout::USER_SPACE_PREFIX;
 use crate::error::StoreError;
 pub use crate::telemetry::SyncTimes;
-
-/// What the embedded store writes in `meta` before the name of a keyspace of user data.
-const USER_SPACE_PREFIX: &[u8] = b"space/user.";
 
 /// What became of a batch that has no receipt.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -35,13 +35,22 @@ pub enum AppendError {
         /// The epoch of the new owner.
         newer: Epoch,
     },
-    /// The store cannot say whether the batch is there. Read the last `Seq` of
-    /// this epoch before anything else.
+    /// The store cannot say whether the batch is there. Read the
+    /// [`head`](JournalStore::head) before anything else.
     #[error("the store cannot say whether the commit is on disk: {0}")]
     Unknown(String),
     /// The batch is not there, and no later one will be.
     #[error("the commit failed: {0}")]
     Failed(String),
+}
+
+/// Where a journal stands: the newest batch that took effect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Head {
+    /// The epoch of its owner.
+    pub epoch: Epoch,
+    /// Its number.
+    pub seq: Seq,
 }
 
 /// Keys and values in the order of the keys.
@@ -71,8 +80,9 @@ pub struct DiskRoom {
 
 /// A store of ordered keyspaces with atomic batches and one owner at a time.
 pub trait JournalStore: Send + Sync + 'static {
-    /// Takes the store, and gives the epoch that its owner must write with. It
-    /// takes effect with the first batch that carries it.
+    /// Takes the store, and returns the epoch that its owner must write with. When it answers, no batch of an older
+    /// epoch can take effect any more: what [`head`](Self::head) and reads say from then on is final until the new
+    /// owner writes.
     fn acquire(&self) -> BoxFuture<'_, Result<Epoch, StoreError>>;
 
     /// Says that the owner is alive, for stores on which ownership lapses.
@@ -92,8 +102,9 @@ pub trait JournalStore: Send + Sync + 'static {
     /// Writes one batch atomically and syncs it.
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Receipt, AppendError>>;
 
-    /// Gives the `Seq` of the last batch of this epoch that took effect.
-    fn last_seq(&self, epoch: Epoch) -> BoxFuture<'_, Result<Option<Seq>, StoreError>>;
+    /// Returns the epoch and the number of the last batch that took effect, whoever wrote it; none if there is none.
+    /// It writes nothing and takes nothing, so a reader may ask.
+    fn head(&self) -> BoxFuture<'_, Result<Option<Head>, StoreError>>;
 
     /// Reads one value.
     fn get(&self, space: Space, key: Vec<u8>) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>>;
@@ -120,6 +131,9 @@ pub trait JournalStore: Send + Sync + 'static {
         }
         .boxed()
     }
+
+    /// Returns how large keys, values and batches may be. They do not change while the store is open.
+    fn bounds(&self) -> StoreBounds;
 
     /// Gives the bytes that the store takes up, if it can tell.
     fn size_bytes(&self) -> Option<u64>;

@@ -19,8 +19,7 @@ use super::copied;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{ImportError, ReadError, StartError, StoreError};
 use crate::export::FamilyExport;
-use crate::journal::fjall::{FjallStore, SyncMode};
-use crate::journal::{Batch, JournalStore, Reader};
+use crate::journal::{Batch, EmbeddedStore, JournalStore, Reader, SyncMode};
 use crate::supervisor::recovery::{self, Code};
 use crate::view::Status;
 use content::Content;
@@ -81,10 +80,10 @@ impl Importer {
     ///
     /// [`StoreError`] if an engine holds it, or if it is damaged or missing.
     pub fn open(directory: &Path) -> Result<Self, StoreError> {
-        if !FjallStore::exists(directory) {
+        if !EmbeddedStore::exists(directory) {
             return Err(super::missing(directory));
         }
-        let store = FjallStore::open(directory, SyncMode::Data)?;
+        let store = EmbeddedStore::open(directory, SyncMode::Data)?;
         Ok(Self::on(Arc::new(store), Arc::new(SystemClock)))
     }
 

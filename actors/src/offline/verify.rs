@@ -7,7 +7,7 @@ use super::Offline;
 use crate::error::{CodecError, ReadError};
 use crate::export::FamilyExport;
 use crate::journal::encode::StoredSignal;
-use crate::journal::fjall::SPACE_PREFIX;
+use crate::journal::layout::USER_SPACE_PREFIX;
 use crate::journal::reader::decode_row;
 use crate::journal::store::Scan;
 use crate::journal::{Space, codec, keys};
@@ -59,10 +59,10 @@ impl Offline {
     }
 
     async fn all_spaces(&self) -> Result<Vec<Space>, ReadError> {
-        let named = self.reader.scan_prefix(Space::Meta, SPACE_PREFIX).await?;
+        let named = self.reader.scan_prefix(Space::Meta, USER_SPACE_PREFIX).await?;
         let user = named.iter().filter_map(|(key, _)| {
-            let name = std::str::from_utf8(key.get(SPACE_PREFIX.len()..)?).ok()?;
-            Some(Space::User(Key::from(name.strip_prefix("user.")?)))
+            let name = std::str::from_utf8(key.get(USER_SPACE_PREFIX.len()..)?).ok()?;
+            Some(Space::User(Key::from(name)))
         });
         Ok(Space::ENGINE.into_iter().chain(user).collect())
     }

@@ -46,7 +46,7 @@ impl Supervisor {
 
     pub(super) fn refusal(&self) -> Option<AskError> {
         if let Some(why) = &self.poisoned {
-            return Some(AskError::JournalFailed(why.clone()));
+            return Some(why.unanswered());
         }
         self.stopped.then_some(AskError::Stopped)
     }
@@ -304,7 +304,7 @@ impl Handler<TakeSnapshot> for Supervisor {
             workers: self.workers.statuses(&|id| self.called(id)),
             late: self.kernel.late(),
             lost_wakes: self.health.lost_wakes(&self.kernel),
-            poisoned: self.poisoned.clone(),
+            poisoned: self.poisoned.as_ref().map(ToString::to_string),
             draining: self.kernel.is_draining(),
             recovered: self.report.clone(),
             quarantined: self

@@ -1,35 +1,90 @@
 //! An engine that has failed: it takes no more commits, stays up to say why, and owes nobody an answer.
 
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use actix::prelude::*;
+use procession_kernel::Epoch;
 
 use super::Supervisor;
-use crate::error::{AskError, SubmitError};
+use crate::error::{AskError, StartError, SubmitError};
+use crate::journal::AppendError;
 use crate::view::Rule;
 
-/// Why an engine has failed, if it has: also for those whose answer can come from nobody any more.
+/// Why an engine takes no more commits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum FailureCause {
+    /// Its journal or a part of it has failed.
+    Failed(String),
+    /// Another engine has taken its journal, with this epoch.
+    Moved(Epoch),
+}
+
+impl FailureCause {
+    /// Returns the cause that a refused commit is.
+    pub(crate) fn of(refused: &AppendError) -> Self {
+        match refused {
+            AppendError::Fenced { newer } => Self::Moved(*newer),
+            AppendError::Failed(_) | AppendError::Unknown(_) => Self::Failed(refused.to_string()),
+        }
+    }
+
+    /// Returns the answer to a question that came too late.
+    pub(super) fn unanswered(&self) -> AskError {
+        match self {
+            Self::Failed(why) => AskError::JournalFailed(why.clone()),
+            Self::Moved(newer) => AskError::Moved { newer: *newer },
+        }
+    }
+
+    /// Returns what a start that this ended is told.
+    pub(super) fn unstarted(self) -> StartError {
+        match self {
+            Self::Failed(why) => StartError::Journal(why),
+            Self::Moved(newer) => StartError::Moved { newer },
+        }
+    }
+
+    /// Returns the answer to a submission that came too late.
+    pub(super) fn unsubmitted(&self) -> SubmitError {
+        match self {
+            Self::Failed(why) => SubmitError::JournalFailed(why.clone()),
+            Self::Moved(newer) => SubmitError::Moved { newer: *newer },
+        }
+    }
+}
+
+impl fmt::Display for FailureCause {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Failed(why) => f.write_str(why),
+            Self::Moved(newer) => AppendError::Fenced { newer: *newer }.fmt(f),
+        }
+    }
+}
+
+/// Why an engine takes no more commits, if it does not: also for callers whom nobody is left to answer.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Failure(Arc<OnceLock<String>>);
+pub(crate) struct Failure(Arc<OnceLock<FailureCause>>);
 
 impl Failure {
-    /// Notes it; the first reason stands.
-    fn set(&self, why: &str) {
-        self.0.set(why.to_owned()).ok();
+    /// Notes it; the first cause stands.
+    fn set(&self, cause: FailureCause) {
+        self.0.set(cause).ok();
     }
 
     pub(crate) fn why(&self) -> Option<String> {
-        self.0.get().cloned()
+        self.0.get().map(FailureCause::to_string)
     }
 
-    /// Makes the answer to a question that nobody will answer.
+    /// Returns the answer to a question that nobody will answer.
     pub(crate) fn unanswered(&self) -> AskError {
-        self.why().map_or(AskError::Stopped, AskError::JournalFailed)
+        self.0.get().map_or(AskError::Stopped, FailureCause::unanswered)
     }
 
-    /// Makes the answer to a submission that nobody will answer.
+    /// Returns the answer to a submission that nobody will answer.
     pub(crate) fn unsubmitted(&self) -> SubmitError {
-        self.why().map_or(SubmitError::Stopped, SubmitError::JournalFailed)
+        self.0.get().map_or(SubmitError::Stopped, FailureCause::unsubmitted)
     }
 }
 
@@ -42,7 +97,7 @@ impl Handler<Broken> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, Broken(why): Broken, _: &mut Self::Context) {
-        self.fail(why);
+        self.fail(FailureCause::Failed(why));
     }
 }
 
@@ -52,7 +107,7 @@ impl Supervised for Supervisor {
     fn restarting(&mut self, ctx: &mut Self::Context) {
         let why = self.panics.take("the supervisor");
         let is_first = self.poisoned.is_none();
-        self.fail(why);
+        self.fail(FailureCause::Failed(why));
         self.admission.forget_answers();
         if is_first {
             self.begin_health_checks(ctx);
@@ -62,30 +117,32 @@ impl Supervised for Supervisor {
 
 impl Supervisor {
     /// Takes no more commits, and tells everybody who waits for one.
-    pub(super) fn fail(&mut self, why: String) {
-        self.poison(why);
-        self.fail_all();
+    pub(super) fn fail(&mut self, cause: FailureCause) {
+        self.poison(cause);
+        if let Some(cause) = self.poisoned.clone() {
+            self.fail_all(&cause);
+        }
     }
 
-    fn poison(&mut self, why: String) {
+    fn poison(&mut self, cause: FailureCause) {
         if self.poisoned.is_none() {
+            let why = cause.to_string();
             tracing::error!(why, "the engine takes no more commits");
-            self.failure.set(&why);
+            self.failure.set(cause.clone());
             self.metrics.telemetry().poisoned.set(1.0);
-            self.poisoned = Some(why);
+            self.poisoned = Some(cause);
             self.health.note(Rule::StoreFailed, None, self.clock.now());
         }
     }
 
     /// Nothing decided from the failed commit on will ever be told to anyone.
-    fn fail_all(&mut self) {
-        let why = self.poisoned.clone().unwrap_or_default();
+    fn fail_all(&mut self, cause: &FailureCause) {
         self.pipeline.clear();
         self.watchers.clear();
         // Those who wait for the end of a drain find the reason in `failure`.
         self.drain = None;
         for (_, ticket) in self.tickets.drain() {
-            ticket.send(Err(why.clone())).ok();
+            ticket.send(Err(cause.clone())).ok();
         }
         self.actors.clear();
         self.loads.clear();

@@ -16,6 +16,7 @@ mod rules;
 mod size;
 mod starved;
 
+use super::failure::FailureCause;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -63,7 +64,7 @@ pub(super) struct EngineState<'a> {
     /// The newest commit on disk: verdicts tell of nothing newer.
     pub(super) durable: Seq,
     /// Why the engine takes no more commits.
-    pub(super) failed: Option<&'a str>,
+    pub(super) failed: Option<&'a FailureCause>,
     /// Calls that wait for a read, approximately.
     pub(super) pending_reads: usize,
 }

@@ -101,7 +101,7 @@ impl Supervisor {
         let wait = async move {
             match receiver.await {
                 Ok(Ok(_)) => Ok(()),
-                Ok(Err(why)) => Err(StartError::Journal(why)),
+                Ok(Err(cause)) => Err(cause.unstarted()),
                 Err(_) => Err(StartError::Journal("the engine stopped while it started".to_owned())),
             }
         };

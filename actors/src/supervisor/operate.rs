@@ -46,7 +46,7 @@ async fn answered(answer: Result<oneshot::Receiver<Answered>, AskError>, kept: K
     match answer?.await {
         Ok(Ok(Answer::Refused(refusal))) => Err(refused(refusal, &kept).await),
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(why)) => Err(AskError::JournalFailed(why)),
+        Ok(Err(cause)) => Err(cause.unanswered()),
         Err(_) => Err(AskError::Stopped),
     }
 }

@@ -110,8 +110,8 @@ async fn read(store: &dyn JournalStore, rules: Rules, code: Code, clock: &dyn Cl
     };
     let families = number(META_FAMILIES, meta(store, META_FAMILIES).await?)?;
     loaded.kernel.continue_from(families.unwrap_or(1));
-    if let Some(seq) = store.last_seq(Epoch(epoch.0.saturating_sub(1))).await? {
-        loaded.kernel.continue_after(seq);
+    if let Some(head) = store.head().await? {
+        loaded.kernel.continue_after(head.seq);
     }
     for space in store.user_spaces().await? {
         loaded.kernel.note_space(&space);

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::admission::{Asking, admit_births};
+use super::failure::FailureCause;
 use super::{Answered, Supervisor};
 use crate::error::{CodecError, StoreError, SubmitBound, SubmitError};
 use crate::journal::{Reader, Space, codec};
@@ -59,7 +60,7 @@ async fn submitted(answer: Result<oneshot::Receiver<Answered>, SubmitError>) -> 
         Ok(Ok(Answer::Signalled(_) | Answer::Broadcast(_) | Answer::Operated(_) | Answer::Done)) | Err(_) => {
             Err(SubmitError::Stopped)
         }
-        Ok(Err(why)) => Err(SubmitError::JournalFailed(why)),
+        Ok(Err(cause)) => Err(cause.unsubmitted()),
     }
 }
 
@@ -105,7 +106,7 @@ impl Supervisor {
             return Err(SubmitError::Stopped);
         }
         if let Some(why) = &self.poisoned {
-            return Err(SubmitError::JournalFailed(why.clone()));
+            return Err(why.unsubmitted());
         }
         self.check_room()?;
         let limit = self.kernel.rules().bounds.name;
@@ -176,7 +177,7 @@ impl Supervisor {
                 }
                 supervisor.admit(ticket, submissions, ctx);
             }
-            Err(LookUpError(why)) => supervisor.answer(ticket, Err(why)),
+            Err(LookUpError(why)) => supervisor.answer(ticket, Err(FailureCause::Failed(why))),
         }));
     }
 

@@ -91,7 +91,7 @@ pub(super) const RULES: [&str; 17] = [
     "size",
 ];
 
-pub(super) const REFUSALS: [&str; 10] = [
+pub(super) const REFUSALS: [&str; 11] = [
     "busy",
     "unknown_kind",
     "key_conflict",
@@ -102,6 +102,7 @@ pub(super) const REFUSALS: [&str; 10] = [
     "journal_failed",
     "stopped",
     "used_up",
+    "moved",
 ];
 
 /// Gives the place of a refusal; none for what its sender finds out before it sends.
@@ -117,6 +118,7 @@ pub(super) const fn refusal_place(error: &SubmitError) -> Option<usize> {
         SubmitError::JournalFailed(_) => Some(7),
         SubmitError::Stopped => Some(8),
         SubmitError::UsedUp => Some(9),
+        SubmitError::Moved { .. } => Some(10),
         SubmitError::Unfit { .. } | SubmitError::Codec(_) => None,
     }
 }

@@ -7,9 +7,8 @@ use procession_kernel::{
 
 use crate::error::CodecError;
 use crate::journal::encode::{self, Started, StoredSignal};
-use crate::journal::fjall::rewritten;
 use crate::journal::reader::decode_row;
-use crate::journal::{Batch, codec};
+use crate::journal::{Batch, codec, rewritten_commit};
 use crate::view::ListFilter;
 
 /// Gives the writes that records mean, in their order.
@@ -28,7 +27,7 @@ pub fn writes(records: &[Record]) -> Result<Batch, CodecError> {
 /// Reads a commit as the embedded store keeps it until a checkpoint, and writes it again; none if this release cannot.
 #[must_use]
 pub fn commit(bytes: &[u8]) -> Option<Vec<u8>> {
-    rewritten(bytes)
+    rewritten_commit(bytes)
 }
 
 /// Reads a row back.

@@ -6,9 +6,11 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use procession::provider::{AppendError, Batch, Clock, Entries, JournalStore, Receipt, Scan, Space, SystemClock};
+use procession::provider::{
+    AppendError, Batch, Clock, Entries, Head, JournalStore, Receipt, Scan, Space, StoreBounds, SystemClock,
+};
 use procession::testkit::{FaultPlan, MemoryDisk, MemoryStore};
-use procession::{Epoch, Executor, Procedure, Seq, StageContext, StageError, Step, StoreError};
+use procession::{Epoch, Executor, Procedure, StageContext, StageError, Step, StoreError};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
@@ -64,8 +66,12 @@ impl JournalStore for Watched {
         self.store.append(batch)
     }
 
-    fn last_seq(&self, epoch: Epoch) -> BoxFuture<'_, Result<Option<Seq>, StoreError>> {
-        self.store.last_seq(epoch)
+    fn head(&self) -> BoxFuture<'_, Result<Option<Head>, StoreError>> {
+        self.store.head()
+    }
+
+    fn bounds(&self) -> StoreBounds {
+        self.store.bounds()
     }
 
     fn get(&self, space: Space, key: Vec<u8>) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>> {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::BoxFuture;
-use procession::provider::{AppendError, Batch, Clock, Entries, JournalStore, Receipt, Scan, Space};
+use procession::provider::{AppendError, Batch, Clock, Entries, Head, JournalStore, Receipt, Scan, Space, StoreBounds};
 use procession::testkit::{FaultPlan, MemoryDisk, MemoryStore, Run, TestClock, World};
-use procession::{AskError, Epoch, Executor, ProcedureError, Rule, Seq, StoreError, SubmitError, Timestamp};
+use procession::{AskError, Epoch, Executor, ProcedureError, Rule, StoreError, SubmitError, Timestamp};
 
 use crate::support::{Act, Lab, Planned, Tested, chain, kinds, live_in, plan};
 
@@ -118,8 +118,12 @@ impl JournalStore for Panicking {
         self.store.append(batch)
     }
 
-    fn last_seq(&self, epoch: Epoch) -> BoxFuture<'_, Result<Option<Seq>, StoreError>> {
-        self.store.last_seq(epoch)
+    fn head(&self) -> BoxFuture<'_, Result<Option<Head>, StoreError>> {
+        self.store.head()
+    }
+
+    fn bounds(&self) -> StoreBounds {
+        self.store.bounds()
     }
 
     fn get(&self, space: Space, key: Vec<u8>) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>> {

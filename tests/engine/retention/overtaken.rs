@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use procession::provider::{AppendError, Batch, Entries, JournalStore, Scan, Space};
+use procession::provider::{AppendError, Batch, Entries, Head, JournalStore, Scan, Space, StoreBounds};
 use procession::testkit::{FaultPlan, MemoryDisk, MemoryStore, TestClock, Trouble};
-use procession::{AskError, By, Epoch, Executor, Handle, Mark, ProcedureId, Seq, StoreError};
+use procession::{AskError, By, Epoch, Executor, Handle, Mark, ProcedureId, StoreError};
 use procession_kernel::Receipt;
 
 use crate::support::{Lab, Planned, Tested, chain, kinds};
@@ -40,8 +40,12 @@ impl JournalStore for Slow {
         self.store.append(batch)
     }
 
-    fn last_seq(&self, epoch: Epoch) -> BoxFuture<'_, Result<Option<Seq>, StoreError>> {
-        self.store.last_seq(epoch)
+    fn head(&self) -> BoxFuture<'_, Result<Option<Head>, StoreError>> {
+        self.store.head()
+    }
+
+    fn bounds(&self) -> StoreBounds {
+        self.store.bounds()
     }
 
     fn get(&self, space: Space, key: Vec<u8>) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>> {

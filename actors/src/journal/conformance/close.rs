@@ -58,7 +58,7 @@ fn check_closed<S: JournalStore>(store: &S, epoch: Epoch) -> Kept {
         ("renew", block_on(store.renew(epoch)).map_err(text)),
         ("release", block_on(store.release(epoch)).map_err(text)),
         ("append", block_on(store.append(late)).map(drop).map_err(text)),
-        ("last_seq", block_on(store.last_seq(epoch)).map(drop).map_err(text)),
+        ("head", block_on(store.head()).map(drop).map_err(text)),
         (
             "get",
             block_on(store.get(Space::Keys, b"kept".to_vec()))

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use fjall::AbstractTree;
 use futures::executor::block_on;
-use procession_kernel::Key;
+use procession_kernel::{Key, Seq};
 use tempfile::TempDir;
 
 use super::*;
@@ -50,12 +50,12 @@ fn a_panic_within_a_commit_is_final() -> Outcome {
         matches!(next, Err(AppendError::Failed(_) | AppendError::Unknown(_))),
         "{next:?}"
     );
-    assert!(block_on(store.last_seq(epoch)).is_err());
+    assert!(block_on(store.head()).is_err());
     drop(database);
     drop(store);
     let store = FjallStore::open(place.path(), SyncMode::Data)?;
     assert_eq!(
-        block_on(store.last_seq(epoch))?,
+        block_on(store.head())?.map(|head| head.seq),
         Some(Seq(2)),
         "its batch was in the log"
     );

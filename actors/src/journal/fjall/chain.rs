@@ -8,7 +8,7 @@
 use procession_kernel::{Epoch, Seq};
 
 /// Key in `meta` of this row.
-pub const CHAIN_KEY: &[u8] = b"chain";
+pub(super) const CHAIN_KEY: &[u8] = b"chain";
 /// The first byte of the row.
 const VERSION: u8 = 1;
 /// Bytes of the row: its version, two commits, two numbers of records.

@@ -14,8 +14,8 @@ use fjall::{AbstractTree, Database, Keyspace, PersistMode};
 
 use super::CLOSED;
 use super::open::explain;
-use super::recent::{LAST, Layers, Table};
-use super::record::Record;
+use super::{Layers, Record, Table};
+use crate::journal::recent::LAST;
 
 /// Bytes, as a multiple of what a checkpoint is due at, beyond which commits wait for the one under way.
 const FULL: usize = 3;
@@ -217,7 +217,7 @@ impl Shared {
 /// Where checkpoints go.
 struct Tables {
     database: Database,
-    /// In the order of [`PARTS`](super::recent::PARTS).
+    /// In the order of [`PARTS`](crate::journal::recent::PARTS).
     parts: Vec<Keyspace>,
     /// See [`IN_VAIN`].
     in_vain: u32,

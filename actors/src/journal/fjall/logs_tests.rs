@@ -7,6 +7,8 @@ use futures::executor::block_on;
 use tempfile::TempDir;
 
 use super::*;
+use crate::journal::layout::SEQ_KEY;
+use procession_kernel::Seq;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 

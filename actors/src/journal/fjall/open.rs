@@ -20,14 +20,14 @@ use super::line::Line;
 use super::locks::StoreLock;
 use super::log::{self, Finding, Newest};
 use super::opened::Opened;
-use super::recent::{PARTS, Table, part_of};
-use super::record;
 use super::remedy::advise;
 use super::watch::LogWatch;
 use super::write::Writer;
-use super::{EPOCH_KEY, FORMAT, FORMAT_KEY, FjallStore, SEQ_KEY, SPACE_PREFIX, SyncMode};
+use super::{FjallStore, SyncMode, Table};
 use crate::error::StoreError;
 use crate::journal::keys::Space;
+use crate::journal::layout::{EPOCH_KEY, FORMAT, FORMAT_KEY, SEQ_KEY, SPACE_PREFIX};
+use crate::journal::recent::{self, PARTS, part_of};
 use crate::telemetry::SyncSeconds;
 
 /// Size at which a keyspace's memory table goes to disk, where writes do not pass through `recent`. A larger one
@@ -302,7 +302,7 @@ fn read_recent(recent: &Keyspace, directory: &Directory) -> Result<Table, StoreE
     for row in recent.iter() {
         let (key, value) = row.into_inner().map_err(unread)?;
         let number = key.get(..).and_then(|key| key.try_into().ok()).map(u64::from_be_bytes);
-        let (Some(number), Some(record)) = (number, record::decode(value)) else {
+        let (Some(number), Some(record)) = (number, recent::decode(value)) else {
             return Err(directory.damaged("a record in keyspace \"recent\" has no known shape"));
         };
         table.add(number, &record);

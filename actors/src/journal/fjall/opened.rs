@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use fjall::{Database, Keyspace};
-use procession_kernel::{Epoch, Seq};
+use procession_kernel::Epoch;
 
 use super::SyncMode;
 use super::checkpoint::Checkpoints;
@@ -15,13 +15,14 @@ use super::committed::Committed;
 use super::directory::Directory;
 use super::line::Line;
 use super::open;
-use super::recent::part_of;
 use super::tables;
 use super::watch::LogWatch;
 use super::write::{Pending, Writer};
 use crate::error::StoreError;
 use crate::journal::keys::Space;
+use crate::journal::recent::part_of;
 use crate::journal::store::AppendError;
+use crate::journal::store::Head;
 use crate::telemetry::SyncSeconds;
 
 /// How often and for how long it is asked whether fjall's threads have let go of its files: they have ended their
@@ -89,7 +90,7 @@ impl Opened {
             .map_err(|error| AppendError::Failed(format!("the watermark was not synced: {error}")))
     }
 
-    pub(super) fn last_seq(&self, epoch: Epoch) -> Result<Option<Seq>, StoreError> {
+    pub(super) fn head(&self) -> Result<Option<Head>, StoreError> {
         let writer = self.line.writer();
         match &writer.failure {
             // Only the next opening shows whether the failed batch is in the log.
@@ -97,7 +98,11 @@ impl Opened {
                 place: self.place().display().to_string(),
                 why: format!("a commit failed ({why}), and what became of it shows when the journal is opened again"),
             }),
-            None => Ok((writer.epoch == epoch).then_some(writer.seq)),
+            // The first owner has epoch 1.
+            None => Ok((writer.epoch > Epoch::default()).then_some(Head {
+                epoch: writer.epoch,
+                seq: writer.seq,
+            })),
         }
     }
 

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use super::directory::{Directory, Looked};
 use super::*;
+use procession_kernel::Seq;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 

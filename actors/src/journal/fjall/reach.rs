@@ -12,11 +12,12 @@ use procession_kernel::{Epoch, Seq};
 
 use super::chain::{CHAIN_KEY, Link};
 use super::log::Finding;
+use super::manifest;
 use super::open::{RECENT, decode_seq};
 use super::tables::Tables;
 use super::versions::{self, VERSIONS_KEY};
-use super::{SEQ_KEY, manifest};
 use crate::journal::keys::Space;
+use crate::journal::layout::SEQ_KEY;
 
 /// The newest commit that tables hold, and what it says of the one before.
 type Newest = ((Epoch, Seq), Option<Link>);

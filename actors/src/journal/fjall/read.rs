@@ -6,9 +6,9 @@ use std::ops::Bound;
 use fjall::{Keyspace, Readable, Snapshot};
 
 use super::opened::Opened;
-use super::recent::{Found, LAST, Place, part_of};
 use crate::error::StoreError;
 use crate::journal::keys::Space;
+use crate::journal::recent::{Found, LAST, Place, part_of};
 use crate::journal::store::{Entries, Scan};
 
 impl Opened {

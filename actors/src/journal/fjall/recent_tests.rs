@@ -8,6 +8,8 @@ use tempfile::TempDir;
 
 use super::recent::PARTS;
 use super::*;
+use crate::journal::layout::{FORMAT, FORMAT_KEY};
+use procession_kernel::Seq;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 type Model = BTreeMap<(Space, Vec<u8>), Vec<u8>>;

@@ -9,6 +9,7 @@ use procession_kernel::Key;
 use tempfile::TempDir;
 
 use super::*;
+use procession_kernel::Seq;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 

@@ -5,9 +5,9 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
-use super::SEQ_KEY;
 use super::log::ends_of_batches;
 use super::log_files::{numbered, read};
+use crate::journal::layout::SEQ_KEY;
 
 /// Tells whether anything was ever committed to a store, or can have been. It only reads, whatever is there.
 pub(super) fn holds_commits(store: &Path) -> io::Result<bool> {

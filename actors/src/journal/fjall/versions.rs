@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use fjall::{AbstractTree, Database, Keyspace};
 
 /// Key in `meta` of this row.
-pub const VERSIONS_KEY: &[u8] = b"versions";
+pub(super) const VERSIONS_KEY: &[u8] = b"versions";
 /// The first byte of the row. Behind it, for each keyspace, its number and that of its tables, big-endian.
 const VERSION: u8 = 1;
 /// Commits after which the numbers are looked at in any case: a change may have its sequence number before it

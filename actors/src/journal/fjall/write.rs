@@ -9,13 +9,13 @@ use procession_kernel::{Epoch, Receipt, Seq};
 
 use super::chain::{CHAIN_KEY, Link};
 use super::opened::Opened;
-use super::recent::Place;
-use super::record::{Encoder, Record};
 use super::versions::{VERSIONS_KEY, Versions};
-use super::{EPOCH_KEY, FORMAT, FORMAT_KEY, SEQ_KEY, SyncMode, open, refusal, remedy};
+use super::{BOUNDS, Encoder, Record, SyncMode, open, remedy};
 use crate::clock::machine_now;
 use crate::journal::batch::{Batch, Write};
 use crate::journal::keys::Space;
+use crate::journal::layout::{EPOCH_KEY, FORMAT, FORMAT_KEY, SEQ_KEY};
+use crate::journal::recent::Place;
 use crate::journal::store::AppendError;
 
 /// Where the journal stands. Whoever has its lock may commit.
@@ -143,7 +143,7 @@ impl Opened {
         encoder.begin(batch.len(), batch.size_bytes());
         let mut direct = Vec::new();
         for write in batch.writes() {
-            if let Some(why) = refusal(&write) {
+            if let Some(why) = BOUNDS.refusal(&write) {
                 return Err(AppendError::Failed(why));
             }
             match self.part(write.space).zip(Place::of(write.key)) {
@@ -276,9 +276,11 @@ fn place(write: &Write<'_>) -> u128 {
 }
 
 impl Writer {
+    /// Nobody else can open the directory, so an epoch that was given out in this process fences all older ones.
     pub(super) fn admit(&self, epoch: Epoch) -> Result<(), AppendError> {
-        if epoch < self.epoch {
-            return Err(AppendError::Fenced { newer: self.epoch });
+        let newer = self.granted.max(self.epoch);
+        if epoch < newer {
+            return Err(AppendError::Fenced { newer });
         }
         self.failure.clone().map_or(Ok(()), |why| Err(AppendError::Failed(why)))
     }

@@ -9,9 +9,9 @@ use procession_kernel::{Epoch, Seq};
 use super::frame::{self, Found, Record};
 use crate::error::StoreError;
 use crate::journal::batch::Batch;
-use crate::journal::fjall::{EPOCH_KEY, FORMAT, FORMAT_KEY, SEQ_KEY};
 use crate::journal::keys::Space;
-use crate::journal::store::Entries;
+use crate::journal::layout::{EPOCH_KEY, FORMAT, FORMAT_KEY, SEQ_KEY};
+use crate::journal::store::{Entries, Head};
 
 /// Name of the disk in errors.
 pub(super) const PLACE: &str = "memory";
@@ -25,12 +25,25 @@ pub struct MemoryDisk {
     state: Arc<Mutex<State>>,
 }
 
+/// Whether an opening keeps others out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// As the embedded store does.
+    Exclusive,
+    /// As a store that several machines reach.
+    Shared,
+}
+
 #[derive(Debug, Default)]
 pub(super) struct State {
     bytes: Vec<u8>,
     /// Newest epoch and its newest batch on the disk.
     pub(super) epoch: Epoch,
     pub(super) seq: Seq,
+    /// The newest epoch that was given out since the process began: it fences all older ones.
+    granted: Epoch,
+    /// The opening that wrote or read all of it last; none if somebody without one has written since.
+    writer: Option<u64>,
     /// Which opening may write; none after a crash and before the first opening.
     pub(super) holder: Option<u64>,
     openings: u64,
@@ -131,11 +144,12 @@ impl MemoryDisk {
     /// and without its leave. The owner's next commit is fenced.
     pub fn take_epoch(&self) -> Epoch {
         let mut state = self.lock();
-        let epoch = Epoch(state.epoch.0 + 1);
+        let epoch = Epoch(state.granted().0 + 1);
         let (bytes, _) = frame::encode(&Batch::new(epoch));
         state.write(&bytes);
         state.epoch = epoch;
         state.seq = Seq::default();
+        (state.granted, state.writer) = (epoch, None);
         epoch
     }
 
@@ -152,6 +166,7 @@ impl MemoryDisk {
         let (bytes, _) = frame::encode(&batch);
         state.write(&bytes);
         (state.epoch, state.seq) = (batch.epoch(), seq);
+        state.writer = None;
     }
 
     /// Lists the keyspaces in which something is, as the next opening would find them.
@@ -170,9 +185,10 @@ impl MemoryDisk {
 }
 
 impl State {
-    /// Takes the disk for a new opening: reads all of it, and drops a torn tail.
-    pub(super) fn open(&mut self) -> Result<(u64, World), StoreError> {
-        if self.holder.is_some() {
+    /// Takes the disk for a new opening: reads all of it, and drops a torn tail. Openers that share it do not exclude
+    /// each other; whoever acquires last fences the others.
+    pub(super) fn open(&mut self, sharing: Sharing) -> Result<(u64, World), StoreError> {
+        if self.holder.is_some() && sharing == Sharing::Exclusive {
             return Err(StoreError::Held {
                 place: PLACE.to_owned(),
                 holder: " in this process".to_owned(),
@@ -189,10 +205,43 @@ impl State {
         self.bytes.truncate(replay.end);
         (self.epoch, self.seq) = (replay.epoch, replay.seq);
         self.openings += 1;
+        if self.holder.is_none() {
+            // Nobody is left who could write with an epoch that was given out before.
+            self.granted = Epoch::default();
+            self.frames.clear();
+        }
         self.holder = Some(self.openings);
-        self.frames.clear();
+        self.writer = Some(self.openings);
         apply_marks(&mut world, self.epoch, self.seq);
         Ok((self.openings, world))
+    }
+
+    /// Returns the newest epoch, whether its owner has written or not.
+    pub(super) fn granted(&self) -> Epoch {
+        self.granted.max(self.epoch)
+    }
+
+    /// Gives out the next epoch; from now on all older ones are fenced.
+    pub(super) fn grant(&mut self) -> Epoch {
+        self.granted = Epoch(self.granted().0 + 1);
+        self.granted
+    }
+
+    pub(super) fn head(&self) -> Option<Head> {
+        let (epoch, seq) = (self.epoch, self.seq);
+        (epoch > Epoch::default()).then_some(Head { epoch, seq })
+    }
+
+    /// Returns what is on the disk if another opening wrote last, so that what this one knows may be old.
+    pub(super) fn written_by_others(&mut self, opening: u64) -> Option<World> {
+        if self.writer == Some(opening) {
+            return None;
+        }
+        self.writer = Some(opening);
+        let mut world = World::new();
+        self.replay(|(space, key, value)| apply_one(world.entry(space).or_default(), key, value));
+        apply_marks(&mut world, self.epoch, self.seq);
+        Some(world)
     }
 
     /// Writes a frame as it is, whole or torn.
@@ -200,9 +249,10 @@ impl State {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Notes that a whole frame of the holder was written.
-    pub(super) fn note(&mut self, epoch: Epoch, seq: Seq, ends: Vec<usize>) {
+    /// Notes that a whole frame of this opening was written.
+    pub(super) fn note(&mut self, opening: u64, (epoch, seq): (Epoch, Seq), ends: Vec<usize>) {
         (self.epoch, self.seq) = (epoch, seq);
+        self.writer = Some(opening);
         self.frames.push(ends);
     }
 

@@ -5,6 +5,7 @@ use futures::executor::block_on;
 
 use super::*;
 use crate::journal::conformance::check_failure_is_final;
+use procession_kernel::Seq;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 

@@ -6,7 +6,6 @@ use super::root;
 use super::settle::Settled;
 use super::target::Target;
 use crate::error::{CodecError, ImportError, ReadError};
-use crate::journal::fjall::refusal;
 use crate::journal::{Batch, Space, encode, keys};
 
 /// Refuses what no act of an operator may say.
@@ -65,7 +64,7 @@ pub(super) async fn batch(
     }
     write_key(target, settled, &mut batch).await?;
     batch.advance_to(content.rows.first().map_or(Seq::default(), |root| root.revision));
-    let refused = batch.writes().find_map(|write| refusal(&write));
+    let refused = batch.writes().find_map(|write| target.reader.bounds().refusal(&write));
     match refused {
         Some(why) => Err(ImportError::Unusable {
             family: content.family,

@@ -8,14 +8,13 @@ use procession_kernel::{ProcedureId, Seq};
 use tempfile::TempDir;
 
 use super::*;
-use crate::journal::fjall::{FjallStore, SyncMode};
-use crate::journal::{Batch, JournalStore};
+use crate::journal::{Batch, EmbeddedStore, JournalStore, SyncMode};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 /// Makes a journal of which payloads and history are in tables; nothing in them is read at a start.
 fn journal(place: &Path) -> Outcome {
-    let store = FjallStore::open(place, SyncMode::Data)?.checkpoint_at(1);
+    let store = EmbeddedStore::open(place, SyncMode::Data)?.checkpoint_at(1);
     let epoch = block_on(store.acquire())?;
     for number in 1..=8 {
         let mut batch = Batch::new(epoch);
@@ -78,7 +77,7 @@ fn a_flipped_bit_of_a_table_that_no_start_reads_is_named() -> Outcome {
 #[test]
 fn an_entry_that_cannot_be_read_is_named_in_every_keyspace() -> Outcome {
     let place = TempDir::new()?;
-    let store = FjallStore::open(place.path(), SyncMode::Data)?;
+    let store = EmbeddedStore::open(place.path(), SyncMode::Data)?;
     let epoch = block_on(store.acquire())?;
     let mut batch = Batch::new(epoch);
     batch.advance_to(Seq(1));

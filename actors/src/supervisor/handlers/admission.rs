@@ -9,6 +9,7 @@ use super::super::admission::{Asked, Heard, admit_report, bound_by};
 use super::super::{Supervisor, Take};
 use crate::error::AskError;
 use crate::limiter::{Acquired, Served, Would};
+use crate::supervisor::failure::FailureCause;
 
 /// Why an engine stops to which its limiter gives no answer; a panic of the limiter is told before, and at more length.
 const LIMITER_GONE: &str = "the limiter has ended, which is a defect of the engine";
@@ -55,7 +56,7 @@ impl Supervisor {
             let Ok(acquired) = acquired else {
                 // Without the limiter's word anything decided here could give away what another holds.
                 if !supervisor.stopped {
-                    supervisor.fail(LIMITER_GONE.to_owned());
+                    supervisor.fail(FailureCause::Failed(LIMITER_GONE.to_owned()));
                 }
                 return;
             };

@@ -143,7 +143,7 @@ impl Supervisor {
             telemetry: self.metrics.telemetry(),
             now: self.clock.now(),
             durable: self.pipeline.durable(),
-            failed: self.poisoned.as_deref(),
+            failed: self.poisoned.as_ref(),
             pending_reads: self.loads.len(),
         }
     }

@@ -1,5 +1,6 @@
 //! The rules: each looks at what is on disk, and says what is wrong, with facts.
 
+use crate::supervisor::failure::FailureCause;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -157,9 +158,9 @@ fn clock_ahead(ahead: Ahead, now: Timestamp) -> Verdict {
     verdict(Rule::ClockAhead, None, ahead.since, facts, text)
 }
 
-fn store_failed(why: &str, now: Timestamp) -> Verdict {
+fn store_failed(why: &FailureCause, now: Timestamp) -> Verdict {
     let text = format!("the engine takes no more commits: {why}");
-    let facts = vec![("why", why.to_owned())];
+    let facts = vec![("why", why.to_string())];
     verdict(Rule::StoreFailed, None, now, facts, text)
 }
 

@@ -3,9 +3,9 @@
 use procession_kernel::{Epoch, Seq};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::SEQ_KEY;
 use super::super::chain::{CHAIN_KEY, Link};
 use super::super::open::decode_seq;
+use crate::journal::layout::SEQ_KEY;
 
 /// Ends every batch, behind its checksum.
 const TRAILER: &[u8] = b"FJL\x03";

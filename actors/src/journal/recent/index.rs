@@ -1,23 +1,17 @@
-//! What was committed lately and is not in fjall's tables yet.
-//!
-//! Rows and values are written over and over while a procedure runs. To put each version into a table of
-//! fjall's, in memory and then on disk, costs more than all else that a commit does; so a batch is one value
-//! in the keyspace `recent`, and its writes are found through an index in memory. From time to time a
-//! [checkpoint](super::checkpoint) puts the newest version of each into tables.
+//! The index of the newest commits: where the newest version of each key is, in which record.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-use fjall::Slice;
-
+use super::Bytes;
 use super::record::{DELETED, Record};
 use crate::journal::keys::Space;
 
 /// Keyspaces whose writes pass through here: those that every stage or every procedure writes to. The place
 /// of each in this list is on disk.
-pub(super) const PARTS: [Space; 5] = [
+pub(in crate::journal) const PARTS: [Space; 5] = [
     Space::Procedures,
     Space::Payloads,
     Space::History,
@@ -30,13 +24,13 @@ const KEY_MAX: usize = 16;
 
 /// The last key of each of these keyspaces, once a checkpoint has written to it. It stands for nothing, and no
 /// reader sees it: it keeps the keyspace's newest number up.
-pub(super) const LAST: [u8; KEY_MAX + 1] = [0xff; KEY_MAX + 1];
+pub(in crate::journal) const LAST: [u8; KEY_MAX + 1] = [0xff; KEY_MAX + 1];
 
 /// Memory that a write takes up in the index, about.
 const INDEX_BYTES: usize = 48;
 
 /// Gives the place of a keyspace in [`PARTS`].
-pub(super) fn part_of(space: &Space) -> Option<u8> {
+pub(in crate::journal) fn part_of(space: &Space) -> Option<u8> {
     let place = PARTS.iter().position(|part| part == space)?;
     u8::try_from(place).ok()
 }
@@ -44,7 +38,7 @@ pub(super) fn part_of(space: &Space) -> Option<u8> {
 /// A short key, ordered as its bytes are: the bytes, zeros behind them, and then how many they are.
 /// Kept as bytes, so that it is no longer than these and the index has as many in a line of memory as can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(in crate::journal) struct Place {
     bytes: [u8; KEY_MAX],
     length: u8,
 }
@@ -63,7 +57,7 @@ impl PartialOrd for Place {
 
 impl Place {
     /// Gives none of a key that is too long to be one.
-    pub(super) fn of(key: &[u8]) -> Option<Self> {
+    pub(in crate::journal) fn of(key: &[u8]) -> Option<Self> {
         let mut bytes = [0; KEY_MAX];
         bytes.get_mut(..key.len())?.copy_from_slice(key);
         Some(Self {
@@ -77,12 +71,12 @@ impl Place {
         (u128::from_be_bytes(self.bytes), self.length)
     }
 
-    pub(super) const fn length(self) -> u8 {
+    pub(in crate::journal) const fn length(self) -> u8 {
         self.length
     }
 
     /// Gives the key.
-    pub(super) fn key(&self) -> &[u8] {
+    pub(in crate::journal) fn key(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.length)).unwrap_or_default()
     }
 }
@@ -108,19 +102,19 @@ fn bound(key: &[u8], at: fn(Place) -> Bound<Place>, behind: fn(Place) -> Bound<P
 
 /// Where the value of a write is in its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Spot {
+pub(in crate::journal) struct Spot {
     record: u32,
     at: u32,
     length: u32,
 }
 
 impl Spot {
-    pub(super) const fn new(at: u32, length: u32) -> Self {
+    pub(in crate::journal) const fn new(at: u32, length: u32) -> Self {
         Self { record: 0, at, length }
     }
 
     /// Gives how many bytes of the record are the value.
-    pub(super) fn len(self) -> usize {
+    pub(in crate::journal) fn len(self) -> usize {
         if self.length == DELETED {
             return 0;
         }
@@ -128,7 +122,7 @@ impl Spot {
     }
 
     /// Gives the value; none if the key is deleted.
-    pub(super) fn value(self, record: &[u8]) -> Option<&[u8]> {
+    pub(in crate::journal) fn value(self, record: &[u8]) -> Option<&[u8]> {
         let at = usize::try_from(self.at).unwrap_or(usize::MAX);
         let value = record.get(at..at.saturating_add(self.len())).unwrap_or_default();
         (self.length != DELETED).then_some(value)
@@ -136,21 +130,31 @@ impl Spot {
 }
 
 /// Records, and an index of the newest write of each key in them.
-#[derive(Default)]
-pub(super) struct Table {
-    records: Vec<Slice>,
+pub(in crate::journal) struct Table<B> {
+    records: Vec<B>,
     /// Keys of the records in the keyspace `recent`.
     numbers: Vec<u64>,
     bytes: usize,
     parts: [BTreeMap<Place, Spot>; PARTS.len()],
 }
 
-impl Table {
+impl<B> Default for Table<B> {
+    fn default() -> Self {
+        Self {
+            records: Vec::new(),
+            numbers: Vec::new(),
+            bytes: 0,
+            parts: Default::default(),
+        }
+    }
+}
+
+impl<B: Bytes> Table<B> {
     /// Adds what was committed after all that is here.
-    pub(super) fn add(&mut self, number: u64, record: &Record) {
+    pub(in crate::journal) fn add(&mut self, number: u64, record: &Record<B>) {
         let index = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
         self.numbers.push(number);
-        self.bytes += record.bytes.len() + record.writes.len() * INDEX_BYTES;
+        self.bytes += record.bytes.as_ref().len() + record.writes.len() * INDEX_BYTES;
         for (part, place, spot) in &record.writes {
             if let Some(part) = self.parts.get_mut(usize::from(*part)) {
                 part.insert(*place, Spot { record: index, ..*spot });
@@ -160,16 +164,16 @@ impl Table {
     }
 
     /// Bytes of memory, the index included.
-    pub(super) const fn bytes(&self) -> usize {
+    pub(in crate::journal) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    pub(super) fn numbers(&self) -> &[u64] {
+    pub(in crate::journal) fn numbers(&self) -> &[u64] {
         &self.numbers
     }
 
     /// Gives the newest value of each key of a part, in their order; none where it is deleted.
-    pub(super) fn entries(&self, part: usize) -> impl Iterator<Item = (Place, Option<&[u8]>)> {
+    pub(in crate::journal) fn entries(&self, part: usize) -> impl Iterator<Item = (Place, Option<&[u8]>)> {
         let entries = self.parts.get(part).into_iter().flatten();
         entries.map(|(place, spot)| (*place, self.value(*spot)))
     }
@@ -178,7 +182,7 @@ impl Table {
         let record = usize::try_from(spot.record)
             .ok()
             .and_then(|record| self.records.get(record));
-        spot.value(record?)
+        spot.value(record?.as_ref())
     }
 
     /// Gives none of a key that is not here, and `Some(None)` of one that is deleted.
@@ -197,27 +201,35 @@ impl Table {
 }
 
 /// The table that commits go to, and the one that a checkpoint is writing, if one is.
-#[derive(Default)]
-pub(super) struct Layers {
-    pub(super) current: Table,
-    pub(super) frozen: Option<Arc<Table>>,
+pub(in crate::journal) struct Layers<B> {
+    pub(in crate::journal) current: Table<B>,
+    pub(in crate::journal) frozen: Option<Arc<Table<B>>>,
+}
+
+impl<B> Default for Layers<B> {
+    fn default() -> Self {
+        Self {
+            current: Table::default(),
+            frozen: None,
+        }
+    }
 }
 
 /// Entries of a range, with the deletes among them, which hide what tables say.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) entries: Vec<(Place, Option<Vec<u8>>)>,
+pub(in crate::journal) struct Found {
+    pub(in crate::journal) entries: Vec<(Place, Option<Vec<u8>>)>,
     /// There are more behind the last of these entries.
-    pub(super) is_cut: bool,
+    pub(in crate::journal) is_cut: bool,
 }
 
-impl Layers {
-    pub(super) fn bytes(&self) -> usize {
+impl<B: Bytes> Layers<B> {
+    pub(in crate::journal) fn bytes(&self) -> usize {
         self.current.bytes() + self.frozen.as_ref().map_or(0, |frozen| frozen.bytes())
     }
 
     /// Gives none of a key that was not written lately, and `Some(None)` of one that was deleted.
-    pub(super) fn get(&self, part: u8, key: &[u8]) -> Option<Option<Vec<u8>>> {
+    pub(in crate::journal) fn get(&self, part: u8, key: &[u8]) -> Option<Option<Vec<u8>>> {
         let place = Place::of(key)?;
         let newer = self.current.get(part, place);
         let found = newer.or_else(|| self.frozen.as_ref()?.get(part, place))?;
@@ -225,7 +237,7 @@ impl Layers {
     }
 
     /// Gives entries from one key to before another, until `limit` of them have a value.
-    pub(super) fn range(&self, part: u8, from: &[u8], to: Option<&[u8]>, limit: usize) -> Found {
+    pub(in crate::journal) fn range(&self, part: u8, from: &[u8], to: Option<&[u8]>, limit: usize) -> Found {
         let bounds = (from_bound(from), to.map_or(Bound::Unbounded, to_bound));
         if is_empty(&bounds) {
             return Found::default();

@@ -3,16 +3,15 @@
 //! Each write is its part (1 byte), the length of its key (1), the length of its value (4, little-endian;
 //! all ones: the key is deleted), the key, and the value. A large batch is several such values.
 
-use fjall::Slice;
-
-use super::recent::{PARTS, Place, Spot};
+use super::Bytes;
+use super::index::{PARTS, Place, Spot};
 
 /// The first byte of every record.
 const VERSION: u8 = 1;
 /// A batch goes on in another record beyond so many bytes.
 const PIECE_BYTES: usize = 16 * 1024 * 1024;
 /// Length of a value that says that its key is deleted.
-pub(super) const DELETED: u32 = u32::MAX;
+pub(in crate::journal) const DELETED: u32 = u32::MAX;
 /// Bytes of a write beside its key and its value.
 const FRAME: usize = 6;
 
@@ -22,23 +21,33 @@ const KEPT_WRITES: usize = 16 * 1024;
 
 /// A record, and where each of its writes is in it.
 #[derive(Debug)]
-pub(super) struct Record {
-    pub(super) bytes: Slice,
-    pub(super) writes: Vec<(u8, Place, Spot)>,
+pub(in crate::journal) struct Record<B> {
+    pub(in crate::journal) bytes: B,
+    pub(in crate::journal) writes: Vec<(u8, Place, Spot)>,
 }
 
 /// Writes of a batch on their way into records. It keeps its room from batch to batch: memory that is
 /// touched for the first time costs more than what is written there.
-#[derive(Debug, Default)]
-pub(super) struct Encoder {
-    done: Vec<Record>,
+#[derive(Debug)]
+pub(in crate::journal) struct Encoder<B> {
+    done: Vec<Record<B>>,
     bytes: Vec<u8>,
     writes: Vec<(u8, Place, Spot)>,
 }
 
-impl Encoder {
+impl<B> Default for Encoder<B> {
+    fn default() -> Self {
+        Self {
+            done: Vec::new(),
+            bytes: Vec::new(),
+            writes: Vec::new(),
+        }
+    }
+}
+
+impl<B: Bytes> Encoder<B> {
     /// Makes room for a batch of so many writes and bytes, and forgets what a batch before it may have left.
-    pub(super) fn begin(&mut self, writes: usize, bytes: usize) {
+    pub(in crate::journal) fn begin(&mut self, writes: usize, bytes: usize) {
         let frames = writes.saturating_mul(FRAME).saturating_add(1);
         self.done.clear();
         self.bytes.clear();
@@ -48,7 +57,7 @@ impl Encoder {
     }
 
     /// Takes back the room of records that are needed no more.
-    pub(super) fn take_back(&mut self, records: Vec<(u64, Record)>) {
+    pub(in crate::journal) fn take_back(&mut self, records: Vec<(u64, Record<B>)>) {
         let room = records.into_iter().next().map(|(_, record)| record.writes);
         if let Some(room) = room.filter(|room| room.capacity() <= KEPT_WRITES) {
             self.writes = room;
@@ -58,8 +67,8 @@ impl Encoder {
         }
     }
 
-    /// Adds a write; none deletes. A value is not longer than [`VALUE_MAX`](super::VALUE_MAX).
-    pub(super) fn push(&mut self, part: u8, place: Place, value: Option<&[u8]>) {
+    /// Adds a write; none deletes. A value is shorter than 4 GiB: every store bounds it lower.
+    pub(in crate::journal) fn push(&mut self, part: u8, place: Place, value: Option<&[u8]>) {
         let length = value.map_or(DELETED, |value| u32::try_from(value.len()).unwrap_or(DELETED));
         if self.bytes.is_empty() {
             self.bytes.push(VERSION);
@@ -79,7 +88,7 @@ impl Encoder {
     fn end_record(&mut self) {
         if !self.writes.is_empty() {
             self.done.push(Record {
-                bytes: Slice::from(&self.bytes[..]),
+                bytes: B::from(&self.bytes[..]),
                 writes: std::mem::take(&mut self.writes),
             });
             self.bytes.clear();
@@ -87,15 +96,16 @@ impl Encoder {
     }
 
     /// Gives the records of the batch.
-    pub(super) fn finish(&mut self) -> Vec<Record> {
+    pub(in crate::journal) fn finish(&mut self) -> Vec<Record<B>> {
         self.end_record();
         std::mem::take(&mut self.done)
     }
 }
 
 /// Reads a record back; none if its shape is not known.
-pub(super) fn decode(bytes: Slice) -> Option<Record> {
+pub(in crate::journal) fn decode<B: Bytes>(record: B) -> Option<Record<B>> {
     let mut writes = Vec::new();
+    let bytes = record.as_ref();
     let (version, mut rest) = bytes.split_first()?;
     if *version != VERSION {
         return None;
@@ -110,17 +120,14 @@ pub(super) fn decode(bytes: Slice) -> Option<Record> {
         writes.push((part, place, spot));
     }
     let is_whole = rest.is_empty();
-    is_whole.then_some(Record {
-        bytes: bytes.clone(),
-        writes,
-    })
+    is_whole.then_some(Record { bytes: record, writes })
 }
 
 /// Reads a record and writes its writes again, as one.
 #[cfg(feature = "testkit")]
 pub(crate) fn rewritten(bytes: &[u8]) -> Option<Vec<u8>> {
-    let record = decode(Slice::from(bytes))?;
-    let mut encoder = Encoder::default();
+    let record = decode(bytes.to_vec())?;
+    let mut encoder = Encoder::<Vec<u8>>::default();
     encoder.begin(record.writes.len(), bytes.len());
     for (part, place, spot) in record.writes {
         encoder.push(part, place, spot.value(&record.bytes));
@@ -128,7 +135,7 @@ pub(crate) fn rewritten(bytes: &[u8]) -> Option<Vec<u8>> {
     let again: Vec<u8> = encoder
         .finish()
         .iter()
-        .flat_map(|record| record.bytes.to_vec())
+        .flat_map(|record| record.bytes.clone())
         .collect();
     // A record without writes is not written at all.
     Some(if again.is_empty() { vec![VERSION] } else { again })
@@ -138,7 +145,7 @@ pub(crate) fn rewritten(bytes: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn sample() -> Vec<Record> {
+    fn sample() -> Vec<Record<Vec<u8>>> {
         let mut encoder = Encoder::default();
         encoder.begin(3, 100);
         for (part, key, value) in [
@@ -171,7 +178,7 @@ mod tests {
             1, 0, 0, 0, 0, 0, // payloads: an empty key, an empty value
             4, 16, 255, 255, 255, 255, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, // finished: deleted
         ];
-        let read = decode(Slice::from(golden)).expect("it is whole");
+        let read = decode(golden.to_vec()).expect("it is whole");
         let [record] = &sample()[..] else {
             panic!("it is one record")
         };
@@ -187,20 +194,20 @@ mod tests {
             panic!("it is one record")
         };
         let whole = record.bytes.to_vec();
-        // Where a write ends, a shorter record is whole: fjall's checksums tell that it was cut.
+        // Where a write ends, a shorter record is whole: the store's checksums tell that it was cut.
         let ends = [1, 1 + 6 + 3 + 5, 1 + 6 + 3 + 5 + 6];
         for cut in (0..whole.len()).filter(|cut| !ends.contains(cut)) {
-            assert!(decode(Slice::from(&whole[..cut])).is_none(), "cut at {cut}");
+            assert!(decode(whole[..cut].to_vec()).is_none(), "cut at {cut}");
         }
     }
 
     /// To grow by one byte would copy the whole batch.
     #[test]
     fn the_room_that_is_made_is_enough_and_is_kept() {
-        let mut encoder = Encoder::default();
+        let mut encoder = Encoder::<Vec<u8>>::default();
         let (key, value) = ([7; 16], [8; 100]);
         encoder.begin(1_000, 1_000 * (key.len() + value.len()));
-        let room = |encoder: &Encoder| (encoder.bytes.capacity(), encoder.writes.capacity());
+        let room = |encoder: &Encoder<Vec<u8>>| (encoder.bytes.capacity(), encoder.writes.capacity());
         let made = room(&encoder);
         for _ in 0..1_000 {
             encoder.push(0, Place::of(&key).expect("it is short"), Some(&value));
@@ -218,7 +225,7 @@ mod tests {
     #[test]
     fn a_large_batch_is_several_records() {
         let value = vec![7; PIECE_BYTES / 2];
-        let mut encoder = Encoder::default();
+        let mut encoder = Encoder::<Vec<u8>>::default();
         encoder.begin(5, 5 * value.len());
         for key in 0..5_u8 {
             encoder.push(0, Place::of(&[key]).expect("it is short"), Some(&value));

@@ -1,0 +1,62 @@
+//! How large what a store takes may be.
+
+use super::batch::Write;
+use super::keys::Space;
+
+/// The largest keys, values and batches of a store, in bytes. The engine checks them before anything becomes part of a
+/// commit, because a commit that the store refuses stops the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StoreBounds {
+    /// Longest name of a keyspace of user data.
+    pub space_name: usize,
+    /// Longest key; the engine's own have up to 1,100.
+    pub key: usize,
+    /// Longest value.
+    pub value: usize,
+    /// Largest batch: all keys and values of one commit.
+    pub batch: usize,
+}
+
+impl StoreBounds {
+    /// Tells whether a keyspace of user data may have this name.
+    #[must_use]
+    pub fn admits_space(&self, name: &str) -> bool {
+        (1..=self.space_name).contains(&name.len())
+    }
+
+    /// Tells whether a key may be this one.
+    #[must_use]
+    pub fn admits_key(&self, key: &[u8]) -> bool {
+        (1..=self.key).contains(&key.len())
+    }
+
+    /// Says why the store would refuse this write; none if it takes it.
+    #[must_use]
+    pub fn refusal(&self, write: &Write<'_>) -> Option<String> {
+        if let Space::User(name) = write.space
+            && !self.admits_space(name.as_str())
+        {
+            return Some(format!(
+                "the name of a user keyspace has {} bytes; give it 1 to {}",
+                name.as_str().len(),
+                self.space_name
+            ));
+        }
+        if !self.admits_key(write.key) {
+            return Some(format!(
+                "a key in \"{}\" has {} bytes; give it 1 to {}",
+                write.space.name(),
+                write.key.len(),
+                self.key
+            ));
+        }
+        let size = write.value.map_or(0, <[u8]>::len);
+        (size > self.value).then(|| {
+            format!(
+                "a value in \"{}\" has {size} bytes; the limit is {}",
+                write.space.name(),
+                self.value
+            )
+        })
+    }
+}

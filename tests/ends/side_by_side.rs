@@ -1,0 +1,124 @@
+//! Four engines side by side in one process, each on a store of its own; one of the stores is reached by others as
+//! well, and one of those takes it. Started and shut down round after round.
+
+use std::sync::Arc;
+
+use futures::future::{join_all, try_join_all};
+use procession::testkit::{FaultPlan, MemoryDisk, MemoryStore};
+use procession::{AskError, DrainReport, Epoch, Executor, ProcedureId, SubmitError};
+
+use crate::Outcome;
+use crate::census::{Census, alone, in_system};
+use crate::kinds::{Gate, Gated, Parked};
+use crate::rounds::rounds;
+
+/// How many engines there are.
+const ENGINES: usize = 4;
+
+fn is_moved<T>(told: &Result<T, AskError>) -> bool {
+    matches!(told, Err(AskError::Moved { .. }))
+}
+
+/// An engine with work in hand, and callers who wait for it.
+struct Life {
+    executor: Executor,
+    gate: Gate,
+    ids: Vec<ProcedureId>,
+    waiters: Vec<actix_rt::task::JoinHandle<Result<(), AskError>>>,
+}
+
+impl Life {
+    async fn start(store: MemoryStore) -> Outcome<Self> {
+        let gate = Gate::shut();
+        let builder = Executor::builder("in memory").store(Arc::new(store)).workers(1);
+        let executor = builder
+            .register::<Gated>(gate.clone())
+            .register::<Parked>(())
+            .start()
+            .await?;
+        let ids = vec![executor.submit(Gated).await?.id(), executor.submit(Parked).await?.id()];
+        let wait = |id: &ProcedureId| {
+            let (executor, id) = (executor.clone(), *id);
+            actix_rt::spawn(async move { executor.outcome(id).await.map(|_| ()) })
+        };
+        let waiters = ids.iter().map(wait).collect();
+        Ok(Self {
+            executor,
+            gate,
+            ids,
+            waiters,
+        })
+    }
+
+    async fn shut_down(self) -> Outcome<Vec<Result<(), AskError>>> {
+        let report = self.executor.shutdown().await;
+        assert!(report.is_clean(), "{report:?}");
+        let told = join_all(self.waiters).await;
+        Ok(told.into_iter().collect::<Result<_, _>>()?)
+    }
+}
+
+/// Another opener takes the store under a running engine: the engine's callers hear that it moved, and the other one
+/// goes on with what was acknowledged.
+async fn fence(disk: &MemoryDisk, overtaken: Life) -> Outcome {
+    let other = Life::start(MemoryStore::open_shared(disk, FaultPlan::none())?).await?;
+    // It learns of it from the next commit that it tries.
+    overtaken.gate.open();
+    let refused = overtaken.executor.submit(Parked).await.err();
+    assert!(
+        matches!(refused, Some(SubmitError::Moved { newer: Epoch(2) })),
+        "{refused:?}"
+    );
+    let asked = overtaken.executor.status(overtaken.ids[0]).await;
+    assert!(is_moved(&asked), "{asked:?}");
+    let drained: Result<DrainReport, _> = overtaken.executor.drain(std::time::Duration::from_secs(60)).await;
+    assert!(is_moved(&drained), "{drained:?}");
+    let ids = overtaken.ids.clone();
+    let told = overtaken.shut_down().await?;
+    assert!(told.iter().all(is_moved), "{told:?}");
+
+    other.gate.open();
+    other.executor.outcome(ids[0]).await?;
+    other.executor.status(ids[1]).await?;
+    other.shut_down().await?;
+    Ok(())
+}
+
+/// One round of all.
+async fn round() -> Outcome {
+    let disks: Vec<MemoryDisk> = (0..ENGINES).map(|_| MemoryDisk::new()).collect();
+    let mut lives = Vec::new();
+    for (number, disk) in disks.iter().enumerate() {
+        let store = if number == 0 {
+            MemoryStore::open_shared(disk, FaultPlan::none())?
+        } else {
+            MemoryStore::open(disk, FaultPlan::none())?
+        };
+        lives.push(Life::start(store).await?);
+    }
+    fence(&disks[0], lives.remove(0)).await?;
+    // The others have not noticed.
+    for life in &lives {
+        life.gate.open();
+        life.executor.outcome(life.ids[0]).await?;
+    }
+    for told in try_join_all(lives.into_iter().map(Life::shut_down)).await? {
+        assert!(matches!(told[..], [Ok(()), Err(AskError::Stopped)]), "{told:?}");
+    }
+    Ok(())
+}
+
+#[test]
+fn four_engines_one_of_them_fenced_leave_nothing_however_often() -> Outcome {
+    let _alone = alone();
+    let rounds = rounds()?;
+    in_system(async {
+        let before = Census::take()?;
+        for number in 0..rounds {
+            round().await.map_err(|error| format!("round {number}: {error}"))?;
+            let left = before.is_all_there_is().await;
+            left.map_err(|error| format!("round {number}: {error}"))?;
+        }
+        Ok(())
+    })
+}
