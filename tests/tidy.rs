@@ -58,6 +58,17 @@ fn only_the_journal_names_its_store_and_its_codec() -> Checked {
 }
 
 #[test]
+fn only_the_journal_names_a_store() -> Checked {
+    let mut sources = rust_below("actors/src")?;
+    sources.retain(|source| !source.path.starts_with("actors/src/journal"));
+    check(
+        "only journal/ names a store's module; use what journal.rs exports",
+        &sources,
+        store_names,
+    )
+}
+
+#[test]
 fn packages_import_downward() -> Checked {
     for (folder, allowed) in PACKAGES {
         let mut sources = rust_below(folder)?;
@@ -274,6 +285,15 @@ fn every_rule_can_fail() {
     };
     let bad = |wrong: Vec<String>| assert!(!wrong.is_empty());
     let good = |wrong: Vec<String>| assert_eq!(wrong, Vec::<String>::new());
+
+    good(store_names(&source(
+        "actors/src/offline.rs",
+        "use crate::journal::EmbeddedStore;",
+    )));
+    bad(store_names(&source(
+        "actors/src/offline.rs",
+        "use crate::journal::fjall::SyncMode;",
+    )));
 
     let logs = [source("a.rs", "tracing::warn!(%error, \"it broke\");")];
     good(wrong_log_events("| `it broke` | warn | now | `error` |", &logs));

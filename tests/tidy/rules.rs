@@ -1,7 +1,7 @@
 //! The rules: each is a function from a text to what is wrong with it.
 
 use crate::reading::{Source, code, is_word, lines_naming, module_of, own_modules, tests_within, without_tests};
-use crate::tables::{HEADINGS, LONGER, LONGEST, TAGS, TEST_FOLDERS};
+use crate::tables::{HEADINGS, LONGER, LONGEST, STORE_NAMES, TAGS, TEST_FOLDERS};
 
 pub(crate) fn wrong_order(source: &Source, folder: &str, layers: &[&[&str]]) -> Vec<String> {
     let layer = |module: &str| layers.iter().position(|layer| layer.contains(&module));
@@ -353,3 +353,11 @@ pub(crate) fn wrong_log_events(page: &str, sources: &[Source]) -> Vec<String> {
 
 /// Levels at which something is logged.
 const LEVELS: [&str; 4] = ["error", "warn", "info", "debug"];
+
+/// Where a file names a part of a store.
+pub(crate) fn store_names(source: &Source) -> Vec<String> {
+    let code = code(&source.text);
+    let lines = code.lines().enumerate();
+    let named = lines.filter(|(_, line)| STORE_NAMES.iter().any(|name| line.contains(name)));
+    named.map(|(at, _)| format!("{}:{}", source.path, at + 1)).collect()
+}
