@@ -23,7 +23,8 @@ fn is_moved<T>(told: &Result<T, AskError>) -> bool {
 struct Life {
     executor: Executor,
     gate: Gate,
-    ids: Vec<ProcedureId>,
+    gated: ProcedureId,
+    parked: ProcedureId,
     waiters: Vec<actix_rt::task::JoinHandle<Result<(), AskError>>>,
 }
 
@@ -36,16 +37,18 @@ impl Life {
             .register::<Parked>(())
             .start()
             .await?;
-        let ids = vec![executor.submit(Gated).await?.id(), executor.submit(Parked).await?.id()];
-        let wait = |id: &ProcedureId| {
-            let (executor, id) = (executor.clone(), *id);
+        let gated = executor.submit(Gated).await?.id();
+        let parked = executor.submit(Parked).await?.id();
+        let wait = |id: ProcedureId| {
+            let executor = executor.clone();
             actix_rt::spawn(async move { executor.outcome(id).await.map(|_| ()) })
         };
-        let waiters = ids.iter().map(wait).collect();
+        let waiters = vec![wait(gated), wait(parked)];
         Ok(Self {
             executor,
             gate,
-            ids,
+            gated,
+            parked,
             waiters,
         })
     }
@@ -69,38 +72,34 @@ async fn fence(disk: &MemoryDisk, overtaken: Life) -> Outcome {
         matches!(refused, Some(SubmitError::Moved { newer: Epoch(2) })),
         "{refused:?}"
     );
-    let asked = overtaken.executor.status(overtaken.ids[0]).await;
+    let asked = overtaken.executor.status(overtaken.gated).await;
     assert!(is_moved(&asked), "{asked:?}");
     let drained: Result<DrainReport, _> = overtaken.executor.drain(std::time::Duration::from_secs(60)).await;
     assert!(is_moved(&drained), "{drained:?}");
-    let ids = overtaken.ids.clone();
+    let (gated, parked) = (overtaken.gated, overtaken.parked);
     let told = overtaken.shut_down().await?;
     assert!(told.iter().all(is_moved), "{told:?}");
 
     other.gate.open();
-    other.executor.outcome(ids[0]).await?;
-    other.executor.status(ids[1]).await?;
+    other.executor.outcome(gated).await?;
+    other.executor.status(parked).await?;
     other.shut_down().await?;
     Ok(())
 }
 
 /// One round of all.
 async fn round() -> Outcome {
-    let disks: Vec<MemoryDisk> = (0..ENGINES).map(|_| MemoryDisk::new()).collect();
+    let shared = MemoryDisk::new();
+    let overtaken = Life::start(MemoryStore::open_shared(&shared, FaultPlan::none())?).await?;
     let mut lives = Vec::new();
-    for (number, disk) in disks.iter().enumerate() {
-        let store = if number == 0 {
-            MemoryStore::open_shared(disk, FaultPlan::none())?
-        } else {
-            MemoryStore::open(disk, FaultPlan::none())?
-        };
-        lives.push(Life::start(store).await?);
+    for _ in 1..ENGINES {
+        lives.push(Life::start(MemoryStore::open(&MemoryDisk::new(), FaultPlan::none())?).await?);
     }
-    fence(&disks[0], lives.remove(0)).await?;
+    fence(&shared, overtaken).await?;
     // The others have not noticed.
     for life in &lives {
         life.gate.open();
-        life.executor.outcome(life.ids[0]).await?;
+        life.executor.outcome(life.gated).await?;
     }
     for told in try_join_all(lives.into_iter().map(Life::shut_down)).await? {
         assert!(matches!(told[..], [Ok(()), Err(AskError::Stopped)]), "{told:?}");
