@@ -240,8 +240,15 @@ impl Supervisor {
 
     // From an event to the journal.
 
+    /// Tells whether events are decided: no more once the engine has failed, or a drain's last decision is made. That
+    /// one stays the last, because the store is given back as soon as it is on disk.
+    fn decides(&self) -> bool {
+        let is_ending = self.drain.as_ref().is_some_and(drain::Draining::is_ending);
+        self.poisoned.is_none() && !self.stopped && !is_ending
+    }
+
     fn decide(&mut self, event: Event, ctx: &mut Context<Self>) {
-        if self.poisoned.is_none() {
+        if self.decides() {
             let decision = self.kernel.decide(self.clock.now(), event);
             self.commit(decision, ctx);
         }

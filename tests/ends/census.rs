@@ -81,8 +81,12 @@ impl Census {
     /// Waits until nothing is there but what was there at this census, and workers of the engine that runs meanwhile:
     /// its reads start them, and its runtime ends them when they have been idle for ten seconds.
     pub(crate) async fn is_all_but_workers(&self) -> Outcome {
-        self.until(|now, before| now.clone().without_workers().is_within(&before.clone().without_workers()))
-            .await
+        self.until(|now, before| {
+            now.clone()
+                .without_workers()
+                .is_within(&before.clone().without_workers())
+        })
+        .await
     }
 
     async fn until(&self, is_within: impl Fn(&Self, &Self) -> bool) -> Outcome {

@@ -54,6 +54,13 @@ impl Handler<DrainBy> for Supervisor {
     }
 }
 
+impl Draining {
+    /// Tells whether its last decision is made.
+    pub(super) const fn is_ending(&self) -> bool {
+        self.ending
+    }
+}
+
 /// Asks an engine on the thread of its host to stop at once.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -105,10 +112,9 @@ impl Supervisor {
 
     fn end_drain(&mut self, ctx: &mut Context<Self>) {
         let left = self.kernel.going() + self.kernel.undoing();
-        let Some(drain) = self.drain.as_mut().filter(|drain| !drain.ending) else {
+        let Some(drain) = self.drain.as_ref().filter(|drain| !drain.ending) else {
             return;
         };
-        drain.ending = true;
         let report = DrainReport {
             finished: drain.out_at_begin.saturating_sub(left),
             left,
@@ -116,6 +122,9 @@ impl Supervisor {
         // Whatever else waits: a drain is never turned away.
         let (ticket, ended) = self.ticket();
         self.decide(Event::DrainEnded(ticket), ctx);
+        if let Some(drain) = &mut self.drain {
+            drain.ending = true;
+        }
         let committed = async move { matches!(ended.await, Ok(Ok(_))) };
         ctx.spawn(committed.into_actor(self).map(move |committed, supervisor, ctx| {
             // Where it failed, whoever waits was told so with everybody else.

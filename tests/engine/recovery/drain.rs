@@ -4,8 +4,8 @@
 use std::future::IntoFuture;
 use std::time::Duration;
 
-use procession::testkit::{FaultPlan, Run, World};
-use procession::{AskError, Builder, ProcedureId, ProcedureState, SubmitError};
+use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
+use procession::{AskError, Builder, DrainReport, ProcedureId, ProcedureState, SubmitError};
 
 use crate::support::{Act, Lab, Once, Plan, Tested, chain, enumerate_later, kinds, plan};
 
@@ -134,5 +134,58 @@ fn e_059_nothing_is_lost_however_the_next_start_crashes() -> Tested {
     };
     // The start's own, seven stages, the grants of two.
     assert_eq!(enumerate_later(prepare, set_up, drive, check)?, 1 + 7 + 2);
+    Ok(())
+}
+
+/// Results that fall due one after another while the engine drains.
+const RESULTS: usize = 20;
+const RETENTION: Duration = Duration::from_millis(20);
+
+/// Drains an idle engine while its results fall due; gives what the drain answered, and the number of commits.
+fn drain_while_results_fall_due(plan: FaultPlan) -> Result<(Result<DrainReport, AskError>, u64), Trouble> {
+    let (world, lab) = (World::new(), Lab::default());
+    let ended = world.run(
+        plan,
+        |builder| kinds(&lab, builder).retention(RETENTION, RETENTION),
+        async |run| {
+            for number in 0..RESULTS {
+                let root = run.executor.submit(Once(chain(&format!("p{number}-"), 1))).await?;
+                run.wait(root.outcome()).await??;
+                run.world.clock.advance(Duration::from_millis(1));
+            }
+            run.settle().await;
+            let executor = run.executor.clone();
+            let drain = actix_rt::spawn(async move { executor.drain(Duration::from_secs(30)).await });
+            while !drain.is_finished() {
+                run.world.clock.advance(Duration::from_millis(1));
+                for _ in 0..4 {
+                    tokio::task::yield_now().await;
+                }
+                if run.store.is_withholding() && run.now().0 > 1_000_000 {
+                    run.store.release_receipts();
+                }
+            }
+            Ok((drain.await?, run.store.commits()))
+        },
+    )?;
+    match ended {
+        Ended::Done(told) => Ok(told),
+        Ended::Crashed => Err("no crash is planned".into()),
+    }
+}
+
+/// The store is given back as soon as the end of the drain is on disk. An eviction decided after it found the journal
+/// closed, and the drain was told that the journal had failed.
+#[test]
+fn e_059_nothing_is_decided_after_the_end_of_a_drain() -> Tested {
+    for seed in 0..300 {
+        let (told, commits) = drain_while_results_fall_due(FaultPlan::none().late(seed, 6))?;
+        told.map_err(|why| format!("seed {seed}: {why}"))?;
+        if seed % 10 == 0 {
+            let withheld = FaultPlan::at(commits - 1, Fault::Withhold);
+            let (told, _) = drain_while_results_fall_due(withheld)?;
+            told.map_err(|why| format!("withheld at commit {}: {why}", commits - 1))?;
+        }
+    }
     Ok(())
 }

@@ -63,7 +63,7 @@ impl Supervisor {
             let turn = acquired.turn;
             supervisor.turn(|supervisor| {
                 supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
-                    if supervisor.poisoned.is_none() {
+                    if supervisor.decides() {
                         take(supervisor, acquired, ctx);
                     }
                 });

@@ -256,7 +256,7 @@ impl Supervisor {
     /// Sets what was lost going again; returns each, with what it had waited for.
     fn repair(&mut self, repairs: Repairs, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
         let mut found = Vec::new();
-        if self.poisoned.is_some() || self.stopped {
+        if !self.decides() {
             return found;
         }
         self.look_for_lost(repairs.gone, ctx);
