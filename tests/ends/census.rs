@@ -33,7 +33,7 @@ pub(crate) fn in_system<T>(test: impl Future<Output = Outcome<T>>) -> Outcome<T>
 /// What there is of the process at one moment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Census {
-    threads: BTreeMap<String, usize>,
+    pub(crate) threads: BTreeMap<String, usize>,
     descriptors: BTreeMap<String, usize>,
 }
 
@@ -60,36 +60,13 @@ impl Census {
         Ok(Self { threads, descriptors })
     }
 
-    /// Takes a census of what runs: again until ten in a row tell the same, because a new thread bears its parent's
-    /// name until it first runs.
-    pub(crate) async fn of_what_runs() -> Outcome<Self> {
-        let (clock, mut last, mut same) = (SystemClock, Self::take()?, 0);
-        while same < 10 {
-            clock.sleep_until(clock.now().after(Duration::from_millis(1))).await;
-            let now = Self::take()?;
-            same = if now == last { same + 1 } else { 0 };
-            last = now;
-        }
-        Ok(last)
-    }
-
     /// Waits until nothing is there that was not there at this census.
     pub(crate) async fn is_all_there_is(&self) -> Outcome {
         self.until(Self::is_within).await
     }
 
-    /// Waits until nothing is there but what was there at this census, and workers of the engine that runs meanwhile:
-    /// its reads start them, and its runtime ends them when they have been idle for ten seconds.
-    pub(crate) async fn is_all_but_workers(&self) -> Outcome {
-        self.until(|now, before| {
-            now.clone()
-                .without_workers()
-                .is_within(&before.clone().without_workers())
-        })
-        .await
-    }
-
-    async fn until(&self, is_within: impl Fn(&Self, &Self) -> bool) -> Outcome {
+    /// Waits until it is so of what there is, beside this census.
+    pub(crate) async fn until(&self, is_within: impl Fn(&Self, &Self) -> bool) -> Outcome {
         let clock = SystemClock;
         let is_so = async {
             while !is_within(&Self::take()?, self) {
@@ -107,13 +84,7 @@ impl Census {
         }
     }
 
-    /// Leaves out the threads on which a runtime runs what blocks.
-    fn without_workers(mut self) -> Self {
-        self.threads.remove("tokio-rt-worker");
-        self
-    }
-
-    fn is_within(&self, before: &Self) -> bool {
+    pub(crate) fn is_within(&self, before: &Self) -> bool {
         let within = |now: &BTreeMap<String, usize>, before: &BTreeMap<String, usize>| {
             now.iter()
                 .all(|(name, count)| *count <= before.get(name).copied().unwrap_or_default())

@@ -1,13 +1,49 @@
 //! Starts that fail end by themselves what they had begun.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use procession::provider::JournalStore;
+use procession::provider::{Clock, JournalStore, SystemClock};
 use procession::testkit::{Fault, FaultPlan, MemoryDisk, MemoryStore};
 use procession::{Executor, Noop, StartError, StoreError};
 
 use crate::Outcome;
 use crate::census::{Census, alone, in_system};
+
+/// How many looks in a row tell the same when nothing starts any more.
+const LOOKS: u32 = 10;
+
+impl Census {
+    /// Takes a census of what runs: again until several in a row tell the same, because a new thread bears its parent's
+    /// name until it first runs.
+    pub(crate) async fn of_what_runs() -> Outcome<Self> {
+        let (clock, mut last, mut same) = (SystemClock, Self::take()?, 0);
+        while same < LOOKS {
+            clock.sleep_until(clock.now().after(Duration::from_millis(1))).await;
+            let now = Self::take()?;
+            same = if now == last { same + 1 } else { 0 };
+            last = now;
+        }
+        Ok(last)
+    }
+
+    /// Waits until nothing is there but what was there at this census, and workers of the engine that runs meanwhile:
+    /// its reads start them, and its runtime ends them when they have been idle for ten seconds.
+    pub(crate) async fn is_all_but_workers(&self) -> Outcome {
+        self.until(|now, before| {
+            now.clone()
+                .without_workers()
+                .is_within(&before.clone().without_workers())
+        })
+        .await
+    }
+
+    /// Leaves out the threads on which a runtime runs what blocks.
+    fn without_workers(mut self) -> Self {
+        self.threads.remove("tokio-rt-worker");
+        self
+    }
+}
 
 #[test]
 fn a_start_whose_first_commit_fails_leaves_nothing_and_the_next_one_starts() -> Outcome {
@@ -51,7 +87,7 @@ fn a_second_start_on_a_directory_is_refused_and_leaves_nothing() -> Outcome {
             );
             running.is_all_but_workers().await?;
         }
-        first.drain(std::time::Duration::from_secs(10)).await?;
+        first.drain(Duration::from_secs(10)).await?;
         before.is_all_there_is().await
     })
 }
