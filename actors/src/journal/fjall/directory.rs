@@ -339,13 +339,14 @@ fn open_watermark(place: &Path) -> Result<File, StoreError> {
     synced.map_err(|error| refused(place, &format!("its file \"{WATERMARK}\" cannot be opened"), &error))
 }
 
-/// A mistyped path must not turn somebody's files into a journal.
+/// A mistyped path must not turn somebody's files into a journal. Each name of its own tells one: a power cut while
+/// it was being made may leave any of them alone.
 fn refuse_foreign(place: &Path) -> Result<(), StoreError> {
     let refused = |error: io::Error| refused(place, "it cannot be read", &error);
     let mut foreign = None;
     for entry in fs::read_dir(place).map_err(refused)? {
         let name = entry.map_err(refused)?.file_name();
-        if name == OWNER || name == WATERMARK || name == STORE {
+        if [OWNER, WATERMARK, STORE, UNFINISHED].iter().any(|own| name == *own) {
             return Ok(());
         }
         if name != HARMLESS {

@@ -133,6 +133,18 @@ fn a_store_in_use_is_not_removed_as_unfinished() -> Outcome {
     Ok(())
 }
 
+/// A power cut while the journal is being made may keep one new name in its directory and lose all others.
+#[test]
+fn whichever_name_a_power_cut_left_alone_the_journal_is_made() -> Outcome {
+    for name in ["owner", "watermark", "store.unfinished"] {
+        let place = TempDir::new()?;
+        fs::write(place.path().join(name), [])?;
+        let store = FjallStore::open(place.path(), SyncMode::Data).map_err(|why| format!("{name}: {why}"))?;
+        assert_eq!(count(&store)?, 0);
+    }
+    Ok(())
+}
+
 /// A way to take a log away from under an engine.
 #[cfg(unix)]
 type Harm = fn(&Path) -> std::io::Result<()>;
