@@ -112,6 +112,7 @@ pub(crate) fn told<T: Debug>(answer: Result<T, AskError>) -> Told {
     match answer {
         Ok(said) => Told::Said(short(format!("{said:?}"))),
         Err(AskError::JournalFailed(why)) => Told::Stopped(why),
+        Err(error @ AskError::Moved { .. }) => Told::Stopped(error.to_string()),
         Err(AskError::Stopped) => Told::Stopped("stopped".to_owned()),
         Err(error @ AskError::Read(_)) => Told::Unreadable(error.to_string()),
         Err(error) => Told::Said(error.to_string()),
@@ -156,6 +157,7 @@ pub(crate) fn ended(answer: Result<Outcome, AskError>) -> Told {
 fn refused(error: SubmitError) -> Told {
     match error {
         SubmitError::JournalFailed(why) => Told::Stopped(why),
+        error @ SubmitError::Moved { .. } => Told::Stopped(error.to_string()),
         SubmitError::Stopped | SubmitError::Draining => Told::Stopped("stopped".to_owned()),
         error => Told::Wrong(error.to_string()),
     }

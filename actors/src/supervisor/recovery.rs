@@ -84,17 +84,28 @@ pub(crate) async fn load(
     clock: Arc<dyn Clock>,
 ) -> Result<Loaded, StartError> {
     if !store.reads_block() {
-        return read(&*store, rules, code, &*clock).await;
+        return take(&*store, rules, code, &*clock).await;
     }
-    let work = move || futures::executor::block_on(read(&*store, rules, code, &*clock));
+    let work = move || futures::executor::block_on(take(&*store, rules, code, &*clock));
     actix_rt::task::spawn_blocking(work)
         .await
         .map_err(|error| StartError::Thread(error.to_string()))?
 }
 
-async fn read(store: &dyn JournalStore, rules: Rules, code: Code, clock: &dyn Clock) -> Result<Loaded, StartError> {
-    let begun = clock.now();
+async fn take(store: &dyn JournalStore, rules: Rules, code: Code, clock: &dyn Clock) -> Result<Loaded, StartError> {
     let epoch = store.acquire().await?;
+    read(store, epoch, rules, code, clock).await
+}
+
+/// Reads the store as its owner with this epoch begins.
+pub(super) async fn read(
+    store: &dyn JournalStore,
+    epoch: Epoch,
+    rules: Rules,
+    code: Code,
+    clock: &dyn Clock,
+) -> Result<Loaded, StartError> {
+    let begun = clock.now();
     let deaths = deaths(store).await?;
     let mut loaded = Loaded {
         kernel: Kernel::new(rules, epoch, deaths),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
-use procession_kernel::{Kernel, Rules};
+use procession_kernel::{Epoch, Kernel, Rules};
 
 use super::{Supervisor, recovery};
 use crate::clock::Clock;
@@ -24,13 +24,14 @@ impl Handler<Reveal> for Supervisor {
     }
 }
 
-/// Reads the store as the next start would, and gives the state that it would begin with.
+/// Reads the store as the next start would, and gives the state that it would begin with. Its owner keeps it.
 ///
 /// # Errors
 ///
 /// [`StartError`] if the store cannot be read, or would be refused.
 pub async fn reload(store: Arc<dyn JournalStore>, rules: Rules, clock: Arc<dyn Clock>) -> Result<Kernel, StartError> {
-    Ok(recovery::load(store, rules, recovery::Code::Registered, clock)
-        .await?
-        .kernel)
+    let head = store.head().await?;
+    let epoch = Epoch(head.map_or(0, |head| head.epoch.0) + 1);
+    let loaded = recovery::read(&*store, epoch, rules, recovery::Code::Registered, &*clock).await?;
+    Ok(loaded.kernel)
 }
