@@ -142,31 +142,6 @@ fn modules_have_names() -> Checked {
 }
 
 #[test]
-fn files_stay_short() -> Checked {
-    check(
-        &format!("files have up to {LONGEST} lines; split at an idea, or give a reason in tests/tidy/tables.rs"),
-        &sources(&["rs"])?,
-        wrong_length,
-    )
-}
-
-#[test]
-fn excuses_for_long_files_are_needed() -> Checked {
-    let mut wrong = Vec::new();
-    for (path, _) in LONGER {
-        let lines = fs::read_to_string(root().join(path))
-            .unwrap_or_default()
-            .lines()
-            .count();
-        wrong.extend((lines <= LONGEST).then(|| (*path).to_owned()));
-    }
-    verdict(
-        "these files are short, or gone; take them off the list in tests/tidy/tables.rs",
-        &wrong,
-    )
-}
-
-#[test]
 fn no_forbidden_word_lands() -> Checked {
     check(
         "no marks for later, no ignored tests, no paths of one machine",

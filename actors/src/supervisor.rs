@@ -487,3 +487,17 @@ impl Handler<Appended> for Supervisor {
         self.turn(|supervisor| supervisor.appended(appended, ctx));
     }
 }
+
+// Requests: a message becomes an event.
+
+// Questions: answered from what is on disk.
+
+// Dispatch: calls of user code.
+
+// Admission: claims, and the limiter's answers.
+
+// Health: checks and verdicts.
+
+// Metrics: what is counted.
+
+// Lifecycle: start, timers, retention, drain, failure.

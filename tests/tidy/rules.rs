@@ -1,7 +1,7 @@
 //! The rules: each is a function from a text to what is wrong with it.
 
 use crate::reading::{Source, code, is_word, lines_naming, module_of, own_modules, tests_within, without_tests};
-use crate::tables::{HEADINGS, LONGER, LONGEST, STORE_NAMES, TAGS, TEST_FOLDERS};
+use crate::tables::{HEADINGS, STORE_NAMES, TAGS, TEST_FOLDERS};
 
 pub(crate) fn wrong_order(source: &Source, folder: &str, layers: &[&[&str]]) -> Vec<String> {
     let layer = |module: &str| layers.iter().position(|layer| layer.contains(&module));
@@ -94,17 +94,6 @@ pub(crate) fn wrong_header(source: &Source) -> Vec<String> {
         return Vec::new();
     }
     vec![source.path.clone()]
-}
-
-pub(crate) fn wrong_length(source: &Source) -> Vec<String> {
-    let lines = source.text.lines().count();
-    let excused = LONGER
-        .iter()
-        .any(|(path, reason)| *path == source.path && !reason.is_empty());
-    if lines <= LONGEST || excused {
-        return Vec::new();
-    }
-    vec![format!("{}: {lines} lines", source.path)]
 }
 
 /// Texts that stand in no file. Written in two parts, so that this file has none either.

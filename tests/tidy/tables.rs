@@ -131,19 +131,6 @@ pub(crate) const NOT_IN_KERNEL: &[&str] = &[
     "RwLock",
 ];
 
-/// Longest file that needs no reason.
-pub(crate) const LONGEST: usize = 500;
-
-/// Files that may be longer, each with its reason.
-pub(crate) const LONGER: &[(&str, &str)] = &[
-    (
-        "actors/src/journal/fjall/tests.rs",
-        "one store's behaviour, a test after the other",
-    ),
-    ("actors/src/journal/memory.rs", "one store: its promises and its faults"),
-    ("actors/src/view.rs", "the readings of one engine, types alone"),
-];
-
 /// Files without `unwrap`'s ban: where tests live.
 pub(crate) const TEST_FOLDERS: &[&str] = &["tests/", "benches/", "actors/tests/", "actors/kernel/tests/"];
 
