@@ -318,7 +318,6 @@ fn every_rule_can_fail() {
         NOT_IN_KERNEL,
     ));
     bad(wrong_header(&source("a.rs", "use std::fmt;")));
-    bad(wrong_length(&source("a.rs", &"\n".repeat(LONGEST + 1))));
     bad(wrong_words(&source("a.md", concat!("TO", "DO: later"))));
     bad(wrong_words(&source("a.rs", concat!("#[ig", "nore]"))));
     bad(wrong_sleeps(&source(
