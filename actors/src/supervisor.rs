@@ -9,9 +9,7 @@ mod credit;
 mod dispatch;
 pub(crate) mod drain;
 mod effects;
-mod exports;
 pub(crate) mod failure;
-mod finished;
 mod handlers;
 pub(crate) mod health;
 pub(crate) mod kept;
@@ -25,27 +23,26 @@ pub(crate) mod pipeline;
 pub(crate) mod recovery;
 mod recovery_hooks;
 mod reports;
+mod requests;
 mod retention;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
 mod stacks;
-mod submits;
 mod timer;
 mod unread;
 mod unstarted;
 pub(crate) mod wall;
 pub(crate) mod workers;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Answer, Commit, Decision, Effect, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Ticket,
-    Timestamp,
+    By, Commit, Decision, Effect, Event, EventName, HistoryEntry, Kernel, Kind, LimitKey, Operated, ProcedureId,
+    Receipt, Record, RequestId, Row, Timestamp, Verb,
 };
 use rustc_hash::FxHashMap;
-use tokio::sync::oneshot;
 
 use self::metrics::Metrics;
 use self::metrics::mailboxes::MailboxGauges;
@@ -53,20 +50,24 @@ use crate::actor_loop::LastPanic;
 use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
+use crate::error::{AskError, SubmitError};
+use crate::export::FamilyExport;
 use crate::journal::{Appended, Journal, Reader};
 use crate::limiter::Limiter;
 use crate::mail::{Counted, Gathering, Ordered};
+use crate::messages::{
+    Acknowledge, Archived, AwaitOutcome, Broadcast, Discharge, Export, ReadArchive, SendSignal, Submit, SubmitBatch,
+};
 use crate::procedure_actor::Reported;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
-use crate::view::{BatchUse, Outcome, Recovered};
-use admission::Admission;
+use crate::view::{ArchivedFamily, BatchUse, Outcome, Recovered};
+use admission::{Admission, admit_births};
 use blocked::Actors;
 use credit::Bulk;
 use dispatch::Dispatch;
 use failure::{Failure, FailureCause};
-use finished::FinishedReads;
 use handlers::FlushTime;
 use health::Health;
 use kept::Quarantined;
@@ -76,6 +77,12 @@ use outputs::Outputs;
 use pipeline::in_place::InPlace;
 use pipeline::{Pipeline, PipelineSettings, Waiting};
 use recovery::{Loaded, Survey};
+use requests::Requests;
+use requests::discharge::{self, ReadFamily, why_quarantined};
+use requests::finished::FinishedRead;
+use requests::outcomes;
+use requests::replies::{self, Reply};
+use requests::submissions::{Taken, submitted};
 use stacks::Stacks;
 use timer::Timer;
 use unread::Unreadable;
@@ -86,9 +93,6 @@ use workers::Workers;
 /// Messages that may wait for the supervisor before senders are held up: room
 /// for a report of every stage of a busy engine.
 const MAILBOX: usize = 16_384;
-
-/// What a request gets in the end: its answer, or why the journal failed.
-pub(crate) type Answered = Result<Answer, FailureCause>;
 
 /// What is done with an answer of the limiter when its turn comes.
 type Take = Box<dyn FnOnce(&mut Supervisor, &mut Context<Supervisor>)>;
@@ -126,8 +130,6 @@ pub struct Supervisor {
     threads: Threads,
     clock: Arc<dyn Clock>,
     reader: Reader,
-    queued: usize,
-    awake: usize,
     timer: Option<Timer>,
     bulk: Bulk,
     /// What the start noted of all rows; spent when it opens.
@@ -140,21 +142,16 @@ pub struct Supervisor {
     judging: FxHashMap<ProcedureId, Option<loads::Load>>,
     actors: Actors,
     dispatch: Dispatch,
-    tickets: FxHashMap<Ticket, oneshot::Sender<Answered>>,
-    next_ticket: u64,
+    requests: Requests,
     calls: u64,
-    watchers: FxHashMap<ProcedureId, Vec<oneshot::Sender<Outcome>>>,
     /// Those that the start read.
     stacks: BTreeMap<u64, Vec<HistoryEntry>>,
     stack_reads: Stacks,
     report: Recovered,
     quarantined: Quarantined,
-    /// Those of them whose discharge is being committed.
-    discharging: BTreeSet<u64>,
     next_due: Option<Timestamp>,
     evicting: bool,
     wall: Wall,
-    finished: FinishedReads,
     drain: Option<drain::Draining>,
     health: Health,
     orphaned_calls: OrphanedCalls,
@@ -205,8 +202,6 @@ impl Supervisor {
             clock: settings.clock,
             reader: host.reader.clone(),
             host,
-            queued: settings.queued,
-            awake: settings.awake,
             timer: None,
             bulk: Bulk::default(),
             survey: loaded.survey,
@@ -217,19 +212,15 @@ impl Supervisor {
             judging: FxHashMap::default(),
             actors: FxHashMap::default(),
             dispatch: Dispatch::default(),
-            tickets: FxHashMap::default(),
-            next_ticket: 0,
+            requests: Requests::new(settings.queued, settings.awake),
             calls: 0,
-            watchers: FxHashMap::default(),
             stacks: loaded.stacks,
             stack_reads: Stacks::default(),
             quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
             report: loaded.report,
-            discharging: BTreeSet::new(),
             next_due: loaded.next_due,
             evicting: false,
             wall,
-            finished: FinishedReads::default(),
             drain: None,
             poisoned: None,
             failure,
@@ -434,22 +425,6 @@ impl Supervisor {
         self.metrics.turn_ended(begun.elapsed());
         done
     }
-
-    fn ticket(&mut self) -> (Ticket, oneshot::Receiver<Answered>) {
-        let (sender, receiver) = oneshot::channel();
-        let ticket = self.new_ticket();
-        match &self.poisoned {
-            // Nothing is decided any more, so nothing would ever answer it.
-            Some(why) => drop(sender.send(Err(why.clone()))),
-            None => drop(self.tickets.insert(ticket, sender)),
-        }
-        (ticket, receiver)
-    }
-
-    fn new_ticket(&mut self) -> Ticket {
-        self.next_ticket += 1;
-        Ticket(self.next_ticket)
-    }
 }
 
 /// Gives when something falls due that a record leaves behind.
@@ -490,7 +465,269 @@ impl Handler<Appended> for Supervisor {
 
 // Requests: a message becomes an event.
 
+type Asked<T> = ResponseFuture<Result<T, AskError>>;
+
+impl Handler<Submit> for Supervisor {
+    type Result = ResponseFuture<Result<ProcedureId, SubmitError>>;
+
+    fn handle(&mut self, submit: Submit, ctx: &mut Self::Context) -> Self::Result {
+        let (refused, kind) = (Arc::clone(&self.metrics.telemetry().refused), submit.birth.kind.clone());
+        let reply = self.submit(vec![submit], ctx);
+        Box::pin(async move {
+            let ids = submitted(reply).await;
+            let id = ids.and_then(|ids| ids.first().copied().ok_or(SubmitError::Stopped));
+            id.inspect_err(|why| refused.count(&kind, why))
+        })
+    }
+}
+
+impl Handler<SubmitBatch> for Supervisor {
+    type Result = ResponseFuture<Result<Vec<ProcedureId>, SubmitError>>;
+
+    fn handle(&mut self, SubmitBatch(submits): SubmitBatch, ctx: &mut Self::Context) -> Self::Result {
+        let refused = Arc::clone(&self.metrics.telemetry().refused);
+        let kinds: Vec<Kind> = submits.iter().map(|submit| submit.birth.kind.clone()).collect();
+        let reply = self.submit(submits, ctx);
+        Box::pin(async move {
+            let ids = submitted(reply).await;
+            ids.inspect_err(|why| kinds.iter().for_each(|kind| refused.count(kind, why)))
+        })
+    }
+}
+
+impl Handler<SendSignal> for Supervisor {
+    type Result = Asked<u32>;
+
+    fn handle(&mut self, SendSignal { id, name, payload, key }: SendSignal, ctx: &mut Self::Context) -> Self::Result {
+        let event = |request| Event::Signalled {
+            request,
+            id,
+            name: EventName::from(name),
+            payload,
+            key,
+        };
+        let reply = self.request(event, ctx);
+        Box::pin(replies::signalled(reply, self.kept()))
+    }
+}
+
+impl Handler<Broadcast> for Supervisor {
+    type Result = Asked<u32>;
+
+    fn handle(&mut self, Broadcast { name, payload, key }: Broadcast, ctx: &mut Self::Context) -> Self::Result {
+        let event = |request| Event::Broadcast {
+            request,
+            name: EventName::from(name),
+            payload,
+            key,
+        };
+        let reply = self.request(event, ctx);
+        Box::pin(replies::broadcast(reply, self.kept()))
+    }
+}
+
+impl Handler<Acknowledge> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<(), AskError>>;
+
+    fn handle(&mut self, Acknowledge(id): Acknowledge, _: &mut Self::Context) -> Self::Result {
+        let row = self.finished_row(ProcedureId::root(id.family));
+        Box::pin(row.then(move |row, supervisor, ctx| {
+            let reply = row.and_then(|row| {
+                let row = supervisor.requests.result_of(&supervisor.kernel, id, row)?;
+                supervisor.request(|request| Event::Acknowledged(request, row), ctx)
+            });
+            replies::done(reply, supervisor.kept()).into_actor(supervisor)
+        }))
+    }
+}
+
+impl Handler<AwaitOutcome> for Supervisor {
+    type Result = Asked<Outcome>;
+
+    fn handle(&mut self, AwaitOutcome(id): AwaitOutcome, _: &mut Self::Context) -> Self::Result {
+        let is_live = self.kernel.row(id).is_some_and(|row| !row.is_ended());
+        let is_unfinished = is_live || self.quarantined.contains_key(&id.family);
+        if is_unfinished && self.refusal().is_none() {
+            let outcome = self.requests.watch(id);
+            return Box::pin(outcomes::awaited(
+                id,
+                outcome,
+                self.failure.clone(),
+                self.reader.clone(),
+            ));
+        }
+        let (settled, stored) = (self.settled(), outcomes::stored(self.reader.clone(), id));
+        Box::pin(async move {
+            settled.await?;
+            stored.await
+        })
+    }
+}
+
+impl Handler<Discharge> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<Operated, AskError>>;
+
+    fn handle(&mut self, Discharge { family, by }: Discharge, _: &mut Self::Context) -> Self::Result {
+        let why = why_quarantined(&self.kernel, &self.quarantined, family);
+        let (settled, reader) = (self.settled(), self.reader.clone());
+        let read = self.requests.read_for_discharge(family, why, settled, reader);
+        Box::pin(read.into_actor(self).then(move |read, supervisor, ctx| {
+            let operated = supervisor.discharge(family, read, by, ctx);
+            operated.into_actor(supervisor).map(move |operated, supervisor, _| {
+                supervisor.requests.discharge_answered(family);
+                operated
+            })
+        }))
+    }
+}
+
+impl Supervisor {
+    /// Decides the event of a caller's request, if the engine takes it; returns the reply to wait for.
+    fn request(&mut self, event: impl FnOnce(RequestId) -> Event, ctx: &mut Context<Self>) -> Result<Reply, AskError> {
+        if let Some(refusal) = self.refusal() {
+            return Err(refusal);
+        }
+        let (request, reply) = self.requests.admit()?;
+        self.decide(event(request), ctx);
+        Ok(reply)
+    }
+
+    /// Decides an operator's verb; returns its answer. The plan of a dry run is completed by the limiter.
+    fn operate(&mut self, verb: Verb, by: By, ctx: &mut Context<Self>) -> Asked<Operated> {
+        let is_dry = by.dry_run;
+        let event = |request| Event::Requested(request, Box::new(verb), Box::new(by));
+        let reply = self.request(event, ctx);
+        let operated = replies::operated(reply, self.kept());
+        if is_dry {
+            self.foresee(operated, ctx)
+        } else {
+            Box::pin(operated)
+        }
+    }
+
+    fn submit(&mut self, submits: Vec<Submit>, ctx: &mut Context<Self>) -> Result<Reply, SubmitError> {
+        if self.stopped {
+            return Err(SubmitError::Stopped);
+        }
+        if let Some(why) = &self.poisoned {
+            return Err(why.unsubmitted());
+        }
+        let (taken, reply) = self.requests.take(&self.kernel, submits)?;
+        if let Some(longest) = taken.longest_key() {
+            self.wall.note_key(longest);
+        }
+        if taken.has_unseen_keys() {
+            let work = taken.look_up(self.reader.clone());
+            ctx.spawn(work.into_actor(self).map(|taken, supervisor, ctx| match taken {
+                Ok(taken) => supervisor.admit(taken, ctx),
+                Err((request, why)) => supervisor.requests.reply(request, Err(why)),
+            }));
+        } else {
+            self.admit(taken, ctx);
+        }
+        Ok(reply)
+    }
+
+    /// Decides submissions once the limiter has answered for those that need limits or locks.
+    fn admit(&mut self, taken: Taken, ctx: &mut Context<Self>) {
+        let (request, mut submissions) = (taken.request, taken.submissions);
+        let asking = self.admission.demand_of_submissions(&self.kernel, &mut submissions);
+        if asking.is_empty() {
+            self.decide(Event::Submitted(request, submissions), ctx);
+            return;
+        }
+        let (asked, work) = self.admission.ask(asking, None);
+        self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
+            let births = submissions.iter_mut().map(|submission| &mut submission.birth);
+            admit_births(births, acquired.grants);
+            let event = Event::Submitted(request, submissions);
+            let decision = supervisor.kernel.decide(supervisor.clock.now(), event);
+            supervisor.commit_admitted(decision, asked, acquired.served, ctx);
+        });
+    }
+
+    /// Reads the row of a finished procedure. Decide on it in the same turn: see [`Requests::take_finished`].
+    fn finished_row(&mut self, id: ProcedureId) -> ResponseActFuture<Self, Result<Option<Row>, AskError>> {
+        let (settled, kept) = (self.settled(), self.kept());
+        let read = self.requests.read_finished(&self.kernel, id, settled, kept);
+        Box::pin(read.into_actor(self).then(move |read: FinishedRead, supervisor, _| {
+            match supervisor.requests.take_finished(&supervisor.kernel, read) {
+                Some(row) => Box::pin(actix::fut::ready(row)),
+                None => supervisor.finished_row(id),
+            }
+        }))
+    }
+
+    /// Decides a discharge. A live family is quarantined first, in a commit before: from then on nothing of it moves.
+    fn discharge(
+        &mut self,
+        family: u64,
+        read: Result<Option<ReadFamily>, AskError>,
+        by: By,
+        ctx: &mut Context<Self>,
+    ) -> Asked<Operated> {
+        let why = why_quarantined(&self.kernel, &self.quarantined, family);
+        let next = read.and_then(|read| self.requests.discharge(&self.kernel, family, read, why, &by));
+        match next {
+            Ok(next) => {
+                if let Some(why) = next.quarantine {
+                    self.put_aside(family, why, ctx);
+                }
+                self.operate(next.verb, by, ctx)
+            }
+            Err(error) => Box::pin(async move { Err(error) }),
+        }
+    }
+
+    /// Forgets a family that is in the archive, and frees all that it held.
+    fn discharged(&mut self, family: u64) {
+        Arc::make_mut(&mut self.quarantined).remove(&family);
+        self.stacks.remove(&family);
+        self.metrics.show_quarantined(self.quarantined.len());
+        self.requests.discharged(family);
+        self.admission.release_family(family);
+    }
+}
+
 // Questions: answered from what is on disk.
+
+impl Handler<Export> for Supervisor {
+    type Result = Asked<FamilyExport>;
+
+    fn handle(&mut self, Export(id): Export, _: &mut Self::Context) -> Self::Result {
+        let quarantined = self.quarantined.get(&id.family).cloned();
+        let (settled, reader) = (self.settled(), self.reader.clone());
+        Box::pin(async move {
+            settled.await?;
+            discharge::export(&reader, id.family, quarantined).await
+        })
+    }
+}
+
+impl Handler<Archived> for Supervisor {
+    type Result = Asked<Vec<ArchivedFamily>>;
+
+    fn handle(&mut self, _: Archived, _: &mut Self::Context) -> Self::Result {
+        let (settled, reader) = (self.settled(), self.reader.clone());
+        Box::pin(async move {
+            settled.await?;
+            Ok(FamilyExport::archived(&reader).await?)
+        })
+    }
+}
+
+impl Handler<ReadArchive> for Supervisor {
+    type Result = Asked<FamilyExport>;
+
+    fn handle(&mut self, ReadArchive(family): ReadArchive, _: &mut Self::Context) -> Self::Result {
+        let (settled, reader) = (self.settled(), self.reader.clone());
+        Box::pin(async move {
+            settled.await?;
+            let export = FamilyExport::read_archived(&reader, family).await?;
+            export.ok_or(AskError::Unknown(ProcedureId::root(family)))
+        })
+    }
+}
 
 // Dispatch: calls of user code.
 

@@ -59,6 +59,7 @@ pub(crate) const WINGS: &[(&str, &str)] = &[
     ("health", "Health"),
     ("metrics", "Metrics"),
     ("pipeline", "Pipeline"),
+    ("requests", "Requests"),
 ];
 
 /// Layers of the facade.

@@ -2,7 +2,7 @@
 
 use crate::audit::{AuditEntry, Changed};
 use crate::cause::{Cause, NotUndone};
-use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp};
+use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Ticket, Timestamp};
 use crate::lifecycle::ProcedureState;
 use crate::needs::Needs;
 use crate::plan::Plan;
@@ -152,7 +152,7 @@ pub enum Refusal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Answer a request.
-    Reply(Ticket, Answer),
+    Reply(RequestId, Answer),
     /// Run a stage.
     Advance(Advance),
     /// Undo a stage.

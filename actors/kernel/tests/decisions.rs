@@ -7,7 +7,7 @@
 
 use procession_kernel::{
     Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, Kernel, Kind, KindRules, NAMED_MAX, NUMBER_MAX, Pause,
-    ProcedureId, ProcedureState, Receipt, Record, Refusal, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp,
+    ProcedureId, ProcedureState, Receipt, Record, Refusal, RequestId, Rules, Seq, StageEnded, StageOutcome, Timestamp,
     Verb, WaitReason,
 };
 
@@ -35,7 +35,7 @@ fn birth() -> Birth {
 }
 
 fn submit(births: usize) -> Event {
-    Event::Submitted(Ticket(1), vec![birth().into(); births])
+    Event::Submitted(RequestId(1), vec![birth().into(); births])
 }
 
 /// Applies a decision as if its commit were on disk at once.
@@ -213,11 +213,11 @@ fn a_refusal_leaves_nothing_and_waits_for_what_it_rests_on() {
     let decision = kernel.decide(NOW, submit(1));
     let mut held = Commit::new();
     kernel.apply(decision, &mut held);
-    let decision = kernel.decide(NOW, Event::Submitted(Ticket(2), vec![unknown.into()]));
+    let decision = kernel.decide(NOW, Event::Submitted(RequestId(2), vec![unknown.into()]));
     assert!(!decision.is_commit());
     assert!(matches!(
         decision.planned(),
-        [Effect::Reply(Ticket(2), Answer::Refused(_))]
+        [Effect::Reply(RequestId(2), Answer::Refused(_))]
     ));
     let mut refusal = Commit::new();
     kernel.apply(decision, &mut refusal);
@@ -236,12 +236,12 @@ fn near_the_last_number_nothing_new_is_taken_and_what_runs_goes_on() {
     assert!(kernel.row(ProcedureId::root(last)).is_some(), "{effects:?}");
     let decision = kernel.decide(NOW, submit(1));
     assert!(decision.records().is_empty());
-    let refused = Effect::Reply(Ticket(1), Answer::Refused(Refusal::UsedUp));
+    let refused = Effect::Reply(RequestId(1), Answer::Refused(Refusal::UsedUp));
     assert_eq!(settle(&mut kernel, decision), [refused]);
-    let pause = Event::Requested(Ticket(2), Box::new(Verb::Pause(Pause::All)), Box::default());
+    let pause = Event::Requested(RequestId(2), Box::new(Verb::Pause(Pause::All)), Box::default());
     let decision = kernel.decide(NOW, pause);
     assert!(decision.records().is_empty());
-    let refused = Effect::Reply(Ticket(2), Answer::Refused(Refusal::UsedUp));
+    let refused = Effect::Reply(RequestId(2), Answer::Refused(Refusal::UsedUp));
     assert_eq!(settle(&mut kernel, decision), [refused]);
     let done = ended(&kernel, ProcedureId::root(1), StageOutcome::Done(Blob::default()));
     let decision = kernel.decide(NOW, done);

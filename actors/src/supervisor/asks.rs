@@ -4,24 +4,21 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
-use procession_kernel::{AuditEntry, Blob, HistoryEntry, LimitUse, ProcedureId, Row};
+use procession_kernel::{AuditEntry, HistoryEntry, LimitUse, ProcedureId, Row};
 use tokio::sync::oneshot;
 
 use super::Supervisor;
-use super::failure::Failure;
 use super::health::diagnosis_input::lock_views;
 use super::kept::Kept;
 use super::pipeline::SUBSCRIBERS;
 use crate::clock::machine_now;
 use crate::error::AskError;
-use crate::journal::Reader;
-use crate::journal::keys::OUTPUT;
 use crate::limiter::{LocksHeld, Usage};
 use crate::messages::{
-    AskNewest, Audit, AwaitOutcome, FollowNewest, History, Limits, List, Locks, Query, Subscribe, TakeSnapshot, Tree,
+    AskNewest, Audit, FollowNewest, History, Limits, List, Locks, Query, Subscribe, TakeSnapshot, Tree,
 };
 use crate::pages::{PAGE_MAX, page};
-use crate::view::{LockView, Outcome, Page, Snapshot, Status};
+use crate::view::{LockView, Page, Snapshot, Status};
 
 type Asked<T> = ResponseFuture<Result<T, AskError>>;
 
@@ -119,50 +116,6 @@ impl Handler<List> for Supervisor {
             Ok(page(&reader, &list.filter.among(), list.cursor, list.limit, show).await?)
         })
     }
-}
-
-impl Handler<AwaitOutcome> for Supervisor {
-    type Result = Asked<Outcome>;
-
-    fn handle(&mut self, AwaitOutcome(id): AwaitOutcome, _: &mut Self::Context) -> Self::Result {
-        let unfinished =
-            self.kernel.row(id).is_some_and(|row| !row.is_ended()) || self.quarantined.contains_key(&id.family);
-        if let (true, None) = (unfinished, self.refusal()) {
-            let (sender, receiver) = oneshot::channel();
-            let watchers = self.watchers.entry(id).or_default();
-            watchers.retain(|watcher| !watcher.is_closed());
-            watchers.push(sender);
-            let (failure, reader) = (self.failure.clone(), self.reader.clone());
-            return Box::pin(async move {
-                match receiver.await {
-                    Ok(outcome) => Ok(outcome),
-                    Err(_) => Err(without_outcome(id, &failure, &reader).await),
-                }
-            });
-        }
-        let (settled, reader) = (self.settled(), self.reader.clone());
-        Box::pin(async move {
-            settled.await?;
-            stored_outcome(&reader, id).await
-        })
-    }
-}
-
-/// Nobody will tell its outcome: the journal has failed, the engine has stopped, or its family was discharged.
-async fn without_outcome(id: ProcedureId, failure: &Failure, reader: &Reader) -> AskError {
-    match (failure.why(), reader.row(id).await) {
-        (None, Ok(None)) => AskError::Unknown(id),
-        _ => failure.unanswered(),
-    }
-}
-
-async fn stored_outcome(reader: &Reader, id: ProcedureId) -> Result<Outcome, AskError> {
-    let (row, output) = reader
-        .row_with(id, OUTPUT)
-        .await?
-        .filter(|(row, _)| row.is_ended())
-        .ok_or(AskError::Unknown(id))?;
-    Ok(Outcome::stored(row, output.map(Blob::from)))
 }
 
 impl Handler<Limits> for Supervisor {

@@ -120,12 +120,12 @@ impl Supervisor {
             left,
         };
         // Whatever else waits: a drain is never turned away.
-        let (ticket, ended) = self.ticket();
-        self.decide(Event::DrainEnded(ticket), ctx);
+        let (request, ended) = self.requests.open(self.poisoned.as_ref());
+        self.decide(Event::DrainEnded(request), ctx);
         if let Some(drain) = &mut self.drain {
             drain.ending = true;
         }
-        let committed = async move { matches!(ended.await, Ok(Ok(_))) };
+        let committed = async move { ended.received().await.is_ok() };
         ctx.spawn(committed.into_actor(self).map(move |committed, supervisor, ctx| {
             // Where it failed, whoever waits was told so with everybody else.
             if committed {

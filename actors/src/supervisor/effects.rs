@@ -3,21 +3,20 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
-use procession_kernel::{Advance, Effect, Event, HistoryEntry, Ticket, Undo};
+use procession_kernel::{Advance, Effect, Event, HistoryEntry, Undo};
 
+use super::Supervisor;
 use super::blocked::{Active, Issued};
 use super::loads::{Load, Purpose};
-use super::{Answered, Supervisor};
 use crate::context::{CallFacts, Fence, OfRow, Token, Woken};
 use crate::limiter::Change;
 use crate::procedure_actor::{Call, ProcedureActor, Stored};
-use crate::view::Outcome;
 use crate::worker::Post;
 
 impl Supervisor {
     pub(super) fn act(&mut self, effect: Effect, ctx: &mut Context<Self>) {
         match effect {
-            Effect::Reply(ticket, answer) => self.answer(ticket, Ok(answer)),
+            Effect::Reply(request, answer) => self.requests.reply(request, Ok(answer)),
             Effect::Advance(advance) => self.advance(advance, ctx),
             Effect::Undo(undo) => self.undo(*undo, ctx),
             Effect::Judge(id, kind, version, round, stage) => {
@@ -77,12 +76,7 @@ impl Supervisor {
                 // One that held something earlier, and nothing at its end, has its ticket still.
                 self.admission.release(ended.id);
                 self.unstarted.take(ended.id);
-                if let Some(watchers) = self.watchers.remove(&ended.id) {
-                    let outcome = Outcome::of(*ended);
-                    for watcher in watchers {
-                        watcher.send(outcome.clone()).ok();
-                    }
-                }
+                self.requests.ended(*ended);
             }
             Effect::Operated(entry) => {
                 tracing::info!(who = entry.who, why = entry.why, what = entry.verb, "an operator acted");
@@ -109,13 +103,6 @@ impl Supervisor {
         let newest = entries.last().map_or(0, |entry| entry.number);
         let current = self.kernel.families().get(&family).map(|family| family.history);
         (current == Some(newest)).then_some(entries)
-    }
-
-    pub(super) fn answer(&mut self, ticket: Ticket, answer: Answered) {
-        if let Some(sender) = self.tickets.remove(&ticket) {
-            // Whoever asked may have gone.
-            sender.send(answer).ok();
-        }
     }
 
     fn advance(&mut self, mut advance: Advance, ctx: &mut Context<Self>) {

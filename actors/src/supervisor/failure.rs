@@ -138,12 +138,9 @@ impl Supervisor {
     /// Nothing decided from the failed commit on will ever be told to anyone.
     fn fail_all(&mut self, cause: &FailureCause) {
         self.pipeline.clear();
-        self.watchers.clear();
+        self.requests.fail_all(cause);
         // Those who wait for the end of a drain find the reason in `failure`.
         self.drain = None;
-        for (_, ticket) in self.tickets.drain() {
-            ticket.send(Err(cause.clone())).ok();
-        }
         self.actors.clear();
         self.loads.clear();
         self.unreadable.clear();

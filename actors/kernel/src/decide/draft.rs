@@ -10,7 +10,7 @@ use crate::decision::Decision;
 use crate::effect::{Answer, Effect, Refusal};
 use crate::event::Birth;
 use crate::family::Family;
-use crate::id::{Blob, ProcedureId, Seq, Ticket, Timestamp};
+use crate::id::{Blob, ProcedureId, RequestId, Seq, Timestamp};
 use crate::kernel::Kernel;
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::stage_of;
@@ -294,12 +294,12 @@ impl<'a> Draft<'a> {
         self.effects.push(effect);
     }
 
-    pub(super) fn reply(&mut self, ticket: Ticket, answer: Answer) {
-        self.effects.push(Effect::Reply(ticket, answer));
+    pub(super) fn reply(&mut self, request: RequestId, answer: Answer) {
+        self.effects.push(Effect::Reply(request, answer));
     }
 
-    pub(super) fn refuse(&mut self, ticket: Ticket, refusal: Refusal) {
-        self.reply(ticket, Answer::Refused(refusal));
+    pub(super) fn refuse(&mut self, request: RequestId, refusal: Refusal) {
+        self.reply(request, Answer::Refused(refusal));
     }
 
     pub(super) fn late(&mut self, id: ProcedureId) {

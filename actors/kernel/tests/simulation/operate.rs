@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use procession_kernel::{
     Answer, Blob, By, BypassAs, Disclosure, Effect, Event, EventName, Key, LimitKey, Pause, ProcedureId, Reach,
-    Refusal, Row, Seq, Ticket, Verb, WaitReason,
+    Refusal, RequestId, Row, Seq, Verb, WaitReason,
 };
 
 use super::draw::{GLOBAL, LIMITED, ROOM};
@@ -129,15 +129,15 @@ impl Play {
     pub(crate) fn request(&mut self, verb: Verb, by: By) -> Result<(), String> {
         let done = by.key.as_ref().and_then(|key| self.done_with(key));
         let traceless = (by.dry_run || done.is_some()).then(|| self.shell.kernel.clone());
-        let ticket = self.shell.ticket();
+        let request = self.shell.request_id();
         let words = verb.to_string();
         let planned = self
             .shell
-            .decide_planned(Event::Requested(ticket, Box::new(verb), Box::new(by)))?;
+            .decide_planned(Event::Requested(request, Box::new(verb), Box::new(by)))?;
         if traceless.is_some_and(|before| before != self.shell.kernel) {
             return Err(format!("it left a trace: {words}"));
         }
-        let answer = answer_to(ticket, &planned).ok_or_else(|| format!("nobody answers: {words}"))?;
+        let answer = answer_to(request, &planned).ok_or_else(|| format!("nobody answers: {words}"))?;
         match (done, answer) {
             (Some((number, before)), Answer::Operated(operated)) => {
                 let repeated = before == words && operated.number == Some(number);
@@ -170,10 +170,10 @@ impl Play {
             .percent(40)
             .then(|| Key::from(format!("broadcast {}", self.draw.below(4))));
         let repeated = key.as_ref().is_some_and(|key| self.done_with(key).is_some());
-        let ticket = self.shell.ticket();
+        let request = self.shell.request_id();
         let payload = Blob::default();
         let committed = self.shell.decide(Event::Broadcast {
-            ticket,
+            request,
             name,
             payload,
             key,
@@ -185,10 +185,10 @@ impl Play {
     }
 }
 
-fn answer_to(ticket: Ticket, planned: &[Effect]) -> Option<Answer> {
+fn answer_to(request: RequestId, planned: &[Effect]) -> Option<Answer> {
     planned.iter().find_map(|effect| {
         let Effect::Reply(to, answer) = effect else { return None };
-        (*to == ticket).then(|| answer.clone())
+        (*to == request).then(|| answer.clone())
     })
 }
 

@@ -1,8 +1,8 @@
 //! Who is kept at hand, and for how long.
 
 use procession_kernel::{
-    Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, Rules, Seq, StageEnded,
-    StageOutcome, Ticket, Timestamp,
+    Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, RequestId, Rules, Seq,
+    StageEnded, StageOutcome, Timestamp,
 };
 
 use super::{BOUND, EACH, Unstarted};
@@ -27,7 +27,7 @@ fn after_spawn(children: u32, bytes: usize) -> (Unstarted, Kernel) {
         unstarted.note(decision.records());
         kernel.fold(decision, &mut Commit::new());
     };
-    run(&mut kernel, Event::Submitted(Ticket(1), vec![birth(bytes).into()]));
+    run(&mut kernel, Event::Submitted(RequestId(1), vec![birth(bytes).into()]));
     let root = ProcedureId::root(1);
     let going = kernel.row(root).and_then(|row| row.going);
     let outcome = StageOutcome::Spawn {
