@@ -39,8 +39,8 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    By, Commit, Decision, Effect, Event, EventName, HistoryEntry, Kernel, Kind, LimitKey, Operated, ProcedureId,
-    Receipt, Record, RequestId, Row, Timestamp, Verb,
+    Commit, Decision, Effect, Event, EventName, HistoryEntry, Kernel, Kind, LimitKey, Operated, OperatorRequest,
+    ProcedureId, Receipt, Record, RequestId, Row, Timestamp, Verb,
 };
 use rustc_hash::FxHashMap;
 
@@ -593,7 +593,7 @@ impl Supervisor {
     }
 
     /// Decides an operator's verb; returns its answer. The plan of a dry run is completed by the limiter.
-    fn operate(&mut self, verb: Verb, by: By, ctx: &mut Context<Self>) -> Asked<Operated> {
+    fn operate(&mut self, verb: Verb, by: OperatorRequest, ctx: &mut Context<Self>) -> Asked<Operated> {
         let is_dry = by.dry_run;
         let event = |request| Event::Requested(request, Box::new(verb), Box::new(by));
         let reply = self.request(event, ctx);
@@ -663,7 +663,7 @@ impl Supervisor {
         &mut self,
         family: u64,
         read: Result<Option<ReadFamily>, AskError>,
-        by: By,
+        by: OperatorRequest,
         ctx: &mut Context<Self>,
     ) -> Asked<Operated> {
         let why = why_quarantined(&self.kernel, &self.quarantined, family);

@@ -6,8 +6,8 @@ use procession_kernel::{EventName, LimitKey, Operated, ProcedureId, Verb};
 use super::Supervisor;
 use crate::error::AskError;
 use crate::messages::{
-    Abort, AcknowledgeBy, Bypass, Disclose, OverrideResult, Pause, Resume, RetryNow, RetryUndo, SendSignal, SetLimit,
-    SetPriority, SignalBy, SkipUndo,
+    Abort, AcknowledgeBy, AuditReveal, Bypass, OverrideResult, Pause, Resume, RetryNow, RetryUndo, SendSignal,
+    SetLimit, SetPriority, SignalBy, SkipUndo,
 };
 
 type Asked<T> = ResponseFuture<Result<T, AskError>>;
@@ -63,8 +63,8 @@ impl Handler<RetryNow> for Supervisor {
 impl Handler<Bypass> for Supervisor {
     type Result = Asked<Operated>;
 
-    fn handle(&mut self, Bypass { id, reach, outcome, by }: Bypass, ctx: &mut Self::Context) -> Self::Result {
-        self.operate(Verb::Bypass(id, reach, outcome), by, ctx)
+    fn handle(&mut self, Bypass { id, scope, outcome, by }: Bypass, ctx: &mut Self::Context) -> Self::Result {
+        self.operate(Verb::Bypass(id, scope, outcome), by, ctx)
     }
 }
 
@@ -116,11 +116,11 @@ impl Handler<AcknowledgeBy> for Supervisor {
     }
 }
 
-impl Handler<Disclose> for Supervisor {
+impl Handler<AuditReveal> for Supervisor {
     type Result = Asked<Operated>;
 
-    fn handle(&mut self, Disclose { id, what, by }: Disclose, ctx: &mut Self::Context) -> Self::Result {
-        self.operate(Verb::Disclose(id, what), by, ctx)
+    fn handle(&mut self, AuditReveal { id, what, by }: AuditReveal, ctx: &mut Self::Context) -> Self::Result {
+        self.operate(Verb::AuditReveal(id, what), by, ctx)
     }
 }
 

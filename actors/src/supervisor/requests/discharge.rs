@@ -1,6 +1,6 @@
 //! Discharges: a quarantined family goes into the archive, and gives up all that it holds.
 
-use procession_kernel::{Blob, By, Doomed, Kernel, ProcedureId, Timestamp, Verb, WaitReason};
+use procession_kernel::{Blob, Doomed, Kernel, OperatorRequest, ProcedureId, Timestamp, Verb, WaitReason};
 
 use super::Requests;
 use crate::error::AskError;
@@ -59,7 +59,7 @@ impl Requests {
         family: u64,
         read: Option<ReadFamily>,
         why: Option<String>,
-        by: &By,
+        by: &OperatorRequest,
     ) -> Result<Discharging, AskError> {
         // The quarantine below takes the family out of the kernel, and its revision with it.
         let row = kernel.row(ProcedureId::root(family));

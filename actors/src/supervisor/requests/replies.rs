@@ -122,7 +122,7 @@ async fn refused(refusal: Refusal, kept: &Kept) -> AskError {
         Refusal::NotNow(why) => AskError::NotNow(why),
         Refusal::Revised(expected, found) => AskError::Revised { expected, found },
         Refusal::Draining => AskError::Stopped,
-        Refusal::UsedUp => AskError::NotNow(SubmitError::UsedUp.to_string()),
+        Refusal::NumbersExhausted => AskError::NotNow(SubmitError::NumbersExhausted.to_string()),
         Refusal::UnknownKind(kind) => AskError::NotNow(format!("no procedure of kind \"{kind}\" is registered")),
         Refusal::SignalConflict(key, id, number) => AskError::SignalConflict {
             key: key.to_string(),
