@@ -2,7 +2,7 @@
 //! beside everything else, from what is on disk.
 
 use actix::prelude::*;
-use procession_kernel::{Blob, By, Doomed, Operated, ProcedureId, Verb, WaitReason};
+use procession_kernel::{Blob, Doomed, Operated, OperatorRequest, ProcedureId, Verb, WaitReason};
 
 use super::Supervisor;
 use crate::error::AskError;
@@ -55,7 +55,7 @@ impl Supervisor {
         &mut self,
         family: u64,
         read: Result<Option<PutAway>, AskError>,
-        by: By,
+        by: OperatorRequest,
         ctx: &mut Context<Self>,
     ) -> ResponseFuture<Result<Operated, AskError>> {
         let put_away = match read {
