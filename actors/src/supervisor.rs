@@ -20,6 +20,7 @@ mod operate;
 mod orphaned_calls;
 mod outputs;
 pub(crate) mod pipeline;
+mod quarantine;
 pub(crate) mod recovery;
 mod recovery_hooks;
 mod reports;
@@ -28,6 +29,7 @@ mod retention;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
 mod stacks;
+mod status;
 mod timer;
 mod unread;
 mod unstarted;
@@ -62,20 +64,20 @@ use crate::procedure_actor::Reported;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
-use crate::view::{ArchivedFamily, BatchUse, Outcome, Recovered};
+use crate::view::{ArchivedFamily, BatchUse, Outcome, Recovered, Rule};
 use admission::{Admission, admit_births};
 use blocked::Actors;
 use credit::Bulk;
 use dispatch::Dispatch;
-use failure::{Failure, FailureCause};
+use failure::{Broken, Failure, FailureCause};
 use handlers::FlushTime;
 use health::Health;
-use kept::Quarantined;
 use loads::Loads;
 use orphaned_calls::OrphanedCalls;
 use outputs::Outputs;
 use pipeline::in_place::InPlace;
 use pipeline::{Pipeline, PipelineSettings, Waiting};
+use quarantine::Quarantine;
 use recovery::{Loaded, Survey};
 use requests::Requests;
 use requests::discharge::{self, ReadFamily, why_quarantined};
@@ -84,6 +86,7 @@ use requests::outcomes;
 use requests::replies::{self, Reply};
 use requests::submissions::{Taken, submitted};
 use stacks::Stacks;
+use status::EngineStatus;
 use timer::Timer;
 use unread::Unreadable;
 use unstarted::Unstarted;
@@ -148,18 +151,15 @@ pub struct Supervisor {
     stacks: BTreeMap<u64, Vec<HistoryEntry>>,
     stack_reads: Stacks,
     report: Recovered,
-    quarantined: Quarantined,
+    quarantine: Quarantine,
     next_due: Option<Timestamp>,
     evicting: bool,
     wall: Wall,
     drain: Option<drain::Draining>,
     health: Health,
     orphaned_calls: OrphanedCalls,
-    poisoned: Option<FailureCause>,
-    /// The same, for those who find out that they will get no answer.
-    failure: Failure,
+    status: EngineStatus,
     panics: LastPanic,
-    stopped: bool,
 }
 
 impl Supervisor {
@@ -216,30 +216,21 @@ impl Supervisor {
             calls: 0,
             stacks: loaded.stacks,
             stack_reads: Stacks::default(),
-            quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
+            quarantine: Quarantine::new(&loaded.report.quarantined),
             report: loaded.report,
             next_due: loaded.next_due,
             evicting: false,
             wall,
             drain: None,
-            poisoned: None,
-            failure,
+            status: EngineStatus::new(failure),
             panics,
-            stopped: false,
         }
     }
 
     // From an event to the journal.
 
-    /// Tells whether events are decided: no more once the engine has failed, or a drain's last decision is made. That
-    /// one stays the last, because the store is given back as soon as it is on disk.
-    fn decides(&self) -> bool {
-        let is_ending = self.drain.as_ref().is_some_and(drain::Draining::is_ending);
-        self.poisoned.is_none() && !self.stopped && !is_ending
-    }
-
     fn decide(&mut self, event: Event, ctx: &mut Context<Self>) {
-        if self.decides() {
+        if self.status.decides() {
             let decision = self.kernel.decide(self.clock.now(), event);
             self.commit(decision, ctx);
         }
@@ -443,7 +434,7 @@ impl Actor for Supervisor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
-        if self.timer.is_some() || self.poisoned.is_some() {
+        if self.timer.is_some() || self.status.has_failed() {
             // Started once more, after a panic.
             return;
         }
@@ -546,13 +537,13 @@ impl Handler<AwaitOutcome> for Supervisor {
 
     fn handle(&mut self, AwaitOutcome(id): AwaitOutcome, _: &mut Self::Context) -> Self::Result {
         let is_live = self.kernel.row(id).is_some_and(|row| !row.is_ended());
-        let is_unfinished = is_live || self.quarantined.contains_key(&id.family);
-        if is_unfinished && self.refusal().is_none() {
+        let is_unfinished = is_live || self.quarantine.contains(id.family);
+        if is_unfinished && self.status.refusal().is_none() {
             let outcome = self.requests.watch(id);
             return Box::pin(outcomes::awaited(
                 id,
                 outcome,
-                self.failure.clone(),
+                self.status.failure(),
                 self.reader.clone(),
             ));
         }
@@ -568,7 +559,7 @@ impl Handler<Discharge> for Supervisor {
     type Result = ResponseActFuture<Self, Result<Operated, AskError>>;
 
     fn handle(&mut self, Discharge { family, by }: Discharge, _: &mut Self::Context) -> Self::Result {
-        let why = why_quarantined(&self.kernel, &self.quarantined, family);
+        let why = why_quarantined(&self.kernel, &self.quarantine, family);
         let (settled, reader) = (self.settled(), self.reader.clone());
         let read = self.requests.read_for_discharge(family, why, settled, reader);
         Box::pin(read.into_actor(self).then(move |read, supervisor, ctx| {
@@ -584,7 +575,7 @@ impl Handler<Discharge> for Supervisor {
 impl Supervisor {
     /// Decides the event of a caller's request, if the engine takes it; returns the reply to wait for.
     fn request(&mut self, event: impl FnOnce(RequestId) -> Event, ctx: &mut Context<Self>) -> Result<Reply, AskError> {
-        if let Some(refusal) = self.refusal() {
+        if let Some(refusal) = self.status.refusal() {
             return Err(refusal);
         }
         let (request, reply) = self.requests.admit()?;
@@ -606,10 +597,10 @@ impl Supervisor {
     }
 
     fn submit(&mut self, submits: Vec<Submit>, ctx: &mut Context<Self>) -> Result<Reply, SubmitError> {
-        if self.stopped {
+        if self.status.is_stopped() {
             return Err(SubmitError::Stopped);
         }
-        if let Some(why) = &self.poisoned {
+        if let Some(why) = self.status.cause() {
             return Err(why.unsubmitted());
         }
         let (taken, reply) = self.requests.take(&self.kernel, submits)?;
@@ -666,12 +657,12 @@ impl Supervisor {
         by: OperatorRequest,
         ctx: &mut Context<Self>,
     ) -> Asked<Operated> {
-        let why = why_quarantined(&self.kernel, &self.quarantined, family);
+        let why = why_quarantined(&self.kernel, &self.quarantine, family);
         let next = read.and_then(|read| self.requests.discharge(&self.kernel, family, read, why, &by));
         match next {
             Ok(next) => {
                 if let Some(why) = next.quarantine {
-                    self.put_aside(family, why, ctx);
+                    self.quarantine_family(family, why, ctx);
                 }
                 self.operate(next.verb, by, ctx)
             }
@@ -681,9 +672,9 @@ impl Supervisor {
 
     /// Forgets a family that is in the archive, and frees all that it held.
     fn discharged(&mut self, family: u64) {
-        Arc::make_mut(&mut self.quarantined).remove(&family);
+        self.quarantine.remove(family);
         self.stacks.remove(&family);
-        self.metrics.show_quarantined(self.quarantined.len());
+        self.metrics.show_quarantined(self.quarantine.len());
         self.requests.discharged(family);
         self.admission.release_family(family);
     }
@@ -695,7 +686,7 @@ impl Handler<Export> for Supervisor {
     type Result = Asked<FamilyExport>;
 
     fn handle(&mut self, Export(id): Export, _: &mut Self::Context) -> Self::Result {
-        let quarantined = self.quarantined.get(&id.family).cloned();
+        let quarantined = self.quarantine.why(id.family).map(str::to_owned);
         let (settled, reader) = (self.settled(), self.reader.clone());
         Box::pin(async move {
             settled.await?;
@@ -738,3 +729,87 @@ impl Handler<ReadArchive> for Supervisor {
 // Metrics: what is counted.
 
 // Lifecycle: start, timers, retention, drain, failure.
+
+impl Supervisor {
+    /// Quarantines a family that cannot run. All others go on, also those that waited while it was suspected.
+    fn quarantine_family(&mut self, family: u64, why: String, ctx: &mut Context<Self>) {
+        self.enter_quarantine(family, why);
+        self.decide(Event::FamilyForgotten, ctx);
+    }
+
+    /// Quarantines a family. The caller must resume whatever this unblocks.
+    fn enter_quarantine(&mut self, family: u64, why: String) {
+        tracing::warn!(family, why, "the family is quarantined");
+        // Counted behind everything decided before, or the gauges would fall before they rose.
+        let mut gone = self.metrics.quarantine(&self.kernel, family);
+        match self.pipeline.last_observations() {
+            Some(last) => last.append(&mut gone),
+            None => self.metrics.count(gone),
+        }
+        // Before the kernel forgets the rows, which say what the family keeps.
+        self.admission.withdraw_family(&self.kernel, family);
+        self.kernel.forget(family);
+        self.actors.retain(|id, _| id.family != family);
+        self.unstarted.forget(family);
+        self.outputs.forget(family);
+        self.stack_reads.forget(family);
+        // Before the next receipt: releases that it sets free find the family here, and leave it what it holds.
+        self.quarantine.insert(family, why);
+        let now = self.clock.now();
+        self.health
+            .note(Rule::Quarantined, Some(ProcedureId::root(family)), now);
+        self.metrics.show_quarantined(self.quarantine.len());
+    }
+
+    /// Fails the engine: it takes no more commits, and tells all callers that wait for one.
+    fn fail(&mut self, cause: FailureCause) {
+        if let Some(cause) = self.status.fail(cause) {
+            let why = cause.to_string();
+            tracing::error!(why, "the engine takes no more commits");
+            self.metrics.telemetry().poisoned.set(1.0);
+            self.health.note(Rule::StoreFailed, None, self.clock.now());
+        }
+        // Also at a later cause: nothing may be left that waits for a commit.
+        self.drop_waiting();
+    }
+
+    /// Drops all that waits for a commit: nothing decided from the failed commit on is ever told to anyone.
+    fn drop_waiting(&mut self) {
+        // Callers that wait for an outcome, or for the end of a drain, find the cause in the `Failure` that they hold,
+        // so the status is set before their channels are dropped.
+        self.pipeline.clear();
+        if let Some(cause) = self.status.cause() {
+            self.requests.fail_all(cause);
+        }
+        self.drain = None;
+        self.actors.clear();
+        self.loads.clear();
+        self.unreadable.clear();
+        self.stack_reads.clear();
+        if let Some(timer) = &self.timer {
+            timer.arm(None);
+        }
+    }
+}
+
+impl Handler<Broken> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, Broken(why): Broken, _: &mut Self::Context) {
+        self.fail(FailureCause::Failed(why));
+    }
+}
+
+impl Supervised for Supervisor {
+    /// What it knows may be half of a change, so nothing may be decided on it any more. Its futures are gone, and with
+    /// them the turns of the limiter's answers and the next health check.
+    fn restarting(&mut self, ctx: &mut Self::Context) {
+        let why = self.panics.take("the supervisor");
+        let is_first = !self.status.has_failed();
+        self.fail(FailureCause::Failed(why));
+        self.admission.forget_answers();
+        if is_first {
+            self.begin_health_checks(ctx);
+        }
+    }
+}

@@ -6,7 +6,7 @@ use super::Requests;
 use crate::error::AskError;
 use crate::export::{EXPORT_MAX, FamilyExport};
 use crate::journal::{Reader, Space};
-use crate::supervisor::kept::Quarantined;
+use crate::supervisor::quarantine::Quarantine;
 
 /// A family as it was read for its discharge: its archive, and the keys that are deleted.
 pub(in crate::supervisor) struct ReadFamily {
@@ -97,17 +97,13 @@ impl Requests {
 
 /// Returns why a family is quarantined, if it is: since a start, since a failed load, or because its history has a
 /// hole.
-pub(in crate::supervisor) fn why_quarantined(
-    kernel: &Kernel,
-    quarantined: &Quarantined,
-    family: u64,
-) -> Option<String> {
+pub(in crate::supervisor) fn why_quarantined(kernel: &Kernel, quarantine: &Quarantine, family: u64) -> Option<String> {
     let broken = || {
         let family = kernel.families().get(&family)?;
         let mut members = family.members.iter();
         members.find(|row| row.wait == Some(WaitReason::Quarantined))
     };
-    quarantined.get(&family).cloned().or_else(|| {
+    quarantine.why(family).map(str::to_owned).or_else(|| {
         let row = broken()?;
         Some(format!(
             "the history of {} has a hole, so it cannot be rolled back",
