@@ -11,7 +11,6 @@ use super::{Answered, Supervisor};
 use crate::context::{CallFacts, Fence, OfRow, Token, Woken};
 use crate::limiter::Change;
 use crate::procedure_actor::{Call, ProcedureActor, Stored};
-use crate::view::Outcome;
 use crate::worker::Post;
 
 impl Supervisor {
@@ -77,12 +76,7 @@ impl Supervisor {
                 // One that held something earlier, and nothing at its end, has its ticket still.
                 self.admission.release(ended.id);
                 self.unstarted.take(ended.id);
-                if let Some(watchers) = self.watchers.remove(&ended.id) {
-                    let outcome = Outcome::of(*ended);
-                    for watcher in watchers {
-                        watcher.send(outcome.clone()).ok();
-                    }
-                }
+                self.outcome_waiters.ended(*ended);
             }
             Effect::Operated(entry) => {
                 tracing::info!(who = entry.who, why = entry.why, what = entry.verb, "an operator acted");

@@ -138,7 +138,7 @@ impl Supervisor {
     /// Nothing decided from the failed commit on will ever be told to anyone.
     fn fail_all(&mut self, cause: &FailureCause) {
         self.pipeline.clear();
-        self.watchers.clear();
+        self.outcome_waiters.clear();
         // Those who wait for the end of a drain find the reason in `failure`.
         self.drain = None;
         for (_, ticket) in self.tickets.drain() {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actix::prelude::*;
 use procession::testkit::{Run, Trouble};
-use procession::{By, BypassAs, Feed, Handle, JoinPolicy, Pause, Procedure, ProcedureId, ProcedureState, Reach};
+use procession::{By, BypassAs, ChangeFeed, Handle, JoinPolicy, Pause, Procedure, ProcedureId, ProcedureState, Reach};
 
 use crate::support::{Act, Final, Lab, Plan, Planned, Tested, Tidy, UndoAct, chain, failing, live, plan, spawn};
 
@@ -38,13 +38,13 @@ impl Actor for Record {
     }
 }
 
-impl Handler<Feed> for Record {
+impl Handler<ChangeFeed> for Record {
     type Result = ();
 
-    fn handle(&mut self, feed: Feed, _: &mut Self::Context) {
+    fn handle(&mut self, feed: ChangeFeed, _: &mut Self::Context) {
         match feed {
-            Feed::From(_) => {}
-            Feed::Change(change) => {
+            ChangeFeed::From(_) => {}
+            ChangeFeed::Change(change) => {
                 let mut seen = self.seen();
                 for row in &change.rows {
                     if let Some(from) = seen.at.insert(row.id, row.state) {
@@ -52,7 +52,7 @@ impl Handler<Feed> for Record {
                     }
                 }
             }
-            Feed::Lagged(from) => panic!("changes after {from} were left out"),
+            ChangeFeed::Lagged(from) => panic!("changes after {from} were left out"),
         }
     }
 }
