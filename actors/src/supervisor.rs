@@ -21,6 +21,7 @@ mod orphaned_calls;
 mod outcome_waiters;
 mod outputs;
 pub(crate) mod pipeline;
+mod quarantine;
 pub(crate) mod recovery;
 mod recovery_hooks;
 mod reports;
@@ -28,6 +29,7 @@ mod retention;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
 mod stacks;
+mod status;
 mod submits;
 mod timer;
 mod unread;
@@ -62,17 +64,17 @@ use crate::messages::{
     SubscribeLatest, TakeSnapshot, Tree,
 };
 use crate::procedure_actor::Reported;
+use crate::read::CommittedReader;
 use crate::read::pages::PAGE_MAX;
-use crate::read::{CommittedReader, Quarantined};
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
-use crate::view::{ArchivedFamily, BatchUse, LockView, Outcome, Page, Recovered, Snapshot, Status};
+use crate::view::{ArchivedFamily, BatchUse, LockView, Outcome, Page, Recovered, Rule, Snapshot, Status};
 use admission::Admission;
 use blocked::Actors;
 use credit::Bulk;
 use dispatch::Dispatch;
-use failure::{Failure, FailureCause};
+use failure::{Broken, Failure, FailureCause};
 use finished::FinishedReads;
 use handlers::FlushTime;
 use health::Health;
@@ -83,8 +85,10 @@ use outcome_waiters::OutcomeWaiters;
 use outputs::Outputs;
 use pipeline::in_place::InPlace;
 use pipeline::{Pipeline, PipelineSettings, SUBSCRIBERS, Waiting};
+use quarantine::Quarantine;
 use recovery::{Loaded, Survey};
 use stacks::Stacks;
+use status::EngineStatus;
 use timer::Timer;
 use unread::Unreadable;
 use unstarted::Unstarted;
@@ -117,6 +121,7 @@ pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) host: Arc<Host>,
     pub(crate) in_place: InPlace,
+    pub(crate) in_flight: usize,
     pub(crate) telemetry: Telemetry,
 }
 
@@ -156,8 +161,8 @@ pub struct Supervisor {
     stacks: BTreeMap<u64, Vec<HistoryEntry>>,
     stack_reads: Stacks,
     report: Recovered,
-    quarantined: Quarantined,
-    /// Those of them whose discharge is being committed.
+    quarantine: Quarantine,
+    /// Quarantined families whose discharge is being committed.
     discharging: BTreeSet<u64>,
     next_due: Option<Timestamp>,
     evicting: bool,
@@ -166,11 +171,8 @@ pub struct Supervisor {
     drain: Option<drain::Draining>,
     health: Health,
     orphaned_calls: OrphanedCalls,
-    poisoned: Option<FailureCause>,
-    /// The same, for those who find out that they will get no answer.
-    failure: Failure,
+    status: EngineStatus,
     panics: LastPanic,
-    stopped: bool,
 }
 
 impl Supervisor {
@@ -190,13 +192,14 @@ impl Supervisor {
             settings,
             host,
             in_place,
+            in_flight,
             telemetry,
         } = parts;
         let wall = Wall::new(loaded.last_look, loaded.kernel.rules());
         let pipeline = PipelineSettings {
             epoch: loaded.epoch,
             merge: settings.merge,
-            in_flight: settings.in_flight,
+            in_flight,
             store: loaded.store,
         };
         Self {
@@ -231,7 +234,7 @@ impl Supervisor {
             outcome_waiters: OutcomeWaiters::default(),
             stacks: loaded.stacks,
             stack_reads: Stacks::default(),
-            quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
+            quarantine: Quarantine::new(&loaded.report.quarantined),
             report: loaded.report,
             discharging: BTreeSet::new(),
             next_due: loaded.next_due,
@@ -239,24 +242,15 @@ impl Supervisor {
             wall,
             finished: FinishedReads::default(),
             drain: None,
-            poisoned: None,
-            failure,
+            status: EngineStatus::new(failure),
             panics,
-            stopped: false,
         }
     }
 
     // From an event to the journal.
 
-    /// Tells whether events are decided: no more once the engine has failed, or a drain's last decision is made. That
-    /// one stays the last, because the store is given back as soon as it is on disk.
-    fn decides(&self) -> bool {
-        let is_ending = self.drain.as_ref().is_some_and(drain::Draining::is_ending);
-        self.poisoned.is_none() && !self.stopped && !is_ending
-    }
-
     fn decide(&mut self, event: Event, ctx: &mut Context<Self>) {
-        if self.decides() {
+        if self.status.decides() {
             let decision = self.kernel.decide(self.clock.now(), event);
             self.commit(decision, ctx);
         }
@@ -446,7 +440,7 @@ impl Supervisor {
     fn ticket(&mut self) -> (Ticket, oneshot::Receiver<Answered>) {
         let (sender, receiver) = oneshot::channel();
         let ticket = self.new_ticket();
-        match &self.poisoned {
+        match self.status.cause() {
             // Nothing is decided any more, so nothing would ever answer it.
             Some(why) => drop(sender.send(Err(why.clone()))),
             None => drop(self.tickets.insert(ticket, sender)),
@@ -476,7 +470,7 @@ impl Actor for Supervisor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
-        if self.timer.is_some() || self.poisoned.is_some() {
+        if self.timer.is_some() || self.status.has_failed() {
             // Started once more, after a panic.
             return;
         }
@@ -505,13 +499,13 @@ type Queried<T> = ResponseFuture<Result<T, AskError>>;
 impl Supervisor {
     /// Returns the wait that every question begins with: until all that is decided now is on disk.
     fn settled(&mut self) -> impl Future<Output = Result<(), AskError>> + use<> {
-        let refused = self.refusal();
+        let refused = self.status.refusal();
         let barrier = if refused.is_none() {
             self.pipeline.barrier()
         } else {
             None
         };
-        let failure = self.failure.clone();
+        let failure = self.status.failure();
         async move {
             match (refused, barrier) {
                 (Some(refused), _) => Err(refused),
@@ -521,16 +515,9 @@ impl Supervisor {
         }
     }
 
-    fn refusal(&self) -> Option<AskError> {
-        if let Some(why) = &self.poisoned {
-            return Some(why.unanswered());
-        }
-        self.stopped.then_some(AskError::Stopped)
-    }
-
     /// Returns the reader of committed state, which knows what is quarantined now.
     fn committed(&self) -> CommittedReader {
-        CommittedReader::new(self.reader.clone(), Arc::clone(&self.quarantined))
+        CommittedReader::new(self.reader.clone(), self.quarantine.shared())
     }
 
     /// Answers a question from the store. The barrier is taken now and the read begins after it, so the answer shows
@@ -554,7 +541,7 @@ impl Supervisor {
         ctx: &mut Context<Self>,
     ) -> impl Future<Output = Result<Vec<LockView>, AskError>> + use<> {
         let (sender, receiver) = oneshot::channel();
-        let failure = self.failure.clone();
+        let failure = self.status.failure();
         match locks {
             Ok((turn, locks)) => self.in_turn(turn, ctx, |supervisor, _| {
                 let views = lock_views(locks, supervisor.admission.tickets(), &supervisor.kernel);
@@ -583,14 +570,14 @@ impl Supervisor {
             }
             Ok(())
         });
-        (self.refusal().is_none() && !is_full, answer)
+        (self.status.refusal().is_none() && !is_full, answer)
     }
 
     /// Collects the figures of all wings at this moment.
     fn snapshot(&mut self) -> Snapshot {
         self.workers.observe(machine_now());
         let figures = self.metrics.figures();
-        let quarantined = self.quarantined.iter();
+        let quarantined = self.quarantine.families().iter();
         Snapshot {
             epoch: self.kernel.epoch(),
             decided: self.kernel.seq(),
@@ -599,13 +586,13 @@ impl Supervisor {
             batches: figures.batches,
             appended_writes: figures.writes,
             appended_bytes: figures.bytes,
-            live_families: self.kernel.families().len() + self.quarantined.len(),
+            live_families: self.kernel.families().len() + self.quarantine.len(),
             going: self.kernel.going(),
             actors: self.actors.len(),
             workers: self.workers.statuses(&|id| self.called(id)),
             late: self.kernel.late(),
             lost_wakes: self.health.lost_wakes(&self.kernel),
-            poisoned: self.poisoned.as_ref().map(ToString::to_string),
+            poisoned: self.status.cause().map(ToString::to_string),
             draining: self.kernel.is_draining(),
             recovered: self.report.clone(),
             quarantined: quarantined.map(|(family, why)| (*family, why.clone())).collect(),
@@ -669,13 +656,13 @@ impl Handler<AwaitOutcome> for Supervisor {
     type Result = Queried<Outcome>;
 
     fn handle(&mut self, AwaitOutcome(id): AwaitOutcome, _: &mut Self::Context) -> Self::Result {
-        let has_ended = self.kernel.row(id).is_none_or(Row::is_ended) && !self.quarantined.contains_key(&id.family);
-        if has_ended || self.refusal().is_some() {
+        let has_ended = self.kernel.row(id).is_none_or(Row::is_ended) && !self.quarantine.contains(id.family);
+        if has_ended || self.status.refusal().is_some() {
             return self
                 .query(move |committed| async move { committed.outcome(id).await?.ok_or(AskError::Unknown(id)) });
         }
         let waiting = self.outcome_waiters.add(id);
-        let (failure, committed) = (self.failure.clone(), self.committed());
+        let (failure, committed) = (self.status.failure(), self.committed());
         Box::pin(async move {
             match waiting.await {
                 Ok(outcome) => Ok(outcome),
@@ -790,7 +777,7 @@ impl Handler<TakeSnapshot> for Supervisor {
     /// Answered also when the journal has failed: it is how one learns why.
     fn handle(&mut self, _: TakeSnapshot, _: &mut Self::Context) -> Self::Result {
         let settled = self.settled();
-        let has_failed = self.poisoned.is_some();
+        let has_failed = self.status.has_failed();
         let snapshot = self.snapshot();
         Box::pin(async move {
             if !has_failed {
@@ -810,3 +797,90 @@ impl Handler<TakeSnapshot> for Supervisor {
 // Metrics: what is counted.
 
 // Lifecycle: start, timers, retention, drain, failure.
+
+impl Supervisor {
+    /// Quarantines a family that cannot run. All others go on, also those that waited while it was suspected.
+    fn quarantine_family(&mut self, family: u64, why: String, ctx: &mut Context<Self>) {
+        self.enter_quarantine(family, why);
+        self.decide(Event::FamilyForgotten, ctx);
+    }
+
+    /// Quarantines a family. The caller must resume whatever this unblocks.
+    fn enter_quarantine(&mut self, family: u64, why: String) {
+        tracing::warn!(family, why, "the family is quarantined");
+        // Counted behind everything decided before, or the gauges would fall before they rose.
+        let mut gone = self.metrics.quarantine(&self.kernel, family);
+        match self.pipeline.last_observations() {
+            Some(last) => last.append(&mut gone),
+            None => self.metrics.count(gone),
+        }
+        // Before the kernel forgets the rows, which say what the family keeps.
+        self.admission.withdraw_family(&self.kernel, family);
+        self.kernel.forget(family);
+        self.actors.retain(|id, _| id.family != family);
+        self.unstarted.forget(family);
+        self.outputs.forget(family);
+        self.stack_reads.forget(family);
+        // Before the next receipt: releases that it sets free find the family here, and leave it what it holds.
+        self.quarantine.insert(family, why);
+        let now = self.clock.now();
+        self.health
+            .note(Rule::Quarantined, Some(ProcedureId::root(family)), now);
+        self.metrics.show_quarantined(self.quarantine.len());
+    }
+
+    /// Fails the engine: it takes no more commits, and tells all callers that wait for one.
+    fn fail(&mut self, cause: FailureCause) {
+        if let Some(cause) = self.status.fail(cause) {
+            let why = cause.to_string();
+            tracing::error!(why, "the engine takes no more commits");
+            self.metrics.telemetry().poisoned.set(1.0);
+            self.health.note(Rule::StoreFailed, None, self.clock.now());
+        }
+        // Also at a later cause: nothing may be left that waits for a commit.
+        self.drop_waiting();
+    }
+
+    /// Drops all that waits for a commit: nothing decided from the failed commit on is ever told to anyone.
+    fn drop_waiting(&mut self) {
+        // Callers that wait for an outcome, or for the end of a drain, find the cause in the `Failure` that they hold,
+        // so the status is set before their channels are dropped.
+        self.pipeline.clear();
+        self.outcome_waiters.clear();
+        self.drain = None;
+        if let Some(cause) = self.status.cause() {
+            for (_, ticket) in self.tickets.drain() {
+                ticket.send(Err(cause.clone())).ok();
+            }
+        }
+        self.actors.clear();
+        self.loads.clear();
+        self.unreadable.clear();
+        self.stack_reads.clear();
+        if let Some(timer) = &self.timer {
+            timer.arm(None);
+        }
+    }
+}
+
+impl Handler<Broken> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, Broken(why): Broken, _: &mut Self::Context) {
+        self.fail(FailureCause::Failed(why));
+    }
+}
+
+impl Supervised for Supervisor {
+    /// What it knows may be half of a change, so nothing may be decided on it any more. Its futures are gone, and with
+    /// them the turns of the limiter's answers and the next health check.
+    fn restarting(&mut self, ctx: &mut Self::Context) {
+        let why = self.panics.take("the supervisor");
+        let is_first = !self.status.has_failed();
+        self.fail(FailureCause::Failed(why));
+        self.admission.forget_answers();
+        if is_first {
+            self.begin_health_checks(ctx);
+        }
+    }
+}

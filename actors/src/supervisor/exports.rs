@@ -1,9 +1,7 @@
 //! The discharge of a quarantined family: it is exported, archived, and forgotten.
 
-use std::sync::Arc;
-
 use actix::prelude::*;
-use procession_kernel::{Blob, By, Doomed, Operated, ProcedureId, Verb, WaitReason};
+use procession_kernel::{Blob, Doomed, Operated, OperatorRequest, ProcedureId, Verb, WaitReason};
 
 use super::Supervisor;
 use crate::error::AskError;
@@ -15,14 +13,14 @@ use crate::messages::Discharge;
 type PutAway = (Blob, Box<Doomed>);
 
 impl Supervisor {
-    /// Says why a family is set aside, if it is: by a start, since, or because its history has a hole.
+    /// Returns why a family is quarantined: by a start, since then, or because its history has a hole.
     fn why_quarantined(&self, family: u64) -> Option<String> {
         let is_broken = || {
             let family = self.kernel.families().get(&family)?;
             let mut members = family.members.iter();
             members.find(|row| row.wait == Some(WaitReason::Quarantined))
         };
-        self.quarantined.get(&family).cloned().or_else(|| {
+        self.quarantine.why(family).map(str::to_owned).or_else(|| {
             let row = is_broken()?;
             Some(format!(
                 "the history of {} has a hole, so it cannot be rolled back",
@@ -35,7 +33,7 @@ impl Supervisor {
         &mut self,
         family: u64,
         read: Result<Option<PutAway>, AskError>,
-        by: By,
+        by: OperatorRequest,
         ctx: &mut Context<Self>,
     ) -> ResponseFuture<Result<Operated, AskError>> {
         let put_away = match read {
@@ -47,7 +45,7 @@ impl Supervisor {
         let (archive, doomed) = put_away
             .filter(|_| why.is_some())
             .unwrap_or_else(|| (Blob::default(), Box::new(nothing(family))));
-        // Once it is put aside nobody knows its revision any more.
+        // Read before it is quarantined: its rows, and with them its revision, leave memory then.
         let row = self.kernel.row(ProcedureId::root(family));
         if let Some((expected, row)) = by.expected.zip(row).filter(|(expected, row)| *expected != row.revision) {
             let found = row.revision;
@@ -55,7 +53,7 @@ impl Supervisor {
         }
         if let (Some(why), false) = (why, by.dry_run) {
             if self.kernel.families().contains_key(&family) {
-                self.put_aside(family, why, ctx);
+                self.quarantine_family(family, why, ctx);
             }
             self.discharging.insert(family);
         }
@@ -64,10 +62,10 @@ impl Supervisor {
 
     /// Forgets a family that is in the archive, and frees all that it held.
     pub(super) fn discharged(&mut self, family: u64) {
-        Arc::make_mut(&mut self.quarantined).remove(&family);
+        self.quarantine.remove(family);
         self.discharging.remove(&family);
         self.stacks.remove(&family);
-        self.metrics.show_quarantined(self.quarantined.len());
+        self.metrics.show_quarantined(self.quarantine.len());
         self.outcome_waiters.forget_family(family);
         self.admission.release_family(family);
     }

@@ -80,7 +80,7 @@ fn refused(refusal: Refusal) -> SubmitError {
         Refusal::TooLarge(size, limit) => SubmitError::TooLarge { size, limit },
         Refusal::BatchTooLarge(size, limit) => SubmitError::BatchTooLarge { size, limit },
         Refusal::Draining => SubmitError::Draining,
-        Refusal::UsedUp => SubmitError::UsedUp,
+        Refusal::NumbersExhausted => SubmitError::NumbersExhausted,
         Refusal::NotLive(_) | Refusal::NotNow(_) | Refusal::Revised(..) | Refusal::SignalConflict(..) => {
             SubmitError::Stopped
         }
@@ -102,10 +102,10 @@ impl Supervisor {
         submits: Vec<Submit>,
         ctx: &mut Context<Self>,
     ) -> Result<oneshot::Receiver<Answered>, SubmitError> {
-        if self.stopped {
+        if self.status.is_stopped() {
             return Err(SubmitError::Stopped);
         }
-        if let Some(why) = &self.poisoned {
+        if let Some(why) = self.status.cause() {
             return Err(why.unsubmitted());
         }
         self.check_room()?;
