@@ -16,7 +16,6 @@ mod mail;
 mod meddle;
 pub mod messages;
 pub mod offline;
-mod porter;
 mod procedure;
 mod procedure_actor;
 mod read;
@@ -32,6 +31,7 @@ mod thresholds;
 mod upgrade;
 pub mod view;
 mod worker;
+mod worker_inbox;
 
 pub use context::{Fence, Signal, StageContext, Token};
 pub use engine::{Engine, Placement, Settings};

@@ -64,7 +64,7 @@ impl Supervisor {
     pub(super) fn discharged(&mut self, family: u64) {
         self.quarantine.remove(family);
         self.discharging.remove(&family);
-        self.stacks.remove(&family);
+        self.dispatch.forget_family(family);
         self.metrics.show_quarantined(self.quarantine.len());
         self.outcome_waiters.forget_family(family);
         self.admission.release_family(family);
