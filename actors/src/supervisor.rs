@@ -3,14 +3,12 @@
 //! leaves only with the receipt. It runs no user code, and never holds anybody up.
 
 pub(crate) mod admission;
-pub(crate) mod asks;
 mod credit;
 pub(crate) mod dispatch;
 pub(crate) mod drain;
 pub(crate) mod failure;
 mod handlers;
 pub(crate) mod health;
-pub(crate) mod kept;
 pub(crate) mod metrics;
 pub(crate) mod opening;
 mod operate;
@@ -30,9 +28,10 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Commit, Decision, Effect, Ended, Event, EventName, Kernel, Kind, LimitKey, Operated, OperatorRequest, ProcedureId,
-    Receipt, Record, RequestId, Row, StageEnded, Timestamp, Verb,
+    AuditEntry, Commit, Decision, Effect, Ended, Event, EventName, HistoryEntry, Kernel, Kind, LimitKey, LimitUse,
+    LockUse, Operated, OperatorRequest, ProcedureId, Receipt, Record, RequestId, Row, StageEnded, Timestamp, Verb,
 };
+use tokio::sync::oneshot;
 
 use self::metrics::Metrics;
 use self::metrics::mailboxes::MailboxGauges;
@@ -41,18 +40,21 @@ use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
 use crate::error::{AskError, StoreError, SubmitError};
-use crate::export::FamilyExport;
+use crate::export::{EXPORT_MAX, FamilyExport};
 use crate::journal::{Appended, Journal, Reader};
-use crate::limiter::{Change, Limiter};
+use crate::limiter::{Change, Limiter, LocksHeld, Usage};
 use crate::mail::{Counted, Gathering, Notice, Ordered};
 use crate::messages::{
-    Acknowledge, Archived, AwaitOutcome, Broadcast, Discharge, Export, ReadArchive, SendSignal, Submit, SubmitBatch,
+    Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Discharge, Export, History, Limits, List, Locks, PollLatest,
+    Query, ReadArchive, SendSignal, Submit, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree,
 };
 use crate::procedure_actor::{Report, Reported};
+use crate::read::CommittedReader;
+use crate::read::pages::PAGE_MAX;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
-use crate::view::{ArchivedFamily, BatchUse, Outcome, Recovered, Rule};
+use crate::view::{ArchivedFamily, BatchUse, LockView, Outcome, Page, Recovered, Rule, Snapshot, Status};
 use admission::{Admission, admit_births};
 use credit::Bulk;
 use dispatch::failed_reads::FailedRead;
@@ -63,14 +65,14 @@ use dispatch::{Dispatch, DispatchParts, EngineView, Revived};
 use failure::{Broken, Failure, FailureCause};
 use handlers::FlushTime;
 use health::Health;
+use health::diagnosis_input::lock_views;
 use pipeline::in_place::InPlace;
-use pipeline::{Pipeline, PipelineSettings, Waiting};
+use pipeline::{Pipeline, PipelineSettings, SUBSCRIBERS, Waiting};
 use quarantine::Quarantine;
 use recovery::{Loaded, Survey};
 use requests::Requests;
-use requests::discharge::{self, ReadFamily, why_quarantined};
+use requests::discharge::{ReadFamily, why_quarantined};
 use requests::finished::FinishedRead;
-use requests::outcomes;
 use requests::replies::{self, Reply};
 use requests::submissions::{Taken, submitted};
 use status::EngineStatus;
@@ -115,11 +117,11 @@ pub struct Supervisor {
     threads: Threads,
     clock: Arc<dyn Clock>,
     reader: Reader,
+    requests: Requests,
     timer: Option<Timer>,
     bulk: Bulk,
     /// What the start noted of all rows; spent when it opens.
     survey: Survey,
-    requests: Requests,
     report: Recovered,
     quarantine: Quarantine,
     next_due: Option<Timestamp>,
@@ -505,7 +507,7 @@ impl Handler<SendSignal> for Supervisor {
             key,
         };
         let reply = self.request(event, ctx);
-        Box::pin(replies::signalled(reply, self.kept()))
+        Box::pin(replies::signalled(reply, self.committed()))
     }
 }
 
@@ -520,7 +522,7 @@ impl Handler<Broadcast> for Supervisor {
             key,
         };
         let reply = self.request(event, ctx);
-        Box::pin(replies::broadcast(reply, self.kept()))
+        Box::pin(replies::broadcast(reply, self.committed()))
     }
 }
 
@@ -534,31 +536,8 @@ impl Handler<Acknowledge> for Supervisor {
                 let row = supervisor.requests.result_of(&supervisor.kernel, id, row)?;
                 supervisor.request(|request| Event::Acknowledged(request, row), ctx)
             });
-            replies::done(reply, supervisor.kept()).into_actor(supervisor)
+            replies::done(reply, supervisor.committed()).into_actor(supervisor)
         }))
-    }
-}
-
-impl Handler<AwaitOutcome> for Supervisor {
-    type Result = Asked<Outcome>;
-
-    fn handle(&mut self, AwaitOutcome(id): AwaitOutcome, _: &mut Self::Context) -> Self::Result {
-        let is_live = self.kernel.row(id).is_some_and(|row| !row.is_ended());
-        let is_unfinished = is_live || self.quarantine.contains(id.family);
-        if is_unfinished && self.status.refusal().is_none() {
-            let outcome = self.requests.watch(id);
-            return Box::pin(outcomes::awaited(
-                id,
-                outcome,
-                self.status.failure(),
-                self.reader.clone(),
-            ));
-        }
-        let (settled, stored) = (self.settled(), outcomes::stored(self.reader.clone(), id));
-        Box::pin(async move {
-            settled.await?;
-            stored.await
-        })
     }
 }
 
@@ -567,8 +546,8 @@ impl Handler<Discharge> for Supervisor {
 
     fn handle(&mut self, Discharge { family, by }: Discharge, _: &mut Self::Context) -> Self::Result {
         let why = why_quarantined(&self.kernel, &self.quarantine, family);
-        let (settled, reader) = (self.settled(), self.reader.clone());
-        let read = self.requests.read_for_discharge(family, why, settled, reader);
+        let (settled, committed) = (self.settled(), self.committed());
+        let read = self.requests.read_for_discharge(family, why, settled, committed);
         Box::pin(read.into_actor(self).then(move |read, supervisor, ctx| {
             let operated = supervisor.discharge(family, read, by, ctx);
             operated.into_actor(supervisor).map(move |operated, supervisor, _| {
@@ -595,7 +574,7 @@ impl Supervisor {
         let is_dry = by.dry_run;
         let event = |request| Event::Requested(request, Box::new(verb), Box::new(by));
         let reply = self.request(event, ctx);
-        let operated = replies::operated(reply, self.kept());
+        let operated = replies::operated(reply, self.committed());
         if is_dry {
             self.foresee(operated, ctx)
         } else {
@@ -646,8 +625,8 @@ impl Supervisor {
 
     /// Reads the row of a finished procedure. Decide on it in the same turn: see [`Requests::take_finished`].
     fn finished_row(&mut self, id: ProcedureId) -> ResponseActFuture<Self, Result<Option<Row>, AskError>> {
-        let (settled, kept) = (self.settled(), self.kept());
-        let read = self.requests.read_finished(&self.kernel, id, settled, kept);
+        let (settled, committed) = (self.settled(), self.committed());
+        let read = self.requests.read_finished(&self.kernel, id, settled, committed);
         Box::pin(read.into_actor(self).then(move |read: FinishedRead, supervisor, _| {
             match supervisor.requests.take_finished(&supervisor.kernel, read) {
                 Some(row) => Box::pin(actix::fut::ready(row)),
@@ -689,40 +668,295 @@ impl Supervisor {
 
 // Questions: answered from what is on disk.
 
-impl Handler<Export> for Supervisor {
-    type Result = Asked<FamilyExport>;
+type Queried<T> = ResponseFuture<Result<T, AskError>>;
 
-    fn handle(&mut self, Export(id): Export, _: &mut Self::Context) -> Self::Result {
-        let quarantined = self.quarantine.why(id.family).map(str::to_owned);
-        let (settled, reader) = (self.settled(), self.reader.clone());
+impl Supervisor {
+    /// Returns the wait that every question begins with: until all that is decided now is on disk.
+    fn settled(&mut self) -> impl Future<Output = Result<(), AskError>> + use<> {
+        let refused = self.status.refusal();
+        let barrier = if refused.is_none() {
+            self.pipeline.barrier()
+        } else {
+            None
+        };
+        let failure = self.status.failure();
+        async move {
+            match (refused, barrier) {
+                (Some(refused), _) => Err(refused),
+                (None, Some(done)) => done.await.map_err(|_| failure.unanswered()),
+                (None, None) => Ok(()),
+            }
+        }
+    }
+
+    /// Returns the reader of committed state, which knows what is quarantined now.
+    fn committed(&self) -> CommittedReader {
+        CommittedReader::new(self.reader.clone(), self.quarantine.shared())
+    }
+
+    /// Answers a question from the store. The barrier is taken now and the read begins after it, so the answer shows
+    /// every commit decided before the question came.
+    fn query<T: 'static, F>(&mut self, read: impl FnOnce(CommittedReader) -> F + 'static) -> Queried<T>
+    where
+        F: Future<Output = Result<T, AskError>> + 'static,
+    {
+        let (settled, committed) = (self.settled(), self.committed());
         Box::pin(async move {
             settled.await?;
-            discharge::export(&reader, id.family, quarantined).await
+            read(committed).await
+        })
+    }
+
+    /// Returns the locks as the limiter named them. What the limiter granted and nobody has decided on is not shown:
+    /// its earlier answers are decided first, and are on disk when this answer is given.
+    fn shown_locks(
+        &mut self,
+        locks: Result<(u64, Vec<LockUse>), AskError>,
+        ctx: &mut Context<Self>,
+    ) -> impl Future<Output = Result<Vec<LockView>, AskError>> + use<> {
+        let (sender, receiver) = oneshot::channel();
+        let failure = self.status.failure();
+        match locks {
+            Ok((turn, locks)) => self.in_turn(turn, ctx, |supervisor, _| {
+                let views = lock_views(locks, supervisor.admission.tickets(), &supervisor.kernel);
+                // The caller may have gone.
+                sender.send(Ok((views, supervisor.settled()))).ok();
+            }),
+            Err(error) => drop(sender.send(Err(error))),
+        }
+        async move {
+            let (views, settled) = receiver.await.map_err(|_| failure.unanswered())??;
+            settled.await?;
+            Ok(views)
+        }
+    }
+
+    /// Answers a request for a subscription. Returns `true` if it is accepted; it is refused if as many subscribers
+    /// and followers exist as may.
+    fn admit_subscriber(&mut self) -> (bool, Queried<()>) {
+        let settled = self.settled();
+        let is_full = !self.pipeline.takes_subscribers();
+        let answer = Box::pin(async move {
+            settled.await?;
+            if is_full {
+                let text = format!("{SUBSCRIBERS} subscribers are the limit; end one first");
+                return Err(AskError::NotNow(text));
+            }
+            Ok(())
+        });
+        (self.status.refusal().is_none() && !is_full, answer)
+    }
+
+    /// Collects the figures of all wings at this moment.
+    fn snapshot(&mut self) -> Snapshot {
+        let figures = self.metrics.figures();
+        let quarantined = self.quarantine.families().iter();
+        Snapshot {
+            epoch: self.kernel.epoch(),
+            decided: self.kernel.seq(),
+            durable: self.pipeline.durable(),
+            commits: figures.commits,
+            batches: figures.batches,
+            appended_writes: figures.writes,
+            appended_bytes: figures.bytes,
+            live_families: self.kernel.families().len() + self.quarantine.len(),
+            going: self.kernel.going(),
+            actors: self.dispatch.active(),
+            workers: self.dispatch.current_worker_statuses(&self.kernel, machine_now()),
+            late: self.kernel.late(),
+            lost_wakes: self.health.lost_wakes(&self.kernel),
+            poisoned: self.status.cause().map(ToString::to_string),
+            draining: self.kernel.is_draining(),
+            recovered: self.report.clone(),
+            quarantined: quarantined.map(|(family, why)| (*family, why.clone())).collect(),
+            size_bytes: self.reader.size_bytes(),
+            disk_room: self.health.disk_room(),
+            commit_p99: figures.commit_p99,
+            sync_times: self.reader.sync_times(),
+            paused: self.kernel.pauses().iter().cloned().collect(),
+            last_batch: figures.last_batch,
+            longest_turn: figures.longest_turn,
+            kinds: self.metrics.telemetry().uses(&self.kernel.rules().kinds),
+        }
+    }
+}
+
+impl Handler<Query> for Supervisor {
+    type Result = Queried<Status>;
+
+    fn handle(&mut self, Query(id): Query, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move { committed.status(id).await?.ok_or(AskError::Unknown(id)) })
+    }
+}
+
+impl Handler<Tree> for Supervisor {
+    type Result = Queried<Vec<Status>>;
+
+    fn handle(&mut self, Tree(id): Tree, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move {
+            let family = committed.family(id.family, 0, usize::MAX).await?;
+            if family.is_empty() {
+                Err(AskError::Unknown(id))
+            } else {
+                Ok(family)
+            }
+        })
+    }
+}
+
+impl Handler<History> for Supervisor {
+    type Result = Queried<Vec<HistoryEntry>>;
+
+    fn handle(&mut self, History(id): History, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move {
+            let root = committed.row(ProcedureId::root(id.family)).await?;
+            root.ok_or(AskError::Unknown(id))?;
+            committed.history(id.family, usize::MAX).await
+        })
+    }
+}
+
+impl Handler<List> for Supervisor {
+    type Result = Queried<Page>;
+
+    fn handle(&mut self, list: List, _: &mut Self::Context) -> Self::Result {
+        let List { filter, cursor, limit } = list;
+        self.query(move |committed| async move { committed.list(filter, cursor, limit).await })
+    }
+}
+
+impl Handler<AwaitOutcome> for Supervisor {
+    type Result = Queried<Outcome>;
+
+    fn handle(&mut self, AwaitOutcome(id): AwaitOutcome, _: &mut Self::Context) -> Self::Result {
+        let has_ended = self.kernel.row(id).is_none_or(Row::is_ended) && !self.quarantine.contains(id.family);
+        if has_ended || self.status.refusal().is_some() {
+            return self
+                .query(move |committed| async move { committed.outcome(id).await?.ok_or(AskError::Unknown(id)) });
+        }
+        let waiting = self.requests.watch(id);
+        let (failure, committed) = (self.status.failure(), self.committed());
+        Box::pin(async move {
+            match waiting.await {
+                Ok(outcome) => Ok(outcome),
+                // The journal failed, the engine stopped, or the family was discharged.
+                Err(_) => match (failure.why(), committed.row(id).await) {
+                    (None, Ok(None)) => Err(AskError::Unknown(id)),
+                    _ => Err(failure.unanswered()),
+                },
+            }
+        })
+    }
+}
+
+impl Handler<Limits> for Supervisor {
+    type Result = Queried<Vec<LimitUse>>;
+
+    fn handle(&mut self, _: Limits, _: &mut Self::Context) -> Self::Result {
+        let limiter = self.admission.limiter().clone();
+        self.query(|_| async move { limiter.ask(Usage).await.map_err(|_| AskError::Stopped) })
+    }
+}
+
+impl Handler<Locks> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<Vec<LockView>, AskError>>;
+
+    fn handle(&mut self, _: Locks, _: &mut Self::Context) -> Self::Result {
+        let limiter = self.admission.limiter().clone();
+        let locks = self.query(|_| async move { limiter.ask(LocksHeld).await.map_err(|_| AskError::Stopped) });
+        Box::pin(
+            locks
+                .into_actor(self)
+                .then(|locks, supervisor, ctx| supervisor.shown_locks(locks, ctx).into_actor(supervisor)),
+        )
+    }
+}
+
+impl Handler<Audit> for Supervisor {
+    type Result = Queried<Vec<AuditEntry>>;
+
+    fn handle(&mut self, Audit { before, limit }: Audit, _: &mut Self::Context) -> Self::Result {
+        let (first, last) = self.kernel.audited();
+        let before = before.unwrap_or(last).min(last);
+        self.query(move |committed| async move { committed.audit(first, before, limit.clamp(1, PAGE_MAX)).await })
+    }
+}
+
+impl Handler<Export> for Supervisor {
+    type Result = Queried<FamilyExport>;
+
+    fn handle(&mut self, Export(id): Export, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move {
+            let export = committed.export(id.family, EXPORT_MAX).await?;
+            export.ok_or(AskError::Unknown(ProcedureId::root(id.family)))
         })
     }
 }
 
 impl Handler<Archived> for Supervisor {
-    type Result = Asked<Vec<ArchivedFamily>>;
+    type Result = Queried<Vec<ArchivedFamily>>;
 
     fn handle(&mut self, _: Archived, _: &mut Self::Context) -> Self::Result {
-        let (settled, reader) = (self.settled(), self.reader.clone());
-        Box::pin(async move {
-            settled.await?;
-            Ok(FamilyExport::archived(&reader).await?)
-        })
+        self.query(|committed| async move { committed.archive().await })
     }
 }
 
 impl Handler<ReadArchive> for Supervisor {
-    type Result = Asked<FamilyExport>;
+    type Result = Queried<FamilyExport>;
 
     fn handle(&mut self, ReadArchive(family): ReadArchive, _: &mut Self::Context) -> Self::Result {
-        let (settled, reader) = (self.settled(), self.reader.clone());
-        Box::pin(async move {
-            settled.await?;
-            let export = FamilyExport::read_archived(&reader, family).await?;
+        self.query(move |committed| async move {
+            let export = committed.archived(family).await?;
             export.ok_or(AskError::Unknown(ProcedureId::root(family)))
+        })
+    }
+}
+
+impl Handler<Subscribe> for Supervisor {
+    type Result = Queried<()>;
+
+    fn handle(&mut self, Subscribe(to): Subscribe, _: &mut Self::Context) -> Self::Result {
+        let (is_admitted, answer) = self.admit_subscriber();
+        if is_admitted {
+            self.pipeline.subscribe(to, self.kernel.seq());
+        }
+        answer
+    }
+}
+
+impl Handler<SubscribeLatest> for Supervisor {
+    type Result = Queried<()>;
+
+    fn handle(&mut self, SubscribeLatest(to): SubscribeLatest, _: &mut Self::Context) -> Self::Result {
+        let (is_admitted, answer) = self.admit_subscriber();
+        if is_admitted {
+            self.pipeline.subscribe_latest(to, &self.kernel);
+        }
+        answer
+    }
+}
+
+impl Handler<PollLatest> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, PollLatest(subscriber): PollLatest, _: &mut Self::Context) {
+        self.pipeline.poll_latest(&subscriber, &self.kernel);
+    }
+}
+
+impl Handler<TakeSnapshot> for Supervisor {
+    type Result = Queried<Snapshot>;
+
+    /// Answered also when the journal has failed: it is how one learns why.
+    fn handle(&mut self, _: TakeSnapshot, _: &mut Self::Context) -> Self::Result {
+        let settled = self.settled();
+        let has_failed = self.status.has_failed();
+        let snapshot = self.snapshot();
+        Box::pin(async move {
+            if !has_failed {
+                settled.await?;
+            }
+            Ok(snapshot)
         })
     }
 }

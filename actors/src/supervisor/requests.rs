@@ -21,8 +21,8 @@ use self::finished::{FinishedRead, FinishedReads};
 use self::outcomes::OutcomeWatchers;
 use self::replies::{Answered, Replies, Reply};
 use super::failure::FailureCause;
-use super::kept::Kept;
 use crate::error::{AskError, SubmitBound, SubmitError};
+use crate::read::CommittedReader;
 use crate::view::Outcome;
 
 /// When a request that met a full queue may be repeated: a few commits later.
@@ -125,12 +125,12 @@ impl Requests {
         kernel: &Kernel,
         id: ProcedureId,
         settled: S,
-        kept: Kept,
+        committed: CommittedReader,
     ) -> impl Future<Output = FinishedRead> + use<S>
     where
         S: Future<Output = Result<(), AskError>>,
     {
-        FinishedRead::begin(&mut self.finished, kernel, id, settled, kept)
+        FinishedRead::begin(&mut self.finished, kernel, id, settled, committed)
     }
 
     /// Returns the row that was read, or `None` if it must be read again. Decide on the row before anything else is

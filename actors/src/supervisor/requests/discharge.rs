@@ -5,7 +5,8 @@ use procession_kernel::{Blob, Doomed, Kernel, OperatorRequest, ProcedureId, Time
 use super::Requests;
 use crate::error::AskError;
 use crate::export::{EXPORT_MAX, FamilyExport};
-use crate::journal::{Reader, Space};
+use crate::journal::Space;
+use crate::read::CommittedReader;
 use crate::supervisor::quarantine::Quarantine;
 
 /// A family as it was read for its discharge: its archive, and the keys that are deleted.
@@ -29,7 +30,7 @@ impl Requests {
         family: u64,
         why: Option<String>,
         settled: S,
-        reader: Reader,
+        committed: CommittedReader,
     ) -> impl Future<Output = Result<Option<ReadFamily>, AskError>> + use<S>
     where
         S: Future<Output = Result<(), AskError>>,
@@ -40,7 +41,9 @@ impl Requests {
             match why {
                 Some(_) if is_under_way => Err(AskError::NotNow(format!("the family {family} is being discharged"))),
                 Some(why) => {
-                    let export = export(&reader, family, Some(why)).await?;
+                    let export = committed.export(family, EXPORT_MAX).await?;
+                    let mut export = export.ok_or(AskError::Unknown(ProcedureId::root(family)))?;
+                    export.quarantined = Some(why);
                     Ok(Some(ReadFamily {
                         archive: Blob::from(export.to_bytes()?),
                         doomed: Box::new(doomed(&export)),
@@ -110,18 +113,6 @@ pub(in crate::supervisor) fn why_quarantined(kernel: &Kernel, quarantine: &Quara
             row.id
         ))
     })
-}
-
-/// Reads everything that the journal holds of a family.
-pub(in crate::supervisor) async fn export(
-    reader: &Reader,
-    family: u64,
-    quarantined: Option<String>,
-) -> Result<FamilyExport, AskError> {
-    let export = FamilyExport::read(reader, family, EXPORT_MAX).await?;
-    let mut export = export.ok_or(AskError::Unknown(ProcedureId::root(family)))?;
-    export.quarantined = quarantined;
-    Ok(export)
 }
 
 /// Names every key of a family as it is on disk: its rows may not be readable.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use procession_kernel::{Kernel, ProcedureId, Row};
 
 use crate::error::AskError;
-use crate::supervisor::kept::Kept;
+use crate::read::CommittedReader;
 
 /// Reads under way, each with its family and whether a decision has overtaken it.
 #[derive(Default)]
@@ -50,7 +50,7 @@ impl FinishedRead {
         kernel: &Kernel,
         id: ProcedureId,
         settled: S,
-        kept: Kept,
+        committed: CommittedReader,
     ) -> impl Future<Output = Self> + use<S>
     where
         S: Future<Output = Result<(), AskError>>,
@@ -59,7 +59,7 @@ impl FinishedRead {
         let was_live = kernel.row(id).is_some();
         let row = async move {
             settled.await?;
-            if was_live { Ok(None) } else { kept.row(id).await }
+            if was_live { Ok(None) } else { committed.row(id).await }
         };
         async move {
             Self {

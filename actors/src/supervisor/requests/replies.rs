@@ -5,8 +5,8 @@ use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use crate::error::{AskError, ReadError, StartError, SubmitError};
+use crate::read::CommittedReader;
 use crate::supervisor::failure::FailureCause;
-use crate::supervisor::kept::Kept;
 
 /// What a request gets in the end: the kernel's answer, or why there is none.
 pub(in crate::supervisor) type Answered = Result<Answer, Unanswered>;
@@ -107,17 +107,17 @@ impl Reply {
 
 /// Waits for the answer to a request. The kernel refuses a procedure that is not live; the store then tells whether it
 /// has ended or is unknown.
-async fn answered(reply: Result<Reply, AskError>, kept: Kept) -> Result<Answer, AskError> {
+async fn answered(reply: Result<Reply, AskError>, committed: CommittedReader) -> Result<Answer, AskError> {
     match reply?.received().await {
-        Ok(Answer::Refused(refusal)) => Err(refused(refusal, &kept).await),
+        Ok(Answer::Refused(refusal)) => Err(refused(refusal, &committed).await),
         Ok(answer) => Ok(answer),
         Err(why) => Err(why.unanswered()),
     }
 }
 
-async fn refused(refusal: Refusal, kept: &Kept) -> AskError {
+async fn refused(refusal: Refusal, committed: &CommittedReader) -> AskError {
     match refusal {
-        Refusal::NotLive(id) => kept.not_live(id).await,
+        Refusal::NotLive(id) => committed.why_not_live(id).await,
         Refusal::TooLarge(size, limit) | Refusal::BatchTooLarge(size, limit) => AskError::TooLarge { size, limit },
         Refusal::NotNow(why) => AskError::NotNow(why),
         Refusal::Revised(expected, found) => AskError::Revised { expected, found },
@@ -143,30 +143,42 @@ async fn refused(refusal: Refusal, kept: &Kept) -> AskError {
 }
 
 /// Waits until an operator's verb is committed.
-pub(in crate::supervisor) async fn operated(reply: Result<Reply, AskError>, kept: Kept) -> Result<Operated, AskError> {
-    let Answer::Operated(operated) = answered(reply, kept).await? else {
+pub(in crate::supervisor) async fn operated(
+    reply: Result<Reply, AskError>,
+    committed: CommittedReader,
+) -> Result<Operated, AskError> {
+    let Answer::Operated(operated) = answered(reply, committed).await? else {
         return Err(AskError::Stopped);
     };
     Ok(*operated)
 }
 
 /// Waits until a signal is committed; returns its number.
-pub(in crate::supervisor) async fn signalled(reply: Result<Reply, AskError>, kept: Kept) -> Result<u32, AskError> {
-    let Answer::Signalled(number) = answered(reply, kept).await? else {
+pub(in crate::supervisor) async fn signalled(
+    reply: Result<Reply, AskError>,
+    committed: CommittedReader,
+) -> Result<u32, AskError> {
+    let Answer::Signalled(number) = answered(reply, committed).await? else {
         return Err(AskError::Stopped);
     };
     Ok(number)
 }
 
 /// Waits until a broadcast is committed; returns how many procedures it wakes.
-pub(in crate::supervisor) async fn broadcast(reply: Result<Reply, AskError>, kept: Kept) -> Result<u32, AskError> {
-    let Answer::Broadcast(woken) = answered(reply, kept).await? else {
+pub(in crate::supervisor) async fn broadcast(
+    reply: Result<Reply, AskError>,
+    committed: CommittedReader,
+) -> Result<u32, AskError> {
+    let Answer::Broadcast(woken) = answered(reply, committed).await? else {
         return Err(AskError::Stopped);
     };
     Ok(woken)
 }
 
 /// Waits until a request without a value is committed.
-pub(in crate::supervisor) async fn done(reply: Result<Reply, AskError>, kept: Kept) -> Result<(), AskError> {
-    answered(reply, kept).await.map(drop)
+pub(in crate::supervisor) async fn done(
+    reply: Result<Reply, AskError>,
+    committed: CommittedReader,
+) -> Result<(), AskError> {
+    answered(reply, committed).await.map(drop)
 }
