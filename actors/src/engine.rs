@@ -19,12 +19,12 @@ use crate::limiter::Limiter;
 use crate::mail::{self, Counted, Ordered};
 use crate::procedure::Procedure;
 use crate::registry::Registry;
+use crate::supervisor::dispatch::workers::Workers;
 use crate::supervisor::failure::{Broken, Failure};
 use crate::supervisor::metrics::mailboxes::{Depths, MailboxGauges};
 use crate::supervisor::opening::Open;
 use crate::supervisor::pipeline::in_place::InPlace;
 use crate::supervisor::recovery::{self, Code, Loaded};
-use crate::supervisor::workers::Workers;
 use crate::supervisor::{Parts, Supervisor};
 use crate::telemetry::{LimiterMetrics, Telemetry};
 use crate::threads::Threads;
@@ -373,7 +373,7 @@ fn place(
         threads.stop();
         StartError::Thread(error.to_string())
     })?;
-    let ending = Ending::new(threads.clone(), workers.pulses(), &store, settings.placement);
+    let ending = Ending::new(threads.clone(), workers.heartbeats(), &store, settings.placement);
     let in_place = InPlace::new(&store);
     let epoch = loaded.epoch;
     let in_flight = settings.in_flight.unwrap_or(store.under_way().saturating_add(1));
@@ -385,7 +385,7 @@ fn place(
     let usage = admissions.usage();
     let limits = LimiterMetrics::new(&usage);
     let limited = usage.into_iter().map(|usage| usage.key).collect();
-    let depths = Depths::new(workers.pulses(), reader.clone());
+    let depths = Depths::new(workers.heartbeats(), reader.clone());
     let host = Arc::new(Host {
         clock: Arc::clone(&settings.clock),
         reader,

@@ -86,7 +86,7 @@ impl Supervisor {
     pub(super) fn discharged(&mut self, family: u64) {
         self.quarantine.remove(family);
         self.discharging.remove(&family);
-        self.stacks.remove(&family);
+        self.dispatch.forget_family(family);
         self.metrics.show_quarantined(self.quarantine.len());
         // Those who wait for an outcome of it learn that there will be none.
         self.watchers.retain(|id, _| id.family != family);
