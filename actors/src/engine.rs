@@ -373,7 +373,7 @@ fn place(
         threads.stop();
         StartError::Thread(error.to_string())
     })?;
-    let ending = Ending::new(threads.clone(), workers.pulses(), &store, settings.placement);
+    let ending = Ending::new(threads.clone(), workers.heartbeats(), &store, settings.placement);
     let in_place = InPlace::new(&store);
     let settings = settings.clone();
     // Asked of the recorder on the caller's thread, which may have one of its own.
@@ -382,7 +382,7 @@ fn place(
     let usage = admissions.usage();
     let limits = LimiterMetrics::new(&usage);
     let limited = usage.into_iter().map(|usage| usage.key).collect();
-    let depths = Depths::new(workers.pulses(), reader.clone());
+    let depths = Depths::new(workers.heartbeats(), reader.clone());
     let host = Arc::new(Host {
         clock: Arc::clone(&settings.clock),
         reader,

@@ -33,7 +33,7 @@ use crate::mail::Gathering;
 use crate::procedure_actor::{Call, ProcedureActor, Report, Reported, Stored};
 use crate::registry::Registry;
 use crate::view::WorkerStatus;
-use crate::worker::Post;
+use crate::worker::CallSlot;
 use actor_table::{ActiveProcedure, ActorTable, Issued, LostCall, describe};
 use failed_reads::{FailedRead, FailedReads, ReadSubject, ReadTrouble};
 use join_rules::JoinRules;
@@ -314,15 +314,15 @@ impl Dispatch {
 
     /// Starts an actor on the worker whose turn it is; none if that worker's thread is gone.
     fn start_actor(&mut self, stored: Stored) -> Option<ActiveProcedure> {
-        let (worker, pulse, inbox) = self.workers.next()?;
+        let (worker, heartbeat, queue) = self.workers.next()?;
         let (registry, host) = (Arc::clone(&self.registry), Arc::clone(&self.host));
         let reports = Arc::clone(&self.reports);
-        let slot = Post::new(Arc::clone(pulse));
-        let guard = Post::seat(&slot);
-        let inbox = Arc::clone(inbox);
+        let slot = CallSlot::new(Arc::clone(heartbeat));
+        let guard = CallSlot::guard(&slot);
+        let queue = Arc::clone(queue);
         let start = move |_: &mut Context<ProcedureActor>| ProcedureActor::new(stored, registry, host, reports, guard);
         let addr = ProcedureActor::start_in_arbiter(worker, start);
-        addr.connected().then(|| ActiveProcedure::new(addr, inbox, slot))
+        addr.connected().then(|| ActiveProcedure::new(addr, queue, slot))
     }
 
     /// Sends a call again whose worker's thread was gone before it could begin. If no thread can be started, the call
