@@ -452,6 +452,9 @@ impl Dispatch {
     }
 
     fn call_revived(&mut self, view: EngineView<'_>, load: Load, woken: Woken) {
+        if view.quarantined.contains_key(&load.id.family) || self.is_closed {
+            return;
+        }
         if load.payload.is_none() && !self.actors.contains(load.id) {
             // Its actor was there when the read began, and has gone since: the value must be read, too.
             self.revival.enqueue(load);
@@ -465,9 +468,6 @@ impl Dispatch {
             purpose,
             ..
         } = load;
-        if view.quarantined.contains_key(&id.family) || self.is_closed {
-            return;
-        }
         let stored = payload.map(|payload| Stored {
             id,
             kind,
