@@ -41,8 +41,7 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Answer, Commit, Decision, Effect, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Ticket,
-    Timestamp,
+    Answer, Commit, Decision, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Ticket, Timestamp,
 };
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
@@ -255,11 +254,8 @@ impl Supervisor {
     }
 
     fn commit(&mut self, decision: Decision, ctx: &mut Context<Self>) {
-        for effect in decision.planned() {
-            if let Effect::Ask(id) = effect {
-                self.admission.asks(*id);
-            }
-        }
+        // Before anything else: the next message may be an answer of the limiter, and the receipt is still far.
+        self.admission.bind(decision.bindings());
         if decision.is_commit() {
             self.commit_records(decision, ctx);
         } else {

@@ -175,8 +175,6 @@ pub enum Effect {
     Cancel(ProcedureId),
     /// Tell the limiter that this procedure waits no more, and keeps these alone, whatever it was granted.
     Keep(ProcedureId, Needs),
-    /// From now on this ticket of the limiter stands for this procedure.
-    Bound(Ticket, ProcedureId),
     /// Tell the limiter that a capacity has changed.
     SetLimit(LimitKey, Option<u32>),
     /// Tell the limiter that a place in its queues has changed.

@@ -10,12 +10,12 @@ pub(crate) mod requests;
 mod sequencer;
 pub(crate) mod tickets;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use actix::MailboxError;
 use procession_kernel::{
-    Admission as Admitted, Birth, Decision, Effect, Grant, Hold, Kernel, Lacking, LimitKey, LockNeed, Needs,
-    ProcedureId, Request, Row, StageEnded, StageOutcome, Ticket,
+    Admission as Admitted, Binding, Birth, Grant, Hold, Kernel, Lacking, LimitKey, LockNeed, Needs, ProcedureId,
+    Request, Row, StageEnded, StageOutcome, Ticket,
 };
 
 use crate::limiter::{Acquire, Acquired, Change, Exchange, Limiter, Restore};
@@ -214,20 +214,22 @@ impl<A> Admission<A> {
         (asked, self.limiter.ask(asking.acquire))
     }
 
-    /// Settles what was asked before a decision that is being committed: tickets now stand for the procedures that
-    /// were born, and tickets of nobody are given back.
-    pub(super) fn settle(
-        &mut self,
-        kernel: &Kernel,
-        quarantined: &BTreeMap<u64, String>,
-        asked: Asked,
-        bound: Vec<(Ticket, ProcedureId)>,
-    ) {
-        let mut unbound: BTreeSet<Ticket> = asked.tickets.into_iter().collect();
-        for (ticket, id) in bound {
-            unbound.remove(&ticket);
-            self.tickets.bind(ticket, id);
+    /// Takes effect of a decision at once: an answer of the limiter that arrives before the receipt must find its
+    /// procedure, and one to an earlier request must not be taken for a grant of the new one.
+    pub(super) fn bind(&mut self, bindings: &[Binding]) {
+        for binding in bindings {
+            match *binding {
+                Binding::Ticket(ticket, id) => self.tickets.bind(ticket, id),
+                Binding::Request(id) => self.tickets.asks(id),
+            }
         }
+    }
+
+    /// Settles what was asked before a decision that has been committed: tickets that it bound to nobody are given
+    /// back. Must run after [`Self::bind`] of that decision.
+    pub(super) fn settle(&mut self, kernel: &Kernel, quarantined: &BTreeMap<u64, String>, asked: Asked) {
+        let mut unbound = asked.tickets;
+        unbound.retain(|ticket| self.tickets.holder(*ticket).is_none());
         if let Some((ticket, id)) = asked.exchange {
             // A procedure whose family was quarantined meanwhile keeps what it holds.
             let keeps = quarantined.contains_key(&id.family);
@@ -235,7 +237,7 @@ impl<A> Admission<A> {
                 self.tickets.bind(ticket, id);
             } else {
                 // It has ended while the limiter was asked.
-                unbound.insert(ticket);
+                unbound.push(ticket);
             }
         }
         for ticket in unbound {
@@ -244,11 +246,6 @@ impl<A> Admission<A> {
     }
 
     // Questions after a decision.
-
-    /// Notes that it was decided that this procedure asks. The question itself leaves with the receipt.
-    pub(super) fn asks(&mut self, id: ProcedureId) {
-        self.tickets.asks(id);
-    }
 
     /// Notes what became of a question. Tells whether the procedure is to be told of a grant.
     pub(super) fn hears(&mut self, id: ProcedureId, heard: Heard) -> bool {
@@ -365,16 +362,6 @@ impl<A> Admission<A> {
         self.tickets.limited(&key);
         self.limiter.tell(Change::Capacity(key, limit));
     }
-}
-
-/// Returns the tickets that a decision binds to procedures. They are read before the receipt: an answer of the limiter
-/// that comes before it must find its procedure.
-pub(super) fn bound_by(decision: &Decision) -> Vec<(Ticket, ProcedureId)> {
-    let bound = decision.planned().iter().filter_map(|effect| {
-        let Effect::Bound(ticket, id) = effect else { return None };
-        Some((*ticket, *id))
-    });
-    bound.collect()
 }
 
 /// Writes the limiter's word into the births, which are in the order of the requests.

@@ -56,8 +56,6 @@ impl Supervisor {
             Effect::SetLimit(key, limit) => {
                 self.admission.set_limit(key, limit);
             }
-            // It was bound when the decision was made.
-            Effect::Bound(..) => {}
             Effect::CleanUp(id, kind, version) => {
                 let purpose = Purpose::CleanUp;
                 self.load(

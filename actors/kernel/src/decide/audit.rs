@@ -42,7 +42,7 @@ impl Draft<'_> {
         for id in unknown {
             if self.waits_for_admission(id) {
                 self.record(Record::WakeFound(id));
-                self.effect(Effect::Ask(id));
+                self.request(id);
             }
         }
         for (id, how) in self.all_lost() {

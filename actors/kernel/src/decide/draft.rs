@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 use few::Few;
 
-use crate::decision::Decision;
+use crate::decision::{Binding, Decision};
 use crate::effect::{Answer, Effect, Refusal};
 use crate::event::Birth;
 use crate::family::Family;
@@ -35,6 +35,7 @@ pub(crate) struct Draft<'a> {
     records: Vec<Record>,
     /// Records that must follow the rows.
     closing: Vec<Record>,
+    bindings: Vec<Binding>,
     effects: Vec<Effect>,
     next_family: u64,
     pub(super) next_suspect_taken: bool,
@@ -55,6 +56,7 @@ impl<'a> Draft<'a> {
             history: Few::new(),
             records: Vec::new(),
             closing: Vec::new(),
+            bindings: Vec::new(),
             effects: Vec::new(),
             next_family: kernel.next_family,
             next_suspect_taken: false,
@@ -83,7 +85,7 @@ impl<'a> Draft<'a> {
             self.records.push(Record::Row(row));
         }
         self.records.append(&mut self.closing);
-        Decision::new(self.records, self.effects)
+        Decision::new(self.bindings, self.records, self.effects)
     }
 
     /// Who begins to wait for an event is in none of the broadcasts of it that are under way.
@@ -231,6 +233,7 @@ impl<'a> Draft<'a> {
         self.rows.clear();
         self.records.clear();
         self.closing.clear();
+        self.bindings.clear();
         self.effects.clear();
         self.next_family = self.kernel.next_family;
     }
@@ -292,6 +295,13 @@ impl<'a> Draft<'a> {
 
     pub(super) fn effect(&mut self, effect: Effect) {
         self.effects.push(effect);
+    }
+
+    /// Has a procedure ask the limiter anew. The binding comes first: an answer to an earlier request may
+    /// arrive while this one waits for its receipt.
+    pub(super) fn request(&mut self, id: ProcedureId) {
+        self.bindings.push(Binding::Request(id));
+        self.effects.push(Effect::Ask(id));
     }
 
     pub(super) fn reply(&mut self, ticket: Ticket, answer: Answer) {
@@ -387,7 +397,7 @@ impl<'a> Draft<'a> {
         } else {
             self.give_back(row, false);
             row.wait = Some(lacking(row));
-            self.effect(Effect::Ask(row.id));
+            self.request(row.id);
         }
         self.effect(Effect::Stop(row.id));
     }
@@ -424,7 +434,7 @@ impl<'a> Draft<'a> {
         let admission = &birth.admission;
         let granted = admission.is_granted();
         if let Some(ticket) = admission.asked {
-            self.effect(Effect::Bound(ticket, id));
+            self.bindings.push(Binding::Ticket(ticket, id));
         }
         let mut row = Box::new(Row {
             revision: self.seq,

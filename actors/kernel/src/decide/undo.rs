@@ -32,7 +32,7 @@ impl Draft<'_> {
             let asks = matches!(reason, WaitReason::Lock(_));
             self.scope_waits(scope, reason);
             if asks {
-                self.effect(Effect::Ask(id));
+                self.request(id);
             }
             self.effect(Effect::Stop(id));
             return false;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use procession_kernel::{
-    Family, Kernel, Kind, Mark, OnFailure, ProcedureId, ProcedureState, Record, Row, Rules, Undo, WaitReason,
+    Effect, Family, Kernel, Kind, Mark, OnFailure, ProcedureId, ProcedureState, Record, Row, Rules, Undo, WaitReason,
     check_rows,
 };
 
@@ -207,6 +207,18 @@ fn is_kept(family: &Family, scope: u32, member: u32) -> bool {
         }
     }
     false
+}
+
+/// Each request that leaves with the receipt was bound with the decision, in the same order.
+pub(crate) fn requests(bound: &[ProcedureId], effects: &[Effect]) -> Result<(), String> {
+    let asked = effects.iter().filter_map(|effect| {
+        let Effect::Ask(id) = effect else { return None };
+        Some(*id)
+    });
+    let asked: Vec<ProcedureId> = asked.collect();
+    (asked == bound)
+        .then_some(())
+        .ok_or_else(|| format!("{asked:?} ask, and {bound:?} are bound"))
 }
 
 /// An undo is the newest of all that is left to undo, and nothing of its scope runs.

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use procession_kernel::{
-    Advance, Answer, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, ProcedureId, Receipt, Record, Scope, Seq,
-    StageOutcome, Ticket, Timestamp, Undo,
+    Advance, Answer, Binding, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, ProcedureId, Receipt, Record, Scope,
+    Seq, StageOutcome, Ticket, Timestamp, Undo,
 };
 
 use super::desk::Desk;
@@ -16,7 +16,7 @@ use super::{check, claims};
 /// A commit on its way to the disk, and what waits for it.
 struct Pending {
     records: Vec<Record>,
-    commit: Commit,
+    effects: Vec<Effect>,
     seq: Seq,
 }
 
@@ -118,12 +118,12 @@ impl Shell {
     /// Decides, checks and applies an event. Tells whether it left anything for the disk.
     pub(crate) fn decide(&mut self, event: Event) -> Result<bool, String> {
         let seq = self.kernel.seq();
-        self.decide_planned(event)?;
+        self.decide_seen(event)?;
         Ok(self.kernel.seq() != seq)
     }
 
-    /// Does so, and gives the effects that will leave.
-    pub(crate) fn decide_planned(&mut self, event: Event) -> Result<Vec<Effect>, String> {
+    /// Does so, and returns the effects that will leave.
+    pub(crate) fn decide_seen(&mut self, event: Event) -> Result<Vec<Effect>, String> {
         self.log.push(format!("{event:?}"));
         self.remember(&event);
         let wave = if let Event::WaveDue(seq) = &event {
@@ -133,10 +133,14 @@ impl Shell {
         };
         let decision = self.kernel.decide(self.now, event);
         let records = decision.records().to_vec();
-        let planned = decision.planned().to_vec();
-        for effect in &planned {
-            if let Effect::Ask(id) = effect {
-                self.desk.asks(*id);
+        let mut requests = Vec::new();
+        for binding in decision.bindings() {
+            match *binding {
+                Binding::Ticket(ticket, id) => self.desk.bind(ticket, id),
+                Binding::Request(id) => {
+                    self.desk.asks(id);
+                    requests.push(id);
+                }
             }
         }
         check::before(&self.kernel, &records)?;
@@ -165,28 +169,41 @@ impl Shell {
         let rows = self.kernel.families().values().flat_map(|family| &family.members);
         claims::conflicts(rows.map(|row| &**row))?;
         check::may_start(&self.kernel, &started)?;
-        for effect in &planned {
+        let seq = commit.seq();
+        let effects = self.released(commit)?;
+        check::requests(&requests, &effects)?;
+        for effect in &effects {
             if let Effect::Undo(undo) = effect {
                 check::undo(&self.kernel, &self.ahead, undo)?;
             }
         }
-        let seq = commit.seq();
-        if seq > self.durable {
-            // Nothing leaves a commit that the store has not proved.
-            commit = match commit.release(&Receipt::new(self.kernel.epoch(), self.durable)) {
-                Err(commit) => commit,
-                Ok(effects) => return Err(format!("{effects:?} left without a receipt")),
-            };
-        }
         self.pending.push_back(Pending {
             records: durable,
-            commit,
+            effects: effects.clone(),
             seq,
         });
         if seq <= self.durable && self.pending.len() == 1 {
             self.sync(1)?;
         }
-        Ok(planned)
+        Ok(effects)
+    }
+
+    /// Opens a commit to check what will leave it, and that no receipt older than its own opens it. The effects still
+    /// wait for [`Self::sync`].
+    fn released(&self, commit: Commit) -> Result<Vec<Effect>, String> {
+        let (epoch, seq) = (self.kernel.epoch(), commit.seq());
+        let mut commit = commit;
+        for older in [self.durable, Seq(seq.0.saturating_sub(1))] {
+            if older < seq {
+                commit = match commit.release(&Receipt::new(epoch, older)) {
+                    Err(commit) => commit,
+                    Ok(effects) => return Err(format!("{effects:?} left without a receipt")),
+                };
+            }
+        }
+        commit
+            .release(&Receipt::new(epoch, seq))
+            .map_err(|_| "a proved commit is not released".to_owned())
     }
 
     /// A yielded stage is out under its old number: it may report again.
@@ -208,12 +225,7 @@ impl Shell {
             pending.records.iter().try_for_each(|record| self.disk.fold(record))?;
             claims::conflicts(self.disk.live())?;
             self.durable = pending.seq;
-            let receipt = Receipt::new(self.kernel.epoch(), pending.seq);
-            let effects = pending
-                .commit
-                .release(&receipt)
-                .map_err(|_| "a proved commit is not released".to_owned())?;
-            effects.into_iter().try_for_each(|effect| self.act(effect))?;
+            pending.effects.into_iter().try_for_each(|effect| self.act(effect))?;
         }
         Ok(())
     }
@@ -267,7 +279,7 @@ impl Shell {
                     return Err(format!("{ended:?} is told, and its row says otherwise"));
                 }
             }
-            Effect::Stop(_) | Effect::ArmTimer | Effect::Operated(..) | Effect::Bound(..) | Effect::Discharged(_) => {}
+            Effect::Stop(_) | Effect::ArmTimer | Effect::Operated(..) | Effect::Discharged(_) => {}
         }
         Ok(())
     }

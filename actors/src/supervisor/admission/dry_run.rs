@@ -34,7 +34,6 @@ impl<A> Admission<A> {
                 | Effect::Stop(_)
                 | Effect::ArmTimer
                 | Effect::Ask(_)
-                | Effect::Bound(..)
                 | Effect::Ended(_)
                 | Effect::CleanUp(..)
                 | Effect::Operated(_) => {}

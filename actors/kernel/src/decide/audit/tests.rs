@@ -1,7 +1,7 @@
 //! Wakes that the test takes away: each is found once, made up for and counted.
 
 use crate::admission::Lacking;
-use crate::decision::Commit;
+use crate::decision::{Commit, Receipt};
 use crate::effect::Effect;
 use crate::event::{Admission, Birth, Event, StageEnded, StageOutcome};
 use crate::id::{Blob, Epoch, Kind, ProcedureId, Seq, Ticket, Timestamp};
@@ -28,9 +28,11 @@ fn kernel_with(birth: Birth) -> Kernel {
 
 fn decide(kernel: &mut Kernel, event: Event) -> Vec<Effect> {
     let decision = kernel.decide(NOW, event);
-    let effects = decision.planned().to_vec();
-    kernel.apply(decision, &mut Commit::new());
-    effects
+    let mut commit = Commit::new();
+    kernel.apply(decision, &mut commit);
+    commit
+        .release(&Receipt::new(Epoch(1), kernel.seq()))
+        .unwrap_or_default()
 }
 
 fn stage_ends(kernel: &mut Kernel, id: ProcedureId, outcome: StageOutcome) {

@@ -1,6 +1,6 @@
 //! What the failure of one child costs does not depend on how many children there are.
 
-use crate::decision::Commit;
+use crate::decision::{Commit, Receipt};
 use crate::effect::Effect;
 use crate::event::{Birth, Event, StageEnded, StageOutcome, UndoEnded};
 use crate::family::looked;
@@ -59,9 +59,10 @@ impl Shell {
                 self.history.push((**entry).clone());
             }
         }
-        let effects = decision.planned().to_vec();
-        self.kernel.fold(decision, &mut Commit::new());
-        effects
+        let mut commit = Commit::new();
+        self.kernel.fold(decision, &mut commit);
+        let receipt = Receipt::new(Epoch(1), self.kernel.seq());
+        commit.release(&receipt).unwrap_or_default()
     }
 
     fn ends(&mut self, id: ProcedureId, outcome: StageOutcome) -> Vec<Effect> {
