@@ -4,23 +4,18 @@
 
 pub(crate) mod admission;
 pub(crate) mod asks;
-mod blocked;
 mod credit;
-mod dispatch;
+pub(crate) mod dispatch;
 pub(crate) mod drain;
-mod effects;
 mod exports;
 pub(crate) mod failure;
 mod finished;
 mod handlers;
 pub(crate) mod health;
 pub(crate) mod kept;
-mod loads;
 pub(crate) mod metrics;
 pub(crate) mod opening;
 mod operate;
-mod orphaned_calls;
-mod outputs;
 pub(crate) mod pipeline;
 pub(crate) mod recovery;
 mod recovery_hooks;
@@ -28,20 +23,17 @@ mod reports;
 mod retention;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
-mod stacks;
 mod submits;
 mod timer;
-mod unread;
-mod unstarted;
 pub(crate) mod wall;
-pub(crate) mod workers;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Answer, Commit, Decision, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Ticket, Timestamp,
+    Answer, Commit, Decision, Effect, Ended, Event, Kernel, LifecycleEffect, LimitKey, ProcedureId, Receipt, Record,
+    RequestEffect, StageEnded, Ticket, Timestamp,
 };
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
@@ -52,35 +44,32 @@ use crate::actor_loop::LastPanic;
 use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
+use crate::error::StoreError;
 use crate::journal::{Appended, Journal, Reader};
 use crate::limiter::Limiter;
-use crate::mail::{Counted, Gathering, Ordered};
-use crate::procedure_actor::Reported;
+use crate::mail::{Counted, Gathering, Notice, Ordered};
+use crate::procedure_actor::{Report, Reported};
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
 use crate::view::{BatchUse, Outcome, Recovered};
 use admission::Admission;
-use blocked::Actors;
 use credit::Bulk;
-use dispatch::Dispatch;
+use dispatch::failed_reads::FailedRead;
+use dispatch::revival::{GroupRead, ReadsDue};
+use dispatch::rollback_stacks::StackRead;
+use dispatch::workers::{WorkerCheckDue, Workers, check_workers_every};
+use dispatch::{Dispatch, DispatchParts, EngineView, Revived};
 use failure::{Failure, FailureCause};
 use finished::FinishedReads;
 use handlers::FlushTime;
 use health::Health;
 use kept::Quarantined;
-use loads::Loads;
-use orphaned_calls::OrphanedCalls;
-use outputs::Outputs;
 use pipeline::in_place::InPlace;
 use pipeline::{Pipeline, PipelineSettings, Waiting};
 use recovery::{Loaded, Survey};
-use stacks::Stacks;
 use timer::Timer;
-use unread::Unreadable;
-use unstarted::Unstarted;
 use wall::Wall;
-use workers::Workers;
 
 /// Messages that may wait for the supervisor before senders are held up: room
 /// for a report of every stage of a busy engine.
@@ -116,12 +105,9 @@ pub struct Supervisor {
     kernel: Kernel,
     pipeline: Pipeline,
     metrics: Metrics,
-    /// What procedures' actors have reported.
-    reports: Arc<Gathering<Reported>>,
+    dispatch: Dispatch,
     admission: Admission<Take>,
     registry: Arc<Registry>,
-    host: Arc<Host>,
-    workers: Workers,
     threads: Threads,
     clock: Arc<dyn Clock>,
     reader: Reader,
@@ -131,21 +117,9 @@ pub struct Supervisor {
     bulk: Bulk,
     /// What the start noted of all rows; spent when it opens.
     survey: Survey,
-    loads: Loads,
-    unreadable: Unreadable,
-    unstarted: Unstarted,
-    outputs: Outputs,
-    /// Join rules that are out, each with the question that comes next.
-    judging: FxHashMap<ProcedureId, Option<loads::Load>>,
-    actors: Actors,
-    dispatch: Dispatch,
     tickets: FxHashMap<Ticket, oneshot::Sender<Answered>>,
     next_ticket: u64,
-    calls: u64,
     watchers: FxHashMap<ProcedureId, Vec<oneshot::Sender<Outcome>>>,
-    /// Those that the start read.
-    stacks: BTreeMap<u64, Vec<HistoryEntry>>,
-    stack_reads: Stacks,
     report: Recovered,
     quarantined: Quarantined,
     /// Those of them whose discharge is being committed.
@@ -156,7 +130,6 @@ pub struct Supervisor {
     finished: FinishedReads,
     drain: Option<drain::Draining>,
     health: Health,
-    orphaned_calls: OrphanedCalls,
     poisoned: Option<FailureCause>,
     /// The same, for those who find out that they will get no answer.
     failure: Failure,
@@ -184,6 +157,15 @@ impl Supervisor {
             telemetry,
         } = parts;
         let wall = Wall::new(loaded.last_look, loaded.kernel.rules());
+        let reader = host.reader.clone();
+        let dispatch = DispatchParts {
+            workers,
+            registry: Arc::clone(&registry),
+            host,
+            reports,
+            store_number: loaded.store.0,
+            stacks: loaded.stacks,
+        };
         let pipeline = PipelineSettings {
             epoch: loaded.epoch,
             merge: settings.merge,
@@ -193,35 +175,22 @@ impl Supervisor {
         Self {
             metrics: Metrics::new(&registry, telemetry, mailboxes),
             health: Health::new(settings.audit_every, registry.measures(settings.thresholds)),
-            orphaned_calls: OrphanedCalls::default(),
             pipeline: Pipeline::new(&pipeline, journal, in_place),
+            dispatch: Dispatch::new(dispatch),
             kernel: loaded.kernel,
-            reports,
             admission: Admission::new(limiter, limited, loaded.quarantined_holders),
             registry,
-            workers,
             threads,
             clock: settings.clock,
-            reader: host.reader.clone(),
-            host,
+            reader,
             queued: settings.queued,
             awake: settings.awake,
             timer: None,
             bulk: Bulk::default(),
             survey: loaded.survey,
-            loads: Loads::default(),
-            unreadable: Unreadable::default(),
-            unstarted: Unstarted::default(),
-            outputs: Outputs::default(),
-            judging: FxHashMap::default(),
-            actors: FxHashMap::default(),
-            dispatch: Dispatch::default(),
             tickets: FxHashMap::default(),
             next_ticket: 0,
-            calls: 0,
             watchers: FxHashMap::default(),
-            stacks: loaded.stacks,
-            stack_reads: Stacks::default(),
             quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
             report: loaded.report,
             discharging: BTreeSet::new(),
@@ -271,9 +240,7 @@ impl Supervisor {
         let look = self.wall.take_look(&*self.clock, self.kernel.is_draining());
         let encoded = self.pipeline.record(&decision, look, seq);
         let due = decision.durable().filter_map(due_of).min();
-        self.unstarted.note(decision.records());
-        self.outputs.note(decision.records());
-        self.stack_reads.note(decision.records());
+        self.dispatch.note(decision.records());
         self.kernel.fold(decision, self.pipeline.open_commit());
         self.metrics.decided();
         self.note_due(due);
@@ -326,7 +293,7 @@ impl Supervisor {
     /// Hands over what was decided: at once, unless it may be for the supervisor to commit. Whether it is shows behind
     /// the messages that wait in the mailbox now.
     fn flush_soon(&mut self, ctx: &mut Context<Self>) {
-        let here = self.pipeline.may_commit_here(self.actors.len());
+        let here = self.pipeline.may_commit_here(self.dispatch.active());
         if here && ctx.address().try_send(FlushTime).is_ok() {
             return;
         }
@@ -366,11 +333,12 @@ impl Supervisor {
         self.call_hooks(ctx);
         self.pipeline.publish(&waiting, &self.kernel, receipt.seq());
         let Waiting { commits, reads, .. } = waiting;
-        self.dispatch.begin();
+        // One wake a worker for the calls of all these commits.
+        self.dispatch.begin_batch();
         for commit in commits {
             self.release(commit, receipt, ctx);
         }
-        self.dispatch.end();
+        self.dispatch.end_batch();
         for read in reads {
             // A reader that has gone needs nothing.
             read.send(()).ok();
@@ -397,7 +365,7 @@ impl Supervisor {
     /// Sends the next batch of metric hooks to a worker, unless one is out.
     fn call_hooks(&mut self, ctx: &mut Context<Self>) {
         if self.metrics.may_call_hooks()
-            && let Some((worker, ..)) = self.workers.next()
+            && let Some(worker) = self.dispatch.next_worker()
         {
             let done = ctx.address().recipient();
             self.metrics.call_hooks(worker, &self.registry, done);
@@ -419,6 +387,56 @@ impl Supervisor {
                 );
                 self.fail(FailureCause::Failed(text));
             }
+        }
+    }
+
+    /// Does what a receipt releases.
+    /// Acts on an effect that a receipt has released: one arm for each wing.
+    fn act(&mut self, effect: Effect, ctx: &mut Context<Self>) {
+        match effect {
+            Effect::Dispatch(effect) => {
+                if let Some(scope) = self.call(ctx, |dispatch, view| dispatch.act(view, effect)) {
+                    self.load_stack(scope, ctx);
+                }
+            }
+            Effect::Admission(effect) => {
+                if let Some(id) = self.admission.act(effect, &self.quarantined) {
+                    self.ask_for(id, ctx);
+                }
+            }
+            Effect::Requests(effect) => self.act_on_request(effect),
+            Effect::Lifecycle(LifecycleEffect::ArmTimer) => self.arm(),
+        }
+    }
+
+    fn act_on_request(&mut self, effect: RequestEffect) {
+        match effect {
+            RequestEffect::Reply(ticket, answer) => self.answer(ticket, Ok(answer)),
+            RequestEffect::Ended(ended) => self.ended(*ended),
+            RequestEffect::Discharged(family) => self.discharged(family),
+            RequestEffect::Operated(entry) => {
+                tracing::info!(who = entry.who, why = entry.why, what = entry.verb, "an operator acted");
+            }
+        }
+    }
+
+    fn ended(&mut self, ended: Ended) {
+        // A procedure that held something earlier, and nothing at its end, has its ticket still.
+        self.admission.release(ended.id);
+        self.dispatch.ended(ended.id);
+        if let Some(watchers) = self.watchers.remove(&ended.id) {
+            let outcome = Outcome::of(ended);
+            for watcher in watchers {
+                // The watcher may have gone.
+                watcher.send(outcome.clone()).ok();
+            }
+        }
+    }
+
+    fn answer(&mut self, ticket: Ticket, answer: Answered) {
+        if let Some(sender) = self.tickets.remove(&ticket) {
+            // The caller may have gone.
+            sender.send(answer).ok();
         }
     }
 
@@ -469,8 +487,8 @@ impl Actor for Supervisor {
             return;
         }
         self.timer = Some(Timer::start(Arc::clone(&self.clock), ctx.address().recipient()));
-        if let Some(time) = self.workers.look_every() {
-            blocked::look_every(time, ctx.address().downgrade().recipient());
+        if let Some(time) = self.dispatch.check_workers_every() {
+            check_workers_every(time, ctx.address().downgrade().recipient());
         }
     }
 }
@@ -489,6 +507,227 @@ impl Handler<Appended> for Supervisor {
 // Questions: answered from what is on disk.
 
 // Dispatch: calls of user code.
+
+/// Reports heard for one notice, before other messages have their turn.
+const REPORTS_AT_ONCE: usize = 256;
+
+/// Says that actors were found gone. It waits behind their last reports.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct ActorsGone(Vec<ProcedureId>);
+
+impl Supervisor {
+    /// Has the dispatch wing make calls, and sees to the reads that it needs for them.
+    fn call<R>(&mut self, ctx: &mut Context<Self>, work: impl FnOnce(&mut Dispatch, EngineView<'_>) -> R) -> R {
+        let view = EngineView {
+            kernel: &self.kernel,
+            quarantined: &self.quarantined,
+        };
+        let done = work(&mut self.dispatch, view);
+        if self.dispatch.take_read_notice() {
+            // Behind the effects of the same receipt, so that their reads are done together.
+            ctx.notify(ReadsDue);
+        }
+        done
+    }
+
+    fn begin_reads(&mut self, ctx: &mut Context<Self>) {
+        while let Some(reads) = self.dispatch.next_reads(&self.kernel, self.pipeline.durable()) {
+            ctx.spawn(reads.into_actor(self).map(|read, supervisor, ctx| {
+                supervisor.turn(|supervisor| supervisor.reads_ended(read, ctx));
+            }));
+        }
+    }
+
+    fn reads_ended(&mut self, read: GroupRead, ctx: &mut Context<Self>) {
+        self.dispatch.end_reads(read);
+        while let Some(group) = self.dispatch.next_group() {
+            for (load, inputs) in group {
+                match self.call(ctx, |dispatch, view| dispatch.revive(view, load, inputs)) {
+                    Revived::Done => {}
+                    Revived::TryAgain(read, why) => self.read_again(read, &why, ctx),
+                    // At once: the calls behind this one may be of the same family.
+                    Revived::Damaged(family, why) => self.put_aside(family, why, ctx),
+                }
+            }
+        }
+        self.begin_reads(ctx);
+        self.wake_more(ctx);
+    }
+
+    fn load_stack(&mut self, scope: ProcedureId, ctx: &mut Context<Self>) {
+        match self.dispatch.load_stack(&self.kernel, scope) {
+            Some(entries) => self.decide(Event::StackLoaded(scope, entries), ctx),
+            None => self.begin_stacks(scope.family, ctx),
+        }
+    }
+
+    fn begin_stacks(&mut self, family: u64, ctx: &mut Context<Self>) {
+        if let Some(stacks) = self.dispatch.next_stacks(&self.kernel, family) {
+            ctx.spawn(stacks.into_actor(self).map(move |read, supervisor, ctx| {
+                supervisor.turn(|supervisor| supervisor.stacks_ended(family, read, ctx));
+            }));
+        }
+    }
+
+    fn stacks_ended(&mut self, family: u64, read: StackRead, ctx: &mut Context<Self>) {
+        for (scope, entries) in self.dispatch.end_stacks(read) {
+            match self.dispatch.stack_entries(scope, entries) {
+                Ok(entries) => self.decide(Event::StackLoaded(scope, entries), ctx),
+                Err(why) => self.read_again(FailedRead::Stack(scope), &why, ctx),
+            }
+        }
+        self.begin_stacks(family, ctx);
+    }
+
+    /// Tries a failed read again after a while.
+    fn read_again(&mut self, read: FailedRead, why: &StoreError, ctx: &mut Context<Self>) {
+        self.dispatch.read_failed(read, why, self.clock.now());
+        self.await_retry(ctx);
+    }
+
+    fn await_retry(&mut self, ctx: &mut Context<Self>) {
+        let Some(wait) = self.dispatch.next_retry() else { return };
+        let sleep = self.clock.sleep_until(self.clock.now().after(wait));
+        ctx.spawn(
+            sleep
+                .into_actor(self)
+                .map(|(), supervisor, ctx| supervisor.retry_reads(ctx)),
+        );
+    }
+
+    fn retry_reads(&mut self, ctx: &mut Context<Self>) {
+        for read in self.dispatch.take_retries() {
+            match read {
+                FailedRead::Call(load) => self.call(ctx, |dispatch, _| dispatch.read_again(load)),
+                FailedRead::Stack(scope) => self.load_stack(scope, ctx),
+                FailedRead::Due => self.evict_again(ctx),
+            }
+        }
+        self.await_retry(ctx);
+    }
+
+    /// Hears all reports that were made by now. A notice that waits then finds newer ones, or none.
+    fn hear_all(&mut self, ctx: &mut Context<Self>) {
+        for reported in self.dispatch.take_reports(usize::MAX) {
+            self.hear(reported, ctx);
+        }
+    }
+
+    fn hear(&mut self, Reported(kind, report): Reported, ctx: &mut Context<Self>) {
+        self.call_ended(report, ctx);
+        self.metrics.name_late(&kind);
+    }
+
+    fn call_ended(&mut self, report: Report, ctx: &mut Context<Self>) {
+        match report {
+            Report::Stage(report) => self.stage_ended(report, ctx),
+            Report::Undo(report) => self.decide(Event::UndoEnded(report), ctx),
+            Report::CleanedUp(id) => {
+                self.dispatch.cleaned_up(id);
+                self.decide(Event::CleanedUp(id), ctx);
+            }
+            Report::Join(parent, first, seen, ruling) => {
+                let next = self.dispatch.join_ruled(parent);
+                let ruled = Event::JoinRuled {
+                    parent,
+                    first,
+                    seen,
+                    ruling,
+                };
+                self.decide(ruled, ctx);
+                if let Some(next) = next {
+                    self.call(ctx, |dispatch, view| dispatch.judge_next(view.kernel, next));
+                }
+            }
+            Report::Unloadable(id, why) => self.put_aside(id.family, format!("{id}: {why}"), ctx),
+        }
+    }
+
+    fn stage_ended(&mut self, report: Box<StageEnded>, ctx: &mut Context<Self>) {
+        if let Some(report) = self.admit_report(report, ctx) {
+            self.decide(Event::StageEnded(report), ctx);
+        }
+    }
+
+    /// Has the calls of these actors replaced, which are gone with their threads, and sends the calls again that
+    /// found no worker.
+    fn replace_lost_calls(&mut self, gone: Vec<ProcedureId>, ctx: &mut Context<Self>) {
+        if !gone.is_empty() {
+            // If the mailbox has no room, the next health check finds them again.
+            ctx.address().try_send(ActorsGone(gone)).ok();
+        }
+        self.call(ctx, Dispatch::call_stranded);
+    }
+
+    fn check_workers(&mut self, ctx: &mut Context<Self>) {
+        let now = machine_now();
+        let blocked = self.dispatch.check_workers(&self.kernel, now);
+        self.metrics.telemetry().worker_blocked.set(blocked);
+        self.metrics.show_mailboxes_soon(self.clock.now());
+        if self.poisoned.is_none() && !self.stopped {
+            self.call(ctx, |dispatch, view| dispatch.rebalance(view, now));
+            // Calls that waited for their worker may have begun, which gives credit.
+            self.wake_more(ctx);
+        }
+    }
+}
+
+impl Handler<ReadsDue> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: ReadsDue, ctx: &mut Self::Context) {
+        self.turn(|supervisor| {
+            supervisor.dispatch.reads_due();
+            supervisor.begin_reads(ctx);
+        });
+    }
+}
+
+impl Handler<Notice> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: Notice, ctx: &mut Self::Context) {
+        self.turn(|supervisor| {
+            for reported in supervisor.dispatch.take_reports(REPORTS_AT_ONCE) {
+                supervisor.hear(reported, ctx);
+            }
+            supervisor.wake_more(ctx);
+            supervisor.look_at_drain(ctx);
+        });
+    }
+}
+
+impl Handler<ActorsGone> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, ActorsGone(found): ActorsGone, ctx: &mut Self::Context) {
+        if self.poisoned.is_some() || self.stopped {
+            return;
+        }
+        // First what these actors had still reported: only a call without a report is lost.
+        self.hear_all(ctx);
+        self.dispatch.replace_ended_workers();
+        for id in found {
+            for call in self.dispatch.take_lost_calls(id) {
+                let now = self.clock.now();
+                let report = self.call(ctx, |dispatch, view| dispatch.replace_call(view, id, &call, now));
+                if let Some(report) = report {
+                    self.call_ended(report, ctx);
+                }
+            }
+        }
+        self.look_at_drain(ctx);
+    }
+}
+
+impl Handler<WorkerCheckDue> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: WorkerCheckDue, ctx: &mut Self::Context) {
+        self.turn(|supervisor| supervisor.check_workers(ctx));
+    }
+}
 
 // Admission: claims, and the limiter's answers.
 

@@ -56,6 +56,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
 /// the supervisor, and nothing outside can see its struct's fields. The list grows until every wing stands here.
 pub(crate) const WINGS: &[(&str, &str)] = &[
     ("admission", "Admission"),
+    ("dispatch", "Dispatch"),
     ("health", "Health"),
     ("metrics", "Metrics"),
     ("pipeline", "Pipeline"),

@@ -17,8 +17,8 @@ use super::Placement;
 use crate::clock::machine_now;
 use crate::journal::JournalStore;
 use crate::supervisor::Supervisor;
+use crate::supervisor::dispatch::workers::Pulses;
 use crate::supervisor::drain::StopHere;
-use crate::supervisor::workers::Pulses;
 use crate::threads::Threads;
 use crate::view::ShutdownReport;
 

@@ -288,7 +288,6 @@ impl Handler<TakeSnapshot> for Supervisor {
     fn handle(&mut self, _: TakeSnapshot, _: &mut Self::Context) -> Self::Result {
         let settled = self.settled();
         let poisoned = self.poisoned.is_some();
-        self.workers.observe(machine_now());
         let figures = self.metrics.figures();
         let snapshot = Snapshot {
             epoch: self.kernel.epoch(),
@@ -300,8 +299,8 @@ impl Handler<TakeSnapshot> for Supervisor {
             appended_bytes: figures.bytes,
             live_families: self.kernel.families().len() + self.quarantined.len(),
             going: self.kernel.going(),
-            actors: self.actors.len(),
-            workers: self.workers.statuses(&|id| self.called(id)),
+            actors: self.dispatch.active(),
+            workers: self.dispatch.current_worker_statuses(&self.kernel, machine_now()),
             late: self.kernel.late(),
             lost_wakes: self.health.lost_wakes(&self.kernel),
             poisoned: self.poisoned.as_ref().map(ToString::to_string),

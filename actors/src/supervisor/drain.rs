@@ -73,7 +73,7 @@ impl Handler<StopHere> for Supervisor {
     /// its own goes on to its end, and nobody hears its report.
     fn handle(&mut self, _: StopHere, ctx: &mut Self::Context) {
         self.stopped = true;
-        self.actors.clear();
+        self.dispatch.close();
         self.timer = None;
         ctx.stop();
     }
@@ -139,7 +139,7 @@ impl Supervisor {
         let released = self.pipeline.release();
         ctx.spawn(released.into_actor(self).map(move |_, supervisor, ctx| {
             supervisor.stopped = true;
-            supervisor.actors.clear();
+            supervisor.dispatch.close();
             supervisor.timer = None;
             for waiter in supervisor.drain.take().into_iter().flat_map(|drain| drain.waiters) {
                 // Whoever asked may have gone.
@@ -152,7 +152,7 @@ impl Supervisor {
 
     /// Ends the engine's threads, this one last, when the answers have left it.
     fn end_threads(&self) {
-        self.workers.stop();
+        self.dispatch.stop_workers();
         let threads = self.threads.clone();
         actix_rt::spawn(async move {
             for _ in 0..TURNS_FOR_ANSWERS {

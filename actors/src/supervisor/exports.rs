@@ -88,7 +88,7 @@ impl Supervisor {
     pub(super) fn discharged(&mut self, family: u64) {
         Arc::make_mut(&mut self.quarantined).remove(&family);
         self.discharging.remove(&family);
-        self.stacks.remove(&family);
+        self.dispatch.forget_family(family);
         self.metrics.show_quarantined(self.quarantined.len());
         // Those who wait for an outcome of it learn that there will be none.
         self.watchers.retain(|id, _| id.family != family);

@@ -144,10 +144,7 @@ impl Supervisor {
         for (_, ticket) in self.tickets.drain() {
             ticket.send(Err(cause.clone())).ok();
         }
-        self.actors.clear();
-        self.loads.clear();
-        self.unreadable.clear();
-        self.stack_reads.clear();
+        self.dispatch.close();
         if let Some(timer) = &self.timer {
             timer.arm(None);
         }

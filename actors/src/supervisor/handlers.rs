@@ -25,7 +25,7 @@ impl Handler<FlushTime> for Supervisor {
         }
         let metrics = &mut self.metrics;
         let append = |batch: &Batch| metrics.appended(batch);
-        match self.pipeline.commit_here(self.actors.len(), &*self.clock, append) {
+        match self.pipeline.commit_here(self.dispatch.active(), &*self.clock, append) {
             Ok(Some(appended)) => self.appended(appended, ctx),
             Ok(None) => {}
             Err(JournalGone) => self.journal_gone(),

@@ -72,11 +72,6 @@ impl Pipeline {
         }
     }
 
-    /// Returns the number that this store was given when it was created.
-    pub(super) const fn store_number(&self) -> u64 {
-        self.store_number
-    }
-
     /// Returns the newest commit on disk.
     pub(super) const fn durable(&self) -> Seq {
         self.commits.durable()

@@ -10,7 +10,7 @@ use procession_kernel::{Seq, Timestamp};
 
 use crate::journal::Reader;
 use crate::mail::{self, Depth, Gathering, Notice, Outbox};
-use crate::supervisor::workers::Pulses;
+use crate::supervisor::dispatch::workers::Pulses;
 use crate::telemetry::Telemetry;
 use crate::view::Mailboxes;
 

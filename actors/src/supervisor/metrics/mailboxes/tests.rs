@@ -8,7 +8,7 @@ use super::{Depths, MailboxGauges, Mailboxes};
 use crate::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
 use crate::journal::{JournalStore, Reader};
 use crate::mail::Stamp;
-use crate::supervisor::workers::Pulses;
+use crate::supervisor::dispatch::workers::Pulses;
 use crate::telemetry::Telemetry;
 
 #[test]

@@ -1,21 +1,25 @@
-//! Worker arbiters: the threads on which user code runs, taken in turn. One that
-//! user code holds for too long gets no new actors; when half of them are held,
-//! one more is added, and it leaves when it is no longer needed.
+//! Worker arbiters: the threads on which user code runs, taken in turn. A worker that user code blocks for too long
+//! gets no new actors. When half of the workers are blocked, one is added; it leaves when it is no longer needed.
+//!
+//! All times here are the machine's: what is measured is the occupation of a thread.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use actix::WeakRecipient;
 use actix::prelude::*;
 use procession_kernel::ProcedureId;
 
+use crate::clock::{machine_now, machine_sleep};
 use crate::engine::Settings;
+use crate::mail::deliver;
 use crate::porter::Calls;
 use crate::threads::Threads;
 use crate::view::{BlockedStage, UserCall, WorkerStatus};
 use crate::worker::{Post, Pulse};
 
-/// Times as many workers as were asked for, at most, unless the settings say:
-/// each is a thread that user code holds.
+/// Workers at most, as a multiple of the number asked for, unless the settings say otherwise: each added worker is a
+/// thread that user code blocks.
 const WORKERS_MAX_TIMES: usize = 4;
 
 /// When workers are added and retired.
@@ -33,42 +37,42 @@ struct Worker {
     calls: Arc<Calls>,
     pulse: Arc<Pulse>,
     extra: bool,
-    /// The beats when it was last looked at, and since when there were so many.
+    /// The number of beats at the last check, and since when it has not changed.
     beats: u64,
     since: Instant,
     blocked: Option<Blocked>,
-    /// Since when it has not been needed.
+    /// Since when the worker has not been needed.
     spare: Option<Instant>,
-    /// It takes no more actors, and ends with the last of those that it has.
+    /// The worker takes no more actors, and ends with its last one.
     retiring: bool,
 }
 
-/// What holds a worker.
+/// The call that blocks a worker.
 struct Blocked {
     procedure: ProcedureId,
     call: UserCall,
     stage: String,
 }
 
-/// One that has become blocked: its worker's number, and whose code holds it.
-pub(super) struct Found {
+/// A worker that has become blocked, and the procedure whose code holds it.
+pub(super) struct NewlyBlocked {
     pub(super) worker: usize,
     pub(super) procedure: ProcedureId,
     pub(super) time: Duration,
 }
 
-/// The pulses of the workers that there are, for whoever wants to know how much waits for them.
+/// The pulses of all workers, shared with readers that want to know how many calls wait for them.
 #[derive(Clone, Default)]
 pub(crate) struct Pulses(Arc<Mutex<Vec<Arc<Pulse>>>>);
 
 impl Pulses {
-    /// Gives how many calls wait for a worker, about now.
+    /// Returns how many calls wait for a worker, approximately.
     pub(crate) fn waiting(&self) -> u64 {
         let pulses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pulses.iter().map(|pulse| pulse.waiting()).sum()
     }
 
-    /// Gives whose code has a worker's thread at this moment.
+    /// Returns the procedures whose code has a worker's thread at this moment.
     pub(crate) fn holders(&self) -> Vec<ProcedureId> {
         let pulses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         pulses.iter().filter_map(|pulse| pulse.holder(pulse.beats())).collect()
@@ -80,20 +84,38 @@ impl Pulses {
     }
 }
 
+/// Says that it is time to check the workers.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(in crate::supervisor) struct WorkerCheckDue;
+
+/// Sends a [`WorkerCheckDue`] at this interval, on a task of its own, as long as the receiver lives.
+pub(in crate::supervisor) fn check_workers_every(time: Duration, to: WeakRecipient<WorkerCheckDue>) {
+    actix_rt::spawn(async move {
+        loop {
+            machine_sleep(time).await;
+            let Some(to) = to.upgrade().filter(Recipient::connected) else {
+                return;
+            };
+            deliver(&to, WorkerCheckDue).await;
+        }
+    });
+}
+
 /// The arbiters on which procedures' actors are started.
 pub(crate) struct Workers {
     workers: Vec<Worker>,
     pulses: Pulses,
-    /// None for somebody else's arbiter, which is not watched either.
+    /// None for the host's arbiter, which is not watched.
     watch: Option<Watch>,
     next: usize,
     next_number: usize,
-    /// Half of the workers or more are blocked, so that extra ones are used.
+    /// Half of the workers or more are blocked, so extra ones are used.
     needs_extra: bool,
 }
 
 impl Workers {
-    /// Takes arbiters that end with the engine; more of them are started there.
+    /// Takes arbiters that end with the engine. More are started from `threads`.
     pub(crate) fn owned(arbiters: Vec<ArbiterHandle>, threads: Threads, settings: &Settings) -> Self {
         let watch = Watch {
             threads,
@@ -104,7 +126,7 @@ impl Workers {
         Self::new(arbiters, Some(watch))
     }
 
-    /// Uses somebody else's arbiter.
+    /// Uses the host's arbiter.
     pub(crate) fn borrowed(arbiter: ArbiterHandle) -> Self {
         Self::new(vec![arbiter], None)
     }
@@ -140,7 +162,7 @@ impl Workers {
             pulse: Arc::default(),
             extra,
             beats: 0,
-            since: crate::clock::machine_now(),
+            since: machine_now(),
             blocked: None,
             spare: None,
             retiring: false,
@@ -151,13 +173,13 @@ impl Workers {
         self.pulses.clone()
     }
 
-    /// Gives the arbiter whose turn it is, its pulse, and the way of its calls.
+    /// Returns the arbiter whose turn it is, its pulse, and its inbox.
     pub(super) fn next(&mut self) -> Option<(&ArbiterHandle, &Arc<Pulse>, &Arc<Calls>)> {
         let count = self.workers.len().max(1);
         let begin = self.next;
         self.next = self.next.wrapping_add(1);
         let turns = (0..count).map(|step| begin.wrapping_add(step) % count);
-        // Where all are blocked, an actor waits on one of them until one is free.
+        // If all are blocked, the actor waits on one of them until that is free.
         let turn = turns.clone().find(|turn| self.is_open(*turn)).unwrap_or(begin % count);
         let worker = self.workers.get(turn)?;
         Some((&worker.arbiter, &worker.pulse, &worker.calls))
@@ -171,16 +193,16 @@ impl Workers {
         self.workers.get(turn).is_some_and(takes)
     }
 
-    /// Tells how often the workers are to be looked at, if at all: often enough
-    /// that a blocked one is found soon after the threshold.
-    pub(super) fn look_every(&self) -> Option<Duration> {
+    /// Returns how often to check the workers, if at all: often enough that a blocked one is found soon after the
+    /// threshold.
+    pub(super) fn check_every(&self) -> Option<Duration> {
         let watch = self.watch.as_ref()?;
         let quarter = watch.blocked_after / 4;
         Some(quarter.clamp(Duration::from_millis(5), Duration::from_secs(1)))
     }
 
-    /// Looks at every pulse. Gives those that have become blocked.
-    pub(super) fn look(&mut self, now: Instant) -> Vec<Found> {
+    /// Reads every pulse. Returns the workers that have become blocked.
+    pub(super) fn check(&mut self, now: Instant) -> Vec<NewlyBlocked> {
         let Some(watch) = &self.watch else { return Vec::new() };
         let mut found = Vec::new();
         for worker in &mut self.workers {
@@ -188,7 +210,7 @@ impl Workers {
             let time = now.saturating_duration_since(worker.since);
             let is_new = time >= watch.blocked_after && worker.blocked.is_none();
             if let Some(procedure) = worker.pulse.holder(beats).filter(|_| is_new) {
-                found.push(Found {
+                found.push(NewlyBlocked {
                     worker: worker.number,
                     procedure,
                     time,
@@ -198,7 +220,7 @@ impl Workers {
         found
     }
 
-    /// Gives how long the one is held that is held longest; nothing if none is blocked.
+    /// Returns the longest time for which a worker has been blocked; zero if none is.
     pub(super) fn blocked_for(&self, now: Instant) -> Duration {
         let blocked = self.workers.iter().filter(|worker| worker.blocked.is_some());
         let times = blocked.map(|worker| now.saturating_duration_since(worker.since));
@@ -206,7 +228,7 @@ impl Workers {
     }
 
     /// Marks a worker as blocked by this call.
-    pub(super) fn block(&mut self, found: &Found, call: UserCall, stage: String) {
+    pub(super) fn block(&mut self, found: &NewlyBlocked, call: UserCall, stage: String) {
         if let Some(worker) = self.workers.iter_mut().find(|worker| worker.number == found.worker) {
             worker.blocked = Some(Blocked {
                 procedure: found.procedure,
@@ -216,11 +238,10 @@ impl Workers {
         }
     }
 
-    /// Adds a worker when half of them or more are blocked, and retires what is
-    /// no longer needed.
+    /// Adds a worker if half of them or more are blocked, and retires workers that are no longer needed.
     pub(super) fn adjust(&mut self, now: Instant) {
         let Some(watch) = self.watch.clone() else { return };
-        // An extra one that runs is the answer, and does not count as one of those that may be blocked.
+        // An extra worker that runs is the answer, so it does not count among the workers that may be blocked.
         let blocked = self.workers.iter().filter(|worker| worker.blocked.is_some()).count();
         let answers = self.workers.iter().filter(|worker| worker.is_answer()).count();
         let others = self.workers.len() - answers;
@@ -244,7 +265,7 @@ impl Workers {
                 self.push(arbiter, true);
                 tracing::info!(workers = self.workers.len(), blocked, "a worker was added");
             }
-            Err(error) => tracing::warn!(%error, blocked, "no worker could be added; the next look tries again"),
+            Err(error) => tracing::warn!(%error, blocked, "no worker could be added; the next check tries again"),
         }
     }
 
@@ -262,7 +283,7 @@ impl Workers {
         self.pulses.set(&self.workers);
     }
 
-    /// Gives a test for posts that their actors are to leave, unless there is nowhere to go.
+    /// Returns a test for slots whose actors should leave their worker, unless there is no open worker to go to.
     pub(super) fn left_behind(&self) -> Option<impl Fn(&Post) -> bool + use<>> {
         let leave = |worker: &&Worker| worker.blocked.is_some() || worker.retiring;
         let left: Vec<Arc<Pulse>> = self
@@ -275,7 +296,7 @@ impl Workers {
         goes.then_some(move |post: &Post| left.iter().any(|pulse| post.is_on(pulse)))
     }
 
-    /// Has a new thread in the place of each that has ended. Tells whether there was one.
+    /// Starts a new thread in place of each that has ended. Returns `true` if one was replaced.
     pub(super) fn replace_ended(&mut self) -> bool {
         let Some(threads) = self.watch.as_ref().map(|watch| watch.threads.clone()) else {
             return false;
@@ -300,16 +321,16 @@ impl Workers {
         replaced
     }
 
-    /// Looks at every pulse, so that what is told next is of this moment.
+    /// Reads every pulse, so that [`Self::statuses`] is of this moment.
     pub(super) fn observe(&mut self, now: Instant) {
         for worker in &mut self.workers {
             worker.observe(now);
         }
     }
 
-    /// Tells how each worker is; `called` says which call of a procedure was issued last.
+    /// Describes each worker; `called` returns the newest call of a procedure.
     pub(super) fn statuses(&self, called: &dyn Fn(ProcedureId) -> (UserCall, String)) -> Vec<WorkerStatus> {
-        let now = crate::clock::machine_now();
+        let now = machine_now();
         let busy = |worker: &Worker, procedure| {
             let (call, stage) = called(procedure);
             let time = now.saturating_duration_since(worker.since);
@@ -339,7 +360,8 @@ impl Workers {
         self.workers.iter().map(status).collect()
     }
 
-    pub(crate) fn stop(&self) {
+    /// Ends the threads that end with the engine.
+    pub(super) fn stop(&self) {
         if self.watch.is_some() {
             for worker in &self.workers {
                 worker.arbiter.stop();
@@ -349,7 +371,7 @@ impl Workers {
 }
 
 impl Worker {
-    /// Notes how often its pulse has beaten, and gives it.
+    /// Reads its pulse, and returns the number of beats.
     fn observe(&mut self, now: Instant) -> u64 {
         let beats = self.pulse.beats();
         if beats != self.beats {
@@ -362,7 +384,7 @@ impl Worker {
         beats
     }
 
-    /// An extra worker that runs.
+    /// Returns `true` for an extra worker that is not blocked.
     fn is_answer(&self) -> bool {
         self.extra && self.blocked.is_none()
     }

@@ -1,5 +1,5 @@
-//! Which entries of a family's history are whose. Numbers grow from commit to commit, so entries
-//! behind the last one that was seen are all that is new; an entry never changes its member.
+//! Which member each entry of a family's history belongs to. Numbers grow from commit to commit, so only entries behind
+//! the last known one are new; an entry never changes its member.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,24 +11,24 @@ use crate::journal::reader::{PAGE, decode_entry, settled};
 use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Reader, Space};
 
-/// A part that rolls back, and who belongs to it.
-pub(super) struct Wanted {
+/// A scope that rolls back, and its members.
+pub(super) struct ScopeMembers {
     pub(super) scope: ProcedureId,
     pub(super) members: Vec<u32>,
 }
 
-/// What was read for each part, in the order in which they asked.
-pub(super) type Found = Vec<(ProcedureId, Result<Vec<HistoryEntry>, ReadError>)>;
+/// What was read for each scope, in the order of the requests.
+pub(in crate::supervisor) type ScopeEntries = Vec<(ProcedureId, Result<Vec<HistoryEntry>, ReadError>)>;
 
-/// The entries of each member, by number.
+/// The entry numbers of each member.
 #[derive(Default)]
-pub(super) struct Places {
-    /// All entries up to this one are noted.
+pub(super) struct EntryIndex {
+    /// All entries up to this number are in the index.
     upto: u32,
     of: BTreeSet<(u32, u32)>,
 }
 
-impl Places {
+impl EntryIndex {
     pub(super) fn len(&self) -> usize {
         self.of.len()
     }
@@ -38,7 +38,7 @@ impl Places {
         self.of.insert((entry.member, entry.number));
     }
 
-    /// Gives the numbers of the entries of these members, lowest first.
+    /// Returns the numbers of the entries of these members, lowest first.
     fn numbers(&self, members: &[u32]) -> Vec<u32> {
         let of_member = |member: &u32| self.of.range((*member, 0)..=(*member, u32::MAX));
         let mut numbers: Vec<u32> = members.iter().flat_map(of_member).map(|(_, number)| *number).collect();
@@ -47,43 +47,53 @@ impl Places {
     }
 }
 
-/// Reads for all of them in one go, and gives the places back with what is new.
-pub(super) async fn read(reader: &Reader, family: u64, places: Places, wanted: Vec<Wanted>) -> (Places, Found) {
+/// Reads for all scopes in one job of the reader, and returns the index with what is new.
+pub(super) async fn read(
+    reader: &Reader,
+    family: u64,
+    index: EntryIndex,
+    wanted: Vec<ScopeMembers>,
+) -> (EntryIndex, ScopeEntries) {
     let scopes: Vec<ProcedureId> = wanted.iter().map(|wanted| wanted.scope).collect();
-    let all = reader.run(move |store| Box::pin(async move { Ok(find_all(store, family, places, wanted).await) }));
+    let all = reader.run(move |store| Box::pin(async move { Ok(find_all(store, family, index, wanted).await) }));
     all.await.unwrap_or_else(|error| {
         let refused = |scope| (scope, Err(error.clone().into()));
-        (Places::default(), scopes.into_iter().map(refused).collect())
+        (EntryIndex::default(), scopes.into_iter().map(refused).collect())
     })
 }
 
-async fn find_all(store: &dyn JournalStore, family: u64, mut places: Places, wanted: Vec<Wanted>) -> (Places, Found) {
+async fn find_all(
+    store: &dyn JournalStore,
+    family: u64,
+    mut index: EntryIndex,
+    wanted: Vec<ScopeMembers>,
+) -> (EntryIndex, ScopeEntries) {
     let members: BTreeSet<u32> = wanted.iter().flat_map(|wanted| &wanted.members).copied().collect();
-    let mut seen = match look_behind(store, family, &mut places, &members).await {
+    let mut seen = match index_new(store, family, &mut index, &members).await {
         Ok(seen) => seen,
         Err(error) => {
-            let refused = |wanted: Wanted| (wanted.scope, Err(error.clone()));
-            return (places, wanted.into_iter().map(refused).collect());
+            let refused = |wanted: ScopeMembers| (wanted.scope, Err(error.clone()));
+            return (index, wanted.into_iter().map(refused).collect());
         }
     };
     let mut found = Vec::with_capacity(wanted.len());
     for wanted in wanted {
-        let numbers = places.numbers(&wanted.members);
+        let numbers = index.numbers(&wanted.members);
         found.push((wanted.scope, entries_of(store, family, &numbers, &mut seen).await));
     }
-    (places, found)
+    (index, found)
 }
 
-/// Notes the entries behind those that are known; gives those of them that are wanted, so that none is read twice.
-async fn look_behind(
+/// Indexes the entries behind the known ones. Returns the entries of `members` among them, so that none is read twice.
+async fn index_new(
     store: &dyn JournalStore,
     family: u64,
-    places: &mut Places,
+    index: &mut EntryIndex,
     members: &BTreeSet<u32>,
 ) -> Result<BTreeMap<u32, HistoryEntry>, ReadError> {
     let mut seen = BTreeMap::new();
     loop {
-        let Some(next) = places.upto.checked_add(1) else {
+        let Some(next) = index.upto.checked_add(1) else {
             return Ok(seen);
         };
         let page = Scan {
@@ -97,7 +107,7 @@ async fn look_behind(
             let Some(entry) = decode_entry(key, value)? else {
                 continue;
             };
-            places.note(&entry);
+            index.note(&entry);
             if members.contains(&entry.member) {
                 seen.insert(entry.number, entry);
             }
@@ -108,7 +118,7 @@ async fn look_behind(
     }
 }
 
-/// Gives these entries; those that were dropped since are left out.
+/// Returns these entries, without the ones that were dropped since.
 async fn entries_of(
     store: &dyn JournalStore,
     family: u64,
@@ -117,7 +127,7 @@ async fn entries_of(
 ) -> Result<Vec<HistoryEntry>, ReadError> {
     let mut entries = Vec::with_capacity(numbers.len());
     for number in numbers {
-        // Nobody else of the group wants it: parts that roll back have no member in common.
+        // No other scope of the group wants it: scopes that roll back have no member in common.
         if let Some(entry) = seen.remove(number) {
             entries.push(entry);
             continue;

@@ -1,11 +1,11 @@
-//! Who is kept at hand, and for how long.
+//! Which values are kept, and for how long.
 
 use procession_kernel::{
     Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, Rules, Seq, StageEnded,
     StageOutcome, Ticket, Timestamp,
 };
 
-use super::{BOUND, EACH, Unstarted};
+use super::{BOUND, EACH, PayloadCache};
 
 const NOW: Timestamp = Timestamp(1);
 
@@ -14,17 +14,17 @@ fn birth(bytes: usize) -> Birth {
     Birth::new(Kind::from("k"), 1, stage, Blob::from(vec![7; bytes]))
 }
 
-/// A parent has children of one byte size each, one at a time; gives what is kept.
-fn after_spawn(children: u32, bytes: usize) -> (Unstarted, Kernel) {
+/// Has a parent spawn children with values of this size, one at a time. Returns the cache.
+fn after_spawn(children: u32, bytes: usize) -> (PayloadCache, Kernel) {
     let rules = Rules {
         kinds: [(Kind::from("k"), KindRules::new(1))].into(),
         ..Rules::default()
     };
     let mut kernel = Kernel::new(rules, Epoch(1), 0);
-    let mut unstarted = Unstarted::default();
+    let mut cache = PayloadCache::default();
     let mut run = |kernel: &mut Kernel, event: Event| {
         let decision = kernel.decide(NOW, event);
-        unstarted.note(decision.records());
+        cache.note(decision.records());
         kernel.fold(decision, &mut Commit::new());
     };
     run(&mut kernel, Event::Submitted(Ticket(1), vec![birth(bytes).into()]));
@@ -40,29 +40,29 @@ fn after_spawn(children: u32, bytes: usize) -> (Unstarted, Kernel) {
     let mut ended = StageEnded::new(root, run_of, Epoch(1), NOW, outcome);
     ended.payload = Some(Blob::from(vec![8; bytes]));
     run(&mut kernel, Event::StageEnded(Box::new(ended)));
-    (unstarted, kernel)
+    (cache, kernel)
 }
 
 #[test]
-fn those_who_wait_for_their_turn_are_kept_and_those_who_run_are_not() {
-    let (mut unstarted, kernel) = after_spawn(3, 10);
+fn values_of_waiting_procedures_are_kept_and_values_of_running_ones_are_not() {
+    let (mut cache, kernel) = after_spawn(3, 10);
     let of = |member| ProcedureId::new(1, member);
     assert!(kernel.row(of(1)).is_some_and(|row| row.going.is_some()));
-    assert_eq!(unstarted.take(of(0)), None, "the parent has begun");
-    assert_eq!(unstarted.take(of(1)), None, "the first child is on its way");
-    assert_eq!(unstarted.take(of(2)), Some(Blob::from(vec![7; 10])));
-    assert_eq!(unstarted.take(of(2)), None, "it is given once");
-    assert_eq!(unstarted.bytes, EACH + 10);
-    unstarted.forget(2);
-    assert_eq!(unstarted.values.len(), 1);
-    unstarted.forget(1);
-    assert_eq!((unstarted.bytes, unstarted.values.len()), (0, 0));
+    assert_eq!(cache.take(of(0)), None, "the parent has begun");
+    assert_eq!(cache.take(of(1)), None, "the first child is on its way");
+    assert_eq!(cache.take(of(2)), Some(Blob::from(vec![7; 10])));
+    assert_eq!(cache.take(of(2)), None, "it is given once");
+    assert_eq!(cache.bytes, EACH + 10);
+    cache.forget(2);
+    assert_eq!(cache.values.len(), 1);
+    cache.forget(1);
+    assert_eq!((cache.bytes, cache.values.len()), (0, 0));
 }
 
 #[test]
 fn beyond_the_bound_values_are_left_in_the_store() {
     let bytes = BOUND / 32;
-    let (unstarted, _) = after_spawn(40, bytes);
-    assert_eq!(unstarted.values.len(), 31);
-    assert!(unstarted.bytes <= BOUND);
+    let (cache, _) = after_spawn(40, bytes);
+    assert_eq!(cache.values.len(), 31);
+    assert!(cache.bytes <= BOUND);
 }

@@ -1,4 +1,4 @@
-//! One group of reads, done one after the other on one thread.
+//! One group of reads, done one after another by one job of the reader.
 
 use procession_kernel::{Blob, ProcedureId, Wake};
 
@@ -11,31 +11,31 @@ use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Reader, Space, codec};
 use crate::step::ChildOutcome;
 
-/// What a call needs to have read.
-pub(super) struct Wanted {
-    pub(super) id: ProcedureId,
-    /// Its value, which no actor has.
-    pub(super) payload: bool,
-    /// What woke it, or what its join rule is asked about.
-    pub(super) wake: Option<Wake>,
-    /// Its children as they stand on disk, where that is known; an output that is not given is read.
-    pub(super) children: Option<Vec<ChildOutcome>>,
+/// The inputs that a call needs.
+pub(in crate::supervisor::dispatch) struct InputRequest {
+    pub(in crate::supervisor::dispatch) id: ProcedureId,
+    /// The procedure's value is needed, because no actor has it.
+    pub(in crate::supervisor::dispatch) payload: bool,
+    /// What woke the procedure, or what its join rule is asked about.
+    pub(in crate::supervisor::dispatch) wake: Option<Wake>,
+    /// Its children as they are on disk, if that is known. An output that is missing here is read.
+    pub(in crate::supervisor::dispatch) children: Option<Vec<ChildOutcome>>,
 }
 
-/// What was read for it.
-pub(super) struct Found {
-    pub(super) payload: Option<Blob>,
-    pub(super) woken: Woken,
+/// The inputs that were read for a call.
+pub(in crate::supervisor) struct CallInputs {
+    pub(in crate::supervisor::dispatch) payload: Option<Blob>,
+    pub(in crate::supervisor::dispatch) woken: Woken,
 }
 
-/// Reads all of them; as many answers as questions, in the same order.
-pub(super) async fn read(reader: &Reader, wanted: Vec<Wanted>) -> Vec<Result<Found, ReadError>> {
-    let count = wanted.len();
+/// Reads the inputs of all these calls; returns as many results, in the same order.
+pub(super) async fn read(reader: &Reader, requests: Vec<InputRequest>) -> Vec<Result<CallInputs, ReadError>> {
+    let count = requests.len();
     let all = reader.run(move |store| {
         Box::pin(async move {
-            let mut found = Vec::with_capacity(wanted.len());
-            for wanted in wanted {
-                found.push(find(store, wanted).await);
+            let mut found = Vec::with_capacity(requests.len());
+            for request in requests {
+                found.push(find(store, request).await);
             }
             Ok(found)
         })
@@ -44,13 +44,13 @@ pub(super) async fn read(reader: &Reader, wanted: Vec<Wanted>) -> Vec<Result<Fou
         .unwrap_or_else(|error| (0..count).map(|_| Err(error.clone().into())).collect())
 }
 
-async fn find(store: &dyn JournalStore, wanted: Wanted) -> Result<Found, ReadError> {
-    let Wanted {
+async fn find(store: &dyn JournalStore, request: InputRequest) -> Result<CallInputs, ReadError> {
+    let InputRequest {
         id,
         payload,
         wake,
         children,
-    } = wanted;
+    } = request;
     let payload = if payload {
         Some(value_of(store, id).await?)
     } else {
@@ -73,7 +73,7 @@ async fn find(store: &dyn JournalStore, wanted: Wanted) -> Result<Found, ReadErr
             Woken::Signal(Box::new(Signal { name, number, payload }))
         }
     };
-    Ok(Found { payload, woken })
+    Ok(CallInputs { payload, woken })
 }
 
 async fn value_of(store: &dyn JournalStore, id: ProcedureId) -> Result<Blob, StoreError> {
@@ -85,7 +85,7 @@ async fn value_of(store: &dyn JournalStore, id: ProcedureId) -> Result<Blob, Sto
     Ok(Blob::from(bytes.ok_or_else(missing)?))
 }
 
-/// Adds the outputs that were not at hand.
+/// Adds the outputs that were not in memory.
 async fn with_outputs(
     store: &dyn JournalStore,
     mut children: Vec<ChildOutcome>,
@@ -101,7 +101,7 @@ async fn output_of(store: &dyn JournalStore, id: ProcedureId) -> Result<Option<B
     Ok(bytes.map(Blob::from))
 }
 
-/// Their rows in one pass, and the output of each; those that are gone are left out.
+/// Reads the rows of a list of children in one pass, and the output of each. Children that are gone are left out.
 async fn outcomes(
     store: &dyn JournalStore,
     parent: ProcedureId,
