@@ -542,8 +542,8 @@ impl Supervisor {
     fn reads_ended(&mut self, read: GroupRead, ctx: &mut Context<Self>) {
         self.dispatch.end_reads(read);
         while let Some(group) = self.dispatch.next_group() {
-            for (load, inputs) in group {
-                match self.call(ctx, |dispatch, view| dispatch.revive(view, load, inputs)) {
+            for (call, inputs) in group {
+                match self.call(ctx, |dispatch, view| dispatch.revive(view, call, inputs)) {
                     Revived::Done => {}
                     Revived::TryAgain(read, why) => self.read_again(read, &why, ctx),
                     // At once: the calls behind this one may be of the same family.
@@ -599,7 +599,7 @@ impl Supervisor {
     fn retry_reads(&mut self, ctx: &mut Context<Self>) {
         for read in self.dispatch.take_retries() {
             match read {
-                FailedRead::Call(load) => self.call(ctx, |dispatch, _| dispatch.read_again(load)),
+                FailedRead::Call(call) => self.call(ctx, |dispatch, _| dispatch.read_again(call)),
                 FailedRead::Stack(scope) => self.load_stack(scope, ctx),
                 FailedRead::Due => self.evict_again(ctx),
             }

@@ -9,50 +9,71 @@ use crate::plan::Plan;
 use crate::row::{Mark, Round};
 use crate::wait::Wake;
 
-/// One stage to be run.
+/// One call of user code. The kernel makes it, from a decision or from the row that says that it is out, and it goes
+/// as it is to the worker that runs it; the shell adds what it reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Advance {
-    /// Whose stage.
+pub struct StageCall {
+    /// The procedure.
     pub id: ProcedureId,
     /// Its type.
     pub kind: Kind,
     /// Schema of its stored payload.
     pub version: u16,
-    /// The stage, encoded.
+    /// The stage, encoded. For a join rule and a clean-up, the one that the procedure is at.
     pub stage: Blob,
     /// The number of the visit.
     pub visit: u32,
     /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// What the report must carry.
-    pub run: Seq,
-    /// What set it going.
-    pub wake: Option<Wake>,
-    /// Its own time is up, and its code is to be told.
-    pub out_of_time: bool,
-    /// Its value, if this decision had it at hand; else it is in the store.
+    /// The procedure's value, if the decision or the shell has it at hand. Otherwise its actor has it, or the store.
     pub payload: Option<Blob>,
+    /// What the code is to do.
+    pub task: StageTask,
 }
 
-/// One executed stage to be undone.
+/// What a call has user code do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undo {
-    /// Root of the part of the family that rolls back.
-    pub scope: ProcedureId,
-    /// Whose stage.
-    pub id: ProcedureId,
-    /// Its type.
-    pub kind: Kind,
-    /// Schema of its stored payload.
-    pub version: u16,
-    /// Number of the history entry.
-    pub number: u32,
-    /// The stage, encoded.
-    pub stage: Blob,
-    /// The number of the visit.
-    pub visit: u32,
-    /// The number of the attempt, from 1.
-    pub attempt: u32,
+pub enum StageTask {
+    /// Run the stage.
+    Execute {
+        /// The commit that set the stage going. The report must carry it.
+        run: Seq,
+        /// What set it going, if that has to be read.
+        wake: Option<Wake>,
+        /// The procedure's own time is up, and its code is to be told.
+        out_of_time: bool,
+    },
+    /// Undo the stage.
+    Undo {
+        /// Root of the part of the family that rolls back.
+        scope: ProcedureId,
+        /// Number of the history entry.
+        number: u32,
+    },
+    /// Ask the stage's join rule about these children.
+    Join(Round),
+    /// Clean up: the procedure has ended.
+    CleanUp,
+}
+
+impl StageCall {
+    /// Returns the commit that set the stage going, if this call runs it.
+    #[must_use]
+    pub const fn run(&self) -> Option<Seq> {
+        match self.task {
+            StageTask::Execute { run, .. } => Some(run),
+            StageTask::Undo { .. } | StageTask::Join(_) | StageTask::CleanUp => None,
+        }
+    }
+
+    /// Returns the scope and the history entry, if this call undoes the stage.
+    #[must_use]
+    pub const fn undone(&self) -> Option<(ProcedureId, u32)> {
+        match self.task {
+            StageTask::Undo { scope, number } => Some((scope, number)),
+            StageTask::Execute { .. } | StageTask::Join(_) | StageTask::CleanUp => None,
+        }
+    }
 }
 
 /// How a procedure ended.
@@ -164,14 +185,8 @@ pub enum Effect {
 /// A call of user code, or what happens to the actor that takes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DispatchEffect {
-    /// Run a stage.
-    Advance(Advance),
-    /// Undo a stage.
-    Undo(Box<Undo>),
-    /// Ask a custom join policy about these children.
-    Judge(ProcedureId, Kind, u16, Round, Blob),
-    /// Have the code of a procedure that has ended clean up.
-    CleanUp(ProcedureId, Kind, u16),
+    /// Call user code.
+    Call(StageCall),
     /// Read the rollback stack of the family, for this scope.
     LoadStack(ProcedureId),
     /// Let the procedure's actor go; the procedure is parked or has ended.
@@ -217,6 +232,20 @@ pub enum RequestEffect {
 pub enum LifecycleEffect {
     /// Look at the earliest deadline again.
     ArmTimer,
+}
+
+impl Effect {
+    /// Returns the call of user code, if the effect is one.
+    #[must_use]
+    pub const fn call(&self) -> Option<&StageCall> {
+        match self {
+            Self::Dispatch(DispatchEffect::Call(call)) => Some(call),
+            Self::Dispatch(DispatchEffect::LoadStack(_) | DispatchEffect::Stop(_))
+            | Self::Admission(_)
+            | Self::Requests(_)
+            | Self::Lifecycle(_) => None,
+        }
+    }
 }
 
 impl From<DispatchEffect> for Effect {

@@ -52,8 +52,8 @@ pub use cause::{Cause, CauseKind, NotUndone};
 pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
 pub use decision::{Binding, Commit, Decision, Receipt};
 pub use effect::{
-    AbortAnswer, AdmissionEffect, Advance, Answer, DispatchEffect, Effect, Ended, LifecycleEffect, Operated, Refusal,
-    RequestEffect, Undo,
+    AbortAnswer, AdmissionEffect, Answer, DispatchEffect, Effect, Ended, LifecycleEffect, Operated, Refusal,
+    RequestEffect, StageCall, StageTask,
 };
 pub use event::{
     Admission, Birth, BypassAs, BypassScope, Event, JoinRuling, KeyAsked, RevealScope, StageEnded, StageOutcome,

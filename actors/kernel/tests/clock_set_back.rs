@@ -55,7 +55,7 @@ fn undo_backs_off() -> Shell {
     let entries: Vec<HistoryEntry> = shell.history.clone();
     let undo = shell.feed(AHEAD, Event::StackLoaded(ROOT, entries));
     let number = undo.iter().find_map(|effect| match effect {
-        Effect::Dispatch(DispatchEffect::Undo(undo)) => Some(undo.number),
+        Effect::Dispatch(DispatchEffect::Call(call)) => call.undone().map(|(_, number)| number),
         _ => None,
     });
     let number = number.expect("its stage is undone");

@@ -8,7 +8,7 @@
 use procession_kernel::{
     Answer, Birth, Blob, Commit, Decision, DispatchEffect, Effect, Epoch, Event, Kernel, Kind, KindRules,
     LifecycleEffect, NAMED_MAX, NUMBER_MAX, Pause, ProcedureId, ProcedureState, Receipt, Record, Refusal,
-    RequestEffect, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    RequestEffect, Rules, Seq, StageEnded, StageOutcome, StageTask, Ticket, Timestamp, Verb, WaitReason,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -71,8 +71,12 @@ fn names(kernel: &mut Kernel, decision: Decision) -> (Vec<String>, Vec<&'static 
     };
     let effect = |effect: &Effect| match effect {
         Effect::Requests(RequestEffect::Reply(..)) => "reply",
-        Effect::Dispatch(DispatchEffect::Advance(_)) => "advance",
-        Effect::Dispatch(DispatchEffect::Undo(_)) => "undo",
+        Effect::Dispatch(DispatchEffect::Call(call)) => match call.task {
+            StageTask::Execute { .. } => "execute",
+            StageTask::Undo { .. } => "undo",
+            StageTask::Join(_) => "join",
+            StageTask::CleanUp => "clean up",
+        },
         Effect::Dispatch(DispatchEffect::LoadStack(_)) => "load stack",
         Effect::Dispatch(DispatchEffect::Stop(_)) => "stop",
         Effect::Lifecycle(LifecycleEffect::ArmTimer) => "arm",
@@ -89,7 +93,7 @@ fn a_submission_is_one_commit_that_sets_the_first_stage_going() {
     let decision = kernel.decide(NOW, submit(1));
     let (records, effects) = names(&mut kernel, decision);
     assert_eq!(records, ["began 1", "payload 1.0", "reserved", "row 1.0 Runnable"]);
-    assert_eq!(effects, ["advance", "reply"]);
+    assert_eq!(effects, ["execute", "reply"]);
 }
 
 #[test]
@@ -101,7 +105,7 @@ fn next_writes_the_entry_and_the_row_and_nothing_else() {
     let decision = kernel.decide(NOW, next);
     let (records, effects) = names(&mut kernel, decision);
     assert_eq!(records, ["history 1 Next", "row 1.0 Runnable"]);
-    assert_eq!(effects, ["advance"]);
+    assert_eq!(effects, ["execute"]);
 }
 
 #[test]

@@ -4,8 +4,8 @@
 mod shell;
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, DispatchEffect, Effect, Epoch, Event, Kind, Lacking, LockNeed, OperatorRequest, Seq,
-    StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Admission, Ahead, Birth, Blob, Effect, Epoch, Event, Kind, Lacking, LockNeed, OperatorRequest, Seq, StageEnded,
+    StageOutcome, Ticket, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -116,7 +116,8 @@ fn an_undo_holds_its_locks_since_it_was_granted_them() -> Result<(), String> {
     assert!(
         effects
             .iter()
-            .any(|effect| matches!(effect, Effect::Dispatch(DispatchEffect::Undo(_))))
+            .filter_map(Effect::call)
+            .any(|call| call.undone().is_some())
     );
     assert_eq!(shell.since(["t"]), [Some(9)]);
     Ok(())

@@ -4,8 +4,8 @@
 mod shell;
 
 use procession_kernel::{
-    Admission, AdmissionEffect, Ahead, Birth, Blob, DispatchEffect, Effect, Epoch, Event, Hold, Kind, Lacking,
-    LimitKey, LockNeed, Needs, OperatorRequest, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Admission, AdmissionEffect, Ahead, Birth, Blob, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed,
+    Needs, OperatorRequest, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -58,7 +58,8 @@ fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Resul
     assert!(
         effects
             .iter()
-            .any(|effect| matches!(effect, Effect::Dispatch(DispatchEffect::Undo(_))))
+            .filter_map(Effect::call)
+            .any(|call| call.undone().is_some())
     );
     let back = Needs {
         limits,

@@ -404,8 +404,8 @@ impl<'a> Draft<'a> {
 
     /// Has the stage that a row says is out run.
     pub(super) fn advance(&mut self, row: &Row, payload: Option<Blob>) {
-        if let Some(stage) = stage_of(row, payload) {
-            self.effect(stage);
+        if let Some(call) = stage_of(row, payload) {
+            self.effect(DispatchEffect::Call(call));
         }
     }
 

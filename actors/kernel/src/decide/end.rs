@@ -2,9 +2,10 @@
 
 use super::draft::Draft;
 use crate::cause::Cause;
-use crate::effect::{AdmissionEffect, DispatchEffect, Ended, RequestEffect};
+use crate::effect::{AdmissionEffect, DispatchEffect, Ended, RequestEffect, StageTask};
 use crate::id::{Blob, ProcedureId};
 use crate::lifecycle::ProcedureState;
+use crate::outstanding::call_of;
 use crate::record::Record;
 use crate::row::Row;
 use crate::wait::WaitReason;
@@ -49,7 +50,7 @@ impl Draft<'_> {
         self.release(row);
         if self.kernel.kind(&row.kind).is_some_and(|rules| rules.cleanup) {
             row.cleaning = true;
-            self.effect(DispatchEffect::CleanUp(row.id, row.kind.clone(), row.version));
+            self.effect(DispatchEffect::Call(call_of(row, StageTask::CleanUp)));
         }
         self.effect(RequestEffect::Ended(Box::new(Ended {
             id: row.id,

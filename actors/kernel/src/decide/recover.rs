@@ -4,10 +4,11 @@
 //! stage, then the others, each by id.
 
 use super::draft::Draft;
-use crate::effect::{DispatchEffect, LifecycleEffect};
+use crate::effect::{DispatchEffect, LifecycleEffect, StageTask};
 use crate::id::ProcedureId;
 use crate::latch::Join;
 use crate::lifecycle::ProcedureState;
+use crate::outstanding::call_of;
 use crate::outstanding::stage_of;
 use crate::record::Record;
 use crate::row::{Going, JoinPolicy, Row};
@@ -46,7 +47,7 @@ impl Draft<'_> {
         let kernel = self.kernel;
         for row in kernel.families.awake().flat_map(|family| &family.members) {
             if row.cleaning {
-                self.effect(DispatchEffect::CleanUp(row.id, row.kind.clone(), row.version));
+                self.effect(DispatchEffect::Call(call_of(row, StageTask::CleanUp)));
             }
             if row.is_ended() {
                 continue;

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 
 use super::draft::Draft;
 use crate::cause::{Cause, CauseKind};
-use crate::effect::{DispatchEffect, LifecycleEffect};
+use crate::effect::{DispatchEffect, LifecycleEffect, StageTask};
 use crate::event::{Birth, JoinRuling};
 use crate::id::ProcedureId;
 use crate::latch::{Join, Latch, Standing};
 use crate::lifecycle::ProcedureState;
+use crate::outstanding::call_of;
 use crate::record::Record;
 use crate::row::{ChildPermits, JoinPolicy, Round, Row};
 use crate::wait::{WaitReason, Wake};
@@ -191,9 +192,8 @@ impl Draft<'_> {
 
     pub(super) fn ask(&mut self, parent: ProcedureId, round: &Round) {
         if let Some(row) = self.row(parent) {
-            let (kind, stage) = (row.kind.clone(), row.stage.clone());
-            let judge = DispatchEffect::Judge(parent, kind, row.version, round.clone(), stage);
-            self.effect(judge);
+            let call = call_of(row, StageTask::Join(round.clone()));
+            self.effect(DispatchEffect::Call(call));
         }
     }
 

@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 use super::draft::Draft;
 use crate::audit::OperatorRequest;
 use crate::cause::{Cause, CauseKind};
-use crate::effect::{AdmissionEffect, DispatchEffect, LifecycleEffect, Undo};
+use crate::effect::{AdmissionEffect, DispatchEffect, LifecycleEffect};
 use crate::event::UndoEnded;
 use crate::history::{Ending, HistoryEntry};
 use crate::id::ProcedureId;
 use crate::kernel::HistoryDetail;
 use crate::lock::LockNeed;
+use crate::outstanding::undo_call;
 use crate::record::Record;
 use crate::row::Row;
 use crate::wait::WaitReason;
@@ -39,17 +40,8 @@ impl Draft<'_> {
         }
         let attempt = self.row(scope).map_or(0, |row| row.undo_attempts) + 1;
         let Some(row) = self.row(id) else { return false };
-        let undo = Undo {
-            scope,
-            id,
-            kind: row.kind.clone(),
-            version: row.version,
-            number: entry.number,
-            stage: entry.stage.clone(),
-            visit: entry.visit,
-            attempt,
-        };
-        self.effect(DispatchEffect::Undo(Box::new(undo)));
+        let call = undo_call(row, scope, entry, attempt);
+        self.effect(DispatchEffect::Call(call));
         true
     }
 

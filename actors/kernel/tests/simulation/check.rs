@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use procession_kernel::{
     AdmissionEffect, Effect, Family, Kernel, Kind, Mark, OnFailure, ProcedureId, ProcedureState, Record, Row, Rules,
-    Undo, WaitReason, check_rows,
+    StageCall, WaitReason, check_rows,
 };
 
 use super::disk::Disk;
@@ -224,8 +224,12 @@ pub(crate) fn requests(bound: &[ProcedureId], effects: &[Effect]) -> Result<(), 
 }
 
 /// An undo is the newest of all that is left to undo, and nothing of its scope runs.
-pub(crate) fn undo(kernel: &Kernel, disk: &Disk, undo: &Undo) -> Result<(), String> {
-    let scope = undo.scope;
+pub(crate) fn undo(
+    kernel: &Kernel,
+    disk: &Disk,
+    undo: &StageCall,
+    (scope, number): (ProcedureId, u32),
+) -> Result<(), String> {
     let family = kernel
         .families()
         .get(&scope.family)
@@ -237,10 +241,10 @@ pub(crate) fn undo(kernel: &Kernel, disk: &Disk, undo: &Undo) -> Result<(), Stri
             && row.is_some_and(|row| can_undo(kernel.rules(), row))
     });
     let due = left.map(|(number, _)| number).max();
-    if due != Some(undo.number) {
+    if due != Some(number) {
         return Err(format!(
             "entry {} is undone in {scope} where {due:?} was due: {:?}",
-            undo.number,
+            number,
             family.row(undo.id.member)
         ));
     }

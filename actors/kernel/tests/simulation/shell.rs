@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use procession_kernel::{
-    AdmissionEffect, Advance, Answer, Binding, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, Kernel,
-    LifecycleEffect, ProcedureId, Receipt, Record, RequestEffect, Scope, Seq, StageOutcome, Ticket, Timestamp, Undo,
+    AdmissionEffect, Answer, Binding, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, Kernel,
+    LifecycleEffect, ProcedureId, Receipt, Record, RequestEffect, Scope, Seq, StageCall, StageOutcome, StageTask,
+    Ticket, Timestamp,
 };
 
 use super::desk::Desk;
@@ -30,8 +31,9 @@ pub(crate) struct Shell {
     pub(crate) ahead: Disk,
     pending: VecDeque<Pending>,
     durable: Seq,
-    pub(crate) running: BTreeMap<(ProcedureId, Seq), Advance>,
-    pub(crate) undos: Vec<Undo>,
+    pub(crate) running: BTreeMap<(ProcedureId, Seq), StageCall>,
+    /// Undos that are out: scope and number of the entry.
+    pub(crate) undos: Vec<(ProcedureId, u32)>,
     /// Parent, first child of the list, and how many ended ones its rule saw.
     pub(crate) judges: Vec<(ProcedureId, u32, u32)>,
     pub(crate) loads: Vec<ProcedureId>,
@@ -173,8 +175,10 @@ impl Shell {
         let effects = self.released(commit)?;
         check::requests(&requests, &effects)?;
         for effect in &effects {
-            if let Effect::Dispatch(DispatchEffect::Undo(undo)) = effect {
-                check::undo(&self.kernel, &self.ahead, undo)?;
+            if let Some(call) = effect.call()
+                && let Some(undone) = call.undone()
+            {
+                check::undo(&self.kernel, &self.ahead, call, undone)?;
             }
         }
         self.pending.push_back(Pending {
@@ -241,28 +245,36 @@ impl Shell {
 
     fn dispatch(&mut self, effect: DispatchEffect) -> Result<(), String> {
         match effect {
-            DispatchEffect::Advance(advance) => {
-                let going = self.kernel.row(advance.id).and_then(|row| row.going);
+            DispatchEffect::Call(call) => return self.call(call),
+            DispatchEffect::LoadStack(scope) => self.loads.push(scope),
+            DispatchEffect::Stop(_) => {}
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: StageCall) -> Result<(), String> {
+        match &call.task {
+            StageTask::Execute { run, .. } => {
+                let (id, run) = (call.id, *run);
+                let going = self.kernel.row(id).and_then(|row| row.going);
                 // An operator may have ended it meanwhile; then its report is late.
-                if going.is_some_and(|going| going.run != advance.run) {
-                    return Err(format!("{advance:?} is not what the row says: {going:?}"));
+                if going.is_some_and(|going| going.run != run) {
+                    return Err(format!("{call:?} is not what the row says: {going:?}"));
                 }
-                if let Some(twice) = self.running.insert((advance.id, advance.run), advance) {
+                if let Some(twice) = self.running.insert((id, run), call) {
                     return Err(format!("{twice:?} is out twice"));
                 }
             }
-            DispatchEffect::Undo(undo) => self.undos.push(*undo),
-            DispatchEffect::Judge(parent, _, _, round, _) => {
-                let rows = self.disk.members(parent.family);
+            StageTask::Undo { scope, number } => self.undos.push((*scope, *number)),
+            StageTask::Join(round) => {
+                let rows = self.disk.members(call.id.family);
                 let seen = rows
                     .filter(|row| round.contains(row.id.member) && row.is_ended())
                     .count();
                 self.judges
-                    .push((parent, round.first, u32::try_from(seen).unwrap_or(0)));
+                    .push((call.id, round.first, u32::try_from(seen).unwrap_or(0)));
             }
-            DispatchEffect::LoadStack(scope) => self.loads.push(scope),
-            DispatchEffect::CleanUp(id, ..) => self.cleanups.push(id),
-            DispatchEffect::Stop(_) => {}
+            StageTask::CleanUp => self.cleanups.push(call.id),
         }
         Ok(())
     }
@@ -340,7 +352,7 @@ impl Shell {
                 let is_outermost = family.scope_of(*member) == Some(id);
                 let is_out = match scope {
                     Scope::Loading => self.loads.contains(&id),
-                    Scope::Held { out: true, .. } => self.undos.iter().any(|undo| undo.scope == id),
+                    Scope::Held { out: true, .. } => self.undos.iter().any(|(scope, _)| *scope == id),
                     Scope::Held { out: false, .. } => true,
                 };
                 if is_outermost && !is_out {

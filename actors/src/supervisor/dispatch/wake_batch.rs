@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 
+use crate::context::Call;
 use crate::porter::Calls;
-use crate::procedure_actor::{Call, ProcedureActor};
+use crate::procedure_actor::ProcedureActor;
 
 /// Calls for which one wake is held back, at most: enough to keep a worker busy while as many more are collected.
 const BATCH: usize = 64;

@@ -2,7 +2,7 @@
 
 use crate::admission::Lacking;
 use crate::decision::{Commit, Receipt};
-use crate::effect::{AdmissionEffect, DispatchEffect, Effect, LifecycleEffect};
+use crate::effect::{AdmissionEffect, Effect, LifecycleEffect};
 use crate::event::{Admission, Birth, Event, StageEnded, StageOutcome};
 use crate::id::{Blob, Epoch, Kind, ProcedureId, Seq, Ticket, Timestamp};
 use crate::kernel::{Kernel, KindRules, Rules};
@@ -108,11 +108,7 @@ fn e_108_a_lost_end_of_a_child_is_found() {
     family.going = 0;
     kernel.going = 0;
     let effects = audit(&mut kernel, &[], &[]);
-    assert!(
-        effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Dispatch(DispatchEffect::Advance(advance)) if advance.id == root))
-    );
+    assert!(effects.iter().filter_map(Effect::call).any(|call| call.id == root));
     assert_eq!((kernel.found(), kernel.going()), (1, 1));
     assert!(audit(&mut kernel, &[], &[]).is_empty());
 }
@@ -125,11 +121,7 @@ fn e_108_a_lost_grant_is_found() {
         Some(WaitReason::Permit("limit".into()))
     );
     let effects = audit(&mut kernel, &[], &[root]);
-    assert!(
-        effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Dispatch(DispatchEffect::Advance(advance)) if advance.id == root))
-    );
+    assert!(effects.iter().filter_map(Effect::call).any(|call| call.id == root));
     assert_eq!((kernel.found(), kernel.row(root).map(|row| row.holds)), (1, Some(true)));
     assert!(audit(&mut kernel, &[], &[root]).is_empty(), "it waits no more");
     assert_eq!(kernel.found(), 1);

@@ -1,7 +1,7 @@
 //! What the failure of one child costs does not depend on how many children there are.
 
 use crate::decision::{Commit, Receipt};
-use crate::effect::{DispatchEffect, Effect};
+use crate::effect::{DispatchEffect, Effect, StageCall};
 use crate::event::{Birth, Event, StageEnded, StageOutcome, UndoEnded};
 use crate::family::looked;
 use crate::history::HistoryEntry;
@@ -79,8 +79,8 @@ impl Shell {
             let more = if let Effect::Dispatch(DispatchEffect::LoadStack(scope)) = effect {
                 let entries = self.history.iter().filter(|entry| entry.member == scope.member);
                 self.feed(Event::StackLoaded(scope, entries.cloned().collect()))
-            } else if let Effect::Dispatch(DispatchEffect::Undo(undo)) = effect {
-                let ended = UndoEnded::new(undo.scope, undo.number, NOW, Ok(()));
+            } else if let Some((scope, number)) = effect.call().and_then(StageCall::undone) {
+                let ended = UndoEnded::new(scope, number, NOW, Ok(()));
                 self.feed(Event::UndoEnded(Box::new(ended)))
             } else {
                 Vec::new()
@@ -117,8 +117,8 @@ fn looks_at_once(children: u32) -> u64 {
             let entries = shell.history.iter().filter(|entry| entry.member == scope.member);
             let entries = entries.cloned().collect();
             for effect in shell.feed(Event::StackLoaded(scope, entries)) {
-                if let Effect::Dispatch(DispatchEffect::Undo(undo)) = effect {
-                    let ended = UndoEnded::new(undo.scope, undo.number, NOW, Ok(()));
+                if let Some((scope, number)) = effect.call().and_then(StageCall::undone) {
+                    let ended = UndoEnded::new(scope, number, NOW, Ok(()));
                     shell.feed(Event::UndoEnded(Box::new(ended)));
                 }
             }
