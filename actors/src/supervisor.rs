@@ -44,7 +44,8 @@ use crate::actor_loop::LastPanic;
 use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
-use crate::error::StoreError;
+use crate::error::{CodecError, StoreError};
+use crate::journal::encode::LastLook;
 use crate::journal::{Appended, Journal, Reader};
 use crate::limiter::Limiter;
 use crate::mail::{Counted, Gathering, Notice, Ordered};
@@ -233,14 +234,8 @@ impl Supervisor {
     }
 
     fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) {
-        // Metrics need the old rows, so all of this comes before the fold.
-        let (seq, observations) = (self.kernel.seq().next(), self.pipeline.observations());
-        self.metrics
-            .observe(&self.kernel, &*self.clock, decision.records(), observations);
         let look = self.wall.take_look(&*self.clock, self.kernel.is_draining());
-        let encoded = self.pipeline.record(&decision, look, seq);
-        let due = decision.durable().filter_map(due_of).min();
-        self.dispatch.note(decision.records());
+        let (encoded, due) = self.visit_records(&decision, look);
         self.kernel.fold(decision, self.pipeline.open_commit());
         self.metrics.decided();
         self.note_due(due);
@@ -250,6 +245,26 @@ impl Supervisor {
                 self.fail(FailureCause::Failed(error.to_string()));
             }
         }
+    }
+
+    /// Shows each record, once, to every wing that needs it. Must run before the fold: metrics compare new rows with
+    /// the old ones. Returns whether all could be encoded, and when the first result falls due that the records set.
+    fn visit_records(
+        &mut self,
+        decision: &Decision,
+        look: Option<LastLook>,
+    ) -> (Result<(), CodecError>, Option<Timestamp>) {
+        let (mut recording, observations) = self.pipeline.begin(decision, self.kernel.seq().next());
+        let mut observer = self.metrics.observer(&self.kernel, &*self.clock, observations);
+        let mut notes = self.dispatch.begin_records(decision.records());
+        let mut due: Option<Timestamp> = None;
+        for record in decision.records() {
+            observer.take(record);
+            recording.take(record);
+            notes.take(record);
+            due = due.into_iter().chain(due_of(record)).min();
+        }
+        (recording.end(look), due)
     }
 
     /// A decision without records still waits for the newest commit it rests on.

@@ -53,14 +53,21 @@ pub enum Binding {
 pub struct Decision {
     bindings: Vec<Binding>,
     records: Vec<Record>,
+    value_bytes: usize,
     effects: Vec<Effect>,
 }
 
 impl Decision {
-    pub(crate) const fn new(bindings: Vec<Binding>, records: Vec<Record>, effects: Vec<Effect>) -> Self {
+    pub(crate) const fn new(
+        bindings: Vec<Binding>,
+        records: Vec<Record>,
+        value_bytes: usize,
+        effects: Vec<Effect>,
+    ) -> Self {
         Self {
             bindings,
             records,
+            value_bytes,
             effects,
         }
     }
@@ -75,6 +82,13 @@ impl Decision {
     #[must_use]
     pub fn records(&self) -> &[Record] {
         &self.records
+    }
+
+    /// Returns how many bytes the values and outputs among the records have, so that room for them can be made without
+    /// looking at each record.
+    #[must_use]
+    pub const fn value_bytes(&self) -> usize {
+        self.value_bytes
     }
 
     /// Returns the records that must go to disk, in order.

@@ -39,7 +39,7 @@ use failed_reads::{FailedRead, FailedReads, ReadSubject, ReadTrouble};
 use join_rules::JoinRules;
 use orphaned_calls::{OrphanedCall, OrphanedCalls};
 use output_cache::OutputCache;
-use payload_cache::PayloadCache;
+use payload_cache::{BornPayloads, PayloadCache};
 
 use revival::{CallInputs, Group, GroupRead, InputRequest, Revival};
 use rollback_stacks::entries::ScopeEntries;
@@ -143,11 +143,13 @@ impl Dispatch {
         self.actors.len()
     }
 
-    /// Keeps what these records say about values, outputs and ended families.
-    pub(super) fn note(&mut self, records: &[Record]) {
-        self.payloads.note(records);
-        self.outputs.note(records);
-        self.stacks.note(records);
+    /// Begins to note what the records of one decision say about values, outputs and ended families.
+    pub(super) const fn begin_records<'a>(&'a mut self, records: &'a [Record]) -> RecordNotes<'a> {
+        RecordNotes {
+            payloads: self.payloads.begin(records),
+            outputs: &mut self.outputs,
+            stacks: &mut self.stacks,
+        }
     }
 
     /// Drops everything about a family that is quarantined or discharged.
@@ -651,6 +653,27 @@ impl Dispatch {
         pending.extend(self.failed_reads.calls());
         pending.extend(self.orphaned_calls.stranded());
         pending
+    }
+}
+
+/// What is kept of the records of one decision.
+pub(super) struct RecordNotes<'a> {
+    payloads: BornPayloads<'a>,
+    outputs: &'a mut OutputCache,
+    stacks: &'a mut RollbackStacks,
+}
+
+impl RecordNotes<'_> {
+    /// Takes the next record of the decision.
+    pub(super) fn take(&mut self, record: &Record) {
+        if let Record::Row(row) = record {
+            self.payloads.take(row);
+        } else if let Record::Output(id, value) = record {
+            self.outputs.ended(*id, value);
+        } else if let Record::FamilyEnded(family, _) = record {
+            self.outputs.forget(*family);
+            self.stacks.forget(*family);
+        }
     }
 }
 

@@ -33,6 +33,8 @@ pub(crate) struct Draft<'a> {
     /// The newest number of each family that gets entries.
     history: Few<u64, u32>,
     records: Vec<Record>,
+    /// Bytes of values and outputs among the records.
+    value_bytes: usize,
     /// Records that must follow the rows.
     closing: Vec<Record>,
     bindings: Vec<Binding>,
@@ -55,6 +57,7 @@ impl<'a> Draft<'a> {
             rows: Few::new(),
             history: Few::new(),
             records: Vec::new(),
+            value_bytes: 0,
             closing: Vec::new(),
             bindings: Vec::new(),
             effects: Vec::new(),
@@ -85,7 +88,7 @@ impl<'a> Draft<'a> {
             self.records.push(Record::Row(row));
         }
         self.records.append(&mut self.closing);
-        Decision::new(self.bindings, self.records, self.effects)
+        Decision::new(self.bindings, self.records, self.value_bytes, self.effects)
     }
 
     /// Who begins to wait for an event is in none of the broadcasts of it that are under way.
@@ -232,6 +235,7 @@ impl<'a> Draft<'a> {
     pub(super) fn forget(&mut self) {
         self.rows.clear();
         self.records.clear();
+        self.value_bytes = 0;
         self.closing.clear();
         self.bindings.clear();
         self.effects.clear();
@@ -268,6 +272,9 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn record(&mut self, record: Record) {
+        if let Record::Payload(_, value) | Record::Output(_, value) = &record {
+            self.value_bytes += value.len();
+        }
         self.records.push(record);
     }
 
