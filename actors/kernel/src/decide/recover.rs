@@ -92,7 +92,7 @@ impl Draft<'_> {
         match self.resumption(row) {
             Resumption::Again => {
                 if let Some(stage) = stage_of(row, None) {
-                    self.effect(stage);
+                    self.effect(DispatchEffect::Call(stage));
                 }
             }
             Resumption::Anew => {
