@@ -18,7 +18,6 @@ mod meddle;
 pub mod messages;
 pub mod offline;
 mod pages;
-mod porter;
 mod procedure;
 mod procedure_actor;
 mod registry;
@@ -33,6 +32,7 @@ mod thresholds;
 mod upgrade;
 pub mod view;
 mod worker;
+mod worker_inbox;
 
 pub use beside::Beside;
 pub use context::{Fence, Signal, StageContext, Token};

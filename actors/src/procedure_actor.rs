@@ -16,7 +16,7 @@ use crate::journal::codec;
 use crate::mail::Gathering;
 use crate::registry::{Registry, Running};
 use crate::telemetry::{self, Marks};
-use crate::worker::{Pulse, Seat, watched};
+use crate::worker::{CallSlotGuard, Heartbeat, watched};
 
 /// What the actor of a procedure of this kind says: who reports late may be known no more.
 pub(crate) struct Reported(pub(crate) Kind, pub(crate) Report);
@@ -44,7 +44,7 @@ pub(crate) struct ProcedureActor {
     registry: Arc<Registry>,
     host: Arc<Host>,
     supervisor: Arc<Gathering<Reported>>,
-    seat: Seat,
+    slot: CallSlotGuard,
 }
 
 impl ProcedureActor {
@@ -52,7 +52,7 @@ impl ProcedureActor {
         registry: Arc<Registry>,
         host: Arc<Host>,
         supervisor: Arc<Gathering<Reported>>,
-        seat: Seat,
+        slot: CallSlotGuard,
     ) -> Self {
         Self {
             stored: None,
@@ -60,7 +60,7 @@ impl ProcedureActor {
             registry,
             host,
             supervisor,
-            seat,
+            slot,
         }
     }
 
@@ -89,18 +89,18 @@ impl Handler<Call> for ProcedureActor {
             // Before the call may turn out to be revoked: a later call comes without the value.
             self.stored = Some((call.stage.version, payload));
         }
-        if !self.seat.begin() {
+        if !self.slot.begin() {
             // The supervisor has revoked the call, and makes it elsewhere.
             return;
         }
-        let pulse = self.seat.pulse();
+        let heartbeat = self.slot.heartbeat();
         // Reviving decodes the user's value, so it is user code, too.
         let revived = {
-            let _within = pulse.enter(call.stage.id);
+            let _polled = heartbeat.enter(call.stage.id);
             self.revive(&call.stage.kind)
         };
         let begun = self.host.clock.now();
-        self.seat.began(begun);
+        self.slot.began(begun);
         let mut running = match revived {
             Ok(running) => running,
             Err(why) => {
@@ -110,16 +110,16 @@ impl Handler<Call> for ProcedureActor {
         };
         let host = Arc::clone(&self.host);
         match call.stage.task {
-            StageTask::Execute { run, .. } => self.run(execute(running, (call, run), host, (pulse, begun)), ctx),
+            StageTask::Execute { run, .. } => self.run(execute(running, (call, run), host, (heartbeat, begun)), ctx),
             StageTask::Undo { scope, number } => {
-                self.run(undo(running, (call, scope, number), host, (pulse, begun)), ctx);
+                self.run(undo(running, (call, scope, number), host, (heartbeat, begun)), ctx);
             }
             StageTask::Join(Round { first, .. }) => {
-                let reported = join(&mut *running, call, first, &pulse);
+                let reported = join(&mut *running, call, first, &heartbeat);
                 self.running = Some(running);
                 self.report(reported);
             }
-            StageTask::CleanUp => self.run(clean_up(running, call, pulse), ctx),
+            StageTask::CleanUp => self.run(clean_up(running, call, heartbeat), ctx),
         }
     }
 }
@@ -137,7 +137,7 @@ impl ProcedureActor {
     }
 
     fn report(&self, reported: Reported) {
-        self.seat.end();
+        self.slot.end();
         self.supervisor.send(reported);
     }
 }
@@ -153,13 +153,13 @@ fn execute(
     mut running: Box<dyn Running>,
     (call, run): (Call, Seq),
     host: Arc<Host>,
-    (pulse, begun): (Arc<Pulse>, Timestamp),
+    (heartbeat, begun): (Arc<Heartbeat>, Timestamp),
 ) -> impl Future<Output = Ran> {
     async move {
         let describe = || codec::describe(call.stage.stage.as_slice());
         let span = telemetry::stage_span(&marks(&call, Some(run)), describe);
         let code = running.execute(&call, (run, begun), &host);
-        let report = watched(&pulse, call.stage.id, code.instrument(span.clone())).await;
+        let report = watched(&heartbeat, call.stage.id, code.instrument(span.clone())).await;
         telemetry::record_outcome(&span, || outcome(&report.outcome));
         (Reported(call.stage.kind, Report::Stage(report)), running)
     }
@@ -173,13 +173,13 @@ fn undo(
     mut running: Box<dyn Running>,
     (call, scope, number): (Call, ProcedureId, u32),
     host: Arc<Host>,
-    (pulse, begun): (Arc<Pulse>, Timestamp),
+    (heartbeat, begun): (Arc<Heartbeat>, Timestamp),
 ) -> impl Future<Output = Ran> {
     async move {
         let describe = || codec::describe(call.stage.stage.as_slice());
         let span = telemetry::undo_span(&marks(&call, None), describe);
         let code = running.rollback(&call, &host);
-        let did = watched(&pulse, call.stage.id, code.instrument(span.clone())).await;
+        let did = watched(&heartbeat, call.stage.id, code.instrument(span.clone())).await;
         telemetry::record_outcome(&span, || if did.outcome.is_ok() { "ok" } else { "failed" });
         let report = UndoEnded {
             scope,
@@ -195,8 +195,8 @@ fn undo(
     }
 }
 
-fn join(running: &mut dyn Running, call: Call, first: u32, pulse: &Arc<Pulse>) -> Reported {
-    let _within = pulse.enter(call.stage.id);
+fn join(running: &mut dyn Running, call: Call, first: u32, heartbeat: &Arc<Heartbeat>) -> Reported {
+    let _polled = heartbeat.enter(call.stage.id);
     let outcomes = call.woken.children();
     let seen = outcomes.iter().filter(|child| child.ended).count();
     let seen = u32::try_from(seen).unwrap_or(u32::MAX);
@@ -204,10 +204,10 @@ fn join(running: &mut dyn Running, call: Call, first: u32, pulse: &Arc<Pulse>) -
     Reported(call.stage.kind, Report::Join(call.stage.id, first, seen, ruling))
 }
 
-fn clean_up(mut running: Box<dyn Running>, call: Call, pulse: Arc<Pulse>) -> impl Future<Output = Ran> {
+fn clean_up(mut running: Box<dyn Running>, call: Call, heartbeat: Arc<Heartbeat>) -> impl Future<Output = Ran> {
     async move {
         let StageCall { id, kind, .. } = call.stage;
-        watched(&pulse, id, running.clean_up()).await;
+        watched(&heartbeat, id, running.clean_up()).await;
         (Reported(kind, Report::CleanedUp(id)), running)
     }
 }

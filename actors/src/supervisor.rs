@@ -17,12 +17,13 @@ pub(crate) mod metrics;
 pub(crate) mod opening;
 mod operate;
 pub(crate) mod pipeline;
+mod quarantine;
 pub(crate) mod recovery;
 mod recovery_hooks;
-mod reports;
 mod retention;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
+mod status;
 mod submits;
 mod timer;
 pub(crate) mod wall;
@@ -53,7 +54,7 @@ use crate::procedure_actor::{Report, Reported};
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
-use crate::view::{BatchUse, Outcome, Recovered};
+use crate::view::{BatchUse, Outcome, Recovered, Rule};
 use admission::Admission;
 use credit::Bulk;
 use dispatch::failed_reads::FailedRead;
@@ -61,14 +62,15 @@ use dispatch::revival::{GroupRead, ReadsDue};
 use dispatch::rollback_stacks::StackRead;
 use dispatch::workers::{WorkerCheckDue, Workers, check_workers_every};
 use dispatch::{Dispatch, DispatchParts, EngineView, Revived};
-use failure::{Failure, FailureCause};
+use failure::{Broken, Failure, FailureCause};
 use finished::FinishedReads;
 use handlers::FlushTime;
 use health::Health;
-use kept::Quarantined;
 use pipeline::in_place::InPlace;
 use pipeline::{Pipeline, PipelineSettings, Waiting};
+use quarantine::Quarantine;
 use recovery::{Loaded, Survey};
+use status::EngineStatus;
 use timer::Timer;
 use wall::Wall;
 
@@ -98,6 +100,7 @@ pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) host: Arc<Host>,
     pub(crate) in_place: InPlace,
+    pub(crate) in_flight: usize,
     pub(crate) telemetry: Telemetry,
 }
 
@@ -122,8 +125,8 @@ pub struct Supervisor {
     next_ticket: u64,
     watchers: FxHashMap<ProcedureId, Vec<oneshot::Sender<Outcome>>>,
     report: Recovered,
-    quarantined: Quarantined,
-    /// Those of them whose discharge is being committed.
+    quarantine: Quarantine,
+    /// Quarantined families whose discharge is being committed.
     discharging: BTreeSet<u64>,
     next_due: Option<Timestamp>,
     evicting: bool,
@@ -131,11 +134,8 @@ pub struct Supervisor {
     finished: FinishedReads,
     drain: Option<drain::Draining>,
     health: Health,
-    poisoned: Option<FailureCause>,
-    /// The same, for those who find out that they will get no answer.
-    failure: Failure,
+    status: EngineStatus,
     panics: LastPanic,
-    stopped: bool,
 }
 
 impl Supervisor {
@@ -155,6 +155,7 @@ impl Supervisor {
             settings,
             host,
             in_place,
+            in_flight,
             telemetry,
         } = parts;
         let wall = Wall::new(loaded.last_look, loaded.kernel.rules());
@@ -170,7 +171,7 @@ impl Supervisor {
         let pipeline = PipelineSettings {
             epoch: loaded.epoch,
             merge: settings.merge,
-            in_flight: settings.in_flight,
+            in_flight,
             store: loaded.store,
         };
         Self {
@@ -192,7 +193,7 @@ impl Supervisor {
             tickets: FxHashMap::default(),
             next_ticket: 0,
             watchers: FxHashMap::default(),
-            quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
+            quarantine: Quarantine::new(&loaded.report.quarantined),
             report: loaded.report,
             discharging: BTreeSet::new(),
             next_due: loaded.next_due,
@@ -200,24 +201,15 @@ impl Supervisor {
             wall,
             finished: FinishedReads::default(),
             drain: None,
-            poisoned: None,
-            failure,
+            status: EngineStatus::new(failure),
             panics,
-            stopped: false,
         }
     }
 
     // From an event to the journal.
 
-    /// Tells whether events are decided: no more once the engine has failed, or a drain's last decision is made. That
-    /// one stays the last, because the store is given back as soon as it is on disk.
-    fn decides(&self) -> bool {
-        let is_ending = self.drain.as_ref().is_some_and(drain::Draining::is_ending);
-        self.poisoned.is_none() && !self.stopped && !is_ending
-    }
-
     fn decide(&mut self, event: Event, ctx: &mut Context<Self>) {
-        if self.decides() {
+        if self.status.decides() {
             let decision = self.kernel.decide(self.clock.now(), event);
             self.commit(decision, ctx);
         }
@@ -415,7 +407,7 @@ impl Supervisor {
                 }
             }
             Effect::Admission(effect) => {
-                if let Some(id) = self.admission.act(effect, &self.quarantined) {
+                if let Some(id) = self.admission.act(effect, self.quarantine.families()) {
                     self.ask_for(id, ctx);
                 }
             }
@@ -467,7 +459,7 @@ impl Supervisor {
     fn ticket(&mut self) -> (Ticket, oneshot::Receiver<Answered>) {
         let (sender, receiver) = oneshot::channel();
         let ticket = self.new_ticket();
-        match &self.poisoned {
+        match self.status.cause() {
             // Nothing is decided any more, so nothing would ever answer it.
             Some(why) => drop(sender.send(Err(why.clone()))),
             None => drop(self.tickets.insert(ticket, sender)),
@@ -497,7 +489,7 @@ impl Actor for Supervisor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
-        if self.timer.is_some() || self.poisoned.is_some() {
+        if self.timer.is_some() || self.status.has_failed() {
             // Started once more, after a panic.
             return;
         }
@@ -536,7 +528,7 @@ impl Supervisor {
     fn call<R>(&mut self, ctx: &mut Context<Self>, work: impl FnOnce(&mut Dispatch, EngineView<'_>) -> R) -> R {
         let view = EngineView {
             kernel: &self.kernel,
-            quarantined: &self.quarantined,
+            quarantined: self.quarantine.families(),
         };
         let done = work(&mut self.dispatch, view);
         if self.dispatch.take_read_notice() {
@@ -562,7 +554,7 @@ impl Supervisor {
                     Revived::Done => {}
                     Revived::TryAgain(read, why) => self.read_again(read, &why, ctx),
                     // At once: the calls behind this one may be of the same family.
-                    Revived::Damaged(family, why) => self.put_aside(family, why, ctx),
+                    Revived::Damaged(family, why) => self.quarantine_family(family, why, ctx),
                 }
             }
         }
@@ -655,7 +647,7 @@ impl Supervisor {
                     self.call(ctx, |dispatch, view| dispatch.judge_next(view.kernel, next));
                 }
             }
-            Report::Unloadable(id, why) => self.put_aside(id.family, format!("{id}: {why}"), ctx),
+            Report::Unloadable(id, why) => self.quarantine_family(id.family, format!("{id}: {why}"), ctx),
         }
     }
 
@@ -680,7 +672,7 @@ impl Supervisor {
         let blocked = self.dispatch.check_workers(&self.kernel, now);
         self.metrics.telemetry().worker_blocked.set(blocked);
         self.metrics.show_mailboxes_soon(self.clock.now());
-        if self.poisoned.is_none() && !self.stopped {
+        if self.status.is_running() {
             self.call(ctx, |dispatch, view| dispatch.rebalance(view, now));
             // Calls that waited for their worker may have begun, which gives credit.
             self.wake_more(ctx);
@@ -717,7 +709,7 @@ impl Handler<ActorsGone> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, ActorsGone(found): ActorsGone, ctx: &mut Self::Context) {
-        if self.poisoned.is_some() || self.stopped {
+        if !self.status.is_running() {
             return;
         }
         // First what these actors had still reported: only a call without a report is lost.
@@ -751,3 +743,84 @@ impl Handler<WorkerCheckDue> for Supervisor {
 // Metrics: what is counted.
 
 // Lifecycle: start, timers, retention, drain, failure.
+
+impl Supervisor {
+    /// Quarantines a family that cannot run. All others go on, also those that waited while it was suspected.
+    fn quarantine_family(&mut self, family: u64, why: String, ctx: &mut Context<Self>) {
+        self.enter_quarantine(family, why);
+        self.decide(Event::FamilyForgotten, ctx);
+    }
+
+    /// Quarantines a family. The caller must resume whatever this unblocks.
+    fn enter_quarantine(&mut self, family: u64, why: String) {
+        tracing::warn!(family, why, "the family is quarantined");
+        // Counted behind everything decided before, or the gauges would fall before they rose.
+        let mut gone = self.metrics.quarantine(&self.kernel, family);
+        match self.pipeline.last_observations() {
+            Some(last) => last.append(&mut gone),
+            None => self.metrics.count(gone),
+        }
+        // Before the kernel forgets the rows, which say what the family keeps.
+        self.admission.withdraw_family(&self.kernel, family);
+        self.kernel.forget(family);
+        self.dispatch.forget_family(family);
+        // Before the next receipt: releases that it sets free find the family here, and leave it what it holds.
+        self.quarantine.insert(family, why);
+        let now = self.clock.now();
+        self.health
+            .note(Rule::Quarantined, Some(ProcedureId::root(family)), now);
+        self.metrics.show_quarantined(self.quarantine.len());
+    }
+
+    /// Fails the engine: it takes no more commits, and tells all callers that wait for one.
+    fn fail(&mut self, cause: FailureCause) {
+        if let Some(cause) = self.status.fail(cause) {
+            let why = cause.to_string();
+            tracing::error!(why, "the engine takes no more commits");
+            self.metrics.telemetry().poisoned.set(1.0);
+            self.health.note(Rule::StoreFailed, None, self.clock.now());
+        }
+        // Also at a later cause: nothing may be left that waits for a commit.
+        self.drop_waiting();
+    }
+
+    /// Drops all that waits for a commit: nothing decided from the failed commit on is ever told to anyone.
+    fn drop_waiting(&mut self) {
+        // Callers that wait for an outcome, or for the end of a drain, find the cause in the `Failure` that they hold,
+        // so the status is set before their channels are dropped.
+        self.pipeline.clear();
+        self.watchers.clear();
+        self.drain = None;
+        if let Some(cause) = self.status.cause() {
+            for (_, ticket) in self.tickets.drain() {
+                ticket.send(Err(cause.clone())).ok();
+            }
+        }
+        self.dispatch.close();
+        if let Some(timer) = &self.timer {
+            timer.arm(None);
+        }
+    }
+}
+
+impl Handler<Broken> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, Broken(why): Broken, _: &mut Self::Context) {
+        self.fail(FailureCause::Failed(why));
+    }
+}
+
+impl Supervised for Supervisor {
+    /// What it knows may be half of a change, so nothing may be decided on it any more. Its futures are gone, and with
+    /// them the turns of the limiter's answers and the next health check.
+    fn restarting(&mut self, ctx: &mut Self::Context) {
+        let why = self.panics.take("the supervisor");
+        let is_first = !self.status.has_failed();
+        self.fail(FailureCause::Failed(why));
+        self.admission.forget_answers();
+        if is_first {
+            self.begin_health_checks(ctx);
+        }
+    }
+}

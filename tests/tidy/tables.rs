@@ -45,7 +45,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
     ],
     &["messages", "registry", "limiter", "worker", "pages"],
     &["procedure_actor"],
-    &["porter"],
+    &["worker_inbox"],
     &["supervisor", "engine"],
     &["beside"],
     &["offline"],

@@ -33,7 +33,7 @@ use crate::mail::Gathering;
 use crate::procedure_actor::{ProcedureActor, Report, Reported};
 use crate::registry::Registry;
 use crate::view::WorkerStatus;
-use crate::worker::Post;
+use crate::worker::CallSlot;
 use actor_table::{ActiveProcedure, ActorTable, Issued, LostCall, describe};
 use failed_reads::{FailedRead, FailedReads, ReadSubject, ReadTrouble};
 use join_rules::JoinRules;
@@ -273,15 +273,15 @@ impl Dispatch {
     /// Starts an actor on the worker whose turn it is; none if that worker's thread is gone. Its first call brings the
     /// value that it is revived from.
     fn start_actor(&mut self) -> Option<ActiveProcedure> {
-        let (worker, pulse, inbox) = self.workers.next()?;
+        let (worker, heartbeat, queue) = self.workers.next()?;
         let (registry, host) = (Arc::clone(&self.registry), Arc::clone(&self.host));
         let reports = Arc::clone(&self.reports);
-        let slot = Post::new(Arc::clone(pulse));
-        let guard = Post::seat(&slot);
-        let inbox = Arc::clone(inbox);
+        let slot = CallSlot::new(Arc::clone(heartbeat));
+        let guard = CallSlot::guard(&slot);
+        let queue = Arc::clone(queue);
         let start = move |_: &mut Context<ProcedureActor>| ProcedureActor::new(registry, host, reports, guard);
         let addr = ProcedureActor::start_in_arbiter(worker, start);
-        addr.connected().then(|| ActiveProcedure::new(addr, inbox, slot))
+        addr.connected().then(|| ActiveProcedure::new(addr, queue, slot))
     }
 
     /// Sends a call again whose worker's thread was gone before it could begin. If no thread can be started, the call
@@ -395,12 +395,12 @@ impl Dispatch {
     }
 
     fn call_revived(&mut self, view: EngineView<'_>, call: StageCall, woken: Woken) {
+        if view.quarantined.contains_key(&call.id.family) || self.is_closed {
+            return;
+        }
         if call.payload.is_none() && !self.actors.contains(call.id) {
             // Its actor was there when the read began, and has gone since: the value must be read, too.
             self.revival.enqueue(call);
-            return;
-        }
-        if view.quarantined.contains_key(&call.id.family) || self.is_closed {
             return;
         }
         if let Some(run) = call.run() {

@@ -9,10 +9,10 @@ use rustc_hash::FxHashMap;
 use super::wake_batch::WakeBatch;
 use crate::context::Call;
 use crate::journal::codec;
-use crate::porter::Calls;
 use crate::procedure_actor::ProcedureActor;
 use crate::view::UserCall;
-use crate::worker::Post;
+use crate::worker::CallSlot;
+use crate::worker_inbox::CallQueue;
 
 /// A call that was sent, by what identifies it in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,8 +75,8 @@ pub(in crate::supervisor) struct LostCall {
 /// The actor of an active procedure, and the calls that it was sent.
 pub(in crate::supervisor) struct ActiveProcedure {
     addr: Arc<Addr<ProcedureActor>>,
-    inbox: Arc<Calls>,
-    slot: Arc<Post>,
+    queue: Arc<CallQueue>,
+    slot: Arc<CallSlot>,
     sent: SentCalls,
 }
 
@@ -107,10 +107,10 @@ impl SentCalls {
 }
 
 impl ActiveProcedure {
-    pub(super) fn new(addr: Addr<ProcedureActor>, inbox: Arc<Calls>, slot: Arc<Post>) -> Self {
+    pub(super) fn new(addr: Addr<ProcedureActor>, queue: Arc<CallQueue>, slot: Arc<CallSlot>) -> Self {
         Self {
             addr: Arc::new(addr),
-            inbox,
+            queue,
             slot,
             sent: SentCalls::default(),
         }
@@ -122,7 +122,7 @@ impl ActiveProcedure {
         let is_connected = self.addr.connected();
         if is_connected {
             self.slot.sent();
-            wakes.send(&self.inbox, &self.addr, call);
+            wakes.send(&self.queue, &self.addr, call);
         }
         is_connected
     }
@@ -211,7 +211,7 @@ impl ActorTable {
 
     /// Lets every actor go whose worker is left and that runs nothing. Returns the calls that had not begun: revoked,
     /// so that none of them can begin there any more.
-    pub(super) fn vacate(&mut self, is_left: impl Fn(&Post) -> bool) -> Vec<(ProcedureId, Issued)> {
+    pub(super) fn vacate(&mut self, is_left: impl Fn(&CallSlot) -> bool) -> Vec<(ProcedureId, Issued)> {
         let mut revoked = Vec::new();
         self.0.retain(|id, active| {
             let ended = is_left(&active.slot).then(|| active.slot.revoke()).flatten();

@@ -1,4 +1,4 @@
-//! When a worker is woken for the calls in its inbox: at once, or once for many calls that the same receipt releases.
+//! When a worker is woken for the calls in its queue: at once, or once for many calls that the same receipt releases.
 //! A worker that wakes takes the supervisor's processor, serves the few calls that are there by then, and sleeps again.
 
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use actix::prelude::*;
 
 use crate::context::Call;
-use crate::porter::Calls;
 use crate::procedure_actor::ProcedureActor;
+use crate::worker_inbox::CallQueue;
 
 /// Calls for which one wake is held back, at most: enough to keep a worker busy while as many more are collected.
 const BATCH: usize = 64;
 
-/// Workers that have calls in their inboxes and were not woken yet.
+/// Workers that have calls in their queues and were not woken yet.
 #[derive(Default)]
 pub(super) struct WakeBatch {
     is_open: bool,
-    asleep: Vec<Arc<Calls>>,
+    asleep: Vec<Arc<CallQueue>>,
     /// Calls sent since the last wake.
     calls: usize,
 }
@@ -33,10 +33,10 @@ impl WakeBatch {
         self.wake();
     }
 
-    /// Puts a call into its worker's inbox, and wakes the worker when the batch is full or not open.
-    pub(super) fn send(&mut self, inbox: &Arc<Calls>, to: &Arc<Addr<ProcedureActor>>, call: Call) {
-        if inbox.gather(to, call) {
-            self.asleep.push(Arc::clone(inbox));
+    /// Puts a call into its worker's queue, and wakes the worker when the batch is full or not open.
+    pub(super) fn send(&mut self, queue: &Arc<CallQueue>, to: &Arc<Addr<ProcedureActor>>, call: Call) {
+        if queue.push(to, call) {
+            self.asleep.push(Arc::clone(queue));
         }
         self.calls += 1;
         if !self.is_open || self.calls >= BATCH {
@@ -46,8 +46,8 @@ impl WakeBatch {
 
     fn wake(&mut self) {
         self.calls = 0;
-        for inbox in self.asleep.drain(..) {
-            inbox.tell();
+        for queue in self.asleep.drain(..) {
+            queue.wake();
         }
     }
 }

@@ -13,10 +13,10 @@ use procession_kernel::ProcedureId;
 use crate::clock::{machine_now, machine_sleep};
 use crate::engine::Settings;
 use crate::mail::deliver;
-use crate::porter::Calls;
 use crate::threads::Threads;
 use crate::view::{BlockedStage, UserCall, WorkerStatus};
-use crate::worker::{Post, Pulse};
+use crate::worker::{CallSlot, Heartbeat};
+use crate::worker_inbox::CallQueue;
 
 /// Workers at most, as a multiple of the number asked for, unless the settings say otherwise: each added worker is a
 /// thread that user code blocks.
@@ -34,8 +34,8 @@ struct Watch {
 struct Worker {
     number: usize,
     arbiter: ArbiterHandle,
-    calls: Arc<Calls>,
-    pulse: Arc<Pulse>,
+    queue: Arc<CallQueue>,
+    heartbeat: Arc<Heartbeat>,
     extra: bool,
     /// The number of beats at the last check, and since when it has not changed.
     beats: u64,
@@ -61,26 +61,29 @@ pub(super) struct NewlyBlocked {
     pub(super) time: Duration,
 }
 
-/// The pulses of all workers, shared with readers that want to know how many calls wait for them.
+/// The heartbeats of all workers, shared with readers that want to know how many calls wait for them.
 #[derive(Clone, Default)]
-pub(crate) struct Pulses(Arc<Mutex<Vec<Arc<Pulse>>>>);
+pub(crate) struct Heartbeats(Arc<Mutex<Vec<Arc<Heartbeat>>>>);
 
-impl Pulses {
+impl Heartbeats {
     /// Returns how many calls wait for a worker, approximately.
     pub(crate) fn waiting(&self) -> u64 {
-        let pulses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pulses.iter().map(|pulse| pulse.waiting()).sum()
+        let heartbeats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        heartbeats.iter().map(|heartbeat| heartbeat.waiting()).sum()
     }
 
     /// Returns the procedures whose code has a worker's thread at this moment.
     pub(crate) fn holders(&self) -> Vec<ProcedureId> {
-        let pulses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        pulses.iter().filter_map(|pulse| pulse.holder(pulse.beats())).collect()
+        let heartbeats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        heartbeats
+            .iter()
+            .filter_map(|heartbeat| heartbeat.holder(heartbeat.beats()))
+            .collect()
     }
 
     fn set(&self, workers: &[Worker]) {
-        let pulses = workers.iter().map(|worker| Arc::clone(&worker.pulse)).collect();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = pulses;
+        let heartbeats = workers.iter().map(|worker| Arc::clone(&worker.heartbeat)).collect();
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = heartbeats;
     }
 }
 
@@ -105,7 +108,7 @@ pub(in crate::supervisor) fn check_workers_every(time: Duration, to: WeakRecipie
 /// The arbiters on which procedures' actors are started.
 pub(crate) struct Workers {
     workers: Vec<Worker>,
-    pulses: Pulses,
+    heartbeats: Heartbeats,
     /// None for the host's arbiter, which is not watched.
     watch: Option<Watch>,
     next: usize,
@@ -134,7 +137,7 @@ impl Workers {
     fn new(arbiters: Vec<ArbiterHandle>, watch: Option<Watch>) -> Self {
         let mut workers = Self {
             workers: Vec::new(),
-            pulses: Pulses::default(),
+            heartbeats: Heartbeats::default(),
             watch,
             next: 0,
             next_number: 0,
@@ -149,7 +152,7 @@ impl Workers {
     fn push(&mut self, arbiter: ArbiterHandle, extra: bool) {
         let worker = self.worker(arbiter, extra);
         self.workers.push(worker);
-        self.pulses.set(&self.workers);
+        self.heartbeats.set(&self.workers);
     }
 
     fn worker(&mut self, arbiter: ArbiterHandle, extra: bool) -> Worker {
@@ -157,9 +160,9 @@ impl Workers {
         self.next_number += 1;
         Worker {
             number,
-            calls: Arc::new(Calls::start(&arbiter)),
+            queue: Arc::new(CallQueue::start(&arbiter)),
             arbiter,
-            pulse: Arc::default(),
+            heartbeat: Arc::default(),
             extra,
             beats: 0,
             since: machine_now(),
@@ -169,12 +172,12 @@ impl Workers {
         }
     }
 
-    pub(crate) fn pulses(&self) -> Pulses {
-        self.pulses.clone()
+    pub(crate) fn heartbeats(&self) -> Heartbeats {
+        self.heartbeats.clone()
     }
 
-    /// Returns the arbiter whose turn it is, its pulse, and its inbox.
-    pub(super) fn next(&mut self) -> Option<(&ArbiterHandle, &Arc<Pulse>, &Arc<Calls>)> {
+    /// Returns the arbiter whose turn it is, its heartbeat, and its call queue.
+    pub(super) fn next(&mut self) -> Option<(&ArbiterHandle, &Arc<Heartbeat>, &Arc<CallQueue>)> {
         let count = self.workers.len().max(1);
         let begin = self.next;
         self.next = self.next.wrapping_add(1);
@@ -182,7 +185,7 @@ impl Workers {
         // If all are blocked, the actor waits on one of them until that is free.
         let turn = turns.clone().find(|turn| self.is_open(*turn)).unwrap_or(begin % count);
         let worker = self.workers.get(turn)?;
-        Some((&worker.arbiter, &worker.pulse, &worker.calls))
+        Some((&worker.arbiter, &worker.heartbeat, &worker.queue))
     }
 
     fn is_open(&self, turn: usize) -> bool {
@@ -201,7 +204,7 @@ impl Workers {
         Some(quarter.clamp(Duration::from_millis(5), Duration::from_secs(1)))
     }
 
-    /// Reads every pulse. Returns the workers that have become blocked.
+    /// Reads every heartbeat. Returns the workers that have become blocked.
     pub(super) fn check(&mut self, now: Instant) -> Vec<NewlyBlocked> {
         let Some(watch) = &self.watch else { return Vec::new() };
         let mut found = Vec::new();
@@ -209,7 +212,7 @@ impl Workers {
             let beats = worker.observe(now);
             let time = now.saturating_duration_since(worker.since);
             let is_new = time >= watch.blocked_after && worker.blocked.is_none();
-            if let Some(procedure) = worker.pulse.holder(beats).filter(|_| is_new) {
+            if let Some(procedure) = worker.heartbeat.holder(beats).filter(|_| is_new) {
                 found.push(NewlyBlocked {
                     worker: worker.number,
                     procedure,
@@ -274,26 +277,26 @@ impl Workers {
             let since = *worker.spare.get_or_insert(now);
             worker.retiring = now.saturating_duration_since(since) >= keep_alive;
         }
-        let left = |worker: &Worker| worker.retiring && worker.pulse.actors() == 0;
+        let left = |worker: &Worker| worker.retiring && worker.heartbeat.actors() == 0;
         for worker in self.workers.iter().filter(|worker| left(worker)) {
             worker.arbiter.stop();
             tracing::info!(worker = worker.number, "a worker was retired");
         }
         self.workers.retain(|worker| !left(worker));
-        self.pulses.set(&self.workers);
+        self.heartbeats.set(&self.workers);
     }
 
     /// Returns a test for slots whose actors should leave their worker, unless there is no open worker to go to.
-    pub(super) fn left_behind(&self) -> Option<impl Fn(&Post) -> bool + use<>> {
+    pub(super) fn left_behind(&self) -> Option<impl Fn(&CallSlot) -> bool + use<>> {
         let leave = |worker: &&Worker| worker.blocked.is_some() || worker.retiring;
-        let left: Vec<Arc<Pulse>> = self
+        let left: Vec<Arc<Heartbeat>> = self
             .workers
             .iter()
             .filter(leave)
-            .map(|worker| Arc::clone(&worker.pulse))
+            .map(|worker| Arc::clone(&worker.heartbeat))
             .collect();
         let goes = !left.is_empty() && (0..self.workers.len()).any(|turn| self.is_open(turn));
-        goes.then_some(move |post: &Post| left.iter().any(|pulse| post.is_on(pulse)))
+        goes.then_some(move |slot: &CallSlot| left.iter().any(|heartbeat| slot.is_on(heartbeat)))
     }
 
     /// Starts a new thread in place of each that has ended. Returns `true` if one was replaced.
@@ -317,11 +320,11 @@ impl Workers {
                 Err(error) => tracing::error!(%error, worker, "a worker's thread has ended, and none could be started"),
             }
         }
-        self.pulses.set(&self.workers);
+        self.heartbeats.set(&self.workers);
         replaced
     }
 
-    /// Reads every pulse, so that [`Self::statuses`] is of this moment.
+    /// Reads every heartbeat, so that [`Self::statuses`] is of this moment.
     pub(super) fn observe(&mut self, now: Instant) {
         for worker in &mut self.workers {
             worker.observe(now);
@@ -350,12 +353,12 @@ impl Workers {
                 time: now.saturating_duration_since(worker.since),
             }),
             extra: worker.extra,
-            actors: worker.pulse.actors(),
+            actors: worker.heartbeat.actors(),
             busy: worker
-                .pulse
+                .heartbeat
                 .holder(worker.beats)
                 .map(|procedure| busy(worker, procedure)),
-            waiting: worker.pulse.waiting(),
+            waiting: worker.heartbeat.waiting(),
         };
         self.workers.iter().map(status).collect()
     }
@@ -371,9 +374,9 @@ impl Workers {
 }
 
 impl Worker {
-    /// Reads its pulse, and returns the number of beats.
+    /// Reads its heartbeat, and returns the number of beats.
     fn observe(&mut self, now: Instant) -> u64 {
-        let beats = self.pulse.beats();
+        let beats = self.heartbeat.beats();
         if beats != self.beats {
             self.beats = beats;
             self.since = now;

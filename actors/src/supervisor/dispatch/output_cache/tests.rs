@@ -1,6 +1,9 @@
 //! Which outputs are kept, and for how long.
 
-use procession_kernel::{Blob, ProcedureId, Record, Timestamp};
+use procession_kernel::{
+    Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, Record, Rules, Seq,
+    StageEnded, StageOutcome, Ticket, Timestamp,
+};
 
 use super::{BOUND, EACH, OutputCache};
 
@@ -63,4 +66,73 @@ fn memory_is_bounded() {
         "the second is read from the store"
     );
     assert_eq!(cache.bytes, 0);
+}
+
+const NOW: Timestamp = Timestamp(1);
+
+/// Runs a parent with two children, of which the first has ended with an output.
+fn after_first_child() -> (OutputCache, Kernel) {
+    let rules = Rules {
+        kinds: [(Kind::from("k"), KindRules::new(1))].into(),
+        ..Rules::default()
+    };
+    let birth = || Birth::new(Kind::from("k"), 1, Blob::from(&b"\xc0"[..]), Blob::default());
+    let (mut kernel, mut cache) = (Kernel::new(rules, Epoch(1), 0), OutputCache::default());
+    let mut run = |kernel: &mut Kernel, event: Event| {
+        let decision = kernel.decide(NOW, event);
+        cache.note(decision.records());
+        kernel.fold(decision, &mut Commit::new());
+    };
+    let ended = |kernel: &Kernel, member: u32, outcome: StageOutcome| {
+        let id = ProcedureId::new(1, member);
+        let going = kernel.row(id).and_then(|row| row.going).expect("its stage is out");
+        Event::StageEnded(Box::new(StageEnded::new(id, going.run, Epoch(1), NOW, outcome)))
+    };
+    run(&mut kernel, Event::Submitted(Ticket(1), vec![birth().into()]));
+    let spawn = StageOutcome::Spawn {
+        births: vec![birth(), birth()],
+        join: JoinPolicy::default(),
+        width: 0,
+        then: Blob::default(),
+    };
+    let spawned = ended(&kernel, 0, spawn);
+    run(&mut kernel, spawned);
+    let done = ended(&kernel, 1, StageOutcome::Done(Blob::from(vec![7])));
+    run(&mut kernel, done);
+    (cache, kernel)
+}
+
+#[test]
+fn children_come_from_memory_with_the_outputs_that_are_cached() {
+    let (mut cache, kernel) = after_first_child();
+    let children = cache
+        .children(&kernel, kernel.seq(), 1, 1, 2)
+        .expect("all rows are on disk");
+    let seen: Vec<_> = children
+        .into_iter()
+        .map(|child| (child.id.member, child.ended, child.output))
+        .collect();
+    assert_eq!(seen, [(1, true, Some(Blob::from(vec![7]))), (2, false, None)]);
+}
+
+#[test]
+fn children_are_read_from_the_store_while_memory_is_ahead_of_it_or_lacks_some() {
+    let (mut cache, kernel) = after_first_child();
+    let before = Seq(kernel.seq().0 - 1);
+    assert!(
+        cache.children(&kernel, before, 1, 1, 2).is_none(),
+        "the first child's end is not on disk"
+    );
+    assert!(
+        cache.children(&kernel, before, 1, 2, 1).is_some(),
+        "the second child has not changed"
+    );
+    assert!(
+        cache.children(&kernel, kernel.seq(), 1, 1, 3).is_none(),
+        "there is no third child"
+    );
+    assert!(
+        cache.children(&kernel, kernel.seq(), 2, 1, 1).is_none(),
+        "the family is unknown"
+    );
 }
