@@ -13,8 +13,8 @@ use std::cell::Cell;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use procession_kernel::{
-    Birth, Blob, Commit, Effect, Epoch, Event, HistoryEntry, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, Receipt,
-    Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, UndoEnded,
+    Birth, Blob, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, JoinPolicy, Kernel, Kind, KindRules,
+    ProcedureId, Receipt, Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, UndoEnded,
 };
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000_000);
@@ -79,7 +79,7 @@ impl Driver {
         let (mut ran, mut undone) = (0, 0);
         while let Some(effect) = effects.pop() {
             let (records, more) = match effect {
-                Effect::Advance(advance) => {
+                Effect::Dispatch(DispatchEffect::Advance(advance)) => {
                     ran += 1;
                     let outcome = if ran == SAGA {
                         StageOutcome::Fail("the last stage fails".to_owned())
@@ -88,11 +88,11 @@ impl Driver {
                     };
                     self.end_stage(advance.id, outcome)
                 }
-                Effect::LoadStack(scope) => {
+                Effect::Dispatch(DispatchEffect::LoadStack(scope)) => {
                     let stack = std::mem::take(&mut self.history);
                     self.run(Event::StackLoaded(scope, stack))
                 }
-                Effect::Undo(undo) => {
+                Effect::Dispatch(DispatchEffect::Undo(undo)) => {
                     undone += 1;
                     let ended = UndoEnded::new(undo.scope, undo.number, NOW, Ok(()));
                     self.run(Event::UndoEnded(Box::new(ended)))

@@ -42,7 +42,8 @@ pub enum Binding {
     /// From now on this ticket of the limiter stands for this procedure.
     Ticket(Ticket, ProcedureId),
     /// From now on this procedure waits for the answer to a new request. The request leaves with the receipt, as
-    /// [`Effect::Ask`]; until it is answered, what an earlier request is granted may be for another stage.
+    /// [`AdmissionEffect::Ask`](crate::AdmissionEffect::Ask); until it is answered, what an earlier request is granted
+    /// may be for another stage.
     Request(ProcedureId),
 }
 

@@ -148,43 +148,101 @@ pub enum Refusal {
     NotNow(String),
 }
 
-/// Something to do after the receipt.
+/// Something to do after the receipt, by the part of the shell that does it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Answer a request.
-    Reply(Ticket, Answer),
+    /// Calls of user code, and the actors that take them.
+    Dispatch(DispatchEffect),
+    /// What the limiter is asked and told.
+    Admission(AdmissionEffect),
+    /// What callers learn.
+    Requests(RequestEffect),
+    /// Timers.
+    Lifecycle(LifecycleEffect),
+}
+
+/// A call of user code, or what happens to the actor that takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DispatchEffect {
     /// Run a stage.
     Advance(Advance),
     /// Undo a stage.
     Undo(Box<Undo>),
     /// Ask a custom join policy about these children.
     Judge(ProcedureId, Kind, u16, Round, Blob),
+    /// Have the code of a procedure that has ended clean up.
+    CleanUp(ProcedureId, Kind, u16),
     /// Read the rollback stack of the family, for this scope.
     LoadStack(ProcedureId),
-    /// Let the procedure's actor go; it is parked or has ended.
+    /// Let the procedure's actor go; the procedure is parked or has ended.
     Stop(ProcedureId),
-    /// Look at the earliest deadline again.
-    ArmTimer,
-    /// Tell the limiter that this procedure needs nothing more of it.
-    Release(ProcedureId),
-    /// Tell the limiter that this procedure gives these back, and goes on.
-    GiveBack(ProcedureId, Needs),
+}
+
+/// What the limiter is asked and told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AdmissionEffect {
     /// Ask the limiter for all that this procedure lacks for its next stage, or undo.
     Ask(ProcedureId),
+    /// Tell the limiter that this procedure needs nothing more of it.
+    Release(ProcedureId),
+    /// Tell the limiter that no member of this family needs anything more of it.
+    ReleaseFamily(u64),
+    /// Tell the limiter that this procedure gives these back, and goes on.
+    GiveBack(ProcedureId, Needs),
     /// Tell the limiter that this procedure waits no more, and keeps what it holds.
     Cancel(ProcedureId),
     /// Tell the limiter that this procedure waits no more, and keeps these alone, whatever it was granted.
     Keep(ProcedureId, Needs),
     /// Tell the limiter that a capacity has changed.
     SetLimit(LimitKey, Option<u32>),
-    /// Tell the limiter that a place in its queues has changed.
+    /// Tell the limiter that a procedure's position in its queues has changed.
     SetPriority(ProcedureId, i16),
-    /// Tell those who wait for the outcome.
+}
+
+/// What callers and operators learn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestEffect {
+    /// Answer a request.
+    Reply(Ticket, Answer),
+    /// Tell callers that wait for the outcome.
     Ended(Box<Ended>),
-    /// Have the code of one that has ended clean up.
-    CleanUp(ProcedureId, Kind, u16),
-    /// A quarantined family is in the archive.
+    /// A quarantined family is in the archive: callers that wait for an outcome of it get none.
     Discharged(u64),
     /// An operator acted; for the log.
     Operated(Box<AuditEntry>),
 }
+
+/// What the engine does for itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LifecycleEffect {
+    /// Look at the earliest deadline again.
+    ArmTimer,
+}
+
+impl From<DispatchEffect> for Effect {
+    fn from(effect: DispatchEffect) -> Self {
+        Self::Dispatch(effect)
+    }
+}
+
+impl From<AdmissionEffect> for Effect {
+    fn from(effect: AdmissionEffect) -> Self {
+        Self::Admission(effect)
+    }
+}
+
+impl From<RequestEffect> for Effect {
+    fn from(effect: RequestEffect) -> Self {
+        Self::Requests(effect)
+    }
+}
+
+impl From<LifecycleEffect> for Effect {
+    fn from(effect: LifecycleEffect) -> Self {
+        Self::Lifecycle(effect)
+    }
+}
+
+/// Every decision of the hot path moves its effects through two lists, so their size is a cost of each stage. The
+/// groups must not add a word to what the largest effect takes.
+const _: () = assert!(size_of::<Effect>() == size_of::<DispatchEffect>());

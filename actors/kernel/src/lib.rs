@@ -51,7 +51,10 @@ pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest,
 pub use cause::{Cause, CauseKind, NotUndone};
 pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
 pub use decision::{Binding, Commit, Decision, Receipt};
-pub use effect::{AbortAnswer, Advance, Answer, Effect, Ended, Operated, Refusal, Undo};
+pub use effect::{
+    AbortAnswer, AdmissionEffect, Advance, Answer, DispatchEffect, Effect, Ended, LifecycleEffect, Operated, Refusal,
+    RequestEffect, Undo,
+};
 pub use event::{
     Admission, Birth, BypassAs, BypassScope, Event, JoinRuling, KeyAsked, RevealScope, StageEnded, StageOutcome,
     Submission, UndoEnded, Verb,

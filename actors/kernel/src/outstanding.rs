@@ -1,7 +1,7 @@
 //! Which call of user code a procedure's row says is out: what the shell needs
 //! to issue one again that it took back before it had begun.
 
-use crate::effect::{Advance, Effect, Undo};
+use crate::effect::{Advance, DispatchEffect, Undo};
 use crate::family::{Family, Scope};
 use crate::id::Blob;
 use crate::id::ProcedureId;
@@ -17,7 +17,7 @@ impl Kernel {
     /// The state may be ahead of the disk: it is for the caller to see that a
     /// call is one whose receipt it has.
     #[must_use]
-    pub fn calls_of(&self, id: ProcedureId) -> Vec<Effect> {
+    pub fn calls_of(&self, id: ProcedureId) -> Vec<DispatchEffect> {
         let Some(family) = self.families.get(&id.family) else {
             return Vec::new();
         };
@@ -29,15 +29,15 @@ impl Kernel {
         }
         let clean_up = row
             .cleaning
-            .then(|| Effect::CleanUp(row.id, row.kind.clone(), row.version));
+            .then(|| DispatchEffect::CleanUp(row.id, row.kind.clone(), row.version));
         let other = undo_of(family, row).or_else(|| join_of(family, row));
         clean_up.into_iter().chain(other).collect()
     }
 }
 
 /// Gives the call of the stage that a row says is out.
-pub(crate) fn stage_of(row: &Row, payload: Option<Blob>) -> Option<Effect> {
-    Some(Effect::Advance(Advance {
+pub(crate) fn stage_of(row: &Row, payload: Option<Blob>) -> Option<DispatchEffect> {
+    Some(DispatchEffect::Advance(Advance {
         id: row.id,
         kind: row.kind.clone(),
         version: row.version,
@@ -51,7 +51,7 @@ pub(crate) fn stage_of(row: &Row, payload: Option<Blob>) -> Option<Effect> {
     }))
 }
 
-fn undo_of(family: &Family, row: &Row) -> Option<Effect> {
+fn undo_of(family: &Family, row: &Row) -> Option<DispatchEffect> {
     let (scope, top) = family.scopes.iter().find_map(|(scope, state)| match state {
         Scope::Held { stack, out: true, .. } => {
             let top = stack.last().filter(|top| top.member == row.id.member)?;
@@ -59,7 +59,7 @@ fn undo_of(family: &Family, row: &Row) -> Option<Effect> {
         }
         Scope::Held { .. } | Scope::Loading => None,
     })?;
-    Some(Effect::Undo(Box::new(Undo {
+    Some(DispatchEffect::Undo(Box::new(Undo {
         scope,
         id: row.id,
         kind: row.kind.clone(),
@@ -71,10 +71,10 @@ fn undo_of(family: &Family, row: &Row) -> Option<Effect> {
     })))
 }
 
-fn join_of(family: &Family, row: &Row) -> Option<Effect> {
+fn join_of(family: &Family, row: &Row) -> Option<DispatchEffect> {
     let round = row.rounds.last()?;
     let asks = row.wait == Some(WaitReason::Children)
         && round.join == JoinPolicy::Custom
         && family.scope_of(row.id.member).is_none();
-    asks.then(|| Effect::Judge(row.id, row.kind.clone(), row.version, round.clone(), row.stage.clone()))
+    asks.then(|| DispatchEffect::Judge(row.id, row.kind.clone(), row.version, round.clone(), row.stage.clone()))
 }

@@ -6,9 +6,9 @@
 )]
 
 use procession_kernel::{
-    Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, Kernel, Kind, KindRules, NAMED_MAX, NUMBER_MAX, Pause,
-    ProcedureId, ProcedureState, Receipt, Record, Refusal, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp,
-    Verb, WaitReason,
+    Answer, Birth, Blob, Commit, Decision, DispatchEffect, Effect, Epoch, Event, Kernel, Kind, KindRules,
+    LifecycleEffect, NAMED_MAX, NUMBER_MAX, Pause, ProcedureId, ProcedureState, Receipt, Record, Refusal,
+    RequestEffect, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -70,13 +70,13 @@ fn names(kernel: &mut Kernel, decision: Decision) -> (Vec<String>, Vec<&'static 
         other => format!("{other:?}"),
     };
     let effect = |effect: &Effect| match effect {
-        Effect::Reply(..) => "reply",
-        Effect::Advance(_) => "advance",
-        Effect::Undo(_) => "undo",
-        Effect::LoadStack(_) => "load stack",
-        Effect::Stop(_) => "stop",
-        Effect::ArmTimer => "arm",
-        Effect::Ended(_) => "ended",
+        Effect::Requests(RequestEffect::Reply(..)) => "reply",
+        Effect::Dispatch(DispatchEffect::Advance(_)) => "advance",
+        Effect::Dispatch(DispatchEffect::Undo(_)) => "undo",
+        Effect::Dispatch(DispatchEffect::LoadStack(_)) => "load stack",
+        Effect::Dispatch(DispatchEffect::Stop(_)) => "stop",
+        Effect::Lifecycle(LifecycleEffect::ArmTimer) => "arm",
+        Effect::Requests(RequestEffect::Ended(_)) => "ended",
         _ => "other",
     };
     let records = decision.records().iter().map(record).collect();
@@ -219,7 +219,7 @@ fn a_refusal_leaves_nothing_and_waits_for_what_it_rests_on() {
     let released = refusal.release(&Receipt::new(Epoch(1), Seq(1))).ok();
     assert!(matches!(
         released.as_deref(),
-        Some([Effect::Reply(Ticket(2), Answer::Refused(_))])
+        Some([Effect::Requests(RequestEffect::Reply(Ticket(2), Answer::Refused(_)))])
     ));
 }
 
@@ -235,12 +235,18 @@ fn near_the_last_number_nothing_new_is_taken_and_what_runs_goes_on() {
     assert!(kernel.row(ProcedureId::root(last)).is_some(), "{effects:?}");
     let decision = kernel.decide(NOW, submit(1));
     assert!(decision.records().is_empty());
-    let refused = Effect::Reply(Ticket(1), Answer::Refused(Refusal::NumbersExhausted));
+    let refused = Effect::Requests(RequestEffect::Reply(
+        Ticket(1),
+        Answer::Refused(Refusal::NumbersExhausted),
+    ));
     assert_eq!(settle(&mut kernel, decision), [refused]);
     let pause = Event::Requested(Ticket(2), Box::new(Verb::Pause(Pause::All)), Box::default());
     let decision = kernel.decide(NOW, pause);
     assert!(decision.records().is_empty());
-    let refused = Effect::Reply(Ticket(2), Answer::Refused(Refusal::NumbersExhausted));
+    let refused = Effect::Requests(RequestEffect::Reply(
+        Ticket(2),
+        Answer::Refused(Refusal::NumbersExhausted),
+    ));
     assert_eq!(settle(&mut kernel, decision), [refused]);
     let done = ended(&kernel, ProcedureId::root(1), StageOutcome::Done(Blob::default()));
     let decision = kernel.decide(NOW, done);

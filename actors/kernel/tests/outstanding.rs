@@ -9,8 +9,9 @@
 use std::collections::BTreeMap;
 
 use procession_kernel::{
-    Birth, Blob, Commit, Effect, Epoch, Event, HistoryEntry, JoinPolicy, JoinRuling, Kernel, Kind, KindRules,
-    OnFailure, ProcedureId, Receipt, Record, Rules, StageEnded, StageOutcome, Ticket, Timestamp, Undo, UndoEnded,
+    Birth, Blob, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, JoinPolicy, JoinRuling, Kernel, Kind,
+    KindRules, OnFailure, ProcedureId, Receipt, Record, Rules, StageEnded, StageOutcome, Ticket, Timestamp, Undo,
+    UndoEnded,
 };
 
 type Tested = Result<(), String>;
@@ -35,7 +36,7 @@ fn birth() -> Birth {
 struct Shell {
     kernel: Kernel,
     history: BTreeMap<u32, HistoryEntry>,
-    asked: Option<Effect>,
+    asked: Option<DispatchEffect>,
 }
 
 impl Shell {
@@ -67,23 +68,26 @@ impl Shell {
         let receipt = Receipt::new(Epoch(1), self.kernel.seq());
         self.asked = None;
         for effect in commit.release(&receipt).unwrap_or_default() {
-            let (id, call) = match effect {
-                Effect::Advance(mut advance) => {
-                    // Where it is at hand it comes along; it is on disk all the same.
+            let Effect::Dispatch(mut call) = effect else {
+                // No other effect calls user code.
+                continue;
+            };
+            let id = match &mut call {
+                DispatchEffect::Advance(advance) => {
+                    // Where the value is at hand it is part of the call; it is on disk all the same.
                     advance.payload = None;
-                    (advance.id, Effect::Advance(advance))
+                    advance.id
                 }
-                Effect::Undo(undo) => (undo.id, Effect::Undo(undo)),
-                Effect::Judge(id, kind, version, round, stage) => (id, Effect::Judge(id, kind, version, round, stage)),
-                Effect::LoadStack(scope) => {
+                DispatchEffect::Undo(undo) => undo.id,
+                DispatchEffect::Judge(id, ..) => *id,
+                DispatchEffect::LoadStack(scope) => {
                     let entries = self.history.values().cloned().collect();
-                    return self.feed(now, Event::StackLoaded(scope, entries));
+                    return self.feed(now, Event::StackLoaded(*scope, entries));
                 }
-                // None of these calls user code.
-                _ => continue,
+                DispatchEffect::CleanUp(..) | DispatchEffect::Stop(_) => continue,
             };
             let calls = self.kernel.calls_of(id).into_iter();
-            let others = calls.filter(|call| !matches!(call, Effect::CleanUp(..)));
+            let others = calls.filter(|call| !matches!(call, DispatchEffect::CleanUp(..)));
             assert_eq!(others.collect::<Vec<_>>(), std::slice::from_ref(&call));
             self.asked = Some(call);
         }
@@ -91,7 +95,7 @@ impl Shell {
 
     fn stage(&mut self, id: ProcedureId, outcome: StageOutcome) -> Tested {
         let calls = self.kernel.calls_of(id);
-        let [Effect::Advance(advance)] = calls.as_slice() else {
+        let [DispatchEffect::Advance(advance)] = calls.as_slice() else {
             return Err(format!("{id} has no stage out"));
         };
         let report = StageEnded::new(id, advance.run, Epoch(1), NOW, outcome);
@@ -101,7 +105,7 @@ impl Shell {
 
     fn undo_out(&self) -> Option<Undo> {
         match &self.asked {
-            Some(Effect::Undo(undo)) => Some((**undo).clone()),
+            Some(DispatchEffect::Undo(undo)) => Some((**undo).clone()),
             _ => None,
         }
     }
@@ -132,7 +136,7 @@ fn the_call_that_is_out_is_the_one_that_was_asked_for() -> Tested {
     )?;
     shell.stage(CHILD, StageOutcome::Done(blob("output")))?;
     assert!(
-        matches!(shell.asked, Some(Effect::Judge(ROOT, ..))),
+        matches!(shell.asked, Some(DispatchEffect::Judge(ROOT, ..))),
         "the rule is asked"
     );
     let ruled = Event::JoinRuled {
@@ -179,13 +183,13 @@ fn one_that_is_undone_while_it_cleans_up_has_two_calls_out() -> Tested {
         },
     )?;
     shell.stage(CHILD, StageOutcome::Done(blob("output")))?;
-    let clean_up = Effect::CleanUp(CHILD, Kind::from("k"), 1);
+    let clean_up = DispatchEffect::CleanUp(CHILD, Kind::from("k"), 1);
     assert_eq!(shell.kernel.calls_of(CHILD), std::slice::from_ref(&clean_up));
     shell.stage(ROOT, StageOutcome::Fail("boom".to_owned()))?;
     shell.undo(Ok(()))?;
     let undo = shell.undo_out().ok_or("the child's undo is out")?;
     assert_eq!(undo.id, CHILD);
-    let both = [clean_up, Effect::Undo(Box::new(undo))];
+    let both = [clean_up, DispatchEffect::Undo(Box::new(undo))];
     assert_eq!(shell.kernel.calls_of(CHILD), both);
     shell.feed(NOW, Event::CleanedUp(CHILD));
     assert_eq!(shell.kernel.calls_of(CHILD), both[1..]);

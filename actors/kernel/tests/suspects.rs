@@ -2,8 +2,8 @@
 //! aside, the next goes at once.
 
 use procession_kernel::{
-    Birth, Blob, Commit, Effect, Epoch, Event, Kernel, Kind, KindRules, ProcedureId, Receipt, Record, Rules, Ticket,
-    Timestamp, WaitReason,
+    Birth, Blob, Commit, DispatchEffect, Effect, Epoch, Event, Kernel, Kind, KindRules, ProcedureId, Receipt, Record,
+    Rules, Ticket, Timestamp, WaitReason,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -57,7 +57,7 @@ fn the_next_suspect_goes_when_the_family_of_the_one_alone_is_put_aside() {
     assert!(
         effects
             .iter()
-            .any(|effect| matches!(effect, Effect::Advance(advance) if advance.id == SECOND))
+            .any(|effect| matches!(effect, Effect::Dispatch(DispatchEffect::Advance(advance)) if advance.id == SECOND))
     );
     let third = kernel.row(THIRD).and_then(|row| row.wait.clone());
     assert_eq!(third, Some(WaitReason::Suspect), "one at a time");

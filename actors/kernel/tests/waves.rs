@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, EventName, Kernel, Kind, KindRules, OperatorRequest,
-    Pause, ProcedureId, Receipt, Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
-    Wake,
+    Pause, ProcedureId, Receipt, Record, RequestEffect, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, Verb,
+    WaitReason, Wake,
 };
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -91,7 +91,7 @@ impl Engine {
             key: None,
         })?;
         let answer = effects.iter().find_map(|effect| {
-            let Effect::Reply(ASKER, Answer::Broadcast(woken)) = effect else {
+            let Effect::Requests(RequestEffect::Reply(ASKER, Answer::Broadcast(woken))) = effect else {
                 return None;
             };
             Some(*woken)

@@ -14,8 +14,8 @@ use std::collections::BTreeMap;
 
 use actix::MailboxError;
 use procession_kernel::{
-    Admission as Admitted, Binding, Birth, Grant, Hold, Kernel, Lacking, LimitKey, LockNeed, Needs, ProcedureId,
-    Request, Row, StageEnded, StageOutcome, Ticket,
+    Admission as Admitted, AdmissionEffect, Binding, Birth, Grant, Hold, Kernel, Lacking, LimitKey, LockNeed, Needs,
+    ProcedureId, Request, Row, StageEnded, StageOutcome, Ticket,
 };
 
 use crate::limiter::{Acquire, Acquired, Change, Exchange, Limiter, Restore};
@@ -319,10 +319,30 @@ impl<A> Admission<A> {
         (ids, self.limiter.ask(acquire))
     }
 
-    // What is given back.
+    // What the receipt releases.
+
+    /// Carries an effect to the limiter. Returns the procedure that asks: the supervisor builds its request with
+    /// [`Self::ask_for`], and waits for the answer.
+    pub(super) fn act(&mut self, effect: AdmissionEffect, quarantined: &BTreeMap<u64, String>) -> Option<ProcedureId> {
+        match effect {
+            AdmissionEffect::Ask(id) => return Some(id),
+            // A quarantined family keeps what it holds.
+            AdmissionEffect::Release(id) if quarantined.contains_key(&id.family) => self.change_of(id, Change::Cancel),
+            AdmissionEffect::Release(id) => self.release(id),
+            AdmissionEffect::ReleaseFamily(family) => self.release_family(family),
+            AdmissionEffect::GiveBack(id, needs) => self.change_of(id, |ticket| Change::GiveBack(ticket, needs)),
+            AdmissionEffect::Cancel(id) => self.change_of(id, Change::Cancel),
+            AdmissionEffect::Keep(id, needs) => self.change_of(id, |ticket| Change::Keep(ticket, needs)),
+            AdmissionEffect::SetLimit(key, limit) => self.set_limit(key, limit),
+            AdmissionEffect::SetPriority(id, priority) => {
+                self.change_of(id, |ticket| Change::Priority(ticket, priority));
+            }
+        }
+        None
+    }
 
     /// Carries a change to the limiter, if the procedure has a ticket.
-    pub(super) fn change_of(&self, id: ProcedureId, change: impl FnOnce(Ticket) -> Change) {
+    fn change_of(&self, id: ProcedureId, change: impl FnOnce(Ticket) -> Change) {
         if let Some(ticket) = self.tickets.ticket(id) {
             self.limiter.tell(change(ticket));
         }
@@ -342,7 +362,7 @@ impl<A> Admission<A> {
     }
 
     /// Frees all that a discharged family holds.
-    pub(super) fn release_family(&mut self, family: u64) {
+    fn release_family(&mut self, family: u64) {
         for (id, _) in self.tickets.of_family(family) {
             self.release(id);
         }
@@ -358,7 +378,7 @@ impl<A> Admission<A> {
     }
 
     /// Sets the capacity of a limit.
-    pub(super) fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) {
+    fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) {
         self.tickets.limited(&key);
         self.limiter.tell(Change::Capacity(key, limit));
     }

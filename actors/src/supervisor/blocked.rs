@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actix::WeakRecipient;
 use actix::prelude::*;
-use procession_kernel::{Effect, ProcedureId, Scope, Seq, Timestamp};
+use procession_kernel::{DispatchEffect, ProcedureId, Scope, Seq, Timestamp};
 use rustc_hash::FxHashMap;
 
 use super::Supervisor;
@@ -40,11 +40,11 @@ impl Issued {
     }
 
     /// Tells whether an effect asks for this call. Another one is newer, and comes on its own.
-    pub(super) fn is_asked_by(self, effect: &Effect) -> bool {
+    pub(super) fn is_asked_by(self, effect: &DispatchEffect) -> bool {
         match (self, effect) {
-            (Self::Stage(run), Effect::Advance(advance)) => advance.run == run,
-            (Self::Undo(scope, number), Effect::Undo(undo)) => (undo.scope, undo.number) == (scope, number),
-            (Self::Join, Effect::Judge(..)) | (Self::CleanUp, Effect::CleanUp(..)) => true,
+            (Self::Stage(run), DispatchEffect::Advance(advance)) => advance.run == run,
+            (Self::Undo(scope, number), DispatchEffect::Undo(undo)) => (undo.scope, undo.number) == (scope, number),
+            (Self::Join, DispatchEffect::Judge(..)) | (Self::CleanUp, DispatchEffect::CleanUp(..)) => true,
             (Self::Stage(_) | Self::Undo(..) | Self::Join | Self::CleanUp, _) => false,
         }
     }

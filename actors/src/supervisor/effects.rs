@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
-use procession_kernel::{Advance, Effect, Event, HistoryEntry, Ticket, Undo};
+use procession_kernel::{
+    Advance, DispatchEffect, Effect, Event, HistoryEntry, LifecycleEffect, RequestEffect, Ticket, Undo,
+};
 
 use super::blocked::{Active, Issued};
 use super::loads::{Load, Purpose};
 use super::{Answered, Supervisor};
 use crate::context::{CallFacts, Fence, OfRow, Token, Woken};
-use crate::limiter::Change;
 use crate::procedure_actor::{Call, ProcedureActor, Stored};
 use crate::view::Outcome;
 use crate::worker::Post;
@@ -17,10 +18,22 @@ use crate::worker::Post;
 impl Supervisor {
     pub(super) fn act(&mut self, effect: Effect, ctx: &mut Context<Self>) {
         match effect {
-            Effect::Reply(ticket, answer) => self.answer(ticket, Ok(answer)),
-            Effect::Advance(advance) => self.advance(advance, ctx),
-            Effect::Undo(undo) => self.undo(*undo, ctx),
-            Effect::Judge(id, kind, version, round, stage) => {
+            Effect::Dispatch(effect) => self.dispatch_effect(effect, ctx),
+            Effect::Admission(effect) => {
+                if let Some(id) = self.admission.act(effect, &self.quarantined) {
+                    self.ask_for(id, ctx);
+                }
+            }
+            Effect::Requests(effect) => self.request_effect(effect),
+            Effect::Lifecycle(LifecycleEffect::ArmTimer) => self.arm(),
+        }
+    }
+
+    pub(super) fn dispatch_effect(&mut self, effect: DispatchEffect, ctx: &mut Context<Self>) {
+        match effect {
+            DispatchEffect::Advance(advance) => self.advance(advance, ctx),
+            DispatchEffect::Undo(undo) => self.undo(*undo, ctx),
+            DispatchEffect::Judge(id, kind, version, round, stage) => {
                 let load = Load {
                     id,
                     kind,
@@ -31,32 +44,7 @@ impl Supervisor {
                 };
                 self.judge(load, ctx);
             }
-            Effect::LoadStack(scope) => match self.recovered_stack(scope.family) {
-                Some(entries) => self.decide(Event::StackLoaded(scope, entries), ctx),
-                None => self.load_stack(scope, ctx),
-            },
-            Effect::Stop(id) => {
-                self.judging.remove(&id);
-                self.actors.remove(&id);
-            }
-            Effect::ArmTimer => self.arm(),
-            // A family that is set aside keeps what it holds.
-            Effect::Release(id) if self.quarantined.contains_key(&id.family) => {
-                self.admission.change_of(id, Change::Cancel)
-            }
-            Effect::Release(id) => self.admission.release(id),
-            Effect::GiveBack(id, needs) => self.admission.change_of(id, |ticket| Change::GiveBack(ticket, needs)),
-            Effect::Cancel(id) => self.admission.change_of(id, Change::Cancel),
-            Effect::Keep(id, needs) => self.admission.change_of(id, |ticket| Change::Keep(ticket, needs)),
-            Effect::SetPriority(id, priority) => {
-                self.admission
-                    .change_of(id, |ticket| Change::Priority(ticket, priority));
-            }
-            Effect::Ask(id) => self.ask_for(id, ctx),
-            Effect::SetLimit(key, limit) => {
-                self.admission.set_limit(key, limit);
-            }
-            Effect::CleanUp(id, kind, version) => {
+            DispatchEffect::CleanUp(id, kind, version) => {
                 let purpose = Purpose::CleanUp;
                 self.load(
                     Load {
@@ -70,9 +58,22 @@ impl Supervisor {
                     ctx,
                 );
             }
-            Effect::Discharged(family) => self.discharged(family),
-            Effect::Ended(ended) => {
-                // One that held something earlier, and nothing at its end, has its ticket still.
+            DispatchEffect::LoadStack(scope) => match self.recovered_stack(scope.family) {
+                Some(entries) => self.decide(Event::StackLoaded(scope, entries), ctx),
+                None => self.load_stack(scope, ctx),
+            },
+            DispatchEffect::Stop(id) => {
+                self.judging.remove(&id);
+                self.actors.remove(&id);
+            }
+        }
+    }
+
+    fn request_effect(&mut self, effect: RequestEffect) {
+        match effect {
+            RequestEffect::Reply(ticket, answer) => self.answer(ticket, Ok(answer)),
+            RequestEffect::Ended(ended) => {
+                // A procedure that held something earlier, and nothing at its end, still has its ticket.
                 self.admission.release(ended.id);
                 self.unstarted.take(ended.id);
                 if let Some(watchers) = self.watchers.remove(&ended.id) {
@@ -82,7 +83,8 @@ impl Supervisor {
                     }
                 }
             }
-            Effect::Operated(entry) => {
+            RequestEffect::Discharged(family) => self.discharged(family),
+            RequestEffect::Operated(entry) => {
                 tracing::info!(who = entry.who, why = entry.why, what = entry.verb, "an operator acted");
             }
         }

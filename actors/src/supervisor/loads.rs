@@ -11,7 +11,7 @@ mod wanted;
 use std::collections::VecDeque;
 
 use actix::prelude::*;
-use procession_kernel::{Advance, Blob, Effect, Kernel, Kind, ProcedureId, Round, Seq, Wake};
+use procession_kernel::{Advance, Blob, DispatchEffect, Kernel, Kind, ProcedureId, Round, Seq, Wake};
 use rustc_hash::FxHashSet;
 
 use self::wanted::{Found, Wanted};
@@ -110,7 +110,9 @@ impl Queued {
     fn load(self, kernel: &Kernel) -> Option<Load> {
         match self {
             Self::Stage(id, run) => kernel.calls_of(id).into_iter().find_map(|effect| {
-                let Effect::Advance(advance) = effect else { return None };
+                let DispatchEffect::Advance(advance) = effect else {
+                    return None;
+                };
                 (advance.run == run).then(|| Load::of(advance))
             }),
             Self::Call(load) => Some(*load),

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use actix::prelude::*;
-use procession_kernel::{Effect, Event, Kernel, ProcedureId, StageEnded, StageOutcome, Timestamp, UndoEnded};
+use procession_kernel::{DispatchEffect, Event, Kernel, ProcedureId, StageEnded, StageOutcome, Timestamp, UndoEnded};
 
 use super::Supervisor;
 use super::blocked::{Active, Issued, LostCall};
@@ -151,7 +151,7 @@ impl Supervisor {
         self.orphaned_calls.note(id, call, stage, visit, self.clock.now());
     }
 
-    fn call_asked(&self, id: ProcedureId, issued: Issued) -> Option<Effect> {
+    fn call_asked(&self, id: ProcedureId, issued: Issued) -> Option<DispatchEffect> {
         let mut calls = self.kernel.calls_of(id).into_iter();
         calls.find(|effect| issued.is_asked_by(effect))
     }
@@ -165,7 +165,7 @@ impl Supervisor {
         let Some(effect) = self.call_asked(id, issued) else {
             return false;
         };
-        self.act(effect, ctx);
+        self.dispatch_effect(effect, ctx);
         true
     }
 

@@ -3,7 +3,7 @@
 //! finds nothing.
 
 use super::draft::Draft;
-use crate::effect::Effect;
+use crate::effect::LifecycleEffect;
 use crate::families::arms;
 use crate::family::{Family, deadlines};
 use crate::id::{ProcedureId, Timestamp};
@@ -132,7 +132,7 @@ impl Draft<'_> {
             // The row is written again, and arms what it names.
             Lost::Timer => {
                 self.change(id, |_| {});
-                self.effect(Effect::ArmTimer);
+                self.effect(LifecycleEffect::ArmTimer);
             }
             Lost::Children(first) => {
                 let round = self

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use few::Few;
 
 use crate::decision::{Binding, Decision};
-use crate::effect::{Answer, Effect, Refusal};
+use crate::effect::{AdmissionEffect, Answer, DispatchEffect, Effect, LifecycleEffect, Refusal, RequestEffect};
 use crate::event::Birth;
 use crate::family::Family;
 use crate::id::{Blob, ProcedureId, Seq, Ticket, Timestamp};
@@ -293,19 +293,19 @@ impl<'a> Draft<'a> {
         self.closing.push(record);
     }
 
-    pub(super) fn effect(&mut self, effect: Effect) {
-        self.effects.push(effect);
+    pub(super) fn effect(&mut self, effect: impl Into<Effect>) {
+        self.effects.push(effect.into());
     }
 
     /// Has a procedure ask the limiter anew. The binding comes first: an answer to an earlier request may
     /// arrive while this one waits for its receipt.
     pub(super) fn request(&mut self, id: ProcedureId) {
         self.bindings.push(Binding::Request(id));
-        self.effects.push(Effect::Ask(id));
+        self.effect(AdmissionEffect::Ask(id));
     }
 
     pub(super) fn reply(&mut self, ticket: Ticket, answer: Answer) {
-        self.effects.push(Effect::Reply(ticket, answer));
+        self.effect(RequestEffect::Reply(ticket, answer));
     }
 
     pub(super) fn refuse(&mut self, ticket: Ticket, refusal: Refusal) {
@@ -399,7 +399,7 @@ impl<'a> Draft<'a> {
             row.wait = Some(lacking(row));
             self.request(row.id);
         }
-        self.effect(Effect::Stop(row.id));
+        self.effect(DispatchEffect::Stop(row.id));
     }
 
     /// Has the stage that a row says is out run.
@@ -423,10 +423,10 @@ impl<'a> Draft<'a> {
         row.ready = None;
         row.going = None;
         if reason.deadline().is_some() {
-            self.effect(Effect::ArmTimer);
+            self.effect(LifecycleEffect::ArmTimer);
         }
         row.wait = Some(reason);
-        self.effect(Effect::Stop(row.id));
+        self.effect(DispatchEffect::Stop(row.id));
     }
 
     /// Makes the row of a procedure that is born now.

@@ -4,7 +4,7 @@
 //! stage, then the others, each by id.
 
 use super::draft::Draft;
-use crate::effect::Effect;
+use crate::effect::{DispatchEffect, LifecycleEffect};
 use crate::id::ProcedureId;
 use crate::latch::Join;
 use crate::lifecycle::ProcedureState;
@@ -46,7 +46,7 @@ impl Draft<'_> {
         let kernel = self.kernel;
         for row in kernel.families.awake().flat_map(|family| &family.members) {
             if row.cleaning {
-                self.effect(Effect::CleanUp(row.id, row.kind.clone(), row.version));
+                self.effect(DispatchEffect::CleanUp(row.id, row.kind.clone(), row.version));
             }
             if row.is_ended() {
                 continue;
@@ -73,7 +73,7 @@ impl Draft<'_> {
             self.resume(row, &mut suspects);
         }
         self.hold_suspects(&suspects);
-        self.effect(Effect::ArmTimer);
+        self.effect(LifecycleEffect::ArmTimer);
     }
 
     /// An undo that waited for a lock waits on: it asks again once its stack is
@@ -165,7 +165,7 @@ impl Draft<'_> {
                 row.ready = None;
                 row.wait = Some(WaitReason::Suspect);
                 row.since = self.now;
-                self.effect(Effect::Stop(row.id));
+                self.effect(DispatchEffect::Stop(row.id));
                 self.put(row);
             }
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::draft::Draft;
 use crate::cause::{Cause, CauseKind};
-use crate::effect::Effect;
+use crate::effect::{DispatchEffect, LifecycleEffect};
 use crate::event::{Birth, JoinRuling};
 use crate::id::ProcedureId;
 use crate::latch::{Join, Latch, Standing};
@@ -110,7 +110,7 @@ impl Draft<'_> {
             self.set_going(&mut row, Some(birth.payload.clone()));
         }
         if row.deadline.is_some() {
-            self.effect(Effect::ArmTimer);
+            self.effect(LifecycleEffect::ArmTimer);
         }
         self.put(row);
     }
@@ -191,7 +191,8 @@ impl Draft<'_> {
 
     pub(super) fn ask(&mut self, parent: ProcedureId, round: &Round) {
         if let Some(row) = self.row(parent) {
-            let judge = Effect::Judge(parent, row.kind.clone(), row.version, round.clone(), row.stage.clone());
+            let (kind, stage) = (row.kind.clone(), row.stage.clone());
+            let judge = DispatchEffect::Judge(parent, kind, row.version, round.clone(), stage);
             self.effect(judge);
         }
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use procession_kernel::{
-    Effect, Family, Kernel, Kind, Mark, OnFailure, ProcedureId, ProcedureState, Record, Row, Rules, Undo, WaitReason,
-    check_rows,
+    AdmissionEffect, Effect, Family, Kernel, Kind, Mark, OnFailure, ProcedureId, ProcedureState, Record, Row, Rules,
+    Undo, WaitReason, check_rows,
 };
 
 use super::disk::Disk;
@@ -212,7 +212,9 @@ fn is_kept(family: &Family, scope: u32, member: u32) -> bool {
 /// Each request that leaves with the receipt was bound with the decision, in the same order.
 pub(crate) fn requests(bound: &[ProcedureId], effects: &[Effect]) -> Result<(), String> {
     let asked = effects.iter().filter_map(|effect| {
-        let Effect::Ask(id) = effect else { return None };
+        let Effect::Admission(AdmissionEffect::Ask(id)) = effect else {
+            return None;
+        };
         Some(*id)
     });
     let asked: Vec<ProcedureId> = asked.collect();

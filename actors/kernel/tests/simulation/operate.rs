@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use procession_kernel::{
     Answer, Blob, BypassAs, BypassScope, Effect, Event, EventName, Key, LimitKey, OperatorRequest, Pause, ProcedureId,
-    Refusal, RevealScope, Row, Seq, Ticket, Verb, WaitReason,
+    Refusal, RequestEffect, RevealScope, Row, Seq, Ticket, Verb, WaitReason,
 };
 
 use super::draw::{GLOBAL, LIMITED, ROOM};
@@ -192,7 +192,9 @@ impl Play {
 
 fn answer_to(ticket: Ticket, effects: &[Effect]) -> Option<Answer> {
     effects.iter().find_map(|effect| {
-        let Effect::Reply(to, answer) = effect else { return None };
+        let Effect::Requests(RequestEffect::Reply(to, answer)) = effect else {
+            return None;
+        };
         (*to == ticket).then(|| answer.clone())
     })
 }

@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use procession_kernel::{
-    Advance, Answer, Binding, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, ProcedureId, Receipt, Record, Scope,
-    Seq, StageOutcome, Ticket, Timestamp, Undo,
+    AdmissionEffect, Advance, Answer, Binding, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, Kernel,
+    LifecycleEffect, ProcedureId, Receipt, Record, RequestEffect, Scope, Seq, StageOutcome, Ticket, Timestamp, Undo,
 };
 
 use super::desk::Desk;
@@ -173,7 +173,7 @@ impl Shell {
         let effects = self.released(commit)?;
         check::requests(&requests, &effects)?;
         for effect in &effects {
-            if let Effect::Undo(undo) = effect {
+            if let Effect::Dispatch(DispatchEffect::Undo(undo)) = effect {
                 check::undo(&self.kernel, &self.ahead, undo)?;
             }
         }
@@ -231,19 +231,17 @@ impl Shell {
     }
 
     fn act(&mut self, effect: Effect) -> Result<(), String> {
-        if matches!(
-            effect,
-            Effect::Ask(_) | Effect::Cancel(_) | Effect::Keep(..) | Effect::GiveBack(..) | Effect::Release(_)
-        ) {
-            self.log.push(format!("  {effect:?}"));
-        }
         match effect {
-            Effect::Reply(ticket, answer) => {
-                if self.answered.insert(ticket, answer).is_some() {
-                    return Err(format!("{ticket:?} is answered twice"));
-                }
-            }
-            Effect::Advance(advance) => {
+            Effect::Dispatch(effect) => self.dispatch(effect),
+            Effect::Admission(effect) => self.admit(effect),
+            Effect::Requests(effect) => self.answer(effect),
+            Effect::Lifecycle(LifecycleEffect::ArmTimer) => Ok(()),
+        }
+    }
+
+    fn dispatch(&mut self, effect: DispatchEffect) -> Result<(), String> {
+        match effect {
+            DispatchEffect::Advance(advance) => {
                 let going = self.kernel.row(advance.id).and_then(|row| row.going);
                 // An operator may have ended it meanwhile; then its report is late.
                 if going.is_some_and(|going| going.run != advance.run) {
@@ -253,8 +251,8 @@ impl Shell {
                     return Err(format!("{twice:?} is out twice"));
                 }
             }
-            Effect::Undo(undo) => self.undos.push(*undo),
-            Effect::Judge(parent, _, _, round, _) => {
+            DispatchEffect::Undo(undo) => self.undos.push(*undo),
+            DispatchEffect::Judge(parent, _, _, round, _) => {
                 let rows = self.disk.members(parent.family);
                 let seen = rows
                     .filter(|row| round.contains(row.id.member) && row.is_ended())
@@ -262,24 +260,46 @@ impl Shell {
                 self.judges
                     .push((parent, round.first, u32::try_from(seen).unwrap_or(0)));
             }
-            Effect::LoadStack(scope) => self.loads.push(scope),
-            Effect::CleanUp(id, ..) => self.cleanups.push(id),
-            Effect::Ask(id) => self.ask(id)?,
-            Effect::Release(id) => self.release(id)?,
-            Effect::GiveBack(id, needs) => self.change(id, |limiter, ticket| limiter.give_back(ticket, &needs))?,
-            Effect::Cancel(id) => self.change(id, |limiter, ticket| limiter.cancel(ticket))?,
-            Effect::Keep(id, needs) => self.change(id, |limiter, ticket| limiter.keep(ticket, &needs))?,
-            Effect::SetPriority(id, priority) => {
-                self.change(id, |limiter, ticket| limiter.set_priority(ticket, priority))?;
+            DispatchEffect::LoadStack(scope) => self.loads.push(scope),
+            DispatchEffect::CleanUp(id, ..) => self.cleanups.push(id),
+            DispatchEffect::Stop(_) => {}
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, effect: AdmissionEffect) -> Result<(), String> {
+        self.log.push(format!("  {effect:?}"));
+        match effect {
+            AdmissionEffect::Ask(id) => self.ask(id),
+            AdmissionEffect::Release(id) => self.release(id),
+            AdmissionEffect::GiveBack(id, needs) => {
+                self.change(id, |limiter, ticket| limiter.give_back(ticket, &needs))
             }
-            Effect::SetLimit(key, limit) => self.capacity(key, limit)?,
-            Effect::Ended(ended) => {
+            AdmissionEffect::Cancel(id) => self.change(id, |limiter, ticket| limiter.cancel(ticket)),
+            AdmissionEffect::Keep(id, needs) => self.change(id, |limiter, ticket| limiter.keep(ticket, &needs)),
+            AdmissionEffect::SetPriority(id, priority) => {
+                self.change(id, |limiter, ticket| limiter.set_priority(ticket, priority))
+            }
+            AdmissionEffect::SetLimit(key, limit) => self.capacity(key, limit),
+            // No family of the histories is quarantined, so none is discharged.
+            AdmissionEffect::ReleaseFamily(_) => Ok(()),
+        }
+    }
+
+    fn answer(&mut self, effect: RequestEffect) -> Result<(), String> {
+        match effect {
+            RequestEffect::Reply(ticket, answer) => {
+                if self.answered.insert(ticket, answer).is_some() {
+                    return Err(format!("{ticket:?} is answered twice"));
+                }
+            }
+            RequestEffect::Ended(ended) => {
                 let row = self.ahead.rows.get(&ended.id);
                 if !row.is_some_and(|row| row.is_ended()) {
                     return Err(format!("{ended:?} is told, and its row says otherwise"));
                 }
             }
-            Effect::Stop(_) | Effect::ArmTimer | Effect::Operated(..) | Effect::Discharged(_) => {}
+            RequestEffect::Operated(_) | RequestEffect::Discharged(_) => {}
         }
         Ok(())
     }

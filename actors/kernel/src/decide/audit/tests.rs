@@ -2,7 +2,7 @@
 
 use crate::admission::Lacking;
 use crate::decision::{Commit, Receipt};
-use crate::effect::Effect;
+use crate::effect::{AdmissionEffect, DispatchEffect, Effect, LifecycleEffect};
 use crate::event::{Admission, Birth, Event, StageEnded, StageOutcome};
 use crate::id::{Blob, Epoch, Kind, ProcedureId, Seq, Ticket, Timestamp};
 use crate::kernel::{Kernel, KindRules, Rules};
@@ -80,7 +80,7 @@ fn e_108_a_lost_timer_is_found() {
     let (mut kernel, root) = (kernel_with(birth()), ProcedureId::root(1));
     stage_ends(&mut kernel, root, StageOutcome::Sleep(LATER, Blob::default()));
     kernel.timers.clear();
-    assert!(audit(&mut kernel, &[], &[]).contains(&Effect::ArmTimer));
+    assert!(audit(&mut kernel, &[], &[]).contains(&Effect::Lifecycle(LifecycleEffect::ArmTimer)));
     assert_eq!((kernel.found(), kernel.due(LATER)), (1, Some(root)));
     assert!(audit(&mut kernel, &[], &[]).is_empty());
     assert_eq!(kernel.found(), 1);
@@ -111,7 +111,7 @@ fn e_108_a_lost_end_of_a_child_is_found() {
     assert!(
         effects
             .iter()
-            .any(|effect| matches!(effect, Effect::Advance(advance) if advance.id == root))
+            .any(|effect| matches!(effect, Effect::Dispatch(DispatchEffect::Advance(advance)) if advance.id == root))
     );
     assert_eq!((kernel.found(), kernel.going()), (1, 1));
     assert!(audit(&mut kernel, &[], &[]).is_empty());
@@ -128,7 +128,7 @@ fn e_108_a_lost_grant_is_found() {
     assert!(
         effects
             .iter()
-            .any(|effect| matches!(effect, Effect::Advance(advance) if advance.id == root))
+            .any(|effect| matches!(effect, Effect::Dispatch(DispatchEffect::Advance(advance)) if advance.id == root))
     );
     assert_eq!((kernel.found(), kernel.row(root).map(|row| row.holds)), (1, Some(true)));
     assert!(audit(&mut kernel, &[], &[root]).is_empty(), "it waits no more");
@@ -138,6 +138,9 @@ fn e_108_a_lost_grant_is_found() {
 #[test]
 fn e_108_one_that_is_in_no_queue_asks_again() {
     let (mut kernel, root) = (kernel_with(queued()), ProcedureId::root(1));
-    assert_eq!(audit(&mut kernel, &[root], &[]), [Effect::Ask(root)]);
+    assert_eq!(
+        audit(&mut kernel, &[root], &[]),
+        [Effect::Admission(AdmissionEffect::Ask(root))]
+    );
     assert_eq!(kernel.found(), 1);
 }
