@@ -20,7 +20,7 @@ impl Supervisor {
         match effect {
             Effect::Dispatch(effect) => self.dispatch_effect(effect, ctx),
             Effect::Admission(effect) => {
-                if let Some(id) = self.admission.act(effect, &self.quarantined) {
+                if let Some(id) = self.admission.act(effect, self.quarantine.families()) {
                     self.ask_for(id, ctx);
                 }
             }

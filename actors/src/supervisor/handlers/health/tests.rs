@@ -37,7 +37,7 @@ enum Lose {
     Call(ProcedureId),
     /// It is forgotten with which ticket it holds: what it gives back never gets to the limiter.
     Ticket(ProcedureId),
-    /// The second is served when the first lets go, and set aside before it hears of it.
+    /// The second is served when the first lets go, and quarantined before it hears of it.
     Family(ProcedureId, ProcedureId),
 }
 
@@ -53,7 +53,7 @@ impl Handler<Lose> for Supervisor {
             }
             Lose::Request(id) => {
                 let cancel = AdmissionEffect::Cancel(id);
-                assert_eq!(self.admission.act(cancel, &self.quarantined), None);
+                assert_eq!(self.admission.act(cancel, self.quarantine.families()), None);
             }
             Lose::Grant(id) => {
                 let request = self.admission.request_of(&self.kernel, id).expect("it lives");
@@ -64,7 +64,7 @@ impl Handler<Lose> for Supervisor {
             Lose::Ticket(id) => self.admission.forget_ticket(id),
             Lose::Family(holder, waiter) => {
                 self.admission.release(holder);
-                self.put_aside(waiter.family, "a test says so".to_owned(), ctx);
+                self.quarantine_family(waiter.family, "a test says so".to_owned(), ctx);
             }
         }
     }
