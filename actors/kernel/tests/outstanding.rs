@@ -1,11 +1,6 @@
 //! The call that a row says is out is the one that the decision asked for, from
 //! then until it has reported.
 
-#![expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "the test names the effects that call user code"
-)]
-
 use std::collections::BTreeMap;
 
 use procession_kernel::{
