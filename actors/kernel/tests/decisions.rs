@@ -157,7 +157,6 @@ fn done_ends_the_family_in_the_same_commit() {
     let (records, effects) = names(&mut kernel, decision);
     assert_eq!(records, ["history 1 Done", "output 1.0", "row 1.0 Success", "ended 1"]);
     assert_eq!(effects, ["stop", "ended"]);
-    settle(&mut kernel, decision);
     assert!(kernel.families().is_empty());
 }
 
@@ -171,7 +170,6 @@ fn a_failure_asks_for_the_stack_and_undoes_nothing_yet() {
     let (records, effects) = names(&mut kernel, decision);
     assert_eq!(records, ["history 1 Fail", "row 1.0 Failed", "asked 1.0"]);
     assert_eq!(effects, ["stop", "load stack"]);
-    settle(&mut kernel, decision);
     let cause = kernel.row(ProcedureId::root(1)).and_then(|row| row.cause.clone());
     assert_eq!(cause.map(|cause| cause.text).as_deref(), Some("boom"));
 }
