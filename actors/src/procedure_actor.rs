@@ -108,18 +108,21 @@ impl Handler<Call> for ProcedureActor {
                 return self.report(Reported(call.stage.kind, report));
             }
         };
-        let host = Arc::clone(&self.host);
-        match call.stage.task {
-            StageTask::Execute { run, .. } => self.run(execute(running, (call, run), host, (heartbeat, begun)), ctx),
-            StageTask::Undo { scope, number } => {
-                self.run(undo(running, (call, scope, number), host, (heartbeat, begun)), ctx);
-            }
+        let code = Code {
+            call,
+            host: Arc::clone(&self.host),
+            heartbeat,
+            begun,
+        };
+        match code.call.stage.task {
+            StageTask::Execute { run, .. } => self.run(code.execute(running, run), ctx),
+            StageTask::Undo { scope, number } => self.run(code.undo(running, scope, number), ctx),
             StageTask::Join(Round { first, .. }) => {
-                let reported = join(&mut *running, call, first, &heartbeat);
+                let reported = code.join(&mut *running, first);
                 self.running = Some(running);
                 self.report(reported);
             }
-            StageTask::CleanUp => self.run(clean_up(running, call, heartbeat), ctx),
+            StageTask::CleanUp => self.run(code.clean_up(running), ctx),
         }
     }
 }
@@ -142,73 +145,70 @@ impl ProcedureActor {
     }
 }
 
-// The futures of calls are blocks that use their arguments where these lie: an async function would have a second place
-// for each, and all of it is moved several times for every call.
-
-#[expect(
-    clippy::manual_async_fn,
-    reason = "an async function keeps a second place for each argument"
-)]
-fn execute(
-    mut running: Box<dyn Running>,
-    (call, run): (Call, Seq),
+/// A call of user code. Its futures are blocks that use their arguments where these lie: an async function would have
+/// a second place for each, and all of it is moved several times for every call.
+struct Code {
+    call: Call,
     host: Arc<Host>,
-    (heartbeat, begun): (Arc<Heartbeat>, Timestamp),
-) -> impl Future<Output = Ran> {
-    async move {
-        let describe = || codec::describe(call.stage.stage.as_slice());
-        let span = telemetry::stage_span(&marks(&call, Some(run)), describe);
-        let code = running.execute(&call, (run, begun), &host);
-        let report = watched(&heartbeat, call.stage.id, code.instrument(span.clone())).await;
-        telemetry::record_outcome(&span, || outcome(&report.outcome));
-        (Reported(call.stage.kind, Report::Stage(report)), running)
-    }
+    heartbeat: Arc<Heartbeat>,
+    begun: Timestamp,
 }
 
 #[expect(
     clippy::manual_async_fn,
     reason = "an async function keeps a second place for each argument"
 )]
-fn undo(
-    mut running: Box<dyn Running>,
-    (call, scope, number): (Call, ProcedureId, u32),
-    host: Arc<Host>,
-    (heartbeat, begun): (Arc<Heartbeat>, Timestamp),
-) -> impl Future<Output = Ran> {
-    async move {
-        let describe = || codec::describe(call.stage.stage.as_slice());
-        let span = telemetry::undo_span(&marks(&call, None), describe);
-        let code = running.rollback(&call, &host);
-        let did = watched(&heartbeat, call.stage.id, code.instrument(span.clone())).await;
-        telemetry::record_outcome(&span, || if did.outcome.is_ok() { "ok" } else { "failed" });
-        let report = UndoEnded {
-            scope,
-            number,
-            begun,
-            ended: host.clock.now(),
-            outcome: did.outcome,
-            payload: did.payload,
-            upgraded: did.upgraded,
-            writes: did.writes,
-        };
-        (Reported(call.stage.kind, Report::Undo(Box::new(report))), running)
+impl Code {
+    fn execute(self, mut running: Box<dyn Running>, run: Seq) -> impl Future<Output = Ran> {
+        async move {
+            let stage = &self.call.stage;
+            let describe = || codec::describe(stage.stage.as_slice());
+            let span = telemetry::stage_span(&marks(&self.call, Some(run)), describe);
+            let code = running.execute(&self.call, (run, self.begun), &self.host);
+            let report = watched(&self.heartbeat, stage.id, code.instrument(span.clone())).await;
+            telemetry::record_outcome(&span, || outcome(&report.outcome));
+            (Reported(self.call.stage.kind, Report::Stage(report)), running)
+        }
     }
-}
 
-fn join(running: &mut dyn Running, call: Call, first: u32, heartbeat: &Arc<Heartbeat>) -> Reported {
-    let _polled = heartbeat.enter(call.stage.id);
-    let outcomes = call.woken.children();
-    let seen = outcomes.iter().filter(|child| child.ended).count();
-    let seen = u32::try_from(seen).unwrap_or(u32::MAX);
-    let ruling = running.join(&call.stage.stage, outcomes);
-    Reported(call.stage.kind, Report::Join(call.stage.id, first, seen, ruling))
-}
+    fn undo(self, mut running: Box<dyn Running>, scope: ProcedureId, number: u32) -> impl Future<Output = Ran> {
+        async move {
+            let stage = &self.call.stage;
+            let describe = || codec::describe(stage.stage.as_slice());
+            let span = telemetry::undo_span(&marks(&self.call, None), describe);
+            let code = running.rollback(&self.call, &self.host);
+            let did = watched(&self.heartbeat, stage.id, code.instrument(span.clone())).await;
+            telemetry::record_outcome(&span, || if did.outcome.is_ok() { "ok" } else { "failed" });
+            let report = UndoEnded {
+                scope,
+                number,
+                begun: self.begun,
+                ended: self.host.clock.now(),
+                outcome: did.outcome,
+                payload: did.payload,
+                upgraded: did.upgraded,
+                writes: did.writes,
+            };
+            (Reported(self.call.stage.kind, Report::Undo(Box::new(report))), running)
+        }
+    }
 
-fn clean_up(mut running: Box<dyn Running>, call: Call, heartbeat: Arc<Heartbeat>) -> impl Future<Output = Ran> {
-    async move {
-        let StageCall { id, kind, .. } = call.stage;
-        watched(&heartbeat, id, running.clean_up()).await;
-        (Reported(kind, Report::CleanedUp(id)), running)
+    fn join(self, running: &mut dyn Running, first: u32) -> Reported {
+        let stage = self.call.stage;
+        let _polled = self.heartbeat.enter(stage.id);
+        let outcomes = self.call.woken.children();
+        let seen = outcomes.iter().filter(|child| child.ended).count();
+        let seen = u32::try_from(seen).unwrap_or(u32::MAX);
+        let ruling = running.join(&stage.stage, outcomes);
+        Reported(stage.kind, Report::Join(stage.id, first, seen, ruling))
+    }
+
+    fn clean_up(self, mut running: Box<dyn Running>) -> impl Future<Output = Ran> {
+        async move {
+            let StageCall { id, kind, .. } = self.call.stage;
+            watched(&self.heartbeat, id, running.clean_up()).await;
+            (Reported(kind, Report::CleanedUp(id)), running)
+        }
     }
 }
 
