@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 
 use actix::prelude::*;
 use procession_kernel::{
-    Advance, Blob, DispatchEffect, HistoryEntry, Kernel, Kind, ProcedureId, Record, Round, Seq, StageEnded,
-    StageOutcome, Timestamp, Undo, UndoEnded, WaitReason, Wake,
+    DispatchEffect, HistoryEntry, Kernel, ProcedureId, Record, Seq, StageCall, StageEnded, StageOutcome, StageTask,
+    Timestamp, UndoEnded, WaitReason, Wake,
 };
 use rustc_hash::FxHashSet;
 
