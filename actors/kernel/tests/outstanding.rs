@@ -180,7 +180,7 @@ fn one_that_is_undone_while_it_cleans_up_has_two_calls_out() -> Tested {
     shell.stage(CHILD, StageOutcome::Done(blob("output")))?;
     let calls = shell.kernel.calls_of(CHILD);
     let [clean_up] = calls.as_slice() else {
-        return Err(format!("{calls:?} are out").into());
+        return Err(format!("{calls:?} are out"));
     };
     assert_eq!((clean_up.id, &clean_up.task), (CHILD, &StageTask::CleanUp));
     shell.stage(ROOT, StageOutcome::Fail("boom".to_owned()))?;

@@ -272,9 +272,7 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn record(&mut self, record: Record) {
-        if let Record::Payload(_, value) | Record::Output(_, value) = &record {
-            self.value_bytes += value.len();
-        }
+        self.value_bytes += record.value_bytes();
         self.records.push(record);
     }
 
