@@ -320,15 +320,36 @@ fn every_rule_can_fail() {
     bad(wing("a/b.rs", "impl Supervisor {\n}\n"));
     bad(wing("a/b.rs", "fn f(supervisor: &mut Supervisor) {}"));
     let part = |path: &str, text: &str| source(&format!("actors/src/supervisor/{path}"), text);
-    good(wrong_supervisor(&part("a/tests.rs", "impl Handler<B> for Supervisor {}")));
-    good(wrong_supervisor(&source("actors/src/supervisor.rs", "impl Supervisor {}")));
+    good(wrong_supervisor(&part(
+        "a/tests.rs",
+        "impl Handler<B> for Supervisor {}",
+    )));
+    good(wrong_supervisor(&source(
+        "actors/src/supervisor.rs",
+        "impl Supervisor {}",
+    )));
     bad(wrong_supervisor(&part("a/b.rs", "impl Handler<B> for Supervisor {}")));
     let layers: &[&[&str]] = &[&["low", "beside"], &["high"]];
-    good(wrong_part_order(&part("high/a.rs", "use super::super::low::A;"), layers));
-    good(wrong_part_order(&part("low/a.rs", "use super::high;\nuse super::super::beside::B;"), layers));
-    bad(wrong_part_order(&part("low.rs", "use super::{beside, high::A};"), layers));
-    bad(wrong_part_order(&part("low/a.rs", "use super::super::high::A;"), layers));
-    bad(wrong_part_order(&part("low/a.rs", "use crate::supervisor::high::A;"), layers));
+    good(wrong_part_order(
+        &part("high/a.rs", "use super::super::low::A;"),
+        layers,
+    ));
+    good(wrong_part_order(
+        &part("low/a.rs", "use super::high;\nuse super::super::beside::B;"),
+        layers,
+    ));
+    bad(wrong_part_order(
+        &part("low.rs", "use super::{beside, high::A};"),
+        layers,
+    ));
+    bad(wrong_part_order(
+        &part("low/a.rs", "use super::super::high::A;"),
+        layers,
+    ));
+    bad(wrong_part_order(
+        &part("low/a.rs", "use crate::supervisor::high::A;"),
+        layers,
+    ));
     bad(wrong_part_order(&part("unknown.rs", ""), layers));
     bad(wrong_packages(
         &source("a.rs", "use procession::Executor;"),

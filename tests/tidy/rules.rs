@@ -59,7 +59,12 @@ pub(crate) fn wrong_part_order(source: &Source, layers: &[&[&str]]) -> Vec<Strin
     let used = modules_beside(&source.path, folder, &source.text);
     let backward = used.iter().filter(|used| layer(used).is_some_and(|used| used > own));
     backward
-        .map(|used| format!("{}: `{module}` must not use `{used}`, which stands above it", source.path))
+        .map(|used| {
+            format!(
+                "{}: `{module}` must not use `{used}`, which stands above it",
+                source.path
+            )
+        })
         .collect()
 }
 

@@ -90,7 +90,6 @@ impl Supervisor {
         self.metrics.show_quarantined(self.quarantine.len());
         // Those who wait for an outcome of it learn that there will be none.
         self.watchers.retain(|id, _| id.family != family);
-        self.admission.release_family(family);
     }
 }
 

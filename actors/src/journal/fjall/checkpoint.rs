@@ -14,7 +14,7 @@ use fjall::{AbstractTree, Database, Keyspace, PersistMode};
 
 use super::CLOSED;
 use super::open::explain;
-use super::{Layers, BatchRecord, Table};
+use super::{BatchRecord, Layers, Table};
 use crate::journal::recent::LAST;
 
 /// Bytes, as a multiple of what a checkpoint is due at, beyond which commits wait for the one under way.

@@ -8,7 +8,7 @@ use fjall::{Keyspace, Readable, Snapshot};
 use super::opened::Opened;
 use crate::error::StoreError;
 use crate::journal::keys::Space;
-use crate::journal::recent::{RangeEntries, LAST, ShortKey, part_of};
+use crate::journal::recent::{LAST, RangeEntries, ShortKey, part_of};
 use crate::journal::store::{Entries, Scan};
 
 impl Opened {

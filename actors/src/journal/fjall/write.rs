@@ -10,7 +10,7 @@ use procession_kernel::{Epoch, Receipt, Seq};
 use super::chain::{CHAIN_KEY, Link};
 use super::opened::Opened;
 use super::versions::{VERSIONS_KEY, Versions};
-use super::{BOUNDS, Encoder, BatchRecord, SyncMode, open, remedy};
+use super::{BOUNDS, BatchRecord, Encoder, SyncMode, open, remedy};
 use crate::clock::machine_now;
 use crate::journal::batch::{Batch, Write};
 use crate::journal::keys::Space;

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::Bytes;
-use super::record::{DELETED, BatchRecord};
+use super::record::{BatchRecord, DELETED};
 use crate::journal::keys::Space;
 
 /// Keyspaces whose writes pass through here: those that every stage or every procedure writes to. The place
@@ -191,7 +191,11 @@ impl<B: Bytes> Table<B> {
         Some(self.value(*span))
     }
 
-    fn range(&self, part: u8, bounds: (Bound<ShortKey>, Bound<ShortKey>)) -> impl Iterator<Item = (ShortKey, Option<&[u8]>)> {
+    fn range(
+        &self,
+        part: u8,
+        bounds: (Bound<ShortKey>, Bound<ShortKey>),
+    ) -> impl Iterator<Item = (ShortKey, Option<&[u8]>)> {
         let entries = self.parts.get(usize::from(part)).map(|part| part.range(bounds));
         entries
             .into_iter()
