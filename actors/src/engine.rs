@@ -18,6 +18,7 @@ use crate::journal::{IN_FLIGHT_MAX, Journal, JournalStore, Reader};
 use crate::limiter::Limiter;
 use crate::mail::{self, Counted, Ordered};
 use crate::procedure::Procedure;
+use crate::read::{CommittedReader, Quarantined};
 use crate::registry::Registry;
 use crate::supervisor::dispatch::workers::Workers;
 use crate::supervisor::failure::{Broken, Failure};
@@ -319,7 +320,14 @@ impl Engine {
         self.registry.kinds()
     }
 
-    /// Gives the reader of what is committed.
+    /// Returns a reader of committed state that does not ask the engine. It does not know which families are
+    /// quarantined.
+    #[must_use]
+    pub fn committed(&self) -> CommittedReader {
+        CommittedReader::new(self.reader.clone(), Quarantined::default())
+    }
+
+    /// Returns the reader of the store's keyspaces.
     #[must_use]
     pub fn reader(&self) -> &Reader {
         &self.reader

@@ -3,7 +3,6 @@
 //! leaves only with the receipt. It runs no user code, and never holds anybody up.
 
 pub(crate) mod admission;
-pub(crate) mod asks;
 mod credit;
 pub(crate) mod dispatch;
 pub(crate) mod drain;
@@ -12,10 +11,10 @@ pub(crate) mod failure;
 mod finished;
 mod handlers;
 pub(crate) mod health;
-pub(crate) mod kept;
 pub(crate) mod metrics;
 pub(crate) mod opening;
 mod operate;
+mod outcome_waiters;
 pub(crate) mod pipeline;
 mod quarantine;
 pub(crate) mod recovery;
@@ -33,8 +32,8 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Answer, Commit, Decision, Effect, Ended, Event, Kernel, LifecycleEffect, LimitKey, ProcedureId, Receipt, Record,
-    RequestEffect, StageEnded, Ticket, Timestamp,
+    Answer, AuditEntry, Commit, Decision, Effect, Ended, Event, HistoryEntry, Kernel, LifecycleEffect, LimitKey,
+    LimitUse, LockUse, ProcedureId, Receipt, Record, RequestEffect, Row, StageEnded, Ticket, Timestamp,
 };
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
@@ -45,16 +44,23 @@ use crate::actor_loop::LastPanic;
 use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
-use crate::error::{CodecError, StoreError};
+use crate::error::{AskError, CodecError, StoreError};
+use crate::export::{EXPORT_MAX, FamilyExport};
 use crate::journal::encode::LastLook;
 use crate::journal::{Appended, Journal, Reader};
-use crate::limiter::Limiter;
+use crate::limiter::{Limiter, LocksHeld, Usage};
 use crate::mail::{Counted, Gathering, Notice, Ordered};
+use crate::messages::{
+    Archived, Audit, AwaitOutcome, Export, History, Limits, List, Locks, PollLatest, Query, ReadArchive, Subscribe,
+    SubscribeLatest, TakeSnapshot, Tree,
+};
 use crate::procedure_actor::{Report, Reported};
+use crate::read::CommittedReader;
+use crate::read::pages::PAGE_MAX;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
-use crate::view::{BatchUse, Outcome, Recovered, Rule};
+use crate::view::{ArchivedFamily, BatchUse, LockView, Outcome, Page, Recovered, Rule, Snapshot, Status};
 use admission::Admission;
 use credit::Bulk;
 use dispatch::failed_reads::FailedRead;
@@ -66,8 +72,10 @@ use failure::{Broken, Failure, FailureCause};
 use finished::FinishedReads;
 use handlers::FlushTime;
 use health::Health;
+use health::diagnosis_input::lock_views;
+use outcome_waiters::OutcomeWaiters;
 use pipeline::in_place::InPlace;
-use pipeline::{Pipeline, PipelineSettings, Waiting};
+use pipeline::{Pipeline, PipelineSettings, SUBSCRIBERS, Waiting};
 use quarantine::Quarantine;
 use recovery::{Loaded, Survey};
 use status::EngineStatus;
@@ -123,7 +131,7 @@ pub struct Supervisor {
     survey: Survey,
     tickets: FxHashMap<Ticket, oneshot::Sender<Answered>>,
     next_ticket: u64,
-    watchers: FxHashMap<ProcedureId, Vec<oneshot::Sender<Outcome>>>,
+    outcome_waiters: OutcomeWaiters,
     report: Recovered,
     quarantine: Quarantine,
     /// Quarantined families whose discharge is being committed.
@@ -192,7 +200,7 @@ impl Supervisor {
             survey: loaded.survey,
             tickets: FxHashMap::default(),
             next_ticket: 0,
-            watchers: FxHashMap::default(),
+            outcome_waiters: OutcomeWaiters::default(),
             quarantine: Quarantine::new(&loaded.report.quarantined),
             report: loaded.report,
             discharging: BTreeSet::new(),
@@ -431,13 +439,7 @@ impl Supervisor {
         // A procedure that held something earlier, and nothing at its end, has its ticket still.
         self.admission.release(ended.id);
         self.dispatch.ended(ended.id);
-        if let Some(watchers) = self.watchers.remove(&ended.id) {
-            let outcome = Outcome::of(ended);
-            for watcher in watchers {
-                // The watcher may have gone.
-                watcher.send(outcome.clone()).ok();
-            }
-        }
+        self.outcome_waiters.ended(ended);
     }
 
     fn answer(&mut self, ticket: Ticket, answer: Answered) {
@@ -512,6 +514,299 @@ impl Handler<Appended> for Supervisor {
 // Requests: a message becomes an event.
 
 // Questions: answered from what is on disk.
+
+type Queried<T> = ResponseFuture<Result<T, AskError>>;
+
+impl Supervisor {
+    /// Returns the wait that every question begins with: until all that is decided now is on disk.
+    fn settled(&mut self) -> impl Future<Output = Result<(), AskError>> + use<> {
+        let refused = self.status.refusal();
+        let barrier = if refused.is_none() {
+            self.pipeline.barrier()
+        } else {
+            None
+        };
+        let failure = self.status.failure();
+        async move {
+            match (refused, barrier) {
+                (Some(refused), _) => Err(refused),
+                (None, Some(done)) => done.await.map_err(|_| failure.unanswered()),
+                (None, None) => Ok(()),
+            }
+        }
+    }
+
+    /// Returns the reader of committed state, which knows what is quarantined now.
+    fn committed(&self) -> CommittedReader {
+        CommittedReader::new(self.reader.clone(), self.quarantine.shared())
+    }
+
+    /// Answers a question from the store. The barrier is taken now and the read begins after it, so the answer shows
+    /// every commit decided before the question came.
+    fn query<T: 'static, F>(&mut self, read: impl FnOnce(CommittedReader) -> F + 'static) -> Queried<T>
+    where
+        F: Future<Output = Result<T, AskError>> + 'static,
+    {
+        let (settled, committed) = (self.settled(), self.committed());
+        Box::pin(async move {
+            settled.await?;
+            read(committed).await
+        })
+    }
+
+    /// Returns the locks as the limiter named them. What the limiter granted and nobody has decided on is not shown:
+    /// its earlier answers are decided first, and are on disk when this answer is given.
+    fn shown_locks(
+        &mut self,
+        locks: Result<(u64, Vec<LockUse>), AskError>,
+        ctx: &mut Context<Self>,
+    ) -> impl Future<Output = Result<Vec<LockView>, AskError>> + use<> {
+        let (sender, receiver) = oneshot::channel();
+        let failure = self.status.failure();
+        match locks {
+            Ok((turn, locks)) => self.in_turn(turn, ctx, |supervisor, _| {
+                let views = lock_views(locks, supervisor.admission.tickets(), &supervisor.kernel);
+                // The caller may have gone.
+                sender.send(Ok((views, supervisor.settled()))).ok();
+            }),
+            Err(error) => drop(sender.send(Err(error))),
+        }
+        async move {
+            let (views, settled) = receiver.await.map_err(|_| failure.unanswered())??;
+            settled.await?;
+            Ok(views)
+        }
+    }
+
+    /// Answers a request for a subscription. Returns `true` if it is accepted; it is refused if as many subscribers
+    /// and followers exist as may.
+    fn admit_subscriber(&mut self) -> (bool, Queried<()>) {
+        let settled = self.settled();
+        let is_full = !self.pipeline.takes_subscribers();
+        let answer = Box::pin(async move {
+            settled.await?;
+            if is_full {
+                let text = format!("{SUBSCRIBERS} subscribers are the limit; end one first");
+                return Err(AskError::NotNow(text));
+            }
+            Ok(())
+        });
+        (self.status.refusal().is_none() && !is_full, answer)
+    }
+
+    /// Collects the figures of all wings at this moment.
+    fn snapshot(&mut self) -> Snapshot {
+        let figures = self.metrics.figures();
+        let quarantined = self.quarantine.families().iter();
+        Snapshot {
+            epoch: self.kernel.epoch(),
+            decided: self.kernel.seq(),
+            durable: self.pipeline.durable(),
+            commits: figures.commits,
+            batches: figures.batches,
+            appended_writes: figures.writes,
+            appended_bytes: figures.bytes,
+            live_families: self.kernel.families().len() + self.quarantine.len(),
+            going: self.kernel.going(),
+            actors: self.dispatch.active(),
+            workers: self.dispatch.current_worker_statuses(&self.kernel, machine_now()),
+            late: self.kernel.late(),
+            lost_wakes: self.health.lost_wakes(&self.kernel),
+            poisoned: self.status.cause().map(ToString::to_string),
+            draining: self.kernel.is_draining(),
+            recovered: self.report.clone(),
+            quarantined: quarantined.map(|(family, why)| (*family, why.clone())).collect(),
+            size_bytes: self.reader.size_bytes(),
+            disk_room: self.health.disk_room(),
+            commit_p99: figures.commit_p99,
+            sync_times: self.reader.sync_times(),
+            paused: self.kernel.pauses().iter().cloned().collect(),
+            last_batch: figures.last_batch,
+            longest_turn: figures.longest_turn,
+            kinds: self.metrics.telemetry().uses(&self.kernel.rules().kinds),
+        }
+    }
+}
+
+impl Handler<Query> for Supervisor {
+    type Result = Queried<Status>;
+
+    fn handle(&mut self, Query(id): Query, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move { committed.status(id).await?.ok_or(AskError::Unknown(id)) })
+    }
+}
+
+impl Handler<Tree> for Supervisor {
+    type Result = Queried<Vec<Status>>;
+
+    fn handle(&mut self, Tree(id): Tree, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move {
+            let family = committed.family(id.family, 0, usize::MAX).await?;
+            if family.is_empty() {
+                Err(AskError::Unknown(id))
+            } else {
+                Ok(family)
+            }
+        })
+    }
+}
+
+impl Handler<History> for Supervisor {
+    type Result = Queried<Vec<HistoryEntry>>;
+
+    fn handle(&mut self, History(id): History, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move {
+            let root = committed.row(ProcedureId::root(id.family)).await?;
+            root.ok_or(AskError::Unknown(id))?;
+            committed.history(id.family, usize::MAX).await
+        })
+    }
+}
+
+impl Handler<List> for Supervisor {
+    type Result = Queried<Page>;
+
+    fn handle(&mut self, list: List, _: &mut Self::Context) -> Self::Result {
+        let List { filter, cursor, limit } = list;
+        self.query(move |committed| async move { committed.list(filter, cursor, limit).await })
+    }
+}
+
+impl Handler<AwaitOutcome> for Supervisor {
+    type Result = Queried<Outcome>;
+
+    fn handle(&mut self, AwaitOutcome(id): AwaitOutcome, _: &mut Self::Context) -> Self::Result {
+        let has_ended = self.kernel.row(id).is_none_or(Row::is_ended) && !self.quarantine.contains(id.family);
+        if has_ended || self.status.refusal().is_some() {
+            return self
+                .query(move |committed| async move { committed.outcome(id).await?.ok_or(AskError::Unknown(id)) });
+        }
+        let waiting = self.outcome_waiters.add(id);
+        let (failure, committed) = (self.status.failure(), self.committed());
+        Box::pin(async move {
+            match waiting.await {
+                Ok(outcome) => Ok(outcome),
+                // The journal failed, the engine stopped, or the family was discharged.
+                Err(_) => match (failure.why(), committed.row(id).await) {
+                    (None, Ok(None)) => Err(AskError::Unknown(id)),
+                    _ => Err(failure.unanswered()),
+                },
+            }
+        })
+    }
+}
+
+impl Handler<Limits> for Supervisor {
+    type Result = Queried<Vec<LimitUse>>;
+
+    fn handle(&mut self, _: Limits, _: &mut Self::Context) -> Self::Result {
+        let limiter = self.admission.limiter().clone();
+        self.query(|_| async move { limiter.ask(Usage).await.map_err(|_| AskError::Stopped) })
+    }
+}
+
+impl Handler<Locks> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<Vec<LockView>, AskError>>;
+
+    fn handle(&mut self, _: Locks, _: &mut Self::Context) -> Self::Result {
+        let limiter = self.admission.limiter().clone();
+        let locks = self.query(|_| async move { limiter.ask(LocksHeld).await.map_err(|_| AskError::Stopped) });
+        Box::pin(
+            locks
+                .into_actor(self)
+                .then(|locks, supervisor, ctx| supervisor.shown_locks(locks, ctx).into_actor(supervisor)),
+        )
+    }
+}
+
+impl Handler<Audit> for Supervisor {
+    type Result = Queried<Vec<AuditEntry>>;
+
+    fn handle(&mut self, Audit { before, limit }: Audit, _: &mut Self::Context) -> Self::Result {
+        let (first, last) = self.kernel.audited();
+        let before = before.unwrap_or(last).min(last);
+        self.query(move |committed| async move { committed.audit(first, before, limit.clamp(1, PAGE_MAX)).await })
+    }
+}
+
+impl Handler<Export> for Supervisor {
+    type Result = Queried<FamilyExport>;
+
+    fn handle(&mut self, Export(id): Export, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move {
+            let export = committed.export(id.family, EXPORT_MAX).await?;
+            export.ok_or(AskError::Unknown(ProcedureId::root(id.family)))
+        })
+    }
+}
+
+impl Handler<Archived> for Supervisor {
+    type Result = Queried<Vec<ArchivedFamily>>;
+
+    fn handle(&mut self, _: Archived, _: &mut Self::Context) -> Self::Result {
+        self.query(|committed| async move { committed.archive().await })
+    }
+}
+
+impl Handler<ReadArchive> for Supervisor {
+    type Result = Queried<FamilyExport>;
+
+    fn handle(&mut self, ReadArchive(family): ReadArchive, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move {
+            let export = committed.archived(family).await?;
+            export.ok_or(AskError::Unknown(ProcedureId::root(family)))
+        })
+    }
+}
+
+impl Handler<Subscribe> for Supervisor {
+    type Result = Queried<()>;
+
+    fn handle(&mut self, Subscribe(to): Subscribe, _: &mut Self::Context) -> Self::Result {
+        let (is_admitted, answer) = self.admit_subscriber();
+        if is_admitted {
+            self.pipeline.subscribe(to, self.kernel.seq());
+        }
+        answer
+    }
+}
+
+impl Handler<SubscribeLatest> for Supervisor {
+    type Result = Queried<()>;
+
+    fn handle(&mut self, SubscribeLatest(to): SubscribeLatest, _: &mut Self::Context) -> Self::Result {
+        let (is_admitted, answer) = self.admit_subscriber();
+        if is_admitted {
+            self.pipeline.subscribe_latest(to, &self.kernel);
+        }
+        answer
+    }
+}
+
+impl Handler<PollLatest> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, PollLatest(subscriber): PollLatest, _: &mut Self::Context) {
+        self.pipeline.poll_latest(&subscriber, &self.kernel);
+    }
+}
+
+impl Handler<TakeSnapshot> for Supervisor {
+    type Result = Queried<Snapshot>;
+
+    /// Answered also when the journal has failed: it is how one learns why.
+    fn handle(&mut self, _: TakeSnapshot, _: &mut Self::Context) -> Self::Result {
+        let settled = self.settled();
+        let has_failed = self.status.has_failed();
+        let snapshot = self.snapshot();
+        Box::pin(async move {
+            if !has_failed {
+                settled.await?;
+            }
+            Ok(snapshot)
+        })
+    }
+}
 
 // Dispatch: calls of user code.
 
@@ -789,7 +1084,7 @@ impl Supervisor {
         // Callers that wait for an outcome, or for the end of a drain, find the cause in the `Failure` that they hold,
         // so the status is set before their channels are dropped.
         self.pipeline.clear();
-        self.watchers.clear();
+        self.outcome_waiters.clear();
         self.drain = None;
         if let Some(cause) = self.status.cause() {
             for (_, ticket) in self.tickets.drain() {

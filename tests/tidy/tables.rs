@@ -43,11 +43,10 @@ pub(crate) const ACTORS: &[&[&str]] = &[
         "meddle",
         "thresholds",
     ],
-    &["messages", "registry", "limiter", "worker", "pages"],
+    &["messages", "registry", "limiter", "worker", "read"],
     &["procedure_actor"],
     &["worker_inbox"],
     &["supervisor", "engine"],
-    &["beside"],
     &["offline"],
     &["testkit"],
 ];

@@ -80,13 +80,13 @@ impl Handler<Explain> for Supervisor {
             // The caller may have gone.
             sender.send((explanation, Box::pin(supervisor.settled()))).ok();
         });
-        let kept = self.kept();
+        let committed = self.committed();
         Box::pin(async move {
             let (explanation, settled) = receiver.await.map_err(|_| AskError::Stopped)?;
             settled.await?;
             match explanation {
                 Some(explanation) => Ok(explanation),
-                None => stored(&kept, id).await,
+                None => stored(&committed, id).await,
             }
         })
     }

@@ -1,18 +1,18 @@
-//! Reads a family out of the journal, a bounded piece at a time.
+//! Exports a family, a bounded piece at a time.
 
 use procession_kernel::{Blob, KeyEntry, ProcedureId};
 
-use super::{ExportedEntry, FamilyExport};
 use crate::error::ReadError;
+use crate::export::{ExportedEntry, FamilyExport};
 use crate::journal::reader::{PAGE, decode_row};
 use crate::journal::store::Scan;
 use crate::journal::{Reader, Space, codec, keys};
 use crate::view::ArchivedFamily;
 
-/// Entries read at once: values may have megabytes, and the limit is looked at between reads.
+/// Entries read at once: values may have megabytes, and the limit is checked between reads.
 const AT_ONCE: usize = 64;
 
-/// How often a family that goes on while it is read is read anew.
+/// How often a family that moves while it is read is read again.
 const TRIES: usize = 3;
 
 /// The keyspaces in which a family is one range of keys, the rows first.
@@ -25,8 +25,8 @@ const RANGES: [Space; 5] = [
 ];
 
 impl FamilyExport {
-    /// Reads what the journal holds of a family, `limit` bytes at most; none if nothing.
-    pub(crate) async fn read(reader: &Reader, family: u64, limit: usize) -> Result<Option<Self>, ReadError> {
+    /// Reads what the journal holds of a family, at most `limit` bytes. Returns `None` if it holds nothing.
+    pub(super) async fn read(reader: &Reader, family: u64, limit: usize) -> Result<Option<Self>, ReadError> {
         for attempt in 1.. {
             let mut pieces = Pieces {
                 reader,
@@ -50,8 +50,8 @@ impl FamilyExport {
 }
 
 impl FamilyExport {
-    /// Lists the archive, one family at a time: each may be large.
-    pub(crate) async fn archived(reader: &Reader) -> Result<Vec<ArchivedFamily>, ReadError> {
+    /// Lists the archive. It reads one family at a time because each may be large.
+    pub(super) async fn archived(reader: &Reader) -> Result<Vec<ArchivedFamily>, ReadError> {
         let mut scan = Scan {
             space: Space::Archive,
             from: Vec::new(),
@@ -73,7 +73,7 @@ impl FamilyExport {
         Ok(all)
     }
 
-    /// Reads one family of the archive.
+    /// Reads one family of the archive. Returns `None` if the archive does not hold it.
     pub(crate) async fn read_archived(reader: &Reader, family: u64) -> Result<Option<Self>, ReadError> {
         let bytes = reader.get(Space::Archive, keys::family(family).to_vec()).await?;
         Ok(bytes.map(|bytes| Self::from_bytes(&bytes)).transpose()?)
@@ -155,7 +155,7 @@ impl Pieces<'_> {
         }
     }
 
-    /// The root's row cannot tell its idempotency key: look for one that tells the family.
+    /// Searches all idempotency keys for the family's: its root's row cannot be read.
     async fn search_key(&mut self) -> Result<(), ReadError> {
         let mut scan = Scan {
             space: Space::Keys,

@@ -1,7 +1,7 @@
 //! Pages of rows, straight from the store.
 //!
-//! Live families lie among finished ones, of which there may be a hundred times as many:
-//! whoever asks for the live ones alone is not to read them all.
+//! Live families lie among finished ones, of which there may be a hundred times as many. A list of the live ones must
+//! not read all of them.
 
 #[cfg(test)]
 mod tests;
@@ -15,17 +15,17 @@ use crate::error::StoreError;
 use crate::journal::reader::decode_row;
 use crate::journal::store::{Entries, Scan};
 use crate::journal::{READ_OVER, Reader, Space, keys};
-use crate::view::{Among, Page, Status};
+use crate::view::{FamilyScope, Page, Status};
 
 /// Rows of one page at most, and keys that are read at once.
 pub(crate) const PAGE_MAX: usize = 1_000;
 /// Rows that one request may read before it stops and says so.
 const SCAN_MAX: usize = 100_000;
 
-/// Reads one page of rows, as far as one request may read; `show` says which and how.
-pub(crate) async fn page(
+/// Reads one page of rows, as far as one request may read. `show` returns the rows that belong to it.
+pub(super) async fn page(
     reader: &Reader,
-    among: &Among,
+    scope: &FamilyScope,
     cursor: Option<ProcedureId>,
     limit: usize,
     show: impl FnMut(&Row) -> Option<Status>,
@@ -43,16 +43,16 @@ pub(crate) async fn page(
         },
     };
     let from = cursor.unwrap_or(ProcedureId::root(0));
-    let filled = match among {
-        Among::All => filling.range(from, None, |_| true).await?,
-        Among::Families(families) => filling.families(from, families).await?,
-        Among::Live => filling.live(from).await?,
+    let filled = match scope {
+        FamilyScope::All => filling.range(from, None, |_| true).await?,
+        FamilyScope::Families(families) => filling.families(from, families).await?,
+        FamilyScope::Live => filling.live(from).await?,
     };
     let next = filled.break_value();
     Ok(Page { next, ..filling.page })
 }
 
-/// Goes on, or breaks off where the next page begins.
+/// Continues, or breaks with the id at which the next page begins.
 type Filled = ControlFlow<ProcedureId>;
 
 /// A page that is being filled.
@@ -77,7 +77,7 @@ impl<F: FnMut(&Row) -> Option<Status>> Filling<'_, F> {
         }
     }
 
-    /// Those that lie near each other are read as one range: a read of its own for each would cost more.
+    /// Families that lie near each other are read as one range: a read for each would cost more.
     async fn families(&mut self, from: ProcedureId, families: &BTreeSet<u64>) -> Result<Filled, StoreError> {
         let families: Vec<u64> = families.range(from.family..).copied().collect();
         for run in families.chunk_by(|one, next| next - one <= READ_OVER) {
@@ -127,7 +127,7 @@ impl<F: FnMut(&Row) -> Option<Status>> Filling<'_, F> {
         }
         match decode_row(id, value) {
             Ok(row) => page.items.extend((self.show)(&row)),
-            // One damaged row does not hide all others.
+            // One damaged row must not hide all others.
             Err(_) => page.unreadable.push(id),
         }
         ControlFlow::Continue(())
@@ -139,8 +139,8 @@ impl<F: FnMut(&Row) -> Option<Status>> Filling<'_, F> {
     }
 }
 
-/// Where the read after a full one begins.
+/// Returns where the read after a full one begins.
 fn after(entries: &Entries) -> Option<Vec<u8>> {
     let (last, _) = entries.last().filter(|_| entries.len() == PAGE_MAX)?;
-    Some([last, &[0][..]].concat())
+    Some(keys::after(last))
 }

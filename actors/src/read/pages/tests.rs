@@ -63,10 +63,10 @@ fn expected(is_in: impl Fn(u64) -> bool) -> Vec<ProcedureId> {
 }
 
 /// Reads page by page until there is none; gives how many rows that took, too.
-async fn walk(reader: &Reader, among: &Among, limit: usize) -> Outcome<(Vec<ProcedureId>, usize)> {
+async fn walk(reader: &Reader, scope: &FamilyScope, limit: usize) -> Outcome<(Vec<ProcedureId>, usize)> {
     let (mut found, mut scanned, mut cursor) = (Vec::new(), 0, None);
     loop {
-        let page = page(reader, among, cursor, limit, |row| Some(Status::of(row))).await?;
+        let page = page(reader, scope, cursor, limit, |row| Some(Status::of(row))).await?;
         assert!(page.items.len() <= limit && !page.truncated && page.unreadable.is_empty());
         found.extend(page.items.iter().map(|status| status.id));
         scanned += page.scanned;
@@ -82,10 +82,13 @@ fn pages_of_every_size_give_each_row_once_and_no_others() -> Outcome {
     let Stored { reader, store, .. } = stored()?;
     let some = BTreeSet::from([1, 2, 3, 90, 2_000, ALL, ALL + 1]);
     let cases = [
-        (Among::All, expected(|_| true)),
-        (Among::Live, expected(is_live)),
-        (Among::Families(some.clone()), expected(|family| some.contains(&family))),
-        (Among::Families(BTreeSet::new()), Vec::new()),
+        (FamilyScope::All, expected(|_| true)),
+        (FamilyScope::Live, expected(is_live)),
+        (
+            FamilyScope::Families(some.clone()),
+            expected(|family| some.contains(&family)),
+        ),
+        (FamilyScope::Families(BTreeSet::new()), Vec::new()),
     ];
     actix_rt::System::new().block_on(async {
         for (among, expected) in cases {
@@ -105,7 +108,7 @@ fn who_asks_for_the_live_ones_reads_few_others() -> Outcome {
     let Stored { reader, memory, .. } = stored()?;
     actix_rt::System::new().block_on(async {
         let before = memory.reads();
-        let (found, scanned) = walk(&reader, &Among::Live, 1_000).await?;
+        let (found, scanned) = walk(&reader, &FamilyScope::Live, 1_000).await?;
         // Between live ones that lie near each other the finished ones are read over.
         let over = (971..1_000).map(members).sum::<u32>() as usize;
         assert_eq!(scanned, found.len() + over);
@@ -126,7 +129,7 @@ fn a_cursor_between_families_begins_at_the_next() -> Outcome {
     let Stored { reader, store, .. } = stored()?;
     let next = actix_rt::System::new().block_on(async {
         let cursor = Some(ProcedureId::new(98, 1));
-        page(&reader, &Among::Live, cursor, 1, |row| Some(Status::of(row))).await
+        page(&reader, &FamilyScope::Live, cursor, 1, |row| Some(Status::of(row))).await
     })?;
     drop(store);
     let ids: Vec<_> = next.items.iter().map(|status| status.id).collect();
