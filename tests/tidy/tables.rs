@@ -57,6 +57,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
 pub(crate) const WINGS: &[(&str, &str)] = &[
     ("admission", "Admission"),
     ("health", "Health"),
+    ("lifecycle", "Lifecycle"),
     ("metrics", "Metrics"),
     ("pipeline", "Pipeline"),
 ];

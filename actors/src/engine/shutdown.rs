@@ -17,7 +17,7 @@ use super::Placement;
 use crate::clock::machine_now;
 use crate::journal::JournalStore;
 use crate::supervisor::Supervisor;
-use crate::supervisor::drain::StopHere;
+use crate::supervisor::lifecycle::StopHere;
 use crate::supervisor::workers::Pulses;
 use crate::threads::Threads;
 use crate::view::ShutdownReport;

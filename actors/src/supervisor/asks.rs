@@ -296,7 +296,7 @@ impl Handler<TakeSnapshot> for Supervisor {
             lost_wakes: self.health.lost_wakes(&self.kernel),
             poisoned: self.status.cause().map(ToString::to_string),
             draining: self.kernel.is_draining(),
-            recovered: self.report.clone(),
+            recovered: self.lifecycle.recovered().clone(),
             quarantined: self
                 .quarantine
                 .families()

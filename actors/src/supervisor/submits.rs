@@ -118,7 +118,7 @@ impl Supervisor {
             });
         }
         if let Some(longest) = submits.iter().filter_map(|submit| submit.key_for).max() {
-            self.wall.note_key(longest);
+            self.lifecycle.note_key(longest);
         }
         let (ticket, answer) = self.ticket();
         // Each key once, however often it is in the batch.

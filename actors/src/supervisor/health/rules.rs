@@ -9,9 +9,9 @@ use procession_kernel::{Deadlock, Family, Kind, ProcedureId, Row, Said, Timestam
 use super::diagnosis_input::DiagnosisInput;
 use super::{EngineState, Health};
 use crate::journal::codec;
+use crate::supervisor::lifecycle::wall::Ahead;
 use crate::supervisor::orphaned_calls::OrphanedCall;
 use crate::supervisor::unread::Trouble;
-use crate::supervisor::wall::Ahead;
 use crate::view::{Rule, Verdict, WorkerStatus};
 
 type Facts = Vec<(&'static str, String)>;
