@@ -111,6 +111,7 @@ pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) host: Arc<Host>,
     pub(crate) in_place: InPlace,
+    pub(crate) in_flight: usize,
     pub(crate) telemetry: Telemetry,
 }
 
@@ -172,6 +173,7 @@ impl Supervisor {
             settings,
             host,
             in_place,
+            in_flight,
             telemetry,
         } = parts;
         let quarantine = Quarantine::new(&loaded.report.quarantined);
@@ -179,7 +181,7 @@ impl Supervisor {
         let pipeline = PipelineSettings {
             epoch: loaded.epoch,
             merge: settings.merge,
-            in_flight: settings.in_flight,
+            in_flight,
             store: loaded.store,
         };
         Self {
