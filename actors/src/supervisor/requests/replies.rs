@@ -49,15 +49,6 @@ impl Unanswered {
             Self::Stopped => SubmitError::Stopped,
         }
     }
-
-    /// Returns what the caller of a start is told.
-    pub(in crate::supervisor) fn unstarted(self) -> StartError {
-        match self {
-            Self::Failed(cause) => cause.unstarted(),
-            Self::KeyUnread(_, why) => StartError::Journal(why.to_string()),
-            Self::Stopped => StartError::Journal("the engine stopped while it started".to_owned()),
-        }
-    }
 }
 
 /// The replies that callers wait for.
