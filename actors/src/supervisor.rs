@@ -29,6 +29,7 @@ use procession_kernel::{
 use tokio::sync::oneshot;
 
 use self::metrics::Metrics;
+use self::metrics::hook_queue::HooksRan;
 use self::metrics::mailboxes::MailboxGauges;
 use crate::actor_loop::LastPanic;
 use crate::clock::{Clock, machine_now};
@@ -38,13 +39,13 @@ use crate::error::{AskError, CodecError, StartError, StoreError, SubmitError};
 use crate::export::{EXPORT_MAX, FamilyExport};
 use crate::hooks::Moment;
 use crate::journal::encode::LastLook;
-use crate::journal::{Appended, Journal, Reader};
+use crate::journal::{Appended, Batch, Journal, Reader};
 use crate::limiter::{Limiter, LocksHeld, Usage};
-use crate::mail::{Counted, Gathering, Notice, Ordered};
+use crate::mail::{self, Counted, Gathering, Notice, Ordered};
 use crate::messages::{
-    Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Discharge, Drain, DrainBy, Export, History, Limits, List,
-    Locks, PollLatest, Query, ReadArchive, SendSignal, Submit, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot,
-    Tree,
+    self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Discharge, Drain, DrainBy, Export, History, Limits,
+    List, Locks, PollLatest, Query, ReadArchive, SendSignal, Submit, SubmitBatch, Subscribe, SubscribeLatest,
+    TakeSnapshot, Tree,
 };
 use crate::procedure_actor::{Report, Reported};
 use crate::read::CommittedReader;
@@ -60,7 +61,6 @@ use dispatch::rollback_stacks::StackRead;
 use dispatch::workers::{WorkerCheckDue, Workers, check_workers_every};
 use dispatch::{Dispatch, DispatchParts, EngineView, Revived};
 use failure::{Broken, Failure, FailureCause};
-use handlers::FlushTime;
 use health::Health;
 use health::diagnosis_input::lock_views;
 use lifecycle::Lifecycle;
@@ -70,7 +70,7 @@ use lifecycle::retention::{Eviction, FoundDue, due_of, find_due};
 use lifecycle::timer::{TIMERS_AT_ONCE, TimeCame};
 use lifecycle::{Open, StopHere};
 use pipeline::in_place::InPlace;
-use pipeline::{Pipeline, PipelineSettings, SUBSCRIBERS, Waiting};
+use pipeline::{JournalGone, Pipeline, PipelineSettings, SUBSCRIBERS, Waiting};
 use quarantine::Quarantine;
 use requests::Requests;
 use requests::discharge::{ReadFamily, why_quarantined};
@@ -413,6 +413,28 @@ impl Handler<Appended> for Supervisor {
     fn handle(&mut self, appended: Appended, ctx: &mut Self::Context) {
         self.metrics.taken();
         self.turn(|supervisor| supervisor.appended(appended, ctx));
+    }
+}
+
+/// Says that the messages that waited at a decision have been handled, so its batch may be committed now.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct FlushTime;
+
+impl Handler<FlushTime> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: FlushTime, ctx: &mut Self::Context) {
+        if self.status.has_failed() {
+            return;
+        }
+        let metrics = &mut self.metrics;
+        let append = |batch: &Batch| metrics.appended(batch);
+        match self.pipeline.commit_here(self.dispatch.active(), &*self.clock, append) {
+            Ok(Some(appended)) => self.appended(appended, ctx),
+            Ok(None) => {}
+            Err(JournalGone) => self.journal_gone(),
+        }
     }
 }
 
@@ -1142,6 +1164,16 @@ impl Handler<WorkerCheckDue> for Supervisor {
 
 // Metrics: what is counted.
 
+impl Handler<HooksRan> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: HooksRan, ctx: &mut Self::Context) {
+        self.metrics.hooks_ran();
+        self.call_hooks(ctx);
+        self.look_at_drain(ctx);
+    }
+}
+
 // Lifecycle: start, timers, retention, drain, failure.
 
 impl Supervisor {
@@ -1545,4 +1577,60 @@ impl Supervised for Supervisor {
             self.begin_health_checks(ctx);
         }
     }
+}
+
+// Mail: every request may also arrive counted, so that the depth of the mailbox is known.
+
+/// Implements the handlers of counted requests: taking one lowers the depth of the mailbox.
+macro_rules! taken_as_mail {
+    ($($message:ty),* $(,)?) => {
+        $(impl Handler<mail::Mail<$message>> for Supervisor {
+            type Result = <Self as Handler<$message>>::Result;
+
+            fn handle(&mut self, mail: mail::Mail<$message>, ctx: &mut Context<Self>) -> Self::Result {
+                self.turn(|supervisor| mail::open(supervisor, mail, ctx))
+            }
+        })*
+    };
+}
+
+taken_as_mail! {
+    messages::Abort,
+    messages::Acknowledge,
+    messages::AcknowledgeBy,
+    messages::Archived,
+    messages::PollLatest,
+    messages::Audit,
+    messages::AwaitOutcome,
+    messages::Broadcast,
+    messages::Bypass,
+    messages::Discharge,
+    messages::AuditReveal,
+    messages::Drain,
+    messages::DrainBy,
+    messages::Explain,
+    messages::Export,
+    messages::SubscribeLatest,
+    messages::History,
+    messages::Limits,
+    messages::List,
+    messages::Locks,
+    messages::OverrideResult,
+    messages::Pause,
+    messages::Query,
+    messages::ReadArchive,
+    messages::Resume,
+    messages::RetryNow,
+    messages::RetryUndo,
+    messages::SendSignal,
+    messages::SetLimit,
+    messages::SetPriority,
+    messages::SignalBy,
+    messages::SkipUndo,
+    messages::Submit,
+    messages::SubmitBatch,
+    messages::Subscribe,
+    messages::TakeSnapshot,
+    messages::Tree,
+    messages::Verdicts,
 }

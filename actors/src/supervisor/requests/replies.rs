@@ -4,7 +4,7 @@ use procession_kernel::{Answer, Key, Operated, Refusal, RequestId};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
-use crate::error::{AskError, ReadError, StartError, SubmitError};
+use crate::error::{AskError, ReadError, SubmitError};
 use crate::read::CommittedReader;
 use crate::supervisor::failure::FailureCause;
 
