@@ -34,7 +34,7 @@ impl Calls {
     }
 
     /// Tells the porter. It has one notice at a time, and there is room for that; one that has gone with
-    /// its thread has left actors that an audit finds gone, too.
+    /// its thread has left actors that a health check finds gone, too.
     pub(crate) fn tell(&self) {
         self.porter.try_send(Notice).ok();
     }
@@ -53,7 +53,7 @@ impl Handler<Notice> for Porter {
     fn handle(&mut self, _: Notice, _: &mut Self::Context) {
         let (calls, _) = self.0.take(usize::MAX);
         for (to, call) in calls {
-            // One call at a time is out to each actor, so its mailbox has room; one that is gone is found by an audit.
+            // One call at a time is out to each actor, so its mailbox has room; one that is gone is found by a health check.
             to.try_send(call).ok();
         }
     }

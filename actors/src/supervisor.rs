@@ -38,29 +38,34 @@ pub(crate) mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::prelude::*;
+use futures::FutureExt;
 use procession_kernel::{
-    Answer, Commit, Decision, Effect, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Ticket,
-    Timestamp,
+    Answer, Commit, Decision, Effect, Event, HistoryEntry, Kernel, Lack, LimitKey, ProcedureId, Receipt, Record,
+    Ticket, Timestamp,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use tokio::sync::oneshot;
 
 use self::metrics::Metrics;
+use self::metrics::hook_queue::HooksRan;
 use self::metrics::mailboxes::MailboxGauges;
 use crate::actor_loop::LastPanic;
 use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
+use crate::error::AskError;
 use crate::journal::{Appended, Journal, Reader};
-use crate::limiter::Limiter;
+use crate::limiter::{Limiter, Waiters};
 use crate::mail::{Counted, Gathering, Ordered};
+use crate::messages;
 use crate::procedure_actor::Reported;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
-use crate::view::{BatchUse, Outcome, Recovered};
+use crate::view::{BatchUse, Explanation, Outcome, Recovered, Verdict};
 use admission::Admission;
 use blocked::Actors;
 use credit::Bulk;
@@ -68,7 +73,10 @@ use dispatch::Dispatch;
 use failure::{Failure, FailureCause};
 use finished::FinishedReads;
 use handlers::FlushTime;
-use health::Health;
+use health::check::{self, Check, Next, Repairs, Requester, still_uncalled};
+use health::diagnosis_input::Queues;
+use health::queue_reading::{PageRead, QueueReading, Reason};
+use health::{EngineState, Findings, Health, HealthCheckDue, actor_lost, explain};
 use kept::Quarantined;
 use loads::Loads;
 use orphaned_calls::OrphanedCalls;
@@ -193,7 +201,7 @@ impl Supervisor {
         };
         Self {
             metrics: Metrics::new(&registry, telemetry, mailboxes),
-            health: Health::new(settings.audit_every, registry.measures(settings.thresholds)),
+            health: Health::new(settings.health_check_every, registry.measures(settings.thresholds)),
             orphaned_calls: OrphanedCalls::default(),
             pipeline: Pipeline::new(&pipeline, journal, in_place),
             kernel: loaded.kernel,
@@ -386,28 +394,6 @@ impl Supervisor {
         self.look_at_drain(ctx);
     }
 
-    /// Counts what a batch held, now that it is on disk.
-    fn count(&mut self, waiting: &mut Waiting) {
-        let now = self.clock.now();
-        let batch = BatchUse {
-            commits: waiting.commits.iter().map(Commit::decisions).sum(),
-            writes: waiting.writes,
-            took: now.since(waiting.appended),
-        };
-        self.metrics.committed(batch, std::mem::take(&mut waiting.observations));
-        self.metrics.show_mailboxes_soon(now);
-    }
-
-    /// Sends the next batch of metric hooks to a worker, unless one is out.
-    fn call_hooks(&mut self, ctx: &mut Context<Self>) {
-        if self.metrics.may_call_hooks()
-            && let Some((worker, ..)) = self.workers.next()
-        {
-            let done = ctx.address().recipient();
-            self.metrics.call_hooks(worker, &self.registry, done);
-        }
-    }
-
     fn release(&mut self, commit: Commit, receipt: &Receipt, ctx: &mut Context<Self>) {
         match commit.release(receipt) {
             Ok(effects) => {
@@ -498,6 +484,284 @@ impl Handler<Appended> for Supervisor {
 
 // Health: checks and verdicts.
 
+impl Handler<HealthCheckDue> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: HealthCheckDue, ctx: &mut Self::Context) {
+        if !self.stopped {
+            self.turn(|supervisor| supervisor.check_health(Requester::Clock, ctx));
+        }
+    }
+}
+
+impl Handler<messages::Verdicts> for Supervisor {
+    type Result = ResponseFuture<Result<Vec<Verdict>, AskError>>;
+
+    /// Answered also when the journal has failed: that is a verdict, too.
+    fn handle(&mut self, _: messages::Verdicts, ctx: &mut Self::Context) -> Self::Result {
+        if self.stopped {
+            return Box::pin(async { Err(AskError::Stopped) });
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.check_health(Requester::Caller(sender), ctx);
+        Box::pin(check::answer(receiver, self.failure.clone()))
+    }
+}
+
+impl Handler<messages::Explain> for Supervisor {
+    type Result = ResponseFuture<Result<Explanation, AskError>>;
+
+    fn handle(&mut self, messages::Explain(id): messages::Explain, ctx: &mut Self::Context) -> Self::Result {
+        if let Some(refusal) = self.refusal() {
+            return Box::pin(async move { Err(refusal) });
+        }
+        let (sender, receiver) = oneshot::channel();
+        let reading = QueueReading::to_explain(id, sender, &self.kernel, self.admission.tickets());
+        self.read_queues(reading, ctx);
+        Box::pin(explain::answer(id, receiver, self.kept()))
+    }
+}
+
+impl Supervisor {
+    /// Returns what the health wing reads.
+    fn engine_state(&self) -> EngineState<'_> {
+        EngineState {
+            kernel: &self.kernel,
+            tickets: self.admission.tickets(),
+            actors: &self.actors,
+            quarantined: &self.quarantined,
+            telemetry: self.metrics.telemetry(),
+            now: self.clock.now(),
+            durable: self.pipeline.durable(),
+            failed: self.poisoned.as_ref(),
+            pending_reads: self.loads.len(),
+        }
+    }
+
+    /// Begins the health checks on the engine's clock.
+    fn begin_health_checks(&mut self, ctx: &mut Context<Self>) {
+        self.health.begin(self.clock.now(), self.quarantined.keys());
+        self.measure_disk(ctx);
+        self.check_later(Duration::ZERO, ctx);
+    }
+
+    fn check_later(&self, took: Duration, ctx: &mut Context<Self>) {
+        let me = ctx.address().downgrade().recipient();
+        if let Some(next) = self.health.next_check(&*self.clock, took, me) {
+            actix_rt::spawn(next);
+        }
+    }
+
+    fn measure_disk(&mut self, ctx: &mut Context<Self>) {
+        let Some(measured) = self.health.measure_disk(&self.reader) else {
+            return;
+        };
+        ctx.spawn(measured.into_actor(self).map(|room, supervisor, _| {
+            supervisor.health.measured(room);
+            if let Some(room) = room {
+                supervisor.metrics.telemetry().disk_free.set(room.free as f64);
+            }
+        }));
+    }
+
+    fn check_health(&mut self, requester: Requester, ctx: &mut Context<Self>) {
+        self.measure_disk(ctx);
+        let check = self.health.begin_check(requester, self.pipeline.durable());
+        self.read_queues(QueueReading::for_check(check, self.admission.tickets()), ctx);
+    }
+
+    fn read_queues(&self, reading: QueueReading, ctx: &mut Context<Self>) {
+        let page = self.admission.limiter().ask(reading.next_page());
+        ctx.spawn(page.into_actor(self).map(move |page, supervisor, ctx| {
+            // Without a limiter the queues are empty.
+            let page = page.unwrap_or_default();
+            supervisor.turn(|supervisor| {
+                // In the limiter's turn, so that the kernel knows of every grant that was given before this page.
+                supervisor.in_turn(page.turn, ctx, move |supervisor, ctx| {
+                    supervisor.page_read(reading, page, ctx)
+                });
+            });
+        }));
+    }
+
+    fn page_read(&mut self, reading: QueueReading, page: Waiters, ctx: &mut Context<Self>) {
+        match reading.take(page, self.admission.tickets(), &self.kernel) {
+            PageRead::More(reading) => self.read_queues(reading, ctx),
+            PageRead::All(reason, queues, lack) => self.queues_read(reason, queues, lack, ctx),
+        }
+    }
+
+    fn queues_read(&mut self, reason: Reason, queues: Queues, lack: Option<Lack>, ctx: &mut Context<Self>) {
+        match reason {
+            Reason::Check(check) => {
+                // An engine that commits nothing may have thawed families all the same.
+                self.kernel.cool();
+                let next = self.health.start_check(check, queues, &self.engine_state());
+                self.continue_check(next, ctx);
+            }
+            Reason::Recheck(check) => {
+                let next = self.health.look_again(check, queues, &self.engine_state());
+                self.continue_check(next, ctx);
+            }
+            Reason::Explain(id, sender) => {
+                let explanation = self.health.explain(id, &queues, lack.as_ref(), &self.engine_state());
+                // It rests on everything decided so far, and is told once that is on disk. The caller may have gone.
+                sender.send((explanation, Box::pin(self.settled()))).ok();
+            }
+        }
+    }
+
+    /// Takes the next step of a check.
+    fn continue_check(&mut self, next: Next, ctx: &mut Context<Self>) {
+        match next {
+            Next::Yield(check) => {
+                let others = tokio::task::yield_now();
+                ctx.spawn(others.into_actor(self).map(move |(), supervisor, ctx| {
+                    supervisor.turn(|supervisor| {
+                        let next = supervisor.health.proceed(check, &supervisor.engine_state());
+                        supervisor.continue_check(next, ctx);
+                    });
+                }));
+            }
+            Next::Search(check, graph) => {
+                let work = actix_rt::task::spawn_blocking(move || graph.deadlocks());
+                ctx.spawn(work.into_actor(self).map(move |found, supervisor, ctx| {
+                    supervisor.turn(|supervisor| {
+                        // A search that panicked has found no deadlock.
+                        let (found, state) = (found.unwrap_or_default(), supervisor.engine_state());
+                        let next = supervisor.health.found_deadlocks(check, found, &state);
+                        supervisor.continue_check(next, ctx);
+                    });
+                }));
+            }
+            Next::AskAgain(check) => {
+                self.read_queues(QueueReading::for_recheck(check, self.admission.tickets()), ctx);
+            }
+            Next::Repair(check, repairs) => self.end_check(check, repairs, ctx),
+        }
+    }
+
+    /// Repairs what was lost, and tells the verdicts.
+    fn end_check(&mut self, mut check: Box<Check>, repairs: Repairs, ctx: &mut Context<Self>) {
+        let begun = machine_now();
+        let repaired = self.repair(repairs, ctx);
+        self.metrics.lost_wakes(&self.kernel, &repaired);
+        let (now, is_serving) = (self.clock.now(), self.poisoned.is_none());
+        self.health.look_for_unserved(&mut check, now, is_serving);
+        let lost = self.orphaned_calls.lost(&self.kernel);
+        self.wall.look(&*self.clock);
+        let findings = Findings {
+            actors_lost: lost.map(|(id, lost)| actor_lost(id, lost)).collect(),
+            repaired: &repaired,
+            workers: self.workers.statuses(&|id| self.called(id)),
+            appending_since: self.pipeline.appending_since(),
+            unreadable: self.unreadable.trouble(),
+            clock_ahead: self.wall.ahead(),
+        };
+        self.health.conclude(&mut check, findings, &self.engine_state());
+        let report = self.health.finish(check);
+        let (waiters, bytes) = (report.waiters, self.reader.size_bytes());
+        self.metrics
+            .checked(&report.verdicts, waiters.locks, waiters.oldest, bytes, now);
+        match report.requester {
+            Requester::Clock => self.check_later(report.took + begun.elapsed(), ctx),
+            Requester::Caller(sender) => {
+                // What was repaired is told once it is on disk. The caller may have gone.
+                let settled = (!repaired.is_empty()).then(|| self.settled().boxed_local());
+                sender.send((report.verdicts, settled)).ok();
+            }
+        }
+    }
+
+    /// Sets going again what was lost; returns each procedure, with what it had waited for.
+    fn repair(&mut self, mut repairs: Repairs, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
+        if !self.decides() {
+            return Vec::new();
+        }
+        self.look_for_lost(std::mem::take(&mut repairs.gone), ctx);
+        if self.kernel.is_draining() {
+            return Vec::new();
+        }
+        self.arm();
+        let mut repaired = if repairs.needs_wakes(&self.kernel) {
+            self.wake_lost(repairs.unknown, ctx)
+        } else {
+            Vec::new()
+        };
+        let uncalled = still_uncalled(repairs.uncalled, &self.engine_state(), || self.pending_calls());
+        repaired.extend(self.call_uncalled(uncalled, ctx));
+        repaired
+    }
+
+    /// Wakes procedures that nothing would have woken; returns each, with what it waited for.
+    fn wake_lost(&mut self, unknown: Vec<ProcedureId>, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
+        let event = Event::HealthCheckDue {
+            granted: Vec::new(),
+            unknown,
+        };
+        let decision = self.kernel.decide(self.clock.now(), event);
+        let found = check::woken(&self.kernel, &decision);
+        if !found.is_empty() {
+            self.commit(decision, ctx);
+        }
+        found
+    }
+
+    /// Returns the procedures whose calls wait for a read or for a worker.
+    fn pending_calls(&self) -> FxHashSet<ProcedureId> {
+        let mut pending = self.loads.waiting();
+        pending.extend(self.unreadable.calls());
+        pending.extend(self.orphaned_calls.stranded());
+        pending
+    }
+
+    /// Makes the calls that were never made; returns each, with what was lost.
+    fn call_uncalled(&mut self, uncalled: Vec<ProcedureId>, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
+        for id in &uncalled {
+            self.health.recalled();
+            for call in self.kernel.calls_of(*id) {
+                self.act(call, ctx);
+            }
+        }
+        let lost = |id| (id, "the call of its stage".to_owned());
+        uncalled.into_iter().map(lost).collect()
+    }
+}
+
 // Metrics: what is counted.
+
+impl Supervisor {
+    /// Counts what a batch held, now that it is on disk.
+    fn count(&mut self, waiting: &mut Waiting) {
+        let now = self.clock.now();
+        let batch = BatchUse {
+            commits: waiting.commits.iter().map(Commit::decisions).sum(),
+            writes: waiting.writes,
+            took: now.since(waiting.appended),
+        };
+        self.metrics.committed(batch, std::mem::take(&mut waiting.observations));
+        self.metrics.show_mailboxes_soon(now);
+    }
+
+    /// Sends the next batch of metric hooks to a worker, unless one is out.
+    fn call_hooks(&mut self, ctx: &mut Context<Self>) {
+        if self.metrics.may_call_hooks()
+            && let Some((worker, ..)) = self.workers.next()
+        {
+            let done = ctx.address().recipient();
+            self.metrics.call_hooks(worker, &self.registry, done);
+        }
+    }
+}
+
+impl Handler<HooksRan> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: HooksRan, ctx: &mut Self::Context) {
+        self.metrics.hooks_ran();
+        self.call_hooks(ctx);
+        self.look_at_drain(ctx);
+    }
+}
 
 // Lifecycle: start, timers, retention, drain, failure.

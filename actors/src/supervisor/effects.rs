@@ -249,7 +249,7 @@ impl Supervisor {
         addr.connected().then(|| Active::new(addr, way, post))
     }
 
-    /// The call has not begun. Without another worker it waits for the next audit.
+    /// The call has not begun. Without another worker it waits for the next health check.
     fn call_elsewhere(&mut self, id: procession_kernel::ProcedureId, issued: Issued, ctx: &mut Context<Self>) {
         if self.workers.replace_ended() {
             self.call_again(id, issued, ctx);

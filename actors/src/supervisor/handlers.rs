@@ -1,12 +1,10 @@
 //! Message handlers of the supervisor that belong to no wing: each takes a message, calls a wing or two, and decides.
 
 mod admission;
-mod health;
 
 use actix::prelude::*;
 
 use super::Supervisor;
-use super::metrics::hook_queue::HooksRan;
 use super::pipeline::JournalGone;
 use crate::journal::Batch;
 use crate::{mail, messages};
@@ -30,16 +28,6 @@ impl Handler<FlushTime> for Supervisor {
             Ok(None) => {}
             Err(JournalGone) => self.journal_gone(),
         }
-    }
-}
-
-impl Handler<HooksRan> for Supervisor {
-    type Result = ();
-
-    fn handle(&mut self, _: HooksRan, ctx: &mut Self::Context) {
-        self.metrics.hooks_ran();
-        self.call_hooks(ctx);
-        self.look_at_drain(ctx);
     }
 }
 

@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::journal::Batch;
 use crate::registry::Registry;
 use crate::telemetry::{Telemetry, Times};
-use crate::view::BatchUse;
+use crate::view::{BatchUse, Verdict};
 use hook_queue::{HookQueue, HooksRan};
 use mailboxes::MailboxGauges;
 use observations::Observation;
@@ -216,6 +216,29 @@ impl Metrics {
     /// Tells the recorder how much waits.
     pub(super) fn show_mailboxes(&mut self, now: Timestamp) {
         self.mailboxes.show(&self.telemetry, now);
+    }
+
+    // Health checks.
+
+    /// Shows what a health check has found, how many procedures wait for a lock, since when the oldest runnable one
+    /// waits, and how large the store is.
+    pub(super) fn checked(
+        &mut self,
+        verdicts: &[Verdict],
+        lock_waiters: u32,
+        oldest: Option<Timestamp>,
+        bytes: Option<u64>,
+        now: Timestamp,
+    ) {
+        let told: Vec<&str> = verdicts.iter().map(|verdict| verdict.rule.as_str()).collect();
+        self.telemetry.verdicts(&told);
+        if let Some(bytes) = bytes {
+            self.telemetry.bytes.set(bytes as f64);
+        }
+        self.telemetry.lock_waiters.set(lock_waiters);
+        let waited = oldest.map_or(Duration::ZERO, |since| now.since(since));
+        self.telemetry.oldest_runnable.set(waited);
+        self.show_mailboxes(now);
     }
 
     // Turns.

@@ -110,7 +110,7 @@ impl Supervisor {
     /// Has those looked after whose actors are gone, and tries again what had no worker.
     pub(super) fn look_for_lost(&mut self, gone: Vec<ProcedureId>, ctx: &mut Context<Self>) {
         if !gone.is_empty() {
-            // Where there is no room in its own mailbox, the next audit looks again.
+            // Where there is no room in its own mailbox, the next health check looks again.
             ctx.address().try_send(Gone(gone)).ok();
         }
         for (id, issued) in std::mem::take(&mut self.orphaned_calls.stranded) {
@@ -169,9 +169,9 @@ impl Supervisor {
         true
     }
 
-    /// Keeps a call for which there is no worker until the next audit.
+    /// Keeps a call for which there is no worker until the next health check.
     pub(super) fn strand(&mut self, id: ProcedureId, issued: Issued) {
-        tracing::error!(procedure = %id, "there is no worker to run it on; the next audit tries again");
+        tracing::error!(procedure = %id, "there is no worker to run it on; the next health check tries again");
         self.orphaned_calls.strand(id, issued);
     }
 }

@@ -338,7 +338,7 @@ fn asker(event: &Event) -> Option<Ticket> {
         | Event::EvictionDue(_)
         | Event::WaveDue(_)
         | Event::CleanedUp(_)
-        | Event::AuditDue { .. }
+        | Event::HealthCheckDue { .. }
         | Event::DrainBegan
         | Event::ClockSetBack
         | Event::FamilyForgotten

@@ -6,8 +6,10 @@ use std::collections::BTreeSet;
 use procession_kernel::{
     Blocker, Lack, Lacking, Link, Need, Node, ProcedureId, Row, Seq, Until, WaitGraph, WaitReason, WaitingFor,
 };
+use tokio::sync::oneshot;
 
 use super::diagnosis_input::DiagnosisInput;
+use super::queue_reading::Explained;
 use crate::error::AskError;
 use crate::journal::codec;
 use crate::supervisor::kept::Kept;
@@ -222,7 +224,22 @@ impl DiagnosisInput<'_> {
     }
 }
 
-/// One that is not live has ended, is quarantined, or is unknown.
+/// Answers `Explain` once the commit that the explanation rests on is on disk. A procedure that is not live is
+/// explained from the store.
+pub(in crate::supervisor) async fn answer(
+    id: ProcedureId,
+    explained: oneshot::Receiver<Explained>,
+    kept: Kept,
+) -> Result<Explanation, AskError> {
+    let (explanation, settled) = explained.await.map_err(|_| AskError::Stopped)?;
+    settled.await?;
+    match explanation {
+        Some(explanation) => Ok(explanation),
+        None => stored(&kept, id).await,
+    }
+}
+
+/// Explains a procedure that is not live: it has ended, is quarantined, or is unknown.
 pub(crate) async fn stored(kept: &Kept, id: ProcedureId) -> Result<Explanation, AskError> {
     let row = kept.row(id).await?.ok_or(AskError::Unknown(id))?;
     let mut explanation = Explanation {
