@@ -151,7 +151,7 @@ impl Health {
     /// that a check tells of, so no check waits for it.
     pub(super) fn measure_disk(&mut self, reader: &Reader) -> Option<impl Future<Output = Option<DiskRoom>> + use<>> {
         let reader = reader.clone();
-        self.disk.begin().then(|| async move {
+        self.disk.begin().then_some(async move {
             let room = reader.run(|store| async { Ok(store.disk_room()) }.boxed()).await;
             room.ok().flatten()
         })
