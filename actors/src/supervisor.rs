@@ -22,6 +22,7 @@ mod operate;
 mod orphaned_calls;
 mod outputs;
 pub(crate) mod pipeline;
+mod quarantine;
 pub(crate) mod recovery;
 mod recovery_hooks;
 mod reports;
@@ -29,6 +30,7 @@ mod retention;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
 mod stacks;
+mod status;
 mod submits;
 mod timer;
 mod unread;
@@ -65,26 +67,27 @@ use crate::procedure_actor::Reported;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
-use crate::view::{BatchUse, Explanation, Outcome, Recovered, Verdict};
+use crate::view::{BatchUse, Explanation, Outcome, Recovered, Rule, Verdict};
 use admission::Admission;
 use blocked::Actors;
 use credit::Bulk;
 use dispatch::Dispatch;
-use failure::{Failure, FailureCause};
+use failure::{Broken, Failure, FailureCause};
 use finished::FinishedReads;
 use handlers::FlushTime;
 use health::check::{self, Check, Next, Repairs, Requester, still_uncalled};
 use health::diagnosis_input::Queues;
 use health::queue_reading::{PageRead, QueueReading, Reason};
 use health::{EngineState, Findings, Health, HealthCheckDue, actor_lost, explain};
-use kept::Quarantined;
 use loads::Loads;
 use orphaned_calls::OrphanedCalls;
 use outputs::Outputs;
 use pipeline::in_place::InPlace;
 use pipeline::{Pipeline, PipelineSettings, Waiting};
+use quarantine::Quarantine;
 use recovery::{Loaded, Survey};
 use stacks::Stacks;
+use status::EngineStatus;
 use timer::Timer;
 use unread::Unreadable;
 use unstarted::Unstarted;
@@ -156,8 +159,8 @@ pub struct Supervisor {
     stacks: BTreeMap<u64, Vec<HistoryEntry>>,
     stack_reads: Stacks,
     report: Recovered,
-    quarantined: Quarantined,
-    /// Those of them whose discharge is being committed.
+    quarantine: Quarantine,
+    /// Quarantined families whose discharge is being committed.
     discharging: BTreeSet<u64>,
     next_due: Option<Timestamp>,
     evicting: bool,
@@ -166,11 +169,8 @@ pub struct Supervisor {
     drain: Option<drain::Draining>,
     health: Health,
     orphaned_calls: OrphanedCalls,
-    poisoned: Option<FailureCause>,
-    /// The same, for those who find out that they will get no answer.
-    failure: Failure,
+    status: EngineStatus,
     panics: LastPanic,
-    stopped: bool,
 }
 
 impl Supervisor {
@@ -231,7 +231,7 @@ impl Supervisor {
             watchers: FxHashMap::default(),
             stacks: loaded.stacks,
             stack_reads: Stacks::default(),
-            quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
+            quarantine: Quarantine::new(&loaded.report.quarantined),
             report: loaded.report,
             discharging: BTreeSet::new(),
             next_due: loaded.next_due,
@@ -239,24 +239,15 @@ impl Supervisor {
             wall,
             finished: FinishedReads::default(),
             drain: None,
-            poisoned: None,
-            failure,
+            status: EngineStatus::new(failure),
             panics,
-            stopped: false,
         }
     }
 
     // From an event to the journal.
 
-    /// Tells whether events are decided: no more once the engine has failed, or a drain's last decision is made. That
-    /// one stays the last, because the store is given back as soon as it is on disk.
-    fn decides(&self) -> bool {
-        let is_ending = self.drain.as_ref().is_some_and(drain::Draining::is_ending);
-        self.poisoned.is_none() && !self.stopped && !is_ending
-    }
-
     fn decide(&mut self, event: Event, ctx: &mut Context<Self>) {
-        if self.decides() {
+        if self.status.decides() {
             let decision = self.kernel.decide(self.clock.now(), event);
             self.commit(decision, ctx);
         }
@@ -424,7 +415,7 @@ impl Supervisor {
     fn ticket(&mut self) -> (Ticket, oneshot::Receiver<Answered>) {
         let (sender, receiver) = oneshot::channel();
         let ticket = self.new_ticket();
-        match &self.poisoned {
+        match self.status.cause() {
             // Nothing is decided any more, so nothing would ever answer it.
             Some(why) => drop(sender.send(Err(why.clone()))),
             None => drop(self.tickets.insert(ticket, sender)),
@@ -454,7 +445,7 @@ impl Actor for Supervisor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
-        if self.timer.is_some() || self.poisoned.is_some() {
+        if self.timer.is_some() || self.status.has_failed() {
             // Started once more, after a panic.
             return;
         }
@@ -488,7 +479,7 @@ impl Handler<HealthCheckDue> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, _: HealthCheckDue, ctx: &mut Self::Context) {
-        if !self.stopped {
+        if !self.status.is_stopped() {
             self.turn(|supervisor| supervisor.check_health(Requester::Clock, ctx));
         }
     }
@@ -499,12 +490,12 @@ impl Handler<messages::Verdicts> for Supervisor {
 
     /// Answered also when the journal has failed: that is a verdict, too.
     fn handle(&mut self, _: messages::Verdicts, ctx: &mut Self::Context) -> Self::Result {
-        if self.stopped {
+        if self.status.is_stopped() {
             return Box::pin(async { Err(AskError::Stopped) });
         }
         let (sender, receiver) = oneshot::channel();
         self.check_health(Requester::Caller(sender), ctx);
-        Box::pin(check::answer(receiver, self.failure.clone()))
+        Box::pin(check::answer(receiver, self.status.failure()))
     }
 }
 
@@ -512,7 +503,7 @@ impl Handler<messages::Explain> for Supervisor {
     type Result = ResponseFuture<Result<Explanation, AskError>>;
 
     fn handle(&mut self, messages::Explain(id): messages::Explain, ctx: &mut Self::Context) -> Self::Result {
-        if let Some(refusal) = self.refusal() {
+        if let Some(refusal) = self.status.refusal() {
             return Box::pin(async move { Err(refusal) });
         }
         let (sender, receiver) = oneshot::channel();
@@ -529,18 +520,18 @@ impl Supervisor {
             kernel: &self.kernel,
             tickets: self.admission.tickets(),
             actors: &self.actors,
-            quarantined: &self.quarantined,
+            quarantined: self.quarantine.families(),
             telemetry: self.metrics.telemetry(),
             now: self.clock.now(),
             durable: self.pipeline.durable(),
-            failed: self.poisoned.as_ref(),
+            failed: self.status.cause(),
             pending_reads: self.loads.len(),
         }
     }
 
     /// Begins the health checks on the engine's clock.
     fn begin_health_checks(&mut self, ctx: &mut Context<Self>) {
-        self.health.begin(self.clock.now(), self.quarantined.keys());
+        self.health.begin(self.clock.now(), self.quarantine.families().keys());
         self.measure_disk(ctx);
         self.check_later(Duration::ZERO, ctx);
     }
@@ -646,7 +637,7 @@ impl Supervisor {
         let begun = machine_now();
         let repaired = self.repair(repairs, ctx);
         self.metrics.lost_wakes(&self.kernel, &repaired);
-        let (now, is_serving) = (self.clock.now(), self.poisoned.is_none());
+        let (now, is_serving) = (self.clock.now(), !self.status.has_failed());
         self.health.look_for_unserved(&mut check, now, is_serving);
         let lost = self.orphaned_calls.lost(&self.kernel);
         self.wall.look(&*self.clock);
@@ -675,7 +666,7 @@ impl Supervisor {
 
     /// Sets going again what was lost; returns each procedure, with what it had waited for.
     fn repair(&mut self, mut repairs: Repairs, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
-        if !self.decides() {
+        if !self.status.decides() {
             return Vec::new();
         }
         self.look_for_lost(std::mem::take(&mut repairs.gone), ctx);
@@ -765,3 +756,90 @@ impl Handler<HooksRan> for Supervisor {
 }
 
 // Lifecycle: start, timers, retention, drain, failure.
+
+impl Supervisor {
+    /// Quarantines a family that cannot run. All others go on, also those that waited while it was suspected.
+    fn quarantine_family(&mut self, family: u64, why: String, ctx: &mut Context<Self>) {
+        self.enter_quarantine(family, why);
+        self.decide(Event::FamilyForgotten, ctx);
+    }
+
+    /// Quarantines a family. The caller must resume whatever this unblocks.
+    fn enter_quarantine(&mut self, family: u64, why: String) {
+        tracing::warn!(family, why, "the family is quarantined");
+        // Counted behind everything decided before, or the gauges would fall before they rose.
+        let mut gone = self.metrics.quarantine(&self.kernel, family);
+        match self.pipeline.last_observations() {
+            Some(last) => last.append(&mut gone),
+            None => self.metrics.count(gone),
+        }
+        // Before the kernel forgets the rows, which say what the family keeps.
+        self.admission.withdraw_family(&self.kernel, family);
+        self.kernel.forget(family);
+        self.actors.retain(|id, _| id.family != family);
+        self.unstarted.forget(family);
+        self.outputs.forget(family);
+        self.stack_reads.forget(family);
+        // Before the next receipt: releases that it sets free find the family here, and leave it what it holds.
+        self.quarantine.insert(family, why);
+        let now = self.clock.now();
+        self.health
+            .note(Rule::Quarantined, Some(ProcedureId::root(family)), now);
+        self.metrics.show_quarantined(self.quarantine.len());
+    }
+
+    /// Fails the engine: it takes no more commits, and tells all callers that wait for one.
+    fn fail(&mut self, cause: FailureCause) {
+        if let Some(cause) = self.status.fail(cause) {
+            let why = cause.to_string();
+            tracing::error!(why, "the engine takes no more commits");
+            self.metrics.telemetry().poisoned.set(1.0);
+            self.health.note(Rule::StoreFailed, None, self.clock.now());
+        }
+        // Also at a later cause: nothing may be left that waits for a commit.
+        self.drop_waiting();
+    }
+
+    /// Drops all that waits for a commit: nothing decided from the failed commit on is ever told to anyone.
+    fn drop_waiting(&mut self) {
+        // Callers that wait for an outcome, or for the end of a drain, find the cause in the `Failure` that they hold,
+        // so the status is set before their channels are dropped.
+        self.pipeline.clear();
+        self.watchers.clear();
+        self.drain = None;
+        if let Some(cause) = self.status.cause() {
+            for (_, ticket) in self.tickets.drain() {
+                ticket.send(Err(cause.clone())).ok();
+            }
+        }
+        self.actors.clear();
+        self.loads.clear();
+        self.unreadable.clear();
+        self.stack_reads.clear();
+        if let Some(timer) = &self.timer {
+            timer.arm(None);
+        }
+    }
+}
+
+impl Handler<Broken> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, Broken(why): Broken, _: &mut Self::Context) {
+        self.fail(FailureCause::Failed(why));
+    }
+}
+
+impl Supervised for Supervisor {
+    /// What it knows may be half of a change, so nothing may be decided on it any more. Its futures are gone, and with
+    /// them the turns of the limiter's answers and the next health check.
+    fn restarting(&mut self, ctx: &mut Self::Context) {
+        let why = self.panics.take("the supervisor");
+        let is_first = !self.status.has_failed();
+        self.fail(FailureCause::Failed(why));
+        self.admission.forget_answers();
+        if is_first {
+            self.begin_health_checks(ctx);
+        }
+    }
+}

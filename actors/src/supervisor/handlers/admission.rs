@@ -34,7 +34,7 @@ impl Supervisor {
         ctx: &mut Context<Self>,
         take: impl FnOnce(&mut Self, &mut Context<Self>) + 'static,
     ) {
-        if turn == 0 || self.poisoned.is_some() {
+        if turn == 0 || self.status.has_failed() {
             take(self, ctx);
             return;
         }
@@ -55,7 +55,7 @@ impl Supervisor {
         ctx.spawn(work.into_actor(self).map(move |acquired, supervisor, ctx| {
             let Ok(acquired) = acquired else {
                 // Without the limiter's word anything decided here could give away what another holds.
-                if !supervisor.stopped {
+                if !supervisor.status.is_stopped() {
                     supervisor.fail(FailureCause::Failed(LIMITER_GONE.to_owned()));
                 }
                 return;
@@ -63,7 +63,7 @@ impl Supervisor {
             let turn = acquired.turn;
             supervisor.turn(|supervisor| {
                 supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
-                    if supervisor.decides() {
+                    if supervisor.status.decides() {
                         take(supervisor, acquired, ctx);
                     }
                 });
@@ -81,7 +81,8 @@ impl Supervisor {
     ) {
         let bound = bound_by(&decision);
         self.commit(decision, ctx);
-        self.admission.settle(&self.kernel, &self.quarantined, asked, bound);
+        self.admission
+            .settle(&self.kernel, self.quarantine.families(), asked, bound);
         self.served(served, ctx);
     }
 
