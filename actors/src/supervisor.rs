@@ -39,6 +39,8 @@ pub(crate) mod wall;
 pub(crate) mod workers;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -405,12 +407,19 @@ impl Supervisor {
         }
     }
 
-    /// Does one thing while everybody else waits, and notes how long it took. A turn within a turn counts as part
-    /// of it.
+    /// Does one thing while all others wait, and notes how long it took. A turn within a turn counts as part of it.
+    /// The log names a long one by its place in the code.
+    #[track_caller]
     fn turn<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
-        let begun = machine_now();
+        self.turn_of(Location::caller(), work)
+    }
+
+    /// Does the same, and has the log name a long turn so.
+    fn turn_of<R>(&mut self, what: impl Display, work: impl FnOnce(&mut Self) -> R) -> R {
+        let (begun, before) = (machine_now(), self.kernel.seq());
         let done = work(self);
-        self.metrics.turn_ended(begun.elapsed());
+        let decisions = self.kernel.seq().0.saturating_sub(before.0);
+        self.metrics.turn_ended(what, begun.elapsed(), decisions);
         done
     }
 
@@ -549,11 +558,9 @@ impl Supervisor {
         let Some(measured) = self.health.measure_disk(&self.reader) else {
             return;
         };
-        ctx.spawn(measured.into_actor(self).map(|room, supervisor, _| {
-            supervisor.health.measured(room);
-            if let Some(room) = room {
-                supervisor.metrics.telemetry().disk_free.set(room.free as f64);
-            }
+        ctx.spawn(measured.into_actor(self).map(|measured, supervisor, _| {
+            supervisor.health.measured(&measured);
+            supervisor.metrics.measured(&measured);
         }));
     }
 
@@ -653,9 +660,9 @@ impl Supervisor {
         };
         self.health.conclude(&mut check, findings, &self.engine_state());
         let report = self.health.finish(check);
-        let (waiters, bytes) = (report.waiters, self.reader.size_bytes());
+        let waiters = report.waiters;
         self.metrics
-            .checked(&report.verdicts, waiters.locks, waiters.oldest, bytes, now);
+            .checked(&report.verdicts, waiters.locks, waiters.oldest, now);
         match report.requester {
             Requester::Clock => self.check_later(report.took + begun.elapsed(), ctx),
             Requester::Caller(sender) => {

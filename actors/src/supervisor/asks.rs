@@ -280,7 +280,8 @@ impl Handler<TakeSnapshot> for Supervisor {
         let poisoned = self.status.has_failed();
         self.workers.observe(machine_now());
         let figures = self.metrics.figures();
-        let snapshot = Snapshot {
+        let reader = self.reader.clone();
+        let mut snapshot = Snapshot {
             epoch: self.kernel.epoch(),
             decided: self.kernel.seq(),
             durable: self.pipeline.durable(),
@@ -303,7 +304,7 @@ impl Handler<TakeSnapshot> for Supervisor {
                 .iter()
                 .map(|(family, why)| (*family, why.clone()))
                 .collect(),
-            size_bytes: self.reader.size_bytes(),
+            size_bytes: None,
             disk_room: self.health.disk_room(),
             commit_p99: figures.commit_p99,
             sync_times: self.reader.sync_times(),
@@ -316,6 +317,8 @@ impl Handler<TakeSnapshot> for Supervisor {
             if !poisoned {
                 settled.await?;
             }
+            // Not in the supervisor's turn: the embedded store takes the lock that a sync holds.
+            snapshot.size_bytes = reader.measure_bytes().await;
             Ok(snapshot)
         })
     }

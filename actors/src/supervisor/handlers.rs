@@ -38,7 +38,7 @@ macro_rules! taken_as_mail {
             type Result = <Self as Handler<$message>>::Result;
 
             fn handle(&mut self, mail: mail::Mail<$message>, ctx: &mut Context<Self>) -> Self::Result {
-                self.turn(|supervisor| mail::open(supervisor, mail, ctx))
+                self.turn_of(stringify!($message), |supervisor| mail::open(supervisor, mail, ctx))
             }
         })*
     };

@@ -42,6 +42,13 @@ use starved::Unserved;
 /// The part of its time that the supervisor spends on health checks at most: one in so many.
 const SHARE: u32 = 20;
 
+/// A measurement of the store and its disk.
+pub(super) struct Measured {
+    pub(super) room: Option<DiskRoom>,
+    /// Bytes that the store takes up.
+    pub(super) bytes: Option<u64>,
+}
+
 /// Says that it is time for a health check.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -147,19 +154,22 @@ impl Health {
         self.disk.room()
     }
 
-    /// Returns a measurement of the disk, unless one is under way. A disk that does not answer is one of the things
-    /// that a check tells of, so no check waits for it.
-    pub(super) fn measure_disk(&mut self, reader: &Reader) -> Option<impl Future<Output = Option<DiskRoom>> + use<>> {
+    /// Returns a measurement of the store and its disk, unless one is under way. A disk that does not answer is one of
+    /// the things that a check tells of, so no check waits for it.
+    pub(super) fn measure_disk(&mut self, reader: &Reader) -> Option<impl Future<Output = Measured> + use<>> {
         let reader = reader.clone();
         self.disk.begin().then_some(async move {
             let room = reader.run(|store| async { Ok(store.disk_room()) }.boxed()).await;
-            room.ok().flatten()
+            Measured {
+                room: room.ok().flatten(),
+                bytes: reader.measure_bytes().await,
+            }
         })
     }
 
     /// Records a measurement of the disk.
-    pub(super) const fn measured(&mut self, room: Option<DiskRoom>) {
-        self.disk.measured(room);
+    pub(super) const fn measured(&mut self, measured: &Measured) {
+        self.disk.measured(measured.room);
     }
 
     /// Explains why a live procedure waits; `None` if it is not live.
