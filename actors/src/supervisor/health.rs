@@ -26,7 +26,7 @@ use futures::FutureExt;
 use procession_kernel::{Kernel, Lack, ProcedureId, Row, Seq, Timestamp};
 
 use super::admission::tickets::Tickets;
-use super::blocked::Actors;
+use super::dispatch::actor_table::ActorTable;
 use super::failure::FailureCause;
 use crate::clock::Clock;
 use crate::journal::{DiskRoom, Reader};
@@ -75,7 +75,7 @@ pub(super) struct Health {
 pub(super) struct EngineState<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) tickets: &'a Tickets,
-    pub(super) actors: &'a Actors,
+    pub(super) actors: &'a ActorTable,
     pub(super) quarantined: &'a BTreeMap<u64, String>,
     pub(super) telemetry: &'a Telemetry,
     pub(super) now: Timestamp,
@@ -91,7 +91,7 @@ impl EngineState<'_> {
     /// Says how far the call of a stage that is out has come.
     pub(super) fn progress(&self, id: ProcedureId) -> &'static str {
         self.actors
-            .get(&id)
+            .get(id)
             .map_or("is about to be called", |active| active.progress())
     }
 }

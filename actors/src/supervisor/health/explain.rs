@@ -12,7 +12,7 @@ use super::diagnosis_input::DiagnosisInput;
 use super::queue_reading::Explained;
 use crate::error::AskError;
 use crate::journal::codec;
-use crate::supervisor::kept::Kept;
+use crate::read::CommittedReader;
 use crate::view::{self, ChainEnd, Explanation, Particulars, Place};
 
 /// Links of one explanation at most; nobody reads more.
@@ -229,19 +229,19 @@ impl DiagnosisInput<'_> {
 pub(in crate::supervisor) async fn answer(
     id: ProcedureId,
     explained: oneshot::Receiver<Explained>,
-    kept: Kept,
+    committed: CommittedReader,
 ) -> Result<Explanation, AskError> {
     let (explanation, settled) = explained.await.map_err(|_| AskError::Stopped)?;
     settled.await?;
     match explanation {
         Some(explanation) => Ok(explanation),
-        None => stored(&kept, id).await,
+        None => stored(&committed, id).await,
     }
 }
 
 /// Explains a procedure that is not live: it has ended, is quarantined, or is unknown.
-pub(crate) async fn stored(kept: &Kept, id: ProcedureId) -> Result<Explanation, AskError> {
-    let row = kept.row(id).await?.ok_or(AskError::Unknown(id))?;
+pub(crate) async fn stored(committed: &CommittedReader, id: ProcedureId) -> Result<Explanation, AskError> {
+    let row = committed.row(id).await?.ok_or(AskError::Unknown(id))?;
     let mut explanation = Explanation {
         id,
         kind: row.kind.clone(),
@@ -259,7 +259,7 @@ pub(crate) async fn stored(kept: &Kept, id: ProcedureId) -> Result<Explanation, 
         deadlocks: Vec::new(),
         truncated: false,
     };
-    if let Some(why) = kept.why(id.family).filter(|_| !row.is_ended()) {
+    if let Some(why) = committed.why_quarantined(id.family).filter(|_| !row.is_ended()) {
         explanation.reason = format!("its family is quarantined: {why}");
         explanation.next = "nothing, before a start can run it, or an operator discharges it".to_owned();
         explanation.ends.push(ChainEnd {
