@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use actix::MailboxError;
 use procession_kernel::{
     Admission as Admitted, AdmissionEffect, Binding, Birth, Grant, Hold, Kernel, Lacking, LimitKey, LockNeed, Needs,
-    ProcedureId, Request, Row, StageEnded, StageOutcome, Ticket,
+    ProcedureId, Request, Row, StageEnded, StageOutcome, Submission, Ticket,
 };
 
 use crate::limiter::{Acquire, Acquired, Change, Exchange, Limiter, Restore};
@@ -130,6 +130,23 @@ impl<A> Admission<A> {
                 .map(|parent| within(kernel, &self.tickets, parent))
                 .unwrap_or_default(),
         });
+    }
+
+    /// Collects what submissions need. Submissions that repeat a key give no birth, so they need nothing; nor does
+    /// any while the engine drains, because it will refuse them.
+    pub(super) fn demand_of_submissions(&mut self, kernel: &Kernel, submissions: &mut [Submission]) -> Asking {
+        let mut asking = Asking::default();
+        if kernel.is_draining() {
+            return asking;
+        }
+        for submission in submissions {
+            let key = submission.key.as_ref();
+            let is_repeat = submission.known.is_some() || key.is_some_and(|asked| kernel.key(&asked.key).is_some());
+            if !is_repeat {
+                self.demand(kernel, &mut submission.birth, None, true, &mut asking);
+            }
+        }
+        asking
     }
 
     /// Collects what a stage's report needs: for births, and for the locks of the next stage.

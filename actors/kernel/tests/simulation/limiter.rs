@@ -30,7 +30,7 @@ impl Shell {
                 }
             }
         }
-        let event = Event::Submitted(self.ticket(), submissions);
+        let event = Event::Submitted(self.request_id(), submissions);
         self.decide_ahead(event, asked, None, served)
     }
 
