@@ -82,9 +82,9 @@ pub struct Settings {
     pub worker_keep_alive: Duration,
     /// Workers at most, those that were added included. Default four times as many as asked for.
     pub max_workers: Option<usize>,
-    /// How often the engine looks for what is stuck, on its clock; none is never
-    /// on its own. Default 10 s. No more than a twentieth of the supervisor's time goes there.
-    pub audit_every: Option<Duration>,
+    /// How often a health check looks for what is stuck, on the engine's clock; with `None` one runs only when asked
+    /// for. Default 10 s. Checks take at most a twentieth of the supervisor's time.
+    pub health_check_every: Option<Duration>,
     /// From when on something is told as stuck.
     pub thresholds: Thresholds,
     /// Who comes between the engine and user code, in tests of procedures; blocking work
@@ -112,7 +112,7 @@ impl Default for Settings {
             blocked_after: Duration::from_secs(5),
             worker_keep_alive: Duration::from_mins(1),
             max_workers: None,
-            audit_every: Some(Duration::from_secs(10)),
+            health_check_every: Some(Duration::from_secs(10)),
             thresholds: Thresholds::default(),
             #[cfg(feature = "testkit")]
             meddler: None,

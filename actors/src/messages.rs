@@ -418,7 +418,7 @@ pub struct SkipUndo {
 #[rtype(result = "Result<Explanation, AskError>")]
 pub struct Explain(pub ProcedureId);
 
-/// Runs an audit, and asks what is stuck. Answered also when the store does not
+/// Runs a health check, and asks what is stuck. Answered also when the store does not
 /// answer or has failed.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<Vec<Verdict>, AskError>")]

@@ -91,7 +91,7 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// Runs one stage, and says what comes next.
     ///
     /// It runs on a worker's arbiter, among the stages of others. Stop that arbiter, and what runs
-    /// there has failed, as if it had panicked; an audit tells of it as `actor_lost`.
+    /// there has failed, as if it had panicked; a health check tells of it as `actor_lost`.
     ///
     /// # Errors
     ///

@@ -17,14 +17,17 @@ mod requests;
 pub(crate) mod reveal;
 mod status;
 
+use std::fmt::Display;
+use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::prelude::*;
+use futures::FutureExt;
 use procession_kernel::{
-    AuditEntry, Commit, Decision, Doomed, Effect, Ended, Event, EventName, HistoryEntry, Kernel, Kind, LifecycleEffect,
-    LimitKey, LimitUse, LockUse, Operated, OperatorRequest, ProcedureId, Receipt, RequestEffect, RequestId, Row,
-    StageEnded, Timestamp, Verb,
+    AuditEntry, Commit, Decision, Doomed, Effect, Ended, Event, EventName, HistoryEntry, Kernel, Kind, Lack,
+    LifecycleEffect, LimitKey, LimitUse, LockUse, Operated, OperatorRequest, ProcedureId, Receipt, RequestEffect,
+    RequestId, Row, StageEnded, Timestamp, Verb,
 };
 use tokio::sync::oneshot;
 
@@ -40,7 +43,7 @@ use crate::export::{EXPORT_MAX, FamilyExport};
 use crate::hooks::Moment;
 use crate::journal::encode::LastLook;
 use crate::journal::{Appended, Batch, Journal, Reader};
-use crate::limiter::{Limiter, LocksHeld, Usage};
+use crate::limiter::{Limiter, LocksHeld, Usage, Waiters};
 use crate::mail::{self, Counted, Gathering, Notice, Ordered};
 use crate::messages::{
     self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Discharge, Drain, DrainBy, Export, History, Limits,
@@ -53,7 +56,9 @@ use crate::read::pages::PAGE_MAX;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
-use crate::view::{ArchivedFamily, BatchUse, DrainReport, LockView, Outcome, Page, Rule, Snapshot, Status};
+use crate::view::{
+    ArchivedFamily, BatchUse, DrainReport, Explanation, LockView, Outcome, Page, Rule, Snapshot, Status, Verdict,
+};
 use admission::{Admission, admit_births};
 use dispatch::failed_reads::{FailedRead, ReadSubject};
 use dispatch::revival::{GroupRead, ReadsDue};
@@ -61,8 +66,10 @@ use dispatch::rollback_stacks::StackRead;
 use dispatch::workers::{WorkerCheckDue, Workers, check_workers_every};
 use dispatch::{Dispatch, DispatchParts, EngineView, Revived};
 use failure::{Broken, Failure, FailureCause};
-use health::Health;
-use health::diagnosis_input::lock_views;
+use health::check::{self, Check, Next, Repairs, Requester, still_uncalled};
+use health::diagnosis_input::{Queues, lock_views};
+use health::queue_reading::{PageRead, QueueReading, Reason};
+use health::{EngineState, Findings, Health, HealthCheckDue, actor_lost, explain};
 use lifecycle::Lifecycle;
 use lifecycle::recovery::Loaded;
 use lifecycle::recovery_hooks::{self, Failed};
@@ -163,7 +170,7 @@ impl Supervisor {
         };
         Self {
             metrics: Metrics::new(&registry, telemetry, mailboxes),
-            health: Health::new(settings.audit_every, registry.measures(settings.thresholds)),
+            health: Health::new(settings.health_check_every, registry.measures(settings.thresholds)),
             pipeline: Pipeline::new(&pipeline, journal, in_place),
             dispatch: Dispatch::new(dispatch),
             kernel: loaded.kernel,
@@ -304,28 +311,6 @@ impl Supervisor {
         self.look_at_drain(ctx);
     }
 
-    /// Counts what a batch held, now that it is on disk.
-    fn count(&mut self, waiting: &mut Waiting) {
-        let now = self.clock.now();
-        let batch = BatchUse {
-            commits: waiting.commits.iter().map(Commit::decisions).sum(),
-            writes: waiting.writes,
-            took: now.since(waiting.appended),
-        };
-        self.metrics.committed(batch, std::mem::take(&mut waiting.observations));
-        self.metrics.show_mailboxes_soon(now);
-    }
-
-    /// Sends the next batch of metric hooks to a worker, unless one is out.
-    fn call_hooks(&mut self, ctx: &mut Context<Self>) {
-        if self.metrics.may_call_hooks()
-            && let Some(worker) = self.dispatch.next_worker()
-        {
-            let done = ctx.address().recipient();
-            self.metrics.call_hooks(worker, &self.registry, done);
-        }
-    }
-
     fn release(&mut self, commit: Commit, receipt: &Receipt, ctx: &mut Context<Self>) {
         match commit.release(receipt) {
             Ok(effects) => {
@@ -380,12 +365,19 @@ impl Supervisor {
         self.requests.ended(ended);
     }
 
-    /// Does one thing while everybody else waits, and notes how long it took. A turn within a turn counts as part
-    /// of it.
+    /// Does one thing while all others wait, and notes how long it took. A turn within a turn counts as part of it.
+    /// The log names a long one by its place in the code.
+    #[track_caller]
     fn turn<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
-        let begun = machine_now();
+        self.turn_of(Location::caller(), work)
+    }
+
+    /// Does the same, and has the log name a long turn so.
+    fn turn_of<R>(&mut self, what: impl Display, work: impl FnOnce(&mut Self) -> R) -> R {
+        let (begun, before) = (machine_now(), self.kernel.seq());
         let done = work(self);
-        self.metrics.turn_ended(begun.elapsed());
+        let decisions = self.kernel.seq().0.saturating_sub(before.0);
+        self.metrics.turn_ended(what, begun.elapsed(), decisions);
         done
     }
 }
@@ -721,7 +713,8 @@ impl Supervisor {
         (self.status.refusal().is_none() && !is_full, answer)
     }
 
-    /// Collects the figures of all wings at this moment.
+    /// Collects the figures of all wings at this moment. The size of the store is left out, because to ask for it may
+    /// block.
     fn snapshot(&mut self) -> Snapshot {
         let figures = self.metrics.figures();
         let quarantined = self.quarantine.families().iter();
@@ -743,7 +736,7 @@ impl Supervisor {
             draining: self.kernel.is_draining(),
             recovered: self.lifecycle.recovered().clone(),
             quarantined: quarantined.map(|(family, why)| (*family, why.clone())).collect(),
-            size_bytes: self.reader.size_bytes(),
+            size_bytes: None,
             disk_room: self.health.disk_room(),
             commit_p99: figures.commit_p99,
             sync_times: self.reader.sync_times(),
@@ -925,11 +918,13 @@ impl Handler<TakeSnapshot> for Supervisor {
     fn handle(&mut self, _: TakeSnapshot, _: &mut Self::Context) -> Self::Result {
         let settled = self.settled();
         let has_failed = self.status.has_failed();
-        let snapshot = self.snapshot();
+        let (mut snapshot, reader) = (self.snapshot(), self.reader.clone());
         Box::pin(async move {
             if !has_failed {
                 settled.await?;
             }
+            // Not in the supervisor's turn: the embedded store takes the lock that a sync holds.
+            snapshot.size_bytes = reader.measure_bytes().await;
             Ok(snapshot)
         })
     }
@@ -1162,7 +1157,264 @@ impl Handler<WorkerCheckDue> for Supervisor {
 
 // Health: checks and verdicts.
 
+impl Handler<HealthCheckDue> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: HealthCheckDue, ctx: &mut Self::Context) {
+        if !self.status.is_stopped() {
+            self.turn(|supervisor| supervisor.check_health(Requester::Clock, ctx));
+        }
+    }
+}
+
+impl Handler<messages::Verdicts> for Supervisor {
+    type Result = ResponseFuture<Result<Vec<Verdict>, AskError>>;
+
+    /// Answered also when the journal has failed: that is a verdict, too.
+    fn handle(&mut self, _: messages::Verdicts, ctx: &mut Self::Context) -> Self::Result {
+        if self.status.is_stopped() {
+            return Box::pin(async { Err(AskError::Stopped) });
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.check_health(Requester::Caller(sender), ctx);
+        Box::pin(check::answer(receiver, self.status.failure()))
+    }
+}
+
+impl Handler<messages::Explain> for Supervisor {
+    type Result = ResponseFuture<Result<Explanation, AskError>>;
+
+    fn handle(&mut self, messages::Explain(id): messages::Explain, ctx: &mut Self::Context) -> Self::Result {
+        if let Some(refusal) = self.status.refusal() {
+            return Box::pin(async move { Err(refusal) });
+        }
+        let (sender, receiver) = oneshot::channel();
+        let reading = QueueReading::to_explain(id, sender, &self.kernel, self.admission.tickets());
+        self.read_queues(reading, ctx);
+        Box::pin(explain::answer(id, receiver, self.committed()))
+    }
+}
+
+impl Supervisor {
+    /// Returns what the health wing reads.
+    fn engine_state(&self) -> EngineState<'_> {
+        EngineState {
+            kernel: &self.kernel,
+            tickets: self.admission.tickets(),
+            actors: self.dispatch.actors(),
+            quarantined: self.quarantine.families(),
+            telemetry: self.metrics.telemetry(),
+            now: self.clock.now(),
+            durable: self.pipeline.durable(),
+            failed: self.status.cause(),
+            pending_reads: self.dispatch.pending_reads(),
+        }
+    }
+
+    /// Begins the health checks on the engine's clock.
+    fn begin_health_checks(&mut self, ctx: &mut Context<Self>) {
+        self.health.begin(self.clock.now(), self.quarantine.families().keys());
+        self.measure_disk(ctx);
+        self.check_later(Duration::ZERO, ctx);
+    }
+
+    fn check_later(&self, took: Duration, ctx: &mut Context<Self>) {
+        let me = ctx.address().downgrade().recipient();
+        if let Some(next) = self.health.next_check(&*self.clock, took, me) {
+            actix_rt::spawn(next);
+        }
+    }
+
+    fn measure_disk(&mut self, ctx: &mut Context<Self>) {
+        let Some(measured) = self.health.measure_disk(&self.reader) else {
+            return;
+        };
+        ctx.spawn(measured.into_actor(self).map(|measured, supervisor, _| {
+            supervisor.health.measured(&measured);
+            supervisor.metrics.measured(&measured);
+        }));
+    }
+
+    fn check_health(&mut self, requester: Requester, ctx: &mut Context<Self>) {
+        self.measure_disk(ctx);
+        let check = self.health.begin_check(requester, self.pipeline.durable());
+        self.read_queues(QueueReading::for_check(check, self.admission.tickets()), ctx);
+    }
+
+    fn read_queues(&self, reading: QueueReading, ctx: &mut Context<Self>) {
+        let page = self.admission.limiter().ask(reading.next_page());
+        ctx.spawn(page.into_actor(self).map(move |page, supervisor, ctx| {
+            // Without a limiter the queues are empty.
+            let page = page.unwrap_or_default();
+            supervisor.turn(|supervisor| {
+                // In the limiter's turn, so that the kernel knows of every grant that was given before this page.
+                supervisor.in_turn(page.turn, ctx, move |supervisor, ctx| {
+                    supervisor.page_read(reading, page, ctx)
+                });
+            });
+        }));
+    }
+
+    fn page_read(&mut self, reading: QueueReading, page: Waiters, ctx: &mut Context<Self>) {
+        match reading.take(page, self.admission.tickets(), &self.kernel) {
+            PageRead::More(reading) => self.read_queues(reading, ctx),
+            PageRead::All(reason, queues, lack) => self.queues_read(reason, queues, lack, ctx),
+        }
+    }
+
+    fn queues_read(&mut self, reason: Reason, queues: Queues, lack: Option<Lack>, ctx: &mut Context<Self>) {
+        match reason {
+            Reason::Check(check) => {
+                // An engine that commits nothing may have thawed families all the same.
+                self.kernel.cool();
+                let next = self.health.start_check(check, queues, &self.engine_state());
+                self.continue_check(next, ctx);
+            }
+            Reason::Recheck(check) => {
+                let next = self.health.look_again(check, queues, &self.engine_state());
+                self.continue_check(next, ctx);
+            }
+            Reason::Explain(id, sender) => {
+                let explanation = self.health.explain(id, &queues, lack.as_ref(), &self.engine_state());
+                // It rests on everything decided so far, and is told once that is on disk. The caller may have gone.
+                sender.send((explanation, Box::pin(self.settled()))).ok();
+            }
+        }
+    }
+
+    /// Takes the next step of a check.
+    fn continue_check(&mut self, next: Next, ctx: &mut Context<Self>) {
+        match next {
+            Next::Yield(check) => {
+                let others = tokio::task::yield_now();
+                ctx.spawn(others.into_actor(self).map(move |(), supervisor, ctx| {
+                    supervisor.turn(|supervisor| {
+                        let next = supervisor.health.proceed(check, &supervisor.engine_state());
+                        supervisor.continue_check(next, ctx);
+                    });
+                }));
+            }
+            Next::Search(check, graph) => {
+                let work = actix_rt::task::spawn_blocking(move || graph.deadlocks());
+                ctx.spawn(work.into_actor(self).map(move |found, supervisor, ctx| {
+                    supervisor.turn(|supervisor| {
+                        // A search that panicked has found no deadlock.
+                        let (found, state) = (found.unwrap_or_default(), supervisor.engine_state());
+                        let next = supervisor.health.found_deadlocks(check, found, &state);
+                        supervisor.continue_check(next, ctx);
+                    });
+                }));
+            }
+            Next::AskAgain(check) => {
+                self.read_queues(QueueReading::for_recheck(check, self.admission.tickets()), ctx);
+            }
+            Next::Repair(check, repairs) => self.end_check(check, repairs, ctx),
+        }
+    }
+
+    /// Repairs what was lost, and tells the verdicts.
+    fn end_check(&mut self, mut check: Box<Check>, repairs: Repairs, ctx: &mut Context<Self>) {
+        let begun = machine_now();
+        let repaired = self.repair(repairs, ctx);
+        self.metrics.lost_wakes(&self.kernel, &repaired);
+        let (now, is_serving) = (self.clock.now(), !self.status.has_failed());
+        self.health.look_for_unserved(&mut check, now, is_serving);
+        let lost = self.dispatch.lost_calls(&self.kernel);
+        let findings = Findings {
+            actors_lost: lost.map(|(id, lost)| actor_lost(id, lost)).collect(),
+            repaired: &repaired,
+            workers: self.dispatch.worker_statuses(&self.kernel),
+            appending_since: self.pipeline.appending_since(),
+            unreadable: self.dispatch.read_trouble(),
+            clock_ahead: self.lifecycle.clock_ahead(&*self.clock),
+        };
+        self.health.conclude(&mut check, findings, &self.engine_state());
+        let report = self.health.finish(check);
+        let waiters = report.waiters;
+        self.metrics
+            .checked(&report.verdicts, waiters.locks, waiters.oldest, now);
+        match report.requester {
+            Requester::Clock => self.check_later(report.took + begun.elapsed(), ctx),
+            Requester::Caller(sender) => {
+                // What was repaired is told once it is on disk. The caller may have gone.
+                let settled = (!repaired.is_empty()).then(|| self.settled().boxed_local());
+                sender.send((report.verdicts, settled)).ok();
+            }
+        }
+    }
+
+    /// Sets going again what was lost; returns each procedure, with what it had waited for.
+    fn repair(&mut self, mut repairs: Repairs, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
+        if !self.status.decides() {
+            return Vec::new();
+        }
+        self.replace_lost_calls(std::mem::take(&mut repairs.gone), ctx);
+        if self.kernel.is_draining() {
+            return Vec::new();
+        }
+        self.arm();
+        let mut repaired = if repairs.needs_wakes(&self.kernel) {
+            self.wake_lost(repairs.unknown, ctx)
+        } else {
+            Vec::new()
+        };
+        let uncalled = still_uncalled(repairs.uncalled, &self.engine_state(), || self.dispatch.pending_calls());
+        repaired.extend(self.call_uncalled(uncalled, ctx));
+        repaired
+    }
+
+    /// Wakes procedures that nothing would have woken; returns each, with what it waited for.
+    fn wake_lost(&mut self, unknown: Vec<ProcedureId>, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
+        let event = Event::HealthCheckDue {
+            granted: Vec::new(),
+            unknown,
+        };
+        let decision = self.kernel.decide(self.clock.now(), event);
+        let found = check::woken(&self.kernel, &decision);
+        if !found.is_empty() {
+            self.commit(decision, ctx);
+        }
+        found
+    }
+
+    /// Makes the calls that were never made; returns each, with what was lost.
+    fn call_uncalled(&mut self, uncalled: Vec<ProcedureId>, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
+        for id in &uncalled {
+            self.health.recalled();
+            for call in self.kernel.calls_of(*id) {
+                self.call(ctx, |dispatch, view| dispatch.call(view, call));
+            }
+        }
+        let lost = |id| (id, "the call of its stage".to_owned());
+        uncalled.into_iter().map(lost).collect()
+    }
+}
+
 // Metrics: what is counted.
+
+impl Supervisor {
+    /// Counts what a batch held, now that it is on disk.
+    fn count(&mut self, waiting: &mut Waiting) {
+        let now = self.clock.now();
+        let batch = BatchUse {
+            commits: waiting.commits.iter().map(Commit::decisions).sum(),
+            writes: waiting.writes,
+            took: now.since(waiting.appended),
+        };
+        self.metrics.committed(batch, std::mem::take(&mut waiting.observations));
+        self.metrics.show_mailboxes_soon(now);
+    }
+
+    /// Sends the next batch of metric hooks to a worker, unless one is out.
+    fn call_hooks(&mut self, ctx: &mut Context<Self>) {
+        if self.metrics.may_call_hooks()
+            && let Some(worker) = self.dispatch.next_worker()
+        {
+            let done = ctx.address().recipient();
+            self.metrics.call_hooks(worker, &self.registry, done);
+        }
+    }
+}
 
 impl Handler<HooksRan> for Supervisor {
     type Result = ();
@@ -1588,7 +1840,7 @@ macro_rules! taken_as_mail {
             type Result = <Self as Handler<$message>>::Result;
 
             fn handle(&mut self, mail: mail::Mail<$message>, ctx: &mut Context<Self>) -> Self::Result {
-                self.turn(|supervisor| mail::open(supervisor, mail, ctx))
+                self.turn_of(stringify!($message), |supervisor| mail::open(supervisor, mail, ctx))
             }
         })*
     };

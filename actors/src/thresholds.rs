@@ -18,7 +18,7 @@ pub struct Thresholds {
     /// How often later ones may go before one that waits for a permit or a
     /// lock. Default 128, half of [`PATIENCE`](procession_kernel::PATIENCE), at which it goes first.
     pub passed: u32,
-    /// How long all that one waits for may have been free without its being served, in two audits or
+    /// How long all that one waits for may have been free without its being served, in two health checks or
     /// more. Default 5 s. In a sound engine it is never so: this is a watch over the limiter.
     pub free: Duration,
     /// How long the store may take for one batch. Default 5 s: a healthy disk

@@ -3,12 +3,12 @@
 //! Each group of events has a file of its own; all of them write into one
 //! [`Draft`], which is the kernel with the changes of this decision laid over it.
 
-mod audit;
 mod bypass;
 mod circle;
 mod clock;
 mod draft;
 mod end;
+mod health_check;
 mod hold;
 mod operate;
 mod pause;
@@ -67,7 +67,7 @@ impl Kernel {
             Event::Acknowledged(request, row) => draft.acknowledged(request, *row),
             Event::EvictionDue(doomed) => draft.eviction_due(doomed),
             Event::CleanedUp(id) => draft.cleaned_up(id),
-            Event::AuditDue { granted, unknown } => draft.audit_due(granted, unknown),
+            Event::HealthCheckDue { granted, unknown } => draft.health_check_due(granted, unknown),
             Event::ClockSetBack => draft.clock_set_back(),
             Event::FamilyForgotten => draft.family_forgotten(),
             Event::DrainBegan => draft.drain_began(),

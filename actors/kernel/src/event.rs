@@ -419,7 +419,7 @@ pub enum Event {
     /// The code of one that has ended has cleaned up after it.
     CleanedUp(ProcedureId),
     /// Look for wakes that were lost. The limiter says who holds all that it waits for, and whom it does not know.
-    AuditDue {
+    HealthCheckDue {
         /// They hold all, and were not told.
         granted: Vec<ProcedureId>,
         /// They wait, and are in no queue.

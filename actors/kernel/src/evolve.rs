@@ -89,7 +89,7 @@ impl Kernel {
             Record::Late(_) => self.late += 1,
             Record::Disarmed(id) => {
                 let own = self.row(*id).map_or([None, None], deadlines);
-                // Of any other it is a loss, which the audit makes up for.
+                // Of any other it is a loss, which a health check repairs.
                 if self.is_stopped(*id) && self.disarmed.insert(*id) {
                     self.armed -= own_arms(self.row(*id));
                 }

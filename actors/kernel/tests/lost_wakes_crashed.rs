@@ -1,5 +1,5 @@
 //! Lost wakes and crashes together: a wake is lost once, in memory alone or on the disk as well, and the
-//! process dies before or after any commit. The family comes to its end, and no audit finds more than was lost.
+//! process dies before or after any commit. The family comes to its end, and no health check finds more than was lost.
 
 use procession_kernel::{
     Admission, Ahead, Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, Lacking, LockNeed,
@@ -168,7 +168,7 @@ impl Life {
             Some(WaitReason::Timer(_)) if !self.is_lost => {
                 self.is_lost = true;
                 self.kernel.evolve(&Record::Disarmed(ROOT));
-                self.audit(false)?;
+                self.check(false)?;
             }
             Some(WaitReason::Timer(_)) if self.kernel.next_deadline().is_some() => {
                 self.now = DUE;
@@ -180,15 +180,15 @@ impl Life {
             }
             Some(WaitReason::Lock(_)) => {
                 self.is_lost = true;
-                self.audit(true)?;
+                self.check(true)?;
             }
-            _ => self.audit(false)?,
+            _ => self.check(false)?,
         }
         Ok(true)
     }
 
-    fn audit(&mut self, is_granted: bool) -> Result<(), Died> {
-        self.feed(Event::AuditDue {
+    fn check(&mut self, is_granted: bool) -> Result<(), Died> {
+        self.feed(Event::HealthCheckDue {
             granted: is_granted.then_some(ROOT).into_iter().collect(),
             unknown: Vec::new(),
         })
@@ -217,9 +217,9 @@ impl Life {
         assert!(self.is_lost || self.epoch > 1);
         assert!(self.found <= 1, "found {}", self.found);
         let all = self.found;
-        assert!(self.audit(false).is_ok() && self.kernel.found() <= all, "and no more");
+        assert!(self.check(false).is_ok() && self.kernel.found() <= all, "and no more");
         if self.epoch == 1 {
-            assert_eq!(self.found, 1, "without a crash the audit finds it");
+            assert_eq!(self.found, 1, "without a crash the health check finds it");
         }
         self.commits
     }

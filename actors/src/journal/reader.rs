@@ -79,10 +79,19 @@ impl Reader {
         told.await.map_err(|_| closed())?
     }
 
-    /// Returns the size of the store in bytes, if it can tell.
+    /// Returns the bytes that the store takes up, if it can tell. It may block as long as a sync takes: actors use
+    /// [`Self::measure_bytes`].
     #[must_use]
     pub fn size_bytes(&self) -> Option<u64> {
         self.store.upgrade()?.size_bytes()
+    }
+
+    /// Returns the bytes that the store takes up, measured where reads may block.
+    pub(crate) async fn measure_bytes(&self) -> Option<u64> {
+        let measured = self
+            .run(|store| Box::pin(std::future::ready(Ok(store.size_bytes()))))
+            .await;
+        measured.ok().flatten()
     }
 
     /// Returns how long the store's newest syncs took, if it can tell.

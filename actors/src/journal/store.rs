@@ -154,7 +154,8 @@ pub trait JournalStore: Send + Sync + 'static {
     /// Returns how large keys, values and batches may be. They do not change while the store is open.
     fn bounds(&self) -> StoreBounds;
 
-    /// Gives the bytes that the store takes up, if it can tell.
+    /// Returns the bytes that the store takes up, if it can tell. It may block as reads may: the embedded store takes
+    /// the lock that a sync holds.
     fn size_bytes(&self) -> Option<u64>;
 
     /// Gives the room on its disk, if it is on one and can tell. It may block as reads may.

@@ -1,4 +1,3 @@
-//! What the supervisor still does for two wings in files of its own.
+//! What the supervisor still does for one wing in a file of its own.
 
 mod admission;
-mod health;

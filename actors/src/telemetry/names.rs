@@ -66,9 +66,9 @@ metrics! {
     LIMITER_WAITING, "procession_limiter_waiting", Gauge, ["limit"], Count,
         "requests that wait for a permit";
     LOCK_WAITERS, "procession_lock_waiters", Gauge, [], Count,
-        "procedures that wait for a lock, at the last audit";
+        "procedures that wait for a lock, at the last health check";
     OLDEST_RUNNABLE, "procession_oldest_runnable_seconds", Gauge, [], Seconds,
-        "how long the one has waited, at the last audit, that has waited longest for a lock, a permit or its turn";
+        "how long the one has waited, at the last health check, that has waited longest for a lock, a permit or its turn";
     COMMITS, "procession_journal_commits_total", Counter, [], Count,
         "commits that are on disk";
     BATCH_COMMITS, "procession_journal_batch_commits", Histogram, [], Count,
@@ -80,7 +80,7 @@ metrics! {
     SYNC_SECONDS, "procession_journal_sync_seconds", Histogram, [], Seconds,
         "one batch, written and synced by the embedded store";
     BYTES, "procession_journal_bytes", Gauge, [], Bytes,
-        "what the store takes up on the disk, read at each audit";
+        "what the store takes up on the disk, read at each health check";
     DISK_FREE, "procession_journal_disk_free_bytes", Gauge, [], Bytes,
         "room that is left on the disk of the journal";
     COMMITS_WAITING, "procession_commits_waiting", Gauge, [], Count,
@@ -94,9 +94,9 @@ metrics! {
     QUARANTINED, "procession_quarantined", Gauge, [], Count,
         "families set aside";
     STUCK, "procession_stuck", Gauge, ["rule"], Count,
-        "verdicts that the last audit told";
+        "verdicts that the last health check told";
     ROLLBACK_FAILED, "procession_rollback_failed", Gauge, [], Count,
-        "procedures whose rollback waits for an operator, at the last audit";
+        "procedures whose rollback waits for an operator, at the last health check";
     WORKER_BLOCKED, "procession_worker_blocked_seconds", Gauge, [], Seconds,
         "how long user code has held the worker that it holds longest; 0 while none is blocked";
     MAILBOX_DEPTH, "procession_mailbox_depth", Gauge, ["actor"], Count,

@@ -7,11 +7,11 @@ use crate::wait::WaitReason;
 
 /// A stage run as often in a row, or more often, keeps its family awake: the
 /// audit tells of such, and looks at those awake alone. Default threshold of
-/// the audit is 100; a quarter leaves room for a lower one.
+/// the health check is 100; a quarter leaves room for a lower one.
 pub const SAME_STAGE_FROZEN: u32 = 25;
 
 /// One with as many committed stages, or more, keeps its family awake, for the
-/// same reason: the audit's threshold is 10,000.
+/// same reason: the health check's threshold is 10,000.
 pub const STAGES_FROZEN: u32 = 2_500;
 
 /// Tells whether a family may be frozen: nothing of it is in its bytes but what is told here.

@@ -1,11 +1,11 @@
-//! The size of a value, noted while it is so large that the audit may tell of it.
+//! The size of a value, noted while it is so large that the health check may tell of it.
 
 use serde::{Deserialize, Serialize};
 
 use super::Row;
 use crate::id::Blob;
 
-/// A value is noted from this part of the allowed size on: the audit tells of
+/// A value is noted from this part of the allowed size on: the health check tells of
 /// half of it unless its thresholds say, and a quarter leaves room for a lower one.
 const PART: usize = 4;
 

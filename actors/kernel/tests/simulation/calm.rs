@@ -65,7 +65,7 @@ impl Play {
             self.time_passes()?;
         } else {
             claims::told(&self.shell.kernel, &self.shell.desk)?;
-            self.audit()?;
+            self.check_health()?;
             return self.helped();
         }
         Ok(true)

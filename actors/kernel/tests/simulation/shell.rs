@@ -390,7 +390,7 @@ fn asker(event: &Event) -> Option<RequestId> {
         | Event::EvictionDue(_)
         | Event::WaveDue(_)
         | Event::CleanedUp(_)
-        | Event::AuditDue { .. }
+        | Event::HealthCheckDue { .. }
         | Event::DrainBegan
         | Event::ClockSetBack
         | Event::FamilyForgotten

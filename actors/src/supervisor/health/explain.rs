@@ -6,8 +6,10 @@ use std::collections::BTreeSet;
 use procession_kernel::{
     Blocker, Lack, Lacking, Link, Need, Node, ProcedureId, Row, Seq, Until, WaitGraph, WaitReason, WaitingFor,
 };
+use tokio::sync::oneshot;
 
 use super::diagnosis_input::DiagnosisInput;
+use super::queue_reading::Explained;
 use crate::error::AskError;
 use crate::journal::codec;
 use crate::read::CommittedReader;
@@ -219,6 +221,21 @@ impl DiagnosisInput<'_> {
             }
         }
         Some(Place { place: before + 1, of })
+    }
+}
+
+/// Answers `Explain` once the commit that the explanation rests on is on disk. A procedure that is not live is
+/// explained from the store.
+pub(in crate::supervisor) async fn answer(
+    id: ProcedureId,
+    explained: oneshot::Receiver<Explained>,
+    committed: CommittedReader,
+) -> Result<Explanation, AskError> {
+    let (explanation, settled) = explained.await.map_err(|_| AskError::Stopped)?;
+    settled.await?;
+    match explanation {
+        Some(explanation) => Ok(explanation),
+        None => stored(&committed, id).await,
     }
 }
 

@@ -9,7 +9,7 @@
 //! has run out of patience.
 //! A claim is somebody's, but for a moment: a new one until the answer that granted it is taken,
 //! which is before any later answer; one that was given up until the limiter is told, which is before
-//! it is asked again. So it counts only if the very same is found by an audit that asked after this one
+//! it is asked again. So it counts only if the very same is found by a health check that asked after this one
 //! had its answer: two that overlap may both see one moment.
 
 use std::collections::BTreeMap;
@@ -56,7 +56,7 @@ impl Unserved {
         self.looks
     }
 
-    /// Takes what an audit has found that asked after so many looks; who was found before, and has not
+    /// Takes what a health check has found that asked after so many looks; who was found before, and has not
     /// moved, keeps the time.
     pub(super) fn look(
         &mut self,
@@ -224,8 +224,8 @@ mod tests {
         Timestamp(second * 1_000_000)
     }
 
-    /// In this second an audit finds one, at this revision and behind these; it asked after the last look.
-    fn audit(unserved: &mut Unserved, second: u64, revision: u64, claims: &[Ticket]) -> Option<Timestamp> {
+    /// In this second a health check finds one, at this revision and behind these; it asked after the last look.
+    fn check(unserved: &mut Unserved, second: u64, revision: u64, claims: &[Ticket]) -> Option<Timestamp> {
         let (id, after) = (ProcedureId::root(1), unserved.looks());
         let found = (id, Seq(revision), claims.to_vec());
         unserved.look(std::iter::once(found), after, at(second));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn it_must_be_the_same_from_audit_to_audit() {
+    fn it_must_be_the_same_from_check_to_check() {
         let mut unserved = Unserved::new();
         for (second, revision, claim, expected) in [
             (1, 1, NOBODY, None),
@@ -245,13 +245,13 @@ mod tests {
             (18, 2, SOMEBODY, None),
             (24, 2, SOMEBODY, Some(at(18))),
         ] {
-            let told = audit(&mut unserved, second, revision, &[claim]);
+            let told = check(&mut unserved, second, revision, &[claim]);
             assert_eq!(told, expected, "in second {second}");
         }
     }
 
     #[test]
-    fn an_audit_that_overlaps_with_the_first_makes_nothing_sure() {
+    fn a_health_check_that_overlaps_with_the_first_makes_nothing_sure() {
         let (id, mut unserved) = (ProcedureId::root(1), Unserved::new());
         let mut look = |asked_after, second| {
             unserved.look(std::iter::once((id, Seq(1), vec![NOBODY])), asked_after, at(second));

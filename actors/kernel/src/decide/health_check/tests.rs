@@ -46,9 +46,9 @@ fn stage_ends(kernel: &mut Kernel, id: ProcedureId, outcome: StageOutcome) {
     );
 }
 
-fn audit(kernel: &mut Kernel, unknown: &[ProcedureId], granted: &[ProcedureId]) -> Vec<Effect> {
+fn check(kernel: &mut Kernel, unknown: &[ProcedureId], granted: &[ProcedureId]) -> Vec<Effect> {
     let (unknown, granted) = (unknown.to_vec(), granted.to_vec());
-    decide(kernel, Event::AuditDue { granted, unknown })
+    decide(kernel, Event::HealthCheckDue { granted, unknown })
 }
 
 /// One who asks for the permit of `limit`, and did not get it.
@@ -71,7 +71,7 @@ fn e_108_without_a_fault_nothing_is_found() {
         StageOutcome::Sleep(LATER, Blob::default()),
     );
     let before = kernel.clone();
-    assert!(audit(&mut kernel, &[], &[]).is_empty());
+    assert!(check(&mut kernel, &[], &[]).is_empty());
     assert_eq!(kernel, before);
 }
 
@@ -80,9 +80,9 @@ fn e_108_a_lost_timer_is_found() {
     let (mut kernel, root) = (kernel_with(birth()), ProcedureId::root(1));
     stage_ends(&mut kernel, root, StageOutcome::Sleep(LATER, Blob::default()));
     kernel.timers.clear();
-    assert!(audit(&mut kernel, &[], &[]).contains(&Effect::Lifecycle(LifecycleEffect::ArmTimer)));
+    assert!(check(&mut kernel, &[], &[]).contains(&Effect::Lifecycle(LifecycleEffect::ArmTimer)));
     assert_eq!((kernel.found(), kernel.due(LATER)), (1, Some(root)));
-    assert!(audit(&mut kernel, &[], &[]).is_empty());
+    assert!(check(&mut kernel, &[], &[]).is_empty());
     assert_eq!(kernel.found(), 1);
 }
 
@@ -107,10 +107,10 @@ fn e_108_a_lost_end_of_a_child_is_found() {
     *family.members.first_mut().expect("the parent") = waiting;
     family.going = 0;
     kernel.going = 0;
-    let effects = audit(&mut kernel, &[], &[]);
+    let effects = check(&mut kernel, &[], &[]);
     assert!(effects.iter().filter_map(Effect::call).any(|call| call.id == root));
     assert_eq!((kernel.found(), kernel.going()), (1, 1));
-    assert!(audit(&mut kernel, &[], &[]).is_empty());
+    assert!(check(&mut kernel, &[], &[]).is_empty());
 }
 
 #[test]
@@ -120,10 +120,10 @@ fn e_108_a_lost_grant_is_found() {
         kernel.row(root).and_then(|row| row.wait.clone()),
         Some(WaitReason::Permit("limit".into()))
     );
-    let effects = audit(&mut kernel, &[], &[root]);
+    let effects = check(&mut kernel, &[], &[root]);
     assert!(effects.iter().filter_map(Effect::call).any(|call| call.id == root));
     assert_eq!((kernel.found(), kernel.row(root).map(|row| row.holds)), (1, Some(true)));
-    assert!(audit(&mut kernel, &[], &[root]).is_empty(), "it waits no more");
+    assert!(check(&mut kernel, &[], &[root]).is_empty(), "it waits no more");
     assert_eq!(kernel.found(), 1);
 }
 
@@ -131,7 +131,7 @@ fn e_108_a_lost_grant_is_found() {
 fn e_108_one_that_is_in_no_queue_asks_again() {
     let (mut kernel, root) = (kernel_with(queued()), ProcedureId::root(1));
     assert_eq!(
-        audit(&mut kernel, &[root], &[]),
+        check(&mut kernel, &[root], &[]),
         [Effect::Admission(AdmissionEffect::Ask(root))]
     );
     assert_eq!(kernel.found(), 1);

@@ -1,4 +1,4 @@
-//! The audit looks for wakes that were lost: whatever is parked with nothing
+//! The health check looks for wakes that were lost: whatever is parked with nothing
 //! to wake it is found, set going again, and counted. Without a defect it
 //! finds nothing.
 
@@ -24,7 +24,7 @@ enum Lost {
 }
 
 impl Kernel {
-    /// Tells whether a member is parked with nothing to wake it: then an audit is due.
+    /// Tells whether a member is parked with nothing to wake it: then a health check is due.
     #[must_use]
     pub fn has_lost_wake(&self, family: &Family, row: &Row) -> bool {
         !row.is_ended() && Draft::new(self, Timestamp::default()).lost(family, row).is_some()
@@ -32,7 +32,7 @@ impl Kernel {
 }
 
 impl Draft<'_> {
-    pub(super) fn audit_due(&mut self, granted: Vec<ProcedureId>, unknown: Vec<ProcedureId>) {
+    pub(super) fn health_check_due(&mut self, granted: Vec<ProcedureId>, unknown: Vec<ProcedureId>) {
         for id in granted {
             if self.waits_for_admission(id) {
                 self.record(Record::WakeFound(id));

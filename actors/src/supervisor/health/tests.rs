@@ -1,4 +1,4 @@
-//! Wakes that are lost between the actors: the test takes them away, an audit
+//! Wakes that are lost between the actors: the test takes them away, a health check
 //! finds each, makes up for it, counts it, and tells of it once.
 
 use std::sync::Arc;
@@ -137,14 +137,14 @@ impl Live {
         sent.expect("it lives").expect("it answers").lost_wakes
     }
 
-    /// Audits.
+    /// Returns the verdicts of a health check.
     async fn told(&self) -> Vec<Verdict> {
         let sent = self.engine.supervisor().send(Verdicts).await;
         sent.expect("it lives").expect("it answers")
     }
 
-    /// Audits: those that are found, each with what it had lost.
-    async fn audit(&self) -> Vec<(ProcedureId, String)> {
+    /// Returns the lost wakes that a health check finds, each with what was lost.
+    async fn check(&self) -> Vec<(ProcedureId, String)> {
         let found = self
             .told()
             .await
@@ -168,7 +168,7 @@ fn live(drive: impl AsyncFnOnce(&Live)) {
         let settings = Settings {
             placement: Placement::Inline,
             clock: Arc::new(clock.clone()),
-            audit_every: None,
+            health_check_every: None,
             ..Settings::default()
         };
         let engine = Engine::start(Arc::new(store), registry, settings)
@@ -200,7 +200,7 @@ async fn holder_and_waiter(live: &Live) -> (ProcedureId, ProcedureId) {
     let waiter = live.submit(work).await;
     Live::rest().await;
     assert_eq!(live.status(waiter).await.wait, Some(WaitReason::Lock("t".into())));
-    assert_eq!(live.audit().await, []);
+    assert_eq!(live.check().await, []);
     (holder, waiter)
 }
 
@@ -214,7 +214,7 @@ fn e_108_a_lost_timer_is_armed_again() {
         live.clock.advance(Duration::from_hours(1));
         Live::rest().await;
         assert_eq!(live.status(id).await.state, ProcedureState::WaitingTimeout);
-        live.audit().await;
+        live.check().await;
         Live::rest().await;
         assert_eq!(live.status(id).await.state, ProcedureState::Success);
         assert_eq!(live.clock.now(), Timestamp(3_600_000_000));
@@ -226,9 +226,9 @@ fn e_108_a_request_that_the_limiter_lost_is_made_again() {
     live(async |live| {
         let waiter = waiter(live).await;
         live.lose(Lose::Request(waiter)).await;
-        assert_eq!(live.audit().await, [(waiter, "waits for the lock t".to_owned())]);
+        assert_eq!(live.check().await, [(waiter, "waits for the lock t".to_owned())]);
         Live::rest().await;
-        assert_eq!((live.audit().await, live.lost_wakes().await), (Vec::new(), 1));
+        assert_eq!((live.check().await, live.lost_wakes().await), (Vec::new(), 1));
         live.clock.advance(Duration::from_mins(1));
         Live::rest().await;
         assert_eq!(live.status(waiter).await.state, ProcedureState::Success);
@@ -240,10 +240,10 @@ fn e_108_a_lost_grant_is_taken() {
     live(async |live| {
         let waiter = waiter(live).await;
         live.lose(Lose::Grant(waiter)).await;
-        assert_eq!(live.audit().await, [(waiter, "waits for the lock t".to_owned())]);
+        assert_eq!(live.check().await, [(waiter, "waits for the lock t".to_owned())]);
         Live::rest().await;
         assert_eq!(live.status(waiter).await.state, ProcedureState::Success);
-        assert_eq!((live.audit().await, live.lost_wakes().await), (Vec::new(), 1));
+        assert_eq!((live.check().await, live.lost_wakes().await), (Vec::new(), 1));
     });
 }
 
@@ -261,10 +261,10 @@ fn e_108_a_lost_call_is_made_again() {
             live.lose(Lose::Call(id)).await;
             Live::rest().await;
             assert!(live.status(id).await.going);
-            assert_eq!(live.audit().await, [(id, "the call of its stage".to_owned())]);
+            assert_eq!(live.check().await, [(id, "the call of its stage".to_owned())]);
             Live::rest().await;
             assert_eq!(live.status(id).await.state, ProcedureState::Success);
-            assert_eq!((live.audit().await, live.lost_wakes().await), (Vec::new(), 1));
+            assert_eq!((live.check().await, live.lost_wakes().await), (Vec::new(), 1));
         });
     });
     assert_eq!(counted.get("procession_lost_wakes_total work"), Some(&1.0));
