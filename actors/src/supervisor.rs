@@ -634,6 +634,15 @@ impl Supervisor {
 
 // Questions: answered from what is on disk.
 
+#[cfg(feature = "testkit")]
+impl Handler<reveal::Reveal> for Supervisor {
+    type Result = MessageResult<reveal::Reveal>;
+
+    fn handle(&mut self, _: reveal::Reveal, _: &mut Self::Context) -> Self::Result {
+        MessageResult(Box::new(self.kernel.clone()))
+    }
+}
+
 type Queried<T> = ResponseFuture<Result<T, AskError>>;
 
 impl Supervisor {
