@@ -1,4 +1,4 @@
-//! What tests of procedures and of the engine are made with.
+//! Tools for tests of procedures and of the engine.
 
 pub mod clock;
 pub mod format;

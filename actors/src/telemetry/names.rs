@@ -1,8 +1,8 @@
-//! The table of metrics: what `docs/metrics.md` shows, a test compares them.
+//! The table of metrics in `docs/metrics.md`; a test compares the two.
 
 use metrics::{Counter, Gauge, Histogram, Label, Unit};
 
-/// What sort of series a metric is.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     Counter,
