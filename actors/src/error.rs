@@ -120,7 +120,7 @@ pub enum StartError {
         families: Vec<String>,
     },
     /// The start's own commit failed.
-    #[error("the engine could not write to its journal: {0}; see to the disk, then start again")]
+    #[error("the engine could not write to its journal: {0}; check the disk, then start again")]
     Journal(String),
     /// Another engine took the journal while this one started.
     #[error("the journal has moved to another engine, with epoch {newer}; leave it to that one, or stop it first")]
@@ -153,7 +153,7 @@ pub enum ImportError {
     },
     /// The journal already has a family of this number.
     #[error(
-        "this journal has a family {family} already ({how}), and a family keeps its number: look at that one, \
+        "this journal already has a family {family} ({how}), and a family keeps its number: look at that family, \
          or import this one into another journal"
     )]
     Present {
@@ -164,7 +164,7 @@ pub enum ImportError {
     },
     /// The family's idempotency key stands for another procedure.
     #[error(
-        "the idempotency key \"{key}\" of the family stands for {id} in this journal; import it when that has gone, or into another journal"
+        "the idempotency key \"{key}\" of the family stands for {id} in this journal; import it once that procedure is evicted, or into another journal"
     )]
     KeyTaken {
         /// The key.
@@ -174,7 +174,7 @@ pub enum ImportError {
     },
     /// A lock of the family conflicts with a lock that is held in the journal.
     #[error(
-        "{id} holds the lock \"{lock}\", and {holder} holds \"{held}\" in this journal; let {holder} come to its end, or \
+        "{id} holds the lock \"{lock}\", and {holder} holds \"{held}\" in this journal; wait until {holder} has ended, or \
          import the family into another journal"
     )]
     Locked {
@@ -188,7 +188,7 @@ pub enum ImportError {
         held: LockNeed,
     },
     /// The name, reason or key of the request is too long for the audit log.
-    #[error("{size} bytes of who, why or key are over the limit of {limit}; say it in fewer words")]
+    #[error("the name, reason and key have {size} bytes, over the limit of {limit}; use fewer words")]
     TooLong {
         /// Size in bytes.
         size: usize,
@@ -196,7 +196,7 @@ pub enum ImportError {
         limit: usize,
     },
     /// The commit was not acknowledged.
-    #[error("the import was not acknowledged: {0}; see to the disk, and look whether the family is there")]
+    #[error("the import was not acknowledged: {0}; check the disk, and whether the family is there")]
     Journal(String),
 }
 
@@ -205,10 +205,10 @@ pub enum ImportError {
 #[non_exhaustive]
 pub enum SubmitBound {
     /// Requests that wait for their commit.
-    #[error("{0} requests wait for their commit, as many as may (`max_queued`)")]
+    #[error("{0} requests wait for their commit, which is the limit (`max_queued`)")]
     Queued(usize),
     /// Families that are awake: neither ended nor waiting only for a time or an event.
-    #[error("{0} procedures are awake, as many as submissions may bring the engine to (`max_awake`)")]
+    #[error("{0} procedures are awake, which is the limit for submissions (`max_awake`)")]
     Awake(usize),
 }
 

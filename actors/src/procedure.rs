@@ -225,7 +225,7 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// has code that can read it.
     fn upgrade(version: u16, old: Old<'_>) -> Result<Self, UpgradeError> {
         let _ = (version, old);
-        Err(UpgradeError::new("its code has no upgrade"))
+        Err(UpgradeError::new("its kind does not implement `upgrade`"))
     }
 
     /// Checks whether this value can run in this process. It is called when a stored value is revived, and when a

@@ -166,7 +166,7 @@ impl Registry {
         if let Some(hook) = hook
             && let Err(why) = guarded("a metric hook", || hook(call))
         {
-            tracing::warn!(%kind, why, "a metric hook failed; what it counts is wrong by one");
+            tracing::warn!(%kind, why, "a metric hook failed; its count is off by one");
         }
     }
 
@@ -262,9 +262,7 @@ impl<P: Procedure> Typed<P> {
         let stage: P::Stage = match codec::decode_user(call.stage.stage.as_slice()) {
             Ok(stage) => stage,
             Err(error) => {
-                return Did::nothing(StageOutcome::Fail(format!(
-                    "the stage is not one of this code: {error}"
-                )));
+                return Did::nothing(StageOutcome::Fail(format!("this code has no such stage: {error}")));
             }
         };
         let env = self.env.clone();
@@ -336,7 +334,7 @@ impl<P: Procedure> Typed<P> {
     async fn run_undo(&mut self, call: &Call, host: &Host) -> Did<Result<(), String>> {
         let stage: P::Stage = match codec::decode_user(call.stage.stage.as_slice()) {
             Ok(stage) => stage,
-            Err(error) => return Did::nothing(Err(format!("the stage is not one of this code: {error}"))),
+            Err(error) => return Did::nothing(Err(format!("this code has no such stage: {error}"))),
         };
         let env = self.env.clone();
         let mut cx = StageContext::<P>::new(call, host, &env);

@@ -40,6 +40,6 @@ pub(super) async fn keep(store: Arc<dyn JournalStore>, epoch: Epoch, lasts: Dura
                 lasts.as_millis()
             ));
         }
-        tracing::warn!(%failed, "the ownership of the journal was not renewed and is tried again");
+        tracing::warn!(%failed, "renewing the ownership of the journal failed and is tried again");
     }
 }

@@ -456,7 +456,7 @@ impl JournalStore for MemoryStore {
         self.answer(|state| match state.failure {
             Some(cause) => Err(StoreError::Io {
                 place: PLACE.to_owned(),
-                why: format!("a commit failed ({cause}), and what became of it shows when it is opened again"),
+                why: format!("a commit failed ({cause}); the next opening shows its outcome"),
             }),
             None => Ok(head),
         })

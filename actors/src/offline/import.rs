@@ -182,7 +182,7 @@ impl Importer {
 fn quarantined(export: &FamilyExport) -> Option<String> {
     let why = export.quarantined.as_ref()?;
     Some(format!(
-        "where it was exported it was set aside ({why}): the next start sets it aside again unless that is repaired"
+        "it was quarantined where it was exported ({why}): the next start quarantines it again unless that is repaired"
     ))
 }
 

@@ -197,7 +197,7 @@ impl Shared {
                 Err(_) => Stage::Failed("a checkpoint panicked; open the journal again".to_owned()),
             };
             if let Stage::Failed(why) = &stage {
-                tracing::error!(%why, "the journal cannot put commits into tables; it takes no more");
+                tracing::error!(%why, "the journal cannot move commits into tables and takes no more commits");
             }
             self.work().stage = stage;
             self.changed.notify_all();
@@ -287,7 +287,7 @@ impl Tables {
     /// Merges all tables of a keyspace, with no other thread at work on them. Commits wait for the checkpoint, so it
     /// must not wait for ever for a merge that finds nothing to do.
     fn merge_all(&self, keyspace: &Keyspace) -> Result<(), fjall::Error> {
-        tracing::warn!(keyspace = %keyspace.name(), "its tables are not merged one by one; all of it is merged");
+        tracing::warn!(keyspace = %keyspace.name(), "merging tables one by one makes no progress; the whole keyspace is merged");
         keyspace.major_compact()?;
         // Reports an error that fjall has met meanwhile.
         self.database.persist(PersistMode::Buffer)?;

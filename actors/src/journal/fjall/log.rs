@@ -103,7 +103,7 @@ impl LogEnd {
             return Ok(());
         };
         for path in &self.superfluous {
-            tracing::info!(log = %path.display(), "an old log is there again; tables hold what is in it");
+            tracing::info!(log = %path.display(), "an old log has reappeared; tables hold its contents");
             fs::remove_file(path)?;
         }
         sync_directory(folder)
@@ -193,7 +193,10 @@ fn check_files(store: &Path) -> Result<(), LogProblem> {
     for path in list(&keyspaces)? {
         let is_number = name_of(&path).parse::<u64>().is_ok();
         if !path.is_dir() || !is_number {
-            return Err(LogProblem::Damaged(format!("{} is no part of it", path.display())));
+            return Err(LogProblem::Damaged(format!(
+                "{} does not belong to the store",
+                path.display()
+            )));
         }
         // A keyspace whose creation was interrupted has no tables yet; fjall removes it.
         let tables = path.join("tables");

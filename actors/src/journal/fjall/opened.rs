@@ -96,7 +96,7 @@ impl Opened {
             // Only the next opening shows whether the failed batch is in the log.
             Some(why) => Err(StoreError::Io {
                 place: self.place().display().to_string(),
-                why: format!("a commit failed ({why}), and what became of it shows when the journal is opened again"),
+                why: format!("a commit failed ({why}); the next opening of the journal shows its outcome"),
             }),
             // The first owner has epoch 1.
             None => Ok((writer.epoch > Epoch::default()).then_some(Head {

@@ -53,7 +53,7 @@ impl LogWatch {
             return Ok(());
         }
         Err(format!(
-            "{} is not the log any more that this engine writes to: it was removed, renamed or replaced. Keep \
+            "{} is no longer the log that this engine writes to: it was removed, renamed or replaced. Keep \
              others out of the directory, and start again",
             self.path.display()
         ))

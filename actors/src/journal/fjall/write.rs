@@ -61,7 +61,7 @@ impl Opened {
             let committed = catch_unwind(AssertUnwindSafe(|| self.commit(writer, &batch)));
             let committed = committed.unwrap_or_else(|_| {
                 // The batch may be in the log without the writer knowing; the next batch would get the same number.
-                let why = "a commit panicked; what became of it shows when the journal is opened again".to_owned();
+                let why = "a commit panicked; the next opening of the journal shows its outcome".to_owned();
                 writer.failure.get_or_insert_with(|| why.clone());
                 Err(AppendError::Unknown(why))
             });

@@ -77,7 +77,7 @@ fn check_head(export: &FamilyExport) -> Result<(), String> {
     }
     if !export.whole {
         return Err(
-            "the family went on while it was read, so parts of it are of different moments; pause it, or stop \
+            "the family changed while it was read, so its members may be from different moments; pause it, or stop \
                     its engine, and export it again"
                 .to_owned(),
         );

@@ -43,7 +43,7 @@ impl Settled {
         check(&content, seq)?;
         if !in_doubt.is_empty() {
             warnings.push(format!(
-                "a stage was out of {}: it may be done in part, and runs again, one after the other, when the family \
+                "a stage of {} was running: it may be partly done, and runs again, one after the other, when the family \
                  is resumed",
                 named(in_doubt)
             ));
@@ -107,9 +107,9 @@ fn of_live(content: &Content) -> Vec<String> {
     kinds.sort_unstable();
     kinds.dedup();
     let mut warnings = vec![
-        format!("a start without the code of {} sets it aside", named(kinds)),
-        "resume it only when it lives nowhere else: an export is a copy".to_owned(),
-        "user data that its stages wrote, and what they did outside, is no part of it".to_owned(),
+        format!("a start without the code of {} quarantines it", named(kinds)),
+        "resume it only if it lives nowhere else: an export is a copy".to_owned(),
+        "user data that its stages wrote, and their effects outside the engine, are not included".to_owned(),
     ];
     let cleaning = content.rows.iter().filter(|row| row.cleaning);
     let cleaning: Vec<String> = cleaning.map(|row| row.id.to_string()).collect();

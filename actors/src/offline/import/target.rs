@@ -77,7 +77,7 @@ impl Target<'_> {
             return Ok(Vec::new());
         }
         Ok(vec![format!(
-            "this journal may have had a family {family} of its own: those to whom its stages spoke may take this one \
+            "this journal may have had a family {family} of its own: callees of its stages may take this family \
              for it"
         )])
     }
@@ -90,7 +90,7 @@ impl Target<'_> {
             .iter()
             .any(|(number, _)| *number == family)
         {
-            return Ok(Some("it is set aside".to_owned()));
+            return Ok(Some("it is quarantined".to_owned()));
         }
         if self.loaded.kernel.families().contains_key(&family) {
             return Ok(Some("it lives".to_owned()));

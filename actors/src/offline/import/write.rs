@@ -75,8 +75,8 @@ pub(super) async fn batch(
     }
 }
 
-/// Rewrites the idempotency key, which may have outlived an earlier copy of the family here: it stands for the family
-/// again.
+/// Writes the idempotency key. An entry that outlived an earlier copy of the family is due for eviction here; that is
+/// cancelled, since the key stands for the family again.
 async fn write_key(target: &Target<'_>, settled: &Settled, batch: &mut Batch) -> Result<(), ImportError> {
     let Some((key, value)) = &settled.content.key else {
         return Ok(());
