@@ -127,7 +127,7 @@ pub(crate) struct Host {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) reader: Reader,
     #[cfg(feature = "testkit")]
-    pub(crate) meddler: Option<Arc<dyn crate::meddle::seen::Meddler>>,
+    pub(crate) interceptor: Option<Arc<dyn crate::fault_injection::seen::StageInterceptor>>,
 }
 
 /// What a stage or an undo may use while it runs.
@@ -352,7 +352,7 @@ impl<'a, P: Procedure> StageContext<'a, P> {
         F: FnOnce() -> T + Send + 'static,
     {
         #[cfg(feature = "testkit")]
-        if self.host.meddler.is_some() {
+        if self.host.interceptor.is_some() {
             // Other tasks that are ready run first, as they would while a thread works.
             tokio::task::yield_now().await;
             return crate::guard::guarded("blocking work", work).map_err(crate::StageError::Retry);

@@ -232,7 +232,7 @@ pub enum SubmitError {
     },
     /// The procedure's own check says that it cannot run in this process.
     #[error("the procedure cannot run here: {why}; correct it, or register what it needs")]
-    Unfit {
+    Unsupported {
         /// The reason that the check gives.
         why: String,
     },

@@ -13,10 +13,10 @@ use procession_kernel::{
 
 use crate::context::{Call, Host, StageContext};
 use crate::error::CodecError;
+use crate::fault_injection::Calling;
 use crate::guard::{guarded, panic_text};
 use crate::hooks::{HookCall, Moment};
 use crate::journal::codec;
-use crate::meddle::Calling;
 use crate::procedure::Procedure;
 use crate::step::{ChildOutcome, JoinVerdict, StageError, Step, ahead_of};
 use crate::thresholds::{KindThresholds, Measures, Thresholds};

@@ -4,6 +4,6 @@ pub mod clock;
 pub mod format;
 pub mod log;
 
-pub use crate::meddle::seen::{Called, Fate, Leaving, Meddler, Meddling};
+pub use crate::fault_injection::seen::{Called, Injection, Interception, Leaving, StageInterceptor};
 pub use crate::supervisor::reveal::{Reveal, reload};
 pub use clock::TestClock;

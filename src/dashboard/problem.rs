@@ -274,7 +274,7 @@ impl From<SubmitError> for Problem {
             SubmitError::Moved { newer } => AskError::Moved { newer: *newer }.into(),
             SubmitError::Stopped | SubmitError::Draining => Self::closing(),
             SubmitError::UnknownKind { .. }
-            | SubmitError::Unfit { .. }
+            | SubmitError::Unsupported { .. }
             | SubmitError::BadKey { .. }
             | SubmitError::TooLarge { .. }
             | SubmitError::BatchTooLarge { .. }

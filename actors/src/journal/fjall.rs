@@ -28,10 +28,10 @@ use crate::error::StoreError;
 
 mod chain;
 mod checkpoint;
+mod commit_queue;
 mod committed;
 mod copy;
 mod directory;
-mod line;
 mod locks;
 mod log;
 mod log_files;

@@ -119,7 +119,7 @@ pub(super) const fn refusal_place(error: &SubmitError) -> Option<usize> {
         SubmitError::Stopped => Some(8),
         SubmitError::NumbersExhausted => Some(9),
         SubmitError::Moved { .. } => Some(10),
-        SubmitError::Unfit { .. } | SubmitError::Codec(_) => None,
+        SubmitError::Unsupported { .. } | SubmitError::Codec(_) => None,
     }
 }
 

@@ -188,7 +188,7 @@ fn e_046_a_name_that_is_not_there_is_refused_at_submission() -> Tested {
                     .executor
                     .submit(Sequence::new(["copy", "swich", "cleen", "swich"]))
                     .await;
-                let Err(SubmitError::Unfit { why }) = refused.map(|handle| handle.id()) else {
+                let Err(SubmitError::Unsupported { why }) = refused.map(|handle| handle.id()) else {
                     return Err("it was not refused".into());
                 };
                 assert_eq!(why, "no step is registered with the name \"swich\", \"cleen\"");

@@ -14,9 +14,9 @@ use procession_kernel::{Epoch, Key, NUMBER_MAX, Seq};
 
 use super::chain::{CHAIN_KEY, Link};
 use super::checkpoint::Checkpoints;
+use super::commit_queue::CommitQueue;
 use super::committed::Committed;
 use super::directory::{self, Directory};
-use super::line::Line;
 use super::locks::StoreLock;
 use super::log::{self, LogProblem, Newest};
 use super::opened::Opened;
@@ -91,7 +91,7 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<Opened, StoreError> {
         committed: Committed::new(&database),
         is_plain: false,
         database,
-        line: Line::new(writer),
+        commit_queue: CommitQueue::new(writer),
         sync,
         memory_bytes: FjallStore::MEMORY_BYTES,
         sync_seconds: SyncSeconds::new(),

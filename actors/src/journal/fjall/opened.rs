@@ -11,9 +11,9 @@ use procession_kernel::Epoch;
 
 use super::SyncMode;
 use super::checkpoint::Checkpoints;
+use super::commit_queue::CommitQueue;
 use super::committed::Committed;
 use super::directory::Directory;
-use super::line::Line;
 use super::open;
 use super::tables;
 use super::watch::LogWatch;
@@ -40,7 +40,7 @@ pub(super) struct Opened {
     /// Every write goes directly into fjall's tables: the store alone, for measurements.
     pub(super) is_plain: bool,
     pub(super) database: Database,
-    pub(super) line: Line<Writer, Pending>,
+    pub(super) commit_queue: CommitQueue<Writer, Pending>,
     pub(super) sync: SyncMode,
     /// Limit of all memory tables together, in bytes, beyond which the largest are written out.
     pub(super) memory_bytes: u64,
@@ -84,14 +84,14 @@ impl Opened {
     }
 
     pub(super) fn release(&self, epoch: Epoch) -> Result<(), AppendError> {
-        self.line.writer().admit(epoch)?;
+        self.commit_queue.writer().admit(epoch)?;
         self.directory
             .sync_mark()
             .map_err(|error| AppendError::Failed(format!("the watermark was not synced: {error}")))
     }
 
     pub(super) fn head(&self) -> Result<Option<Head>, StoreError> {
-        let writer = self.line.writer();
+        let writer = self.commit_queue.writer();
         match &writer.failure {
             // Only the next opening shows whether the failed batch is in the log.
             Some(why) => Err(StoreError::Io {

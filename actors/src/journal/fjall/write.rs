@@ -57,7 +57,7 @@ pub(super) struct Pending {
 impl Opened {
     /// Commits the queued batches in order, on the first thread that calls it.
     pub(super) fn commit_queued(&self) {
-        self.line.serve(|writer, Pending { batch, answer }| {
+        self.commit_queue.serve(|writer, Pending { batch, answer }| {
             let committed = catch_unwind(AssertUnwindSafe(|| self.commit(writer, &batch)));
             let committed = committed.unwrap_or_else(|_| {
                 // The batch may be in the log without the writer knowing; the next batch would get the same number.

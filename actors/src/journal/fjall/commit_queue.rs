@@ -7,12 +7,12 @@ use std::sync::PoisonError;
 use crate::sync::{Mutex, MutexGuard};
 
 /// A writer, and the queue in front of it.
-pub(crate) struct Line<W, T> {
+pub(crate) struct CommitQueue<W, T> {
     writer: Mutex<W>,
     queue: Mutex<VecDeque<T>>,
 }
 
-impl<W, T> Line<W, T> {
+impl<W, T> CommitQueue<W, T> {
     pub(crate) fn new(writer: W) -> Self {
         Self {
             writer: Mutex::new(writer),
