@@ -1,4 +1,4 @@
-//! Crashes, torn and failed writes, and damage, each at its point.
+//! Crashes, torn and failed writes, and damage, each at a chosen point.
 
 use futures::FutureExt;
 use futures::executor::block_on;
