@@ -41,7 +41,9 @@ pub enum StoreError {
         place: String,
     },
     /// Committed data cannot be read.
-    #[error("the journal in {place} is damaged: {why}; restore it from a copy, or remove the directory to begin anew")]
+    #[error(
+        "the journal in {place} is damaged: {why}; restore it from a copy, or remove the directory to start afresh"
+    )]
     Damaged {
         /// Where the store is.
         place: String,
@@ -311,7 +313,7 @@ pub enum SubmitError {
 #[non_exhaustive]
 pub enum AskError {
     /// The procedure is unknown.
-    #[error("no procedure {0} is known: the id is wrong, or its result has gone")]
+    #[error("no procedure {0} is known: the id is wrong, or its result was evicted")]
     Unknown(ProcedureId),
     /// The procedure has ended.
     #[error("procedure {0} has ended; ask for its outcome")]

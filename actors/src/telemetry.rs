@@ -91,7 +91,7 @@ impl StreamTelemetry {
         self.streams.set(streams as f64);
     }
 
-    /// Counts a stream that was told to read anew.
+    /// Counts a stream that had to start over.
     pub fn resynced(&self) {
         self.resyncs.increment(1);
     }

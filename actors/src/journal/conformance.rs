@@ -344,7 +344,7 @@ pub fn check_fencing<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>)
     let old = take(&store)?;
     commit(&store, old, 1, |batch| batch.put(Space::Keys, b"old", b"1"))?;
     let new = block_on(store.acquire())?;
-    hold(new > old, "whoever takes the store gets a higher epoch than its owner")?;
+    hold(new > old, "a new owner gets a higher epoch than the previous one")?;
     // The old owner must be fenced before the new owner has written anything.
     check_fenced(&store, old, new)?;
     commit(&store, new, 2, |batch| batch.put(Space::Keys, b"new", b"1"))?;
@@ -403,7 +403,7 @@ pub fn check_skipped_epochs<S: JournalStore>(open: &impl Fn() -> Result<S, Store
     });
     hold(
         block_on(store.head())? == head,
-        "the owner behind a skipped epoch goes on behind the newest batch",
+        "the owner after a skipped epoch continues behind the newest batch",
     )?;
     hold(
         block_on(store.acquire())? > next,

@@ -257,11 +257,11 @@ pub(crate) fn look(bytes: &[u8]) -> (usize, bool) {
 
 impl JournalStore for FjallStore {
     fn acquire(&self) -> BoxFuture<'_, Result<Epoch, StoreError>> {
-        ready(self.read(|opened| Ok(opened.line.writer().grant()))).boxed()
+        ready(self.read(|opened| Ok(opened.commit_queue.writer().grant()))).boxed()
     }
 
     fn renew(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
-        ready(self.own(|opened| opened.line.writer().admit(epoch))).boxed()
+        ready(self.own(|opened| opened.commit_queue.writer().admit(epoch))).boxed()
     }
 
     fn release(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
@@ -276,7 +276,7 @@ impl JournalStore for FjallStore {
         // The call decides the order, not the poll.
         let (answer, receipt) = oneshot::channel();
         let queued = self.own(|opened| {
-            opened.line.push(Pending { batch, answer });
+            opened.commit_queue.push(Pending { batch, answer });
             Ok(())
         });
         async move {

@@ -166,7 +166,7 @@ impl MemoryStore {
         self.die(&mut self.lock());
     }
 
-    /// Gives the withheld receipts, in order, and withholds no more.
+    /// Releases the withheld receipts, in order, and withholds no more.
     pub fn release_receipts(&self) {
         let mut state = self.lock();
         for Withheld { batch, answer } in state.withheld.take().unwrap_or_default() {

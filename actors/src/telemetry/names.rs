@@ -48,7 +48,7 @@ metrics! {
     ACTIVE, "procession_active", Gauge, ["kind", "state"], Count,
         "procedures that have not ended; `failed` is being rolled back";
     STAGE_SECONDS, "procession_stage_seconds", Histogram, ["kind", "stage", "outcome"], Seconds,
-        "user code of one stage; `outcome` is `ok`, `retry`, `failed` or `panicked`, and a call that yields is none";
+        "user code of one stage; `outcome` is `ok`, `retry`, `failed` or `panicked`, and yields are not counted";
     UNDO_SECONDS, "procession_undo_seconds", Histogram, ["kind", "stage", "outcome"], Seconds,
         "user code of one undo; `outcome` is `ok` or `failed`";
     WAIT_SECONDS, "procession_wait_seconds", Histogram, ["kind", "reason"], Seconds,
@@ -110,7 +110,7 @@ metrics! {
     DASHBOARD_STREAMS, "procession_dashboard_streams", Gauge, [], Count,
         "streams of the dashboard that are open";
     DASHBOARD_RESYNCS, "procession_dashboard_resyncs_total", Counter, [], Count,
-        "streams of the dashboard that were told to read anew because they had missed too much";
+        "streams of the dashboard that had to start over because they had missed too much";
 }
 
 fn labels(metric: &Metric, values: &[&str]) -> Vec<Label> {

@@ -8,8 +8,8 @@ use crate::error::StoreError;
 use crate::journal::keys::Space;
 use crate::journal::store::{JournalStore, Scan};
 
-/// Checks that a closed store answers everything with an error that says so, and that its place can be opened again
-/// while references to the closed store exist.
+/// Checks that a closed store answers everything with an error that says so. Its place can be opened again while
+/// references to the closed store exist.
 ///
 /// # Errors
 ///

@@ -1,7 +1,7 @@
 //! The row in `meta` that says how new the tables of each keyspace are.
 //!
-//! Data in tables is no longer in any log, and nothing in a keyspace shows whether its tables are the newest, so an
-//! older copy of it would be accepted. fjall numbers each change of a keyspace's tables, and stores the number on
+//! Data in tables is no longer in any log. Nothing in a keyspace shows whether its tables are the newest, so an older
+//! copy of it would be accepted. fjall numbers each change of a keyspace's tables, and stores the number on
 //! disk before the change takes effect. So a commit notes the numbers. The numbers found at an opening may be higher,
 //! never lower, and they grow with any release.
 

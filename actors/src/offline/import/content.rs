@@ -88,7 +88,7 @@ fn check_head(export: &FamilyExport) -> Result<(), String> {
         ));
     }
     if export.family > NAMED_MAX {
-        return Err(format!("no engine gives a family the number {}", export.family));
+        return Err(format!("no engine assigns a family the number {}", export.family));
     }
     let sizes = export.entries.iter().map(|entry| entry.key.len() + entry.value.len());
     let size: usize = sizes.sum();

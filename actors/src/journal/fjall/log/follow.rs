@@ -78,7 +78,7 @@ fn records(logs: &[Walked]) -> Vec<(u64, u64)> {
 fn gap(store: &Path, older: Option<&Walked>, first: &Walked, before: Option<(Epoch, Seq)>, lack: &str) -> LogProblem {
     let follows = before.map_or_else(String::new, |(epoch, seq)| {
         format!(
-            "; {} goes on behind commit {seq} of epoch {epoch}",
+            "; {} continues behind commit {seq} of epoch {epoch}",
             first.path.display()
         )
     });
