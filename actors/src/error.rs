@@ -176,8 +176,8 @@ pub enum ImportError {
     },
     /// A lock of the family conflicts with a lock that is held in the journal.
     #[error(
-        "{id} holds the lock \"{lock}\", and {holder} holds \"{held}\" in this journal; wait until {holder} has ended, or \
-         import the family into another journal"
+        "{id} holds the lock \"{lock}\", and {holder} holds \"{held}\" in this journal; wait until {holder} has ended, \
+         or import the family into another journal"
     )]
     Locked {
         /// The family's member that holds the lock.
@@ -190,7 +190,7 @@ pub enum ImportError {
         held: LockNeed,
     },
     /// The name, reason or key of the request is too long for the audit log.
-    #[error("the name, reason and key have {size} bytes, over the limit of {limit}; use fewer words")]
+    #[error("a name, reason or key of {size} bytes is over the limit of {limit}; use fewer words")]
     TooLong {
         /// Size in bytes.
         size: usize,

@@ -60,7 +60,7 @@ enum Stage {
 }
 
 impl Checkpoints {
-    /// Starts with what was found in the keyspace `recent`.
+    /// Starts the thread, with the records found in the keyspace `recent`.
     pub(super) fn start(
         found: Table,
         database: &Database,
@@ -133,7 +133,7 @@ impl Checkpoints {
         self.shared.changed.notify_all();
     }
 
-    /// Shows readers what was committed just now, and begins a checkpoint if one is due.
+    /// Shows a new commit to readers, and begins a checkpoint if one is due.
     pub(super) fn add(&self, records: &[(u64, BatchRecord)]) {
         let mut layers = self.shared.layers.write().unwrap_or_else(PoisonError::into_inner);
         for (number, record) in records {
@@ -152,7 +152,7 @@ impl Checkpoints {
     }
 }
 
-/// A checkpoint under way is waited for: the store is to be closed as a whole.
+/// Waits for the thread, since the store must be closed as a whole.
 impl Drop for Checkpoints {
     fn drop(&mut self) {
         self.end();
@@ -287,7 +287,10 @@ impl Tables {
     /// Merges all tables of a keyspace, with no other thread at work on them. Commits wait for the checkpoint, so it
     /// must not wait for ever for a merge that finds nothing to do.
     fn merge_all(&self, keyspace: &Keyspace) -> Result<(), fjall::Error> {
-        tracing::warn!(keyspace = %keyspace.name(), "merging tables one by one makes no progress; the whole keyspace is merged");
+        tracing::warn!(
+            keyspace = %keyspace.name(),
+            "merging tables one by one makes no progress; the whole keyspace is merged"
+        );
         keyspace.major_compact()?;
         // Reports an error that fjall has met meanwhile.
         self.database.persist(PersistMode::Buffer)?;

@@ -1,9 +1,9 @@
 //! The row in `meta` that says how new the tables of each keyspace are.
 //!
 //! Data in tables is no longer in any log. Nothing in a keyspace shows whether its tables are the newest, so an older
-//! copy of it would be accepted. fjall numbers each change of a keyspace's tables, and stores the number on
-//! disk before the change takes effect. So a commit notes the numbers. The numbers found at an opening may be higher,
-//! never lower, and they grow with any release.
+//! copy of it would be accepted. fjall numbers each change of a keyspace's tables, and stores the number on disk
+//! before the change takes effect. So a commit notes the numbers, and an opening may find higher ones, never lower.
+//! The numbers only grow, whichever release is running.
 
 use std::collections::BTreeMap;
 
