@@ -90,7 +90,7 @@ pub struct Settings {
     /// Who comes between the engine and user code, in tests of procedures; blocking work
     /// is then done where it is asked for. Default nobody.
     #[cfg(feature = "testkit")]
-    pub meddler: Option<Arc<dyn crate::meddle::seen::Meddler>>,
+    pub interceptor: Option<Arc<dyn crate::fault_injection::seen::StageInterceptor>>,
 }
 
 impl Default for Settings {
@@ -115,7 +115,7 @@ impl Default for Settings {
             health_check_every: Some(Duration::from_secs(10)),
             thresholds: Thresholds::default(),
             #[cfg(feature = "testkit")]
-            meddler: None,
+            interceptor: None,
         }
     }
 }
@@ -283,9 +283,11 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`SubmitError::Unfit`] with what its [`check`](Procedure::check) says.
+    /// [`SubmitError::Unsupported`] with what its [`check`](Procedure::check) says.
     pub fn check<P: Procedure>(&self, procedure: &P) -> Result<(), SubmitError> {
-        self.registry.check(procedure).map_err(|why| SubmitError::Unfit { why })
+        self.registry
+            .check(procedure)
+            .map_err(|why| SubmitError::Unsupported { why })
     }
 
     /// Checks whether an encoded output is of a kind's own type, before it is put in place of
@@ -398,7 +400,7 @@ fn place(
         clock: Arc::clone(&settings.clock),
         reader,
         #[cfg(feature = "testkit")]
-        meddler: settings.meddler.clone(),
+        interceptor: settings.interceptor.clone(),
     });
     let told = depths.clone();
     let supervisor = start_restarting(&home, move |ctx: &mut Context<Supervisor>, panics| {

@@ -275,7 +275,7 @@ impl From<SubmitError> for Problem {
             SubmitError::Stopped | SubmitError::Draining => Self::closing(),
             SubmitError::KeyUnread { why, .. } => AskError::Read(why.clone()).into(),
             SubmitError::UnknownKind { .. }
-            | SubmitError::Unfit { .. }
+            | SubmitError::Unsupported { .. }
             | SubmitError::BadKey { .. }
             | SubmitError::TooLarge { .. }
             | SubmitError::BatchTooLarge { .. }

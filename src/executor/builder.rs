@@ -253,10 +253,10 @@ impl Builder {
         self
     }
 
-    /// Lets a test come between the engine and user code.
+    /// Lets a test intercept the calls between the engine and user code.
     #[cfg(feature = "testkit")]
-    pub(crate) fn meddler(mut self, meddler: Arc<dyn procession_actors::testkit::Meddler>) -> Self {
-        self.settings.meddler = Some(meddler);
+    pub(crate) fn interceptor(mut self, interceptor: Arc<dyn procession_actors::testkit::StageInterceptor>) -> Self {
+        self.settings.interceptor = Some(interceptor);
         self
     }
 

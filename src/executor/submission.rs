@@ -100,7 +100,7 @@ impl<P: Procedure> Submission<P> {
     ///
     /// # Errors
     ///
-    /// [`SubmitError::Unfit`] with what [`check`](Procedure::check) says, unless the key was used before;
+    /// [`SubmitError::Unsupported`] with what [`check`](Procedure::check) says, unless the key was used before;
     /// [`SubmitError::KeyUnread`] if that could not be read; [`SubmitError::Codec`] if the value cannot be encoded.
     pub async fn into_message(self) -> Result<Submit, SubmitError> {
         if let Err(unfit) = self.executor.engine.check(&self.procedure)

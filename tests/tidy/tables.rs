@@ -40,7 +40,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
         "view",
         "export",
         "hooks",
-        "meddle",
+        "fault_injection",
         "thresholds",
     ],
     &["messages", "registry", "limiter", "worker", "read"],

@@ -190,7 +190,7 @@ fn e_046_a_name_that_is_not_there_is_refused_at_submission() -> Tested {
                     .executor
                     .submit(Sequence::new(["copy", "swich", "cleen", "swich"]))
                     .await;
-                let Err(SubmitError::Unfit { why }) = refused.map(|handle| handle.id()) else {
+                let Err(SubmitError::Unsupported { why }) = refused.map(|handle| handle.id()) else {
                     return Err("it was not refused".into());
                 };
                 assert_eq!(why, "no step is registered with the name \"swich\", \"cleen\"");
@@ -217,7 +217,7 @@ fn a_message_is_checked_where_it_is_made() -> Tested {
     let (unfit, fit) = (|| Sequence::new(["swich"]), || Sequence::new(["copy"]));
     let work = async |run: &Run| {
         let refused = run.executor.submit(unfit()).into_message().await;
-        assert!(matches!(refused, Err(SubmitError::Unfit { .. })), "{:?}", refused.err());
+        assert!(matches!(refused, Err(SubmitError::Unsupported { .. })), "{:?}", refused.err());
         assert_eq!(run.store.commits(), 1, "nothing of it is stored");
         let fit = fit().with_input(&Vec::<String>::new())?;
         let messages = vec![run.executor.submit(fit).key("k").into_message().await?];

@@ -1,4 +1,4 @@
-//! The one commit of an import: rows, values, index, key, numbers and the audit's entry.
+//! The one commit of an import: rows, values, index, key, numbers and the audit entry.
 
 use procession_kernel::{AUDIT_KEPT, AuditEntry, OperatorRequest, Record, Rules, Seq, Timestamp};
 
@@ -8,7 +8,7 @@ use super::target::Target;
 use crate::error::{CodecError, ImportError, ReadError};
 use crate::journal::{Batch, Space, encode, keys};
 
-/// Refuses what no act of an operator may say.
+/// Refuses a request that is too long for the audit log.
 pub(super) fn check_by(rules: &Rules, by: &OperatorRequest) -> Result<(), ImportError> {
     let limit = rules.bounds.name;
     let key = by.key.as_ref().map_or(0, |key| key.as_str().len());
@@ -19,7 +19,7 @@ pub(super) fn check_by(rules: &Rules, by: &OperatorRequest) -> Result<(), Import
     }
 }
 
-/// Makes the commit, and gives the number of its entry in the audit.
+/// Creates the commit, and returns the number of its audit entry.
 pub(super) async fn batch(
     target: &Target<'_>,
     settled: &Settled,
@@ -75,7 +75,8 @@ pub(super) async fn batch(
     }
 }
 
-/// A key that outlived its family here waits for its end: it stands for the family again.
+/// Writes the idempotency key. An entry that outlived an earlier copy of the family is due for eviction here; that is
+/// cancelled, since the key stands for the family again.
 async fn write_key(target: &Target<'_>, settled: &Settled, batch: &mut Batch) -> Result<(), ImportError> {
     let Some((key, value)) = &settled.content.key else {
         return Ok(());
