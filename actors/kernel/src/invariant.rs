@@ -1,4 +1,4 @@
-//! What must hold of the state after every decision.
+//! Invariants that must hold after every decision.
 
 use crate::family::Family;
 use crate::kernel::Kernel;
@@ -12,7 +12,7 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// One sentence for the first rule that is broken.
+    /// One sentence about the first rule that is broken.
     pub fn validate(&self) -> Result<(), String> {
         for (number, family) in self.families.iter() {
             family.validate().map_err(|why| format!("family {number}: {why}"))?;
@@ -75,7 +75,7 @@ impl Family {
             row.state,
             ProcedureState::Success | ProcedureState::RolledBack | ProcedureState::Failed
         );
-        // A child that is compensated takes its locks again.
+        // A child that is being compensated takes its locks again.
         let compensated = row.parent.is_some() && self.scope_of(number).is_some();
         let holds = row.holds || (!row.locked.is_empty() && !compensated);
         if row.is_ended() && (!ended_state || holds || row.going.is_some() || row.wait.is_some()) {

@@ -1,4 +1,4 @@
-//! The pure core of Procession: it decides, and never does.
+//! The pure core of Procession: it decides, and never acts.
 //!
 //! ```text
 //!  Event ──▶ Kernel::decide(&self, now) ──▶ Decision { bindings, records, effects }
@@ -8,12 +8,11 @@
 //!                                               ▼
 //!                          Commit { effects held back } ── Receipt ──▶ effects
 //! ```
-//! One stage, end to end: its report is an [`Event`]; the [`Decision`] holds
-//! the row, the history entry and all else that must be on disk, and the next
-//! [`Effect`]s; these leave the [`Commit`] only against a [`Receipt`].
+//! One stage, end to end: its report is an [`Event`]. The [`Decision`] holds the row, the history entry, everything
+//! else that must be on disk, and the next [`Effect`]s. The effects leave the [`Commit`] only against a [`Receipt`].
 //!
-//! The kernel knows no actor, no clock, no I/O and no random number: time is an
-//! argument, maps are ordered, and the same events give the same state.
+//! The kernel knows no actor, no clock, no I/O and no random number. Time is an argument, maps are ordered, and the
+//! same events produce the same state.
 
 mod admission;
 mod audit;

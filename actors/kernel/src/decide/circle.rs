@@ -1,4 +1,4 @@
-//! One stage again and again: bounded where the kind says so.
+//! Limits how often one stage may run in a row, where the kind says so.
 
 use super::draft::Draft;
 use crate::cause::CauseKind;
@@ -7,19 +7,19 @@ use crate::event::StageEnded;
 use crate::row::Row;
 
 impl Draft<'_> {
-    /// Gives the bound of the kind, if its stage was run as often in a row.
+    /// Returns the kind's limit if the stage has run that often in a row.
     pub(super) fn over_same_stage(&self, row: &Row) -> Option<u32> {
         let bound = self.kernel.kind(&row.kind)?.same_stage?;
         (row.same_stage >= bound).then_some(bound)
     }
 
-    /// Tells whether its next stage was run too often in a row to be run once
-    /// more without an operator's word. Before the point of no return it has failed instead.
+    /// Returns `true` if the next stage needs an operator's consent because it ran too often in a row. This happens
+    /// only past the point of no return; before it, the procedure has failed instead.
     pub(super) fn circles(&self, row: &Row) -> bool {
         row.past.is_some() && self.over_same_stage(row).is_some()
     }
 
-    /// One stage was run too often in a row: it fails.
+    /// Fails a procedure that ran one stage too often in a row.
     pub(super) fn over_bound(&mut self, row: Box<Row>, bound: u32, report: &StageEnded) {
         let name = report.ahead.name.as_deref().unwrap_or("its stage");
         let text = format!("stage {name} was run {bound} times in a row, which is the bound");

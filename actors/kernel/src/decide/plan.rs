@@ -1,4 +1,4 @@
-//! The plan of a request: read off the decision that would be made, and off the state behind it.
+//! The plan of a request, taken from the decision that would be made and from the state behind it.
 
 use super::draft::Draft;
 use crate::effect::{AbortAnswer, AdmissionEffect, Effect};
@@ -11,7 +11,7 @@ use crate::row::{Mark, Row};
 use crate::wait::{Pause, WaitReason};
 
 impl Draft<'_> {
-    /// Says what this decision would lead to, before it is forgotten.
+    /// Describes the consequences of this decision, before it is discarded.
     pub(super) fn plan(&self, verb: &Verb, abort: Option<&AbortAnswer>) -> Plan {
         let mut plan = Plan {
             told: self.told_to_limiter(),
@@ -22,7 +22,8 @@ impl Draft<'_> {
             if let Verb::Bypass(..) = verb {
                 self.stays_bypassed(&mut plan);
             }
-            // What fails already rolls back whatever is asked for: it is told where it is asked about.
+            // A failing part rolls back whatever the request is. The plan mentions it only for requests that concern
+            // rollbacks.
             let is_rolled_back = matches!(
                 verb,
                 Verb::Abort(_) | Verb::RetryUndo(_) | Verb::SkipUndo(_) | Verb::Bypass(..) | Verb::RetryNow(_)
@@ -80,7 +81,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Its end may have failed one above it.
+    /// Returns the scope that fails above the target, since the target's end may have failed an ancestor.
     fn failing_above(&self, target: ProcedureId) -> Option<ProcedureId> {
         let parent = self.row(target).and_then(|row| self.parent(row))?;
         self.scope_of(parent)
@@ -114,7 +115,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Gives the rows at and below a member, as this decision would have them.
+    /// Returns the rows of a member and its descendants, as this decision would leave them.
     fn within<'b>(&'b self, family: &'b Family, top: ProcedureId) -> impl Iterator<Item = &'b Row> {
         family.within(top.member).filter_map(|row| self.row(row.id))
     }

@@ -1,4 +1,4 @@
-//! What becomes of results, and what an engine that stops leaves behind.
+//! Retention of results, and what a stopping engine leaves behind.
 
 use super::draft::Draft;
 use crate::effect::{Answer, Refusal};
@@ -8,7 +8,7 @@ use crate::record::{Doomed, Record};
 use crate::row::{Going, Row};
 
 impl Draft<'_> {
-    /// Takes note that somebody has the result: it may go sooner.
+    /// Records that a caller has the result, so that it may be evicted earlier.
     pub(super) fn acknowledged(&mut self, ticket: Ticket, row: Row) {
         self.take_note_of(row);
         self.reply(ticket, Answer::Done);
@@ -25,7 +25,7 @@ impl Draft<'_> {
             self.record(Record::DueChanged(row.id.family, old, due));
             row.due = Some(due);
             row.revision = self.seq;
-            // The family is not in memory any more: the row only goes to disk.
+            // The family is no longer in memory, so the row only goes to disk.
             self.record(Record::FinishedRow(Box::new(row)));
         }
     }
@@ -33,7 +33,7 @@ impl Draft<'_> {
     pub(super) fn eviction_due(&mut self, doomed: Vec<Doomed>) {
         for mut family in doomed {
             match (family.members, &family.key) {
-                // Nothing is left of it but its key.
+                // Only the key of the family is left.
                 (0, Some(key)) => self.record(Record::KeyExpired(key.clone(), family.due, family.family)),
                 _ => {
                     family.key_until = family.key_until.filter(|until| *until > self.now);
@@ -55,7 +55,8 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// What still runs loses its mark: the next start runs it, and counts nothing against it.
+    /// Ends a drain. Stages that still run lose their death counts: the next start runs them, and counts nothing
+    /// against them.
     pub(super) fn drain_ended(&mut self, ticket: Ticket) {
         let out: Vec<ProcedureId> = self
             .kernel

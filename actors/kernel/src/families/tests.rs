@@ -1,4 +1,4 @@
-//! Rules of `families`, one by one: a family that was frozen is the one that it was.
+//! Rules of `families`: a thawed family equals the family that was frozen.
 
 use proptest::option;
 use proptest::prelude::*;
@@ -98,7 +98,7 @@ fn of(row: Row, history: u32) -> Family {
     }
 }
 
-/// A root that waits, and has nothing else.
+/// The row of a waiting root with nothing else.
 fn at_rest(wait: WaitReason) -> Row {
     let (id, stage) = (ProcedureId::root(NUMBER), Blob::from(&b"stage"[..]));
     Row {
