@@ -32,7 +32,7 @@ impl Kernel {
         if family < self.next_family || family <= NAMED_MAX {
             Ok(())
         } else {
-            Err("no engine gave it its number".to_owned())
+            Err("no engine assigned this family number".to_owned())
         }
     }
 
@@ -42,7 +42,10 @@ impl Kernel {
         self.check_number(family)?;
         let is_made = |seq: Seq| seq <= self.seq || seq.0 <= NAMED_MAX;
         match rows.iter().find(|row| !is_made(row.revision)) {
-            Some(row) => Err(format!("the row of {}: no engine made its commit", row.id)),
+            Some(row) => Err(format!(
+                "the row of {}: no engine made the commit that it names",
+                row.id
+            )),
             None => Ok(()),
         }
     }
@@ -72,7 +75,7 @@ fn check_row(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
     check_rounds(rows, row)?;
     match row.wake {
         Some(Wake::Children(first, count)) if !is_within(rows, first, count) => {
-            Err("it was woken by children that are not there".to_owned())
+            Err("it was woken by children that do not exist".to_owned())
         }
         Some(Wake::Children(..) | Wake::Signal(..) | Wake::Timeout(_)) | None => Ok(()),
     }
@@ -81,10 +84,10 @@ fn check_row(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
 fn check_numbers(row: &Row) -> Result<(), String> {
     let run = row.going.map_or(Seq::default(), |going| going.run);
     if row.revision.max(run).0 > NUMBER_MAX {
-        return Err("the number of its commit is none".to_owned());
+        return Err("its commit number is impossible".to_owned());
     }
     if row.waits_after > row.revision {
-        return Err("it waits behind a broadcast that came after it".to_owned());
+        return Err("it waits behind a broadcast newer than its own commit".to_owned());
     }
     let backoff = match row.wait {
         Some(WaitReason::Backoff(attempt, _)) => attempt,
@@ -98,8 +101,8 @@ fn check_numbers(row: &Row) -> Result<(), String> {
     let counts = [
         ("visits", row.visit),
         ("attempts", row.attempt.max(row.undo_attempts).max(backoff).max(said)),
-        ("entries of history", row.history.max(row.standing)),
-        ("times the same stage", row.same_stage),
+        ("history entries", row.history.max(row.standing)),
+        ("runs of the same stage", row.same_stage),
         ("signals", row.signals.max(signal)),
     ];
     match counts.into_iter().find(|(_, count)| *count > COUNT_MAX) {
@@ -112,7 +115,7 @@ fn check_numbers(row: &Row) -> Result<(), String> {
 fn check_end(row: &Row) -> Result<(), String> {
     let is_end = matches!(row.state, ProcedureState::Success | ProcedureState::RolledBack);
     if is_end && !row.is_ended() {
-        return Err(format!("it is {} and has not ended", row.state));
+        return Err(format!("its state is {}, but it has not ended", row.state));
     }
     Ok(())
 }
@@ -123,7 +126,7 @@ fn check_rounds(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
     for round in &row.rounds {
         let first = after.checked_add(1).filter(|least| round.first >= *least);
         if first.is_none() || round.count == 0 || !is_within(rows, round.first, round.count) {
-            return Err("it waits for children that are not there".to_owned());
+            return Err("it waits for children that do not exist".to_owned());
         }
         let mut children = rows
             .iter()
@@ -131,12 +134,12 @@ fn check_rounds(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
             .skip(round.first as usize)
             .take(round.count as usize);
         if children.any(|child| child.parent != Some(row.id.member)) {
-            return Err("it waits for children of another".to_owned());
+            return Err("it waits for children of another parent".to_owned());
         }
         after = round.first + (round.count - 1);
     }
     if row.wait == Some(WaitReason::Children) && row.rounds.is_empty() {
-        return Err("it waits for children and has none".to_owned());
+        return Err("it waits for children, but has none".to_owned());
     }
     Ok(())
 }

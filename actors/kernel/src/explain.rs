@@ -55,7 +55,7 @@ impl<S: fmt::Display> fmt::Display for Until<S> {
             Self::Stage(stage) => write!(f, "stage {stage} ends"),
             Self::Undo(member, stage) => write!(f, "the undo of stage {stage} of {member} ends"),
             Self::Timer(at) => write!(f, "timer {}", at.0),
-            Self::Event(name, Some(at)) => write!(f, "event {name}, at the latest timer {}", at.0),
+            Self::Event(name, Some(at)) => write!(f, "event {name}, or timer {} at the latest", at.0),
             Self::Event(name, None) => write!(f, "event {name}"),
             Self::Operator(reason) => write!(f, "an operator acts: {reason}"),
             Self::Start => f.write_str("the next start"),

@@ -83,7 +83,7 @@ impl KindRules {
         }
         if version < self.oldest {
             let reads = if self.oldest == self.version {
-                format!("{} alone", self.version)
+                format!("only {}", self.version)
             } else {
                 format!("{} to {}", self.oldest, self.version)
             };

@@ -109,7 +109,7 @@ impl Deadlock {
         if self.can_abort {
             format!("aborting {victim} resolves it")
         } else {
-            format!("no abort reaches any of them; bypassing {victim} and all below it resolves it")
+            format!("no abort reaches any of them; bypassing {victim} with all its descendants resolves it")
         }
     }
 }

@@ -12,7 +12,7 @@ fn endless() -> Plan {
     plan("a", [Act::Next, Act::Goto(2)])
 }
 
-const TEXT: &str = "stage 2 was run 5 times in a row, which is the bound";
+const TEXT: &str = "stage 2 ran 5 times in a row, which is the limit";
 
 #[test]
 fn e_043_the_bound_names_the_stage_and_the_count() -> Tested {

@@ -28,7 +28,7 @@ impl Draft<'_> {
             BypassScope::Ancestors | BypassScope::Family => ProcedureId::root(id.family),
         };
         if let Some(scope) = self.scope_of(top).filter(|scope| *scope != top) {
-            let text = format!("{id} fails with {scope}; bypass {scope}");
+            let text = format!("{id} fails together with {scope}; bypass {scope} instead");
             return Err(Refusal::NotNow(text));
         }
         let limit = self.kernel.rules.bounds.payload;
@@ -79,7 +79,7 @@ impl Draft<'_> {
                 ends.push(row.id);
             } else if family.is_within(top.member, member) {
                 let text = format!(
-                    "{} is live below {top}; bypass it first, or all of them together",
+                    "{} is live below {top}; bypass it first, or bypass all of them together",
                     row.id
                 );
                 return Err(Refusal::NotNow(text));

@@ -52,7 +52,7 @@ impl Draft<'_> {
             return Ok(());
         }
         if !matches!(row.wait, Some(WaitReason::Poison | WaitReason::Circling)) {
-            let text = format!("{id} is not paused itself; there is nothing to resume");
+            let text = format!("{id} itself is not paused, so there is nothing to resume");
             return Err(Refusal::NotNow(text));
         }
         self.run_parked(id)
@@ -61,7 +61,7 @@ impl Draft<'_> {
     /// Starts a procedure that was poisoned, or that reached its repeat limit.
     pub(super) fn run_parked(&mut self, id: ProcedureId) -> Result<(), Refusal> {
         if let Some(scope) = self.scope_of(id).filter(|_| self.is_stopped(id)) {
-            let text = format!("{id} fails with {scope}; it is rolled back, and does not run again");
+            let text = format!("{id} fails together with {scope}; it is rolled back, and does not run again");
             return Err(Refusal::NotNow(text));
         }
         if let Some(mut row) = self.take(id) {

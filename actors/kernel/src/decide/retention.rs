@@ -49,7 +49,7 @@ impl Draft<'_> {
 
     pub(super) fn drain_by_request(&mut self) -> Result<(), Refusal> {
         if self.kernel.draining {
-            return Err(Refusal::NotNow("the engine drains already".to_owned()));
+            return Err(Refusal::NotNow("the engine is already draining".to_owned()));
         }
         self.record(Record::Draining);
         Ok(())

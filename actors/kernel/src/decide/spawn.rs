@@ -273,13 +273,13 @@ pub(super) fn check_places(join: &JoinPolicy, births: &[Birth], added: &[Birth])
         match listed(*place as usize) {
             Some(birth) if birth.detached => {
                 return Err(format!(
-                    "place {place} of the join policy is that of a detached child, which nobody waits for"
+                    "place {place} of the join policy is that of a detached child, which no parent waits for"
                 ));
             }
             Some(_) => {}
             None => {
                 return Err(format!(
-                    "place {place} of the join policy names nobody: the list has {} children, counted from 0",
+                    "place {place} of the join policy names no child: the list has {} children, counted from 0",
                     births.len() + added.len()
                 ));
             }

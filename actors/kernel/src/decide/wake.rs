@@ -89,7 +89,7 @@ impl Draft<'_> {
         match row.on_timeout {
             OnTimeout::Fail => {
                 row.deadline = None;
-                let text = format!("its time of {} s was up", allowed.as_secs_f64());
+                let text = format!("its timeout of {} s has passed", allowed.as_secs_f64());
                 let cause = Cause::new(CauseKind::TimedOut, text, id);
                 self.fail(row, cause);
             }

@@ -29,7 +29,8 @@ impl Draft<'_> {
             return Ok(0);
         }
         if waiters.waves() >= WAVES {
-            let text = format!("{WAVES} broadcasts still wake their waiters, which is the limit; send again later");
+            let text =
+                format!("{WAVES} broadcasts are still waking their waiters, which is the limit; send again later");
             return Err(Refusal::NotNow(text));
         }
         let broadcast = Broadcast {

@@ -67,7 +67,7 @@ impl Names {
         let mut unpack = Unpack { bytes };
         let thawed = unpack.row(number, self).zip(unpack.count());
         // An invariant of this module: this process wrote the bytes.
-        assert!(thawed.is_some(), "the frozen family {number} is broken");
+        assert!(thawed.is_some(), "the frozen family {number} cannot be decoded");
         let mut family = Box::<Family>::default();
         if let Some((row, history)) = thawed {
             family.history = history;

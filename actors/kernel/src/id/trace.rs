@@ -38,7 +38,7 @@ impl fmt::Display for ParseTraceParentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "\"{}\" is no traceparent: it reads 00-<32 digits>-<16 digits>-<2 digits>, hexadecimal, not all zero",
+            "\"{}\" is not a traceparent; write it as 00-<32 digits>-<16 digits>-<2 digits>, hexadecimal, with non-zero ids",
             self.0
         )
     }
