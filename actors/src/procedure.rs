@@ -70,9 +70,9 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// True for a kind that holds its locks from the first grant to its end, across
     /// waits, restarts and rollback (HBase's `holdLock`); else for the stage alone.
     const HOLD_LOCKS: bool = false;
-    /// How often one stage may run in a row before the procedure fails; none is
-    /// without bound (IoTDB's `circle`).
-    const SAME_STAGE: Option<u32> = None;
+    /// How often one stage may run in a row before the procedure fails; `None` is
+    /// unlimited (IoTDB's `circle`).
+    const REPEAT_LIMIT: Option<u32> = None;
     /// True for a kind with a [`completion_cleanup`](Self::completion_cleanup).
     const CLEANUP: bool = false;
     /// How much history it leaves.

@@ -7,7 +7,7 @@ use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{ProcedureId, ProcedureState, StartError};
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
-use procession_kernel::{Going, JoinPolicy, NAMED_MAX, NUMBER_MAX, Record, Round, Row, Seq, Timestamp, Wake};
+use procession_kernel::{InFlight, JoinPolicy, NAMED_MAX, NUMBER_MAX, Record, Round, Row, Seq, Timestamp, Wake};
 
 use crate::Tested;
 use crate::targets::{kinds, recovery, seeds};
@@ -103,7 +103,7 @@ fn rows_that_no_engine_writes_are_put_aside() -> Tested {
         (
             "its stage is out",
             with_row(|row| {
-                row.going = Some(Going {
+                row.going = Some(InFlight {
                     run: Seq(7),
                     deaths: 0,
                     alone: false,

@@ -51,7 +51,7 @@ fn number(name: &str) -> Option<u64> {
 const COVERED: [&str; 19] = [
     "Backoff",
     "Children",
-    "Circling",
+    "RepeatLimit",
     "Crash",
     "Damage",
     "Deadlock",

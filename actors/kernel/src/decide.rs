@@ -5,7 +5,6 @@
 
 mod audit;
 mod bypass;
-mod circle;
 mod clock;
 mod draft;
 mod end;
@@ -14,6 +13,7 @@ mod operate;
 mod pause;
 mod plan;
 mod recover;
+mod repeat_limit;
 mod retention;
 mod rollback;
 mod signal;

@@ -5,7 +5,7 @@ use crate::families::arms;
 use crate::family::{Family, Scope, deadlines};
 use crate::id::{ProcedureId, Seq};
 use crate::kernel::Kernel;
-use crate::latch::{Latch, Standing};
+use crate::latch::{Latch, LatchState};
 use crate::record::Record;
 use crate::row::Row;
 use crate::wait::{SignalEntry, WaitReason};
@@ -229,7 +229,7 @@ fn own_arms(row: Option<&Row>) -> usize {
 impl Family {
     fn put(&mut self, row: Box<Row>) {
         let old = self.row(row.id.member);
-        let old_standing = old.map(Standing::of);
+        let old_standing = old.map(LatchState::of);
         let old_live = old.is_some_and(|old| !old.is_over());
         match (old_live, row.is_over()) {
             (true, true) => self.live -= 1,
@@ -254,12 +254,12 @@ impl Family {
         }
     }
 
-    fn count_child(&mut self, row: &Row, from: Option<Standing>) {
+    fn count_child(&mut self, row: &Row, from: Option<LatchState>) {
         let Some(round) = self.round_of(row).cloned() else {
             return;
         };
         if let Some(latch) = self.latches.get_mut(&round.first) {
-            latch.count(&round, row.id.member, from, Standing::of(row));
+            latch.count(&round, row.id.member, from, LatchState::of(row));
         }
     }
 

@@ -165,7 +165,7 @@ impl Kernel {
                 reason @ (WaitReason::Poison
                 | WaitReason::RollbackFailed
                 | WaitReason::Paused
-                | WaitReason::Circling
+                | WaitReason::RepeatLimit
                 | WaitReason::Quarantined),
             ) => Until::Operator(reason.clone()),
             Some(WaitReason::Queue) if self.draining => Until::Start,
@@ -208,7 +208,7 @@ impl Kernel {
                 | WaitReason::Poison
                 | WaitReason::RollbackFailed
                 | WaitReason::Paused
-                | WaitReason::Circling
+                | WaitReason::RepeatLimit
                 | WaitReason::Quarantined,
             )
             | None => Vec::new(),
@@ -244,7 +244,7 @@ impl Kernel {
 /// Returns the topmost live procedure that is reached from this member through live parents. Also returns whether an
 /// abort of that procedure stops this member.
 fn head_of(family: &Family, row: &Row) -> (ProcedureId, bool) {
-    let is_open = |row: &Row| row.past.is_none() && !row.is_failing();
+    let is_open = |row: &Row| row.past_no_return.is_none() && !row.is_failing();
     let mut head = row;
     let mut can_abort = is_open(row);
     while let Some(above) = head

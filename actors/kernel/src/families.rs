@@ -44,14 +44,14 @@ pub struct Families {
 
 /// A family during a walk. A frozen family is thawed for the walk alone.
 #[derive(Debug)]
-pub enum Seen<'a> {
+pub enum FamilyRef<'a> {
     /// The family is in memory anyway.
     Awake(&'a Family),
     /// The family was thawed for this walk.
     Thawed(Box<Family>),
 }
 
-impl Deref for Seen<'_> {
+impl Deref for FamilyRef<'_> {
     type Target = Family;
 
     fn deref(&self) -> &Family {
@@ -229,7 +229,7 @@ pub struct Iter<'a> {
 }
 
 impl<'a> Iterator for Iter<'a> {
-    type Item = (u64, Seen<'a>);
+    type Item = (u64, FamilyRef<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let is_awake = match (self.awake.peek(), self.frozen.peek()) {
@@ -238,11 +238,11 @@ impl<'a> Iterator for Iter<'a> {
         };
         if is_awake {
             let (number, family) = self.awake.next()?;
-            return Some((*number, Seen::Awake(family)));
+            return Some((*number, FamilyRef::Awake(family)));
         }
         let (number, frozen) = self.frozen.next()?;
         let family = self.names.thaw(*number, &frozen.bytes);
-        Some((*number, Seen::Thawed(family)))
+        Some((*number, FamilyRef::Thawed(family)))
     }
 }
 

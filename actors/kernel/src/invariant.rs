@@ -2,7 +2,7 @@
 
 use crate::family::Family;
 use crate::kernel::Kernel;
-use crate::latch::{Latch, Standing};
+use crate::latch::{Latch, LatchState};
 use crate::lifecycle::ProcedureState;
 use crate::row::Row;
 use crate::wait::WaitReason;
@@ -47,7 +47,7 @@ impl Family {
                     .skip(round.first as usize)
                     .take(round.count as usize);
                 for child in children {
-                    latch.count(round, child.id.member, None, Standing::of(child));
+                    latch.count(round, child.id.member, None, LatchState::of(child));
                 }
                 if self.latches.get(&round.first) != Some(&latch) {
                     return Err(format!(

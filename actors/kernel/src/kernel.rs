@@ -38,7 +38,7 @@ pub struct KindRules {
     /// Retry policy of undos.
     pub retry_undo: RetryPolicy,
     /// How often one stage may run in a row; `None` is unlimited.
-    pub same_stage: Option<u32>,
+    pub repeat_limit: Option<u32>,
     /// `true` if its code cleans up after the end.
     pub cleanup: bool,
     /// How much history it leaves.
@@ -59,7 +59,7 @@ impl KindRules {
             rollback: true,
             retry: RetryPolicy::default(),
             retry_undo: RetryPolicy::default(),
-            same_stage: None,
+            repeat_limit: None,
             cleanup: false,
             history: HistoryDetail::Full,
             keep_after_end: None,

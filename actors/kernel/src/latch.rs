@@ -6,7 +6,7 @@ use crate::wait::WaitReason;
 
 /// State of one child as its latch counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum LatchState {
     /// Held back by the width.
     Held,
     /// Running or parked.
@@ -19,7 +19,7 @@ pub enum Standing {
     Succeeded,
 }
 
-impl Standing {
+impl LatchState {
     /// Returns the state that a row implies.
     #[must_use]
     pub const fn of(row: &Row) -> Self {
@@ -90,7 +90,7 @@ impl Latch {
     }
 
     /// Moves one child from one state to another; `from` is `None` if it was not counted yet.
-    pub fn count(&mut self, round: &Round, member: u32, from: Option<Standing>, to: Standing) {
+    pub fn count(&mut self, round: &Round, member: u32, from: Option<LatchState>, to: LatchState) {
         let named = round.names(member);
         if let Some(from) = from {
             self.apply(from, named, false);
@@ -98,32 +98,32 @@ impl Latch {
         self.apply(to, named, true);
     }
 
-    fn apply(&mut self, standing: Standing, named: bool, enters: bool) {
+    fn apply(&mut self, standing: LatchState, named: bool, enters: bool) {
         let step = |count: &mut u32| {
             *count = if enters { *count + 1 } else { count.saturating_sub(1) };
         };
         match standing {
-            Standing::Held => step(&mut self.held),
-            Standing::Active => step(&mut self.active),
-            Standing::Failing => {
+            LatchState::Held => step(&mut self.held),
+            LatchState::Active => step(&mut self.active),
+            LatchState::Failing => {
                 step(&mut self.active);
                 step(&mut self.unsuccessful);
             }
-            Standing::Failed => {
+            LatchState::Failed => {
                 step(&mut self.ended);
                 step(&mut self.unsuccessful);
             }
-            Standing::Succeeded => {
+            LatchState::Succeeded => {
                 step(&mut self.ended);
                 step(&mut self.succeeded);
             }
         }
         if named {
             match standing {
-                Standing::Succeeded if enters => self.named_left = self.named_left.saturating_sub(1),
-                Standing::Succeeded => self.named_left += 1,
-                Standing::Failing | Standing::Failed => step(&mut self.named_lost),
-                Standing::Held | Standing::Active => {}
+                LatchState::Succeeded if enters => self.named_left = self.named_left.saturating_sub(1),
+                LatchState::Succeeded => self.named_left += 1,
+                LatchState::Failing | LatchState::Failed => step(&mut self.named_lost),
+                LatchState::Held | LatchState::Active => {}
             }
         }
     }

@@ -48,7 +48,7 @@ pub struct KeyEntry {
 
 /// A finished family as eviction sees it: everything needed to delete all of its keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Doomed {
+pub struct EvictedFamily {
     /// The family.
     pub family: u64,
     /// When its retention expired.
@@ -95,7 +95,7 @@ pub enum Record {
     /// The result of a finished family is evicted at another instant: old, new.
     DueChanged(u64, Timestamp, Timestamp),
     /// A finished family is deleted.
-    Evicted(Box<Doomed>),
+    Evicted(Box<EvictedFamily>),
     /// An idempotency key whose family was evicted earlier is deleted.
     KeyExpired(Key, Timestamp, u64),
     /// An operator acted.

@@ -1,12 +1,12 @@
 //! The row of a procedure: everything that the engine knows about it, in memory and on disk alike.
 
-mod large;
+mod failure_streak;
 mod locks;
 mod make;
-mod said;
+mod payload_size;
 
-pub use large::Large;
-pub use said::Said;
+pub use failure_streak::FailureStreak;
+pub use payload_size::PayloadSizeNote;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -170,7 +170,7 @@ impl Round {
 
 /// Mark of a stage that is out. It is on disk before user code runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Going {
+pub struct InFlight {
     /// The commit that started the stage. A report with another number is late.
     #[serde(rename = "r")]
     pub run: Seq,
@@ -195,11 +195,11 @@ pub enum Mark {
 
 /// What user code says about the next stage; evaluated on the worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ahead {
+pub struct NextStageNeeds {
     /// Locks that it needs.
     pub locks: Vec<LockNeed>,
     /// Its name, if it does not support rollback.
-    pub one_way: Option<String>,
+    pub next_is_no_return: Option<String>,
     /// Its name, if the kind limits how often one stage runs in a row.
     pub name: Option<String>,
     /// How long it is expected to take.
@@ -249,7 +249,7 @@ pub struct Row {
     pub attempt: u32,
     /// Set while a stage is out.
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
-    pub going: Option<Going>,
+    pub going: Option<InFlight>,
     /// Number of its newest history entry in the family; 0 means none.
     #[serde(rename = "h", default)]
     pub history: u32,
@@ -292,10 +292,10 @@ pub struct Row {
     pub ready: Option<Timestamp>,
     /// Name of the next stage, if that stage does not support rollback.
     #[serde(rename = "6", default, skip_serializing_if = "Option::is_none")]
-    pub one_way: Option<String>,
+    pub next_is_no_return: Option<String>,
     /// Name of the stage with which it passed its point of no return.
     #[serde(rename = "7", default, skip_serializing_if = "Option::is_none")]
-    pub past: Option<String>,
+    pub past_no_return: Option<String>,
     /// How often the next stage was run immediately before, without another stage in between.
     #[serde(rename = "A", default, skip_serializing_if = "is_zero")]
     pub same_stage: u32,
@@ -340,11 +340,11 @@ pub struct Row {
     pub trace: Option<Box<TraceParent>>,
     /// Size of its value, while that is at least a quarter of the allowed size.
     #[serde(rename = "K", default, skip_serializing_if = "Option::is_none")]
-    pub large: Option<Box<Large>>,
+    pub large: Option<Box<PayloadSizeNote>>,
     /// The newest failure of the current stage or undo, and how many in a row had the same text. `None` if nothing has
     /// failed since the last success, or if the failures predate this field.
     #[serde(rename = "L", default, skip_serializing_if = "Option::is_none")]
-    pub said: Option<Box<Said>>,
+    pub said: Option<Box<FailureStreak>>,
     /// While it waits for an event: the newest broadcast of that event that was still waking others when the wait
     /// began. That broadcast and all earlier ones do not wake it.
     #[serde(rename = "W", default, skip_serializing_if = "is_none")]
@@ -366,7 +366,7 @@ pub struct Row {
     pub due: Option<Timestamp>,
 }
 
-impl Going {
+impl InFlight {
     /// Death count of a stage that a drain left behind. It is the maximum, so later deaths never count against the
     /// stage.
     pub const UNCOUNTED: u32 = u32::MAX;
@@ -409,7 +409,7 @@ impl Row {
     /// Returns `true` if it is past its point of no return and has not ended.
     #[must_use]
     pub const fn is_past_return(&self) -> bool {
-        self.past.is_some() && self.ended.is_none()
+        self.past_no_return.is_some() && self.ended.is_none()
     }
 
     /// Returns `true` if it waits for this event.

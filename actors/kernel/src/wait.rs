@@ -49,7 +49,7 @@ pub enum WaitReason {
     Paused,
     /// Past its point of no return, it ran one stage as often in a row as its kind allows: waits for an operator.
     #[serde(rename = "o")]
-    Circling,
+    RepeatLimit,
     /// Its family could not be loaded, or its kind is not registered.
     #[serde(rename = "z")]
     Quarantined,
@@ -71,7 +71,7 @@ impl WaitReason {
             | Self::RollbackFailed
             | Self::Lock(_)
             | Self::Paused
-            | Self::Circling
+            | Self::RepeatLimit
             | Self::Quarantined => None,
         }
     }
@@ -105,7 +105,7 @@ impl WaitReason {
             | Self::Poison
             | Self::RollbackFailed
             | Self::Paused
-            | Self::Circling
+            | Self::RepeatLimit
             | Self::Quarantined => None,
         }
     }
@@ -159,7 +159,7 @@ impl fmt::Display for WaitReason {
             Self::RollbackFailed => f.write_str("rollback failed"),
             Self::Lock(path) => write!(f, "waits for the lock {path}"),
             Self::Paused => f.write_str("paused"),
-            Self::Circling => f.write_str("ran one stage too often in a row"),
+            Self::RepeatLimit => f.write_str("ran one stage too often in a row"),
             Self::Quarantined => f.write_str("quarantined"),
         }
     }

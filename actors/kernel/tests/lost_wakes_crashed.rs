@@ -2,8 +2,8 @@
 //! process dies before or after any commit. The family comes to its end, and no audit finds more than was lost.
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, Lacking, LockNeed,
-    ProcedureId, Record, Row, Rules, StageEnded, StageOutcome, Ticket, Timestamp, WaitReason,
+    Admission, Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, Lacking, LockNeed,
+    NextStageNeeds, ProcedureId, Record, Row, Rules, StageEnded, StageOutcome, Ticket, Timestamp, WaitReason,
 };
 
 const ROOT: ProcedureId = ProcedureId::new(1, 0);
@@ -53,9 +53,9 @@ fn birth(wake: Wake) -> Birth {
         return birth;
     }
     Birth {
-        ahead: Ahead {
+        ahead: NextStageNeeds {
             locks: vec![LockNeed::exclusive("t")],
-            ..Ahead::default()
+            ..NextStageNeeds::default()
         },
         admission: Admission {
             limits: Vec::new(),

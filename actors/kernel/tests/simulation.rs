@@ -70,7 +70,7 @@ fn number(name: &str) -> Option<u64> {
 const WAITS: [&str; 14] = [
     "Backoff",
     "Children",
-    "Circling",
+    "RepeatLimit",
     "Event",
     "Lock",
     "Paused",

@@ -1,6 +1,6 @@
 //! Records as writes: the one place that knows which record goes under which key.
 
-use procession_kernel::{Blob, Doomed, Epoch, Pause, ProcedureId, Record, Seq, SignalEntry};
+use procession_kernel::{Blob, Epoch, EvictedFamily, Pause, ProcedureId, Record, Seq, SignalEntry};
 use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
@@ -212,7 +212,7 @@ fn pause_key(what: &Pause) -> Vec<u8> {
     key
 }
 
-fn evict(batch: &mut Batch, doomed: &Doomed) {
+fn evict(batch: &mut Batch, doomed: &EvictedFamily) {
     // Of a family that may not be readable, every key is named as it is.
     let members = if doomed.raw.is_empty() { doomed.members } else { 0 };
     for member in 0..members {

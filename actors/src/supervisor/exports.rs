@@ -1,7 +1,7 @@
 //! The discharge of a quarantined family: it is exported, archived, and forgotten.
 
 use actix::prelude::*;
-use procession_kernel::{Blob, Doomed, Operated, OperatorRequest, ProcedureId, Verb, WaitReason};
+use procession_kernel::{Blob, EvictedFamily, Operated, OperatorRequest, ProcedureId, Verb, WaitReason};
 
 use super::Supervisor;
 use crate::error::AskError;
@@ -10,7 +10,7 @@ use crate::journal::Space;
 use crate::messages::Discharge;
 
 /// What a discharge puts away, and what it deletes.
-type PutAway = (Blob, Box<Doomed>);
+type PutAway = (Blob, Box<EvictedFamily>);
 
 impl Supervisor {
     /// Returns why a family is quarantined: by a start, since then, or because its history has a hole.
@@ -102,14 +102,14 @@ impl Handler<Discharge> for Supervisor {
 }
 
 /// Names every key of a family as it is: its rows may not be readable.
-fn doomed(export: &FamilyExport) -> Doomed {
+fn doomed(export: &FamilyExport) -> EvictedFamily {
     let keys = export
         .entries
         .iter()
         // Its idempotency key is named as such.
         .filter(|entry| entry.space != Space::Keys.name())
         .map(|entry| (entry.space.clone(), entry.key.clone()));
-    Doomed {
+    EvictedFamily {
         members: export.members(),
         key: export.idempotency_key(),
         raw: keys.collect(),
@@ -117,8 +117,8 @@ fn doomed(export: &FamilyExport) -> Doomed {
     }
 }
 
-fn nothing(family: u64) -> Doomed {
-    Doomed {
+fn nothing(family: u64) -> EvictedFamily {
+    EvictedFamily {
         family,
         due: procession_kernel::Timestamp::default(),
         members: 0,

@@ -1,7 +1,7 @@
 //! Results that are due go: a few families at a time, each as a whole.
 
 use actix::prelude::*;
-use procession_kernel::{Blob, Doomed, Event, EventName, Key, KeyEntry, ProcedureId, Row, Timestamp};
+use procession_kernel::{Blob, Event, EventName, EvictedFamily, Key, KeyEntry, ProcedureId, Row, Timestamp};
 
 use super::Supervisor;
 use super::dispatch::failed_reads::{FailedRead, ReadSubject};
@@ -17,7 +17,7 @@ const KEYS_AT_ONCE: u64 = 10_000;
 /// What one look at the results that are due has found.
 #[derive(Default)]
 struct Found {
-    doomed: Vec<Doomed>,
+    doomed: Vec<EvictedFamily>,
     /// When to look again.
     next: Option<Timestamp>,
     /// Keys that go with them.
@@ -71,7 +71,7 @@ impl Supervisor {
     }
 
     /// Decided as of the time up to which results go: by it a key of theirs stays or goes, too.
-    fn decide_evictions(&mut self, doomed: Vec<Doomed>, until: Timestamp, ctx: &mut Context<Self>) {
+    fn decide_evictions(&mut self, doomed: Vec<EvictedFamily>, until: Timestamp, ctx: &mut Context<Self>) {
         if self.status.decides() {
             let decision = self.kernel.decide(until, Event::EvictionDue(doomed));
             self.commit(decision, ctx);
@@ -146,8 +146,8 @@ impl Found {
 }
 
 /// A family of which nothing is left but its key, which was to be kept longer.
-fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> Doomed {
-    Doomed {
+fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> EvictedFamily {
+    EvictedFamily {
         family,
         due,
         members: 0,
@@ -161,7 +161,7 @@ fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> Doomed {
 
 /// Lists every key of a finished family. Where the index of results names one that has
 /// not ended, or whose time is later, that entry alone goes: it is wrong.
-async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Doomed, ReadError> {
+async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<EvictedFamily, ReadError> {
     let rows: Vec<Row> = reader.rows(family).await?;
     if rows
         .iter()
@@ -169,7 +169,7 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Doomed
     {
         tracing::warn!(family, %due, "a family stands among the results whose time is not up, and is left alone");
         let entry = key_alone(family, due, &[]);
-        return Ok(Doomed { key: None, ..entry });
+        return Ok(EvictedFamily { key: None, ..entry });
     }
     let history = rows.iter().map(|row| row.history).max().unwrap_or_default();
     // Its rows may say more than there is: what is more than one commit deletes is looked up.
@@ -187,7 +187,7 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Doomed
         let entry: Option<KeyEntry> = entry.map(|bytes| codec::decode(&bytes)).transpose()?;
         key_until = entry.and_then(|entry| entry.until);
     }
-    Ok(Doomed {
+    Ok(EvictedFamily {
         family,
         due,
         members: u32::try_from(rows.len()).unwrap_or(u32::MAX),

@@ -15,7 +15,7 @@ use crate::kernel::Kernel;
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::stage_of;
 use crate::record::{Record, UserWrite};
-use crate::row::{Going, Row};
+use crate::row::{InFlight, Row};
 use crate::wait::{Pause, WaitReason, Wake};
 
 /// How many family numbers one reservation covers. One record is written per that many submissions, and a crash loses
@@ -344,10 +344,10 @@ impl<'a> Draft<'a> {
     /// Lets the next stage of a procedure run after the commit, unless something holds it back: a drain, a pause, a
     /// missing lock or permit, or its repeat limit.
     pub(super) fn set_going(&mut self, row: &mut Row, payload: Option<Blob>) {
-        if self.circles(row) {
+        if self.waits_at_repeat_limit(row) {
             // Counting restarts when an operator lets the procedure go on.
             row.same_stage = 0;
-            self.park(row, ProcedureState::Runnable, WaitReason::Circling);
+            self.park(row, ProcedureState::Runnable, WaitReason::RepeatLimit);
             return;
         }
         row.ready = match &row.wait {
@@ -382,13 +382,13 @@ impl<'a> Draft<'a> {
         if row.out_of_time {
             row.deadline = None;
         }
-        row.going = Some(Going {
+        row.going = Some(InFlight {
             run: self.seq,
             deaths: self.kernel.deaths,
             alone: false,
         });
-        if row.past.is_none() && row.one_way.is_some() {
-            row.past.clone_from(&row.one_way);
+        if row.past_no_return.is_none() && row.next_is_no_return.is_some() {
+            row.past_no_return.clone_from(&row.next_is_no_return);
         }
         self.advance(row, payload);
     }
@@ -452,7 +452,7 @@ impl<'a> Draft<'a> {
             hold: birth.hold,
             locks: birth.ahead.locks.clone(),
             locks_for_life: birth.locks_for_life,
-            one_way: birth.ahead.one_way.clone(),
+            next_is_no_return: birth.ahead.next_is_no_return.clone(),
             expected: birth.ahead.expected,
             on_timeout: birth.on_timeout,
             priority: birth.priority,

@@ -26,7 +26,7 @@ impl Draft<'_> {
         if let Some(parent) = self.child_moved(id) {
             self.fail_upwards(parent, id);
         }
-        self.shelter_ended(id);
+        self.stop_formerly_shielded(id);
         // A rollback may have waited for this member, which was past its point of no return and allowed to end first.
         self.begin_rollback_if_quiet(id);
         self.end_family_if_over(id.family);
@@ -34,9 +34,9 @@ impl Draft<'_> {
 
     /// A member past its point of no return shields its descendants from a failure above. When it ends, they fail with
     /// that scope and must leave the limiter's queues.
-    pub(super) fn shelter_ended(&mut self, id: ProcedureId) {
-        let sheltered = self.row(id).is_some_and(|row| row.past.is_some());
-        if let Some(scope) = self.scope_of(id).filter(|_| sheltered) {
+    pub(super) fn stop_formerly_shielded(&mut self, id: ProcedureId) {
+        let was_shield = self.row(id).is_some_and(|row| row.past_no_return.is_some());
+        if let Some(scope) = self.scope_of(id).filter(|_| was_shield) {
             self.leave_queues(scope);
         }
     }

@@ -51,7 +51,7 @@ impl Draft<'_> {
             self.let_go_on(Some(id));
             return Ok(());
         }
-        if !matches!(row.wait, Some(WaitReason::Poison | WaitReason::Circling)) {
+        if !matches!(row.wait, Some(WaitReason::Poison | WaitReason::RepeatLimit)) {
             let text = format!("{id} itself is not paused, so there is nothing to resume");
             return Err(Refusal::NotNow(text));
         }

@@ -121,7 +121,7 @@ impl Draft<'_> {
     }
 
     fn why_not_undone(&self, scope: ProcedureId, row: &Row) -> Option<String> {
-        if let Some(stage) = &row.past {
+        if let Some(stage) = &row.past_no_return {
             return Some(format!("it passed its point of no return with stage {stage}"));
         }
         if row.mark == Some(Mark::Bypassed) {

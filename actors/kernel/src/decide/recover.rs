@@ -10,7 +10,7 @@ use crate::lifecycle::ProcedureState;
 use crate::outstanding::call_of;
 use crate::outstanding::stage_of;
 use crate::record::Record;
-use crate::row::{Going, JoinPolicy, Row};
+use crate::row::{InFlight, JoinPolicy, Row};
 use crate::wait::WaitReason;
 
 /// A stage that was out at this many deaths runs as a suspect, with no other suspect beside it.
@@ -174,7 +174,7 @@ impl Draft<'_> {
         // The suspect keeps its death count: one more death makes it poison.
         self.change(*first, |row| {
             if let Some(going) = row.going {
-                row.going = Some(Going { alone: true, ..going });
+                row.going = Some(InFlight { alone: true, ..going });
             }
         });
         if let Some(row) = self.row(*first).cloned() {

@@ -4,8 +4,8 @@ use super::draft::Draft;
 use crate::effect::{Answer, Refusal};
 use crate::id::{ProcedureId, Ticket};
 use crate::lifecycle::ProcedureState;
-use crate::record::{Doomed, Record};
-use crate::row::{Going, Row};
+use crate::record::{EvictedFamily, Record};
+use crate::row::{InFlight, Row};
 
 impl Draft<'_> {
     /// Records that a caller has the result, so that it may be evicted earlier.
@@ -30,7 +30,7 @@ impl Draft<'_> {
         }
     }
 
-    pub(super) fn eviction_due(&mut self, doomed: Vec<Doomed>) {
+    pub(super) fn eviction_due(&mut self, doomed: Vec<EvictedFamily>) {
         for mut family in doomed {
             match (family.members, &family.key) {
                 // Only the key of the family is left.
@@ -71,7 +71,7 @@ impl Draft<'_> {
             let now = self.now;
             self.change(id, |row| {
                 if let Some(going) = &mut row.going {
-                    going.deaths = Going::UNCOUNTED;
+                    going.deaths = InFlight::UNCOUNTED;
                     going.alone = false;
                 }
                 if row.state != ProcedureState::Failed {

@@ -134,7 +134,7 @@ impl Draft<'_> {
     /// Returns `true` if the stages of a member can be undone: its kind supports it, it is not past its point of no
     /// return, and no operator has bypassed it.
     pub(super) fn can_undo(&self, row: &Row) -> bool {
-        row.past.is_none() && row.mark != Some(Mark::Bypassed) && self.kernel.can_undo(row)
+        row.past_no_return.is_none() && row.mark != Some(Mark::Bypassed) && self.kernel.can_undo(row)
     }
 
     /// Returns `true` if the row, or an ended ancestor within the scope, is a success that is kept. A live descendant
@@ -143,7 +143,8 @@ impl Draft<'_> {
         let mut at = Some(row);
         while let Some(row) = at.filter(|row| row.id != scope && row.is_ended()) {
             // A success that cannot be undone is not covered here: it stays, and is reported as not undone.
-            if row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep && row.past.is_none() {
+            if row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep && row.past_no_return.is_none()
+            {
                 return true;
             }
             at = self.parent(row).and_then(|parent| self.row(parent));

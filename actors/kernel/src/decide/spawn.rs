@@ -8,7 +8,7 @@ use crate::cause::{Cause, CauseKind};
 use crate::effect::{DispatchEffect, LifecycleEffect, StageTask};
 use crate::event::{Birth, JoinRuling};
 use crate::id::ProcedureId;
-use crate::latch::{Join, Latch, Standing};
+use crate::latch::{Join, Latch, LatchState};
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::call_of;
 use crate::record::Record;
@@ -135,8 +135,8 @@ impl Draft<'_> {
             .get(&round.first)
             .cloned()
             .unwrap_or_else(|| Latch::new(&round));
-        let before = self.row_before(child).map(Standing::of);
-        latch.count(&round, child.member, before, Standing::of(row));
+        let before = self.row_before(child).map(LatchState::of);
+        latch.count(&round, child.member, before, LatchState::of(row));
 
         let stopping = self.is_stopped(parent);
         let waits = self.row(parent).is_some_and(|row| {

@@ -187,7 +187,7 @@ impl Draft<'_> {
         row.ready = None;
         row.going = None;
         if is_success(&report.outcome) {
-            row.one_way.clone_from(&report.ahead.one_way);
+            row.next_is_no_return.clone_from(&report.ahead.next_is_no_return);
             row.expected = report.ahead.expected;
         }
         self.admission_recorded(row, report);
@@ -240,8 +240,8 @@ impl Draft<'_> {
         }
         // Past the point of no return the outcome is obeyed; the procedure then waits before that stage runs once
         // more.
-        if let Some(bound) = self.over_same_stage(&row).filter(|_| row.past.is_none()) {
-            self.over_bound(row, bound, &report);
+        if let Some(bound) = self.reached_repeat_limit(&row).filter(|_| row.past_no_return.is_none()) {
+            self.fail_at_repeat_limit(row, bound, &report);
             return;
         }
         let id = row.id;
@@ -315,7 +315,7 @@ impl Draft<'_> {
 
     /// Runs the next stage, or leaves it in the limiter's queue, where it already waits.
     fn next_stage_starts(&mut self, row: &mut Row, lacking: Option<Lacking>) {
-        let held_back = self.is_paused(row) || self.kernel.draining || self.circles(row);
+        let held_back = self.is_paused(row) || self.kernel.draining || self.waits_at_repeat_limit(row);
         match lacking.filter(|_| !row.is_admitted() && !held_back) {
             Some(lacking) => {
                 row.state = ProcedureState::Runnable;
@@ -395,7 +395,7 @@ impl Draft<'_> {
         row.attempt = row.attempt.saturating_add(1);
         row.note_failure(&text);
         let allowed = retry.allows_another(row.attempt);
-        if !allowed && row.past.is_none() {
+        if !allowed && row.past_no_return.is_none() {
             let cause = Cause::new(exhausted, text, row.id);
             self.fail(row, cause);
             return;
@@ -429,7 +429,7 @@ impl Draft<'_> {
     }
 
     pub(super) fn failed(&mut self, row: Box<Row>, kind: CauseKind, text: String) {
-        if row.past.is_some() {
+        if row.past_no_return.is_some() {
             self.try_again(row, kind, text);
             return;
         }

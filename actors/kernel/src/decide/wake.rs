@@ -51,7 +51,7 @@ impl Draft<'_> {
             | WaitReason::RollbackFailed
             | WaitReason::Lock(_)
             | WaitReason::Paused
-            | WaitReason::Circling
+            | WaitReason::RepeatLimit
             | WaitReason::Quarantined => {}
         }
         self.set_going(&mut row, None);
@@ -79,7 +79,7 @@ impl Draft<'_> {
         let Some(mut row) = self.take(id) else { return };
         let allowed = row.deadline.unwrap_or(self.now).since(row.submitted);
         let stopped = row.is_ended() || self.is_stopping(&row);
-        if stopped || (row.on_timeout == OnTimeout::Fail && row.past.is_some()) {
+        if stopped || (row.on_timeout == OnTimeout::Fail && row.past_no_return.is_some()) {
             // It fails already, or can no longer fail.
             row.deadline = None;
             self.put(row);

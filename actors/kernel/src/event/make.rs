@@ -2,7 +2,7 @@
 
 use super::{Admission, Birth, StageEnded, StageOutcome, Submission, UndoEnded};
 use crate::id::{Blob, Epoch, Kind, ProcedureId, Seq, Timestamp};
-use crate::row::{Ahead, ChildPermits, Hold, OnFailure, OnTimeout};
+use crate::row::{ChildPermits, Hold, NextStageNeeds, OnFailure, OnTimeout};
 
 impl Birth {
     /// Creates a procedure that needs no admission and has no deadline.
@@ -19,7 +19,7 @@ impl Birth {
             hold: Hold::default(),
             permits: ChildPermits::default(),
             locks_for_life: false,
-            ahead: Ahead::default(),
+            ahead: NextStageNeeds::default(),
             timeout: None,
             on_timeout: OnTimeout::default(),
             admission: Admission::default(),
@@ -56,7 +56,7 @@ impl StageEnded {
             writes: Vec::new(),
             submitted: Vec::new(),
             children: Vec::new(),
-            ahead: Ahead::default(),
+            ahead: NextStageNeeds::default(),
             admission: None,
         }
     }

@@ -26,8 +26,8 @@ const ON_TIMEOUT_EXECUTE: u64 = 1 << 7;
 const WHILE_ACTIVE: u64 = 1 << 8;
 const LOCKS_FOR_LIFE: u64 = 1 << 9;
 const OUT_OF_TIME: u64 = 1 << 10;
-const ONE_WAY: u64 = 1 << 11;
-const PAST: u64 = 1 << 12;
+const NEXT_IS_NO_RETURN: u64 = 1 << 11;
+const PAST_NO_RETURN: u64 = 1 << 12;
 const EXPECTED: u64 = 1 << 13;
 const COMPENSATE: u64 = 1 << 14;
 const TRACE: u64 = 1 << 15;
@@ -147,7 +147,7 @@ impl Pack {
                 self.text(limit.as_str());
             }
         }
-        for name in [&row.one_way, &row.past].into_iter().flatten() {
+        for name in [&row.next_is_no_return, &row.past_no_return].into_iter().flatten() {
             self.text(name);
         }
         if let Some(expected) = row.expected {
@@ -175,8 +175,8 @@ fn flags(row: &Row) -> u64 {
         (WHILE_ACTIVE, row.hold == Hold::WhileActive),
         (LOCKS_FOR_LIFE, row.locks_for_life),
         (OUT_OF_TIME, row.out_of_time),
-        (ONE_WAY, row.one_way.is_some()),
-        (PAST, row.past.is_some()),
+        (NEXT_IS_NO_RETURN, row.next_is_no_return.is_some()),
+        (PAST_NO_RETURN, row.past_no_return.is_some()),
         (EXPECTED, row.expected.is_some()),
         (COMPENSATE, row.on_failure == OnFailure::Compensate),
     ];
@@ -279,12 +279,16 @@ impl<'a> Unpack<'a> {
                 Hold::ForLife
             },
             locks_for_life: has(LOCKS_FOR_LIFE),
-            one_way: if has(ONE_WAY) {
+            next_is_no_return: if has(NEXT_IS_NO_RETURN) {
                 Some(self.text()?.to_owned())
             } else {
                 None
             },
-            past: if has(PAST) { Some(self.text()?.to_owned()) } else { None },
+            past_no_return: if has(PAST_NO_RETURN) {
+                Some(self.text()?.to_owned())
+            } else {
+                None
+            },
             expected: if has(EXPECTED) { Some(self.duration()?) } else { None },
             waits_after: if has(AFTER) {
                 Seq(self.number()?)

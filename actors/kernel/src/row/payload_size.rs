@@ -11,7 +11,7 @@ const PART: usize = 4;
 
 /// The size of a large value, and the stage that grew it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Large {
+pub struct PayloadSizeNote {
     /// Size of the value when it was last written, in bytes.
     #[serde(rename = "b")]
     pub bytes: u32,
@@ -34,7 +34,7 @@ impl Row {
             Some(before) => before.stage,
             None => stage(self),
         };
-        self.large = Some(Box::new(Large { bytes, stage }));
+        self.large = Some(Box::new(PayloadSizeNote { bytes, stage }));
     }
 }
 

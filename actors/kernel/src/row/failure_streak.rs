@@ -8,19 +8,19 @@ use crate::fingerprint::fingerprint;
 
 /// The newest failure of a run of equal ones, among the attempts of a stage or of an undo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
+pub struct FailureStreak {
     /// [`fingerprint`] of the failure's text.
     #[serde(rename = "p")]
     pub print: u64,
     /// How many failures in a row had this fingerprint, the newest included.
     #[serde(rename = "n")]
     pub times: u32,
-    /// The failure's text, cut to [`Said::TEXT_MAX`] bytes; the history keeps more of it.
+    /// The failure's text, cut to [`FailureStreak::TEXT_MAX`] bytes; the history keeps more of it.
     #[serde(rename = "t", default, skip_serializing_if = "String::is_empty")]
     pub text: String,
 }
 
-impl Said {
+impl FailureStreak {
     /// Longest text kept, in bytes. One sentence tells errors apart, and the row is written at each attempt.
     pub const TEXT_MAX: usize = 256;
 }
@@ -35,10 +35,10 @@ impl Row {
         let before = self.said.take().filter(|before| before.print == print);
         let times = before.map_or(0, |before| before.times).saturating_add(1);
         let mut kept = text.to_owned();
-        if text.len() > Said::TEXT_MAX {
-            kept = format!("{}{CUT}", cut(text, Said::TEXT_MAX - CUT.len()));
+        if text.len() > FailureStreak::TEXT_MAX {
+            kept = format!("{}{CUT}", cut(text, FailureStreak::TEXT_MAX - CUT.len()));
         }
-        self.said = Some(Box::new(Said {
+        self.said = Some(Box::new(FailureStreak {
             print,
             times,
             text: kept,
