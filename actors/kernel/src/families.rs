@@ -104,8 +104,8 @@ impl Families {
         self.frozen.len()
     }
 
-    /// Returns the awake families, by number. A frozen family has a single live member, which waits for a timer or an
-    /// event, with no stage out, no failed attempt and no lock.
+    /// Returns the awake families, by number. A frozen family has a single live member, which waits for a timer or
+    /// an event. It has no stage out, no failed attempt and no lock.
     pub fn awake(&self) -> impl Iterator<Item = &Family> {
         self.awake.values()
     }

@@ -37,8 +37,8 @@ impl Draft<'_> {
         self.ask_stack(scope);
     }
 
-    /// Counts poisoned stages as executed. Such a stage may have done its work before the process died and must not
-    /// run again, so its undo has to repair what it did.
+    /// Counts poisoned stages as executed. Such a stage may have done its work before the process died, and it must
+    /// not run again. So its undo has to repair what it did.
     fn count_poison(&mut self, scope: ProcedureId) {
         let Some(family) = self.family(scope.family) else {
             return;

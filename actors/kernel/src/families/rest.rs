@@ -5,8 +5,8 @@ use crate::lifecycle::ProcedureState;
 use crate::row::Row;
 use crate::wait::WaitReason;
 
-/// A stage that ran at least this often in a row keeps its family awake, because the health check reports such stages
-/// and visits awake families only. Its default threshold is 100; a quarter of that leaves room for a lower setting.
+/// A stage that ran at least this often in a row keeps its family awake: the health check reports such stages, and
+/// visits only awake families. Its default threshold is 100; a quarter of that leaves room for a lower setting.
 pub const SAME_STAGE_FROZEN: u32 = 25;
 
 /// A procedure with at least this many committed stages keeps its family awake, for the same reason: the threshold of
