@@ -67,7 +67,7 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// `holdLock`). Otherwise they are held for one stage at a time.
     const HOLD_LOCKS: bool = false;
     /// How often one stage may run in a row before the procedure fails; `None` is unbounded (IoTDB's `circle`).
-    const SAME_STAGE: Option<u32> = None;
+    const REPEAT_LIMIT: Option<u32> = None;
     /// `true` for a kind with a [`completion_cleanup`](Self::completion_cleanup).
     const CLEANUP: bool = false;
     /// How much history is kept.

@@ -8,7 +8,8 @@ use std::panic::AssertUnwindSafe;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use procession_kernel::{
-    Ahead, Birth, Blob, EventName, JoinRuling, Kind, KindRules, Seq, StageEnded, StageOutcome, Timestamp, UserWrite,
+    Birth, Blob, EventName, JoinRuling, Kind, KindRules, NextStageNeeds, Seq, StageEnded, StageOutcome, Timestamp,
+    UserWrite,
 };
 
 use crate::context::{Call, Host, StageContext};
@@ -31,7 +32,7 @@ pub(crate) struct Did<T> {
     pub(crate) writes: Vec<UserWrite>,
     pub(crate) submitted: Vec<Birth>,
     pub(crate) children: Vec<Birth>,
-    pub(crate) ahead: Ahead,
+    pub(crate) ahead: NextStageNeeds,
 }
 
 impl<T> Did<T> {
@@ -43,7 +44,7 @@ impl<T> Did<T> {
             writes: Vec::new(),
             submitted: Vec::new(),
             children: Vec::new(),
-            ahead: Ahead::default(),
+            ahead: NextStageNeeds::default(),
         }
     }
 }
@@ -95,7 +96,7 @@ impl Registry {
             rollback: P::ROLLBACK,
             retry: P::retry(),
             retry_undo: P::retry_undo(),
-            same_stage: P::SAME_STAGE,
+            repeat_limit: P::REPEAT_LIMIT,
             cleanup: P::CLEANUP,
             history: P::HISTORY,
             keep_after_end: P::keep_after_end(),
@@ -277,7 +278,7 @@ impl<P: Procedure> Typed<P> {
         let (writes, submitted) = (std::mem::take(&mut cx.writes), std::mem::take(&mut cx.births));
         let children = std::mem::take(&mut cx.children);
         drop(cx);
-        let mut ahead = Ahead::default();
+        let mut ahead = NextStageNeeds::default();
         let outcome = match result {
             Ok(Ok(step)) => self.step_taken(step, &mut ahead),
             Ok(Err(StageError::Retry(text))) => StageOutcome::Retry(text),
@@ -310,7 +311,7 @@ impl<P: Procedure> Typed<P> {
     }
 
     /// Asks user code for everything that the kernel must know about the next stage.
-    fn step_taken(&self, step: Step<P>, ahead: &mut Ahead) -> StageOutcome {
+    fn step_taken(&self, step: Step<P>, ahead: &mut NextStageNeeds) -> StageOutcome {
         if let (Some(next), Some(value)) = (step.next_stage(), &self.value) {
             match guarded("locks", || ahead_of(value, next)) {
                 Ok(known) => *ahead = known,

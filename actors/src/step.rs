@@ -4,8 +4,8 @@ use std::fmt;
 use std::time::Duration;
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, Cause, ChildPermits, JoinPolicy, Kind, OnFailure, ProcedureId, ProcedureState, Row,
-    Timestamp,
+    Admission, Birth, Blob, Cause, ChildPermits, JoinPolicy, Kind, NextStageNeeds, OnFailure, ProcedureId,
+    ProcedureState, Row, Timestamp,
 };
 use serde::de::DeserializeOwned;
 
@@ -265,15 +265,15 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
 }
 
 /// Asks a procedure what the kernel must know about a stage before it runs.
-pub(crate) fn ahead_of<P: Procedure>(procedure: &P, stage: &P::Stage) -> Ahead {
+pub(crate) fn ahead_of<P: Procedure>(procedure: &P, stage: &P::Stage) -> NextStageNeeds {
     let mut locks = procedure.locks(stage);
     locks.sort_unstable();
     locks.dedup();
     let name = || format!("{stage:?}");
-    Ahead {
+    NextStageNeeds {
         locks,
-        one_way: (!procedure.rollback_supported(stage)).then(name),
-        name: P::SAME_STAGE.map(|_| name()),
+        next_is_no_return: (!procedure.rollback_supported(stage)).then(name),
+        name: P::REPEAT_LIMIT.map(|_| name()),
         expected: procedure.expected(stage),
     }
 }

@@ -25,7 +25,7 @@ use std::time::Duration;
 use actix::prelude::*;
 use futures::FutureExt;
 use procession_kernel::{
-    AuditEntry, Commit, Decision, Doomed, Effect, Ended, Event, EventName, HistoryEntry, Kernel, Kind, Lack,
+    AuditEntry, Commit, Decision, Effect, Ended, Event, EventName, EvictedFamily, HistoryEntry, Kernel, Kind, Lack,
     LifecycleEffect, LimitKey, LimitUse, LockUse, Operated, OperatorRequest, ProcedureId, Receipt, RequestEffect,
     RequestId, Row, StageEnded, Timestamp, Verb,
 };
@@ -1600,7 +1600,7 @@ impl Supervisor {
     }
 
     /// Decides as of the time up to which results go: by that time a key of theirs stays or goes, too.
-    fn decide_evictions(&mut self, doomed: Vec<Doomed>, until: Timestamp, ctx: &mut Context<Self>) {
+    fn decide_evictions(&mut self, doomed: Vec<EvictedFamily>, until: Timestamp, ctx: &mut Context<Self>) {
         // Before the decision: requests that are still reading these rows must read them again.
         for doomed in &doomed {
             self.requests.overtake(doomed.family);

@@ -97,7 +97,7 @@ impl Status {
             not_undone: row.not_undone.clone(),
             holds: row.holds,
             locks: row.locked.clone(),
-            past: row.past.clone(),
+            past: row.past_no_return.clone(),
             paused: row.paused,
             set_aside: false,
             mark: row.mark,

@@ -1,10 +1,9 @@
-//! One event in, one decision out. Reads the kernel, changes nothing.
+//! Turns one event into one decision. It reads the kernel and changes nothing.
 //!
-//! Each group of events has a file of its own; all of them write into one
-//! [`Draft`], which is the kernel with the changes of this decision laid over it.
+//! Each group of events has a file of its own. All of them write into one [`Draft`]: the kernel, with the changes of
+//! this decision laid over it.
 
 mod bypass;
-mod circle;
 mod clock;
 mod draft;
 mod end;
@@ -14,6 +13,7 @@ mod operate;
 mod pause;
 mod plan;
 mod recover;
+mod repeat_limit;
 mod retention;
 mod rollback;
 mod signal;
@@ -33,7 +33,7 @@ use crate::kernel::Kernel;
 pub(crate) use draft::Draft;
 
 impl Kernel {
-    /// Decides what an event leads to, at this time.
+    /// Decides what follows from an event at this time.
     pub fn decide(&self, now: Timestamp, event: Event) -> Decision {
         let mut draft = Draft::new(self, now);
         match event {
@@ -77,7 +77,7 @@ impl Kernel {
         draft.finish()
     }
 
-    /// Tells whether a stage that is out would be followed by the next, as things stand.
+    /// Returns `true` if the running stage would be followed by the next one, as things stand.
     #[must_use]
     pub fn goes_on(&self, id: ProcedureId, run: Seq) -> bool {
         let draft = Draft::new(self, Timestamp::default());
@@ -87,15 +87,15 @@ impl Kernel {
             })
     }
 
-    /// Tells whether a procedure waits for a permit or a lock, for its next stage or for
-    /// its undo, as things stand: who has got on meanwhile needs to ask no more.
+    /// Returns `true` if a procedure waits for a permit or a lock now, for its next stage or its undo. A procedure
+    /// that has moved on meanwhile must not be asked for any more.
     #[must_use]
     pub fn waits_for_admission(&self, id: ProcedureId) -> bool {
         Draft::new(self, Timestamp::default()).waits_for_admission(id)
     }
 
-    /// Gives the others in the failing part of a member's family that hold locks: of
-    /// such a part one undo runs at a time and nothing else, so an undo enters what they hold.
+    /// Returns the other lock holders in the failing part of a member's family. In such a part one undo runs at a time
+    /// and nothing else does, so an undo may enter locks that they hold.
     #[must_use]
     pub fn rolled_back_with(&self, id: ProcedureId) -> Vec<ProcedureId> {
         let draft = Draft::new(self, Timestamp::default());
@@ -108,7 +108,7 @@ impl Kernel {
         holders.map(|row| row.id).filter(|other| *other != id).collect()
     }
 
-    /// Tells whether a failure at or above a procedure stops it: it runs no more.
+    /// Returns `true` if a failure at or above a procedure stops it, so that it runs no more stages.
     #[must_use]
     pub fn is_stopped(&self, id: ProcedureId) -> bool {
         let draft = Draft::new(self, Timestamp::default());

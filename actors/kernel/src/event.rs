@@ -9,8 +9,8 @@ use crate::id::{
     Blob, Epoch, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Ticket, Timestamp, TraceParent,
 };
 use crate::needs::Lacking;
-use crate::record::{Doomed, KeyEntry, UserWrite};
-use crate::row::{Ahead, ChildPermits, Hold, JoinPolicy, OnFailure, OnTimeout, Row};
+use crate::record::{EvictedFamily, KeyEntry, UserWrite};
+use crate::row::{ChildPermits, Hold, JoinPolicy, NextStageNeeds, OnFailure, OnTimeout, Row};
 use crate::wait::Pause;
 
 mod make;
@@ -39,7 +39,7 @@ pub struct Birth {
     /// It holds its locks for life, not for the stage alone.
     pub locks_for_life: bool,
     /// What its code says of its first stage.
-    pub ahead: Ahead,
+    pub ahead: NextStageNeeds,
     /// The whole time it may take.
     pub timeout: Option<Duration>,
     /// What happens when that is up.
@@ -154,7 +154,7 @@ pub struct StageEnded {
     /// Children collected one by one.
     pub children: Vec<Birth>,
     /// What its code says of the stage that runs next.
-    pub ahead: Ahead,
+    pub ahead: NextStageNeeds,
     /// The limiter's word on the next stage, if it was asked before this report was decided on.
     pub admission: Option<Admission>,
 }
@@ -250,7 +250,7 @@ pub enum Verb {
     /// Change a capacity; none is unlimited.
     SetLimit(LimitKey, Option<u32>),
     /// Put a quarantined family into the archive, as these bytes, and free what it holds.
-    Discharge(u64, Blob, Box<Doomed>),
+    Discharge(u64, Blob, Box<EvictedFamily>),
     /// Record that user data of a procedure is shown in full. Nothing changes.
     AuditReveal(ProcedureId, RevealScope),
     /// Send it a signal, as a sender would; the key of the request is the sender's.
@@ -415,7 +415,7 @@ pub enum Event {
     /// Somebody has taken note of the result of a finished root; its row as it stands on disk.
     Acknowledged(RequestId, Box<Row>),
     /// These finished families are due.
-    EvictionDue(Vec<Doomed>),
+    EvictionDue(Vec<EvictedFamily>),
     /// The code of one that has ended has cleaned up after it.
     CleanedUp(ProcedureId),
     /// Look for wakes that were lost. The limiter says who holds all that it waits for, and whom it does not know.

@@ -269,7 +269,10 @@ fn a_number_above_those_given_is_believed_up_to_a_bound_alone() {
         assert_eq!(taken.is_ok(), trial.row(ProcedureId::root(family)).is_some());
         taken.err().map(|unfit| (unfit.why, unfit.rows.len()))
     };
-    let (no_number, no_commit) = ("no engine gave it its number", "no engine made its commit");
+    let (no_number, no_commit) = (
+        "no engine assigned this family number",
+        "no engine made the commit that it names",
+    );
     let is = |refused: Option<(String, usize)>, why: &str| {
         refused.is_some_and(|(said, rows)| said.contains(why) && rows == 1)
     };

@@ -4,8 +4,8 @@
 mod shell;
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, Effect, Epoch, Event, Kind, Lacking, LockNeed, OperatorRequest, RequestId, Seq,
-    StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Admission, Birth, Blob, Effect, Epoch, Event, Kind, Lacking, LockNeed, NextStageNeeds, OperatorRequest, RequestId,
+    Seq, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -31,10 +31,10 @@ fn born(locks: &[&str], for_life: bool) -> Shell {
     })
 }
 
-fn ahead(locks: &[&str]) -> Ahead {
-    Ahead {
+fn ahead(locks: &[&str]) -> NextStageNeeds {
+    NextStageNeeds {
         locks: locks.iter().copied().map(lock).collect(),
-        ..Ahead::default()
+        ..NextStageNeeds::default()
     }
 }
 

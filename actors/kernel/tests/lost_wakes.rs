@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Admission, AdmissionEffect, Ahead, Birth, Blob, Commit, Decision, Effect, Epoch, Event, JoinPolicy, Kernel, Kind,
-    KindRules, Lacking, LifecycleEffect, LockNeed, ProcedureId, ProcedureState, Receipt, Record, RequestId, Rules,
-    StageEnded, StageOutcome, Ticket, Timestamp, WaitReason,
+    Admission, AdmissionEffect, Birth, Blob, Commit, Decision, Effect, Epoch, Event, JoinPolicy, Kernel, Kind,
+    KindRules, Lacking, LifecycleEffect, LockNeed, NextStageNeeds, ProcedureId, ProcedureState, Receipt, Record,
+    RequestId, Rules, StageEnded, StageOutcome, Ticket, Timestamp, WaitReason,
 };
 
 type Tested = Result<(), String>;
@@ -182,9 +182,9 @@ fn e_108_the_time_of_a_whole_procedure_is_found() {
 /// A root that was born while another held the lock that it needs.
 fn waits_for_a_lock() -> Shell {
     let shell = Shell::new(Birth {
-        ahead: Ahead {
+        ahead: NextStageNeeds {
             locks: vec![LockNeed::exclusive("t")],
-            ..Ahead::default()
+            ..NextStageNeeds::default()
         },
         admission: Admission {
             limits: Vec::new(),

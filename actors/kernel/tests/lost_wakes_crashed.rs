@@ -2,8 +2,9 @@
 //! process dies before or after any commit. The family comes to its end, and no health check finds more than was lost.
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, Lacking, LockNeed,
-    ProcedureId, Record, RequestId, Row, Rules, StageEnded, StageOutcome, Ticket, Timestamp, WaitReason,
+    Admission, Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, Lacking, LockNeed,
+    NextStageNeeds, ProcedureId, Record, RequestId, Row, Rules, StageEnded, StageOutcome, Ticket, Timestamp,
+    WaitReason,
 };
 
 const ROOT: ProcedureId = ProcedureId::new(1, 0);
@@ -53,9 +54,9 @@ fn birth(wake: Wake) -> Birth {
         return birth;
     }
     Birth {
-        ahead: Ahead {
+        ahead: NextStageNeeds {
             locks: vec![LockNeed::exclusive("t")],
-            ..Ahead::default()
+            ..NextStageNeeds::default()
         },
         admission: Admission {
             limits: Vec::new(),

@@ -4,8 +4,8 @@
 mod shell;
 
 use procession_kernel::{
-    Admission, AdmissionEffect, Ahead, Birth, Blob, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed,
-    Needs, OperatorRequest, RequestId, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Admission, AdmissionEffect, Birth, Blob, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed, Needs,
+    NextStageNeeds, OperatorRequest, RequestId, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -14,9 +14,9 @@ const NOW: u64 = 1_000_000;
 #[test]
 fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Result<(), String> {
     let limits = vec![LimitKey::from(KIND)];
-    let ahead = Ahead {
+    let ahead = NextStageNeeds {
         locks: vec![LockNeed::exclusive("t")],
-        ..Ahead::default()
+        ..NextStageNeeds::default()
     };
     let mut shell = Shell::new(Birth {
         hold: Hold::WhileActive,

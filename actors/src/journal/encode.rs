@@ -1,6 +1,6 @@
 //! Converts records to writes: the only place that knows which record is stored under which key.
 
-use procession_kernel::{Blob, Doomed, Epoch, Pause, ProcedureId, Record, Seq, SignalEntry};
+use procession_kernel::{Blob, Epoch, EvictedFamily, Pause, ProcedureId, Record, Seq, SignalEntry};
 use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
@@ -212,7 +212,7 @@ fn pause_key(what: &Pause) -> Vec<u8> {
     key
 }
 
-fn evict(batch: &mut Batch, doomed: &Doomed) {
+fn evict(batch: &mut Batch, doomed: &EvictedFamily) {
     // A family may be unreadable, so every key is deleted under its raw name.
     let members = if doomed.raw.is_empty() { doomed.members } else { 0 };
     for member in 0..members {

@@ -51,7 +51,7 @@ pub(crate) const fn wait_place(reason: &WaitReason) -> usize {
         WaitReason::Quarantined => 10,
         WaitReason::Lock(_) => 11,
         WaitReason::Paused => 12,
-        WaitReason::Circling => 13,
+        WaitReason::RepeatLimit => 13,
     }
 }
 

@@ -217,7 +217,11 @@ fn a_message_is_checked_where_it_is_made() -> Tested {
     let (unfit, fit) = (|| Sequence::new(["swich"]), || Sequence::new(["copy"]));
     let work = async |run: &Run| {
         let refused = run.executor.submit(unfit()).into_message().await;
-        assert!(matches!(refused, Err(SubmitError::Unsupported { .. })), "{:?}", refused.err());
+        assert!(
+            matches!(refused, Err(SubmitError::Unsupported { .. })),
+            "{:?}",
+            refused.err()
+        );
         assert_eq!(run.store.commits(), 1, "nothing of it is stored");
         let fit = fit().with_input(&Vec::<String>::new())?;
         let messages = vec![run.executor.submit(fit).key("k").into_message().await?];

@@ -113,7 +113,7 @@ impl Draft<'_> {
             | WaitReason::Backoff(..)
             | WaitReason::Poison
             | WaitReason::RollbackFailed
-            | WaitReason::Circling
+            | WaitReason::RepeatLimit
             | WaitReason::Quarantined => None,
         }
     }

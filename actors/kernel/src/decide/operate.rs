@@ -11,7 +11,7 @@ use crate::family::Scope;
 use crate::history::HistoryEntry;
 use crate::id::{Blob, LimitKey, ProcedureId, RequestId, Seq};
 use crate::lifecycle::ProcedureState;
-use crate::record::{Doomed, Record};
+use crate::record::{EvictedFamily, Record};
 use crate::row::{Mark, Row};
 use crate::wait::WaitReason;
 
@@ -182,7 +182,7 @@ impl Draft<'_> {
         let Some(row) = self.row(id).filter(|row| !row.is_ended()) else {
             return Err(Refusal::NotLive(id));
         };
-        if let Some(stage) = &row.past {
+        if let Some(stage) = &row.past_no_return {
             let text = format!("it passed its point of no return with stage {stage}");
             return Ok(Some(AbortAnswer::TooLate(text)));
         }
@@ -207,7 +207,7 @@ impl Draft<'_> {
     }
 
     /// Puts a quarantined family into the archive; without an archive there is no such family.
-    fn discharge(&mut self, family: u64, archive: Blob, doomed: Box<Doomed>) -> Result<(), Refusal> {
+    fn discharge(&mut self, family: u64, archive: Blob, doomed: Box<EvictedFamily>) -> Result<(), Refusal> {
         if archive.is_empty() {
             return Err(match self.family(family) {
                 Some(_) => Refusal::NotNow(format!(

@@ -1,4 +1,4 @@
-//! Signals: durable before their sender is answered, consumed once.
+//! Signals: durable before their sender is answered, and consumed once.
 
 use super::draft::Draft;
 use crate::audit::OperatorRequest;
@@ -23,7 +23,7 @@ impl Draft<'_> {
         self.reply(request, answer);
     }
 
-    /// Keeps a signal, and wakes whom it is for; gives its number. A repeat has that of the first.
+    /// Stores a signal, wakes its receiver, and returns the signal's number. A repeat gets the number of the first.
     pub(super) fn take_signal(
         &mut self,
         id: ProcedureId,
@@ -54,12 +54,12 @@ impl Draft<'_> {
                 format!("{waiting} signals wait for {id}, which is the limit; send again when it has consumed some");
             return Err(Refusal::NotNow(text));
         }
-        // A broadcast that is to wake it came first.
+        // A broadcast under way was sent earlier, so the receiver gets it first.
         self.wake_by_wave(id);
         Ok(self.deliver(id, name, payload, key))
     }
 
-    /// Gives the number of the signal that is sent again with its key; refuses another one with that key.
+    /// Returns the number of the signal that this one repeats. Refuses a different signal with the same key.
     pub(super) fn repeats(
         &self,
         id: ProcedureId,
@@ -78,7 +78,7 @@ impl Draft<'_> {
         }
     }
 
-    /// An empty key is the same for all who forgot theirs.
+    /// Refuses an empty key: all senders that forgot theirs would share it.
     pub(super) fn check_key(&self, key: Option<&Key>) -> Result<(), Refusal> {
         match key {
             Some(key) if key.as_str().is_empty() => Err(Refusal::BadKey(0, self.kernel.rules.bounds.name)),
@@ -86,7 +86,7 @@ impl Draft<'_> {
         }
     }
 
-    /// A consumed signal stays for its key; the oldest makes room.
+    /// Makes room for one more consumed signal that is kept for its key: the oldest ones are dropped.
     pub(super) fn key_remembered(&mut self, id: ProcedureId) {
         let Some(family) = self.family(id.family) else { return };
         let (kept, most) = (family.signals.consumed(id.member), self.kernel.rules.bounds.signal_keys);
@@ -96,7 +96,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Keeps a signal, and wakes whom it is for if that is what it waits for; gives its number.
+    /// Stores a signal, wakes its receiver if it waits for that event, and returns the signal's number.
     pub(super) fn deliver(&mut self, id: ProcedureId, name: EventName, payload: Blob, key: Option<Key>) -> u32 {
         let number = self.row(id).map_or(0, |row| row.signals) + 1;
         self.wake_with(id, number, name.clone());
@@ -122,7 +122,7 @@ impl Draft<'_> {
         self.put(row);
     }
 
-    /// Wakes all who wait for this event now, first waiter first. It is not kept.
+    /// Wakes all current waiters of an event, first waiter first. The signal is not kept for later ones.
     pub(super) fn broadcast(&mut self, request: RequestId, name: EventName, payload: Blob, key: Option<Key>) {
         if let Err(refusal) = self.check_key(key.as_ref()) {
             return self.refuse(request, refusal);
@@ -156,7 +156,7 @@ impl Draft<'_> {
             Err(refusal) => return self.refuse(request, refusal),
         };
         if key.is_some() {
-            // The key is remembered as an operator's is, among the last ones.
+            // The key is remembered with those of operators' requests, and dropped with the oldest of them.
             let by = OperatorRequest {
                 key,
                 ..OperatorRequest::default()

@@ -111,7 +111,7 @@ impl Play {
             Some(WaitReason::RollbackFailed) if !self.is_outermost(id) => return Ok(false),
             Some(WaitReason::RollbackFailed) if id.family.is_multiple_of(2) => Verb::SkipUndo(id),
             Some(WaitReason::RollbackFailed) => Verb::RetryUndo(id),
-            Some(WaitReason::Poison | WaitReason::Circling) if !check::is_stopped(&self.shell.kernel, row) => {
+            Some(WaitReason::Poison | WaitReason::RepeatLimit) if !check::is_stopped(&self.shell.kernel, row) => {
                 Verb::Resume(Pause::One(id))
             }
             Some(_) | None => return Ok(false),

@@ -94,7 +94,7 @@ impl Play {
         if let Some(what) = self.draw.pick(&all) {
             return Some(Verb::Resume(what));
         }
-        let stopped = |row: &Row| row.paused || matches!(row.wait, Some(WaitReason::Poison | WaitReason::Circling));
+        let stopped = |row: &Row| row.paused || matches!(row.wait, Some(WaitReason::Poison | WaitReason::RepeatLimit));
         Some(Verb::Resume(Pause::One(self.member(stopped)?)))
     }
 

@@ -141,7 +141,7 @@ fn read_rows<'a>(family: u64, entries: impl Iterator<Item = (&'a &'a [u8], &'a &
         let id = ProcedureId::new(family, member);
         let row = row_of(id, key, value.as_slice())?;
         if row.revision.0 > NAMED_MAX {
-            return Err(format!("the row of {id}: the number of its commit is none"));
+            return Err(format!("the row of {id}: its commit number is impossible"));
         }
         if let Some(name) = unknown_field(value.as_slice()) {
             return Err(format!(

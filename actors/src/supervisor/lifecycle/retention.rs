@@ -1,6 +1,6 @@
 //! Retention: results that are due are evicted, a few families at a time, each as a whole.
 
-use procession_kernel::{Blob, Doomed, EventName, Key, KeyEntry, ProcedureId, Record, Row, Timestamp};
+use procession_kernel::{Blob, EventName, EvictedFamily, Key, KeyEntry, ProcedureId, Record, Row, Timestamp};
 
 use super::recovery::Loaded;
 use super::wall::Wall;
@@ -29,7 +29,7 @@ pub(in crate::supervisor) type FoundDue = Option<Result<DueResults, ReadError>>;
 /// What to do after a look at the results.
 pub(in crate::supervisor) enum Eviction {
     /// Evict these families, which may be none.
-    Families(Vec<Doomed>),
+    Families(Vec<EvictedFamily>),
     /// The store did not answer: look again after a while.
     ReadAgain(StoreError),
     /// Nothing: what is damaged is looked at again with the next result, or at the next start.
@@ -39,7 +39,7 @@ pub(in crate::supervisor) enum Eviction {
 /// The results of one look.
 #[derive(Default)]
 pub(in crate::supervisor) struct DueResults {
-    doomed: Vec<Doomed>,
+    doomed: Vec<EvictedFamily>,
     /// When to look again.
     next: Option<Timestamp>,
     /// Keys that go with them.
@@ -189,8 +189,8 @@ impl DueResults {
 }
 
 /// Describes a family that has left nothing but its key, which was to be kept longer.
-fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> Doomed {
-    Doomed {
+fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> EvictedFamily {
+    EvictedFamily {
         family,
         due,
         members: 0,
@@ -204,7 +204,7 @@ fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> Doomed {
 
 /// Lists every key of a finished family. If the index of results names a family that has not ended, or that is due
 /// later, the entry is wrong, and it goes alone.
-async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Doomed, ReadError> {
+async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<EvictedFamily, ReadError> {
     let rows: Vec<Row> = reader.rows(family).await?;
     if rows
         .iter()
@@ -212,7 +212,7 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Doomed
     {
         tracing::warn!(family, %due, "a family stands among the results whose time is not up, and is left alone");
         let entry = key_alone(family, due, &[]);
-        return Ok(Doomed { key: None, ..entry });
+        return Ok(EvictedFamily { key: None, ..entry });
     }
     let history = rows.iter().map(|row| row.history).max().unwrap_or_default();
     // Rows may count more entries than there are. If that is more than one commit deletes, they are looked up.
@@ -230,7 +230,7 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Doomed
         let entry: Option<KeyEntry> = entry.map(|bytes| codec::decode(&bytes)).transpose()?;
         key_until = entry.and_then(|entry| entry.until);
     }
-    Ok(Doomed {
+    Ok(EvictedFamily {
         family,
         due,
         members: u32::try_from(rows.len()).unwrap_or(u32::MAX),

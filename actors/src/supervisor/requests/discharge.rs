@@ -1,6 +1,6 @@
 //! Discharges: a quarantined family goes into the archive, and gives up all that it holds.
 
-use procession_kernel::{Blob, Doomed, Kernel, OperatorRequest, ProcedureId, Timestamp, Verb, WaitReason};
+use procession_kernel::{Blob, EvictedFamily, Kernel, OperatorRequest, ProcedureId, Timestamp, Verb, WaitReason};
 
 use super::Requests;
 use crate::error::AskError;
@@ -12,7 +12,7 @@ use crate::supervisor::quarantine::Quarantine;
 /// A family as it was read for its discharge: its archive, and the keys that are deleted.
 pub(in crate::supervisor) struct ReadFamily {
     archive: Blob,
-    doomed: Box<Doomed>,
+    doomed: Box<EvictedFamily>,
 }
 
 /// What a discharge does next.
@@ -116,14 +116,14 @@ pub(in crate::supervisor) fn why_quarantined(kernel: &Kernel, quarantine: &Quara
 }
 
 /// Names every key of a family as it is on disk: its rows may not be readable.
-fn doomed(export: &FamilyExport) -> Doomed {
+fn doomed(export: &FamilyExport) -> EvictedFamily {
     let keys = export
         .entries
         .iter()
         // Its idempotency key is named in a field of its own.
         .filter(|entry| entry.space != Space::Keys.name())
         .map(|entry| (entry.space.clone(), entry.key.clone()));
-    Doomed {
+    EvictedFamily {
         members: export.members(),
         key: export.idempotency_key(),
         raw: keys.collect(),
@@ -131,8 +131,8 @@ fn doomed(export: &FamilyExport) -> Doomed {
     }
 }
 
-fn nothing(family: u64) -> Doomed {
-    Doomed {
+fn nothing(family: u64) -> EvictedFamily {
+    EvictedFamily {
         family,
         due: Timestamp::default(),
         members: 0,

@@ -1,27 +1,28 @@
-//! The size of a value, noted while it is so large that the health check may tell of it.
+//! The size of a value, noted while it is large enough for the health check to report it.
 
 use serde::{Deserialize, Serialize};
 
 use super::Row;
 use crate::id::Blob;
 
-/// A value is noted from this part of the allowed size on: the health check tells of
-/// half of it unless its thresholds say, and a quarter leaves room for a lower one.
+/// A value's size is noted from one quarter of the allowed size. The health check reports values from one half by
+/// default, so its threshold can be lowered that far.
 const PART: usize = 4;
 
-/// How large the value is, and what made it so.
+/// The size of a large value, and the stage that grew it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Large {
-    /// Bytes of the value as it was written last.
+pub struct PayloadSizeNote {
+    /// Size of the value when it was last written, in bytes.
     #[serde(rename = "b")]
     pub bytes: u32,
-    /// The stage that grew it last, encoded; none if it was submitted so.
+    /// The encoded stage that last grew the value; `None` if it was submitted at this size.
     #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
     pub stage: Option<Blob>,
 }
 
 impl Row {
-    /// Notes that its value was written; `bound` is the size that is allowed, `stage` gives who wrote it.
+    /// Records that the value was written. `bound` is the allowed size; `stage` returns the stage that wrote the
+    /// value.
     pub(crate) fn note_size(&mut self, bytes: usize, bound: usize, stage: impl FnOnce(&Self) -> Option<Blob>) {
         if bytes.saturating_mul(PART) < bound || bytes == 0 {
             self.large = None;
@@ -33,7 +34,7 @@ impl Row {
             Some(before) => before.stage,
             None => stage(self),
         };
-        self.large = Some(Box::new(Large { bytes, stage }));
+        self.large = Some(Box::new(PayloadSizeNote { bytes, stage }));
     }
 }
 

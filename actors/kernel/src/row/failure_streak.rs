@@ -1,4 +1,4 @@
-//! What the newest failure said, and how many in a row said the same but for numbers.
+//! The newest failure, and how many failures in a row had the same text, numbers aside.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,55 +6,55 @@ use super::Row;
 use crate::cause::cut;
 use crate::fingerprint::fingerprint;
 
-/// The newest of failures in a row, of a stage's attempts or of an undo's.
+/// The newest failure of a run of equal ones, among the attempts of a stage or of an undo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
-    /// [`fingerprint`] of what it said.
+pub struct FailureStreak {
+    /// [`fingerprint`] of the failure's text.
     #[serde(rename = "p")]
     pub print: u64,
-    /// How many in a row had this fingerprint, the newest included.
+    /// How many failures in a row had this fingerprint, the newest included.
     #[serde(rename = "n")]
     pub times: u32,
-    /// What it said, cut to [`Said::TEXT_MAX`] bytes; the history has more of it.
+    /// The failure's text, cut to [`FailureStreak::TEXT_MAX`] bytes; the history keeps more of it.
     #[serde(rename = "t", default, skip_serializing_if = "String::is_empty")]
     pub text: String,
 }
 
-impl Said {
-    /// Longest text kept, in bytes: a sentence that tells errors apart, in a row that is
-    /// written at each attempt.
+impl FailureStreak {
+    /// Longest text kept, in bytes. One sentence tells errors apart, and the row is written at each attempt.
     pub const TEXT_MAX: usize = 256;
 }
 
 impl Row {
-    /// Notes what an attempt said that has failed. Failures of another stage, or of another undo,
-    /// are no part of the row any more: see [`Self::forget_said`].
+    /// Records the text of a failed attempt. Failures of another stage or undo have been cleared before: see
+    /// [`Self::forget_said`].
     pub(crate) fn note_failure(&mut self, text: &str) {
         const CUT: &str = "\u{2026}";
-        // What is behind the bound of the history is nobody's to compare.
+        // The history cuts the text at this length; text that is not kept must not make a difference.
         let print = fingerprint(cut(text, crate::cause::Cause::TEXT_MAX));
         let before = self.said.take().filter(|before| before.print == print);
         let times = before.map_or(0, |before| before.times).saturating_add(1);
         let mut kept = text.to_owned();
-        if text.len() > Said::TEXT_MAX {
-            kept = format!("{}{CUT}", cut(text, Said::TEXT_MAX - CUT.len()));
+        if text.len() > FailureStreak::TEXT_MAX {
+            kept = format!("{}{CUT}", cut(text, FailureStreak::TEXT_MAX - CUT.len()));
         }
-        self.said = Some(Box::new(Said {
+        self.said = Some(Box::new(FailureStreak {
             print,
             times,
             text: kept,
         }));
     }
 
-    /// Forgets what was said of that which no longer counts: attempts of a stage that has succeeded or
-    /// that its family's failure stopped, and those of an undo that is done.
+    /// Clears a failure that no longer matters: the stage has succeeded, was stopped by its family's failure, or the
+    /// undo is done.
     pub(crate) fn forget_said(&mut self) {
         if self.said.is_some() && (self.is_ended() || self.failed_in_a_row() == 0) {
             self.said = None;
         }
     }
 
-    /// How often that has failed which is tried now: the undo on top while it rolls back, else its stage.
+    /// Returns the number of failed attempts of the current task: the undo on top of the stack during a rollback,
+    /// otherwise the stage.
     #[must_use]
     pub const fn failed_in_a_row(&self) -> u32 {
         if self.is_failing() {
