@@ -63,7 +63,7 @@ impl Kernel {
                 key,
             } => draft.broadcast(ticket, name, payload, key),
             Event::WaveDue(seq) => draft.wave_due(seq),
-            Event::Requested(ticket, verb, by) => draft.requested(ticket, *verb, &by),
+            Event::Requested(ticket, verb, by, stored) => draft.requested(ticket, *verb, &by, stored),
             Event::Acknowledged(ticket, row) => draft.acknowledged(ticket, *row),
             Event::EvictionDue(doomed) => draft.eviction_due(doomed),
             Event::CleanedUp(id) => draft.cleaned_up(id),

@@ -7,6 +7,7 @@ use crate::lifecycle::ProcedureState;
 use crate::needs::Needs;
 use crate::plan::Plan;
 use crate::row::{Mark, Round};
+use crate::verb::AbortAnswer;
 use crate::wait::Wake;
 
 /// One stage to be run.
@@ -74,17 +75,6 @@ pub struct Ended {
     pub mark: Option<Mark>,
     /// When it was born.
     pub submitted: Timestamp,
-}
-
-/// What an abort meets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AbortAnswer {
-    /// It will be rolled back once what runs has ended.
-    WillRollBack,
-    /// It was failing already, for another reason.
-    AlreadyRollingBack,
-    /// It can no longer be aborted, because of this.
-    TooLate(String),
 }
 
 /// What a request of an operator did; with a dry run, what it would do.

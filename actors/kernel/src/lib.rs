@@ -42,6 +42,7 @@ mod plan;
 mod record;
 mod retry;
 mod row;
+mod verb;
 mod wait;
 mod waiters;
 mod waits;
@@ -51,10 +52,9 @@ pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest,
 pub use cause::{Cause, CauseKind, NotUndone};
 pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
 pub use decision::{Commit, Decision, Receipt};
-pub use effect::{AbortAnswer, Advance, Answer, Effect, Ended, Operated, Refusal, Undo};
+pub use effect::{Advance, Answer, Effect, Ended, Operated, Refusal, Undo};
 pub use event::{
-    Admission, Birth, BypassAs, BypassScope, Event, JoinRuling, KeyAsked, RevealScope, StageEnded, StageOutcome,
-    Submission, UndoEnded, Verb,
+    Admission, Birth, Event, JoinRuling, KeyAsked, StageEnded, StageOutcome, StoredTarget, Submission, UndoEnded,
 };
 pub use explain::Until;
 pub use families::{Families, SAME_STAGE_FROZEN, STAGES_FROZEN, Seen};
@@ -75,6 +75,7 @@ pub use plan::{Executed, Freed, PLAN_NAMED, Plan, PlannedStage};
 pub use record::{Doomed, KeyEntry, Record, UserWrite};
 pub use retry::RetryPolicy;
 pub use row::{Ahead, ChildPermits, Going, Hold, JoinPolicy, Large, Mark, OnFailure, OnTimeout, Round, Row, Said};
+pub use verb::{AbortAnswer, Act, BypassAs, BypassScope, RevealScope, UnknownVerb, Verb, VerbName};
 pub use wait::{Pause, SignalEntry, WaitReason, Wake};
 pub use waiters::Broadcast;
 pub use waits::{Deadlock, Link, Need, Node, WaitGraph, WaitingFor};

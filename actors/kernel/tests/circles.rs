@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     Ahead, Birth, Blob, Commit, Effect, Epoch, Event, EventName, JoinPolicy, Kernel, Kind, KindRules, OperatorRequest,
-    Pause, ProcedureId, ProcedureState, Rules, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Pause, ProcedureId, ProcedureState, Rules, StageEnded, StageOutcome, StoredTarget, Ticket, Timestamp, Verb,
+    WaitReason,
 };
 
 type Tested = Result<(), String>;
@@ -76,7 +77,12 @@ fn is_resumed(kernel: &mut Kernel) {
     assert_eq!(wait_of(kernel), Some(WaitReason::Circling));
     assert_eq!(kernel.row(ROOT).map(|row| row.state), Some(ProcedureState::Runnable));
     let by = OperatorRequest::new("ann", "the fault is gone");
-    let resume = Event::Requested(Ticket(2), Box::new(Verb::Resume(Pause::One(ROOT))), Box::new(by));
+    let resume = Event::Requested(
+        Ticket(2),
+        Box::new(Verb::Resume(Pause::One(ROOT))),
+        Box::new(by),
+        StoredTarget::None,
+    );
     feed(kernel, DUE, resume);
     assert!(is_going(kernel, ROOT));
     assert_eq!(kernel.row(ROOT).map(|row| row.same_stage), Some(0));

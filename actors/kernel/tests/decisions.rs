@@ -7,8 +7,8 @@
 
 use procession_kernel::{
     Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, Kernel, Kind, KindRules, NAMED_MAX, NUMBER_MAX, Pause,
-    ProcedureId, ProcedureState, Receipt, Record, Refusal, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp,
-    Verb, WaitReason,
+    ProcedureId, ProcedureState, Receipt, Record, Refusal, Rules, Seq, StageEnded, StageOutcome, StoredTarget, Ticket,
+    Timestamp, Verb, WaitReason,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -238,7 +238,12 @@ fn near_the_last_number_nothing_new_is_taken_and_what_runs_goes_on() {
     assert!(decision.records().is_empty());
     let refused = Effect::Reply(Ticket(1), Answer::Refused(Refusal::NumbersExhausted));
     assert_eq!(settle(&mut kernel, decision), [refused]);
-    let pause = Event::Requested(Ticket(2), Box::new(Verb::Pause(Pause::All)), Box::default());
+    let pause = Event::Requested(
+        Ticket(2),
+        Box::new(Verb::Pause(Pause::All)),
+        Box::default(),
+        StoredTarget::None,
+    );
     let decision = kernel.decide(NOW, pause);
     assert!(decision.records().is_empty());
     let refused = Effect::Reply(Ticket(2), Answer::Refused(Refusal::NumbersExhausted));

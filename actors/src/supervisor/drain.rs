@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_kernel::{Event, Operated, Verb};
+use procession_kernel::{Event, Operated, OperatorRequest, StoredTarget, Verb};
 use tokio::sync::oneshot;
 
 use super::Supervisor;
 use crate::error::AskError;
-use crate::messages::{Drain, DrainBy};
+use crate::messages::Drain;
 use crate::view::DrainReport;
 
 /// Turns that the last answers need to leave the supervisor's thread.
@@ -40,12 +40,16 @@ impl Handler<Drain> for Supervisor {
     }
 }
 
-impl Handler<DrainBy> for Supervisor {
-    type Result = ResponseFuture<Result<Operated, AskError>>;
-
-    fn handle(&mut self, DrainBy { deadline, by }: DrainBy, ctx: &mut Self::Context) -> Self::Result {
-        let operated = self.operate(Verb::Drain(deadline), by, ctx);
-        // It was decided at once: a dry run or a refusal has left all as it was.
+impl Supervisor {
+    /// Drains the engine at an operator's request.
+    pub(super) fn drain_by(
+        &mut self,
+        deadline: Duration,
+        by: OperatorRequest,
+        ctx: &mut Context<Self>,
+    ) -> ResponseFuture<Result<Operated, AskError>> {
+        let operated = self.operate(Verb::Drain(deadline), by, StoredTarget::None, ctx);
+        // The request is decided by now. A dry run or a refusal has begun no drain.
         if self.kernel.is_draining() && self.drain.is_none() {
             self.begin_drain(deadline, Vec::new(), ctx);
         }

@@ -83,7 +83,12 @@ impl Supervisor {
                 }
             }
             Effect::Operated(entry) => {
-                tracing::info!(who = entry.who, why = entry.why, what = entry.verb, "an operator acted");
+                tracing::info!(
+                    who = entry.who,
+                    why = entry.why,
+                    what = entry.words,
+                    "an operator acted"
+                );
             }
         }
     }

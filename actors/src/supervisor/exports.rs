@@ -2,13 +2,14 @@
 //! beside everything else, from what is on disk.
 
 use actix::prelude::*;
-use procession_kernel::{Blob, Doomed, Operated, OperatorRequest, ProcedureId, Verb, WaitReason};
+use procession_kernel::{Blob, Doomed, Operated, OperatorRequest, ProcedureId, StoredTarget, Verb, WaitReason};
 
 use super::Supervisor;
+use super::operate::Operating;
 use crate::error::AskError;
 use crate::export::{EXPORT_MAX, FamilyExport};
 use crate::journal::{Reader, Space};
-use crate::messages::{Archived, Discharge, Export, ReadArchive};
+use crate::messages::{Archived, Export, ReadArchive};
 use crate::view::ArchivedFamily;
 
 impl Handler<Export> for Supervisor {
@@ -31,9 +32,6 @@ async fn export(reader: &Reader, family: u64, quarantined: Option<String>) -> Re
     Ok(export)
 }
 
-/// What a discharge puts away, and what it deletes.
-type PutAway = (Blob, Box<Doomed>);
-
 impl Supervisor {
     /// Returns why a family is quarantined: by a start, since then, or because its history has a hole.
     fn why_quarantined(&self, family: u64) -> Option<String> {
@@ -51,22 +49,47 @@ impl Supervisor {
         })
     }
 
-    fn discharge(
+    /// Puts a quarantined family into the archive as it stands on disk. All of it is read first: nothing of it moves
+    /// any more.
+    pub(super) fn discharge(&mut self, family: u64, by: OperatorRequest) -> Operating {
+        let why = self.why_quarantined(family);
+        let under_way = self.discharging.contains(&family);
+        let (settled, reader) = (self.settled(), self.reader.clone());
+        let read = async move {
+            settled.await?;
+            match why {
+                Some(_) if under_way => Err(AskError::NotNow(format!("the family {family} is being discharged"))),
+                Some(why) => {
+                    let export = export(&reader, family, Some(why)).await?;
+                    let archive = Blob::from(export.to_bytes()?);
+                    Ok(StoredTarget::Archive(archive, Box::new(doomed(&export))))
+                }
+                None => Ok(StoredTarget::None),
+            }
+        };
+        Box::pin(read.into_actor(self).then(move |read, supervisor, ctx| {
+            let operated = supervisor.discharge_read(family, read, by, ctx);
+            operated.into_actor(supervisor).map(move |operated, supervisor, _| {
+                supervisor.discharging.remove(&family);
+                operated
+            })
+        }))
+    }
+
+    fn discharge_read(
         &mut self,
         family: u64,
-        read: Result<Option<PutAway>, AskError>,
+        read: Result<StoredTarget, AskError>,
         by: OperatorRequest,
         ctx: &mut Context<Self>,
     ) -> ResponseFuture<Result<Operated, AskError>> {
-        let put_away = match read {
-            Ok(put_away) => put_away,
+        let read = match read {
+            Ok(read) => read,
             Err(error) => return Box::pin(async move { Err(error) }),
         };
-        // Another may have discharged it meanwhile.
+        // Another request may have discharged it meanwhile; then what was read is out of date.
         let why = self.why_quarantined(family);
-        let (archive, doomed) = put_away
-            .filter(|_| why.is_some())
-            .unwrap_or_else(|| (Blob::default(), Box::new(nothing(family))));
+        let stored = if why.is_some() { read } else { StoredTarget::None };
         // Read before it is quarantined: its rows, and with them its revision, leave memory then.
         let row = self.kernel.row(ProcedureId::root(family));
         if let Some((expected, row)) = by.expected.zip(row).filter(|(expected, row)| *expected != row.revision) {
@@ -79,7 +102,7 @@ impl Supervisor {
             }
             self.discharging.insert(family);
         }
-        self.operate(Verb::Discharge(family, archive, doomed), by, ctx)
+        self.operate(Verb::Discharge(family), by, stored, ctx)
     }
 
     /// Forgets a family that is in the archive, and frees all that it held.
@@ -94,35 +117,6 @@ impl Supervisor {
     }
 }
 
-impl Handler<Discharge> for Supervisor {
-    type Result = ResponseActFuture<Self, Result<Operated, AskError>>;
-
-    /// All of it is read first, and put into the archive as it stands on disk: nothing of it moves any more.
-    fn handle(&mut self, Discharge { family, by }: Discharge, _: &mut Self::Context) -> Self::Result {
-        let why = self.why_quarantined(family);
-        let under_way = self.discharging.contains(&family);
-        let (settled, reader) = (self.settled(), self.reader.clone());
-        let read = async move {
-            settled.await?;
-            match why {
-                Some(_) if under_way => Err(AskError::NotNow(format!("the family {family} is being discharged"))),
-                Some(why) => {
-                    let export = export(&reader, family, Some(why)).await?;
-                    Ok(Some((Blob::from(export.to_bytes()?), Box::new(doomed(&export)))))
-                }
-                None => Ok(None),
-            }
-        };
-        Box::pin(read.into_actor(self).then(move |read, supervisor, ctx| {
-            let operated = supervisor.discharge(family, read, by, ctx);
-            operated.into_actor(supervisor).map(move |operated, supervisor, _| {
-                supervisor.discharging.remove(&family);
-                operated
-            })
-        }))
-    }
-}
-
 /// Names every key of a family as it is: its rows may not be readable.
 fn doomed(export: &FamilyExport) -> Doomed {
     let keys = export
@@ -132,23 +126,14 @@ fn doomed(export: &FamilyExport) -> Doomed {
         .filter(|entry| entry.space != Space::Keys.name())
         .map(|entry| (entry.space.clone(), entry.key.clone()));
     Doomed {
-        members: export.members(),
-        key: export.idempotency_key(),
-        raw: keys.collect(),
-        ..nothing(export.family)
-    }
-}
-
-fn nothing(family: u64) -> Doomed {
-    Doomed {
-        family,
+        family: export.family,
         due: procession_kernel::Timestamp::default(),
-        members: 0,
+        members: export.members(),
         history: 0,
         signals: Vec::new(),
-        key: None,
+        key: export.idempotency_key(),
         key_until: None,
-        raw: Vec::new(),
+        raw: keys.collect(),
     }
 }
 

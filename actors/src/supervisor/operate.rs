@@ -2,7 +2,7 @@
 
 use actix::prelude::*;
 use procession_kernel::{
-    Answer, Event, EventName, LimitKey, Operated, OperatorRequest, ProcedureId, Refusal, Row, Ticket, Verb,
+    Answer, Blob, Event, EventName, Operated, OperatorRequest, ProcedureId, Refusal, Row, StoredTarget, Ticket, Verb,
 };
 use tokio::sync::oneshot;
 
@@ -10,12 +10,12 @@ use super::kept::Kept;
 use super::submits::RETRY_AFTER;
 use super::{Answered, Supervisor};
 use crate::error::{AskError, SubmitError};
-use crate::messages::{
-    Abort, Acknowledge, AcknowledgeBy, AuditReveal, Broadcast, Bypass, OverrideResult, Pause, Resume, RetryNow,
-    RetryUndo, SendSignal, SetLimit, SetPriority, SignalBy, SkipUndo,
-};
+use crate::messages::{Acknowledge, Broadcast, Operate, SendSignal};
 
 type Asked<T> = ResponseFuture<Result<T, AskError>>;
+
+/// The answer to an operator, which may wait for a read of the store.
+pub(super) type Operating = ResponseActFuture<Supervisor, Result<Operated, AskError>>;
 
 impl Supervisor {
     /// Decides an event that carries a ticket, and gives the answer's future.
@@ -81,9 +81,16 @@ async fn refused(refusal: Refusal, kept: &Kept) -> AskError {
 }
 
 impl Supervisor {
-    pub(super) fn operate(&mut self, verb: Verb, by: OperatorRequest, ctx: &mut Context<Self>) -> Asked<Operated> {
+    /// Decides a request of an operator, with what the store holds of its target.
+    pub(super) fn operate(
+        &mut self,
+        verb: Verb,
+        by: OperatorRequest,
+        stored: StoredTarget,
+        ctx: &mut Context<Self>,
+    ) -> Asked<Operated> {
         let is_dry = by.dry_run;
-        let event = |ticket| Event::Requested(ticket, Box::new(verb), Box::new(by));
+        let event = |ticket| Event::Requested(ticket, Box::new(verb), Box::new(by), stored);
         let answer = self.request(event, ctx);
         let kept = self.kept();
         let operated = async move {
@@ -98,13 +105,60 @@ impl Supervisor {
             Box::pin(operated)
         }
     }
+
+    /// Replaces the result of a procedure that may have finished: its row is read first, and nothing is decided
+    /// between that answer and this decision.
+    fn override_result(&mut self, id: ProcedureId, output: Blob, by: OperatorRequest) -> Operating {
+        Box::pin(self.finished_row(id).then(move |row, supervisor, ctx| {
+            let operated = match row {
+                Ok(row) => {
+                    supervisor.finished.overtake(id.family);
+                    let stored = row.map_or(StoredTarget::None, |row| StoredTarget::Row(Box::new(row)));
+                    supervisor.operate(Verb::OverrideResult(id, output), by, stored, ctx)
+                }
+                Err(error) => Box::pin(async move { Err(error) }),
+            };
+            operated.into_actor(supervisor)
+        }))
+    }
+
+    /// Takes note of the result of a finished root, whose row is read first.
+    fn acknowledge(&mut self, id: ProcedureId, by: OperatorRequest) -> Operating {
+        let root = ProcedureId::root(id.family);
+        Box::pin(self.finished_row(root).then(move |row, supervisor, ctx| {
+            let operated = match row.and_then(|row| supervisor.result_of(id, row)) {
+                Ok(row) => supervisor.operate(Verb::Acknowledge(root), by, StoredTarget::Row(row), ctx),
+                Err(error) => Box::pin(async move { Err(error) }),
+            };
+            operated.into_actor(supervisor)
+        }))
+    }
 }
 
-impl Handler<Abort> for Supervisor {
-    type Result = Asked<Operated>;
+impl Handler<Operate> for Supervisor {
+    type Result = Operating;
 
-    fn handle(&mut self, Abort { id, by }: Abort, ctx: &mut Self::Context) -> Self::Result {
-        self.operate(Verb::Abort(id), by, ctx)
+    /// Requests whose target may be in the store alone read it first. All others are decided before this returns:
+    /// their order is the order of the messages.
+    fn handle(&mut self, Operate { verb, by }: Operate, ctx: &mut Self::Context) -> Self::Result {
+        let operated = match verb {
+            Verb::OverrideResult(id, output) => return self.override_result(id, output, by),
+            Verb::Acknowledge(id) => return self.acknowledge(id, by),
+            Verb::Discharge(family) => return self.discharge(family, by),
+            Verb::Drain(deadline) => self.drain_by(deadline, by, ctx),
+            verb @ (Verb::Abort(_)
+            | Verb::Pause(_)
+            | Verb::Resume(_)
+            | Verb::RetryNow(_)
+            | Verb::Bypass(..)
+            | Verb::RetryUndo(_)
+            | Verb::SkipUndo(_)
+            | Verb::SetPriority(..)
+            | Verb::SetLimit(..)
+            | Verb::AuditReveal(..)
+            | Verb::Signal(..)) => self.operate(verb, by, StoredTarget::None, ctx),
+        };
+        Box::pin(operated.into_actor(self))
     }
 }
 
@@ -152,87 +206,6 @@ impl Handler<Broadcast> for Supervisor {
     }
 }
 
-impl Handler<SetLimit> for Supervisor {
-    type Result = Asked<Operated>;
-
-    fn handle(&mut self, SetLimit { key, limit, by }: SetLimit, ctx: &mut Self::Context) -> Self::Result {
-        self.operate(Verb::SetLimit(LimitKey::from(key), limit), by, ctx)
-    }
-}
-
-impl Handler<SetPriority> for Supervisor {
-    type Result = Asked<Operated>;
-
-    fn handle(&mut self, SetPriority { id, priority, by }: SetPriority, ctx: &mut Self::Context) -> Self::Result {
-        self.operate(Verb::SetPriority(id, priority), by, ctx)
-    }
-}
-
-impl Handler<Pause> for Supervisor {
-    type Result = Asked<Operated>;
-
-    fn handle(&mut self, Pause { what, by }: Pause, ctx: &mut Self::Context) -> Self::Result {
-        self.operate(Verb::Pause(what), by, ctx)
-    }
-}
-
-impl Handler<Resume> for Supervisor {
-    type Result = Asked<Operated>;
-
-    fn handle(&mut self, Resume { what, by }: Resume, ctx: &mut Self::Context) -> Self::Result {
-        self.operate(Verb::Resume(what), by, ctx)
-    }
-}
-
-impl Handler<RetryNow> for Supervisor {
-    type Result = Asked<Operated>;
-
-    fn handle(&mut self, RetryNow { id, by }: RetryNow, ctx: &mut Self::Context) -> Self::Result {
-        self.operate(Verb::RetryNow(id), by, ctx)
-    }
-}
-
-impl Handler<Bypass> for Supervisor {
-    type Result = Asked<Operated>;
-
-    fn handle(&mut self, Bypass { id, scope, outcome, by }: Bypass, ctx: &mut Self::Context) -> Self::Result {
-        self.operate(Verb::Bypass(id, scope, outcome), by, ctx)
-    }
-}
-
-impl Handler<RetryUndo> for Supervisor {
-    type Result = Asked<Operated>;
-
-    fn handle(&mut self, RetryUndo { id, by }: RetryUndo, ctx: &mut Self::Context) -> Self::Result {
-        self.operate(Verb::RetryUndo(id), by, ctx)
-    }
-}
-
-impl Handler<SkipUndo> for Supervisor {
-    type Result = Asked<Operated>;
-
-    fn handle(&mut self, SkipUndo { id, by }: SkipUndo, ctx: &mut Self::Context) -> Self::Result {
-        self.operate(Verb::SkipUndo(id), by, ctx)
-    }
-}
-
-impl Handler<OverrideResult> for Supervisor {
-    type Result = ResponseActFuture<Self, Result<Operated, AskError>>;
-
-    fn handle(&mut self, OverrideResult { id, output, by }: OverrideResult, _: &mut Self::Context) -> Self::Result {
-        Box::pin(self.finished_row(id).then(move |row, supervisor, ctx| {
-            let operated = match row {
-                Ok(row) => {
-                    supervisor.finished.overtake(id.family);
-                    supervisor.operate(Verb::OverrideResult(id, output, row.map(Box::new)), by, ctx)
-                }
-                Err(error) => Box::pin(async move { Err(error) }),
-            };
-            operated.into_actor(supervisor)
-        }))
-    }
-}
-
 fn done(answer: Result<oneshot::Receiver<Answered>, AskError>, kept: Kept) -> Asked<()> {
     Box::pin(async move { answered(answer, kept).await.map(|_| ()) })
 }
@@ -252,21 +225,6 @@ impl Handler<Acknowledge> for Supervisor {
     }
 }
 
-impl Handler<AcknowledgeBy> for Supervisor {
-    type Result = ResponseActFuture<Self, Result<Operated, AskError>>;
-
-    fn handle(&mut self, AcknowledgeBy { id, by }: AcknowledgeBy, _: &mut Self::Context) -> Self::Result {
-        let root = ProcedureId::root(id.family);
-        Box::pin(self.finished_row(root).then(move |row, supervisor, ctx| {
-            let operated = match row.and_then(|row| supervisor.result_of(id, row)) {
-                Ok(row) => supervisor.operate(Verb::Acknowledge(root, row), by, ctx),
-                Err(error) => Box::pin(async move { Err(error) }),
-            };
-            operated.into_actor(supervisor)
-        }))
-    }
-}
-
 impl Supervisor {
     /// Gives the row of a finished root, of which something is decided at once.
     fn result_of(&mut self, id: ProcedureId, row: Option<Row>) -> Result<Box<Row>, AskError> {
@@ -279,22 +237,5 @@ impl Supervisor {
         let row = row.ok_or(AskError::Unknown(id))?;
         self.finished.overtake(root.family);
         Ok(Box::new(row))
-    }
-}
-
-impl Handler<AuditReveal> for Supervisor {
-    type Result = Asked<Operated>;
-
-    fn handle(&mut self, AuditReveal { id, what, by }: AuditReveal, ctx: &mut Self::Context) -> Self::Result {
-        self.operate(Verb::AuditReveal(id, what), by, ctx)
-    }
-}
-
-impl Handler<SignalBy> for Supervisor {
-    type Result = Asked<Operated>;
-
-    fn handle(&mut self, SignalBy { signal, by }: SignalBy, ctx: &mut Self::Context) -> Self::Result {
-        let SendSignal { id, name, payload, .. } = signal;
-        self.operate(Verb::Signal(id, EventName::from(name), payload), by, ctx)
     }
 }
