@@ -13,8 +13,8 @@ use std::cell::Cell;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use procession_kernel::{
-    Birth, Blob, Commit, Effect, Epoch, Event, HistoryEntry, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, Receipt,
-    Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, UndoEnded,
+    Birth, Blob, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, JoinPolicy, Kernel, Kind, KindRules,
+    ProcedureId, Receipt, Record, RequestId, Rules, Seq, StageEnded, StageOutcome, Timestamp, UndoEnded,
 };
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000_000);
@@ -40,7 +40,7 @@ impl Driver {
             history: Vec::new(),
         };
         for _ in 0..families {
-            driver.run(Event::Submitted(Ticket(1), vec![birth().into()]));
+            driver.run(Event::Submitted(RequestId(1), vec![birth().into()]));
         }
         driver
     }
@@ -75,26 +75,27 @@ impl Driver {
 
     /// Runs a saga from its submission until all of it is undone.
     fn saga(&mut self) -> usize {
-        let (_, mut effects) = self.run(Event::Submitted(Ticket(1), vec![birth().into()]));
+        let (_, mut effects) = self.run(Event::Submitted(RequestId(1), vec![birth().into()]));
         let (mut ran, mut undone) = (0, 0);
         while let Some(effect) = effects.pop() {
             let (records, more) = match effect {
-                Effect::Advance(advance) => {
+                Effect::Dispatch(DispatchEffect::Call(call)) if call.run().is_some() => {
                     ran += 1;
                     let outcome = if ran == SAGA {
                         StageOutcome::Fail("the last stage fails".to_owned())
                     } else {
                         StageOutcome::Next(stage())
                     };
-                    self.end_stage(advance.id, outcome)
+                    self.end_stage(call.id, outcome)
                 }
-                Effect::LoadStack(scope) => {
+                Effect::Dispatch(DispatchEffect::LoadStack(scope)) => {
                     let stack = std::mem::take(&mut self.history);
                     self.run(Event::StackLoaded(scope, stack))
                 }
-                Effect::Undo(undo) => {
+                Effect::Dispatch(DispatchEffect::Call(call)) => {
+                    let Some((scope, number)) = call.undone() else { continue };
                     undone += 1;
-                    let ended = UndoEnded::new(undo.scope, undo.number, NOW, Ok(()));
+                    let ended = UndoEnded::new(scope, number, NOW, Ok(()));
                     self.run(Event::UndoEnded(Box::new(ended)))
                 }
                 _ => continue,
@@ -153,7 +154,7 @@ fn lives(criterion: &mut Criterion) {
         let family = Cell::new(1_000);
         bencher.iter(|| {
             family.set(family.get() + 1);
-            driver.run(Event::Submitted(Ticket(1), vec![birth().into()]));
+            driver.run(Event::Submitted(RequestId(1), vec![birth().into()]));
             driver.end_stage(ProcedureId::root(family.get()), StageOutcome::Done(Blob::default()))
         });
     });

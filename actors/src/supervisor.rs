@@ -3,95 +3,84 @@
 //! leaves only with the receipt. It runs no user code, and never holds anybody up.
 
 pub(crate) mod admission;
-pub(crate) mod asks;
-mod blocked;
-mod credit;
-mod dispatch;
-pub(crate) mod drain;
-mod effects;
-mod exports;
+pub(crate) mod dispatch;
 pub(crate) mod failure;
-mod finished;
 mod handlers;
 pub(crate) mod health;
-pub(crate) mod kept;
-mod loads;
+pub(crate) mod lifecycle;
 pub(crate) mod metrics;
-pub(crate) mod opening;
-mod operate;
-mod orphaned_calls;
-mod outputs;
 pub(crate) mod pipeline;
 mod quarantine;
-pub(crate) mod recovery;
-mod recovery_hooks;
-mod reports;
-mod retention;
+mod requests;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
-mod stacks;
 mod status;
-mod submits;
-mod timer;
-mod unread;
-mod unstarted;
-pub(crate) mod wall;
-pub(crate) mod workers;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Answer, Commit, Decision, Effect, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Ticket,
-    Timestamp,
+    AuditEntry, Commit, Decision, Doomed, Effect, Ended, Event, EventName, HistoryEntry, Kernel, Kind, LifecycleEffect,
+    LimitKey, LimitUse, LockUse, Operated, OperatorRequest, ProcedureId, Receipt, RequestEffect, RequestId, Row,
+    StageEnded, StoredTarget, Timestamp, Verb,
 };
-use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use self::metrics::Metrics;
+use self::metrics::hook_queue::HooksRan;
 use self::metrics::mailboxes::MailboxGauges;
 use crate::actor_loop::LastPanic;
 use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
-use crate::journal::{Appended, Journal, Reader};
-use crate::limiter::Limiter;
-use crate::mail::{Counted, Gathering, Ordered};
-use crate::procedure_actor::Reported;
+use crate::error::{AskError, CodecError, StartError, StoreError, SubmitError};
+use crate::export::{EXPORT_MAX, FamilyExport};
+use crate::hooks::Moment;
+use crate::journal::encode::LastLook;
+use crate::journal::{Appended, Batch, Journal, Reader};
+use crate::limiter::{Limiter, LocksHeld, Usage};
+use crate::mail::{self, Counted, Gathering, Notice, Ordered};
+use crate::messages::{
+    self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, History, Limits, List, Locks, Operate,
+    PollLatest, Query, ReadArchive, SendSignal, Submit, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree,
+};
+use crate::procedure_actor::{Report, Reported};
+use crate::read::CommittedReader;
+use crate::read::pages::PAGE_MAX;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
-use crate::view::{BatchUse, Outcome, Recovered, Rule};
-use admission::Admission;
-use blocked::Actors;
-use credit::Bulk;
-use dispatch::Dispatch;
+use crate::view::{ArchivedFamily, BatchUse, DrainReport, LockView, Outcome, Page, Rule, Snapshot, Status};
+use admission::{Admission, admit_births};
+use dispatch::failed_reads::{FailedRead, ReadSubject};
+use dispatch::revival::{GroupRead, ReadsDue};
+use dispatch::rollback_stacks::StackRead;
+use dispatch::workers::{WorkerCheckDue, Workers, check_workers_every};
+use dispatch::{Dispatch, DispatchParts, EngineView, Revived};
 use failure::{Broken, Failure, FailureCause};
-use finished::FinishedReads;
-use handlers::FlushTime;
 use health::Health;
-use loads::Loads;
-use orphaned_calls::OrphanedCalls;
-use outputs::Outputs;
+use health::diagnosis_input::lock_views;
+use lifecycle::Lifecycle;
+use lifecycle::recovery::Loaded;
+use lifecycle::recovery_hooks::{self, Failed};
+use lifecycle::retention::{Eviction, FoundDue, due_of, find_due};
+use lifecycle::timer::{TIMERS_AT_ONCE, TimeCame};
+use lifecycle::{Open, StopHere};
 use pipeline::in_place::InPlace;
-use pipeline::{Pipeline, PipelineSettings, Waiting};
+use pipeline::{JournalGone, Pipeline, PipelineSettings, SUBSCRIBERS, Waiting};
 use quarantine::Quarantine;
-use recovery::{Loaded, Survey};
-use stacks::Stacks;
+use requests::Requests;
+use requests::discharge::why_quarantined;
+use requests::finished::FinishedRead;
+use requests::operate::{ToRead, to_read};
+use requests::replies::{self, Reply};
+use requests::submissions::{Taken, submitted};
 use status::EngineStatus;
-use timer::Timer;
-use unread::Unreadable;
-use unstarted::Unstarted;
-use wall::Wall;
-use workers::Workers;
 
 /// Messages that may wait for the supervisor before senders are held up: room
 /// for a report of every stage of a busy engine.
 const MAILBOX: usize = 16_384;
-
-/// What a request gets in the end: its answer, or why the journal failed.
-pub(crate) type Answered = Result<Answer, FailureCause>;
 
 /// What is done with an answer of the limiter when its turn comes.
 type Take = Box<dyn FnOnce(&mut Supervisor, &mut Context<Supervisor>)>;
@@ -121,47 +110,15 @@ pub struct Supervisor {
     kernel: Kernel,
     pipeline: Pipeline,
     metrics: Metrics,
-    /// What procedures' actors have reported.
-    reports: Arc<Gathering<Reported>>,
+    dispatch: Dispatch,
     admission: Admission<Take>,
     registry: Arc<Registry>,
-    host: Arc<Host>,
-    workers: Workers,
-    threads: Threads,
+    lifecycle: Lifecycle,
     clock: Arc<dyn Clock>,
     reader: Reader,
-    queued: usize,
-    awake: usize,
-    timer: Option<Timer>,
-    bulk: Bulk,
-    /// What the start noted of all rows; spent when it opens.
-    survey: Survey,
-    loads: Loads,
-    unreadable: Unreadable,
-    unstarted: Unstarted,
-    outputs: Outputs,
-    /// Join rules that are out, each with the question that comes next.
-    judging: FxHashMap<ProcedureId, Option<loads::Load>>,
-    actors: Actors,
-    dispatch: Dispatch,
-    tickets: FxHashMap<Ticket, oneshot::Sender<Answered>>,
-    next_ticket: u64,
-    calls: u64,
-    watchers: FxHashMap<ProcedureId, Vec<oneshot::Sender<Outcome>>>,
-    /// Those that the start read.
-    stacks: BTreeMap<u64, Vec<HistoryEntry>>,
-    stack_reads: Stacks,
-    report: Recovered,
+    requests: Requests,
     quarantine: Quarantine,
-    /// Quarantined families whose discharge is being committed.
-    discharging: BTreeSet<u64>,
-    next_due: Option<Timestamp>,
-    evicting: bool,
-    wall: Wall,
-    finished: FinishedReads,
-    drain: Option<drain::Draining>,
     health: Health,
-    orphaned_calls: OrphanedCalls,
     status: EngineStatus,
     panics: LastPanic,
 }
@@ -169,7 +126,7 @@ pub struct Supervisor {
 impl Supervisor {
     pub(crate) fn new(parts: Parts) -> Self {
         let Parts {
-            loaded,
+            mut loaded,
             limited,
             limiter,
             journal,
@@ -186,7 +143,17 @@ impl Supervisor {
             in_flight,
             telemetry,
         } = parts;
-        let wall = Wall::new(loaded.last_look, loaded.kernel.rules());
+        let quarantine = Quarantine::new(&loaded.report.quarantined);
+        let lifecycle = Lifecycle::new(&mut loaded, threads);
+        let reader = host.reader.clone();
+        let dispatch = DispatchParts {
+            workers,
+            registry: Arc::clone(&registry),
+            host,
+            reports,
+            store_number: loaded.store.0,
+            stacks: loaded.stacks,
+        };
         let pipeline = PipelineSettings {
             epoch: loaded.epoch,
             merge: settings.merge,
@@ -196,43 +163,16 @@ impl Supervisor {
         Self {
             metrics: Metrics::new(&registry, telemetry, mailboxes),
             health: Health::new(settings.audit_every, registry.measures(settings.thresholds)),
-            orphaned_calls: OrphanedCalls::default(),
             pipeline: Pipeline::new(&pipeline, journal, in_place),
+            dispatch: Dispatch::new(dispatch),
             kernel: loaded.kernel,
-            reports,
             admission: Admission::new(limiter, limited, loaded.quarantined_holders),
             registry,
-            workers,
-            threads,
+            lifecycle,
             clock: settings.clock,
-            reader: host.reader.clone(),
-            host,
-            queued: settings.queued,
-            awake: settings.awake,
-            timer: None,
-            bulk: Bulk::default(),
-            survey: loaded.survey,
-            loads: Loads::default(),
-            unreadable: Unreadable::default(),
-            unstarted: Unstarted::default(),
-            outputs: Outputs::default(),
-            judging: FxHashMap::default(),
-            actors: FxHashMap::default(),
-            dispatch: Dispatch::default(),
-            tickets: FxHashMap::default(),
-            next_ticket: 0,
-            calls: 0,
-            watchers: FxHashMap::default(),
-            stacks: loaded.stacks,
-            stack_reads: Stacks::default(),
-            quarantine: Quarantine::new(&loaded.report.quarantined),
-            report: loaded.report,
-            discharging: BTreeSet::new(),
-            next_due: loaded.next_due,
-            evicting: false,
-            wall,
-            finished: FinishedReads::default(),
-            drain: None,
+            reader,
+            requests: Requests::new(settings.queued, settings.awake),
+            quarantine,
             status: EngineStatus::new(failure),
             panics,
         }
@@ -248,11 +188,8 @@ impl Supervisor {
     }
 
     fn commit(&mut self, decision: Decision, ctx: &mut Context<Self>) {
-        for effect in decision.planned() {
-            if let Effect::Ask(id) = effect {
-                self.admission.asks(*id);
-            }
-        }
+        // Before anything else: the next message may be an answer of the limiter, and the receipt is still far.
+        self.admission.bind(decision.bindings());
         if decision.is_commit() {
             self.commit_records(decision, ctx);
         } else {
@@ -261,25 +198,37 @@ impl Supervisor {
     }
 
     fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) {
-        // Metrics need the old rows, so all of this comes before the fold.
-        let (seq, observations) = (self.kernel.seq().next(), self.pipeline.observations());
-        self.metrics
-            .observe(&self.kernel, &*self.clock, decision.records(), observations);
-        let look = self.wall.take_look(&*self.clock, self.kernel.is_draining());
-        let encoded = self.pipeline.record(&decision, look, seq);
-        let due = decision.durable().filter_map(due_of).min();
-        self.unstarted.note(decision.records());
-        self.outputs.note(decision.records());
-        self.stack_reads.note(decision.records());
+        let look = self.lifecycle.take_look(&*self.clock, self.kernel.is_draining());
+        let (encoded, due) = self.visit_records(&decision, look);
         self.kernel.fold(decision, self.pipeline.open_commit());
         self.metrics.decided();
-        self.note_due(due);
+        self.lifecycle.note_due(due, &self.kernel);
         match encoded {
             Ok(()) => self.flush_soon(ctx),
             Err(error) => {
                 self.fail(FailureCause::Failed(error.to_string()));
             }
         }
+    }
+
+    /// Shows each record, once, to every wing that needs it. Must run before the fold: metrics compare new rows with
+    /// the old ones. Returns whether all could be encoded, and when the first result falls due that the records set.
+    fn visit_records(
+        &mut self,
+        decision: &Decision,
+        look: Option<LastLook>,
+    ) -> (Result<(), CodecError>, Option<Timestamp>) {
+        let (mut recording, observations) = self.pipeline.begin(decision, self.kernel.seq().next());
+        let mut observer = self.metrics.observer(&self.kernel, &*self.clock, observations);
+        let mut notes = self.dispatch.begin_records(decision.records());
+        let mut due: Option<Timestamp> = None;
+        for record in decision.records() {
+            observer.take(record);
+            recording.take(record);
+            notes.take(record);
+            due = due.into_iter().chain(due_of(record)).min();
+        }
+        (recording.end(look), due)
     }
 
     /// A decision without records still waits for the newest commit it rests on.
@@ -292,38 +241,12 @@ impl Supervisor {
         }
     }
 
-    /// The results' dues that a commit sets, so that eviction wakes in time.
-    fn note_due(&mut self, due: Option<Timestamp>) {
-        if let Some(due) = due
-            && self.next_due.is_none_or(|next| due < next)
-        {
-            self.next_due = Some(due);
-            self.arm();
-        }
-    }
-
-    fn arm(&self) {
-        if let Some(timer) = &self.timer {
-            let next = self
-                .kernel
-                .next_deadline()
-                .into_iter()
-                .chain(
-                    self.next_due
-                        .filter(|_| !self.evicting)
-                        .map(|due| self.wall.goes_at(due)),
-                )
-                .min();
-            timer.arm(next);
-        }
-    }
-
     // From a batch to the journal.
 
     /// Hands over what was decided: at once, unless it may be for the supervisor to commit. Whether it is shows behind
     /// the messages that wait in the mailbox now.
     fn flush_soon(&mut self, ctx: &mut Context<Self>) {
-        let here = self.pipeline.may_commit_here(self.actors.len());
+        let here = self.pipeline.may_commit_here(self.dispatch.active());
         if here && ctx.address().try_send(FlushTime).is_ok() {
             return;
         }
@@ -363,11 +286,12 @@ impl Supervisor {
         self.call_hooks(ctx);
         self.pipeline.publish(&waiting, &self.kernel, receipt.seq());
         let Waiting { commits, reads, .. } = waiting;
-        self.dispatch.begin();
+        // One wake a worker for the calls of all these commits.
+        self.dispatch.begin_batch();
         for commit in commits {
             self.release(commit, receipt, ctx);
         }
-        self.dispatch.end();
+        self.dispatch.end_batch();
         for read in reads {
             // A reader that has gone needs nothing.
             read.send(()).ok();
@@ -394,7 +318,7 @@ impl Supervisor {
     /// Sends the next batch of metric hooks to a worker, unless one is out.
     fn call_hooks(&mut self, ctx: &mut Context<Self>) {
         if self.metrics.may_call_hooks()
-            && let Some((worker, ..)) = self.workers.next()
+            && let Some(worker) = self.dispatch.next_worker()
         {
             let done = ctx.address().recipient();
             self.metrics.call_hooks(worker, &self.registry, done);
@@ -419,6 +343,47 @@ impl Supervisor {
         }
     }
 
+    /// Acts on an effect that a receipt has released: one arm for each wing.
+    fn act(&mut self, effect: Effect, ctx: &mut Context<Self>) {
+        match effect {
+            Effect::Dispatch(effect) => {
+                if let Some(scope) = self.call(ctx, |dispatch, view| dispatch.act(view, effect)) {
+                    self.load_stack(scope, ctx);
+                }
+            }
+            Effect::Admission(effect) => {
+                if let Some(id) = self.admission.act(effect, self.quarantine.families()) {
+                    self.ask_for(id, ctx);
+                }
+            }
+            Effect::Requests(effect) => self.act_on_request(effect),
+            Effect::Lifecycle(LifecycleEffect::ArmTimer) => self.arm(),
+        }
+    }
+
+    fn act_on_request(&mut self, effect: RequestEffect) {
+        match effect {
+            RequestEffect::Reply(request, answer) => self.requests.reply(request, Ok(answer)),
+            RequestEffect::Ended(ended) => self.ended(*ended),
+            RequestEffect::Discharged(family) => self.discharged(family),
+            RequestEffect::Operated(entry) => {
+                tracing::info!(
+                    who = entry.who,
+                    why = entry.why,
+                    what = entry.words,
+                    "an operator acted"
+                );
+            }
+        }
+    }
+
+    fn ended(&mut self, ended: Ended) {
+        // A procedure that held something earlier, and nothing at its end, has its ticket still.
+        self.admission.release(ended.id);
+        self.dispatch.ended(ended.id);
+        self.requests.ended(ended);
+    }
+
     /// Does one thing while everybody else waits, and notes how long it took. A turn within a turn counts as part
     /// of it.
     fn turn<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
@@ -427,33 +392,6 @@ impl Supervisor {
         self.metrics.turn_ended(begun.elapsed());
         done
     }
-
-    fn ticket(&mut self) -> (Ticket, oneshot::Receiver<Answered>) {
-        let (sender, receiver) = oneshot::channel();
-        let ticket = self.new_ticket();
-        match self.status.cause() {
-            // Nothing is decided any more, so nothing would ever answer it.
-            Some(why) => drop(sender.send(Err(why.clone()))),
-            None => drop(self.tickets.insert(ticket, sender)),
-        }
-        (ticket, receiver)
-    }
-
-    fn new_ticket(&mut self) -> Ticket {
-        self.next_ticket += 1;
-        Ticket(self.next_ticket)
-    }
-}
-
-/// Gives when something falls due that a record leaves behind.
-fn due_of(record: &Record) -> Option<Timestamp> {
-    if let Record::FamilyEnded(_, at) | Record::DueChanged(_, _, at) = record {
-        Some(*at)
-    } else if let Record::Evicted(doomed) = record {
-        doomed.key_until
-    } else {
-        None
-    }
 }
 
 impl Actor for Supervisor {
@@ -461,13 +399,14 @@ impl Actor for Supervisor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
-        if self.timer.is_some() || self.status.has_failed() {
+        if self.lifecycle.has_timer() || self.status.has_failed() {
             // Started once more, after a panic.
             return;
         }
-        self.timer = Some(Timer::start(Arc::clone(&self.clock), ctx.address().recipient()));
-        if let Some(time) = self.workers.look_every() {
-            blocked::look_every(time, ctx.address().downgrade().recipient());
+        let (clock, me) = (Arc::clone(&self.clock), ctx.address().recipient());
+        self.lifecycle.start_timer(clock, me);
+        if let Some(time) = self.dispatch.check_workers_every() {
+            check_workers_every(time, ctx.address().downgrade().recipient());
         }
     }
 }
@@ -481,11 +420,791 @@ impl Handler<Appended> for Supervisor {
     }
 }
 
+/// Says that the messages that waited at a decision have been handled, so its batch may be committed now.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct FlushTime;
+
+impl Handler<FlushTime> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: FlushTime, ctx: &mut Self::Context) {
+        if self.status.has_failed() {
+            return;
+        }
+        let metrics = &mut self.metrics;
+        let append = |batch: &Batch| metrics.appended(batch);
+        match self.pipeline.commit_here(self.dispatch.active(), &*self.clock, append) {
+            Ok(Some(appended)) => self.appended(appended, ctx),
+            Ok(None) => {}
+            Err(JournalGone) => self.journal_gone(),
+        }
+    }
+}
+
 // Requests: a message becomes an event.
+
+type Asked<T> = ResponseFuture<Result<T, AskError>>;
+
+/// The answer to an operator. The store may have to be read before it is decided.
+type Operating = ResponseActFuture<Supervisor, Result<Operated, AskError>>;
+
+impl Handler<Submit> for Supervisor {
+    type Result = ResponseFuture<Result<ProcedureId, SubmitError>>;
+
+    fn handle(&mut self, submit: Submit, ctx: &mut Self::Context) -> Self::Result {
+        let (refused, kind) = (Arc::clone(&self.metrics.telemetry().refused), submit.birth.kind.clone());
+        let reply = self.submit(vec![submit], ctx);
+        Box::pin(async move {
+            let ids = submitted(reply).await;
+            let id = ids.and_then(|ids| ids.first().copied().ok_or(SubmitError::Stopped));
+            id.inspect_err(|why| refused.count(&kind, why))
+        })
+    }
+}
+
+impl Handler<SubmitBatch> for Supervisor {
+    type Result = ResponseFuture<Result<Vec<ProcedureId>, SubmitError>>;
+
+    fn handle(&mut self, SubmitBatch(submits): SubmitBatch, ctx: &mut Self::Context) -> Self::Result {
+        let refused = Arc::clone(&self.metrics.telemetry().refused);
+        let kinds: Vec<Kind> = submits.iter().map(|submit| submit.birth.kind.clone()).collect();
+        let reply = self.submit(submits, ctx);
+        Box::pin(async move {
+            let ids = submitted(reply).await;
+            ids.inspect_err(|why| kinds.iter().for_each(|kind| refused.count(kind, why)))
+        })
+    }
+}
+
+impl Handler<SendSignal> for Supervisor {
+    type Result = Asked<u32>;
+
+    fn handle(&mut self, SendSignal { id, name, payload, key }: SendSignal, ctx: &mut Self::Context) -> Self::Result {
+        let event = |request| Event::Signalled {
+            request,
+            id,
+            name: EventName::from(name),
+            payload,
+            key,
+        };
+        let reply = self.request(event, ctx);
+        Box::pin(replies::signalled(reply, self.committed()))
+    }
+}
+
+impl Handler<Broadcast> for Supervisor {
+    type Result = Asked<u32>;
+
+    fn handle(&mut self, Broadcast { name, payload, key }: Broadcast, ctx: &mut Self::Context) -> Self::Result {
+        let event = |request| Event::Broadcast {
+            request,
+            name: EventName::from(name),
+            payload,
+            key,
+        };
+        let reply = self.request(event, ctx);
+        Box::pin(replies::broadcast(reply, self.committed()))
+    }
+}
+
+impl Handler<Acknowledge> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<(), AskError>>;
+
+    fn handle(&mut self, Acknowledge(id): Acknowledge, _: &mut Self::Context) -> Self::Result {
+        let row = self.finished_row(ProcedureId::root(id.family));
+        Box::pin(row.then(move |row, supervisor, ctx| {
+            let reply = row.and_then(|row| {
+                let row = supervisor.requests.result_of(&supervisor.kernel, id, row)?;
+                supervisor.request(|request| Event::Acknowledged(request, row), ctx)
+            });
+            replies::done(reply, supervisor.committed()).into_actor(supervisor)
+        }))
+    }
+}
+
+impl Handler<Operate> for Supervisor {
+    type Result = Operating;
+
+    /// A verb whose target the store alone may hold is decided once that is read. All others are decided before this
+    /// returns, in the order of their messages.
+    fn handle(&mut self, Operate { verb, by }: Operate, ctx: &mut Self::Context) -> Self::Result {
+        match to_read(&verb) {
+            ToRead::Nothing => {
+                let operated = self.operate(verb, by, StoredTarget::None, ctx);
+                Box::pin(operated.into_actor(self))
+            }
+            ToRead::FinishedRow(id) => self.operate_on_row(id, verb, by),
+            ToRead::QuarantinedFamily(family) => self.operate_on_family(family, by),
+        }
+    }
+}
+
+impl Supervisor {
+    /// Decides the event of a caller's request, if the engine takes it; returns the reply to wait for.
+    fn request(&mut self, event: impl FnOnce(RequestId) -> Event, ctx: &mut Context<Self>) -> Result<Reply, AskError> {
+        if let Some(refusal) = self.status.refusal() {
+            return Err(refusal);
+        }
+        let (request, reply) = self.requests.admit()?;
+        self.decide(event(request), ctx);
+        Ok(reply)
+    }
+
+    /// Decides an operator's verb, with what the store holds of its target; returns its answer. The plan of a dry run
+    /// is completed by the limiter.
+    fn operate(
+        &mut self,
+        verb: Verb,
+        by: OperatorRequest,
+        stored: StoredTarget,
+        ctx: &mut Context<Self>,
+    ) -> Asked<Operated> {
+        let is_dry = by.dry_run;
+        let drain = if let Verb::Drain(deadline) = &verb {
+            Some(*deadline)
+        } else {
+            None
+        };
+        let event = |request| Event::Requested(request, Box::new(verb), Box::new(by), stored);
+        let reply = self.request(event, ctx);
+        if let Some(deadline) = drain {
+            self.begin_requested_drain(deadline, ctx);
+        }
+        let operated = replies::operated(reply, self.committed());
+        if is_dry {
+            self.foresee(operated, ctx)
+        } else {
+            Box::pin(operated)
+        }
+    }
+
+    fn submit(&mut self, submits: Vec<Submit>, ctx: &mut Context<Self>) -> Result<Reply, SubmitError> {
+        if self.status.is_stopped() {
+            return Err(SubmitError::Stopped);
+        }
+        if let Some(why) = self.status.cause() {
+            return Err(why.unsubmitted());
+        }
+        let (taken, reply) = self.requests.take(&self.kernel, submits)?;
+        if let Some(longest) = taken.longest_key() {
+            self.lifecycle.note_key(longest);
+        }
+        if taken.has_unseen_keys() {
+            let work = taken.look_up(self.reader.clone());
+            ctx.spawn(work.into_actor(self).map(|taken, supervisor, ctx| match taken {
+                Ok(taken) => supervisor.admit(taken, ctx),
+                Err((request, why)) => supervisor.requests.reply(request, Err(why)),
+            }));
+        } else {
+            self.admit(taken, ctx);
+        }
+        Ok(reply)
+    }
+
+    /// Decides submissions once the limiter has answered for those that need limits or locks.
+    fn admit(&mut self, taken: Taken, ctx: &mut Context<Self>) {
+        let (request, mut submissions) = (taken.request, taken.submissions);
+        let asking = self.admission.demand_of_submissions(&self.kernel, &mut submissions);
+        if asking.is_empty() {
+            self.decide(Event::Submitted(request, submissions), ctx);
+            return;
+        }
+        let (asked, work) = self.admission.ask(asking, None);
+        self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
+            let births = submissions.iter_mut().map(|submission| &mut submission.birth);
+            admit_births(births, acquired.grants);
+            let event = Event::Submitted(request, submissions);
+            let decision = supervisor.kernel.decide(supervisor.clock.now(), event);
+            supervisor.commit_admitted(decision, asked, acquired.served, ctx);
+        });
+    }
+
+    /// Reads the row of a finished procedure. Decide on it in the same turn: see [`Requests::take_finished`].
+    fn finished_row(&mut self, id: ProcedureId) -> ResponseActFuture<Self, Result<Option<Row>, AskError>> {
+        let (settled, committed) = (self.settled(), self.committed());
+        let read = self.requests.read_finished(&self.kernel, id, settled, committed);
+        Box::pin(read.into_actor(self).then(move |read: FinishedRead, supervisor, _| {
+            match supervisor.requests.take_finished(&supervisor.kernel, read) {
+                Some(row) => Box::pin(actix::fut::ready(row)),
+                None => supervisor.finished_row(id),
+            }
+        }))
+    }
+
+    /// Decides a verb about a procedure that may have finished, once its row is read.
+    fn operate_on_row(&mut self, id: ProcedureId, verb: Verb, by: OperatorRequest) -> Operating {
+        Box::pin(self.finished_row(id).then(move |row, supervisor, ctx| {
+            let read = row.and_then(|row| supervisor.requests.verb_on_row(&supervisor.kernel, verb, id, row));
+            let operated = match read {
+                Ok((verb, stored)) => supervisor.operate(verb, by, stored, ctx),
+                Err(error) => Box::pin(async move { Err(error) }),
+            };
+            operated.into_actor(supervisor)
+        }))
+    }
+
+    /// Reads a family, and decides its discharge.
+    fn operate_on_family(&mut self, family: u64, by: OperatorRequest) -> Operating {
+        let why = why_quarantined(&self.kernel, &self.quarantine, family);
+        let (settled, committed) = (self.settled(), self.committed());
+        let read = self.requests.read_for_discharge(family, why, settled, committed);
+        Box::pin(read.into_actor(self).then(move |read, supervisor, ctx| {
+            let operated = supervisor.discharge(family, read, by, ctx);
+            operated.into_actor(supervisor).map(move |operated, supervisor, _| {
+                supervisor.requests.discharge_answered(family);
+                operated
+            })
+        }))
+    }
+
+    /// Decides a discharge. A live family is quarantined first, in a commit before: from then on nothing of it moves.
+    fn discharge(
+        &mut self,
+        family: u64,
+        read: Result<StoredTarget, AskError>,
+        by: OperatorRequest,
+        ctx: &mut Context<Self>,
+    ) -> Asked<Operated> {
+        let why = why_quarantined(&self.kernel, &self.quarantine, family);
+        let next = read.and_then(|read| self.requests.discharge(&self.kernel, family, read, why, &by));
+        match next {
+            Ok(next) => {
+                if let Some(why) = next.quarantine {
+                    self.quarantine_family(family, why, ctx);
+                }
+                self.operate(Verb::Discharge(family), by, next.stored, ctx)
+            }
+            Err(error) => Box::pin(async move { Err(error) }),
+        }
+    }
+
+    /// Forgets a family that is in the archive. What it held is freed by an effect of the same decision.
+    fn discharged(&mut self, family: u64) {
+        self.quarantine.remove(family);
+        self.dispatch.forget_family(family);
+        self.metrics.show_quarantined(self.quarantine.len());
+        self.requests.discharged(family);
+    }
+}
 
 // Questions: answered from what is on disk.
 
+type Queried<T> = ResponseFuture<Result<T, AskError>>;
+
+impl Supervisor {
+    /// Returns the wait that every question begins with: until all that is decided now is on disk.
+    fn settled(&mut self) -> impl Future<Output = Result<(), AskError>> + use<> {
+        let refused = self.status.refusal();
+        let barrier = if refused.is_none() {
+            self.pipeline.barrier()
+        } else {
+            None
+        };
+        let failure = self.status.failure();
+        async move {
+            match (refused, barrier) {
+                (Some(refused), _) => Err(refused),
+                (None, Some(done)) => done.await.map_err(|_| failure.unanswered()),
+                (None, None) => Ok(()),
+            }
+        }
+    }
+
+    /// Returns the reader of committed state, which knows what is quarantined now.
+    fn committed(&self) -> CommittedReader {
+        CommittedReader::new(self.reader.clone(), self.quarantine.shared())
+    }
+
+    /// Answers a question from the store. The barrier is taken now and the read begins after it, so the answer shows
+    /// every commit decided before the question came.
+    fn query<T: 'static, F>(&mut self, read: impl FnOnce(CommittedReader) -> F + 'static) -> Queried<T>
+    where
+        F: Future<Output = Result<T, AskError>> + 'static,
+    {
+        let (settled, committed) = (self.settled(), self.committed());
+        Box::pin(async move {
+            settled.await?;
+            read(committed).await
+        })
+    }
+
+    /// Returns the locks as the limiter named them. What the limiter granted and nobody has decided on is not shown:
+    /// its earlier answers are decided first, and are on disk when this answer is given.
+    fn shown_locks(
+        &mut self,
+        locks: Result<(u64, Vec<LockUse>), AskError>,
+        ctx: &mut Context<Self>,
+    ) -> impl Future<Output = Result<Vec<LockView>, AskError>> + use<> {
+        let (sender, receiver) = oneshot::channel();
+        let failure = self.status.failure();
+        match locks {
+            Ok((turn, locks)) => self.in_turn(turn, ctx, |supervisor, _| {
+                let views = lock_views(locks, supervisor.admission.tickets(), &supervisor.kernel);
+                // The caller may have gone.
+                sender.send(Ok((views, supervisor.settled()))).ok();
+            }),
+            Err(error) => drop(sender.send(Err(error))),
+        }
+        async move {
+            let (views, settled) = receiver.await.map_err(|_| failure.unanswered())??;
+            settled.await?;
+            Ok(views)
+        }
+    }
+
+    /// Answers a request for a subscription. Returns `true` if it is accepted; it is refused if as many subscribers
+    /// and followers exist as may.
+    fn admit_subscriber(&mut self) -> (bool, Queried<()>) {
+        let settled = self.settled();
+        let is_full = !self.pipeline.takes_subscribers();
+        let answer = Box::pin(async move {
+            settled.await?;
+            if is_full {
+                let text = format!("{SUBSCRIBERS} subscribers are the limit; end one first");
+                return Err(AskError::NotNow(text));
+            }
+            Ok(())
+        });
+        (self.status.refusal().is_none() && !is_full, answer)
+    }
+
+    /// Collects the figures of all wings at this moment.
+    fn snapshot(&mut self) -> Snapshot {
+        let figures = self.metrics.figures();
+        let quarantined = self.quarantine.families().iter();
+        Snapshot {
+            epoch: self.kernel.epoch(),
+            decided: self.kernel.seq(),
+            durable: self.pipeline.durable(),
+            commits: figures.commits,
+            batches: figures.batches,
+            appended_writes: figures.writes,
+            appended_bytes: figures.bytes,
+            live_families: self.kernel.families().len() + self.quarantine.len(),
+            going: self.kernel.going(),
+            actors: self.dispatch.active(),
+            workers: self.dispatch.current_worker_statuses(&self.kernel, machine_now()),
+            late: self.kernel.late(),
+            lost_wakes: self.health.lost_wakes(&self.kernel),
+            poisoned: self.status.cause().map(ToString::to_string),
+            draining: self.kernel.is_draining(),
+            recovered: self.lifecycle.recovered().clone(),
+            quarantined: quarantined.map(|(family, why)| (*family, why.clone())).collect(),
+            size_bytes: self.reader.size_bytes(),
+            disk_room: self.health.disk_room(),
+            commit_p99: figures.commit_p99,
+            sync_times: self.reader.sync_times(),
+            paused: self.kernel.pauses().iter().cloned().collect(),
+            last_batch: figures.last_batch,
+            longest_turn: figures.longest_turn,
+            kinds: self.metrics.telemetry().uses(&self.kernel.rules().kinds),
+        }
+    }
+}
+
+impl Handler<Query> for Supervisor {
+    type Result = Queried<Status>;
+
+    fn handle(&mut self, Query(id): Query, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move { committed.status(id).await?.ok_or(AskError::Unknown(id)) })
+    }
+}
+
+impl Handler<Tree> for Supervisor {
+    type Result = Queried<Vec<Status>>;
+
+    fn handle(&mut self, Tree(id): Tree, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move {
+            let family = committed.family(id.family, 0, usize::MAX).await?;
+            if family.is_empty() {
+                Err(AskError::Unknown(id))
+            } else {
+                Ok(family)
+            }
+        })
+    }
+}
+
+impl Handler<History> for Supervisor {
+    type Result = Queried<Vec<HistoryEntry>>;
+
+    fn handle(&mut self, History(id): History, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move {
+            let root = committed.row(ProcedureId::root(id.family)).await?;
+            root.ok_or(AskError::Unknown(id))?;
+            committed.history(id.family, usize::MAX).await
+        })
+    }
+}
+
+impl Handler<List> for Supervisor {
+    type Result = Queried<Page>;
+
+    fn handle(&mut self, list: List, _: &mut Self::Context) -> Self::Result {
+        let List { filter, cursor, limit } = list;
+        self.query(move |committed| async move { committed.list(filter, cursor, limit).await })
+    }
+}
+
+impl Handler<AwaitOutcome> for Supervisor {
+    type Result = Queried<Outcome>;
+
+    fn handle(&mut self, AwaitOutcome(id): AwaitOutcome, _: &mut Self::Context) -> Self::Result {
+        let has_ended = self.kernel.row(id).is_none_or(Row::is_ended) && !self.quarantine.contains(id.family);
+        if has_ended || self.status.refusal().is_some() {
+            return self
+                .query(move |committed| async move { committed.outcome(id).await?.ok_or(AskError::Unknown(id)) });
+        }
+        let waiting = self.requests.watch(id);
+        let (failure, committed) = (self.status.failure(), self.committed());
+        Box::pin(async move {
+            match waiting.await {
+                Ok(outcome) => Ok(outcome),
+                // The journal failed, the engine stopped, or the family was discharged.
+                Err(_) => match (failure.why(), committed.row(id).await) {
+                    (None, Ok(None)) => Err(AskError::Unknown(id)),
+                    _ => Err(failure.unanswered()),
+                },
+            }
+        })
+    }
+}
+
+impl Handler<Limits> for Supervisor {
+    type Result = Queried<Vec<LimitUse>>;
+
+    fn handle(&mut self, _: Limits, _: &mut Self::Context) -> Self::Result {
+        let limiter = self.admission.limiter().clone();
+        self.query(|_| async move { limiter.ask(Usage).await.map_err(|_| AskError::Stopped) })
+    }
+}
+
+impl Handler<Locks> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<Vec<LockView>, AskError>>;
+
+    fn handle(&mut self, _: Locks, _: &mut Self::Context) -> Self::Result {
+        let limiter = self.admission.limiter().clone();
+        let locks = self.query(|_| async move { limiter.ask(LocksHeld).await.map_err(|_| AskError::Stopped) });
+        Box::pin(
+            locks
+                .into_actor(self)
+                .then(|locks, supervisor, ctx| supervisor.shown_locks(locks, ctx).into_actor(supervisor)),
+        )
+    }
+}
+
+impl Handler<Audit> for Supervisor {
+    type Result = Queried<Vec<AuditEntry>>;
+
+    fn handle(&mut self, Audit { before, limit }: Audit, _: &mut Self::Context) -> Self::Result {
+        let (first, last) = self.kernel.audited();
+        let before = before.unwrap_or(last).min(last);
+        self.query(move |committed| async move { committed.audit(first, before, limit.clamp(1, PAGE_MAX)).await })
+    }
+}
+
+impl Handler<Export> for Supervisor {
+    type Result = Queried<FamilyExport>;
+
+    fn handle(&mut self, Export(id): Export, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move {
+            let export = committed.export(id.family, EXPORT_MAX).await?;
+            export.ok_or(AskError::Unknown(ProcedureId::root(id.family)))
+        })
+    }
+}
+
+impl Handler<Archived> for Supervisor {
+    type Result = Queried<Vec<ArchivedFamily>>;
+
+    fn handle(&mut self, _: Archived, _: &mut Self::Context) -> Self::Result {
+        self.query(|committed| async move { committed.archive().await })
+    }
+}
+
+impl Handler<ReadArchive> for Supervisor {
+    type Result = Queried<FamilyExport>;
+
+    fn handle(&mut self, ReadArchive(family): ReadArchive, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move {
+            let export = committed.archived(family).await?;
+            export.ok_or(AskError::Unknown(ProcedureId::root(family)))
+        })
+    }
+}
+
+impl Handler<Subscribe> for Supervisor {
+    type Result = Queried<()>;
+
+    fn handle(&mut self, Subscribe(to): Subscribe, _: &mut Self::Context) -> Self::Result {
+        let (is_admitted, answer) = self.admit_subscriber();
+        if is_admitted {
+            self.pipeline.subscribe(to, self.kernel.seq());
+        }
+        answer
+    }
+}
+
+impl Handler<SubscribeLatest> for Supervisor {
+    type Result = Queried<()>;
+
+    fn handle(&mut self, SubscribeLatest(to): SubscribeLatest, _: &mut Self::Context) -> Self::Result {
+        let (is_admitted, answer) = self.admit_subscriber();
+        if is_admitted {
+            self.pipeline.subscribe_latest(to, &self.kernel);
+        }
+        answer
+    }
+}
+
+impl Handler<PollLatest> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, PollLatest(subscriber): PollLatest, _: &mut Self::Context) {
+        self.pipeline.poll_latest(&subscriber, &self.kernel);
+    }
+}
+
+impl Handler<TakeSnapshot> for Supervisor {
+    type Result = Queried<Snapshot>;
+
+    /// Answered also when the journal has failed: it is how one learns why.
+    fn handle(&mut self, _: TakeSnapshot, _: &mut Self::Context) -> Self::Result {
+        let settled = self.settled();
+        let has_failed = self.status.has_failed();
+        let snapshot = self.snapshot();
+        Box::pin(async move {
+            if !has_failed {
+                settled.await?;
+            }
+            Ok(snapshot)
+        })
+    }
+}
+
 // Dispatch: calls of user code.
+
+/// Reports heard for one notice, before other messages have their turn.
+const REPORTS_AT_ONCE: usize = 256;
+
+/// Says that actors were found gone. It waits behind their last reports.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct ActorsGone(Vec<ProcedureId>);
+
+impl Supervisor {
+    /// Has the dispatch wing make calls, and sees to the reads that it needs for them.
+    fn call<R>(&mut self, ctx: &mut Context<Self>, work: impl FnOnce(&mut Dispatch, EngineView<'_>) -> R) -> R {
+        let view = EngineView {
+            kernel: &self.kernel,
+            quarantined: self.quarantine.families(),
+        };
+        let done = work(&mut self.dispatch, view);
+        if self.dispatch.take_read_notice() {
+            // Behind the effects of the same receipt, so that their reads are done together.
+            ctx.notify(ReadsDue);
+        }
+        done
+    }
+
+    fn begin_reads(&mut self, ctx: &mut Context<Self>) {
+        while let Some(reads) = self.dispatch.next_reads(&self.kernel, self.pipeline.durable()) {
+            ctx.spawn(reads.into_actor(self).map(|read, supervisor, ctx| {
+                supervisor.turn(|supervisor| supervisor.reads_ended(read, ctx));
+            }));
+        }
+    }
+
+    fn reads_ended(&mut self, read: GroupRead, ctx: &mut Context<Self>) {
+        self.dispatch.end_reads(read);
+        while let Some(group) = self.dispatch.next_group() {
+            for (call, inputs) in group {
+                match self.call(ctx, |dispatch, view| dispatch.revive(view, call, inputs)) {
+                    Revived::Done => {}
+                    Revived::TryAgain(read, why) => self.read_again(read, &why, ctx),
+                    // At once: the calls behind this one may be of the same family.
+                    Revived::Damaged(family, why) => self.quarantine_family(family, why, ctx),
+                }
+            }
+        }
+        self.begin_reads(ctx);
+        self.wake_more(ctx);
+    }
+
+    fn load_stack(&mut self, scope: ProcedureId, ctx: &mut Context<Self>) {
+        match self.dispatch.load_stack(&self.kernel, scope) {
+            Some(entries) => self.decide(Event::StackLoaded(scope, entries), ctx),
+            None => self.begin_stacks(scope.family, ctx),
+        }
+    }
+
+    fn begin_stacks(&mut self, family: u64, ctx: &mut Context<Self>) {
+        if let Some(stacks) = self.dispatch.next_stacks(&self.kernel, family) {
+            ctx.spawn(stacks.into_actor(self).map(move |read, supervisor, ctx| {
+                supervisor.turn(|supervisor| supervisor.stacks_ended(family, read, ctx));
+            }));
+        }
+    }
+
+    fn stacks_ended(&mut self, family: u64, read: StackRead, ctx: &mut Context<Self>) {
+        for (scope, entries) in self.dispatch.end_stacks(read) {
+            match self.dispatch.stack_entries(scope, entries) {
+                Ok(entries) => self.decide(Event::StackLoaded(scope, entries), ctx),
+                Err(why) => self.read_again(FailedRead::Stack(scope), &why, ctx),
+            }
+        }
+        self.begin_stacks(family, ctx);
+    }
+
+    /// Tries a failed read again after a while.
+    fn read_again(&mut self, read: FailedRead, why: &StoreError, ctx: &mut Context<Self>) {
+        self.dispatch.read_failed(read, why, self.clock.now());
+        self.await_retry(ctx);
+    }
+
+    fn await_retry(&mut self, ctx: &mut Context<Self>) {
+        let Some(wait) = self.dispatch.next_retry() else { return };
+        let sleep = self.clock.sleep_until(self.clock.now().after(wait));
+        ctx.spawn(
+            sleep
+                .into_actor(self)
+                .map(|(), supervisor, ctx| supervisor.retry_reads(ctx)),
+        );
+    }
+
+    fn retry_reads(&mut self, ctx: &mut Context<Self>) {
+        for read in self.dispatch.take_retries() {
+            match read {
+                FailedRead::Call(call) => self.call(ctx, |dispatch, _| dispatch.read_again(call)),
+                FailedRead::Stack(scope) => self.load_stack(scope, ctx),
+                FailedRead::Due => self.evict_again(ctx),
+            }
+        }
+        self.await_retry(ctx);
+    }
+
+    /// Hears all reports that were made by now. A notice that waits then finds newer ones, or none.
+    fn hear_all(&mut self, ctx: &mut Context<Self>) {
+        for reported in self.dispatch.take_reports(usize::MAX) {
+            self.hear(reported, ctx);
+        }
+    }
+
+    fn hear(&mut self, Reported(kind, report): Reported, ctx: &mut Context<Self>) {
+        self.call_ended(report, ctx);
+        self.metrics.name_late(&kind);
+    }
+
+    fn call_ended(&mut self, report: Report, ctx: &mut Context<Self>) {
+        match report {
+            Report::Stage(report) => self.stage_ended(report, ctx),
+            Report::Undo(report) => self.decide(Event::UndoEnded(report), ctx),
+            Report::CleanedUp(id) => {
+                self.dispatch.cleaned_up(id);
+                self.decide(Event::CleanedUp(id), ctx);
+            }
+            Report::Join(parent, first, seen, ruling) => {
+                let next = self.dispatch.join_ruled(parent);
+                let ruled = Event::JoinRuled {
+                    parent,
+                    first,
+                    seen,
+                    ruling,
+                };
+                self.decide(ruled, ctx);
+                if let Some(next) = next {
+                    self.call(ctx, |dispatch, view| dispatch.judge_next(view.kernel, next));
+                }
+            }
+            Report::Unloadable(id, why) => self.quarantine_family(id.family, format!("{id}: {why}"), ctx),
+        }
+    }
+
+    fn stage_ended(&mut self, report: Box<StageEnded>, ctx: &mut Context<Self>) {
+        if let Some(report) = self.admit_report(report, ctx) {
+            self.decide(Event::StageEnded(report), ctx);
+        }
+    }
+
+    /// Has the calls of these actors replaced, which are gone with their threads, and sends the calls again that
+    /// found no worker.
+    fn replace_lost_calls(&mut self, gone: Vec<ProcedureId>, ctx: &mut Context<Self>) {
+        if !gone.is_empty() {
+            // If the mailbox has no room, the next health check finds them again.
+            ctx.address().try_send(ActorsGone(gone)).ok();
+        }
+        self.call(ctx, Dispatch::call_stranded);
+    }
+
+    fn check_workers(&mut self, ctx: &mut Context<Self>) {
+        let now = machine_now();
+        let blocked = self.dispatch.check_workers(&self.kernel, now);
+        self.metrics.telemetry().worker_blocked.set(blocked);
+        self.metrics.show_mailboxes_soon(self.clock.now());
+        if self.status.is_running() {
+            self.call(ctx, |dispatch, view| dispatch.rebalance(view, now));
+            // Calls that waited for their worker may have begun, which gives credit.
+            self.wake_more(ctx);
+        }
+    }
+}
+
+impl Handler<ReadsDue> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: ReadsDue, ctx: &mut Self::Context) {
+        self.turn(|supervisor| {
+            supervisor.dispatch.reads_due();
+            supervisor.begin_reads(ctx);
+        });
+    }
+}
+
+impl Handler<Notice> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: Notice, ctx: &mut Self::Context) {
+        self.turn(|supervisor| {
+            for reported in supervisor.dispatch.take_reports(REPORTS_AT_ONCE) {
+                supervisor.hear(reported, ctx);
+            }
+            supervisor.wake_more(ctx);
+            supervisor.look_at_drain(ctx);
+        });
+    }
+}
+
+impl Handler<ActorsGone> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, ActorsGone(found): ActorsGone, ctx: &mut Self::Context) {
+        if !self.status.is_running() {
+            return;
+        }
+        // First what these actors had still reported: only a call without a report is lost.
+        self.hear_all(ctx);
+        self.dispatch.replace_ended_workers();
+        for id in found {
+            for call in self.dispatch.take_lost_calls(id) {
+                let now = self.clock.now();
+                let report = self.call(ctx, |dispatch, view| dispatch.replace_call(view, id, &call, now));
+                if let Some(report) = report {
+                    self.call_ended(report, ctx);
+                }
+            }
+        }
+        self.look_at_drain(ctx);
+    }
+}
+
+impl Handler<WorkerCheckDue> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: WorkerCheckDue, ctx: &mut Self::Context) {
+        self.turn(|supervisor| supervisor.check_workers(ctx));
+    }
+}
 
 // Admission: claims, and the limiter's answers.
 
@@ -493,9 +1212,285 @@ impl Handler<Appended> for Supervisor {
 
 // Metrics: what is counted.
 
+impl Handler<HooksRan> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: HooksRan, ctx: &mut Self::Context) {
+        self.metrics.hooks_ran();
+        self.call_hooks(ctx);
+        self.look_at_drain(ctx);
+    }
+}
+
 // Lifecycle: start, timers, retention, drain, failure.
 
 impl Supervisor {
+    /// Returns the calls of the hooks of recovery at this moment. They are user code, so they run on the workers.
+    fn call_recovery_hooks(&mut self, moment: Moment) -> impl Future<Output = Result<Failed, StoreError>> + use<> {
+        let wanted = recovery_hooks::wanted(&self.kernel, &self.registry);
+        let mut worker = || self.dispatch.next_worker().cloned();
+        let calls = wanted.into_iter().map(|hooked| (hooked, worker())).collect();
+        recovery_hooks::call_all(calls, moment, self.reader.clone(), Arc::clone(&self.registry))
+    }
+
+    /// Restores what the limiter held, then calls the second hooks. Returns what these say, and the procedures that
+    /// wait for permits or locks.
+    fn restore_claims(
+        &mut self,
+        failed: Result<Failed, StoreError>,
+    ) -> impl Future<Output = Result<(Failed, Vec<ProcedureId>), StoreError>> + use<> {
+        // Before the families whose first hook failed are quarantined: they keep what they hold.
+        let claimants = self.lifecycle.take_claimants();
+        let waiting = self.turn(|supervisor| supervisor.admission.restore(&supervisor.kernel, &claimants));
+        let after = failed.map(|failed| {
+            self.quarantine_at_start(failed);
+            self.call_recovery_hooks(Moment::After)
+        });
+        async move { Ok((after?.await?, waiting)) }
+    }
+
+    /// Quarantines families whose hooks failed. The start's own commit sets all others going.
+    fn quarantine_at_start(&mut self, failed: Failed) {
+        for (family, why) in failed {
+            // Once for each family, however many of its hooks failed.
+            if self.lifecycle.quarantined_at_start(&self.kernel, family, &why) {
+                self.enter_quarantine(family, why);
+            }
+        }
+    }
+
+    /// Opens the engine, unless the store did not answer: that says nothing about the families, so the start fails
+    /// instead.
+    fn open_restored(
+        &mut self,
+        restored: Result<(Failed, Vec<ProcedureId>), StoreError>,
+        ctx: &mut Context<Self>,
+    ) -> ResponseActFuture<Self, Result<(), StartError>> {
+        match restored {
+            Ok((failed, waiting)) => {
+                self.quarantine_at_start(failed);
+                Box::pin(self.turn(|supervisor| supervisor.open(waiting, ctx)))
+            }
+            Err(error) => Box::pin(fut::err(StartError::Store(error))),
+        }
+    }
+
+    /// Decides the start's own commit, and lets what waits for permits queue up behind it.
+    fn open(
+        &mut self,
+        waiting: Vec<ProcedureId>,
+        ctx: &mut Context<Self>,
+    ) -> impl ActorFuture<Self, Output = Result<(), StartError>> + use<> {
+        self.queue_again(waiting, ctx);
+        self.decide(Event::Recovered, ctx);
+        self.dispatch.reserve(self.kernel.going());
+        // After the decision: the start's own commit is not counted.
+        self.metrics.restart_totals();
+        // The reply rests on the start's commit as every other reply does.
+        let (committed, failure) = (self.pipeline.barrier(), self.status.failure());
+        let wait = async move {
+            match committed {
+                Some(committed) => committed.await.map_err(|_| failure.unstarted()),
+                None if failure.cause().is_some() => Err(failure.unstarted()),
+                None => Ok(()),
+            }
+        };
+        wait.into_actor(self).map(|opened, supervisor, ctx| {
+            supervisor.arm();
+            supervisor.begin_health_checks(ctx);
+            opened
+        })
+    }
+
+    fn arm(&self) {
+        self.lifecycle.arm(&self.kernel);
+    }
+
+    fn time_came(&mut self, was_set_back: bool, ctx: &mut Context<Self>) {
+        let now = self.clock.now();
+        if was_set_back && self.status.decides() {
+            tracing::warn!(%now, "the wall clock was set back: backoffs are cut to what their policies allow");
+            self.decide(Event::ClockSetBack, ctx);
+        }
+        if let Some(due) = self.kernel.next_deadline().filter(|due| *due <= now) {
+            self.metrics.telemetry().timer_lag.set(now.since(due));
+        }
+        let may_be_more = !self.has_credit() || self.serve_timers(ctx);
+        self.lifecycle.timers_wait(may_be_more);
+        // Before the timer is armed: while an eviction is under way no result arms it, or it would fire at once.
+        self.evict(ctx);
+        // If more are due than have their turn now, the timer is armed when there is credit again.
+        if self.status.decides() && !may_be_more {
+            self.arm();
+        }
+    }
+
+    /// Serves timers that are due. Returns `true` if there may be more.
+    fn serve_timers(&mut self, ctx: &mut Context<Self>) -> bool {
+        for _ in 0..TIMERS_AT_ONCE {
+            match self.kernel.due(self.clock.now()) {
+                Some(id) if self.status.decides() => self.decide(Event::TimerDue(id), ctx),
+                Some(_) | None => return false,
+            }
+        }
+        self.lifecycle.woke_some(self.kernel.seq());
+        true
+    }
+
+    /// Returns `true` if more may be woken in bulk.
+    fn has_credit(&self) -> bool {
+        let on_its_way = || {
+            let (reads, reports) = (self.dispatch.pending_reads(), self.dispatch.pending_reports());
+            reads as u64 + self.metrics.calls_waiting() + reports as u64
+        };
+        let is_backed_up = self.pipeline.is_backed_up();
+        self.lifecycle
+            .has_credit(self.pipeline.durable(), is_backed_up, on_its_way)
+    }
+
+    /// Goes on with what is woken in bulk, if there is credit: with timers, and a chunk of one broadcast.
+    fn wake_more(&mut self, ctx: &mut Context<Self>) {
+        if !self.status.decides() || !self.has_credit() {
+            return;
+        }
+        if let Some(event) = self.lifecycle.wake_more(&self.kernel) {
+            self.decide(event, ctx);
+            self.lifecycle.woke_some(self.kernel.seq());
+        }
+    }
+
+    /// Begins an eviction if a result is due and none is under way.
+    fn evict(&mut self, ctx: &mut Context<Self>) {
+        if !self.status.decides() {
+            return;
+        }
+        let Some(until) = self.lifecycle.begin_eviction(&*self.clock) else {
+            return;
+        };
+        let work = find_due(self.settled(), self.reader.clone(), until);
+        ctx.spawn(
+            work.into_actor(self)
+                .map(move |found, supervisor, ctx| supervisor.evict_found(found, until, ctx)),
+        );
+    }
+
+    fn evict_found(&mut self, found: FoundDue, until: Timestamp, ctx: &mut Context<Self>) {
+        match self.lifecycle.end_eviction(found) {
+            Eviction::Families(doomed) => {
+                self.dispatch.read_succeeded(ReadSubject::Due);
+                self.decide_evictions(doomed, until, ctx);
+                self.arm();
+            }
+            Eviction::ReadAgain(why) => self.read_again(FailedRead::Due, &why, ctx),
+            Eviction::Nothing => {}
+        }
+    }
+
+    /// Decides as of the time up to which results go: by that time a key of theirs stays or goes, too.
+    fn decide_evictions(&mut self, doomed: Vec<Doomed>, until: Timestamp, ctx: &mut Context<Self>) {
+        // Before the decision: requests that are still reading these rows must read them again.
+        for doomed in &doomed {
+            self.requests.overtake(doomed.family);
+        }
+        // A drain may have made its last decision while the results were read: nothing is evicted after that.
+        if !doomed.is_empty() && self.status.decides() {
+            let decision = self.kernel.decide(until, Event::EvictionDue(doomed));
+            self.commit(decision, ctx);
+        }
+    }
+
+    /// Looks once more at the results that are due: the store could not be read.
+    fn evict_again(&mut self, ctx: &mut Context<Self>) {
+        self.lifecycle.look_again(self.clock.now());
+        self.evict(ctx);
+    }
+
+    fn begin_drain(
+        &mut self,
+        deadline: Duration,
+        waiter: Option<oneshot::Sender<DrainReport>>,
+        ctx: &mut Context<Self>,
+    ) {
+        if self.status.has_failed() {
+            // The decision that began the drain has failed, and so has the engine. A caller that waits finds the cause
+            // in its `Failure`.
+            return;
+        }
+        self.lifecycle.begin_drain(&self.kernel, waiter);
+        let late = self.clock.sleep_until(self.clock.now().after(deadline));
+        ctx.spawn(
+            late.into_actor(self)
+                .map(|(), supervisor, ctx| supervisor.end_drain(ctx)),
+        );
+        self.look_at_drain(ctx);
+    }
+
+    /// Begins the drain that an operator's request has just decided. A dry run or a refusal has decided none.
+    fn begin_requested_drain(&mut self, deadline: Duration, ctx: &mut Context<Self>) {
+        if self.kernel.is_draining() && !self.lifecycle.is_draining() {
+            self.begin_drain(deadline, None, ctx);
+        }
+    }
+
+    /// Ends the drain once nothing runs any more and no call of a metric hook is left.
+    fn look_at_drain(&mut self, ctx: &mut Context<Self>) {
+        let is_over = self.lifecycle.is_drained(&self.kernel)
+            && self.status.decides()
+            && self.metrics.hooks_are_over(self.pipeline.is_quiet());
+        if is_over {
+            self.end_drain(ctx);
+        }
+    }
+
+    fn end_drain(&mut self, ctx: &mut Context<Self>) {
+        // The deadline and the end of the last stage may both come: the first of them ends the drain.
+        if !self.status.decides() {
+            return;
+        }
+        let Some(report) = self.lifecycle.drain_report(&self.kernel) else {
+            return;
+        };
+        // However many requests wait: a drain is never turned away.
+        let (request, ended) = self.requests.open(self.status.cause());
+        self.decide(Event::DrainEnded(request), ctx);
+        // The drain's decision is the last. The store goes back as soon as it is on disk, so a commit behind it, such
+        // as an eviction, would reach a store that is closed or belongs to another engine.
+        self.status.last_decision_made();
+        let committed = async move { ended.received().await.is_ok() };
+        ctx.spawn(committed.into_actor(self).map(move |committed, supervisor, ctx| {
+            // If it failed, the callers that wait were told with all others.
+            if committed {
+                supervisor.release_store(report, ctx);
+            }
+        }));
+    }
+
+    fn release_store(&mut self, report: DrainReport, ctx: &mut Context<Self>) {
+        let released = self.pipeline.release();
+        ctx.spawn(
+            released
+                .into_actor(self)
+                .map(move |_, supervisor, ctx| supervisor.store_released(report, ctx)),
+        );
+    }
+
+    fn store_released(&mut self, report: DrainReport, ctx: &mut Context<Self>) {
+        self.stop(ctx);
+        // Only now that the store is closed: callers that wait for the drain may open it again.
+        self.lifecycle.drained(report);
+        // Last, and not before the answers have left: the receivers of some wait on these threads.
+        self.dispatch.stop_workers();
+        actix_rt::spawn(self.lifecycle.end_threads());
+    }
+
+    /// Ends the actor. Callers that still wait are answered when their channels are dropped with it.
+    fn stop(&mut self, ctx: &mut Context<Self>) {
+        self.status.stop();
+        self.dispatch.close();
+        self.lifecycle.stop();
+        ctx.stop();
+    }
+
     /// Quarantines a family that cannot run. All others go on, also those that waited while it was suspected.
     fn quarantine_family(&mut self, family: u64, why: String, ctx: &mut Context<Self>) {
         self.enter_quarantine(family, why);
@@ -514,10 +1509,7 @@ impl Supervisor {
         // Before the kernel forgets the rows, which say what the family keeps.
         self.admission.withdraw_family(&self.kernel, family);
         self.kernel.forget(family);
-        self.actors.retain(|id, _| id.family != family);
-        self.unstarted.forget(family);
-        self.outputs.forget(family);
-        self.stack_reads.forget(family);
+        self.dispatch.forget_family(family);
         // Before the next receipt: releases that it sets free find the family here, and leave it what it holds.
         self.quarantine.insert(family, why);
         let now = self.clock.now();
@@ -543,20 +1535,67 @@ impl Supervisor {
         // Callers that wait for an outcome, or for the end of a drain, find the cause in the `Failure` that they hold,
         // so the status is set before their channels are dropped.
         self.pipeline.clear();
-        self.watchers.clear();
-        self.drain = None;
+        self.lifecycle.abandon_drain();
         if let Some(cause) = self.status.cause() {
-            for (_, ticket) in self.tickets.drain() {
-                ticket.send(Err(cause.clone())).ok();
+            self.requests.fail_all(cause);
+        }
+        self.dispatch.close();
+        self.lifecycle.disarm();
+    }
+}
+
+impl Handler<Open> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<(), StartError>>;
+
+    /// Hooks, restored claims, hooks again, the start's own commit: in this order.
+    fn handle(&mut self, _: Open, _: &mut Self::Context) -> Self::Result {
+        let begun = self.clock.now();
+        self.metrics
+            .recovered(&self.lifecycle.take_unfinished(), self.quarantine.len());
+        let before = self.call_recovery_hooks(Moment::Before).into_actor(self);
+        let restored = before.then(|failed, supervisor, _| supervisor.restore_claims(failed).into_actor(supervisor));
+        let opened = restored.then(|restored, supervisor, ctx| supervisor.open_restored(restored, ctx));
+        Box::pin(opened.map(move |opened, supervisor, _| {
+            if opened.is_ok() {
+                let took = supervisor.lifecycle.started(supervisor.clock.now().since(begun));
+                supervisor.metrics.telemetry().recovery_seconds.set(took);
             }
+            opened
+        }))
+    }
+}
+
+impl Handler<TimeCame> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, TimeCame { was_set_back }: TimeCame, ctx: &mut Self::Context) {
+        self.turn(|supervisor| supervisor.time_came(was_set_back, ctx));
+    }
+}
+
+impl Handler<Drain> for Supervisor {
+    type Result = ResponseFuture<Result<DrainReport, AskError>>;
+
+    fn handle(&mut self, Drain { deadline }: Drain, ctx: &mut Self::Context) -> Self::Result {
+        if let Some(refusal) = self.status.refusal() {
+            return Box::pin(async move { Err(refusal) });
         }
-        self.actors.clear();
-        self.loads.clear();
-        self.unreadable.clear();
-        self.stack_reads.clear();
-        if let Some(timer) = &self.timer {
-            timer.arm(None);
+        let (sender, receiver) = oneshot::channel();
+        if let Err(sender) = self.lifecycle.join_drain(sender) {
+            self.decide(Event::DrainBegan, ctx);
+            self.begin_drain(deadline, Some(sender), ctx);
         }
+        let failure = self.status.failure();
+        Box::pin(async move { receiver.await.map_err(|_| failure.unanswered()) })
+    }
+}
+
+impl Handler<StopHere> for Supervisor {
+    type Result = ();
+
+    /// A stage that waits for something of its own goes on to its end, and nobody hears its report.
+    fn handle(&mut self, _: StopHere, ctx: &mut Self::Context) {
+        self.stop(ctx);
     }
 }
 
@@ -580,4 +1619,46 @@ impl Supervised for Supervisor {
             self.begin_health_checks(ctx);
         }
     }
+}
+
+// Mail: every request may also arrive counted, so that the depth of the mailbox is known.
+
+/// Implements the handlers of counted requests: taking one lowers the depth of the mailbox.
+macro_rules! taken_as_mail {
+    ($($message:ty),* $(,)?) => {
+        $(impl Handler<mail::Mail<$message>> for Supervisor {
+            type Result = <Self as Handler<$message>>::Result;
+
+            fn handle(&mut self, mail: mail::Mail<$message>, ctx: &mut Context<Self>) -> Self::Result {
+                self.turn(|supervisor| mail::open(supervisor, mail, ctx))
+            }
+        })*
+    };
+}
+
+taken_as_mail! {
+    messages::Acknowledge,
+    messages::Archived,
+    messages::PollLatest,
+    messages::Audit,
+    messages::AwaitOutcome,
+    messages::Broadcast,
+    messages::Drain,
+    messages::Explain,
+    messages::Export,
+    messages::SubscribeLatest,
+    messages::History,
+    messages::Limits,
+    messages::List,
+    messages::Locks,
+    messages::Operate,
+    messages::Query,
+    messages::ReadArchive,
+    messages::SendSignal,
+    messages::Submit,
+    messages::SubmitBatch,
+    messages::Subscribe,
+    messages::TakeSnapshot,
+    messages::Tree,
+    messages::Verdicts,
 }

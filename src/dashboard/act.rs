@@ -67,7 +67,7 @@ pub(super) async fn procedure(request: HttpRequest, body: Body, state: web::Data
 async fn revision(state: &State, verb: VerbName, id: ProcedureId) -> Result<Seq, Problem> {
     let of_root = matches!(verb, VerbName::Discharge | VerbName::Acknowledge);
     let id = if of_root { ProcedureId::root(id.family) } else { id };
-    let row = state.engine().beside().status(id).await;
+    let row = state.engine().committed().status(id).await;
     let row = if verb == VerbName::Discharge {
         // The family is quarantined, perhaps because this row cannot be read.
         row.ok().flatten()
@@ -116,7 +116,7 @@ async fn operate(
 
 /// Returns the verb that gives a procedure an output: a bypass if it lives, and an override if it has ended.
 async fn with_output(state: &State, id: ProcedureId, scope: BypassScope, output: Blob) -> Result<Verb, Problem> {
-    let row = state.engine().beside().status(id).await?;
+    let row = state.engine().committed().status(id).await?;
     let row = row.ok_or_else(|| Problem::unknown(&format!("procedure {id}")))?;
     let fits = state.engine().check_output(&row.kind, &output);
     fits.map_err(|error| wrong(format!("The output is none of the kind \"{}\": {error}.", row.kind)))?;
@@ -241,7 +241,7 @@ async fn planned(state: &State, id: ProcedureId, plan: &Plan) -> Result<Value, P
     let history = if plan.undone.is_empty() && plan.stays.is_empty() {
         Vec::new()
     } else {
-        state.engine().beside().history(id.family, HISTORY_MAX).await?
+        state.engine().committed().history(id.family, HISTORY_MAX).await?
     };
     Ok(json!(PlanView::new(plan, &history)))
 }

@@ -44,11 +44,10 @@ pub(crate) const ACTORS: &[&[&str]] = &[
         "meddle",
         "thresholds",
     ],
-    &["messages", "registry", "limiter", "worker", "pages"],
+    &["messages", "registry", "limiter", "worker", "read"],
     &["procedure_actor"],
-    &["porter"],
+    &["worker_inbox"],
     &["supervisor", "engine"],
-    &["beside"],
     &["offline"],
     &["testkit"],
 ];
@@ -57,9 +56,23 @@ pub(crate) const ACTORS: &[&[&str]] = &[
 /// the supervisor, and nothing outside can see its struct's fields. The list grows until every wing stands here.
 pub(crate) const WINGS: &[(&str, &str)] = &[
     ("admission", "Admission"),
+    ("dispatch", "Dispatch"),
     ("health", "Health"),
+    ("lifecycle", "Lifecycle"),
     ("metrics", "Metrics"),
     ("pipeline", "Pipeline"),
+    ("requests", "Requests"),
+];
+
+/// Layers inside the supervisor: what is shared, what is counted, the road to the journal, and above it the wings that
+/// stand side by side. A part may use its own layer and those before it.
+pub(crate) const SUPERVISOR: &[&[&str]] = &[
+    &["status", "quarantine"],
+    &["metrics"],
+    &["pipeline"],
+    &["admission", "dispatch", "requests"],
+    &["lifecycle"],
+    &["health"],
 ];
 
 /// Layers of the facade.

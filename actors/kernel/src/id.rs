@@ -296,7 +296,11 @@ impl Timestamp {
     }
 }
 
-/// Number of a request that waits for its answer; means something only to who asked.
+/// Number of a caller's request that waits for its reply. Only the caller that chose it gives it a meaning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RequestId(pub u64);
+
+/// Number of a claim on the limiter. Only the caller that chose it gives it a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ticket(pub u64);
 

@@ -1,7 +1,7 @@
 //! The pure core of Procession: it decides, and never does.
 //!
 //! ```text
-//!  Event ──▶ Kernel::decide(&self, now) ──▶ Decision { records, effects }
+//!  Event ──▶ Kernel::decide(&self, now) ──▶ Decision { bindings, records, effects }
 //!                                               │
 //!            Kernel::apply(&mut self) ◀─────────┤ records: folded in by `evolve`,
 //!                                               │          and given out for the disk
@@ -51,8 +51,11 @@ pub use admission::{Admissions, Blocker, Grant, Lack, LimitUse, LockUse, PATIENC
 pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, StateSnapshot};
 pub use cause::{Cause, CauseKind, NotUndone};
 pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
-pub use decision::{Commit, Decision, Receipt};
-pub use effect::{Advance, Answer, Effect, Ended, Operated, Refusal, Undo};
+pub use decision::{Binding, Commit, Decision, Receipt};
+pub use effect::{
+    AdmissionEffect, Answer, DispatchEffect, Effect, Ended, LifecycleEffect, Operated, Refusal, RequestEffect,
+    StageCall, StageTask,
+};
 pub use event::{
     Admission, Birth, Event, JoinRuling, KeyAsked, StageEnded, StageOutcome, StoredTarget, Submission, UndoEnded,
 };
@@ -62,8 +65,8 @@ pub use family::{Below, Family, Members, Scope, Signals};
 pub use fingerprint::fingerprint;
 pub use history::{Ending, HistoryEntry, settle_standing};
 pub use id::{
-    Blob, Epoch, EventName, Key, Kind, LimitKey, ParseProcedureIdError, ParseTraceParentError, ProcedureId, Seq,
-    Ticket, Timestamp, TraceParent,
+    Blob, Epoch, EventName, Key, Kind, LimitKey, ParseProcedureIdError, ParseTraceParentError, ProcedureId, RequestId,
+    Seq, Ticket, Timestamp, TraceParent,
 };
 pub use intake::Unfit;
 pub use kernel::{Bounds, HistoryDetail, Kernel, KindRules, Rules};

@@ -4,8 +4,8 @@
 mod shell;
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, Effect, Epoch, Event, Kind, Lacking, LockNeed, OperatorRequest, Seq, StageEnded,
-    StageOutcome, StoredTarget, Ticket, Timestamp, Verb, WaitReason,
+    Admission, Ahead, Birth, Blob, Effect, Epoch, Event, Kind, Lacking, LockNeed, OperatorRequest, RequestId, Seq,
+    StageEnded, StageOutcome, StoredTarget, Ticket, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -106,7 +106,7 @@ fn an_undo_holds_its_locks_since_it_was_granted_them() -> Result<(), String> {
     shell.feed(
         6,
         Event::Requested(
-            Ticket(3),
+            RequestId(3),
             abort,
             Box::new(OperatorRequest::new("ann", "over")),
             StoredTarget::None,
@@ -118,7 +118,12 @@ fn an_undo_holds_its_locks_since_it_was_granted_them() -> Result<(), String> {
     assert_eq!(wait, Some(WaitReason::Lock("t".into())), "its undo waits for the lock");
     assert_eq!(shell.since(["t"]), [None]);
     let effects = shell.feed(9, Event::Granted(ROOT));
-    assert!(effects.iter().any(|effect| matches!(effect, Effect::Undo(_))));
+    assert!(
+        effects
+            .iter()
+            .filter_map(Effect::call)
+            .any(|call| call.undone().is_some())
+    );
     assert_eq!(shell.since(["t"]), [Some(9)]);
     Ok(())
 }

@@ -12,7 +12,7 @@ mod shell;
 
 use procession_kernel::{
     Answer, Birth, Blob, Bounds, Effect, Epoch, Event, EventName, Key, Kind, OperatorRequest, Pause, ProcedureId,
-    Refusal, StageEnded, StageOutcome, StoredTarget, Ticket, Timestamp, Verb, WaitReason,
+    Refusal, RequestEffect, RequestId, StageEnded, StageOutcome, StoredTarget, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -23,7 +23,7 @@ fn begun() -> Shell {
 
 fn answer(effects: Vec<Effect>) -> Answer {
     let reply = effects.into_iter().find_map(|effect| match effect {
-        Effect::Reply(_, answer) => Some(answer),
+        Effect::Requests(RequestEffect::Reply(_, answer)) => Some(answer),
         _ => None,
     });
     reply.expect("it is answered")
@@ -33,7 +33,7 @@ fn send(shell: &mut Shell, name: &str, payload: &[u8], key: Option<&str>) -> Ans
     let effects = shell.feed(
         1,
         Event::Signalled {
-            ticket: Ticket(1),
+            request: RequestId(1),
             id: ROOT,
             name: EventName::from(name),
             payload: Blob::from(payload),
@@ -48,7 +48,7 @@ fn send_by(shell: &mut Shell, name: &str, payload: &[u8], key: &str) -> Answer {
     let by = OperatorRequest::new("ann", "why").key(key);
     answer(shell.feed(
         1,
-        Event::Requested(Ticket(1), Box::new(verb), Box::new(by), StoredTarget::None),
+        Event::Requested(RequestId(1), Box::new(verb), Box::new(by), StoredTarget::None),
     ))
 }
 
@@ -171,7 +171,7 @@ fn a_broadcast_s_key_stands_for_one_payload() {
         let effects = shell.feed(
             1,
             Event::Broadcast {
-                ticket: Ticket(1),
+                request: RequestId(1),
                 name: EventName::from("go"),
                 payload: Blob::from(payload),
                 key: Some(Key::from("k")),
@@ -194,13 +194,13 @@ fn an_empty_key_is_refused() {
     let by = OperatorRequest::new("ann", "why").key("");
     let paused = shell.feed(
         1,
-        Event::Requested(Ticket(1), Box::new(pause), Box::new(by), StoredTarget::None),
+        Event::Requested(RequestId(1), Box::new(pause), Box::new(by), StoredTarget::None),
     );
     assert_eq!(answer(paused), refused);
     let broadcast = shell.feed(
         1,
         Event::Broadcast {
-            ticket: Ticket(1),
+            request: RequestId(1),
             name: EventName::from("go"),
             payload: Blob::default(),
             key: Some(Key::from("")),

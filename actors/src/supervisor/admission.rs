@@ -10,12 +10,12 @@ pub(crate) mod requests;
 mod sequencer;
 pub(crate) mod tickets;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use actix::MailboxError;
 use procession_kernel::{
-    Admission as Admitted, Birth, Decision, Effect, Grant, Hold, Kernel, Lacking, LimitKey, LockNeed, Needs,
-    ProcedureId, Request, Row, StageEnded, StageOutcome, Ticket,
+    Admission as Admitted, AdmissionEffect, Binding, Birth, Grant, Hold, Kernel, Lacking, LimitKey, LockNeed, Needs,
+    ProcedureId, Request, Row, StageEnded, StageOutcome, Submission, Ticket,
 };
 
 use crate::limiter::{Acquire, Acquired, Change, Exchange, Limiter, Restore};
@@ -132,6 +132,23 @@ impl<A> Admission<A> {
         });
     }
 
+    /// Collects what submissions need. Submissions that repeat a key give no birth, so they need nothing; nor does
+    /// any while the engine drains, because it will refuse them.
+    pub(super) fn demand_of_submissions(&mut self, kernel: &Kernel, submissions: &mut [Submission]) -> Asking {
+        let mut asking = Asking::default();
+        if kernel.is_draining() {
+            return asking;
+        }
+        for submission in submissions {
+            let key = submission.key.as_ref();
+            let is_repeat = submission.known.is_some() || key.is_some_and(|asked| kernel.key(&asked.key).is_some());
+            if !is_repeat {
+                self.demand(kernel, &mut submission.birth, None, true, &mut asking);
+            }
+        }
+        asking
+    }
+
     /// Collects what a stage's report needs: for births, and for the locks of the next stage.
     pub(super) fn demand_of_report(&mut self, kernel: &Kernel, report: &mut StageEnded) -> Asking {
         let mut asking = Asking::default();
@@ -214,20 +231,22 @@ impl<A> Admission<A> {
         (asked, self.limiter.ask(asking.acquire))
     }
 
-    /// Settles what was asked before a decision that is being committed: tickets now stand for the procedures that
-    /// were born, and tickets of nobody are given back.
-    pub(super) fn settle(
-        &mut self,
-        kernel: &Kernel,
-        quarantined: &BTreeMap<u64, String>,
-        asked: Asked,
-        bound: Vec<(Ticket, ProcedureId)>,
-    ) {
-        let mut unbound: BTreeSet<Ticket> = asked.tickets.into_iter().collect();
-        for (ticket, id) in bound {
-            unbound.remove(&ticket);
-            self.tickets.bind(ticket, id);
+    /// Takes effect of a decision at once: an answer of the limiter that arrives before the receipt must find its
+    /// procedure, and one to an earlier request must not be taken for a grant of the new one.
+    pub(super) fn bind(&mut self, bindings: &[Binding]) {
+        for binding in bindings {
+            match *binding {
+                Binding::Ticket(ticket, id) => self.tickets.bind(ticket, id),
+                Binding::Request(id) => self.tickets.asks(id),
+            }
         }
+    }
+
+    /// Settles what was asked before a decision that has been committed: tickets that it bound to nobody are given
+    /// back. Must run after [`Self::bind`] of that decision.
+    pub(super) fn settle(&mut self, kernel: &Kernel, quarantined: &BTreeMap<u64, String>, asked: Asked) {
+        let mut unbound = asked.tickets;
+        unbound.retain(|ticket| self.tickets.holder(*ticket).is_none());
         if let Some((ticket, id)) = asked.exchange {
             // A procedure whose family was quarantined meanwhile keeps what it holds.
             let keeps = quarantined.contains_key(&id.family);
@@ -235,7 +254,7 @@ impl<A> Admission<A> {
                 self.tickets.bind(ticket, id);
             } else {
                 // It has ended while the limiter was asked.
-                unbound.insert(ticket);
+                unbound.push(ticket);
             }
         }
         for ticket in unbound {
@@ -244,11 +263,6 @@ impl<A> Admission<A> {
     }
 
     // Questions after a decision.
-
-    /// Notes that it was decided that this procedure asks. The question itself leaves with the receipt.
-    pub(super) fn asks(&mut self, id: ProcedureId) {
-        self.tickets.asks(id);
-    }
 
     /// Notes what became of a question. Tells whether the procedure is to be told of a grant.
     pub(super) fn hears(&mut self, id: ProcedureId, heard: Heard) -> bool {
@@ -322,10 +336,30 @@ impl<A> Admission<A> {
         (ids, self.limiter.ask(acquire))
     }
 
-    // What is given back.
+    // What the receipt releases.
+
+    /// Carries an effect to the limiter. Returns the procedure that asks: the supervisor builds its request with
+    /// [`Self::ask_for`], and waits for the answer.
+    pub(super) fn act(&mut self, effect: AdmissionEffect, quarantined: &BTreeMap<u64, String>) -> Option<ProcedureId> {
+        match effect {
+            AdmissionEffect::Ask(id) => return Some(id),
+            // A quarantined family keeps what it holds.
+            AdmissionEffect::Release(id) if quarantined.contains_key(&id.family) => self.change_of(id, Change::Cancel),
+            AdmissionEffect::Release(id) => self.release(id),
+            AdmissionEffect::ReleaseFamily(family) => self.release_family(family),
+            AdmissionEffect::GiveBack(id, needs) => self.change_of(id, |ticket| Change::GiveBack(ticket, needs)),
+            AdmissionEffect::Cancel(id) => self.change_of(id, Change::Cancel),
+            AdmissionEffect::Keep(id, needs) => self.change_of(id, |ticket| Change::Keep(ticket, needs)),
+            AdmissionEffect::SetLimit(key, limit) => self.set_limit(key, limit),
+            AdmissionEffect::SetPriority(id, priority) => {
+                self.change_of(id, |ticket| Change::Priority(ticket, priority));
+            }
+        }
+        None
+    }
 
     /// Carries a change to the limiter, if the procedure has a ticket.
-    pub(super) fn change_of(&self, id: ProcedureId, change: impl FnOnce(Ticket) -> Change) {
+    fn change_of(&self, id: ProcedureId, change: impl FnOnce(Ticket) -> Change) {
         if let Some(ticket) = self.tickets.ticket(id) {
             self.limiter.tell(change(ticket));
         }
@@ -345,7 +379,7 @@ impl<A> Admission<A> {
     }
 
     /// Frees all that a discharged family holds.
-    pub(super) fn release_family(&mut self, family: u64) {
+    fn release_family(&mut self, family: u64) {
         for (id, _) in self.tickets.of_family(family) {
             self.release(id);
         }
@@ -361,20 +395,10 @@ impl<A> Admission<A> {
     }
 
     /// Sets the capacity of a limit.
-    pub(super) fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) {
+    fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) {
         self.tickets.limited(&key);
         self.limiter.tell(Change::Capacity(key, limit));
     }
-}
-
-/// Returns the tickets that a decision binds to procedures. They are read before the receipt: an answer of the limiter
-/// that comes before it must find its procedure.
-pub(super) fn bound_by(decision: &Decision) -> Vec<(Ticket, ProcedureId)> {
-    let bound = decision.planned().iter().filter_map(|effect| {
-        let Effect::Bound(ticket, id) = effect else { return None };
-        Some((*ticket, *id))
-    });
-    bound.collect()
 }
 
 /// Writes the limiter's word into the births, which are in the order of the requests.

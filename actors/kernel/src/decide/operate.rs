@@ -5,11 +5,11 @@
 use super::draft::Draft;
 use crate::audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, StateSnapshot};
 use crate::cause::{Cause, CauseKind};
-use crate::effect::{Answer, Effect, Operated, Refusal};
+use crate::effect::{AdmissionEffect, Answer, Operated, Refusal, RequestEffect};
 use crate::event::StoredTarget;
 use crate::family::Scope;
 use crate::history::HistoryEntry;
-use crate::id::{Blob, LimitKey, ProcedureId, Seq, Ticket};
+use crate::id::{Blob, LimitKey, ProcedureId, RequestId, Seq};
 use crate::lifecycle::ProcedureState;
 use crate::record::Record;
 use crate::row::{Mark, Row};
@@ -40,39 +40,39 @@ impl Recorded {
 }
 
 impl Draft<'_> {
-    pub(super) fn requested(&mut self, ticket: Ticket, verb: Verb, by: &OperatorRequest, stored: StoredTarget) {
+    pub(super) fn requested(&mut self, request: RequestId, verb: Verb, by: &OperatorRequest, stored: StoredTarget) {
         let recorded = Recorded::new(&verb, by);
         let is_noted = verb.is_always_noted();
         let planned = by.dry_run.then(|| verb.clone());
         if let Err(refusal) = self.check_by(by) {
-            return self.refuse(ticket, refusal);
+            return self.refuse(request, refusal);
         }
         if let Verb::Signal(id, name, payload) = &verb
             && let Err(refusal) = self.repeats(*id, name, payload, by.key.as_ref())
         {
-            return self.refuse(ticket, refusal);
+            return self.refuse(request, refusal);
         }
         if let Some(before) = by.key.as_ref().and_then(|key| self.kernel.requests.get(key)) {
             let answer = repeated(before, &recorded);
-            return self.reply(ticket, answer);
+            return self.reply(request, answer);
         }
         if self.kernel.has_exhausted_numbers() {
-            return self.refuse(ticket, Refusal::NumbersExhausted);
+            return self.refuse(request, Refusal::NumbersExhausted);
         }
         if let Some(refusal) = by.expected.and_then(|seq| self.check_revision(&verb, &stored, seq)) {
-            return self.refuse(ticket, refusal);
+            return self.refuse(request, refusal);
         }
         let abort = match self.obey(verb, by, stored) {
             Ok(abort) => abort,
             Err(refusal) => {
                 self.forget();
-                return self.refuse(ticket, refusal);
+                return self.refuse(request, refusal);
             }
         };
         let plan = planned.map(|verb| Box::new(self.plan(&verb, abort.as_ref())));
         let mut operated = self.audited(recorded, by, abort, is_noted);
         operated.plan = plan;
-        self.reply(ticket, Answer::Operated(Box::new(operated)));
+        self.reply(request, Answer::Operated(Box::new(operated)));
     }
 
     fn check_by(&self, by: &OperatorRequest) -> Result<(), Refusal> {
@@ -178,7 +178,7 @@ impl Draft<'_> {
             abort: operated.abort.clone(),
         });
         self.record(Record::Audit(entry.clone()));
-        self.effect(Effect::Operated(entry));
+        self.effect(RequestEffect::Operated(entry));
         if self.kernel.audits.len() >= AUDIT_KEPT
             && let Some(oldest) = self.kernel.audits.front()
         {
@@ -241,7 +241,8 @@ impl Draft<'_> {
         };
         self.record(Record::Archived(family, archive));
         self.record(Record::Evicted(doomed));
-        self.effect(Effect::Discharged(family));
+        self.effect(AdmissionEffect::ReleaseFamily(family));
+        self.effect(RequestEffect::Discharged(family));
         Ok(())
     }
 
@@ -251,7 +252,7 @@ impl Draft<'_> {
             return Err(Refusal::TooLarge(key.as_str().len(), longest));
         }
         self.record(Record::Limit(key.clone(), limit));
-        self.effect(Effect::SetLimit(key, limit));
+        self.effect(AdmissionEffect::SetLimit(key, limit));
         Ok(())
     }
 
@@ -260,7 +261,7 @@ impl Draft<'_> {
             return Err(Refusal::NotLive(id));
         }
         self.change(id, |row| row.priority = priority);
-        self.effect(Effect::SetPriority(id, priority));
+        self.effect(AdmissionEffect::SetPriority(id, priority));
         Ok(())
     }
 
@@ -422,10 +423,10 @@ mod tests {
     }
 
     fn abort_of(answer: Answer) -> Option<AbortAnswer> {
-        match answer {
-            Answer::Operated(operated) => operated.abort,
-            other => panic!("{other:?}"),
-        }
+        let Answer::Operated(operated) = answer else {
+            panic!("{answer:?}");
+        };
+        operated.abort
     }
 
     #[test]

@@ -37,15 +37,15 @@ impl Play {
     }
 
     fn calm_step(&mut self) -> Result<bool, String> {
-        if let Some((out, advance)) = self.shell.running.pop_first() {
+        if let Some((out, _)) = self.shell.running.pop_first() {
             let outcome = if out.1.0 % 3 == 0 {
                 StageOutcome::Next(stage(9))
             } else {
                 StageOutcome::Done(Blob::default())
             };
-            self.report(&advance, outcome)?;
+            self.report(out, outcome)?;
         } else if let Some(undo) = self.shell.undos.pop() {
-            self.undone(&undo, Ok(()))?;
+            self.undone(undo, Ok(()))?;
         } else if !self.shell.loads.is_empty() {
             self.load_one()?;
         } else if !self.shell.cleanups.is_empty() {
@@ -97,10 +97,10 @@ impl Play {
         }
         let verb = match &row.wait {
             Some(WaitReason::Event(name, _)) if !check::is_stopped(&self.shell.kernel, row) => {
-                let (ticket, name) = (self.shell.ticket(), name.clone());
+                let (request, name) = (self.shell.request_id(), name.clone());
                 let (payload, key) = (Blob::default(), None);
                 self.shell.decide(Event::Signalled {
-                    ticket,
+                    request,
                     id,
                     name,
                     payload,

@@ -5,8 +5,7 @@
 use std::collections::BTreeSet;
 
 use procession_kernel::{
-    Admission, Birth, Effect, Event, Grant, Hold, Lacking, ProcedureId, Request, StageEnded, StageOutcome, Submission,
-    Ticket,
+    Admission, Birth, Event, Grant, Hold, Lacking, ProcedureId, Request, StageEnded, StageOutcome, Submission, Ticket,
 };
 
 use super::desk::{Ahead, Word, needs, own_of};
@@ -31,7 +30,7 @@ impl Shell {
                 }
             }
         }
-        let event = Event::Submitted(self.ticket(), submissions);
+        let event = Event::Submitted(self.request_id(), submissions);
         self.decide_ahead(event, asked, None, served)
     }
 
@@ -180,18 +179,14 @@ impl Shell {
 
     fn hear_ahead(&mut self, ahead: Ahead) -> Result<(), String> {
         let mut unbound = ahead.asked;
-        let planned = self.decide_planned(ahead.event)?;
+        self.decide(ahead.event)?;
+        // The decision has bound the tickets of those that it gave birth to.
+        unbound.retain(|ticket| !self.desk.by.contains_key(ticket));
         if let Some((ticket, id)) = ahead.exchange {
             if self.kernel.row(id).is_some_and(|row| !row.is_ended()) {
                 self.desk.bind(ticket, id);
             } else {
                 unbound.insert(ticket);
-            }
-        }
-        for effect in planned {
-            if let Effect::Bound(ticket, id) = effect {
-                unbound.remove(&ticket);
-                self.desk.bind(ticket, id);
             }
         }
         for ticket in unbound {

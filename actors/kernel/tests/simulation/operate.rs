@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use procession_kernel::{
     Answer, Blob, BypassAs, BypassScope, Effect, Event, EventName, Key, LimitKey, OperatorRequest, Pause, ProcedureId,
-    Refusal, RevealScope, Row, Seq, StoredTarget, Ticket, Verb, WaitReason,
+    Refusal, RequestEffect, RequestId, RevealScope, Row, Seq, StoredTarget, Verb, WaitReason,
 };
 
 use super::draw::{GLOBAL, LIMITED, ROOM};
@@ -129,16 +129,16 @@ impl Play {
     pub(crate) fn request(&mut self, verb: Verb, by: OperatorRequest) -> Result<(), String> {
         let done = by.key.as_ref().and_then(|key| self.done_with(key));
         let traceless = (by.dry_run || done.is_some()).then(|| self.shell.kernel.clone());
-        let ticket = self.shell.ticket();
+        let request = self.shell.request_id();
         let words = verb.to_string();
         let stored = self.stored(&verb);
-        let planned = self
+        let effects = self
             .shell
-            .decide_planned(Event::Requested(ticket, Box::new(verb), Box::new(by), stored))?;
+            .decide_seen(Event::Requested(request, Box::new(verb), Box::new(by), stored))?;
         if traceless.is_some_and(|before| before != self.shell.kernel) {
             return Err(format!("it left a trace: {words}"));
         }
-        let answer = answer_to(ticket, &planned).ok_or_else(|| format!("nobody answers: {words}"))?;
+        let answer = answer_to(request, &effects).ok_or_else(|| format!("nobody answers: {words}"))?;
         match (done, answer) {
             (Some((number, before)), Answer::Operated(operated)) => {
                 let repeated = before == words && operated.number == Some(number);
@@ -183,10 +183,10 @@ impl Play {
             .percent(40)
             .then(|| Key::from(format!("broadcast {}", self.draw.below(4))));
         let repeated = key.as_ref().is_some_and(|key| self.done_with(key).is_some());
-        let ticket = self.shell.ticket();
+        let request = self.shell.request_id();
         let payload = Blob::default();
         let committed = self.shell.decide(Event::Broadcast {
-            ticket,
+            request,
             name,
             payload,
             key,
@@ -198,10 +198,12 @@ impl Play {
     }
 }
 
-fn answer_to(ticket: Ticket, planned: &[Effect]) -> Option<Answer> {
-    planned.iter().find_map(|effect| {
-        let Effect::Reply(to, answer) = effect else { return None };
-        (*to == ticket).then(|| answer.clone())
+fn answer_to(request: RequestId, effects: &[Effect]) -> Option<Answer> {
+    effects.iter().find_map(|effect| {
+        let Effect::Requests(RequestEffect::Reply(to, answer)) = effect else {
+            return None;
+        };
+        (*to == request).then(|| answer.clone())
     })
 }
 

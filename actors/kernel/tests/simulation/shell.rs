@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use procession_kernel::{
-    Advance, Answer, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, ProcedureId, Receipt, Record, Scope, Seq,
-    StageOutcome, Ticket, Timestamp, Undo,
+    AdmissionEffect, Answer, Binding, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, Kernel,
+    LifecycleEffect, ProcedureId, Receipt, Record, RequestEffect, RequestId, Scope, Seq, StageCall, StageOutcome,
+    StageTask, Timestamp,
 };
 
 use super::desk::Desk;
@@ -16,7 +17,7 @@ use super::{check, claims};
 /// A commit on its way to the disk, and what waits for it.
 struct Pending {
     records: Vec<Record>,
-    commit: Commit,
+    effects: Vec<Effect>,
     seq: Seq,
 }
 
@@ -30,8 +31,9 @@ pub(crate) struct Shell {
     pub(crate) ahead: Disk,
     pending: VecDeque<Pending>,
     durable: Seq,
-    pub(crate) running: BTreeMap<(ProcedureId, Seq), Advance>,
-    pub(crate) undos: Vec<Undo>,
+    pub(crate) running: BTreeMap<(ProcedureId, Seq), StageCall>,
+    /// Undos that are out: scope and number of the entry.
+    pub(crate) undos: Vec<(ProcedureId, u32)>,
     /// Parent, first child of the list, and how many ended ones its rule saw.
     pub(crate) judges: Vec<(ProcedureId, u32, u32)>,
     pub(crate) loads: Vec<ProcedureId>,
@@ -41,9 +43,10 @@ pub(crate) struct Shell {
     /// Reports that were decided on, and may come once more.
     pub(crate) old: Vec<Event>,
     pub(crate) next_ticket: u64,
-    pub(crate) answered: BTreeMap<Ticket, Answer>,
-    /// Who asked in this life.
-    asked: BTreeSet<Ticket>,
+    next_request: u64,
+    pub(crate) answered: BTreeMap<RequestId, Answer>,
+    /// Requests of this life.
+    asked: BTreeSet<RequestId>,
     /// Wakes that were lost on purpose in this life.
     pub(crate) lost: u64,
     /// Why procedures waited, in short: what the histories have covered.
@@ -70,6 +73,7 @@ impl Shell {
             desk: Desk::default(),
             old: Vec::new(),
             next_ticket: 0,
+            next_request: 0,
             answered: BTreeMap::new(),
             asked: BTreeSet::new(),
             lost: 0,
@@ -118,12 +122,12 @@ impl Shell {
     /// Decides, checks and applies an event. Tells whether it left anything for the disk.
     pub(crate) fn decide(&mut self, event: Event) -> Result<bool, String> {
         let seq = self.kernel.seq();
-        self.decide_planned(event)?;
+        self.decide_seen(event)?;
         Ok(self.kernel.seq() != seq)
     }
 
-    /// Does so, and gives the effects that will leave.
-    pub(crate) fn decide_planned(&mut self, event: Event) -> Result<Vec<Effect>, String> {
+    /// Does so, and returns the effects that will leave.
+    pub(crate) fn decide_seen(&mut self, event: Event) -> Result<Vec<Effect>, String> {
         self.log.push(format!("{event:?}"));
         self.remember(&event);
         let wave = if let Event::WaveDue(seq) = &event {
@@ -133,10 +137,14 @@ impl Shell {
         };
         let decision = self.kernel.decide(self.now, event);
         let records = decision.records().to_vec();
-        let planned = decision.planned().to_vec();
-        for effect in &planned {
-            if let Effect::Ask(id) = effect {
-                self.desk.asks(*id);
+        let mut requests = Vec::new();
+        for binding in decision.bindings() {
+            match *binding {
+                Binding::Ticket(ticket, id) => self.desk.bind(ticket, id),
+                Binding::Request(id) => {
+                    self.desk.asks(id);
+                    requests.push(id);
+                }
             }
         }
         check::before(&self.kernel, &records)?;
@@ -165,28 +173,43 @@ impl Shell {
         let rows = self.kernel.families().values().flat_map(|family| &family.members);
         claims::conflicts(rows.map(|row| &**row))?;
         check::may_start(&self.kernel, &started)?;
-        for effect in &planned {
-            if let Effect::Undo(undo) = effect {
-                check::undo(&self.kernel, &self.ahead, undo)?;
-            }
-        }
         let seq = commit.seq();
-        if seq > self.durable {
-            // Nothing leaves a commit that the store has not proved.
-            commit = match commit.release(&Receipt::new(self.kernel.epoch(), self.durable)) {
-                Err(commit) => commit,
-                Ok(effects) => return Err(format!("{effects:?} left without a receipt")),
-            };
+        let effects = self.released(commit)?;
+        check::requests(&requests, &effects)?;
+        for effect in &effects {
+            if let Some(call) = effect.call()
+                && let Some(undone) = call.undone()
+            {
+                check::undo(&self.kernel, &self.ahead, call, undone)?;
+            }
         }
         self.pending.push_back(Pending {
             records: durable,
-            commit,
+            effects: effects.clone(),
             seq,
         });
         if seq <= self.durable && self.pending.len() == 1 {
             self.sync(1)?;
         }
-        Ok(planned)
+        Ok(effects)
+    }
+
+    /// Opens a commit to check what will leave it, and that no receipt older than its own opens it. The effects still
+    /// wait for [`Self::sync`].
+    fn released(&self, commit: Commit) -> Result<Vec<Effect>, String> {
+        let (epoch, seq) = (self.kernel.epoch(), commit.seq());
+        let mut commit = commit;
+        for older in [self.durable, Seq(seq.0.saturating_sub(1))] {
+            if older < seq {
+                commit = match commit.release(&Receipt::new(epoch, older)) {
+                    Err(commit) => commit,
+                    Ok(effects) => return Err(format!("{effects:?} left without a receipt")),
+                };
+            }
+        }
+        commit
+            .release(&Receipt::new(epoch, seq))
+            .map_err(|_| "a proved commit is not released".to_owned())
     }
 
     /// A yielded stage is out under its old number: it may report again.
@@ -208,66 +231,89 @@ impl Shell {
             pending.records.iter().try_for_each(|record| self.disk.fold(record))?;
             claims::conflicts(self.disk.live())?;
             self.durable = pending.seq;
-            let receipt = Receipt::new(self.kernel.epoch(), pending.seq);
-            let effects = pending
-                .commit
-                .release(&receipt)
-                .map_err(|_| "a proved commit is not released".to_owned())?;
-            effects.into_iter().try_for_each(|effect| self.act(effect))?;
+            pending.effects.into_iter().try_for_each(|effect| self.act(effect))?;
         }
         Ok(())
     }
 
     fn act(&mut self, effect: Effect) -> Result<(), String> {
-        if matches!(
-            effect,
-            Effect::Ask(_) | Effect::Cancel(_) | Effect::Keep(..) | Effect::GiveBack(..) | Effect::Release(_)
-        ) {
-            self.log.push(format!("  {effect:?}"));
-        }
         match effect {
-            Effect::Reply(ticket, answer) => {
-                if self.answered.insert(ticket, answer).is_some() {
-                    return Err(format!("{ticket:?} is answered twice"));
-                }
-            }
-            Effect::Advance(advance) => {
-                let going = self.kernel.row(advance.id).and_then(|row| row.going);
+            Effect::Dispatch(effect) => self.dispatch(effect),
+            Effect::Admission(effect) => self.admit(effect),
+            Effect::Requests(effect) => self.answer(effect),
+            Effect::Lifecycle(LifecycleEffect::ArmTimer) => Ok(()),
+        }
+    }
+
+    fn dispatch(&mut self, effect: DispatchEffect) -> Result<(), String> {
+        match effect {
+            DispatchEffect::Call(call) => return self.call(call),
+            DispatchEffect::LoadStack(scope) => self.loads.push(scope),
+            DispatchEffect::Stop(_) => {}
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: StageCall) -> Result<(), String> {
+        match &call.task {
+            StageTask::Execute { run, .. } => {
+                let (id, run) = (call.id, *run);
+                let going = self.kernel.row(id).and_then(|row| row.going);
                 // An operator may have ended it meanwhile; then its report is late.
-                if going.is_some_and(|going| going.run != advance.run) {
-                    return Err(format!("{advance:?} is not what the row says: {going:?}"));
+                if going.is_some_and(|going| going.run != run) {
+                    return Err(format!("{call:?} is not what the row says: {going:?}"));
                 }
-                if let Some(twice) = self.running.insert((advance.id, advance.run), advance) {
+                if let Some(twice) = self.running.insert((id, run), call) {
                     return Err(format!("{twice:?} is out twice"));
                 }
             }
-            Effect::Undo(undo) => self.undos.push(*undo),
-            Effect::Judge(parent, _, _, round, _) => {
-                let rows = self.disk.members(parent.family);
+            StageTask::Undo { scope, number } => self.undos.push((*scope, *number)),
+            StageTask::Join(round) => {
+                let rows = self.disk.members(call.id.family);
                 let seen = rows
                     .filter(|row| round.contains(row.id.member) && row.is_ended())
                     .count();
                 self.judges
-                    .push((parent, round.first, u32::try_from(seen).unwrap_or(0)));
+                    .push((call.id, round.first, u32::try_from(seen).unwrap_or(0)));
             }
-            Effect::LoadStack(scope) => self.loads.push(scope),
-            Effect::CleanUp(id, ..) => self.cleanups.push(id),
-            Effect::Ask(id) => self.ask(id)?,
-            Effect::Release(id) => self.release(id)?,
-            Effect::GiveBack(id, needs) => self.change(id, |limiter, ticket| limiter.give_back(ticket, &needs))?,
-            Effect::Cancel(id) => self.change(id, |limiter, ticket| limiter.cancel(ticket))?,
-            Effect::Keep(id, needs) => self.change(id, |limiter, ticket| limiter.keep(ticket, &needs))?,
-            Effect::SetPriority(id, priority) => {
-                self.change(id, |limiter, ticket| limiter.set_priority(ticket, priority))?;
+            StageTask::CleanUp => self.cleanups.push(call.id),
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, effect: AdmissionEffect) -> Result<(), String> {
+        self.log.push(format!("  {effect:?}"));
+        match effect {
+            AdmissionEffect::Ask(id) => self.ask(id),
+            AdmissionEffect::Release(id) => self.release(id),
+            AdmissionEffect::GiveBack(id, needs) => {
+                self.change(id, |limiter, ticket| limiter.give_back(ticket, &needs))
             }
-            Effect::SetLimit(key, limit) => self.capacity(key, limit)?,
-            Effect::Ended(ended) => {
+            AdmissionEffect::Cancel(id) => self.change(id, |limiter, ticket| limiter.cancel(ticket)),
+            AdmissionEffect::Keep(id, needs) => self.change(id, |limiter, ticket| limiter.keep(ticket, &needs)),
+            AdmissionEffect::SetPriority(id, priority) => {
+                self.change(id, |limiter, ticket| limiter.set_priority(ticket, priority))
+            }
+            AdmissionEffect::SetLimit(key, limit) => self.capacity(key, limit),
+            // No family of the histories is quarantined, so none is discharged.
+            AdmissionEffect::ReleaseFamily(_) => Ok(()),
+        }
+    }
+
+    fn answer(&mut self, effect: RequestEffect) -> Result<(), String> {
+        match effect {
+            RequestEffect::Reply(request, answer) => {
+                if self.answered.insert(request, answer).is_some() {
+                    return Err(format!("{request:?} is answered twice"));
+                }
+            }
+            RequestEffect::Ended(ended) => {
                 let row = self.ahead.rows.get(&ended.id);
                 if !row.is_some_and(|row| row.is_ended()) {
                     return Err(format!("{ended:?} is told, and its row says otherwise"));
                 }
             }
-            Effect::Stop(_) | Effect::ArmTimer | Effect::Operated(..) | Effect::Bound(..) | Effect::Discharged(_) => {}
+            RequestEffect::Operated(_) | RequestEffect::Discharged(_) => {}
         }
         Ok(())
     }
@@ -282,10 +328,16 @@ impl Shell {
         self.disk.of_family(family).cloned().collect()
     }
 
-    /// With nothing on its way, everybody who asked in this life has been answered.
+    /// Returns the number of the next request.
+    pub(crate) const fn request_id(&mut self) -> RequestId {
+        self.next_request += 1;
+        RequestId(self.next_request)
+    }
+
+    /// Checks that every request of this life has been answered, with nothing on its way.
     pub(crate) fn all_are_answered(&self) -> Result<(), String> {
-        match self.asked.iter().find(|ticket| !self.answered.contains_key(ticket)) {
-            Some(ticket) => Err(format!("{ticket:?} was never answered")),
+        match self.asked.iter().find(|request| !self.answered.contains_key(request)) {
+            Some(request) => Err(format!("{request:?} was never answered")),
             None => Ok(()),
         }
     }
@@ -308,7 +360,7 @@ impl Shell {
                 let is_outermost = family.scope_of(*member) == Some(id);
                 let is_out = match scope {
                     Scope::Loading => self.loads.contains(&id),
-                    Scope::Held { out: true, .. } => self.undos.iter().any(|undo| undo.scope == id),
+                    Scope::Held { out: true, .. } => self.undos.iter().any(|(scope, _)| *scope == id),
                     Scope::Held { out: false, .. } => true,
                 };
                 if is_outermost && !is_out {
@@ -321,14 +373,14 @@ impl Shell {
 }
 
 /// Gives who must be answered.
-fn asker(event: &Event) -> Option<Ticket> {
+fn asker(event: &Event) -> Option<RequestId> {
     match event {
-        Event::Submitted(ticket, _)
-        | Event::Signalled { ticket, .. }
-        | Event::Broadcast { ticket, .. }
-        | Event::Requested(ticket, ..)
-        | Event::Acknowledged(ticket, _)
-        | Event::DrainEnded(ticket) => Some(*ticket),
+        Event::Submitted(request, _)
+        | Event::Signalled { request, .. }
+        | Event::Broadcast { request, .. }
+        | Event::Requested(request, ..)
+        | Event::Acknowledged(request, _)
+        | Event::DrainEnded(request) => Some(*request),
         Event::StageEnded(_)
         | Event::UndoEnded(_)
         | Event::StackLoaded(..)

@@ -1,6 +1,6 @@
 //! Dry runs: what the limiter would be told, and who would move next by its answer.
 
-use procession_kernel::{Effect, Freed, Plan};
+use procession_kernel::{AdmissionEffect, Freed, Plan};
 
 use super::Admission;
 use crate::limiter::{Change, Foreseen};
@@ -12,32 +12,24 @@ impl<A> Admission<A> {
         let mut changes = Vec::new();
         for effect in &plan.told {
             match effect {
-                Effect::Release(id) => changes.extend(ticket(id).map(Change::Release)),
-                Effect::Cancel(id) => changes.extend(ticket(id).map(Change::Cancel)),
-                Effect::Keep(id, needs) => changes.extend(ticket(id).map(|ticket| Change::Keep(ticket, needs.clone()))),
-                Effect::GiveBack(id, needs) => {
+                AdmissionEffect::Release(id) => changes.extend(ticket(id).map(Change::Release)),
+                AdmissionEffect::Cancel(id) => changes.extend(ticket(id).map(Change::Cancel)),
+                AdmissionEffect::Keep(id, needs) => {
+                    changes.extend(ticket(id).map(|ticket| Change::Keep(ticket, needs.clone())))
+                }
+                AdmissionEffect::GiveBack(id, needs) => {
                     changes.extend(ticket(id).map(|ticket| Change::GiveBack(ticket, needs.clone())));
                 }
-                Effect::SetPriority(id, priority) => {
+                AdmissionEffect::SetPriority(id, priority) => {
                     changes.extend(ticket(id).map(|ticket| Change::Priority(ticket, *priority)));
                 }
-                Effect::SetLimit(key, limit) => changes.push(Change::Capacity(key.clone(), *limit)),
-                Effect::Discharged(family) => {
+                AdmissionEffect::SetLimit(key, limit) => changes.push(Change::Capacity(key.clone(), *limit)),
+                AdmissionEffect::ReleaseFamily(family) => {
                     let of_family = self.tickets.of_family(*family).into_iter();
                     changes.extend(of_family.map(|(_, ticket)| Change::Release(ticket)));
                 }
-                Effect::Reply(..)
-                | Effect::Advance(_)
-                | Effect::Undo(_)
-                | Effect::Judge(..)
-                | Effect::LoadStack(_)
-                | Effect::Stop(_)
-                | Effect::ArmTimer
-                | Effect::Ask(_)
-                | Effect::Bound(..)
-                | Effect::Ended(_)
-                | Effect::CleanUp(..)
-                | Effect::Operated(_) => {}
+                // It is the procedure's own request, and frees nothing for others.
+                AdmissionEffect::Ask(_) => {}
             }
         }
         let later = plan.freed.iter().filter(|freed| freed.later);

@@ -5,7 +5,7 @@ use actix::prelude::*;
 use procession_kernel::{Decision, Event, Grant, Operated, ProcedureId, StageEnded, Ticket};
 use tokio::sync::oneshot;
 
-use super::super::admission::{Asked, Heard, admit_report, bound_by};
+use super::super::admission::{Asked, Heard, admit_report};
 use super::super::{Supervisor, Take};
 use crate::error::AskError;
 use crate::limiter::{Acquired, Served, Would};
@@ -79,10 +79,8 @@ impl Supervisor {
         served: Vec<Ticket>,
         ctx: &mut Context<Self>,
     ) {
-        let bound = bound_by(&decision);
         self.commit(decision, ctx);
-        self.admission
-            .settle(&self.kernel, self.quarantine.families(), asked, bound);
+        self.admission.settle(&self.kernel, self.quarantine.families(), asked);
         self.served(served, ctx);
     }
 
