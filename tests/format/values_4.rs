@@ -46,9 +46,9 @@ fn an_act_that_is_not_known_leaves_the_entry_readable() -> Tested {
         .find(|line| line.name == "skip-undo")
         .ok_or("no such act")?;
     let known = format::audit(12, value(line)?)?;
-    let Some(Act::Operate(Verb::SkipUndo(id))) = known.act else {
+    if !matches!(known.act, Some(Act::Operate(Verb::SkipUndo(_)))) {
         return Err("another act".into());
-    };
+    }
     // The name of the variant, `k`, stands between the maps of the act and of its id.
     let bytes: Vec<u8> = value(line)?.to_vec();
     let name = [0x81, 0xa1, b'k', 0x82];
@@ -56,7 +56,7 @@ fn an_act_that_is_not_known_leaves_the_entry_readable() -> Tested {
     let mut changed = bytes;
     *changed.get_mut(at + 2).ok_or("too short")? = b'Z';
     let unknown = format::audit(12, &changed)?;
-    assert_eq!((unknown.act, unknown.target), (None, Some(id)));
+    assert_eq!((unknown.act, unknown.target), (None, known.target));
     assert_eq!(unknown.words, known.words);
     Ok(())
 }
