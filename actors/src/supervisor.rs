@@ -9,7 +9,6 @@ mod handlers;
 pub(crate) mod health;
 pub(crate) mod lifecycle;
 pub(crate) mod metrics;
-mod operate;
 pub(crate) mod pipeline;
 mod quarantine;
 mod requests;
@@ -27,7 +26,7 @@ use futures::FutureExt;
 use procession_kernel::{
     AuditEntry, Commit, Decision, Effect, Ended, Event, EventName, EvictedFamily, HistoryEntry, Kernel, Kind, Lack,
     LifecycleEffect, LimitKey, LimitUse, LockUse, Operated, OperatorRequest, ProcedureId, Receipt, RequestEffect,
-    RequestId, Row, StageEnded, Timestamp, Verb,
+    RequestId, Row, StageEnded, StoredTarget, Timestamp, Verb,
 };
 use tokio::sync::oneshot;
 
@@ -46,9 +45,8 @@ use crate::journal::{Appended, Batch, Journal, Reader};
 use crate::limiter::{Limiter, LocksHeld, Usage, Waiters};
 use crate::mail::{self, Counted, Gathering, Notice, Ordered};
 use crate::messages::{
-    self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Discharge, Drain, DrainBy, Export, History, Limits,
-    List, Locks, PollLatest, Query, ReadArchive, SendSignal, Submit, SubmitBatch, Subscribe, SubscribeLatest,
-    TakeSnapshot, Tree,
+    self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, History, Limits, List, Locks, Operate,
+    PollLatest, Query, ReadArchive, SendSignal, Submit, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree,
 };
 use crate::procedure_actor::{Report, Reported};
 use crate::read::CommittedReader;
@@ -80,8 +78,9 @@ use pipeline::in_place::InPlace;
 use pipeline::{JournalGone, Pipeline, PipelineSettings, SUBSCRIBERS, Waiting};
 use quarantine::Quarantine;
 use requests::Requests;
-use requests::discharge::{ReadFamily, why_quarantined};
+use requests::discharge::why_quarantined;
 use requests::finished::FinishedRead;
+use requests::operate::{ToRead, to_read};
 use requests::replies::{self, Reply};
 use requests::submissions::{Taken, submitted};
 use status::EngineStatus;
@@ -353,7 +352,12 @@ impl Supervisor {
             RequestEffect::Ended(ended) => self.ended(*ended),
             RequestEffect::Discharged(family) => self.discharged(family),
             RequestEffect::Operated(entry) => {
-                tracing::info!(who = entry.who, why = entry.why, what = entry.verb, "an operator acted");
+                tracing::info!(
+                    who = entry.who,
+                    why = entry.why,
+                    what = entry.words,
+                    "an operator acted"
+                );
             }
         }
     }
@@ -434,6 +438,9 @@ impl Handler<FlushTime> for Supervisor {
 
 type Asked<T> = ResponseFuture<Result<T, AskError>>;
 
+/// The answer to an operator. The store may have to be read before it is decided.
+type Operating = ResponseActFuture<Supervisor, Result<Operated, AskError>>;
+
 impl Handler<Submit> for Supervisor {
     type Result = ResponseFuture<Result<ProcedureId, SubmitError>>;
 
@@ -508,20 +515,20 @@ impl Handler<Acknowledge> for Supervisor {
     }
 }
 
-impl Handler<Discharge> for Supervisor {
-    type Result = ResponseActFuture<Self, Result<Operated, AskError>>;
+impl Handler<Operate> for Supervisor {
+    type Result = Operating;
 
-    fn handle(&mut self, Discharge { family, by }: Discharge, _: &mut Self::Context) -> Self::Result {
-        let why = why_quarantined(&self.kernel, &self.quarantine, family);
-        let (settled, committed) = (self.settled(), self.committed());
-        let read = self.requests.read_for_discharge(family, why, settled, committed);
-        Box::pin(read.into_actor(self).then(move |read, supervisor, ctx| {
-            let operated = supervisor.discharge(family, read, by, ctx);
-            operated.into_actor(supervisor).map(move |operated, supervisor, _| {
-                supervisor.requests.discharge_answered(family);
-                operated
-            })
-        }))
+    /// A verb whose target the store alone may hold is decided once that is read. All others are decided before this
+    /// returns, in the order of their messages.
+    fn handle(&mut self, Operate { verb, by }: Operate, ctx: &mut Self::Context) -> Self::Result {
+        match to_read(&verb) {
+            ToRead::Nothing => {
+                let operated = self.operate(verb, by, StoredTarget::None, ctx);
+                Box::pin(operated.into_actor(self))
+            }
+            ToRead::FinishedRow(id) => self.operate_on_row(id, verb, by),
+            ToRead::QuarantinedFamily(family) => self.operate_on_family(family, by),
+        }
     }
 }
 
@@ -536,11 +543,26 @@ impl Supervisor {
         Ok(reply)
     }
 
-    /// Decides an operator's verb; returns its answer. The plan of a dry run is completed by the limiter.
-    fn operate(&mut self, verb: Verb, by: OperatorRequest, ctx: &mut Context<Self>) -> Asked<Operated> {
+    /// Decides an operator's verb, with what the store holds of its target; returns its answer. The plan of a dry run
+    /// is completed by the limiter.
+    fn operate(
+        &mut self,
+        verb: Verb,
+        by: OperatorRequest,
+        stored: StoredTarget,
+        ctx: &mut Context<Self>,
+    ) -> Asked<Operated> {
         let is_dry = by.dry_run;
-        let event = |request| Event::Requested(request, Box::new(verb), Box::new(by));
+        let drain = if let Verb::Drain(deadline) = &verb {
+            Some(*deadline)
+        } else {
+            None
+        };
+        let event = |request| Event::Requested(request, Box::new(verb), Box::new(by), stored);
         let reply = self.request(event, ctx);
+        if let Some(deadline) = drain {
+            self.begin_requested_drain(deadline, ctx);
+        }
         let operated = replies::operated(reply, self.committed());
         if is_dry {
             self.foresee(operated, ctx)
@@ -602,11 +624,37 @@ impl Supervisor {
         }))
     }
 
+    /// Decides a verb about a procedure that may have finished, once its row is read.
+    fn operate_on_row(&mut self, id: ProcedureId, verb: Verb, by: OperatorRequest) -> Operating {
+        Box::pin(self.finished_row(id).then(move |row, supervisor, ctx| {
+            let read = row.and_then(|row| supervisor.requests.verb_on_row(&supervisor.kernel, verb, id, row));
+            let operated = match read {
+                Ok((verb, stored)) => supervisor.operate(verb, by, stored, ctx),
+                Err(error) => Box::pin(async move { Err(error) }),
+            };
+            operated.into_actor(supervisor)
+        }))
+    }
+
+    /// Reads a family, and decides its discharge.
+    fn operate_on_family(&mut self, family: u64, by: OperatorRequest) -> Operating {
+        let why = why_quarantined(&self.kernel, &self.quarantine, family);
+        let (settled, committed) = (self.settled(), self.committed());
+        let read = self.requests.read_for_discharge(family, why, settled, committed);
+        Box::pin(read.into_actor(self).then(move |read, supervisor, ctx| {
+            let operated = supervisor.discharge(family, read, by, ctx);
+            operated.into_actor(supervisor).map(move |operated, supervisor, _| {
+                supervisor.requests.discharge_answered(family);
+                operated
+            })
+        }))
+    }
+
     /// Decides a discharge. A live family is quarantined first, in a commit before: from then on nothing of it moves.
     fn discharge(
         &mut self,
         family: u64,
-        read: Result<Option<ReadFamily>, AskError>,
+        read: Result<StoredTarget, AskError>,
         by: OperatorRequest,
         ctx: &mut Context<Self>,
     ) -> Asked<Operated> {
@@ -617,7 +665,7 @@ impl Supervisor {
                 if let Some(why) = next.quarantine {
                     self.quarantine_family(family, why, ctx);
                 }
-                self.operate(next.verb, by, ctx)
+                self.operate(Verb::Discharge(family), by, next.stored, ctx)
             }
             Err(error) => Box::pin(async move { Err(error) }),
         }
@@ -1638,6 +1686,13 @@ impl Supervisor {
         self.look_at_drain(ctx);
     }
 
+    /// Begins the drain that an operator's request has just decided. A dry run or a refusal has decided none.
+    fn begin_requested_drain(&mut self, deadline: Duration, ctx: &mut Context<Self>) {
+        if self.kernel.is_draining() && !self.lifecycle.is_draining() {
+            self.begin_drain(deadline, None, ctx);
+        }
+    }
+
     /// Ends the drain once nothing runs any more and no call of a metric hook is left.
     fn look_at_drain(&mut self, ctx: &mut Context<Self>) {
         let is_over = self.lifecycle.is_drained(&self.kernel)
@@ -1796,19 +1851,6 @@ impl Handler<Drain> for Supervisor {
     }
 }
 
-impl Handler<DrainBy> for Supervisor {
-    type Result = ResponseFuture<Result<Operated, AskError>>;
-
-    fn handle(&mut self, DrainBy { deadline, by }: DrainBy, ctx: &mut Self::Context) -> Self::Result {
-        let operated = self.operate(Verb::Drain(deadline), by, ctx);
-        // It was decided at once: a dry run or a refusal has left all as it was.
-        if self.kernel.is_draining() && !self.lifecycle.is_draining() {
-            self.begin_drain(deadline, None, ctx);
-        }
-        operated
-    }
-}
-
 impl Handler<StopHere> for Supervisor {
     type Result = ();
 
@@ -1856,19 +1898,13 @@ macro_rules! taken_as_mail {
 }
 
 taken_as_mail! {
-    messages::Abort,
     messages::Acknowledge,
-    messages::AcknowledgeBy,
     messages::Archived,
     messages::PollLatest,
     messages::Audit,
     messages::AwaitOutcome,
     messages::Broadcast,
-    messages::Bypass,
-    messages::Discharge,
-    messages::AuditReveal,
     messages::Drain,
-    messages::DrainBy,
     messages::Explain,
     messages::Export,
     messages::SubscribeLatest,
@@ -1876,18 +1912,10 @@ taken_as_mail! {
     messages::Limits,
     messages::List,
     messages::Locks,
-    messages::OverrideResult,
-    messages::Pause,
+    messages::Operate,
     messages::Query,
     messages::ReadArchive,
-    messages::Resume,
-    messages::RetryNow,
-    messages::RetryUndo,
     messages::SendSignal,
-    messages::SetLimit,
-    messages::SetPriority,
-    messages::SignalBy,
-    messages::SkipUndo,
     messages::Submit,
     messages::SubmitBatch,
     messages::Subscribe,

@@ -151,7 +151,7 @@ pub(crate) fn audit() -> AuditEntry {
         at: Timestamp(1_000_000),
         who: "ann".to_owned(),
         why: "it hangs".to_owned(),
-        verb: "bypass 42.3 as success".to_owned(),
+        words: "bypass 42.3 as success".to_owned(),
         target: Some(ID),
         changes: vec![Changed {
             id: ID,
@@ -169,6 +169,8 @@ pub(crate) fn audit() -> AuditEntry {
         changed: 1,
         key: Some(Key::from("act-1")),
         digest: None,
+        act: None,
+        abort: None,
     }
 }
 

@@ -7,6 +7,7 @@ pub(crate) const KERNEL: &[&[&str]] = &[
     &["lifecycle", "lock", "cause", "history", "fingerprint"],
     &["needs"],
     &["wait"],
+    &["verb"],
     &["row", "audit", "waiters"],
     &["event", "record", "effect", "decision", "plan"],
     &["latch", "retry", "admission", "waits"],

@@ -7,6 +7,7 @@ use crate::lifecycle::ProcedureState;
 use crate::needs::Needs;
 use crate::plan::Plan;
 use crate::row::{Mark, Round};
+use crate::verb::AbortAnswer;
 use crate::wait::Wake;
 
 /// One call of user code. The kernel builds it from a decision, or from a row whose stage is out. It travels unchanged
@@ -96,17 +97,6 @@ pub struct Ended {
     pub mark: Option<Mark>,
     /// When it was submitted or spawned.
     pub submitted: Timestamp,
-}
-
-/// Result of an abort request.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AbortAnswer {
-    /// The procedure will be rolled back once its running stages have ended.
-    WillRollBack,
-    /// The procedure was already failing for another reason.
-    AlreadyRollingBack,
-    /// The procedure can no longer be aborted, for this reason.
-    TooLate(String),
 }
 
 /// What an operator's request did, or would do in a dry run.

@@ -1,6 +1,5 @@
 //! What happened, as it enters the kernel.
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::audit::OperatorRequest;
@@ -11,7 +10,7 @@ use crate::id::{
 use crate::needs::Lacking;
 use crate::record::{EvictedFamily, KeyEntry, UserWrite};
 use crate::row::{ChildPermits, Hold, JoinPolicy, NextStageNeeds, OnFailure, OnTimeout, Row};
-use crate::wait::Pause;
+use crate::verb::Verb;
 
 mod make;
 
@@ -191,171 +190,17 @@ pub enum JoinRuling {
     Unmeetable(String),
 }
 
-/// The members of a family that end with a bypassed procedure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BypassScope {
-    /// The procedure alone; refused if it has live children.
-    #[default]
-    Alone,
-    /// The procedure and all its descendants.
-    Descendants,
-    /// The procedure and all its ancestors; refused if an ancestor has other live children.
-    Ancestors,
-    /// The whole family.
-    Family,
-}
-
-/// As what a bypassed procedure ends.
+/// What the store holds of a request's target. It is read before the decision, because the target may not be
+/// in memory: it has ended, or its family is quarantined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum BypassAs {
-    /// `Success` without output (HBase).
+pub enum StoredTarget {
+    /// Nothing was read: the verb does not need it, or the store does not have it.
     #[default]
-    Success,
-    /// `Success` with this output.
-    Output(Blob),
-    /// `Failed`, with the reason given.
-    Failed,
-}
-
-/// The user data that is shown in full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RevealScope {
-    /// Its payload and its output.
-    Values,
-    /// All that the journal holds of its family.
-    Family,
-}
-
-/// What an operator asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verb {
-    /// Stop between stages and roll back.
-    Abort(ProcedureId),
-    /// Let nothing more of it run.
-    Pause(Pause),
-    /// Let it go on: what was paused, poison, or going in circles.
-    Resume(Pause),
-    /// End a backoff now.
-    RetryNow(ProcedureId),
-    /// End it without its code.
-    Bypass(ProcedureId, BypassScope, BypassAs),
-    /// Try a failed undo again.
-    RetryUndo(ProcedureId),
-    /// Count a failed undo as done.
-    SkipUndo(ProcedureId),
-    /// Replace the output of one that succeeded; its row, if it is not in memory.
-    OverrideResult(ProcedureId, Blob, Option<Box<Row>>),
-    /// Change its place in the queues.
-    SetPriority(ProcedureId, i16),
-    /// Change a capacity; none is unlimited.
-    SetLimit(LimitKey, Option<u32>),
-    /// Put a quarantined family into the archive, as these bytes, and free what it holds.
-    Discharge(u64, Blob, Box<EvictedFamily>),
-    /// Record that user data of a procedure is shown in full. Nothing changes.
-    AuditReveal(ProcedureId, RevealScope),
-    /// Send it a signal, as a sender would; the key of the request is the sender's.
-    Signal(ProcedureId, EventName, Blob),
-    /// Take note of the result of a finished root; its row as it stands on disk.
-    Acknowledge(ProcedureId, Box<Row>),
-    /// Set nothing more going, and stop once all has come to rest, or after this time.
-    Drain(Duration),
-}
-
-impl Verb {
-    /// Gives the one procedure that it concerns, if it is one.
-    #[must_use]
-    pub const fn target(&self) -> Option<ProcedureId> {
-        match self {
-            Self::Abort(id)
-            | Self::Pause(Pause::One(id))
-            | Self::Resume(Pause::One(id))
-            | Self::RetryNow(id)
-            | Self::Bypass(id, ..)
-            | Self::RetryUndo(id)
-            | Self::SkipUndo(id)
-            | Self::OverrideResult(id, ..)
-            | Self::SetPriority(id, _)
-            | Self::AuditReveal(id, _)
-            | Self::Signal(id, ..)
-            | Self::Acknowledge(id, _) => Some(*id),
-            Self::Discharge(family, ..) => Some(ProcedureId::root(*family)),
-            Self::Pause(_) | Self::Resume(_) | Self::SetLimit(..) | Self::Drain(_) => None,
-        }
-    }
-
-    /// Gives the value that it brings, which its words do not tell.
-    #[must_use]
-    pub const fn value(&self) -> Option<&Blob> {
-        match self {
-            Self::Signal(_, _, value)
-            | Self::OverrideResult(_, value, _)
-            | Self::Bypass(_, _, BypassAs::Output(value)) => Some(value),
-            Self::Abort(_)
-            | Self::Pause(_)
-            | Self::Resume(_)
-            | Self::RetryNow(_)
-            | Self::Bypass(_, _, BypassAs::Success | BypassAs::Failed)
-            | Self::RetryUndo(_)
-            | Self::SkipUndo(_)
-            | Self::SetPriority(..)
-            | Self::SetLimit(..)
-            | Self::Discharge(..)
-            | Self::AuditReveal(..)
-            | Self::Acknowledge(..)
-            | Self::Drain(_) => None,
-        }
-    }
-
-    /// Tells whether it is written down though nothing of it goes to disk.
-    #[must_use]
-    pub const fn is_always_noted(&self) -> bool {
-        matches!(self, Self::AuditReveal(..) | Self::Drain(_))
-    }
-}
-
-impl fmt::Display for Verb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Abort(id) => write!(f, "abort {id}"),
-            Self::Pause(what) => write!(f, "pause {what}"),
-            Self::Resume(what) => write!(f, "resume {what}"),
-            Self::RetryNow(id) => write!(f, "retry {id} now"),
-            Self::Bypass(id, scope, outcome) => write!(f, "bypass {id}{} as {}", scope.words(), outcome.words()),
-            Self::RetryUndo(id) => write!(f, "retry the undo of {id}"),
-            Self::SkipUndo(id) => write!(f, "skip the undo of {id}"),
-            Self::OverrideResult(id, output, _) => write!(f, "override the result of {id} by {} bytes", output.len()),
-            Self::SetPriority(id, priority) => write!(f, "set the priority of {id} to {priority}"),
-            Self::SetLimit(key, Some(limit)) => write!(f, "set the limit {key} to {limit}"),
-            Self::SetLimit(key, None) => write!(f, "lift the limit {key}"),
-            Self::Discharge(family, ..) => write!(f, "discharge the family {family}"),
-            Self::AuditReveal(id, RevealScope::Values) => write!(f, "reveal the values of {id}"),
-            Self::AuditReveal(id, RevealScope::Family) => write!(f, "export the family of {id}"),
-            Self::Signal(id, name, payload) => write!(f, "signal {name} to {id} with {} bytes", payload.len()),
-            Self::Acknowledge(id, _) => write!(f, "acknowledge {id}"),
-            Self::Drain(time) => write!(f, "drain within {} ms", time.as_millis()),
-        }
-    }
-}
-
-impl BypassScope {
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Alone => "",
-            Self::Descendants => " and all below it",
-            Self::Ancestors => " and all above it",
-            Self::Family => " and its whole family",
-        }
-    }
-}
-
-impl BypassAs {
-    const fn words(&self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Output(_) => "success with an output",
-            Self::Failed => "failed",
-        }
-    }
+    None,
+    /// The row of a finished procedure, for an override or an acknowledgement.
+    Row(Box<Row>),
+    /// A quarantined family as it goes into the archive, and the keys that a discharge deletes.
+    Archive(Blob, Box<EvictedFamily>),
 }
 
 /// What happened.
@@ -410,8 +255,8 @@ pub enum Event {
     },
     /// More of those are to be woken who wait for the broadcast of this commit.
     WaveDue(Seq),
-    /// An operator asks for something.
-    Requested(RequestId, Box<Verb>, Box<OperatorRequest>),
+    /// An operator sends a request, with what the store holds of its target.
+    Requested(RequestId, Box<Verb>, Box<OperatorRequest>, StoredTarget),
     /// Somebody has taken note of the result of a finished root; its row as it stands on disk.
     Acknowledged(RequestId, Box<Row>),
     /// These finished families are due.

@@ -41,6 +41,7 @@ mod plan;
 mod record;
 mod retry;
 mod row;
+mod verb;
 mod wait;
 mod waiters;
 mod waits;
@@ -51,12 +52,11 @@ pub use cause::{Cause, CauseKind, NotUndone};
 pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
 pub use decision::{Binding, Commit, Decision, Receipt};
 pub use effect::{
-    AbortAnswer, AdmissionEffect, Answer, DispatchEffect, Effect, Ended, LifecycleEffect, Operated, Refusal,
-    RequestEffect, StageCall, StageTask,
+    AdmissionEffect, Answer, DispatchEffect, Effect, Ended, LifecycleEffect, Operated, Refusal, RequestEffect,
+    StageCall, StageTask,
 };
 pub use event::{
-    Admission, Birth, BypassAs, BypassScope, Event, JoinRuling, KeyAsked, RevealScope, StageEnded, StageOutcome,
-    Submission, UndoEnded, Verb,
+    Admission, Birth, Event, JoinRuling, KeyAsked, StageEnded, StageOutcome, StoredTarget, Submission, UndoEnded,
 };
 pub use explain::Until;
 pub use families::{Families, FamilyRef, SAME_STAGE_FROZEN, STAGES_FROZEN};
@@ -80,6 +80,7 @@ pub use row::{
     ChildPermits, FailureStreak, Hold, InFlight, JoinPolicy, Mark, NextStageNeeds, OnFailure, OnTimeout,
     PayloadSizeNote, Round, Row,
 };
+pub use verb::{AbortAnswer, Act, BypassAs, BypassScope, RevealScope, UnknownVerb, Verb, VerbName};
 pub use wait::{Pause, SignalEntry, WaitReason, Wake};
 pub use waiters::Broadcast;
 pub use waits::{Deadlock, Link, Need, Node, WaitGraph, WaitingFor};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use procession_kernel::{
     Birth, Blob, Commit, Effect, Epoch, Event, EventName, JoinPolicy, Kernel, Kind, KindRules, NextStageNeeds,
     OperatorRequest, Pause, ProcedureId, ProcedureState, Receipt, RequestId, Rules, StageEnded, StageOutcome,
-    Timestamp, Verb, WaitReason,
+    StoredTarget, Timestamp, Verb, WaitReason,
 };
 
 type Tested = Result<(), String>;
@@ -79,7 +79,12 @@ fn is_resumed(kernel: &mut Kernel) {
     assert_eq!(wait_of(kernel), Some(WaitReason::RepeatLimit));
     assert_eq!(kernel.row(ROOT).map(|row| row.state), Some(ProcedureState::Runnable));
     let by = OperatorRequest::new("ann", "the fault is gone");
-    let resume = Event::Requested(RequestId(2), Box::new(Verb::Resume(Pause::One(ROOT))), Box::new(by));
+    let resume = Event::Requested(
+        RequestId(2),
+        Box::new(Verb::Resume(Pause::One(ROOT))),
+        Box::new(by),
+        StoredTarget::None,
+    );
     feed(kernel, DUE, resume);
     assert!(is_going(kernel, ROOT));
     assert_eq!(kernel.row(ROOT).map(|row| row.same_stage), Some(0));

@@ -8,7 +8,8 @@
 use procession_kernel::{
     Answer, Birth, Blob, Commit, Decision, DispatchEffect, Effect, Epoch, Event, Kernel, Kind, KindRules,
     LifecycleEffect, NAMED_MAX, NUMBER_MAX, Pause, ProcedureId, ProcedureState, Receipt, Record, Refusal,
-    RequestEffect, RequestId, Rules, Seq, StageEnded, StageOutcome, StageTask, Timestamp, Verb, WaitReason,
+    RequestEffect, RequestId, Rules, Seq, StageEnded, StageOutcome, StageTask, StoredTarget, Timestamp, Verb,
+    WaitReason,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -244,7 +245,12 @@ fn near_the_last_number_nothing_new_is_taken_and_what_runs_goes_on() {
         Answer::Refused(Refusal::NumbersExhausted),
     ));
     assert_eq!(settle(&mut kernel, decision), [refused]);
-    let pause = Event::Requested(RequestId(2), Box::new(Verb::Pause(Pause::All)), Box::default());
+    let pause = Event::Requested(
+        RequestId(2),
+        Box::new(Verb::Pause(Pause::All)),
+        Box::default(),
+        StoredTarget::None,
+    );
     let decision = kernel.decide(NOW, pause);
     assert!(decision.records().is_empty());
     let refused = Effect::Requests(RequestEffect::Reply(

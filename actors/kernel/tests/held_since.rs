@@ -5,7 +5,7 @@ mod shell;
 
 use procession_kernel::{
     Admission, Birth, Blob, Effect, Epoch, Event, Kind, Lacking, LockNeed, NextStageNeeds, OperatorRequest, RequestId,
-    Seq, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Seq, StageEnded, StageOutcome, StoredTarget, Ticket, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -105,7 +105,12 @@ fn an_undo_holds_its_locks_since_it_was_granted_them() -> Result<(), String> {
     let abort = Box::new(Verb::Abort(ROOT));
     shell.feed(
         6,
-        Event::Requested(RequestId(3), abort, Box::new(OperatorRequest::new("ann", "over"))),
+        Event::Requested(
+            RequestId(3),
+            abort,
+            Box::new(OperatorRequest::new("ann", "over")),
+            StoredTarget::None,
+        ),
     );
     let stack = shell.history.clone();
     shell.feed(7, Event::StackLoaded(ROOT, stack));

@@ -5,7 +5,8 @@ mod shell;
 
 use procession_kernel::{
     Admission, AdmissionEffect, Birth, Blob, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed, Needs,
-    NextStageNeeds, OperatorRequest, RequestId, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    NextStageNeeds, OperatorRequest, RequestId, StageEnded, StageOutcome, StoredTarget, Ticket, Timestamp, Verb,
+    WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -47,7 +48,10 @@ fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Resul
     shell.feed(NOW, Event::StageEnded(Box::new(report)));
     let abort = Verb::Abort(ROOT);
     let by = Box::new(OperatorRequest::new("ann", "over"));
-    shell.feed(NOW, Event::Requested(RequestId(3), Box::new(abort), by));
+    shell.feed(
+        NOW,
+        Event::Requested(RequestId(3), Box::new(abort), by, StoredTarget::None),
+    );
     let stack = shell.history.clone();
     shell.feed(NOW, Event::StackLoaded(ROOT, stack));
     let wait = shell.kernel.row(ROOT).and_then(|row| row.wait.clone());

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, EventName, Kernel, Kind, KindRules, OperatorRequest,
-    Pause, ProcedureId, Receipt, Record, RequestEffect, RequestId, Rules, Seq, StageEnded, StageOutcome, Timestamp,
-    Verb, WaitReason, Wake,
+    Pause, ProcedureId, Receipt, Record, RequestEffect, RequestId, Rules, Seq, StageEnded, StageOutcome, StoredTarget,
+    Timestamp, Verb, WaitReason, Wake,
 };
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -272,6 +272,7 @@ fn an_abort_a_pause_and_a_drain_within_it() -> Tested {
             RequestId(3),
             Box::new(verb),
             Box::new(OperatorRequest::new("ann", "a test")),
+            StoredTarget::None,
         )
     };
     engine.feed(ask(Verb::Abort(ids[0])))?;

@@ -206,10 +206,9 @@ impl Reader {
             })
             .await?;
         let decoded = entries.iter().map(|(key, value)| {
-            let mut entry: AuditEntry = codec::decode(value)?;
+            let entry: AuditEntry = codec::decode(value)?;
             let number = key.get(..8).and_then(|key| key.try_into().ok());
-            entry.number = number.map(u64::from_be_bytes).unwrap_or_default();
-            Ok(entry)
+            Ok(entry.restored(number.map(u64::from_be_bytes).unwrap_or_default()))
         });
         decoded.collect()
     }

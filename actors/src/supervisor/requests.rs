@@ -7,6 +7,7 @@
 
 pub(super) mod discharge;
 pub(super) mod finished;
+pub(super) mod operate;
 pub(super) mod outcomes;
 pub(super) mod replies;
 pub(super) mod submissions;

@@ -4,11 +4,11 @@ use super::draft::Draft;
 use crate::audit::OperatorRequest;
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{DispatchEffect, Refusal};
-use crate::event::{BypassAs, BypassScope};
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
 use crate::record::Record;
 use crate::row::{Mark, OnFailure, Row};
+use crate::verb::{BypassAs, BypassScope};
 
 impl Draft<'_> {
     /// Ends a procedure and the members in the scope, in one commit. Nothing is undone. Locks and permits are

@@ -1,13 +1,13 @@
 //! The plan of a request, taken from the decision that would be made and from the state behind it.
 
 use super::draft::Draft;
-use crate::effect::{AbortAnswer, AdmissionEffect, Effect};
-use crate::event::{BypassScope, Verb};
+use crate::effect::{AdmissionEffect, Effect};
 use crate::family::Family;
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
 use crate::plan::{Executed, Freed, PLAN_NAMED, Plan};
 use crate::row::{Mark, Row};
+use crate::verb::{AbortAnswer, BypassScope, Verb};
 use crate::wait::{Pause, WaitReason};
 
 impl Draft<'_> {

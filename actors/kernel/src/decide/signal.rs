@@ -5,6 +5,7 @@ use crate::audit::OperatorRequest;
 use crate::effect::{Answer, Refusal};
 use crate::id::{Blob, EventName, Key, ProcedureId, RequestId};
 use crate::record::Record;
+use crate::verb::Act;
 use crate::wait::{SignalEntry, WaitReason, Wake};
 
 impl Draft<'_> {
@@ -135,15 +136,15 @@ impl Draft<'_> {
         if payload.len() > bounds.payload {
             return self.refuse(request, Refusal::TooLarge(payload.len(), bounds.payload));
         }
-        let words = format!("broadcast {name}");
+        let act = Act::Broadcast(name.clone());
         let digest = key.as_ref().map(|_| payload.digest());
         if let Some(before) = key.as_ref().and_then(|key| self.kernel.requests.get(key)) {
-            let answer = if before.is_repeated_by(&words, None, digest) {
+            let answer = if before.is_repeated_by(&act, &act.to_string(), digest) {
                 Answer::Broadcast(before.changed)
             } else {
                 Answer::Refused(Refusal::NotNow(format!(
                     "the key was used for another request: {}",
-                    before.verb
+                    before.words
                 )))
             };
             return self.reply(request, answer);
@@ -161,7 +162,7 @@ impl Draft<'_> {
                 key,
                 ..OperatorRequest::default()
             };
-            self.note_broadcast(words, digest, woken, &by);
+            self.note_broadcast(act, digest, woken, &by);
         }
         self.reply(request, Answer::Broadcast(woken));
     }

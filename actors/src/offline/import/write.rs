@@ -1,6 +1,6 @@
 //! The one commit of an import: rows, values, index, key, numbers and the audit entry.
 
-use procession_kernel::{AUDIT_KEPT, AuditEntry, OperatorRequest, Record, Rules, Seq, Timestamp};
+use procession_kernel::{AUDIT_KEPT, Act, AuditEntry, OperatorRequest, Record, Rules, Seq, Timestamp};
 
 use super::root;
 use super::settle::Settled;
@@ -40,17 +40,20 @@ pub(super) async fn batch(
         None => Record::FamilyBegan(content.family),
     });
     records.push(Record::FamiliesReserved(families.max(content.family + 1)));
+    let act = Act::Import(content.family);
     records.push(Record::Audit(Box::new(AuditEntry {
         number,
         at: now,
         who: by.who.clone(),
         why: by.why.clone(),
-        verb: format!("import the family {}", content.family),
+        words: act.to_string(),
         target: Some(root(content.family)),
         changes: Vec::new(),
         changed: u32::try_from(content.rows.len()).unwrap_or(u32::MAX),
         key: by.key.clone(),
         digest: None,
+        act: Some(act),
+        abort: None,
     })));
     if number - oldest >= AUDIT_KEPT as u64 {
         records.push(Record::AuditDropped(oldest));

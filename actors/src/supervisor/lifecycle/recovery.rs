@@ -241,9 +241,8 @@ async fn read_broadcasts(store: &dyn JournalStore, kernel: &mut Kernel) -> Resul
 async fn read_audit(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(), StartError> {
     for (key, value) in scan(store, Space::Audit, Vec::new(), None, usize::MAX).await? {
         let number = number(b"an entry of the audit", Some(key))?.unwrap_or_default();
-        let mut entry: AuditEntry = codec::decode(&value).map_err(damaged)?;
-        entry.number = number;
-        kernel.evolve(&Record::Audit(Box::new(entry)));
+        let entry: AuditEntry = codec::decode(&value).map_err(damaged)?;
+        kernel.evolve(&Record::Audit(Box::new(entry.restored(number))));
     }
     Ok(())
 }

@@ -1,6 +1,8 @@
 //! Discharges: a quarantined family goes into the archive, and gives up all that it holds.
 
-use procession_kernel::{Blob, EvictedFamily, Kernel, OperatorRequest, ProcedureId, Timestamp, Verb, WaitReason};
+use procession_kernel::{
+    Blob, EvictedFamily, Kernel, OperatorRequest, ProcedureId, StoredTarget, Timestamp, WaitReason,
+};
 
 use super::Requests;
 use crate::error::AskError;
@@ -9,21 +11,16 @@ use crate::journal::Space;
 use crate::read::CommittedReader;
 use crate::supervisor::quarantine::Quarantine;
 
-/// A family as it was read for its discharge: its archive, and the keys that are deleted.
-pub(in crate::supervisor) struct ReadFamily {
-    archive: Blob,
-    doomed: Box<EvictedFamily>,
-}
-
 /// What a discharge does next.
 pub(in crate::supervisor) struct Discharging {
     /// Why the family must be quarantined before the verb is decided, if it is live and the request is no dry run.
     pub(in crate::supervisor) quarantine: Option<String>,
-    pub(in crate::supervisor) verb: Verb,
+    /// The family as it goes into the archive, if it is quarantined.
+    pub(in crate::supervisor) stored: StoredTarget,
 }
 
 impl Requests {
-    /// Reads a quarantined family whole, for its archive; `None` if it is not quarantined. Nothing of such a family
+    /// Reads a quarantined family whole, for its archive; nothing if it is not quarantined. Nothing of such a family
     /// moves any more, so what is on disk when the newest decision has settled is all of it.
     pub(in crate::supervisor) fn read_for_discharge<S>(
         &self,
@@ -31,7 +28,7 @@ impl Requests {
         why: Option<String>,
         settled: S,
         committed: CommittedReader,
-    ) -> impl Future<Output = Result<Option<ReadFamily>, AskError>> + use<S>
+    ) -> impl Future<Output = Result<StoredTarget, AskError>> + use<S>
     where
         S: Future<Output = Result<(), AskError>>,
     {
@@ -44,12 +41,10 @@ impl Requests {
                     let export = committed.export(family, EXPORT_MAX).await?;
                     let mut export = export.ok_or(AskError::Unknown(ProcedureId::root(family)))?;
                     export.quarantined = Some(why);
-                    Ok(Some(ReadFamily {
-                        archive: Blob::from(export.to_bytes()?),
-                        doomed: Box::new(doomed(&export)),
-                    }))
+                    let archive = Blob::from(export.to_bytes()?);
+                    Ok(StoredTarget::Archive(archive, Box::new(doomed(&export))))
                 }
-                None => Ok(None),
+                None => Ok(StoredTarget::None),
             }
         }
     }
@@ -60,7 +55,7 @@ impl Requests {
         &mut self,
         kernel: &Kernel,
         family: u64,
-        read: Option<ReadFamily>,
+        read: StoredTarget,
         why: Option<String>,
         by: &OperatorRequest,
     ) -> Result<Discharging, AskError> {
@@ -72,17 +67,14 @@ impl Requests {
                 found: row.revision,
             });
         }
-        let (archive, doomed) = match read {
-            Some(read) if why.is_some() => (read.archive, read.doomed),
-            Some(_) | None => (Blob::default(), Box::new(nothing(family))),
-        };
+        let stored = if why.is_some() { read } else { StoredTarget::None };
         let why = why.filter(|_| !by.dry_run);
         if why.is_some() {
             self.discharging.insert(family);
         }
         Ok(Discharging {
             quarantine: why.filter(|_| kernel.families().contains_key(&family)),
-            verb: Verb::Discharge(family, archive, doomed),
+            stored,
         })
     }
 
@@ -124,22 +116,13 @@ fn doomed(export: &FamilyExport) -> EvictedFamily {
         .filter(|entry| entry.space != Space::Keys.name())
         .map(|entry| (entry.space.clone(), entry.key.clone()));
     EvictedFamily {
-        members: export.members(),
-        key: export.idempotency_key(),
-        raw: keys.collect(),
-        ..nothing(export.family)
-    }
-}
-
-fn nothing(family: u64) -> EvictedFamily {
-    EvictedFamily {
-        family,
+        family: export.family,
         due: Timestamp::default(),
-        members: 0,
+        members: export.members(),
         history: 0,
         signals: Vec::new(),
-        key: None,
+        key: export.idempotency_key(),
         key_until: None,
-        raw: Vec::new(),
+        raw: keys.collect(),
     }
 }
