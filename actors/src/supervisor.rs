@@ -41,8 +41,8 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Answer, Commit, Decision, Effect, Event, HistoryEntry, Kernel, LimitKey, ProcedureId, Receipt, Record, Ticket,
-    Timestamp,
+    Answer, Commit, Decision, Effect, Event, HistoryEntry, Kernel, LimitKey, Operated, ProcedureId, Receipt, Record,
+    StageEnded, Ticket, Timestamp,
 };
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
@@ -53,15 +53,16 @@ use crate::actor_loop::LastPanic;
 use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
+use crate::error::AskError;
 use crate::journal::{Appended, Journal, Reader};
-use crate::limiter::Limiter;
+use crate::limiter::{Acquired, Limiter, Served};
 use crate::mail::{Counted, Gathering, Ordered};
 use crate::procedure_actor::Reported;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
 use crate::view::{BatchUse, Outcome, Recovered};
-use admission::Admission;
+use admission::{Admission, Asked, admit_report, bound_by};
 use blocked::Actors;
 use credit::Bulk;
 use dispatch::Dispatch;
@@ -495,6 +496,166 @@ impl Handler<Appended> for Supervisor {
 // Dispatch: calls of user code.
 
 // Admission: claims, and the limiter's answers.
+
+/// Why an engine stops when its limiter no longer answers. A panic of the limiter is reported before, with its cause.
+const LIMITER_GONE: &str = "the limiter has ended, which is a defect of the engine";
+
+/// The answer to an operator's request that was a dry run.
+type DryRun = Result<Operated, AskError>;
+
+impl Handler<Served> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, Served { turn, tickets }: Served, ctx: &mut Self::Context) {
+        self.metrics.taken();
+        self.turn(|supervisor| supervisor.sequence(turn, ctx, |supervisor, ctx| supervisor.served(tickets, ctx)));
+    }
+}
+
+impl Supervisor {
+    /// Takes an answer of the limiter after all earlier ones. One answer may rest on another: the limiter grants a lock
+    /// that a stage's report has just given up, and the report must be committed first.
+    fn sequence(
+        &mut self,
+        turn: u64,
+        ctx: &mut Context<Self>,
+        take: impl FnOnce(&mut Self, &mut Context<Self>) + 'static,
+    ) {
+        // Turn 0 means that no limiter answered. A failed engine may have lost an earlier answer, and decides nothing.
+        if turn == 0 || self.poisoned.is_some() {
+            return take(self, ctx);
+        }
+        self.admission.enqueue(turn, Box::new(take));
+        while let Some(take) = self.admission.next_answer() {
+            take(self, ctx);
+        }
+    }
+
+    /// Waits for the limiter's answer and takes it in its turn.
+    fn await_limiter(
+        &self,
+        answer: impl Future<Output = Result<Acquired, MailboxError>> + 'static,
+        ctx: &mut Context<Self>,
+        take: impl FnOnce(&mut Self, Acquired, &mut Context<Self>) + 'static,
+    ) {
+        ctx.spawn(answer.into_actor(self).map(move |acquired, supervisor, ctx| {
+            let Ok(acquired) = acquired else {
+                return supervisor.limiter_gone();
+            };
+            let turn = acquired.turn;
+            let take_if_open = move |supervisor: &mut Self, ctx: &mut Context<Self>| {
+                if supervisor.decides() {
+                    take(supervisor, acquired, ctx);
+                }
+            };
+            supervisor.turn(|supervisor| supervisor.sequence(turn, ctx, take_if_open));
+        }));
+    }
+
+    /// Fails the engine: a decision made without the limiter could give away what another procedure holds.
+    fn limiter_gone(&mut self) {
+        if !self.stopped {
+            self.fail(FailureCause::Failed(LIMITER_GONE.to_owned()));
+        }
+    }
+
+    /// Commits a decision that rests on an answer of the limiter, then grants what the same answer served to others.
+    fn commit_admitted(&mut self, decision: Decision, asked: Asked, served: Vec<Ticket>, ctx: &mut Context<Self>) {
+        let bound = bound_by(&decision);
+        self.commit(decision, ctx);
+        self.admission.settle(&self.kernel, &self.quarantined, asked, bound);
+        self.served(served, ctx);
+    }
+
+    /// Asks the limiter for what a stage's report needs: limits and locks of new procedures, and locks of the next
+    /// stage. Returns the report if it needs nothing.
+    fn admit_report(&mut self, mut report: Box<StageEnded>, ctx: &mut Context<Self>) -> Option<Box<StageEnded>> {
+        let asking = self.admission.demand_of_report(&self.kernel, &mut report);
+        if asking.is_empty() {
+            return Some(report);
+        }
+        let (mut asked, answer) = self.admission.ask(asking, Some(report.id));
+        self.await_limiter(answer, ctx, move |supervisor, acquired, ctx| {
+            admit_report(&mut report, &mut asked, acquired.exchanged, acquired.grants);
+            let now = supervisor.clock.now();
+            let decision = supervisor.kernel.decide(now, Event::StageEnded(report));
+            supervisor.commit_admitted(decision, asked, acquired.served, ctx);
+            supervisor.look_at_drain(ctx);
+        });
+        None
+    }
+
+    /// Asks the limiter for all that a procedure lacks for its next stage; for an undo, for its locks alone.
+    fn request_admission(&mut self, id: ProcedureId, ctx: &mut Context<Self>) {
+        if let Some(answer) = self.admission.request(&self.kernel, id) {
+            self.await_limiter(answer, ctx, move |supervisor, acquired, ctx| {
+                supervisor.answered([id], acquired, ctx);
+            });
+        } else if self.admission.not_asked(id) {
+            self.decide(Event::Granted(id), ctx);
+        }
+    }
+
+    /// Queues again for the procedures that waited for a permit or a lock before the start.
+    fn rejoin_queues(&mut self, waiting: Vec<ProcedureId>, ctx: &mut Context<Self>) {
+        let (ids, answer) = self.admission.rejoin_queues(&self.kernel, waiting);
+        self.await_limiter(answer, ctx, |supervisor, acquired, ctx| {
+            supervisor.answered(ids, acquired, ctx)
+        });
+    }
+
+    fn answered(
+        &mut self,
+        ids: impl IntoIterator<Item = ProcedureId>,
+        Acquired { grants, served, .. }: Acquired,
+        ctx: &mut Context<Self>,
+    ) {
+        // One by one: a decision may have the next procedure ask again, which makes its answer stale.
+        for (id, grant) in ids.into_iter().zip(grants) {
+            if self.admission.answered(id, &grant) {
+                self.decide(Event::Granted(id), ctx);
+            }
+        }
+        self.served(served, ctx);
+    }
+
+    fn served(&mut self, tickets: Vec<Ticket>, ctx: &mut Context<Self>) {
+        for ticket in tickets {
+            if let Some(id) = self.admission.served(ticket) {
+                self.decide(Event::Granted(id), ctx);
+            }
+        }
+    }
+
+    /// Completes the plan of a dry run: the limiter makes the plan's changes on a copy and says who would be served.
+    fn dry_run(
+        &self,
+        operated: impl Future<Output = DryRun> + 'static,
+        ctx: &mut Context<Self>,
+    ) -> ResponseFuture<DryRun> {
+        let (sender, receiver) = oneshot::channel();
+        let simulated = operated.into_actor(self).then(|operated, supervisor: &mut Self, _| {
+            let plan = operated.as_ref().ok().and_then(|operated| operated.plan.as_deref());
+            let answer = plan.and_then(|plan| supervisor.admission.simulate(plan));
+            let both = async move {
+                match answer {
+                    Some(answer) => (operated, Some(answer.await)),
+                    None => (operated, None),
+                }
+            };
+            both.into_actor(supervisor)
+        });
+        ctx.spawn(simulated.map(|(mut operated, answer), supervisor, _| {
+            let plan = operated.as_mut().ok().and_then(|operated| operated.plan.as_deref_mut());
+            if let Some((plan, foreseen)) = plan.zip(answer) {
+                supervisor.admission.complete_plan(foreseen, plan);
+            }
+            // The caller may have gone.
+            sender.send(operated).ok();
+        }));
+        Box::pin(async move { receiver.await.map_err(|_| AskError::Stopped)? })
+    }
+}
 
 // Health: checks and verdicts.
 

@@ -14,15 +14,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use actix::MailboxError;
 use procession_kernel::{
-    Admission as Admitted, Birth, Decision, Effect, Grant, Hold, Kernel, Lacking, LimitKey, LockNeed, Needs,
+    Admission as Admitted, Birth, Decision, Effect, Grant, Hold, Kernel, Lacking, LimitKey, LockNeed, Needs, Plan,
     ProcedureId, Request, Row, StageEnded, StageOutcome, Ticket,
 };
 
-use crate::limiter::{Acquire, Acquired, Change, Exchange, Limiter, Restore};
+use crate::limiter::{Acquire, Acquired, Change, Exchange, Foreseen, Limiter, Restore, Would};
 use crate::mail::Ordered;
 use requests::{AdmissionRequests, within, within_above};
 use sequencer::Sequencer;
-pub(super) use tickets::Heard;
+use tickets::Heard;
 use tickets::Tickets;
 
 /// What is asked of the limiter before a decision.
@@ -250,19 +250,24 @@ impl<A> Admission<A> {
         self.tickets.asks(id);
     }
 
-    /// Notes what became of a question. Tells whether the procedure is to be told of a grant.
-    pub(super) fn hears(&mut self, id: ProcedureId, heard: Heard) -> bool {
-        self.tickets.hears(id, heard)
+    /// Takes the answer to a procedure's request. Returns `true` if a grant is now decided.
+    pub(super) fn answered(&mut self, id: ProcedureId, grant: &Grant) -> bool {
+        self.tickets.hears(id, Heard::Answer(*grant == Grant::Granted))
     }
 
-    /// Returns the procedure that is to be told that this ticket was served.
+    /// Notes that a procedure did not ask after all. Returns `true` if a grant of an earlier request is now decided.
+    pub(super) fn not_asked(&mut self, id: ProcedureId) -> bool {
+        self.tickets.hears(id, Heard::NotAsked)
+    }
+
+    /// Returns the procedure whose grant is now decided, because the limiter served its ticket.
     pub(super) fn served(&mut self, ticket: Ticket) -> Option<ProcedureId> {
         self.tickets.served(ticket)
     }
 
     /// Asks for all that a procedure lacks for its next stage; for an undo, for its locks alone. None if it no longer
     /// waits: it would be granted what it does not wait for.
-    pub(super) fn ask_for(
+    pub(super) fn request(
         &mut self,
         kernel: &Kernel,
         id: ProcedureId,
@@ -300,9 +305,9 @@ impl<A> Admission<A> {
         waiting
     }
 
-    /// Has those who waited before the start queue up again, in one message: who goes first must ask first. Returns
-    /// those who asked, in the order of the grants.
-    pub(super) fn queue_again(
+    /// Queues again for all procedures that waited before the start. All requests go in one message, because the order
+    /// of the requests is the order of service. Returns the procedures in the order of the grants.
+    pub(super) fn rejoin_queues(
         &mut self,
         kernel: &Kernel,
         waiting: Vec<ProcedureId>,
@@ -320,6 +325,16 @@ impl<A> Admission<A> {
             }
         }
         (ids, self.limiter.ask(acquire))
+    }
+
+    // Dry runs.
+
+    /// Asks the limiter to make a plan's changes on a copy. None if the plan changes nothing there. The answer goes to
+    /// [`Self::complete_plan`].
+    pub(super) fn simulate(&self, plan: &Plan) -> Option<impl Future<Output = Option<Foreseen>> + use<A>> {
+        let changes = self.changes_of(plan);
+        let answer = (!changes.is_empty()).then(|| self.limiter.ask(Would(changes)))?;
+        Some(async move { answer.await.ok().flatten() })
     }
 
     // What is given back.
@@ -377,7 +392,7 @@ pub(super) fn bound_by(decision: &Decision) -> Vec<(Ticket, ProcedureId)> {
     bound.collect()
 }
 
-/// Writes the limiter's word into the births, which are in the order of the requests.
+/// Writes the limiter's answer into the births, which are in the order of the requests.
 pub(super) fn admit_births<'a>(births: impl Iterator<Item = &'a mut Birth>, grants: Vec<Grant>) {
     let asked = births.filter(|birth| birth.admission.asked.is_some());
     for (birth, grant) in asked.zip(grants) {
@@ -385,7 +400,7 @@ pub(super) fn admit_births<'a>(births: impl Iterator<Item = &'a mut Birth>, gran
     }
 }
 
-/// Writes the limiter's word into a report.
+/// Writes the limiter's answer into a report.
 pub(super) fn admit_report(report: &mut StageEnded, asked: &mut Asked, exchanged: Option<Grant>, grants: Vec<Grant>) {
     if let Some(limits) = asked.limits.take() {
         report.admission = exchanged.map(|grant| Admitted {

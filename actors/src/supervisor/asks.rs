@@ -192,7 +192,7 @@ impl Handler<Locks> for Supervisor {
             let (sender, receiver) = oneshot::channel();
             let failure = supervisor.failure.clone();
             match locks {
-                Ok((turn, locks)) => supervisor.in_turn(turn, ctx, |supervisor, _| {
+                Ok((turn, locks)) => supervisor.sequence(turn, ctx, |supervisor, _| {
                     sender
                         .send(Ok((
                             lock_views(locks, supervisor.admission.tickets(), &supervisor.kernel),

@@ -52,7 +52,7 @@ impl Supervisor {
                 self.admission
                     .change_of(id, |ticket| Change::Priority(ticket, priority));
             }
-            Effect::Ask(id) => self.ask_for(id, ctx),
+            Effect::Ask(id) => self.request_admission(id, ctx),
             Effect::SetLimit(key, limit) => {
                 self.admission.set_limit(key, limit);
             }

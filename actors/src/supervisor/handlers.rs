@@ -1,6 +1,5 @@
 //! Message handlers of the supervisor that belong to no wing: each takes a message, calls a wing or two, and decides.
 
-mod admission;
 mod health;
 
 use actix::prelude::*;

@@ -79,7 +79,7 @@ impl Supervisor {
         ctx: &mut Context<Self>,
     ) -> impl ActorFuture<Self, Output = Result<(), StartError>> + use<> {
         let (ticket, receiver) = self.ticket();
-        self.queue_again(waiting, ctx);
+        self.rejoin_queues(waiting, ctx);
         self.decide(Event::Recovered, ctx);
         self.loads.expect(self.kernel.going());
         // The start's own commit is not counted.

@@ -91,7 +91,7 @@ impl Supervisor {
             Ok(*operated)
         };
         if is_dry {
-            self.foresee(operated, ctx)
+            self.dry_run(operated, ctx)
         } else {
             Box::pin(operated)
         }

@@ -7,7 +7,7 @@ use crate::limiter::{Change, Foreseen};
 
 impl<A> Admission<A> {
     /// Returns what the limiter would be told: by the act's own commit, and when the rollback is over.
-    pub(in crate::supervisor) fn changes_of(&self, plan: &Plan) -> Vec<Change> {
+    pub(super) fn changes_of(&self, plan: &Plan) -> Vec<Change> {
         let ticket = |id: &procession_kernel::ProcedureId| self.tickets.ticket(*id);
         let mut changes = Vec::new();
         for effect in &plan.told {

@@ -17,7 +17,7 @@ struct Asking {
 }
 
 /// What became of a question.
-pub(in crate::supervisor) enum Heard {
+pub(super) enum Heard {
     /// It was answered: granted, or not yet.
     Answer(bool),
     /// It was never asked: who was to ask had got on.

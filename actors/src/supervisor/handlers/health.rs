@@ -122,7 +122,7 @@ impl Supervisor {
                 next,
             } = answer.unwrap_or_default();
             supervisor.turn(|supervisor| {
-                supervisor.in_turn(turn, ctx, move |supervisor, ctx| {
+                supervisor.sequence(turn, ctx, move |supervisor, ctx| {
                     queues.extend(waiting, supervisor.admission.tickets(), &supervisor.kernel);
                     match next {
                         Some(from) => supervisor.read_page(Waits { from, of }, queues, ctx, take),
