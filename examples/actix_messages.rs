@@ -8,7 +8,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use procession::messages::{AwaitOutcome, Limits, Query, SetLimit, Submit};
-use procession::{By, Executor, Procedure, StageContext, StageError, Step};
+use procession::{Executor, OperatorRequest, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let two = SetLimit {
         key: Square::KIND.to_owned(),
         limit: Some(2),
-        by: By::new("the example", "two squares at once are enough"),
+        by: OperatorRequest::new("the example", "two squares at once are enough"),
     };
     supervisor.send(two).await??;
     let id = supervisor.send(Submit::new(&Square(12))?).await??;

@@ -18,7 +18,8 @@ use std::time::Duration;
 use actix_web::{App, HttpRequest, HttpServer, web};
 use procession::dashboard::{Dashboard, Grant};
 use procession::{
-    By, Children, Executor, LockNeed, Pause, Procedure, RetryPolicy, StageContext, StageError, Step, SubmitError,
+    Children, Executor, LockNeed, OperatorRequest, Pause, Procedure, RetryPolicy, StageContext, StageError, Step,
+    SubmitError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -294,7 +295,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // What an earlier start has left goes on.
     if executor.snapshot().await?.recovered.families == 0 {
         set_the_scene(&executor).await?;
-        let by = By::new("ann", "the store is being moved");
+        let by = OperatorRequest::new("ann", "the store is being moved");
         executor.pause(Pause::Kind("backup".into()), by).await?;
     }
     actix_rt::spawn(go_on(executor.clone()));

@@ -11,7 +11,7 @@ use actix::prelude::*;
 use futures::future::join_all;
 use procession_actors::messages::{self, Abort, AcknowledgeBy, Resume, RetryNow, RetryUndo, SetPriority, SkipUndo};
 use procession_actors::{AskError, Procedure, StageContext, StageError, Step, Supervisor};
-use procession_kernel::{By, Operated, Pause, ProcedureId, RetryPolicy};
+use procession_kernel::{Operated, OperatorRequest, Pause, ProcedureId, RetryPolicy};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -212,7 +212,7 @@ impl BulkEngine {
         supervisor.send(message).await.map_err(|_| AskError::Stopped)?
     }
 
-    async fn make(&self, verb: BulkVerb, id: ProcedureId, by: By) -> Result<Operated, AskError> {
+    async fn make(&self, verb: BulkVerb, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
         let what = Pause::One(id);
         match verb {
             BulkVerb::Pause => self.ask(messages::Pause { what, by }).await,
@@ -251,7 +251,7 @@ impl Procedure for Bulk {
             .map(|(family, member)| ProcedureId::new(family, member))
             .collect();
         let made = next.into_iter().map(|id| {
-            let by = By::new(self.who.as_str(), self.why.as_str()).key(format!("{}: {id}", cx.id()));
+            let by = OperatorRequest::new(self.who.as_str(), self.why.as_str()).key(format!("{}: {id}", cx.id()));
             let (env, verb) = (cx.env(), self.verb);
             async move { outcome(id, env.make(verb, id, by).await) }
         });

@@ -285,9 +285,9 @@ pub enum SubmitError {
     /// The engine is draining.
     #[error("the engine is draining; submit to its successor")]
     Draining,
-    /// No numbers are left in the journal for new families; only a damaged number gets it there.
-    #[error("the numbers of the journal are used up; export what is live, and import it into a new one")]
-    UsedUp,
+    /// The journal has no numbers left for new families. Only damage to a stored number brings this about.
+    #[error("the journal has no numbers left for new families; export what is live, and import it into a new one")]
+    NumbersExhausted,
     /// The value cannot be encoded.
     #[error(transparent)]
     Codec(#[from] CodecError),

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use actix::prelude::*;
 use procession_kernel::{
-    AuditEntry, Birth, Blob, By, BypassAs, Disclosure, HistoryEntry, Key, LimitUse, Operated, ProcedureId, Reach,
-    TraceParent,
+    AuditEntry, Birth, Blob, BypassAs, BypassScope, HistoryEntry, Key, LimitUse, Operated, OperatorRequest,
+    ProcedureId, RevealScope, TraceParent,
 };
 use serde::Serialize;
 
@@ -123,7 +123,7 @@ pub struct Discharge {
     /// Number of the family.
     pub family: u64,
     /// Who asks, and why.
-    pub by: By,
+    pub by: OperatorRequest,
 }
 
 /// Lists the families that were discharged, by number.
@@ -153,20 +153,20 @@ pub struct AcknowledgeBy {
     /// A member of its family.
     pub id: ProcedureId,
     /// Who asks, and why.
-    pub by: By,
+    pub by: OperatorRequest,
 }
 
 /// Has it written down that users' data of a procedure is shown in full. Nothing of it is
 /// to be shown before this is answered.
 #[derive(Message, Clone)]
 #[rtype(result = "Result<Operated, AskError>")]
-pub struct Disclose {
+pub struct AuditReveal {
     /// Which one.
     pub id: ProcedureId,
     /// What of it is shown.
-    pub what: Disclosure,
+    pub what: RevealScope,
     /// Who asks, and why.
-    pub by: By,
+    pub by: OperatorRequest,
 }
 
 /// Aborts a procedure: it stops between stages, and rolls back. What it met is
@@ -177,7 +177,7 @@ pub struct Abort {
     /// Which one.
     pub id: ProcedureId,
     /// Who asks, and why.
-    pub by: By,
+    pub by: OperatorRequest,
 }
 
 /// Sends a signal to a procedure; answered with its number once it is durable.
@@ -221,7 +221,7 @@ pub struct SignalBy {
     /// The signal. A key of its own is not looked at.
     pub signal: SendSignal,
     /// Who asks, and why.
-    pub by: By,
+    pub by: OperatorRequest,
 }
 
 /// Wakes all who wait for an event at its commit, first waiter first (HBase's
@@ -265,7 +265,7 @@ pub struct SetLimit {
     /// Its capacity.
     pub limit: Option<u32>,
     /// Who asks, and why.
-    pub by: By,
+    pub by: OperatorRequest,
 }
 
 /// Changes the priority of a procedure, and its place in the queues.
@@ -277,7 +277,7 @@ pub struct SetPriority {
     /// Higher goes first.
     pub priority: i16,
     /// Who asks, and why.
-    pub by: By,
+    pub by: OperatorRequest,
 }
 
 /// Lets nothing more run of what it names; a stage that runs ends first.
@@ -287,7 +287,7 @@ pub struct Pause {
     /// One with all below it, a kind, or everything.
     pub what: procession_kernel::Pause,
     /// Who asks, and why.
-    pub by: By,
+    pub by: OperatorRequest,
 }
 
 /// Lets go on what was paused, by an operator or as poison, or went in circles.
@@ -297,7 +297,7 @@ pub struct Resume {
     /// One with all below it, a kind, or everything.
     pub what: procession_kernel::Pause,
     /// Who asks, and why.
-    pub by: By,
+    pub by: OperatorRequest,
 }
 
 /// Ends a backoff now, or the rest of one that waits for an operator as poison, or with
@@ -308,7 +308,7 @@ pub struct RetryNow {
     /// Which one.
     pub id: ProcedureId,
     /// Who asks, and why.
-    pub by: By,
+    pub by: OperatorRequest,
 }
 
 /// Ends a procedure without its code, from any state: nothing is undone, its
@@ -319,11 +319,11 @@ pub struct Bypass {
     /// Which one.
     pub id: ProcedureId,
     /// Who ends with it; one with live children does not end without them.
-    pub reach: Reach,
+    pub scope: BypassScope,
     /// As what it ends.
     pub outcome: BypassAs,
     /// Who asks, and why.
-    pub by: By,
+    pub by: OperatorRequest,
 }
 
 impl Bypass {
@@ -332,9 +332,14 @@ impl Bypass {
     /// # Errors
     ///
     /// [`CodecError`] if it cannot be encoded.
-    pub fn with_output<T: Serialize>(id: ProcedureId, reach: Reach, output: &T, by: By) -> Result<Self, CodecError> {
+    pub fn with_output<T: Serialize>(
+        id: ProcedureId,
+        scope: BypassScope,
+        output: &T,
+        by: OperatorRequest,
+    ) -> Result<Self, CodecError> {
         let outcome = BypassAs::Output(codec::encode_user(output)?);
-        Ok(Self { id, reach, outcome, by })
+        Ok(Self { id, scope, outcome, by })
     }
 }
 
@@ -344,7 +349,7 @@ impl Bypass {
 pub struct OverrideResult {
     pub(crate) id: ProcedureId,
     pub(crate) output: Blob,
-    pub(crate) by: By,
+    pub(crate) by: OperatorRequest,
 }
 
 impl OverrideResult {
@@ -353,13 +358,13 @@ impl OverrideResult {
     /// # Errors
     ///
     /// [`CodecError`] if it cannot be encoded.
-    pub fn new<T: Serialize>(id: ProcedureId, output: &T, by: By) -> Result<Self, CodecError> {
+    pub fn new<T: Serialize>(id: ProcedureId, output: &T, by: OperatorRequest) -> Result<Self, CodecError> {
         Ok(Self::encoded(id, codec::encode_user(output)?, by))
     }
 
     /// Takes an output that is encoded already.
     #[must_use]
-    pub const fn encoded(id: ProcedureId, output: Blob, by: By) -> Self {
+    pub const fn encoded(id: ProcedureId, output: Blob, by: OperatorRequest) -> Self {
         Self { id, output, by }
     }
 }
@@ -391,7 +396,7 @@ pub struct RetryUndo {
     /// A member of the family.
     pub id: ProcedureId,
     /// Who asks, and why.
-    pub by: By,
+    pub by: OperatorRequest,
 }
 
 /// Skips an undo that has used up its attempts.
@@ -401,7 +406,7 @@ pub struct SkipUndo {
     /// A member of the family.
     pub id: ProcedureId,
     /// Who asks, and why.
-    pub by: By,
+    pub by: OperatorRequest,
 }
 
 /// Asks why a procedure does not move: who waits for whom, why, and since when.
@@ -456,5 +461,5 @@ pub struct DrainBy {
     /// How long running stages may take.
     pub deadline: Duration,
     /// Who asks, and why.
-    pub by: By,
+    pub by: OperatorRequest,
 }

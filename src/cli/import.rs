@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use clap::Args;
 use procession_actors::offline::{Imported, Importer};
 use procession_actors::{FamilyExport, ImportError, StartError, StoreError};
-use procession_kernel::{By, ProcedureId};
+use procession_kernel::{OperatorRequest, ProcedureId};
 
 use super::act::ask;
 use super::act::target::Target;
@@ -124,7 +124,7 @@ impl ImportArgs {
         Ok(())
     }
 
-    fn by(&self) -> Result<By, Failure> {
+    fn by(&self) -> Result<OperatorRequest, Failure> {
         let reason = self.reason.clone().unwrap_or_default();
         if reason.trim().is_empty() && !self.dry_run {
             let text = "say why with --reason: the audit keeps it; or look at the plan with --dry-run";
@@ -137,8 +137,8 @@ impl ImportArgs {
                 .find(|name| !name.is_empty())
         };
         match self.who.clone().filter(|who| !who.trim().is_empty()).or_else(user) {
-            Some(who) => Ok(By::new(who, reason)),
-            None if self.dry_run => Ok(By::new("", reason)),
+            Some(who) => Ok(OperatorRequest::new(who, reason)),
+            None if self.dry_run => Ok(OperatorRequest::new("", reason)),
             None => Err(Failure::usage("say who imports with --who: the audit keeps it")),
         }
     }

@@ -2,7 +2,7 @@
 //! and what it was meant for. `?dry_run=true` tells what it would do.
 
 pub(super) mod bulk;
-mod disclose;
+mod reveal;
 mod verb;
 mod wish;
 
@@ -11,7 +11,7 @@ use std::time::Duration;
 use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
 use procession_actors::AskError;
 use procession_actors::messages::{Bypass, OverrideResult};
-use procession_kernel::{AbortAnswer, BypassAs, Kind, Operated, Pause, Plan, ProcedureId, Reach, Seq};
+use procession_kernel::{AbortAnswer, BypassAs, BypassScope, Kind, Operated, Pause, Plan, ProcedureId, Seq};
 use serde_json::{Value, json};
 
 use self::verb::Verb;
@@ -44,8 +44,8 @@ pub(super) async fn procedure(request: HttpRequest, body: Body, state: web::Data
         asked.must_be_confirmed(id)?;
     }
     match verb {
-        Verb::Reveal => disclose::reveal(&state, id, asked).await,
-        Verb::Export => disclose::export(&state, id, asked).await,
+        Verb::Reveal => reveal::reveal(&state, id, asked).await,
+        Verb::Export => reveal::export(&state, id, asked).await,
         Verb::Pause
         | Verb::Resume
         | Verb::Retry
@@ -98,10 +98,10 @@ async fn revision(state: &State, verb: Verb, id: ProcedureId) -> Result<Seq, Pro
 
 async fn make(state: &State, verb: Verb, id: ProcedureId, request: Request) -> Result<Operated, Problem> {
     let executor = &state.executor;
-    let reach = if request.wish.recursive {
-        Reach::Descendants
+    let scope = if request.wish.recursive {
+        BypassScope::Descendants
     } else {
-        Reach::Alone
+        BypassScope::Alone
     };
     let Request { wish, by } = request;
     let operated = match verb {
@@ -111,8 +111,8 @@ async fn make(state: &State, verb: Verb, id: ProcedureId, request: Request) -> R
         Verb::Abort => executor.abort_by(id, by).await,
         Verb::RetryUndo => executor.retry_undo(id, by).await,
         Verb::SkipUndo => executor.skip_undo(id, by).await,
-        Verb::Bypass => executor.bypass(id, reach, BypassAs::Success, by).await,
-        Verb::OverrideResult => return override_result(state, id, reach, Request { wish, by }).await,
+        Verb::Bypass => executor.bypass(id, scope, BypassAs::Success, by).await,
+        Verb::OverrideResult => return override_result(state, id, scope, Request { wish, by }).await,
         Verb::Discharge => executor.discharge(id.family, by).await,
         Verb::Priority => {
             let priority = wish.priority.ok_or_else(|| wrong("`priority` is missing."))?;
@@ -134,7 +134,7 @@ async fn make(state: &State, verb: Verb, id: ProcedureId, request: Request) -> R
 async fn override_result(
     state: &State,
     id: ProcedureId,
-    reach: Reach,
+    scope: BypassScope,
     Request { wish, by }: Request,
 ) -> Result<Operated, Problem> {
     let output = wish.output()?;
@@ -146,7 +146,7 @@ async fn override_result(
         state.executor.ask(OverrideResult::encoded(id, output, by)).await
     } else {
         let outcome = BypassAs::Output(output);
-        state.executor.ask(Bypass { id, reach, outcome, by }).await
+        state.executor.ask(Bypass { id, scope, outcome, by }).await
     };
     Ok(operated?)
 }

@@ -19,7 +19,7 @@ use super::report::Report;
 use super::site::{Door, Figures, Site};
 use super::verify;
 use super::workload::{self, Plan, Sizes};
-use crate::{AskError, By, Executor, ListFilter, Pause, Snapshot, WaitReason};
+use crate::{AskError, Executor, ListFilter, OperatorRequest, Pause, Snapshot, WaitReason};
 
 /// How long results are kept: a restart asks for those of all earlier operations,
 /// and may come after a long pause.
@@ -155,7 +155,10 @@ pub async fn resume_poisoned(executor: &Executor) -> Result<(), DemoError> {
             .filter(|status| status.wait == Some(WaitReason::Poison));
         for status in poisoned {
             let why = "kills are part of the demonstration";
-            match executor.resume(Pause::One(status.id), By::new("demo", why)).await {
+            match executor
+                .resume(Pause::One(status.id), OperatorRequest::new("demo", why))
+                .await
+            {
                 // It has gone on, or its family rolls back: since it was listed, or because of another's resumption.
                 Ok(_) | Err(AskError::NotNow(_) | AskError::Finished(_) | AskError::Unknown(_)) => {}
                 Err(error) => return Err(error.into()),

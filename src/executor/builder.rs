@@ -309,7 +309,7 @@ impl Builder {
     /// exported. It is held until the value is dropped.
     ///
     /// ```
-    /// use procession::{By, Executor, Pause};
+    /// use procession::{OperatorRequest, Executor, Pause};
     /// # use procession::{Procedure, StageContext, StageError, Step};
     /// # use serde::{Deserialize, Serialize};
     /// # use std::time::Duration;
@@ -340,7 +340,7 @@ impl Builder {
     ///
     /// // Where it is to be.
     /// let importer = Executor::builder(&here).importer().await?;
-    /// let by = By::new("ann", "to look at it, see incident 17");
+    /// let by = OperatorRequest::new("ann", "to look at it, see incident 17");
     /// let planned = importer.import(&export, &by.clone().dry_run()).await?;
     /// assert!(planned.live && planned.number.is_none());
     /// importer.import(&export, &by).await?;

@@ -6,10 +6,12 @@ use super::Executor;
 use procession_actors::AskError;
 use procession_actors::FamilyExport;
 use procession_actors::messages::{
-    self, Abort, AcknowledgeBy, Audit, Bypass, Discharge, Disclose, DrainBy, OverrideResult, ReadArchive, Resume,
+    self, Abort, AcknowledgeBy, Audit, AuditReveal, Bypass, Discharge, DrainBy, OverrideResult, ReadArchive, Resume,
     RetryNow, RetryUndo, SendSignal, SetLimit, SetPriority, SignalBy, SkipUndo,
 };
-use procession_kernel::{AbortAnswer, AuditEntry, By, BypassAs, Disclosure, Operated, Pause, ProcedureId, Reach};
+use procession_kernel::{
+    AbortAnswer, AuditEntry, BypassAs, BypassScope, Operated, OperatorRequest, Pause, ProcedureId, RevealScope,
+};
 use serde::Serialize;
 
 impl Executor {
@@ -20,7 +22,7 @@ impl Executor {
     ///
     /// [`AskError::Finished`] if it has ended, [`AskError::Unknown`] if it is not known.
     pub async fn abort(&self, id: ProcedureId, who: &str, why: &str) -> Result<AbortAnswer, AskError> {
-        let operated = self.abort_by(id, By::new(who, why)).await?;
+        let operated = self.abort_by(id, OperatorRequest::new(who, why)).await?;
         operated.abort.ok_or(AskError::Stopped)
     }
 
@@ -29,7 +31,7 @@ impl Executor {
     /// # Errors
     ///
     /// [`AskError::Finished`] if it has ended, [`AskError::Unknown`] if it is not known.
-    pub async fn abort_by(&self, id: ProcedureId, by: By) -> Result<Operated, AskError> {
+    pub async fn abort_by(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
         self.ask(Abort { id, by }).await
     }
 
@@ -38,7 +40,7 @@ impl Executor {
     /// # Errors
     ///
     /// [`AskError`] if the engine has stopped or its journal has failed.
-    pub async fn set_limit(&self, key: &str, limit: Option<u32>, by: By) -> Result<Operated, AskError> {
+    pub async fn set_limit(&self, key: &str, limit: Option<u32>, by: OperatorRequest) -> Result<Operated, AskError> {
         let key = key.to_owned();
         self.ask(SetLimit { key, limit, by }).await
     }
@@ -48,7 +50,12 @@ impl Executor {
     /// # Errors
     ///
     /// [`AskError::Finished`] if it has ended, [`AskError::Unknown`] if it is not known.
-    pub async fn set_priority(&self, id: ProcedureId, priority: i16, by: By) -> Result<Operated, AskError> {
+    pub async fn set_priority(
+        &self,
+        id: ProcedureId,
+        priority: i16,
+        by: OperatorRequest,
+    ) -> Result<Operated, AskError> {
         self.ask(SetPriority { id, priority, by }).await
     }
 
@@ -57,7 +64,7 @@ impl Executor {
     /// # Errors
     ///
     /// [`AskError::Finished`] if it has ended, [`AskError::Unknown`] if it is not known.
-    pub async fn pause(&self, what: Pause, by: By) -> Result<Operated, AskError> {
+    pub async fn pause(&self, what: Pause, by: OperatorRequest) -> Result<Operated, AskError> {
         self.ask(messages::Pause { what, by }).await
     }
 
@@ -66,7 +73,7 @@ impl Executor {
     /// # Errors
     ///
     /// [`AskError::NotNow`] if it is not paused.
-    pub async fn resume(&self, what: Pause, by: By) -> Result<Operated, AskError> {
+    pub async fn resume(&self, what: Pause, by: OperatorRequest) -> Result<Operated, AskError> {
         self.ask(Resume { what, by }).await
     }
 
@@ -77,7 +84,7 @@ impl Executor {
     /// # Errors
     ///
     /// [`AskError::NotNow`] if it neither backs off nor rests.
-    pub async fn retry_now(&self, id: ProcedureId, by: By) -> Result<Operated, AskError> {
+    pub async fn retry_now(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
         self.ask(RetryNow { id, by }).await
     }
 
@@ -85,9 +92,15 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`AskError::NotNow`] if it has live children that the reach does not include.
-    pub async fn bypass(&self, id: ProcedureId, reach: Reach, outcome: BypassAs, by: By) -> Result<Operated, AskError> {
-        self.ask(Bypass { id, reach, outcome, by }).await
+    /// [`AskError::NotNow`] if it has live children that the scope does not include.
+    pub async fn bypass(
+        &self,
+        id: ProcedureId,
+        scope: BypassScope,
+        outcome: BypassAs,
+        by: OperatorRequest,
+    ) -> Result<Operated, AskError> {
+        self.ask(Bypass { id, scope, outcome, by }).await
     }
 
     /// Ends a procedure without its code, as a success with this output, of its own type.
@@ -98,11 +111,11 @@ impl Executor {
     pub async fn bypass_with_output<T: Serialize>(
         &self,
         id: ProcedureId,
-        reach: Reach,
+        scope: BypassScope,
         output: &T,
-        by: By,
+        by: OperatorRequest,
     ) -> Result<Operated, AskError> {
-        self.ask(Bypass::with_output(id, reach, output, by)?).await
+        self.ask(Bypass::with_output(id, scope, output, by)?).await
     }
 
     /// Replaces the output of a procedure that succeeded, by one of its own type.
@@ -114,7 +127,7 @@ impl Executor {
         &self,
         id: ProcedureId,
         output: &T,
-        by: By,
+        by: OperatorRequest,
     ) -> Result<Operated, AskError> {
         self.ask(OverrideResult::new(id, output, by)?).await
     }
@@ -133,7 +146,7 @@ impl Executor {
     /// # Errors
     ///
     /// [`AskError::NotNow`] if the rollback has not failed.
-    pub async fn retry_undo(&self, id: ProcedureId, by: By) -> Result<Operated, AskError> {
+    pub async fn retry_undo(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
         self.ask(RetryUndo { id, by }).await
     }
 
@@ -142,7 +155,7 @@ impl Executor {
     /// # Errors
     ///
     /// [`AskError::NotNow`] if the rollback has not failed.
-    pub async fn skip_undo(&self, id: ProcedureId, by: By) -> Result<Operated, AskError> {
+    pub async fn skip_undo(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
         self.ask(SkipUndo { id, by }).await
     }
 
@@ -152,18 +165,23 @@ impl Executor {
     /// # Errors
     ///
     /// [`AskError::NotNow`] if it is not quarantined, [`AskError::Unknown`] if it is not known.
-    pub async fn discharge(&self, family: u64, by: By) -> Result<Operated, AskError> {
+    pub async fn discharge(&self, family: u64, by: OperatorRequest) -> Result<Operated, AskError> {
         self.ask(Discharge { family, by }).await
     }
 
-    /// Has it written down that users' data of a procedure is shown in full. Show none of it
+    /// Records in the audit log that user data of a procedure is shown in full. Show none of it
     /// before this returns.
     ///
     /// # Errors
     ///
     /// [`AskError`] if the engine has stopped or its journal has failed.
-    pub async fn disclose(&self, id: ProcedureId, what: Disclosure, by: By) -> Result<Operated, AskError> {
-        self.ask(Disclose { id, what, by }).await
+    pub async fn audit_reveal(
+        &self,
+        id: ProcedureId,
+        what: RevealScope,
+        by: OperatorRequest,
+    ) -> Result<Operated, AskError> {
+        self.ask(AuditReveal { id, what, by }).await
     }
 
     /// Sends a signal as an operator does. The key of the request is the sender's as well.
@@ -176,7 +194,7 @@ impl Executor {
         id: ProcedureId,
         name: &str,
         payload: &T,
-        by: By,
+        by: OperatorRequest,
     ) -> Result<Operated, AskError> {
         let signal = SendSignal::new(id, name, payload)?;
         self.ask(SignalBy { signal, by }).await
@@ -187,7 +205,7 @@ impl Executor {
     /// # Errors
     ///
     /// [`AskError::NotNow`] if it has not ended, [`AskError::Unknown`] if it is not known.
-    pub async fn acknowledge_by(&self, id: ProcedureId, by: By) -> Result<Operated, AskError> {
+    pub async fn acknowledge_by(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
         self.ask(AcknowledgeBy { id, by }).await
     }
 
@@ -197,7 +215,7 @@ impl Executor {
     /// # Errors
     ///
     /// [`AskError::NotNow`] if it drains already.
-    pub async fn drain_by(&self, deadline: Duration, by: By) -> Result<Operated, AskError> {
+    pub async fn drain_by(&self, deadline: Duration, by: OperatorRequest) -> Result<Operated, AskError> {
         self.ask(DrainBy { deadline, by }).await
     }
 

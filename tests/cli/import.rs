@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use procession::By;
+use procession::OperatorRequest;
 use procession_actors::testkit::TestClock;
 use serde_json::Value;
 
@@ -108,7 +108,7 @@ fn what_was_imported_is_paused_and_goes_on_when_it_is_resumed() -> Outcome {
             matches!(&audit[..], [entry] if entry.who == "bob" && entry.why == "look"),
             "{audit:?}"
         );
-        let by = By::new("bob", "looked at it");
+        let by = OperatorRequest::new("bob", "looked at it");
         running.executor.resume(procession::Pause::One(id), by).await?;
         let outcome = running.executor.outcome(id).await?;
         assert_eq!(outcome.output::<String>()?.as_deref(), Some("done"));
@@ -138,7 +138,9 @@ fn one_that_was_discharged_comes_back_out_of_the_archive() -> Outcome {
     actix_rt::System::new().block_on(async {
         // An engine without its code, where somebody gives it up.
         let executor = procession::Executor::builder(&place.journal).inline().start().await?;
-        executor.discharge(3, By::new("ann", "nobody has its code")).await?;
+        executor
+            .discharge(3, OperatorRequest::new("ann", "nobody has its code"))
+            .await?;
         executor.drain(std::time::Duration::ZERO).await?;
         Outcome::Ok(())
     })?;

@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use procession::testkit::{Trouble, World};
-use procession::{By, Pause, Procedure, StageContext, StageError, Step};
+use procession::{OperatorRequest, Pause, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -60,7 +60,7 @@ fn a_long_rollback_says_how_far_it_is_and_what_its_undo_said() -> Tested {
             Ok::<_, Trouble>((tile, list))
         };
         assert_eq!(rolling_back().await?, (json!(1), vec![handle.id().to_string()]));
-        let by = || By::new("bob", "a closer look");
+        let by = || OperatorRequest::new("bob", "a closer look");
         site.run.executor.pause(Pause::One(handle.id()), by()).await?;
         site.pass(Duration::from_secs(1)).await?;
         assert_eq!(rolling_back().await?, (json!(0), vec![]), "an operator holds it back");
@@ -122,21 +122,27 @@ fn one_that_was_paused_many_acts_ago_says_by_whom() -> Tested {
         let other = site.submit(Job::Wait("go".to_owned()), "b").await?;
         let busy = async |acts: i16| -> Tested {
             for number in 0..acts {
-                let by = By::new("ann", "it matters");
+                let by = OperatorRequest::new("ann", "it matters");
                 site.run.executor.set_priority(other, number, by).await?;
             }
             site.pass(Duration::from_secs(1)).await
         };
         let executor = &site.run.executor;
-        executor.pause(Pause::One(id), By::new("bob", "a closer look")).await?;
+        executor
+            .pause(Pause::One(id), OperatorRequest::new("bob", "a closer look"))
+            .await?;
         busy(1_100).await?;
         let path = format!("procedures/{id}");
         assert_eq!(site.body(&path).await?["paused_by"][0]["why"], "a closer look");
         busy(3).await?;
         assert_eq!(site.body(&path).await?["paused_by"][0]["why"], "a closer look");
         // Another takes its place, while nobody looks.
-        executor.resume(Pause::One(id), By::new("bob", "done")).await?;
-        executor.pause(Pause::One(id), By::new("eve", "once more")).await?;
+        executor
+            .resume(Pause::One(id), OperatorRequest::new("bob", "done"))
+            .await?;
+        executor
+            .pause(Pause::One(id), OperatorRequest::new("eve", "once more"))
+            .await?;
         busy(600).await?;
         let paused = &site.body(&path).await?["paused_by"];
         assert_eq!(
@@ -151,7 +157,7 @@ fn one_that_was_paused_many_acts_ago_says_by_whom() -> Tested {
 fn one_that_is_paused_says_by_whom_and_what_exactly() -> Tested {
     site(async |site| {
         let root = site.submit(Job::Parent(1), "a").await?;
-        let by = |why: &str| By::new("bob", why);
+        let by = |why: &str| OperatorRequest::new("bob", why);
         let pauses = [
             (Pause::Kind("job".into()), "the servers restart"),
             (Pause::One(root), "a closer look"),

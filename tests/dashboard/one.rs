@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use procession::dashboard::{Grant, Part, Redact};
 use procession::testkit::{Trouble, World};
-use procession::{By, ProcedureId};
+use procession::{OperatorRequest, ProcedureId};
 use serde_json::{Value, json};
 
 use crate::kit::{Job, Tested, everybody, ids, site, site_in, text};
@@ -88,7 +88,7 @@ fn a_lock_says_who_holds_it_and_who_waits() -> Tested {
 #[test]
 fn a_permit_says_how_many_are_out_and_children_how_many_are_done() -> Tested {
     site(async |site| {
-        let by = || By::new("ann", "a test");
+        let by = || OperatorRequest::new("ann", "a test");
         site.run.executor.set_limit("job", Some(1), by()).await?;
         let parent = site.submit(Job::Parent(3), "a").await?;
         let waits = site.body(&format!("procedures/{parent}/waits")).await?;
@@ -183,7 +183,7 @@ fn what_is_kept_of_one_is_counted_up_to_a_bound() -> Tested {
         for at in 0..16 {
             site.signal(id, &format!("noise {at}")).await?;
         }
-        let by = By::new("bob", "first things first");
+        let by = OperatorRequest::new("bob", "first things first");
         site.run.executor.set_priority(id, 7, by.clone()).await?;
         site.pass(Duration::from_secs(1)).await?;
         assert_eq!(counts(id).await?, [exact(1), exact(16), exact(1)]);

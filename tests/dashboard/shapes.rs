@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use procession::By;
+use procession::OperatorRequest;
 use procession::testkit::{Trouble, World};
 use serde_json::Value;
 
@@ -98,11 +98,11 @@ async fn scene(site: &Site<'_>) -> Tested {
     site.submit(Job::Parent(2), "request 3").await?;
     site.submit(Job::Fail("no space".to_owned()), "request 4").await?;
     site.submit(Job::Retry("rpc timeout".to_owned()), "request 5").await?;
-    let by = By::new("bob", "a quiet night").key("limit 1");
+    let by = OperatorRequest::new("bob", "a quiet night").key("limit 1");
     site.run.executor.set_limit("job", Some(40), by).await?;
     site.run
         .executor
-        .set_priority(first, 7, By::new("bob", "first things first"))
+        .set_priority(first, 7, OperatorRequest::new("bob", "first things first"))
         .await?;
     site.pass(Duration::from_secs(30)).await
 }

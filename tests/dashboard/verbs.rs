@@ -2,7 +2,7 @@
 //! give, signals, and the end of the engine. A dry run of each leaves everything as it was.
 
 use procession::testkit::{FaultPlan, World};
-use procession::{By, Kind, LockNeed, Procedure, StageContext, StageError, Step};
+use procession::{Kind, LockNeed, OperatorRequest, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -255,7 +255,7 @@ fn the_engine_drains_when_its_plan_was_seen() -> Tested {
         assert_eq!(listed.items[0].kind, Kind::from("job"), "it goes on");
         site.run
             .executor
-            .pause(procession::Pause::All, By::new("ann", "look"))
+            .pause(procession::Pause::All, OperatorRequest::new("ann", "look"))
             .await?;
         Ok(())
     })

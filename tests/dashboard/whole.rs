@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use procession::provider::SyncTimes;
 use procession::testkit::{Trouble, World};
-use procession::{By, Pause};
+use procession::{OperatorRequest, Pause};
 use serde_json::json;
 
 use crate::act::post;
@@ -108,7 +108,7 @@ fn explanations_are_asked_for_at_a_bounded_rate() -> Tested {
 fn the_audit_is_read_page_by_page() -> Tested {
     site(async |site| {
         for limit in 1..=5 {
-            let by = By::new("bob", format!("reason {limit}"));
+            let by = OperatorRequest::new("bob", format!("reason {limit}"));
             site.run.executor.set_limit("job", Some(limit), by).await?;
         }
         let first = site.body("audit?limit=2").await?;
@@ -128,7 +128,7 @@ fn the_audit_is_filtered() -> Tested {
     site(async |site| {
         let id = site.submit(Job::Wait("go".to_owned()), "a").await?;
         for (who, why) in [("bob", "a quiet night"), ("ann", "a loud night"), ("bobby", "noise")] {
-            let by = By::new(who, why);
+            let by = OperatorRequest::new(who, why);
             site.run.executor.set_limit("job", Some(4), by.clone()).await?;
             site.run.executor.set_priority(id, 3, by).await?;
         }
@@ -159,7 +159,7 @@ fn kinds_tell_of_versions_and_stages_and_limits_of_the_oldest_waiter() -> Tested
     site(async |site| {
         site.run
             .executor
-            .set_limit("job", Some(1), By::new("bob", "few"))
+            .set_limit("job", Some(1), OperatorRequest::new("bob", "few"))
             .await?;
         site.submit(Job::Wait("go".to_owned()), "a").await?;
         site.pass(Duration::from_secs(1)).await?;
@@ -210,7 +210,7 @@ fn tiles_count_what_stands_now() -> Tested {
             "active": 2, "retrying": 1, "rolling_back": 0, "rollback_failed": 0, "paused": 0, "failed_day": 1,
         });
         assert_eq!(tiles, expected, "{fails}");
-        let by = By::new("bob", "a closer look");
+        let by = OperatorRequest::new("bob", "a closer look");
         site.run.executor.pause(Pause::Kind("job".into()), by.clone()).await?;
         site.run.settle().await;
         site.pass(Duration::from_secs(1)).await?;

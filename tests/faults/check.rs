@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use procession::{By, Executor, ListFilter, ProcedureId, WaitReason};
+use procession::{Executor, ListFilter, OperatorRequest, ProcedureId, WaitReason};
 
 use crate::Outcome;
 use crate::place::Ground;
@@ -68,7 +68,7 @@ pub(crate) async fn resume_poison(executor: &Executor) -> Outcome {
             .filter(|status| status.wait == Some(WaitReason::Poison))
         {
             executor
-                .retry_now(status.id, By::new("a test", "it was killed"))
+                .retry_now(status.id, OperatorRequest::new("a test", "it was killed"))
                 .await?;
         }
         cursor = page.next;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     AuditEntry, Blob, Changed, Doomed, Ending, EventName, HistoryEntry, Hold, Key, KeyEntry, Kind, Large, LimitKey,
-    LockNeed, Mark, OnTimeout, Pause, ProcedureId, ProcedureState, Record, Row, Said, SignalEntry, Stand, Timestamp,
-    WaitReason, fingerprint,
+    LockNeed, Mark, OnTimeout, Pause, ProcedureId, ProcedureState, Record, Row, Said, SignalEntry, StateSnapshot,
+    Timestamp, WaitReason, fingerprint,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -155,12 +155,12 @@ pub(crate) fn audit() -> AuditEntry {
         target: Some(ID),
         changes: vec![Changed {
             id: ID,
-            before: Stand {
+            before: StateSnapshot {
                 state: ProcedureState::Runnable,
                 wait: None,
                 going: true,
             },
-            after: Stand {
+            after: StateSnapshot {
                 state: ProcedureState::Success,
                 wait: Some(WaitReason::Paused),
                 going: false,

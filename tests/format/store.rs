@@ -7,8 +7,8 @@ use futures::executor::block_on;
 use procession::provider::{Batch, JournalStore, Space};
 use procession::testkit::{FaultPlan, MemoryStore, Run, World};
 use procession::{
-    Builder, By, Children, Key, Procedure, ProcedureId, ProcedureState, RetryPolicy, StageContext, StageError, Step,
-    Timestamp, WaitReason,
+    Builder, Children, Key, OperatorRequest, Procedure, ProcedureId, ProcedureState, RetryPolicy, StageContext,
+    StageError, Step, Timestamp, WaitReason,
 };
 use serde::{Deserialize, Serialize};
 
@@ -135,7 +135,7 @@ fn write() -> Result<Vec<Line>, Box<dyn std::error::Error>> {
                 let waits = *ids.get(1).ok_or("there are five")?;
                 run.executor.signal(waits, "later", &7_u32, Some("s")).await?;
                 run.executor
-                    .set_limit("gate", Some(5), By::new("ann", "a test"))
+                    .set_limit("gate", Some(5), OperatorRequest::new("ann", "a test"))
                     .await?;
                 Ok(())
             },

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use procession::testkit::{FaultPlan, Run, World};
 use procession::{
-    AbortAnswer, Builder, By, BypassAs, Handle, Kind, LockNeed, Mark, OnTimeout, Pause, Procedure, ProcedureId,
-    ProcedureState, Reach, StageContext, StageError, Step, Timestamp, WaitReason,
+    AbortAnswer, Builder, BypassAs, BypassScope, Handle, Kind, LockNeed, Mark, OnTimeout, OperatorRequest, Pause,
+    Procedure, ProcedureId, ProcedureState, StageContext, StageError, Step, Timestamp, WaitReason,
 };
 use serde::{Deserialize, Serialize};
 
@@ -130,8 +130,8 @@ async fn submit<P: Procedure>(run: &Run, procedure: P, key: &str) -> Result<Hand
     Ok(handle)
 }
 
-fn by() -> By {
-    By::new("ann", "a test")
+fn by() -> OperatorRequest {
+    OperatorRequest::new("ann", "a test")
 }
 
 /// Makes all that ends or is archived, and lets its results go but for a key.
@@ -160,7 +160,7 @@ async fn make_present(run: &Run) -> Tested {
     submit(run, Idle { part: Part::Finish }, "idle").await?;
     let bypassed = submit(run, Kept { part: Part::Timed }, "bypassed").await?;
     run.executor
-        .bypass(bypassed.id(), Reach::Alone, BypassAs::Success, by())
+        .bypass(bypassed.id(), BypassScope::Alone, BypassAs::Success, by())
         .await?;
     run.settle().await;
     Ok(())

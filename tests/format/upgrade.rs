@@ -57,7 +57,7 @@ fn a_store_of_version_1_runs_on_and_is_of_version_4_afterwards() -> Tested {
         let outcome = executor.outcome(ProcedureId::root(2)).await?;
         assert_eq!(outcome.state, ProcedureState::Success);
         // What came with version 2 has its place.
-        let by = procession::By::new("ann", "a test");
+        let by = procession::OperatorRequest::new("ann", "a test");
         executor.pause(procession::Pause::All, by).await?;
         assert_eq!(executor.audit(None, 10).await?.len(), 1);
         executor.drain(Duration::from_secs(10)).await?;

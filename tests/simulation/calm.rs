@@ -2,7 +2,7 @@
 //! come to its end and leave nothing.
 
 use procession::testkit::{Run, Trouble};
-use procession::{By, BypassAs, Pause, ProcedureId, Reach, Rule, WaitReason};
+use procession::{BypassAs, BypassScope, OperatorRequest, Pause, ProcedureId, Rule, WaitReason};
 use procession_actors::journal::Space;
 use procession_kernel::{Deadlock, Kernel, Row};
 
@@ -90,7 +90,7 @@ impl Story {
             Some(WaitReason::RollbackFailed) => Ask::RetryUndo(id),
             // Beyond its point of no return it tries for ever.
             Some(WaitReason::Backoff(attempts, _)) if *attempts > ATTEMPTS => {
-                Ask::Bypass(id, Reach::Family, BypassAs::Failed)
+                Ask::Bypass(id, BypassScope::Family, BypassAs::Failed)
             }
             Some(WaitReason::Poison | WaitReason::Circling) if !stopped => Ask::Resume(Pause::One(id)),
             Some(_) | None => return false,
@@ -119,9 +119,9 @@ impl Story {
         let ask = if can_abort {
             Ask::Abort(victim)
         } else {
-            Ask::Bypass(victim, Reach::Descendants, BypassAs::Failed)
+            Ask::Bypass(victim, BypassScope::Descendants, BypassAs::Failed)
         };
-        self.send(run, requests, ask, By::new("sim", "deadlock"));
+        self.send(run, requests, ask, OperatorRequest::new("sim", "deadlock"));
         Ok(true)
     }
 

@@ -7,7 +7,7 @@ use std::pin::Pin;
 
 use procession::messages::{Submit, SubmitBatch};
 use procession::testkit::Run;
-use procession::{AskError, By, Handle, Operated, Outcome, Procedure, ProcedureId, SubmitError, Verdict};
+use procession::{AskError, Handle, Operated, OperatorRequest, Outcome, Procedure, ProcedureId, SubmitError, Verdict};
 
 use super::draw::Draw;
 use super::support::{Active, Circling, Final, Holding, Jittery, Limited, Once, Patient, Plan, Planned, Tidy};
@@ -129,7 +129,7 @@ pub(crate) fn audited(answer: Result<Vec<Verdict>, AskError>) -> Told {
 }
 
 /// Reads the answer to an operator's request.
-pub(crate) fn operated(by: &By, answer: Result<Operated, AskError>) -> Told {
+pub(crate) fn operated(by: &OperatorRequest, answer: Result<Operated, AskError>) -> Told {
     match answer {
         Ok(operated) => {
             let key = by.key.as_ref().map(ToString::to_string);

@@ -5,7 +5,9 @@ use std::future::Future;
 use std::pin::Pin;
 
 use procession::testkit::Run;
-use procession::{AskError, By, BypassAs, Executor, Kind, Operated, Pause, ProcedureId, Reach, Seq, WaitReason};
+use procession::{
+    AskError, BypassAs, BypassScope, Executor, Kind, Operated, OperatorRequest, Pause, ProcedureId, Seq, WaitReason,
+};
 
 use super::client::{Requests, operated};
 use super::settings::LIMITS;
@@ -18,8 +20,8 @@ pub(crate) enum Ask {
     Pause(Pause),
     Resume(Pause),
     RetryNow(ProcedureId),
-    Bypass(ProcedureId, Reach, BypassAs),
-    BypassWith(ProcedureId, Reach, i64),
+    Bypass(ProcedureId, BypassScope, BypassAs),
+    BypassWith(ProcedureId, BypassScope, i64),
     Override(ProcedureId, i64),
     Priority(ProcedureId, i16),
     Limit(&'static str, Option<u32>),
@@ -31,15 +33,15 @@ pub(crate) enum Ask {
 type Sent = Pin<Box<dyn Future<Output = Result<Operated, AskError>>>>;
 
 impl Ask {
-    pub(crate) fn send(self, executor: Executor, by: By) -> Sent {
+    pub(crate) fn send(self, executor: Executor, by: OperatorRequest) -> Sent {
         Box::pin(async move {
             match self {
                 Self::Abort(id) => executor.abort_by(id, by).await,
                 Self::Pause(what) => executor.pause(what, by).await,
                 Self::Resume(what) => executor.resume(what, by).await,
                 Self::RetryNow(id) => executor.retry_now(id, by).await,
-                Self::Bypass(id, reach, outcome) => executor.bypass(id, reach, outcome, by).await,
-                Self::BypassWith(id, reach, output) => executor.bypass_with_output(id, reach, &output, by).await,
+                Self::Bypass(id, scope, outcome) => executor.bypass(id, scope, outcome, by).await,
+                Self::BypassWith(id, scope, output) => executor.bypass_with_output(id, scope, &output, by).await,
                 Self::Override(id, output) => executor.override_result(id, &output, by).await,
                 Self::Priority(id, priority) => executor.set_priority(id, priority, by).await,
                 Self::Limit(key, limit) => executor.set_limit(key, limit, by).await,
@@ -51,8 +53,8 @@ impl Ask {
     }
 }
 
-pub(crate) fn operator() -> By {
-    By::new("sim", "because")
+pub(crate) fn operator() -> OperatorRequest {
+    OperatorRequest::new("sim", "because")
 }
 
 impl Story {
@@ -69,7 +71,7 @@ impl Story {
         self.send(run, requests, ask, by);
     }
 
-    pub(crate) fn send(&mut self, run: &Run, requests: &mut Requests, ask: Ask, by: By) {
+    pub(crate) fn send(&mut self, run: &Run, requests: &mut Requests, ask: Ask, by: OperatorRequest) {
         if let Ask::Limit(key, limit) = &ask {
             self.may_widen(key, *limit);
         }
@@ -79,7 +81,7 @@ impl Story {
         requests.add(what, async move { operated(&by, sent.await) });
     }
 
-    fn new_ask(&mut self) -> Option<(Ask, By)> {
+    fn new_ask(&mut self) -> Option<(Ask, OperatorRequest)> {
         let ask = self.ask()?;
         let mut by = operator();
         by.dry_run = self.draw.percent(15);
@@ -113,16 +115,21 @@ impl Story {
     }
 
     pub(crate) fn ask(&mut self) -> Option<Ask> {
-        let reaches = [Reach::Alone, Reach::Descendants, Reach::Ancestors, Reach::Family];
-        let reach = self.draw.pick(&reaches).unwrap_or_default();
+        let scopes = [
+            BypassScope::Alone,
+            BypassScope::Descendants,
+            BypassScope::Ancestors,
+            BypassScope::Family,
+        ];
+        let scope = self.draw.pick(&scopes).unwrap_or_default();
         Some(match self.draw.below(40) {
             0..6 => Ask::Abort(self.anybody()?),
             6..11 => Ask::Pause(self.pause()?),
             11..20 => Ask::Resume(self.pause()?),
             20..23 => Ask::RetryNow(self.who(may_retry)?),
-            23..25 if self.is_rash => Ask::Bypass(self.anybody()?, reach, BypassAs::Success),
-            25..26 if self.is_rash => Ask::Bypass(self.anybody()?, reach, BypassAs::Failed),
-            26..27 if self.is_rash => Ask::BypassWith(self.anybody()?, reach, 77),
+            23..25 if self.is_rash => Ask::Bypass(self.anybody()?, scope, BypassAs::Success),
+            25..26 if self.is_rash => Ask::Bypass(self.anybody()?, scope, BypassAs::Failed),
+            26..27 if self.is_rash => Ask::BypassWith(self.anybody()?, scope, 77),
             23..28 => Ask::Override(self.anybody()?, 78),
             28..30 => Ask::Priority(self.anybody()?, i16::try_from(self.draw.below(5)).unwrap_or(0)),
             30..35 => {

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
-use procession::{By, Cause, Outcome, ProcedureId, ProcedureState, StartError, WaitReason};
+use procession::{Cause, OperatorRequest, Outcome, ProcedureId, ProcedureState, StartError, WaitReason};
 
 use super::client::{Known, Told};
 use super::draw::Draw;
@@ -31,7 +31,7 @@ pub(crate) struct Story {
     pub(crate) known: Known,
     pub(crate) keyed: Vec<Keyed>,
     /// What operators asked for with a key.
-    pub(crate) asked: Vec<(Ask, By)>,
+    pub(crate) asked: Vec<(Ask, OperatorRequest)>,
     /// The number that each such request was answered with.
     pub(crate) numbers: BTreeMap<String, u64>,
     /// Everybody who was on disk when nothing moved last.

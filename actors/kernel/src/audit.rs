@@ -13,9 +13,9 @@ pub const AUDIT_KEPT: usize = 10_000;
 /// Changes named in one entry; beyond these they are only counted.
 pub const AUDIT_CHANGES: usize = 100;
 
-/// Who asks for something and why, and under which conditions.
+/// Who sends a request and why, and on which conditions it takes effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct By {
+pub struct OperatorRequest {
     /// Name of the person or program.
     pub who: String,
     /// The reason given.
@@ -28,8 +28,8 @@ pub struct By {
     pub expected: Option<Seq>,
 }
 
-impl By {
-    /// Says who asks, and why.
+impl OperatorRequest {
+    /// Creates a request of this person or program, for this reason.
     #[must_use]
     pub fn new(who: impl Into<String>, why: impl Into<String>) -> Self {
         Self {
@@ -39,7 +39,7 @@ impl By {
         }
     }
 
-    /// Only asks what would be done.
+    /// Asks for the plan alone: nothing is changed.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
@@ -53,7 +53,7 @@ impl By {
         self
     }
 
-    /// Expects the row to be of this revision still.
+    /// Refuses the request if the row is no longer of this revision.
     #[must_use]
     pub fn expecting(mut self, revision: Seq) -> Self {
         self.expected = Some(revision);
@@ -61,9 +61,9 @@ impl By {
     }
 }
 
-/// State and reason of one procedure, before or after.
+/// The state of one procedure before or after a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stand {
+pub struct StateSnapshot {
     /// Its state.
     #[serde(rename = "s")]
     pub state: ProcedureState,
@@ -75,7 +75,7 @@ pub struct Stand {
     pub going: bool,
 }
 
-impl fmt::Display for Stand {
+impl fmt::Display for StateSnapshot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (&self.wait, self.going) {
             (Some(wait), _) => write!(f, "{} ({wait})", self.state),
@@ -93,10 +93,10 @@ pub struct Changed {
     pub id: ProcedureId,
     /// How it stood.
     #[serde(rename = "b")]
-    pub before: Stand,
+    pub before: StateSnapshot,
     /// How it stands then.
     #[serde(rename = "a")]
-    pub after: Stand,
+    pub after: StateSnapshot,
 }
 
 /// One act of an operator, journalled in its own commit.

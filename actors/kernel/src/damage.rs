@@ -47,9 +47,9 @@ impl Kernel {
         }
     }
 
-    /// Tells whether so few numbers are left that nothing new is taken: what was written with the next ones,
-    /// a start would not read.
-    pub(crate) fn is_used_up(&self) -> bool {
+    /// Returns `true` if so few numbers are left that nothing new is accepted: the next start would refuse to read
+    /// what was written with them.
+    pub(crate) fn has_exhausted_numbers(&self) -> bool {
         self.next_family.max(self.next_audit) > NUMBER_MAX - ROOM
     }
 }

@@ -138,8 +138,8 @@ pub enum Refusal {
     BatchTooLarge(usize, usize),
     /// The engine is draining.
     Draining,
-    /// No numbers are left for new families and new entries of the audit.
-    UsedUp,
+    /// No numbers are left for new families and new audit entries.
+    NumbersExhausted,
     /// The procedure is not live.
     NotLive(ProcedureId),
     /// The row is of another revision than the one expected: expected, found.

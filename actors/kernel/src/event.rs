@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::audit::By;
+use crate::audit::OperatorRequest;
 use crate::history::HistoryEntry;
 use crate::id::{Blob, Epoch, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp, TraceParent};
 use crate::needs::Lacking;
@@ -189,15 +189,15 @@ pub enum JoinRuling {
     Unmeetable(String),
 }
 
-/// How far a bypass reaches.
+/// The members of a family that end with a bypassed procedure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Reach {
+pub enum BypassScope {
     /// The procedure alone; refused if it has live children.
     #[default]
     Alone,
-    /// All below it, too.
+    /// The procedure and all its descendants.
     Descendants,
-    /// All above it, too; refused if one of them has other live children.
+    /// The procedure and all its ancestors; refused if an ancestor has other live children.
     Ancestors,
     /// The whole family.
     Family,
@@ -215,9 +215,9 @@ pub enum BypassAs {
     Failed,
 }
 
-/// What of a procedure is shown in full.
+/// The user data that is shown in full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Disclosure {
+pub enum RevealScope {
     /// Its payload and its output.
     Values,
     /// All that the journal holds of its family.
@@ -236,7 +236,7 @@ pub enum Verb {
     /// End a backoff now.
     RetryNow(ProcedureId),
     /// End it without its code.
-    Bypass(ProcedureId, Reach, BypassAs),
+    Bypass(ProcedureId, BypassScope, BypassAs),
     /// Try a failed undo again.
     RetryUndo(ProcedureId),
     /// Count a failed undo as done.
@@ -249,8 +249,8 @@ pub enum Verb {
     SetLimit(LimitKey, Option<u32>),
     /// Put a quarantined family into the archive, as these bytes, and free what it holds.
     Discharge(u64, Blob, Box<Doomed>),
-    /// Show users' data of it in full: nothing changes, and that it was asked for is written down.
-    Disclose(ProcedureId, Disclosure),
+    /// Record that user data of a procedure is shown in full. Nothing changes.
+    AuditReveal(ProcedureId, RevealScope),
     /// Send it a signal, as a sender would; the key of the request is the sender's.
     Signal(ProcedureId, EventName, Blob),
     /// Take note of the result of a finished root; its row as it stands on disk.
@@ -273,7 +273,7 @@ impl Verb {
             | Self::SkipUndo(id)
             | Self::OverrideResult(id, ..)
             | Self::SetPriority(id, _)
-            | Self::Disclose(id, _)
+            | Self::AuditReveal(id, _)
             | Self::Signal(id, ..)
             | Self::Acknowledge(id, _) => Some(*id),
             Self::Discharge(family, ..) => Some(ProcedureId::root(*family)),
@@ -298,7 +298,7 @@ impl Verb {
             | Self::SetPriority(..)
             | Self::SetLimit(..)
             | Self::Discharge(..)
-            | Self::Disclose(..)
+            | Self::AuditReveal(..)
             | Self::Acknowledge(..)
             | Self::Drain(_) => None,
         }
@@ -307,7 +307,7 @@ impl Verb {
     /// Tells whether it is written down though nothing of it goes to disk.
     #[must_use]
     pub const fn is_always_noted(&self) -> bool {
-        matches!(self, Self::Disclose(..) | Self::Drain(_))
+        matches!(self, Self::AuditReveal(..) | Self::Drain(_))
     }
 }
 
@@ -318,7 +318,7 @@ impl fmt::Display for Verb {
             Self::Pause(what) => write!(f, "pause {what}"),
             Self::Resume(what) => write!(f, "resume {what}"),
             Self::RetryNow(id) => write!(f, "retry {id} now"),
-            Self::Bypass(id, reach, outcome) => write!(f, "bypass {id}{} as {}", reach.words(), outcome.words()),
+            Self::Bypass(id, scope, outcome) => write!(f, "bypass {id}{} as {}", scope.words(), outcome.words()),
             Self::RetryUndo(id) => write!(f, "retry the undo of {id}"),
             Self::SkipUndo(id) => write!(f, "skip the undo of {id}"),
             Self::OverrideResult(id, output, _) => write!(f, "override the result of {id} by {} bytes", output.len()),
@@ -326,8 +326,8 @@ impl fmt::Display for Verb {
             Self::SetLimit(key, Some(limit)) => write!(f, "set the limit {key} to {limit}"),
             Self::SetLimit(key, None) => write!(f, "lift the limit {key}"),
             Self::Discharge(family, ..) => write!(f, "discharge the family {family}"),
-            Self::Disclose(id, Disclosure::Values) => write!(f, "reveal the values of {id}"),
-            Self::Disclose(id, Disclosure::Family) => write!(f, "export the family of {id}"),
+            Self::AuditReveal(id, RevealScope::Values) => write!(f, "reveal the values of {id}"),
+            Self::AuditReveal(id, RevealScope::Family) => write!(f, "export the family of {id}"),
             Self::Signal(id, name, payload) => write!(f, "signal {name} to {id} with {} bytes", payload.len()),
             Self::Acknowledge(id, _) => write!(f, "acknowledge {id}"),
             Self::Drain(time) => write!(f, "drain within {} ms", time.as_millis()),
@@ -335,7 +335,7 @@ impl fmt::Display for Verb {
     }
 }
 
-impl Reach {
+impl BypassScope {
     const fn words(self) -> &'static str {
         match self {
             Self::Alone => "",
@@ -409,7 +409,7 @@ pub enum Event {
     /// More of those are to be woken who wait for the broadcast of this commit.
     WaveDue(Seq),
     /// An operator asks for something.
-    Requested(Ticket, Box<Verb>, Box<By>),
+    Requested(Ticket, Box<Verb>, Box<OperatorRequest>),
     /// Somebody has taken note of the result of a finished root; its row as it stands on disk.
     Acknowledged(Ticket, Box<Row>),
     /// These finished families are due.

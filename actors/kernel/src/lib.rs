@@ -47,14 +47,14 @@ mod waiters;
 mod waits;
 
 pub use admission::{Admissions, Blocker, Grant, Lack, LimitUse, LockUse, PATIENCE, Request};
-pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, By, Changed, Stand};
+pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, StateSnapshot};
 pub use cause::{Cause, CauseKind, NotUndone};
 pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
 pub use decision::{Commit, Decision, Receipt};
 pub use effect::{AbortAnswer, Advance, Answer, Effect, Ended, Operated, Refusal, Undo};
 pub use event::{
-    Admission, Birth, BypassAs, Disclosure, Event, JoinRuling, KeyAsked, Reach, StageEnded, StageOutcome, Submission,
-    UndoEnded, Verb,
+    Admission, Birth, BypassAs, BypassScope, Event, JoinRuling, KeyAsked, RevealScope, StageEnded, StageOutcome,
+    Submission, UndoEnded, Verb,
 };
 pub use explain::Until;
 pub use families::{Families, SAME_STAGE_FROZEN, STAGES_FROZEN, Seen};

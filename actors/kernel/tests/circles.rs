@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Ahead, Birth, Blob, By, Commit, Effect, Epoch, Event, EventName, JoinPolicy, Kernel, Kind, KindRules, Pause,
-    ProcedureId, ProcedureState, Rules, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Ahead, Birth, Blob, Commit, Effect, Epoch, Event, EventName, JoinPolicy, Kernel, Kind, KindRules, OperatorRequest,
+    Pause, ProcedureId, ProcedureState, Rules, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
 };
 
 type Tested = Result<(), String>;
@@ -75,7 +75,7 @@ fn wait_of(kernel: &Kernel) -> Option<WaitReason> {
 fn is_resumed(kernel: &mut Kernel) {
     assert_eq!(wait_of(kernel), Some(WaitReason::Circling));
     assert_eq!(kernel.row(ROOT).map(|row| row.state), Some(ProcedureState::Runnable));
-    let by = By::new("ann", "the fault is gone");
+    let by = OperatorRequest::new("ann", "the fault is gone");
     let resume = Event::Requested(Ticket(2), Box::new(Verb::Resume(Pause::One(ROOT))), Box::new(by));
     feed(kernel, DUE, resume);
     assert!(is_going(kernel, ROOT));

@@ -236,12 +236,12 @@ fn near_the_last_number_nothing_new_is_taken_and_what_runs_goes_on() {
     assert!(kernel.row(ProcedureId::root(last)).is_some(), "{effects:?}");
     let decision = kernel.decide(NOW, submit(1));
     assert!(decision.records().is_empty());
-    let refused = Effect::Reply(Ticket(1), Answer::Refused(Refusal::UsedUp));
+    let refused = Effect::Reply(Ticket(1), Answer::Refused(Refusal::NumbersExhausted));
     assert_eq!(settle(&mut kernel, decision), [refused]);
     let pause = Event::Requested(Ticket(2), Box::new(Verb::Pause(Pause::All)), Box::default());
     let decision = kernel.decide(NOW, pause);
     assert!(decision.records().is_empty());
-    let refused = Effect::Reply(Ticket(2), Answer::Refused(Refusal::UsedUp));
+    let refused = Effect::Reply(Ticket(2), Answer::Refused(Refusal::NumbersExhausted));
     assert_eq!(settle(&mut kernel, decision), [refused]);
     let done = ended(&kernel, ProcedureId::root(1), StageOutcome::Done(Blob::default()));
     let decision = kernel.decide(NOW, done);

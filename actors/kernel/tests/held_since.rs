@@ -4,8 +4,8 @@
 mod shell;
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, By, Effect, Epoch, Event, Kind, Lacking, LockNeed, Seq, StageEnded, StageOutcome,
-    Ticket, Timestamp, Verb, WaitReason,
+    Admission, Ahead, Birth, Blob, Effect, Epoch, Event, Kind, Lacking, LockNeed, OperatorRequest, Seq, StageEnded,
+    StageOutcome, Ticket, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -103,7 +103,10 @@ fn an_undo_holds_its_locks_since_it_was_granted_them() -> Result<(), String> {
     // Somebody else goes first, and it is aborted while it waits.
     shell.ends(5, next(), &["t"], Some(admission(Some("t"))));
     let abort = Box::new(Verb::Abort(ROOT));
-    shell.feed(6, Event::Requested(Ticket(3), abort, Box::new(By::new("ann", "over"))));
+    shell.feed(
+        6,
+        Event::Requested(Ticket(3), abort, Box::new(OperatorRequest::new("ann", "over"))),
+    );
     let stack = shell.history.clone();
     shell.feed(7, Event::StackLoaded(ROOT, stack));
     let wait = shell.kernel.row(ROOT).and_then(|row| row.wait.clone());

@@ -5,7 +5,8 @@
 mod shell;
 
 use procession_kernel::{
-    Birth, Blob, By, Epoch, Event, Kind, Record, Seq, StageEnded, StageOutcome, Ticket, Timestamp, UndoEnded, Verb,
+    Birth, Blob, Epoch, Event, Kind, OperatorRequest, Record, Seq, StageEnded, StageOutcome, Ticket, Timestamp,
+    UndoEnded, Verb,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -85,7 +86,7 @@ fn undos_are_counted_by_themselves_each_of_them_and_each_retry_of_one() {
     shell.undone(5, top, Err("stuck"));
     shell.undone(6, top, Err("stuck"));
     assert_eq!(shell.said(), Some((3, "stuck")), "it waits for an operator");
-    let by = || Box::new(By::new("ann", "it is repaired"));
+    let by = || Box::new(OperatorRequest::new("ann", "it is repaired"));
     shell.feed(
         7 * HOUR,
         Event::Requested(Ticket(3), Box::new(Verb::RetryNow(ROOT)), by()),

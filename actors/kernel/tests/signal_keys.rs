@@ -11,8 +11,8 @@
 mod shell;
 
 use procession_kernel::{
-    Answer, Birth, Blob, Bounds, By, Effect, Epoch, Event, EventName, Key, Kind, Pause, ProcedureId, Refusal,
-    StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Answer, Birth, Blob, Bounds, Effect, Epoch, Event, EventName, Key, Kind, OperatorRequest, Pause, ProcedureId,
+    Refusal, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -45,7 +45,7 @@ fn send(shell: &mut Shell, name: &str, payload: &[u8], key: Option<&str>) -> Ans
 
 fn send_by(shell: &mut Shell, name: &str, payload: &[u8], key: &str) -> Answer {
     let verb = Verb::Signal(ROOT, EventName::from(name), Blob::from(payload));
-    let by = By::new("ann", "why").key(key);
+    let by = OperatorRequest::new("ann", "why").key(key);
     answer(shell.feed(1, Event::Requested(Ticket(1), Box::new(verb), Box::new(by))))
 }
 
@@ -188,7 +188,7 @@ fn an_empty_key_is_refused() {
     assert_eq!(send(&mut shell, "go", b"1", Some("")), refused);
     assert_eq!(send_by(&mut shell, "go", b"1", ""), refused);
     let pause = Verb::Pause(Pause::One(ProcedureId::root(1)));
-    let by = By::new("ann", "why").key("");
+    let by = OperatorRequest::new("ann", "why").key("");
     let paused = shell.feed(1, Event::Requested(Ticket(1), Box::new(pause), Box::new(by)));
     assert_eq!(answer(paused), refused);
     let broadcast = shell.feed(

@@ -4,8 +4,8 @@
 mod shell;
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, By, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed, Needs,
-    StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Admission, Ahead, Birth, Blob, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed, Needs,
+    OperatorRequest, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -46,7 +46,7 @@ fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Resul
     };
     shell.feed(NOW, Event::StageEnded(Box::new(report)));
     let abort = Verb::Abort(ROOT);
-    let by = Box::new(By::new("ann", "over"));
+    let by = Box::new(OperatorRequest::new("ann", "over"));
     shell.feed(NOW, Event::Requested(Ticket(3), Box::new(abort), by));
     let stack = shell.history.clone();
     shell.feed(NOW, Event::StackLoaded(ROOT, stack));

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Answer, Birth, Blob, By, Commit, Decision, Effect, Epoch, Event, EventName, Kernel, Kind, KindRules, Pause,
-    ProcedureId, Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason, Wake,
+    Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, EventName, Kernel, Kind, KindRules, OperatorRequest,
+    Pause, ProcedureId, Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason, Wake,
 };
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -263,7 +263,13 @@ fn what_comes_before_its_turn_finds_it_woken() -> Tested {
 fn an_abort_a_pause_and_a_drain_within_it() -> Tested {
     let (mut engine, ids) = five(2)?;
     assert_eq!(engine.broadcast()?, 5);
-    let ask = |verb| Event::Requested(Ticket(3), Box::new(verb), Box::new(By::new("ann", "a test")));
+    let ask = |verb| {
+        Event::Requested(
+            Ticket(3),
+            Box::new(verb),
+            Box::new(OperatorRequest::new("ann", "a test")),
+        )
+    };
     engine.feed(ask(Verb::Abort(ids[0])))?;
     engine.feed(ask(Verb::Pause(Pause::One(ids[1]))))?;
     let woken = engine.all_chunks()?.concat();

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use procession_kernel::{By, Epoch, ProcedureId, Timestamp};
+use procession_kernel::{Epoch, OperatorRequest, ProcedureId, Timestamp};
 use tempfile::TempDir;
 
 use super::copied;
@@ -131,7 +131,7 @@ impl Importer {
     ///
     /// [`ImportError`]: the export contradicts itself or is not whole; the journal has a
     /// family of this number, its idempotency key stands for another, or a lock that it holds is held.
-    pub async fn import(&self, export: &FamilyExport, by: &By) -> Result<Imported, ImportError> {
+    pub async fn import(&self, export: &FamilyExport, by: &OperatorRequest) -> Result<Imported, ImportError> {
         let content = Content::of(export).map_err(|why| ImportError::Unusable {
             family: export.family,
             why,

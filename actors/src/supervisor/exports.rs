@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
-use procession_kernel::{Blob, By, Doomed, Operated, ProcedureId, Verb, WaitReason};
+use procession_kernel::{Blob, Doomed, Operated, OperatorRequest, ProcedureId, Verb, WaitReason};
 
 use super::Supervisor;
 use crate::error::AskError;
@@ -57,7 +57,7 @@ impl Supervisor {
         &mut self,
         family: u64,
         read: Result<Option<PutAway>, AskError>,
-        by: By,
+        by: OperatorRequest,
         ctx: &mut Context<Self>,
     ) -> ResponseFuture<Result<Operated, AskError>> {
         let put_away = match read {

@@ -66,7 +66,7 @@ taken_as_mail! {
     messages::Broadcast,
     messages::Bypass,
     messages::Discharge,
-    messages::Disclose,
+    messages::AuditReveal,
     messages::Drain,
     messages::DrainBy,
     messages::Explain,

@@ -1,7 +1,9 @@
 //! Requests that change something about a procedure or the engine.
 
 use actix::prelude::*;
-use procession_kernel::{Answer, By, Event, EventName, LimitKey, Operated, ProcedureId, Refusal, Row, Ticket, Verb};
+use procession_kernel::{
+    Answer, Event, EventName, LimitKey, Operated, OperatorRequest, ProcedureId, Refusal, Row, Ticket, Verb,
+};
 use tokio::sync::oneshot;
 
 use super::kept::Kept;
@@ -9,8 +11,8 @@ use super::submits::RETRY_AFTER;
 use super::{Answered, Supervisor};
 use crate::error::{AskError, SubmitError};
 use crate::messages::{
-    Abort, Acknowledge, AcknowledgeBy, Broadcast, Bypass, Disclose, OverrideResult, Pause, Resume, RetryNow, RetryUndo,
-    SendSignal, SetLimit, SetPriority, SignalBy, SkipUndo,
+    Abort, Acknowledge, AcknowledgeBy, AuditReveal, Broadcast, Bypass, OverrideResult, Pause, Resume, RetryNow,
+    RetryUndo, SendSignal, SetLimit, SetPriority, SignalBy, SkipUndo,
 };
 
 type Asked<T> = ResponseFuture<Result<T, AskError>>;
@@ -58,7 +60,7 @@ async fn refused(refusal: Refusal, kept: &Kept) -> AskError {
         Refusal::NotNow(why) => AskError::NotNow(why),
         Refusal::Revised(expected, found) => AskError::Revised { expected, found },
         Refusal::Draining => AskError::Stopped,
-        Refusal::UsedUp => AskError::NotNow(SubmitError::UsedUp.to_string()),
+        Refusal::NumbersExhausted => AskError::NotNow(SubmitError::NumbersExhausted.to_string()),
         Refusal::UnknownKind(kind) => AskError::NotNow(format!("no procedure of kind \"{kind}\" is registered")),
         Refusal::SignalConflict(key, id, number) => AskError::SignalConflict {
             key: key.to_string(),
@@ -79,7 +81,7 @@ async fn refused(refusal: Refusal, kept: &Kept) -> AskError {
 }
 
 impl Supervisor {
-    pub(super) fn operate(&mut self, verb: Verb, by: By, ctx: &mut Context<Self>) -> Asked<Operated> {
+    pub(super) fn operate(&mut self, verb: Verb, by: OperatorRequest, ctx: &mut Context<Self>) -> Asked<Operated> {
         let is_dry = by.dry_run;
         let event = |ticket| Event::Requested(ticket, Box::new(verb), Box::new(by));
         let answer = self.request(event, ctx);
@@ -193,8 +195,8 @@ impl Handler<RetryNow> for Supervisor {
 impl Handler<Bypass> for Supervisor {
     type Result = Asked<Operated>;
 
-    fn handle(&mut self, Bypass { id, reach, outcome, by }: Bypass, ctx: &mut Self::Context) -> Self::Result {
-        self.operate(Verb::Bypass(id, reach, outcome), by, ctx)
+    fn handle(&mut self, Bypass { id, scope, outcome, by }: Bypass, ctx: &mut Self::Context) -> Self::Result {
+        self.operate(Verb::Bypass(id, scope, outcome), by, ctx)
     }
 }
 
@@ -280,11 +282,11 @@ impl Supervisor {
     }
 }
 
-impl Handler<Disclose> for Supervisor {
+impl Handler<AuditReveal> for Supervisor {
     type Result = Asked<Operated>;
 
-    fn handle(&mut self, Disclose { id, what, by }: Disclose, ctx: &mut Self::Context) -> Self::Result {
-        self.operate(Verb::Disclose(id, what), by, ctx)
+    fn handle(&mut self, AuditReveal { id, what, by }: AuditReveal, ctx: &mut Self::Context) -> Self::Result {
+        self.operate(Verb::AuditReveal(id, what), by, ctx)
     }
 }
 

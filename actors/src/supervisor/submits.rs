@@ -80,7 +80,7 @@ fn refused(refusal: Refusal) -> SubmitError {
         Refusal::TooLarge(size, limit) => SubmitError::TooLarge { size, limit },
         Refusal::BatchTooLarge(size, limit) => SubmitError::BatchTooLarge { size, limit },
         Refusal::Draining => SubmitError::Draining,
-        Refusal::UsedUp => SubmitError::UsedUp,
+        Refusal::NumbersExhausted => SubmitError::NumbersExhausted,
         Refusal::NotLive(_) | Refusal::NotNow(_) | Refusal::Revised(..) | Refusal::SignalConflict(..) => {
             SubmitError::Stopped
         }

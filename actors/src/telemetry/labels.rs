@@ -101,7 +101,7 @@ pub(super) const REFUSALS: [&str; 11] = [
     "draining",
     "journal_failed",
     "stopped",
-    "used_up",
+    "numbers_exhausted",
     "moved",
 ];
 
@@ -117,7 +117,7 @@ pub(super) const fn refusal_place(error: &SubmitError) -> Option<usize> {
         SubmitError::Draining => Some(6),
         SubmitError::JournalFailed(_) => Some(7),
         SubmitError::Stopped => Some(8),
-        SubmitError::UsedUp => Some(9),
+        SubmitError::NumbersExhausted => Some(9),
         SubmitError::Moved { .. } => Some(10),
         SubmitError::Unfit { .. } | SubmitError::Codec(_) => None,
     }

@@ -9,7 +9,7 @@ use actix_web::error::PayloadError;
 use actix_web::{FromRequest, HttpRequest, web};
 use futures::future::{Either, LocalBoxFuture, select};
 use procession_actors::journal::codec;
-use procession_kernel::{Blob, By, ProcedureId, Seq};
+use procession_kernel::{Blob, OperatorRequest, ProcedureId, Seq};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -93,7 +93,7 @@ fn that_is_there<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Va
 /// One request that was read and may be made.
 pub(super) struct Request {
     pub(super) wish: Wish,
-    pub(super) by: By,
+    pub(super) by: OperatorRequest,
 }
 
 impl Request {
@@ -147,7 +147,7 @@ impl Request {
         ))
     }
 
-    /// Each disclosure is one of its own, and has its own entry.
+    /// Refuses a key: each reveal has an audit entry of its own.
     pub(super) fn must_have_no_key(&self) -> Result<(), Problem> {
         if self.by.key.is_none() {
             return Ok(());
@@ -160,7 +160,7 @@ impl Request {
 }
 
 impl Wish {
-    fn by(&self, grant: &Grant, dry_run: bool, needs_reason: bool) -> Result<By, Problem> {
+    fn by(&self, grant: &Grant, dry_run: bool, needs_reason: bool) -> Result<OperatorRequest, Problem> {
         let who = grant.who().ok_or_else(Problem::denied)?;
         if needs_reason && self.reason.trim().is_empty() && !dry_run {
             return Err(Problem::request(
@@ -176,7 +176,7 @@ impl Wish {
                 return Err(Problem::too_large(name, text.len(), most));
             }
         }
-        let mut by = By::new(who, self.reason.as_str());
+        let mut by = OperatorRequest::new(who, self.reason.as_str());
         by.dry_run = dry_run;
         if let Some(key) = &self.key {
             by = by.key(key.as_str());

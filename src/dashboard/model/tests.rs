@@ -8,7 +8,7 @@ use procession_kernel::{Epoch, ProcedureState, Seq, Timestamp, WaitReason};
 
 use super::{Filling, Missed, Model, Moment, Ring, Tally, Update};
 use crate::filter::{Beside, Filter};
-use crate::{By, Executor, ListFilter, Noop, Pause};
+use crate::{Executor, ListFilter, Noop, OperatorRequest, Pause};
 
 fn moment(seq: u64) -> Moment {
     Moment {
@@ -76,7 +76,9 @@ fn an_update_that_the_rows_were_read_behind_is_not_told_again() {
 async fn parked() -> Result<Status, Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let executor = Executor::builder(directory.path()).register::<Noop>(()).start().await?;
-    executor.pause(Pause::All, By::new("ann", "a test")).await?;
+    executor
+        .pause(Pause::All, OperatorRequest::new("ann", "a test"))
+        .await?;
     executor.submit(Noop).await?;
     let page = executor.list(ListFilter::default(), None, 1).await?;
     page.items.into_iter().next().ok_or_else(|| "nothing is listed".into())

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use procession_actors::AskError;
 use procession_actors::view::{ListFilter, Outcome, Status};
-use procession_kernel::{By, Pause, ProcedureId, WaitReason};
+use procession_kernel::{OperatorRequest, Pause, ProcedureId, WaitReason};
 
 use super::Check;
 use super::case::Case;
@@ -228,7 +228,7 @@ impl<S: 'static> Trial<'_, S> {
     async fn help(&self, run: &Run) -> Result<bool, Trouble> {
         let mut helped = false;
         for status in live_ones(run).await? {
-            let by = || By::new("test kit", "the faults are part of the test");
+            let by = || OperatorRequest::new("test kit", "the faults are part of the test");
             let asked = match status.wait {
                 Some(WaitReason::RollbackFailed) if self.calls.fails_an_undo() => {
                     run.executor.retry_undo(status.id, by()).await

@@ -2,7 +2,8 @@
 
 use procession::testkit::{Run, Trouble, World, enumerate};
 use procession::{
-    AbortAnswer, AskError, By, BypassAs, Handle, Procedure, ProcedureId, ProcedureState, Reach, WaitReason,
+    AbortAnswer, AskError, BypassAs, BypassScope, Handle, OperatorRequest, Procedure, ProcedureId, ProcedureState,
+    WaitReason,
 };
 
 use super::limits::{begun, held, is_first_life, limited, live_in, submit, usage};
@@ -45,8 +46,10 @@ async fn abort(run: &Run, id: ProcedureId) -> Tested {
 }
 
 async fn bypass(run: &Run, id: ProcedureId) -> Tested {
-    let by = By::new("test", "its permit is needed").key(format!("bypass {id}"));
-    run.executor.bypass(id, Reach::Alone, BypassAs::Success, by).await?;
+    let by = OperatorRequest::new("test", "its permit is needed").key(format!("bypass {id}"));
+    run.executor
+        .bypass(id, BypassScope::Alone, BypassAs::Success, by)
+        .await?;
     Ok(())
 }
 

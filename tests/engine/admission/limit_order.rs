@@ -3,7 +3,7 @@
 use std::pin::pin;
 
 use futures::future::join_all;
-use procession::By;
+use procession::OperatorRequest;
 use procession::testkit::{Fault, FaultPlan, Run, World};
 
 use super::limits::{submit, usage};
@@ -26,7 +26,7 @@ fn the_newest_capacity_stands_however_many_are_set_by_one_batch() -> Tested {
         // The first waits for its receipt, and all others meanwhile become one batch.
         let all = (1..=CHANGES).map(|limit| {
             run.executor
-                .set_limit("limited", Some(limit), By::new("ann", "more of them"))
+                .set_limit("limited", Some(limit), OperatorRequest::new("ann", "more of them"))
         });
         let mut all = pin!(join_all(all));
         assert!(futures::poll!(&mut all).is_pending());

@@ -3,7 +3,7 @@
 use std::future::IntoFuture;
 
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{Builder, By, Epoch, Handle, LimitUse, Procedure, ProcedureState, WaitReason};
+use procession::{Builder, Epoch, Handle, LimitUse, OperatorRequest, Procedure, ProcedureState, WaitReason};
 
 use crate::support::{Act, Lab, Limited, Patient, Plan, Planned, Tested, chain, kinds, plan, spawn};
 
@@ -150,7 +150,11 @@ async fn raise_and_lower(lab: &Lab, run: &Run, all: usize, high: usize) -> Teste
     run.until("the first runs", || lab.has("r01")).await?;
     if !lab.is_open("raised") {
         run.executor
-            .set_limit("limited", u32::try_from(high).ok(), By::new("ann", "a test"))
+            .set_limit(
+                "limited",
+                u32::try_from(high).ok(),
+                OperatorRequest::new("ann", "a test"),
+            )
             .await?;
         lab.open("raised");
     }
@@ -161,7 +165,7 @@ async fn raise_and_lower(lab: &Lab, run: &Run, all: usize, high: usize) -> Teste
             assert_eq!(begun(lab).len(), high, "exactly the difference starts");
         }
         run.executor
-            .set_limit("limited", Some(1), By::new("ann", "a test"))
+            .set_limit("limited", Some(1), OperatorRequest::new("ann", "a test"))
             .await?;
         lab.open("lowered");
     }
@@ -197,7 +201,7 @@ fn e_061_raising_starts_the_difference_and_lowering_only_stops_new_grants() -> T
         // Two for each, nine grants after waiting, and one for each change of the limit.
         assert_eq!(run.executor.snapshot().await?.commits, 20 + 9 + 2);
         run.executor
-            .set_limit("limited", Some(3), By::new("ann", "a test"))
+            .set_limit("limited", Some(3), OperatorRequest::new("ann", "a test"))
             .await?;
         assert_eq!(run.executor.snapshot().await?.commits, 20 + 9 + 3);
         Ok(())

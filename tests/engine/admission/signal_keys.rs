@@ -2,7 +2,7 @@
 
 use procession::messages::{Broadcast, SendSignal};
 use procession::testkit::{Run, World};
-use procession::{AskError, By, Pause, Procedure, StageContext, StageError, Step};
+use procession::{AskError, OperatorRequest, Pause, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
 use crate::rollback::helper::{commits, submit};
@@ -18,8 +18,8 @@ fn is_bad_key<T: std::fmt::Debug>(answer: Result<T, AskError>) {
     assert!(text.contains("a key has 1 to"), "{answer:?}");
 }
 
-fn ann(key: &str) -> By {
-    By::new("ann", "look").key(key)
+fn ann(key: &str) -> OperatorRequest {
+    OperatorRequest::new("ann", "look").key(key)
 }
 
 #[test]

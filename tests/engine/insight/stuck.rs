@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use procession::testkit::{Ended, FaultPlan, MemoryStore, Run, Trouble, World};
 use procession::{
-    Builder, By, BypassAs, Pause, Procedure, ProcedureId, Reach, Rule, StageContext, StageError, Step, Verdict,
+    Builder, BypassAs, BypassScope, OperatorRequest, Pause, Procedure, ProcedureId, Rule, StageContext, StageError,
+    Step, Verdict,
 };
 use serde::{Deserialize, Serialize};
 
@@ -136,7 +137,7 @@ fn e_115_beyond_the_point_of_no_return_the_budget_counts() -> Tested {
         let verdict = the_verdict(run).await?;
         check(&verdict, Rule::RetryStorm, id, 0, &[("attempts", "1"), ("budget", "1")]);
         run.executor
-            .retry_now(id, By::new("the test", "it is repaired"))
+            .retry_now(id, OperatorRequest::new("the test", "it is repaired"))
             .await?;
         none_is_left(run).await
     })
@@ -194,8 +195,10 @@ fn e_115_one_that_was_parked_for_going_in_circles() -> Tested {
             0,
             &[("times", "5"), ("parked", "true")],
         );
-        let by = By::new("the test", "it goes in circles");
-        run.executor.bypass(id, Reach::Alone, BypassAs::Success, by).await?;
+        let by = OperatorRequest::new("the test", "it goes in circles");
+        run.executor
+            .bypass(id, BypassScope::Alone, BypassAs::Success, by)
+            .await?;
         none_is_left(run).await
     })
 }
@@ -246,7 +249,7 @@ fn e_115_a_rollback_that_failed() -> Tested {
         check(&the_verdict(run).await?, Rule::RollbackFailed, id, 3, &facts);
         lab.open("repaired");
         run.executor
-            .retry_undo(id, By::new("the test", "it is repaired"))
+            .retry_undo(id, OperatorRequest::new("the test", "it is repaired"))
             .await?;
         none_is_left(run).await
     })
@@ -344,7 +347,7 @@ fn e_115_poison() -> Tested {
         );
         process.lab.open("cured");
         run.executor
-            .resume(Pause::One(id), By::new("the test", "it is cured"))
+            .resume(Pause::One(id), OperatorRequest::new("the test", "it is cured"))
             .await?;
         none_is_left(run).await
     };

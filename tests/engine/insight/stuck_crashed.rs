@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World, enumerate};
 use procession::{
-    Builder, By, BypassAs, Ending, Handle, Pause, Procedure, ProcedureId, Reach, Rule, Status, WaitReason,
+    Builder, BypassAs, BypassScope, Ending, Handle, OperatorRequest, Pause, Procedure, ProcedureId, Rule, Status,
+    WaitReason,
 };
 
 use super::kit::{Slow, set_up, told};
@@ -20,8 +21,8 @@ async fn submit<P: Procedure>(run: &Run, procedure: P, key: &str) -> Result<Hand
     Ok(run.executor.submit(procedure).key(key).into_future().await?)
 }
 
-fn by(key: &str) -> By {
-    By::new("the test", "it is repaired").key(key)
+fn by(key: &str) -> OperatorRequest {
+    OperatorRequest::new("the test", "it is repaired").key(key)
 }
 
 /// There is this verdict of it, or none.
@@ -113,7 +114,7 @@ fn e_115_one_that_was_parked_for_going_in_circles_stays_so_however_it_crashes() 
         run.settle().await;
         if run.executor.status(id).await?.wait == Some(WaitReason::Circling) {
             exactly(run, Some(Rule::NoProgress), id).await?;
-            let bypass = run.executor.bypass(id, Reach::Alone, BypassAs::Success, by("b"));
+            let bypass = run.executor.bypass(id, BypassScope::Alone, BypassAs::Success, by("b"));
             bypass.await?;
         }
         run.wait(run.executor.outcome(id)).await??;

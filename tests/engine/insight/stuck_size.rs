@@ -168,7 +168,10 @@ fn e_115_a_payload_that_has_grown_names_the_stage() -> Tested {
 fn e_115_a_payload_that_was_large_from_the_beginning() -> Tested {
     live(Thresholds::default(), async |run, lab| {
         run.executor
-            .pause(procession::Pause::All, procession::By::new("the test", "to look at it"))
+            .pause(
+                procession::Pause::All,
+                procession::OperatorRequest::new("the test", "to look at it"),
+            )
             .await?;
         let bulky = submit(run, Bulky::new(1_500, &[])).await?;
         let verdict = the_verdict(run).await?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use procession::testkit::{Run, Trouble, World};
-use procession::{AskError, By, CauseKind, Pause, ProcedureState as State, Seq, Timestamp, WaitReason};
+use procession::{AskError, CauseKind, OperatorRequest, Pause, ProcedureState as State, Seq, Timestamp, WaitReason};
 
 use crate::rollback::helper::{at_rest, commits, enumerate_client, rolled_back, submit};
 use crate::support::{Act, Circling, Lab, Plan, Planned, Tested, chain, live, live_in, plan};
@@ -90,7 +90,7 @@ fn e_043_without_a_bound_it_sleeps_on_until_the_abort() -> Tested {
 
 /// Resumes it, unless an earlier life did.
 async fn resume(run: &Run, id: procession::ProcedureId) -> Result<(), Trouble> {
-    let by = By::new("ann", "the fault is gone").key("resume");
+    let by = OperatorRequest::new("ann", "the fault is gone").key("resume");
     run.wait(run.executor.resume(Pause::One(id), by)).await??;
     Ok(())
 }
@@ -152,7 +152,7 @@ fn what_was_parked_for_going_in_circles_counts_from_the_resume_on() -> Tested {
             run.settle().await;
             assert_eq!(lab.count("a2"), 5 * rounds);
             let before = commits(run).await?;
-            let by = By::new("ann", "once more");
+            let by = OperatorRequest::new("ann", "once more");
             let none = run.executor.retry_now(handle.id(), by.clone()).await;
             assert!(matches!(none, Err(AskError::NotNow(_))));
             assert_eq!(commits(run).await?, before);

@@ -99,7 +99,7 @@ fn one_that_cleans_up_has_ended() -> Tested {
         let handle = submit(run, Tidy(late(chain("a", 1))), "a").await?;
         run.wait(handle.outcome()).await??;
         let before = commits(run).await?;
-        let by = || procession::By::new("ann", "no need");
+        let by = || procession::OperatorRequest::new("ann", "no need");
         let abort = run.executor.abort_by(handle.id(), by()).await;
         assert!(matches!(abort, Err(AskError::Finished(_))), "{abort:?}");
         let pause = run.executor.pause(procession::Pause::One(handle.id()), by()).await;

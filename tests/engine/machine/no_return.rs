@@ -1,7 +1,9 @@
 //! Past its point of no return a procedure fails no more, and an abort comes too late.
 
 use procession::testkit::{Run, Trouble};
-use procession::{AbortAnswer, AskError, By, ProcedureId, ProcedureState as State, Rule, Timestamp, WaitReason};
+use procession::{
+    AbortAnswer, AskError, OperatorRequest, ProcedureId, ProcedureState as State, Rule, Timestamp, WaitReason,
+};
 
 use crate::rollback::helper::{at_rest, commits, enumerate_client, rolled_back, submit};
 use crate::support::{Act, Final, Lab, Patient, Plan, Planned, Tested, chain, failing, live, plan, spawn};
@@ -157,8 +159,11 @@ fn one_that_sleeps_before_the_point_can_be_aborted() -> Tested {
     let (done, lab) = enumerate_client(async |_, run| {
         let handle = submit(run, Planned(root.clone()), "a").await?;
         run.settle().await;
-        run.wait(run.executor.abort_by(handle.id(), By::new("ann", "no").key("abort")))
-            .await??;
+        run.wait(
+            run.executor
+                .abort_by(handle.id(), OperatorRequest::new("ann", "no").key("abort")),
+        )
+        .await??;
         rolled_back(run.wait(handle.outcome()).await?)?;
         Ok(())
     })?;

@@ -45,7 +45,7 @@ fn an_abort_of_the_family_waits_for_it() -> Tested {
     let (done, lab) = enumerate_client(async |lab, run| {
         let handle = submit(run, Planned(root.clone()), "r").await?;
         run.settle().await;
-        let by = procession::By::new("ann", "no need").key("abort");
+        let by = procession::OperatorRequest::new("ann", "no need").key("abort");
         run.wait(run.executor.abort_by(handle.id(), by)).await??;
         run.settle().await;
         if !lab.is_open("signalled") {

@@ -1,7 +1,7 @@
 //! The audit: in the verb's own commit, newest first, paged, bounded, durable.
 
 use procession::testkit::{Ended, Fault, FaultPlan, Run, World};
-use procession::{AskError, AuditEntry, By, Pause, ProcedureId};
+use procession::{AskError, AuditEntry, OperatorRequest, Pause, ProcedureId};
 
 use crate::rollback::helper::{commits, enumerate_client, submit};
 use crate::support::{Act, Lab, Planned, Tested, kinds, live, live_in, plan, spawn};
@@ -9,7 +9,7 @@ use crate::support::{Act, Lab, Planned, Tested, kinds, live, live_in, plan, spaw
 const KEPT: usize = 10_000;
 
 async fn act(run: &Run, number: u32) -> Result<(), AskError> {
-    let by = By::new("ann", format!("act {number}"));
+    let by = OperatorRequest::new("ann", format!("act {number}"));
     run.executor.set_limit("some", Some(number), by).await.map(|_| ())
 }
 
@@ -53,8 +53,11 @@ fn the_entry_is_on_disk_exactly_when_the_verb_is() -> Tested {
             async |run| {
                 let handle = submit(run, root(), "a").await?;
                 run.settle().await;
-                run.wait(run.executor.pause(Pause::One(handle.id()), By::new("ann", "look")))
-                    .await??;
+                run.wait(
+                    run.executor
+                        .pause(Pause::One(handle.id()), OperatorRequest::new("ann", "look")),
+                )
+                .await??;
                 Ok(())
             },
         )?;
@@ -73,12 +76,12 @@ fn the_entry_is_on_disk_exactly_when_the_verb_is() -> Tested {
 fn the_oldest_go() -> Tested {
     let (world, lab) = (World::new(), Lab::default());
     live_in(&world, &lab, async |run| {
-        let first = By::new("ann", "the first").key("first");
+        let first = OperatorRequest::new("ann", "the first").key("first");
         run.executor.set_limit("some", Some(1), first).await?;
         for number in 0..KEPT - 1 {
             act(run, u32::try_from(number)?).await?;
         }
-        let again = By::new("ann", "the first").key("first");
+        let again = OperatorRequest::new("ann", "the first").key("first");
         assert_eq!(
             run.executor.set_limit("some", Some(1), again).await?.number,
             Some(0),
@@ -99,7 +102,7 @@ fn the_oldest_go() -> Tested {
         }
         assert_eq!((all, before), (KEPT, Some(3)));
         // The key went with its entry: it is a new request.
-        let again = By::new("ann", "the first").key("first");
+        let again = OperatorRequest::new("ann", "the first").key("first");
         assert_eq!(
             run.executor.set_limit("some", Some(1), again).await?.number,
             Some(KEPT as u64 + 3)
@@ -117,11 +120,11 @@ fn an_entry_names_a_hundred_changes_and_counts_all() -> Tested {
         let children: Vec<_> = (0..150).map(|number| child(&format!("c{number}"))).collect();
         let handle = submit(run, Planned(plan("r", [spawn(children), Act::Done(1)])), "r").await?;
         run.settle().await;
-        let by = By::new("ann", "it hangs");
+        let by = OperatorRequest::new("ann", "it hangs");
         let bypassed = procession::BypassAs::Success;
         let done = run
             .executor
-            .bypass(handle.id(), procession::Reach::Descendants, bypassed, by)
+            .bypass(handle.id(), procession::BypassScope::Descendants, bypassed, by)
             .await?;
         assert_eq!((done.changes.len(), done.changed), (100, 151));
         let entry = run.executor.audit(None, 1).await?.remove(0);
@@ -156,9 +159,9 @@ fn a_name_or_reason_over_the_bound_is_refused() -> Tested {
     live(&lab, async |run| {
         let long = "x".repeat(1_025);
         let bys = [
-            By::new(&*long, "w"),
-            By::new("w", &*long),
-            By::new("w", "w").key(&*long),
+            OperatorRequest::new(&*long, "w"),
+            OperatorRequest::new("w", &*long),
+            OperatorRequest::new("w", "w").key(&*long),
         ];
         for by in bys {
             let refused = run.executor.pause(Pause::All, by).await;
@@ -175,7 +178,7 @@ fn a_name_or_reason_over_the_bound_is_refused() -> Tested {
         }
         let unknown = run
             .executor
-            .retry_now(ProcedureId::root(4), By::new("ann", "why"))
+            .retry_now(ProcedureId::root(4), OperatorRequest::new("ann", "why"))
             .await;
         assert!(matches!(unknown, Err(AskError::Unknown(_))));
         assert_eq!(commits(run).await?, 0);

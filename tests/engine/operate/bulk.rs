@@ -87,7 +87,7 @@ fn an_abort_of_it_stops_it_between_stages() -> Tested {
     let lab = Lab::default();
     live(&lab, async |run| {
         let ids = [waiting(run, "a").await?, waiting(run, "b").await?];
-        let by = procession::By::new("ann", WHY);
+        let by = procession::OperatorRequest::new("ann", WHY);
         run.executor
             .pause(procession::Pause::Kind("procession.bulk".into()), by.clone())
             .await?;

@@ -4,26 +4,26 @@ use std::time::Duration;
 
 use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
 use procession::{
-    AskError, By, BypassAs, CauseKind, Mark, Operated, ProcedureError, ProcedureId, ProcedureState as State, Reach,
-    WaitReason,
+    AskError, BypassAs, BypassScope, CauseKind, Mark, Operated, OperatorRequest, ProcedureError, ProcedureId,
+    ProcedureState as State, WaitReason,
 };
 
 use crate::rollback::helper::{commits, enumerate_client, is_parked, submit};
 use crate::support::{Act, Lab, Limited, Plan, Planned, Tested, Tidy, UndoAct, failing, kinds, live, plan};
 
 /// Bypasses it, and repeats that with the same key in every life.
-pub(crate) async fn bypass(run: &Run, id: ProcedureId, reach: Reach) -> Result<Operated, Trouble> {
-    bypass_as(run, id, reach, BypassAs::Success).await
+pub(crate) async fn bypass(run: &Run, id: ProcedureId, scope: BypassScope) -> Result<Operated, Trouble> {
+    bypass_as(run, id, scope, BypassAs::Success).await
 }
 
 pub(crate) async fn bypass_as(
     run: &Run,
     id: ProcedureId,
-    reach: Reach,
+    scope: BypassScope,
     outcome: BypassAs,
 ) -> Result<Operated, Trouble> {
-    let by = By::new("ann", "it hangs").key(format!("bypass {id}"));
-    Ok(run.wait(run.executor.bypass(id, reach, outcome, by)).await??)
+    let by = OperatorRequest::new("ann", "it hangs").key(format!("bypass {id}"));
+    Ok(run.wait(run.executor.bypass(id, scope, outcome, by)).await??)
 }
 
 fn hanging() -> Plan {
@@ -35,7 +35,7 @@ fn e_054_a_parked_procedure_is_bypassed() -> Tested {
     let (done, lab) = enumerate_client(async |_, run| {
         let handle = submit(run, Planned(hanging()), "a").await?;
         run.settle().await;
-        bypass(run, handle.id(), Reach::Alone).await?;
+        bypass(run, handle.id(), BypassScope::Alone).await?;
         assert!(matches!(
             run.wait(handle.outcome()).await?,
             Err(ProcedureError::Bypassed)
@@ -75,7 +75,7 @@ fn e_055_a_stage_that_does_not_return_is_bypassed() -> Tested {
                 Some(WaitReason::Permit(_) | WaitReason::Lock(_))
             ));
             let before = commits(run).await?;
-            bypass(run, stuck.id(), Reach::Alone).await?;
+            bypass(run, stuck.id(), BypassScope::Alone).await?;
             assert_eq!(run.wait(waiter.outcome()).await??, 2);
             // The bypass, the grant, the waiter's end.
             assert_eq!(commits(run).await?, before + 3);
@@ -107,7 +107,7 @@ fn e_055_a_bypass_of_what_runs_through_crashes() -> Tested {
         if !lab.has("b1") {
             run.settle().await;
         }
-        bypass(run, stuck.id(), Reach::Alone).await?;
+        bypass(run, stuck.id(), BypassScope::Alone).await?;
         assert_eq!(run.wait(waiter.outcome()).await??, 2);
         lab.open("a");
         run.settle().await;
@@ -123,9 +123,12 @@ fn it_ends_with_the_output_that_the_operator_chose() -> Tested {
     let (done, _) = enumerate_client(async |_, run| {
         let handle = submit(run, Planned(hanging()), "a").await?;
         run.settle().await;
-        let by = By::new("ann", "known").key("bypass");
-        run.wait(run.executor.bypass_with_output(handle.id(), Reach::Alone, &42_i64, by))
-            .await??;
+        let by = OperatorRequest::new("ann", "known").key("bypass");
+        run.wait(
+            run.executor
+                .bypass_with_output(handle.id(), BypassScope::Alone, &42_i64, by),
+        )
+        .await??;
         assert_eq!(run.wait(handle.outcome()).await??, 42);
         assert_eq!(handle.status().await?.mark, Some(Mark::Bypassed));
         Ok(())
@@ -139,7 +142,7 @@ fn it_ends_failed_and_nothing_is_undone() -> Tested {
     let (done, lab) = enumerate_client(async |_, run| {
         let handle = submit(run, Planned(hanging()), "a").await?;
         run.settle().await;
-        bypass_as(run, handle.id(), Reach::Alone, BypassAs::Failed).await?;
+        bypass_as(run, handle.id(), BypassScope::Alone, BypassAs::Failed).await?;
         let Err(ProcedureError::Failed { cause }) = run.wait(handle.outcome()).await? else {
             return Err("it did not fail".into());
         };
@@ -158,11 +161,11 @@ fn an_output_over_the_bound_is_refused() -> Tested {
     let lab = Lab::default();
     live(&lab, async |run| {
         let handle = submit(run, Planned(hanging()), "a").await?;
-        let by = By::new("ann", "known");
+        let by = OperatorRequest::new("ann", "known");
         let large = vec![0_u8; 2 << 20];
         let refused = run
             .executor
-            .bypass_with_output(handle.id(), Reach::Alone, &large, by)
+            .bypass_with_output(handle.id(), BypassScope::Alone, &large, by)
             .await;
         assert!(matches!(refused, Err(AskError::TooLarge { .. })), "{refused:?}");
         Ok(())
@@ -193,7 +196,7 @@ fn it_ends_from_wherever_it_is_parked() -> Tested {
             run.settle().await;
             if name == "aborted while it runs" {
                 run.executor
-                    .abort_by(handle.id(), By::new("ann", "no").key("abort"))
+                    .abort_by(handle.id(), OperatorRequest::new("ann", "no").key("abort"))
                     .await?;
             }
             if name == "failed rollback" {
@@ -201,7 +204,7 @@ fn it_ends_from_wherever_it_is_parked() -> Tested {
                     run.pass(Duration::from_secs(1)).await;
                 }
             }
-            bypass(run, handle.id(), Reach::Alone).await?;
+            bypass(run, handle.id(), BypassScope::Alone).await?;
             assert!(matches!(
                 run.wait(handle.outcome()).await?,
                 Err(ProcedureError::Bypassed)
@@ -230,7 +233,7 @@ fn poison_is_bypassed() -> Tested {
                 run.store.crash();
                 return std::future::pending().await;
             }
-            bypass(run, handle.id(), Reach::Alone).await?;
+            bypass(run, handle.id(), BypassScope::Alone).await?;
             assert!(matches!(
                 run.wait(handle.outcome()).await?,
                 Err(ProcedureError::Bypassed)
@@ -269,7 +272,7 @@ fn the_suspect_that_others_wait_behind_is_bypassed() -> Tested {
         let second = submit(run, Planned(root("b")), "b").await?;
         run.settle().await;
         assert_eq!(second.status().await?.wait, Some(WaitReason::Suspect));
-        bypass(run, first.id(), Reach::Alone).await?;
+        bypass(run, first.id(), BypassScope::Alone).await?;
         lab.open("b");
         assert_eq!(run.wait(second.outcome()).await??, 1);
         Ok(())
@@ -281,7 +284,7 @@ fn a_kind_that_cleans_up_does_so_after_a_bypass() -> Tested {
     let (done, lab) = enumerate_client(async |_, run| {
         let handle = submit(run, Tidy(hanging()), "a").await?;
         run.settle().await;
-        bypass(run, handle.id(), Reach::Alone).await?;
+        bypass(run, handle.id(), BypassScope::Alone).await?;
         run.settle().await;
         Ok(())
     })?;
@@ -294,17 +297,17 @@ fn who_is_not_live_is_not_bypassed() -> Tested {
     let lab = Lab::default();
     live(&lab, async |run| {
         let unknown = ProcedureId::root(77);
-        let by = || By::new("ann", "it hangs");
+        let by = || OperatorRequest::new("ann", "it hangs");
         let answer = run
             .executor
-            .bypass(unknown, Reach::Alone, BypassAs::Success, by())
+            .bypass(unknown, BypassScope::Alone, BypassAs::Success, by())
             .await;
         assert!(matches!(answer, Err(AskError::Unknown(id)) if id == unknown));
         let handle = submit(run, Planned(crate::support::chain("a", 1)), "a").await?;
         run.wait(handle.outcome()).await??;
         let answer = run
             .executor
-            .bypass(handle.id(), Reach::Alone, BypassAs::Success, by())
+            .bypass(handle.id(), BypassScope::Alone, BypassAs::Success, by())
             .await;
         assert!(matches!(answer, Err(AskError::Finished(id)) if id == handle.id()));
         assert_eq!(handle.outcome().await?, 7);

@@ -2,7 +2,8 @@
 
 use procession::testkit::Run;
 use procession::{
-    AskError, By, BypassAs, JoinPolicy, Mark, ProcedureError, ProcedureId, ProcedureState as State, Reach,
+    AskError, BypassAs, BypassScope, JoinPolicy, Mark, OperatorRequest, ProcedureError, ProcedureId,
+    ProcedureState as State,
 };
 
 use super::bypass::{bypass, bypass_as};
@@ -15,7 +16,7 @@ fn what_is_left_of_a_rollback_never_runs() -> Tested {
     let (done, lab) = enumerate_client(async |_, run| {
         let handle = submit(run, Planned(root.clone()), "a").await?;
         run.settle().await;
-        bypass(run, handle.id(), Reach::Alone).await?;
+        bypass(run, handle.id(), BypassScope::Alone).await?;
         assert!(matches!(
             run.wait(handle.outcome()).await?,
             Err(ProcedureError::Bypassed)
@@ -36,7 +37,7 @@ fn an_undo_that_is_out_reports_too_late() -> Tested {
     live(&lab, async |run| {
         let handle = submit(run, Planned(root), "a").await?;
         run.until("the undo has begun", || lab.has("a2'")).await?;
-        bypass(run, handle.id(), Reach::Alone).await?;
+        bypass(run, handle.id(), BypassScope::Alone).await?;
         let before = (commits(run).await?, run.executor.snapshot().await?.late);
         lab.open("gate");
         run.settle().await;
@@ -60,7 +61,7 @@ fn a_part_whose_undo_is_out_holds_up_no_rollback_above_it() -> Tested {
         let handle = submit(run, Planned(root), "r").await?;
         run.until("the undo has begun", || lab.has("c1'")).await?;
         let parent = ProcedureId::new(handle.id().family, 1);
-        bypass_as(run, parent, Reach::Descendants, BypassAs::Failed).await?;
+        bypass_as(run, parent, BypassScope::Descendants, BypassAs::Failed).await?;
         run.settle().await;
         assert_eq!(
             states(run, handle.id()).await?,
@@ -84,15 +85,18 @@ fn a_member_is_bypassed_only_with_the_part_that_fails() -> Tested {
         let handle = submit(run, Planned(root), "r").await?;
         run.settle().await;
         let c = ProcedureId::new(handle.id().family, 1);
-        let by = || By::new("ann", "it hangs");
-        let refused = run.executor.bypass(c, Reach::Alone, BypassAs::Success, by()).await;
+        let by = || OperatorRequest::new("ann", "it hangs");
+        let refused = run
+            .executor
+            .bypass(c, BypassScope::Alone, BypassAs::Success, by())
+            .await;
         let expected = format!("{c} fails with {0}; bypass {0}", handle.id());
         assert!(
             matches!(&refused, Err(AskError::NotNow(why)) if *why == expected),
             "{refused:?}"
         );
         run.executor
-            .bypass(handle.id(), Reach::Descendants, BypassAs::Success, by())
+            .bypass(handle.id(), BypassScope::Descendants, BypassAs::Success, by())
             .await?;
         assert_eq!(states(run, handle.id()).await?, [State::Success; 3]);
         let marks: Vec<_> = run
@@ -123,7 +127,7 @@ fn the_locks_of_a_compensation_are_freed() -> Tested {
         let waiter = submit(run, Planned(plan("w", [Act::Done(2)]).exclusive("t")), "w").await?;
         run.settle().await;
         assert!(!lab.has("w1"));
-        bypass(run, handle.id(), Reach::Descendants).await?;
+        bypass(run, handle.id(), BypassScope::Descendants).await?;
         assert_eq!(run.wait(waiter.outcome()).await??, 2);
         lab.open("gate");
         run.settle().await;
@@ -153,7 +157,7 @@ fn a_compensation_that_waits_for_its_lock_waits_no_more() -> Tested {
         lab.open("r");
         run.settle().await;
         assert!(!lab.has("c1'"));
-        bypass(run, handle.id(), Reach::Family).await?;
+        bypass(run, handle.id(), BypassScope::Family).await?;
         lab.open("h");
         run.wait(holder.outcome()).await??;
         run.settle().await;
@@ -184,7 +188,7 @@ fn e_056_a_compensated_child_below_gives_its_lock_back() -> Tested {
     enumerate_client(async |_, run| {
         let handle = submit(run, Planned(part_of_it_rolls_back()), "r").await?;
         run.settle().await;
-        bypass_as(run, handle.id(), Reach::Family, BypassAs::Failed).await?;
+        bypass_as(run, handle.id(), BypassScope::Family, BypassAs::Failed).await?;
         assert!(run.wait(handle.outcome()).await?.is_err());
         let locks = run.executor.locks().await?;
         assert!(locks.is_empty(), "{locks:?}");

@@ -2,7 +2,8 @@
 
 use procession::testkit::{Run, Trouble};
 use procession::{
-    AskError, BypassAs, Handle, JoinPolicy, Mark, ProcedureError, ProcedureId, ProcedureState as State, Reach, Status,
+    AskError, BypassAs, BypassScope, Handle, JoinPolicy, Mark, ProcedureError, ProcedureId, ProcedureState as State,
+    Status,
 };
 
 use super::bypass::{bypass, bypass_as};
@@ -33,9 +34,9 @@ fn e_056_alone_is_refused_and_names_the_live_child() -> Tested {
     live(&lab, async |run| {
         let handle = submit(run, Planned(line()), "r").await?;
         let before = commits(run).await?;
-        let by = procession::By::new("ann", "it hangs");
+        let by = procession::OperatorRequest::new("ann", "it hangs");
         let (s, t) = (member(&handle, 1), member(&handle, 2));
-        let refused = run.executor.bypass(s, Reach::Alone, BypassAs::Success, by).await;
+        let refused = run.executor.bypass(s, BypassScope::Alone, BypassAs::Success, by).await;
         let Err(AskError::NotNow(why)) = refused else {
             return Err(format!("it was answered with {refused:?}").into());
         };
@@ -50,7 +51,7 @@ fn e_056_with_all_below_it_the_parent_goes_on() -> Tested {
     let (done, lab) = enumerate_client(async |_, run| {
         let handle = submit(run, Planned(line()), "r").await?;
         run.settle().await;
-        bypass(run, member(&handle, 1), Reach::Descendants).await?;
+        bypass(run, member(&handle, 1), BypassScope::Descendants).await?;
         assert_eq!(run.wait(handle.outcome()).await??, 3);
         assert_eq!(marks(run, handle.id()).await?, [None, BYPASSED, BYPASSED]);
         assert_eq!(states(run, handle.id()).await?, [State::Success; 3]);
@@ -67,7 +68,7 @@ fn e_056_a_leaf_alone_lets_its_parent_go_on() -> Tested {
     let (done, lab) = enumerate_client(async |_, run| {
         let handle = submit(run, Planned(line()), "r").await?;
         run.settle().await;
-        bypass(run, member(&handle, 2), Reach::Alone).await?;
+        bypass(run, member(&handle, 2), BypassScope::Alone).await?;
         assert_eq!(run.wait(handle.outcome()).await??, 3);
         assert_eq!(marks(run, handle.id()).await?, [None, None, BYPASSED]);
         Ok(())
@@ -85,7 +86,7 @@ fn e_056_with_its_ancestors_all_end_in_one_commit() -> Tested {
     let (done, lab) = enumerate_client(async |_, run| {
         let handle = submit(run, Planned(line()), "r").await?;
         run.settle().await;
-        let operated = bypass(run, member(&handle, 2), Reach::Ancestors).await?;
+        let operated = bypass(run, member(&handle, 2), BypassScope::Ancestors).await?;
         assert_eq!(operated.changed, 3);
         assert!(matches!(
             run.wait(handle.outcome()).await?,
@@ -108,11 +109,14 @@ fn with_its_ancestors_is_refused_while_another_child_lives() -> Tested {
         run.settle().await;
         let (a, b) = (member(&handle, 1), member(&handle, 2));
         if handle.status().await?.ended.is_none() {
-            let by = procession::By::new("ann", "it hangs");
-            let refused = run.executor.bypass(a, Reach::Ancestors, BypassAs::Success, by).await;
+            let by = procession::OperatorRequest::new("ann", "it hangs");
+            let refused = run
+                .executor
+                .bypass(a, BypassScope::Ancestors, BypassAs::Success, by)
+                .await;
             assert!(matches!(&refused, Err(AskError::NotNow(why)) if why.starts_with(&format!("{b} is live"))));
         }
-        bypass(run, a, Reach::Family).await?;
+        bypass(run, a, BypassScope::Family).await?;
         assert_eq!(marks(run, handle.id()).await?, [BYPASSED; 3]);
         Ok(())
     })?;
@@ -137,7 +141,7 @@ fn as_failed_fails_a_parent_that_needs_all() -> Tested {
     let (done, lab) = enumerate_client(async |_, run| {
         let handle = submit(run, Planned(with_policy(JoinPolicy::AllSucceeded)), "r").await?;
         run.settle().await;
-        bypass_as(run, member(&handle, 1), Reach::Alone, BypassAs::Failed).await?;
+        bypass_as(run, member(&handle, 1), BypassScope::Alone, BypassAs::Failed).await?;
         let (cause, _) = rolled_back(run.wait(handle.outcome()).await?)?;
         assert_eq!(cause.text, "bypassed by ann: it hangs");
         // What it had done stands: nothing of the bypassed one is undone.
@@ -157,7 +161,7 @@ fn as_failed_lets_a_parent_go_on_that_needs_one() -> Tested {
         let (done, _) = enumerate_client(async |_, run| {
             let handle = submit(run, Planned(with_policy(join.clone())), "r").await?;
             run.settle().await;
-            bypass_as(run, member(&handle, 1), Reach::Alone, BypassAs::Failed).await?;
+            bypass_as(run, member(&handle, 1), BypassScope::Alone, BypassAs::Failed).await?;
             assert_eq!(run.wait(handle.outcome()).await??, 3);
             assert_eq!(
                 states(run, handle.id()).await?,
@@ -176,9 +180,9 @@ fn an_output_is_seen_by_the_parent() -> Tested {
     live(&lab, async |run| {
         let handle = submit(run, Planned(with_policy(JoinPolicy::AllSucceeded)), "r").await?;
         run.settle().await;
-        let by = procession::By::new("ann", "it hangs");
+        let by = procession::OperatorRequest::new("ann", "it hangs");
         run.executor
-            .bypass_with_output(member(&handle, 1), Reach::Alone, &9_i64, by)
+            .bypass_with_output(member(&handle, 1), BypassScope::Alone, &9_i64, by)
             .await?;
         assert_eq!(run.wait(handle.outcome()).await??, 3);
         Ok(())
@@ -199,7 +203,7 @@ fn a_bypassed_child_makes_room_for_the_next() -> Tested {
     let (done, lab) = enumerate_client(async |_, run| {
         let handle = submit(run, Planned(root.clone()), "r").await?;
         run.settle().await;
-        bypass(run, member(&handle, 1), Reach::Alone).await?;
+        bypass(run, member(&handle, 1), BypassScope::Alone).await?;
         assert_eq!(run.wait(handle.outcome()).await??, 3);
         Ok(())
     })?;

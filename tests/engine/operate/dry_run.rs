@@ -4,7 +4,8 @@ use std::future::Future;
 
 use procession::testkit::{Run, Trouble};
 use procession::{
-    AbortAnswer, AskError, By, BypassAs, Kind, Operated, Pause, ProcedureId, ProcedureState as State, Reach, Status,
+    AbortAnswer, AskError, BypassAs, BypassScope, Kind, Operated, OperatorRequest, Pause, ProcedureId,
+    ProcedureState as State, Status,
 };
 
 use crate::rollback::helper::{commits, submit};
@@ -20,11 +21,11 @@ async fn everything(run: &Run) -> Result<(u64, Vec<Status>, usize), Trouble> {
 }
 
 /// Asks first, then does it: it is one commit, and changes what was said. Gives what changed.
-async fn both<F>(run: &Run, verb: impl Fn(By) -> F) -> Result<Operated, Trouble>
+async fn both<F>(run: &Run, verb: impl Fn(OperatorRequest) -> F) -> Result<Operated, Trouble>
 where
     F: Future<Output = Result<Operated, AskError>>,
 {
-    let by = || By::new("ann", "see first");
+    let by = || OperatorRequest::new("ann", "see first");
     let before = everything(run).await?;
     let dry = verb(by().dry_run()).await?;
     assert_eq!(dry.number, None);
@@ -116,9 +117,15 @@ fn of_a_bypass() -> Tested {
             ProcedureId::new(handle.id().family, 1),
             ProcedureId::new(handle.id().family, 2),
         );
-        let alone = both(run, |by| run.executor.bypass(a, Reach::Alone, BypassAs::Success, by)).await?;
+        let alone = both(run, |by| {
+            run.executor.bypass(a, BypassScope::Alone, BypassAs::Success, by)
+        })
+        .await?;
         assert_eq!(ids(&alone), [a]);
-        let last = both(run, |by| run.executor.bypass_with_output(b, Reach::Alone, &5_i64, by)).await?;
+        let last = both(run, |by| {
+            run.executor.bypass_with_output(b, BypassScope::Alone, &5_i64, by)
+        })
+        .await?;
         assert_eq!(ids(&last), [handle.id(), b], "its parent goes on");
         assert_eq!(run.wait(handle.outcome()).await??, 3);
         Ok(())
@@ -168,7 +175,7 @@ fn of_what_would_be_refused() -> Tested {
         let handle = submit(run, Planned(waiting("a")), "a").await?;
         run.settle().await;
         let (id, before) = (handle.id(), everything(run).await?);
-        let dry = || By::new("ann", "see first").dry_run();
+        let dry = || OperatorRequest::new("ann", "see first").dry_run();
         assert!(matches!(
             run.executor.retry_now(id, dry()).await,
             Err(AskError::NotNow(_))

@@ -2,7 +2,7 @@
 
 use procession::messages::Broadcast;
 use procession::testkit::World;
-use procession::{AbortAnswer, AskError, By, BypassAs, Pause, Reach, Seq};
+use procession::{AbortAnswer, AskError, BypassAs, BypassScope, OperatorRequest, Pause, Seq};
 
 use crate::rollback::helper::{commits, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, live, live_in, plan};
@@ -18,8 +18,8 @@ fn waiting(name: &str) -> Plan {
     )
 }
 
-fn ann(key: &str) -> By {
-    By::new("ann", "look").key(key)
+fn ann(key: &str) -> OperatorRequest {
+    OperatorRequest::new("ann", "look").key(key)
 }
 
 fn is_other_request<T: std::fmt::Debug>(answer: Result<T, AskError>, before: &str) {
@@ -82,7 +82,10 @@ fn a_repeat_is_answered_though_it_could_not_be_done_any_more() -> Tested {
     let lab = Lab::default();
     live(&lab, async |run| {
         let handle = submit(run, Planned(waiting("a")), "a").await?;
-        let bypass = |by| run.executor.bypass(handle.id(), Reach::Alone, BypassAs::Success, by);
+        let bypass = |by| {
+            run.executor
+                .bypass(handle.id(), BypassScope::Alone, BypassAs::Success, by)
+        };
         let first = bypass(ann("b")).await?;
         assert_eq!(bypass(ann("b")).await?, first);
         assert!(matches!(bypass(ann("c")).await, Err(AskError::Finished(_))));
@@ -142,11 +145,15 @@ fn e_058_an_older_revision_is_refused_with_the_newer() -> Tested {
             let fits = matches!(answer, Err(AskError::Revised { expected, found }) if expected == seen && found == now);
             assert!(fits, "{answer:?}");
         };
-        let (id, old) = (handle.id(), || By::new("ann", "look").expecting(seen));
+        let (id, old) = (handle.id(), || OperatorRequest::new("ann", "look").expecting(seen));
         is_revised(run.executor.pause(Pause::One(id), old()).await);
         is_revised(run.executor.resume(Pause::One(id), old()).await);
         is_revised(run.executor.retry_now(id, old()).await);
-        is_revised(run.executor.bypass(id, Reach::Alone, BypassAs::Success, old()).await);
+        is_revised(
+            run.executor
+                .bypass(id, BypassScope::Alone, BypassAs::Success, old())
+                .await,
+        );
         is_revised(run.executor.override_result(id, &1_i64, old()).await);
         is_revised(run.executor.set_priority(id, 4, old()).await);
         is_revised(run.executor.abort_by(id, old()).await);
@@ -154,7 +161,7 @@ fn e_058_an_older_revision_is_refused_with_the_newer() -> Tested {
         is_revised(run.executor.skip_undo(id, old()).await);
         is_revised(run.executor.retry_undo(id, old()).await);
         assert_eq!(commits(run).await?, before);
-        let fresh = By::new("ann", "look").expecting(now);
+        let fresh = OperatorRequest::new("ann", "look").expecting(now);
         assert!(run.executor.pause(Pause::One(id), fresh).await?.number.is_some());
         assert!(handle.status().await?.revision > now, "the verb itself is a revision");
         Ok(())
@@ -172,7 +179,7 @@ fn a_revision_of_an_earlier_life_is_still_known() -> Tested {
     })?;
     live_in(&world, &lab, async |run| {
         let handle = submit(run, Planned(waiting("a")), "a").await?;
-        let by = || By::new("ann", "look").expecting(seen);
+        let by = || OperatorRequest::new("ann", "look").expecting(seen);
         run.executor.pause(Pause::One(handle.id()), by()).await?;
         let refused = run.executor.resume(Pause::One(handle.id()), by()).await;
         assert!(matches!(refused, Err(AskError::Revised { .. })));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use procession::testkit::{Run, World};
-use procession::{AskError, By, Mark, ProcedureError, ProcedureId, Reach};
+use procession::{AskError, BypassScope, Mark, OperatorRequest, ProcedureError, ProcedureId};
 
 use super::bypass::bypass;
 use super::pause::by;
@@ -34,7 +34,7 @@ fn it_survives_a_restart_and_goes_with_the_result() -> Tested {
         run.wait(handle.outcome()).await??;
         run.pass(Duration::from_secs(600)).await;
         run.executor
-            .override_result(handle.id(), &9_i64, By::new("ann", "wrong"))
+            .override_result(handle.id(), &9_i64, OperatorRequest::new("ann", "wrong"))
             .await?;
         Ok(handle.id())
     })?;
@@ -48,7 +48,10 @@ fn it_survives_a_restart_and_goes_with_the_result() -> Tested {
             "it is kept no longer for it"
         );
         let before = commits(run).await?;
-        let gone = run.executor.override_result(id, &1_i64, By::new("ann", "wrong")).await;
+        let gone = run
+            .executor
+            .override_result(id, &1_i64, OperatorRequest::new("ann", "wrong"))
+            .await;
         assert!(matches!(gone, Err(AskError::Unknown(other)) if other == id), "{gone:?}");
         assert_eq!(commits(run).await?, before);
         Ok(())
@@ -93,7 +96,10 @@ fn of_what_has_not_succeeded_is_refused() -> Tested {
         let failed = submit(run, Planned(crate::support::failing("b", 1)), "b").await?;
         run.wait(failed.outcome()).await?.err().ok_or("it succeeded")?;
         for id in [live.id(), failed.id()] {
-            let refused = run.executor.override_result(id, &1_i64, By::new("ann", "wrong")).await;
+            let refused = run
+                .executor
+                .override_result(id, &1_i64, OperatorRequest::new("ann", "wrong"))
+                .await;
             assert!(
                 matches!(&refused, Err(AskError::NotNow(why)) if why.contains("that succeeded")),
                 "{refused:?}"
@@ -101,14 +107,14 @@ fn of_what_has_not_succeeded_is_refused() -> Tested {
         }
         let unknown = run
             .executor
-            .override_result(ProcedureId::root(9), &1_i64, By::new("ann", "wrong"))
+            .override_result(ProcedureId::root(9), &1_i64, OperatorRequest::new("ann", "wrong"))
             .await;
         assert!(matches!(unknown, Err(AskError::Unknown(_))));
         let ended = submit(run, Planned(chain("c", 1)), "c").await?;
         run.wait(ended.outcome()).await??;
         let large = run
             .executor
-            .override_result(ended.id(), &vec![0_u8; 2 << 20], By::new("ann", "wrong"))
+            .override_result(ended.id(), &vec![0_u8; 2 << 20], OperatorRequest::new("ann", "wrong"))
             .await;
         assert!(matches!(large, Err(AskError::TooLarge { .. })));
         Ok(())
@@ -123,7 +129,7 @@ fn an_older_revision_of_a_finished_root_is_refused() -> Tested {
         let handle = submit(run, Planned(chain("a", 1)), "a").await?;
         run.wait(handle.outcome()).await??;
         let seen = handle.status().await?.revision;
-        let expecting = || By::new("ann", "wrong").expecting(seen);
+        let expecting = || OperatorRequest::new("ann", "wrong").expecting(seen);
         run.executor.override_result(handle.id(), &8_i64, expecting()).await?;
         let now = handle.status().await?.revision;
         let refused = run.executor.override_result(handle.id(), &9_i64, expecting()).await;
@@ -141,10 +147,10 @@ fn of_one_that_was_bypassed() -> Tested {
     live(&lab, async |run| {
         let handle = submit(run, Planned(plan("a", [Act::Wait("go".to_owned(), None)])), "a").await?;
         run.settle().await;
-        bypass(run, handle.id(), Reach::Alone).await?;
+        bypass(run, handle.id(), BypassScope::Alone).await?;
         assert!(matches!(handle.outcome().await, Err(ProcedureError::Bypassed)));
         run.executor
-            .override_result(handle.id(), &4_i64, By::new("ann", "known by now"))
+            .override_result(handle.id(), &4_i64, OperatorRequest::new("ann", "known by now"))
             .await?;
         assert_eq!(handle.outcome().await?, 4);
         assert_eq!(handle.status().await?.mark, Some(Mark::Bypassed));

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use procession::testkit::{Run, Trouble};
-use procession::{AskError, By, Kind, Operated, Pause, ProcedureId, ProcedureState as State, WaitReason};
+use procession::{AskError, Kind, Operated, OperatorRequest, Pause, ProcedureId, ProcedureState as State, WaitReason};
 
 use crate::rollback::helper::{commits, enumerate_client, submit};
 use crate::support::{Act, Lab, Plan, Planned, Tested, chain, live, live_in, plan, spawn};
 
 const DAY: Duration = Duration::from_secs(24 * 3600);
 
-pub(crate) fn by(key: &str) -> By {
-    By::new("ann", "look first").key(key)
+pub(crate) fn by(key: &str) -> OperatorRequest {
+    OperatorRequest::new("ann", "look first").key(key)
 }
 
 /// Pauses, or did so in an earlier life.
@@ -225,7 +225,7 @@ fn pauses_of_three_kinds_are_independent() -> Tested {
     live(&lab, async |run| {
         let handle = submit(run, Planned(plan("a", [Act::Sleep(1_000), Act::Done(1)])), "a").await?;
         let all = [Pause::One(handle.id()), Pause::Kind(planned()), Pause::All];
-        let ann = || By::new("ann", "look first");
+        let ann = || OperatorRequest::new("ann", "look first");
         for what in &all {
             run.executor.pause(what.clone(), ann()).await?;
         }
@@ -247,7 +247,7 @@ fn pausing_twice_and_resuming_what_is_not_paused() -> Tested {
     let lab = Lab::default();
     live(&lab, async |run| {
         let handle = submit(run, Planned(plan("a", [Act::Sleep(1_000), Act::Done(1)])), "a").await?;
-        let ann = || By::new("ann", "look first");
+        let ann = || OperatorRequest::new("ann", "look first");
         let one = Pause::One(handle.id());
         let before = commits(run).await?;
         let refused = run.executor.resume(one.clone(), ann()).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use procession::testkit::{FaultPlan, Run, World};
-use procession::{AskError, By, Pause, ProcedureState as State, WaitReason};
+use procession::{AskError, OperatorRequest, Pause, ProcedureState as State, WaitReason};
 
 use super::pause::{by, pause, paused, resume};
 use crate::rollback::helper::{enumerate_client, rolled_back, submit};
@@ -159,11 +159,13 @@ fn a_paused_one_keeps_no_lock_of_a_stage() -> Tested {
         let b = submit(run, Planned(plan("b", [Act::Done(2)]).exclusive("t")), "b").await?;
         run.settle().await;
         let one = Pause::One(a.id());
-        run.executor.pause(one.clone(), By::new("ann", "look first")).await?;
+        run.executor
+            .pause(one.clone(), OperatorRequest::new("ann", "look first"))
+            .await?;
         lab.open("a");
         assert_eq!(run.wait(b.outcome()).await??, 2);
         assert!(paused(run, a.id()).await?);
-        run.executor.resume(one, By::new("ann", "seen")).await?;
+        run.executor.resume(one, OperatorRequest::new("ann", "seen")).await?;
         assert_eq!(run.wait(a.outcome()).await??, 1);
         assert_eq!(run.executor.locks().await?.len(), 0);
         Ok(())

@@ -1,7 +1,7 @@
 //! A priority that is set later moves a waiter in its queue, also over a restart.
 
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{AskError, By, Handle, ProcedureId};
+use procession::{AskError, Handle, OperatorRequest, ProcedureId};
 
 use crate::rollback::helper::{commits, submit};
 use crate::support::{Act, Lab, Limited, Tested, chain, kinds, plan};
@@ -28,7 +28,7 @@ fn lives(restart: bool) -> Tested {
     let prioritise = async |run: &Run| {
         let handles = queue(run).await?;
         let before = commits(run).await?;
-        let by = || By::new("ann", "it is urgent");
+        let by = || OperatorRequest::new("ann", "it is urgent");
         run.executor.set_priority(nth(&handles, 3)?, 5, by()).await?;
         run.executor.set_priority(nth(&handles, 1)?, -5, by()).await?;
         assert_eq!(commits(run).await?, before + 2);
@@ -43,7 +43,7 @@ fn lives(restart: bool) -> Tested {
         }
         let ended = run
             .executor
-            .set_priority(nth(&handles, 3)?, 5, By::new("ann", "late"))
+            .set_priority(nth(&handles, 3)?, 5, OperatorRequest::new("ann", "late"))
             .await;
         assert!(matches!(ended, Err(AskError::Finished(_))));
         Ok(())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use procession::testkit::Run;
-use procession::{AskError, By, CauseKind, Ending, ProcedureState as State, Timestamp, WaitReason};
+use procession::{AskError, CauseKind, Ending, OperatorRequest, ProcedureState as State, Timestamp, WaitReason};
 
 use super::pause::by;
 use crate::rollback::helper::{commits, enumerate_client, rolled_back, submit};
@@ -28,7 +28,7 @@ fn e_058_dry_run_then_retry_now_and_the_audit() -> Tested {
             Some(WaitReason::Backoff(3, Timestamp(7_000_000)))
         ));
 
-        let ann = || By::new("ann", "the disk is back");
+        let ann = || OperatorRequest::new("ann", "the disk is back");
         let dry = run.executor.retry_now(hour.id(), ann().dry_run()).await?;
         assert_eq!((dry.number, dry.changed, dry.changes.len()), (None, 1, 1));
         assert_eq!(dry.changes[0].id, hour.id());
@@ -98,7 +98,9 @@ fn the_last_attempt_is_the_last() -> Tested {
         let handle = submit(run, Planned(plan("a", [Act::Retry(9, Box::new(Act::Done(1)))])), "a").await?;
         for _ in 0..2 {
             run.settle().await;
-            run.executor.retry_now(handle.id(), By::new("ann", "again")).await?;
+            run.executor
+                .retry_now(handle.id(), OperatorRequest::new("ann", "again"))
+                .await?;
         }
         let (cause, _) = rolled_back(run.wait(handle.outcome()).await?)?;
         assert_eq!((cause.kind, run.now()), (CauseKind::AttemptsExhausted, Timestamp(0)));

@@ -16,7 +16,8 @@ use futures::future::{Either, select};
 use procession::provider::{Clock, Space};
 use procession::testkit::{Ended, FaultPlan, MemoryStore, Run, Trouble, World};
 use procession::{
-    By, Executor, FamilyExport, Handle, ImportError, Imported, Pause, ProcedureId, ProcedureState, Seq, WaitReason,
+    Executor, FamilyExport, Handle, ImportError, Imported, OperatorRequest, Pause, ProcedureId, ProcedureState, Seq,
+    WaitReason,
 };
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
@@ -24,8 +25,8 @@ use procession_actors::testkit::format;
 use crate::support::{Act, Lab, Planned, Tested, UndoAct, failing, live_in, plan, spawn};
 
 /// Who imports, and why.
-pub(super) fn by() -> By {
-    By::new("ann", "to look at it")
+pub(super) fn by() -> OperatorRequest {
+    OperatorRequest::new("ann", "to look at it")
 }
 
 /// Imports into a world in which no engine runs.
@@ -33,7 +34,7 @@ pub(super) fn import_with(
     world: &World,
     plan: FaultPlan,
     export: &FamilyExport,
-    by: &By,
+    by: &OperatorRequest,
 ) -> Result<Ended<Result<Imported, ImportError>>, Trouble> {
     let store = Arc::new(MemoryStore::open(&world.disk, plan)?);
     let builder = Executor::builder("in memory").store(store.clone());
@@ -84,7 +85,7 @@ pub(super) async fn submit(run: &Run, procedure: Planned, key: &str) -> Result<P
 
 pub(super) async fn resume(run: &Run, id: ProcedureId) -> Tested {
     run.executor
-        .resume(Pause::One(id), By::new("bob", "looked at it"))
+        .resume(Pause::One(id), OperatorRequest::new("bob", "looked at it"))
         .await?;
     run.settle().await;
     Ok(())

@@ -6,8 +6,8 @@ use std::time::Duration;
 use metrics_util::debugging::DebuggingRecorder;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{
-    Builder, By, BypassAs, LockNeed, Procedure, ProcedureId, Reach, RetryPolicy, StageContext, StageError, Step,
-    SubmitError,
+    Builder, BypassAs, BypassScope, LockNeed, OperatorRequest, Procedure, ProcedureId, RetryPolicy, StageContext,
+    StageError, Step, SubmitError,
 };
 use serde::{Deserialize, Serialize};
 
@@ -209,8 +209,10 @@ fn what_comes_too_late_is_counted_by_its_kind() -> Tested {
             run.settle().await;
             let child = ProcedureId::new(lives.id().family, 1);
             for id in [child, goes.id()] {
-                let by = By::new("ann", "it hangs");
-                run.executor.bypass(id, Reach::Alone, BypassAs::Success, by).await?;
+                let by = OperatorRequest::new("ann", "it hangs");
+                run.executor
+                    .bypass(id, BypassScope::Alone, BypassAs::Success, by)
+                    .await?;
             }
             run.settle().await;
             lab.open("a");

@@ -8,7 +8,7 @@ use futures::future::join_all;
 use procession::messages::Submit;
 use procession::testkit::{Fault, FaultPlan, Run, World};
 use procession::{
-    AskError, Builder, By, ListFilter, Noop, Pause, ProcedureId, ProcedureState, SubmitBound, SubmitError,
+    AskError, Builder, ListFilter, Noop, OperatorRequest, Pause, ProcedureId, ProcedureState, SubmitBound, SubmitError,
 };
 
 use crate::lifecycle::kit::enumerate_in;
@@ -95,7 +95,9 @@ fn what_is_awake_is_bounded_and_what_is_parked_is_not() -> Tested {
             run.settle().await;
         }
         // Held back, each of these is awake until somebody lets it go on.
-        executor.pause(Pause::All, By::new("ann", "to fill it")).await?;
+        executor
+            .pause(Pause::All, OperatorRequest::new("ann", "to fill it"))
+            .await?;
         for _ in 0..AWAKE {
             executor.submit(wait()).await?;
         }
@@ -110,7 +112,9 @@ fn what_is_awake_is_bounded_and_what_is_parked_is_not() -> Tested {
         assert!(executor.submit(wait()).await.is_err());
         assert_eq!(run.store.commits(), commits, "without a commit");
         // Parked they take little, and there is room again.
-        executor.resume(Pause::All, By::new("ann", "it was full")).await?;
+        executor
+            .resume(Pause::All, OperatorRequest::new("ann", "it was full"))
+            .await?;
         run.settle().await;
         executor.submit(wait()).await?;
         Ok(())

@@ -7,7 +7,7 @@ use procession::messages::{Submit, SubmitBatch};
 use procession::provider::Space;
 use procession::testkit::{Ended, FaultPlan, MemoryStore, Run, Trouble, World};
 use procession::{
-    Builder, By, Pause, Procedure, ProcedureId, ProcedureState, StageContext, StageError, Step, WaitReason,
+    Builder, OperatorRequest, Pause, Procedure, ProcedureId, ProcedureState, StageContext, StageError, Step, WaitReason,
 };
 use procession_actors::journal::keys;
 use serde::{Deserialize, Serialize};
@@ -155,7 +155,7 @@ fn poison_at(place: usize) -> Tested {
         async |run| {
             process.begin(run);
             let id = deadly(run).await?;
-            let by = By::new("somebody", "another try");
+            let by = OperatorRequest::new("somebody", "another try");
             // Both let it go on.
             if place == 0 {
                 run.executor.retry_now(id, by).await?;

@@ -5,8 +5,8 @@ use std::future::IntoFuture;
 use procession::provider::Space;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{
-    AskError, Builder, By, Procedure, ProcedureId, StageContext, StageError, StartError, Step, Until, WaitReason,
-    WaitingFor,
+    AskError, Builder, OperatorRequest, Procedure, ProcedureId, StageContext, StageError, StartError, Step, Until,
+    WaitReason, WaitingFor,
 };
 use procession_actors::journal::keys;
 use serde::{Deserialize, Serialize};
@@ -286,7 +286,9 @@ fn its_permit_is_not_free_and_who_waits_is_told_why() -> Tested {
     world
         .run(FaultPlan::none(), set_up, async |run| {
             run.settle().await;
-            run.executor.discharge(a.family, By::new("ann", "it is lost")).await?;
+            run.executor
+                .discharge(a.family, OperatorRequest::new("ann", "it is lost"))
+                .await?;
             let outcome = run.wait(run.executor.outcome(b)).await??;
             assert_eq!(outcome.output::<i64>()?, Some(7));
             Ok(())

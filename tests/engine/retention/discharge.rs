@@ -5,13 +5,13 @@ use std::future::IntoFuture;
 
 use procession::provider::Space;
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
-use procession::{AskError, By, Handle, Procedure, ProcedureError, ProcedureId, WaitReason};
+use procession::{AskError, Handle, OperatorRequest, Procedure, ProcedureError, ProcedureId, WaitReason};
 
 use super::kinds::{Brittle, all};
 use crate::support::{Lab, Tested};
 
-fn by() -> By {
-    By::new("ann", "its value is spoilt").key("discharge")
+fn by() -> OperatorRequest {
+    OperatorRequest::new("ann", "its value is spoilt").key("discharge")
 }
 
 async fn submit<P: Procedure>(run: &Run, procedure: P, key: &str) -> Result<Handle<P>, Trouble> {
@@ -133,12 +133,18 @@ async fn discharge(run: &Run, lab: &Lab, spoilt: ProcedureId, stranger: Procedur
 
 /// What is not quarantined is not discharged, and who does not exist is unknown.
 async fn refused(run: &Run, stranger: ProcedureId) -> Tested {
-    let live = run.executor.discharge(stranger.family, By::new("ann", "try")).await;
+    let live = run
+        .executor
+        .discharge(stranger.family, OperatorRequest::new("ann", "try"))
+        .await;
     assert!(
         matches!(&live, Err(AskError::NotNow(why)) if why.contains("not quarantined")),
         "{live:?}"
     );
-    let unknown = run.executor.discharge(1 << 40, By::new("ann", "try")).await;
+    let unknown = run
+        .executor
+        .discharge(1 << 40, OperatorRequest::new("ann", "try"))
+        .await;
     assert!(matches!(&unknown, Err(AskError::Unknown(_))), "{unknown:?}");
     Ok(())
 }
@@ -169,7 +175,10 @@ async fn is_archived(run: &Run, spoilt: ProcedureId, export: &procession::Family
     let commits = run.executor.snapshot().await?.commits;
     let again = run.executor.discharge(spoilt.family, by()).await?;
     assert_eq!((again.number, again.changed), (number, 1));
-    let nobody = run.executor.discharge(spoilt.family, By::new("ann", "again")).await;
+    let nobody = run
+        .executor
+        .discharge(spoilt.family, OperatorRequest::new("ann", "again"))
+        .await;
     assert!(matches!(&nobody, Err(AskError::Unknown(_))), "{nobody:?}");
     assert_eq!(run.executor.snapshot().await?.commits, commits);
     // Its key is free.

@@ -4,7 +4,7 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use procession::testkit::{Run, Trouble};
-use procession::{By, Ending, HistoryEntry, ProcedureId, ProcedureState, Timestamp, WaitReason};
+use procession::{Ending, HistoryEntry, OperatorRequest, ProcedureId, ProcedureState, Timestamp, WaitReason};
 
 use crate::support::{Act, Holding, Lab, Planned, Tested, UndoAct, live, plan, spawn};
 
@@ -62,7 +62,7 @@ fn e_114_a_permit_waited_for_is_told_across_a_pause_of_the_limit() -> Tested {
     let lab = Lab::default();
     live(&lab, async |run| {
         run.executor
-            .set_limit("planned", Some(0), By::new("ann", "a test"))
+            .set_limit("planned", Some(0), OperatorRequest::new("ann", "a test"))
             .await?;
         let id = submit(run, Planned(plan("a", [Act::Done(1)]))).await?;
         let waits = run.executor.status(id).await?;
@@ -73,7 +73,7 @@ fn e_114_a_permit_waited_for_is_told_across_a_pause_of_the_limit() -> Tested {
         );
         run.pass(SECOND * 5).await;
         run.executor
-            .set_limit("planned", Some(1), By::new("ann", "a test"))
+            .set_limit("planned", Some(1), OperatorRequest::new("ann", "a test"))
             .await?;
         run.settle().await;
         let history = run.executor.history(id).await?;

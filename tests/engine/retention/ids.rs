@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use procession::provider::Space;
 use procession::testkit::{Run, Trouble, World};
-use procession::{By, ProcedureId};
+use procession::{OperatorRequest, ProcedureId};
 
 use crate::support::{Lab, Planned, Tested, chain, live_in};
 
@@ -52,7 +52,9 @@ fn e_109_numbers_go_on_after_a_discharge() -> Tested {
         batch.put(Space::Live, &first.family.to_be_bytes(), b"");
     })?;
     live_in(&world, &lab, async |run| {
-        run.executor.discharge(first.family, By::new("ann", "a test")).await?;
+        run.executor
+            .discharge(first.family, OperatorRequest::new("ann", "a test"))
+            .await?;
         assert!(ends(run).await? > first);
         Ok(())
     })

@@ -4,7 +4,7 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use procession::testkit::Run;
-use procession::{By, ListFilter, Pause, ProcedureId, Status};
+use procession::{ListFilter, OperatorRequest, Pause, ProcedureId, Status};
 
 use crate::support::{Act, Holding, Lab, Patient, Plan, Planned, Tested, UndoAct, failing, live, plan, spawn};
 
@@ -26,7 +26,7 @@ async fn submit(run: &Run, plan: Plan) -> Result<ProcedureId, procession::testki
 fn e_114_every_row_says_what_comes_next() -> Tested {
     let lab = Lab::default();
     live(&lab, async |run| {
-        let by = || By::new("ann", "a test");
+        let by = || OperatorRequest::new("ann", "a test");
         submit(run, plan("e", [Act::Wait("go".to_owned(), Some(60_000)), Act::Done(1)])).await?;
         submit(run, plan("t", [Act::Sleep(90_000), Act::Done(1)])).await?;
         submit(run, plan("p", [spawn([waits("c")]), Act::Done(1)])).await?;

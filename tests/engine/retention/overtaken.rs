@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use procession::provider::{AppendError, Batch, Entries, Head, JournalStore, Scan, Space, StoreBounds};
 use procession::testkit::{FaultPlan, MemoryDisk, MemoryStore, TestClock, Trouble};
-use procession::{AskError, By, Epoch, Executor, Handle, Mark, ProcedureId, StoreError};
+use procession::{AskError, Epoch, Executor, Handle, Mark, OperatorRequest, ProcedureId, StoreError};
 use procession_kernel::Receipt;
 
 use crate::support::{Lab, Planned, Tested, chain, kinds};
@@ -115,7 +115,7 @@ impl Scene {
     fn overrides(&self, output: i64) -> tokio::task::JoinHandle<Result<(), AskError>> {
         let (executor, id) = (self.executor.clone(), self.id());
         actix_rt::spawn(async move {
-            let operated = executor.override_result(id, &output, By::new("ann", "wrong"));
+            let operated = executor.override_result(id, &output, OperatorRequest::new("ann", "wrong"));
             operated.await.map(drop)
         })
     }

@@ -4,13 +4,15 @@ use std::future::IntoFuture;
 
 use procession::provider::Space;
 use procession::testkit::{Run, Trouble, World};
-use procession::{AskError, By, BypassAs, ListFilter, Pause, ProcedureId, ProcedureState, Reach, WaitReason};
+use procession::{
+    AskError, BypassAs, BypassScope, ListFilter, OperatorRequest, Pause, ProcedureId, ProcedureState, WaitReason,
+};
 
 use super::world::{key, write};
 use crate::support::{Act, Holding, Lab, Planned, Tested, UndoAct, failing, live_in, plan, spawn};
 
-fn by() -> By {
-    By::new("ann", "it is damaged")
+fn by() -> OperatorRequest {
+    OperatorRequest::new("ann", "it is damaged")
 }
 
 /// A family of three that waits, its root holding the lock `t`; and a stranger for that lock.
@@ -214,7 +216,7 @@ fn a_family_with_a_hole_in_its_history_is_live_and_is_bypassed() -> Tested {
         }
         assert_eq!(run.executor.status(id).await?.wait, Some(WaitReason::Quarantined));
         run.executor
-            .bypass(id, Reach::Descendants, BypassAs::Failed, by())
+            .bypass(id, BypassScope::Descendants, BypassAs::Failed, by())
             .await?;
         assert_eq!(run.wait(run.executor.outcome(id)).await??.state, ProcedureState::Failed);
         assert_eq!(run.wait(stranger.outcome()).await??, 3, "its lock is free");

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use actix::prelude::*;
 use procession::testkit::{Run, Trouble};
-use procession::{By, BypassAs, Feed, Handle, JoinPolicy, Pause, Procedure, ProcedureId, ProcedureState, Reach};
+use procession::{
+    BypassAs, BypassScope, Feed, Handle, JoinPolicy, OperatorRequest, Pause, Procedure, ProcedureId, ProcedureState,
+};
 
 use crate::support::{Act, Final, Lab, Plan, Planned, Tested, Tidy, UndoAct, chain, failing, live, plan, spawn};
 
@@ -64,8 +66,8 @@ struct Stage<'a> {
     record: &'a Record,
 }
 
-fn by() -> By {
-    By::new("ann", "a test")
+fn by() -> OperatorRequest {
+    OperatorRequest::new("ann", "a test")
 }
 
 fn waits(name: &str) -> Plan {
@@ -103,7 +105,10 @@ impl Stage<'_> {
 
     async fn bypass(&self, id: ProcedureId, from: State, outcome: BypassAs, to: State) -> Tested {
         assert_eq!(self.state(id).await?, from);
-        self.run.executor.bypass(id, Reach::Descendants, outcome, by()).await?;
+        self.run
+            .executor
+            .bypass(id, BypassScope::Descendants, outcome, by())
+            .await?;
         self.run.settle().await;
         assert_eq!(self.state(id).await?, to);
         Ok(())

@@ -7,7 +7,9 @@ use std::future::IntoFuture;
 use std::time::Duration;
 
 use procession::testkit::{Fault, Run, Trouble, World};
-use procession::{By, BypassAs, Handle, JoinPolicy, LockNeed, Procedure, ProcedureId, ProcedureState, Reach, Seq};
+use procession::{
+    BypassAs, BypassScope, Handle, JoinPolicy, LockNeed, OperatorRequest, Procedure, ProcedureId, ProcedureState, Seq,
+};
 
 use super::transitions::legal;
 use crate::support::{
@@ -96,8 +98,8 @@ fn alone<P: Procedure + Clone>(twice: bool, procedure: P) -> Result<Taken, Troub
     taken(twice, async |_: &Lab, run: &Run| ends(run, procedure.clone()).await)
 }
 
-fn by(key: &str) -> By {
-    By::new("ann", "a test").key(key)
+fn by(key: &str) -> OperatorRequest {
+    OperatorRequest::new("ann", "a test").key(key)
 }
 
 fn waits(name: &str) -> Plan {
@@ -187,7 +189,7 @@ async fn bypassed(run: &Run, outcome: &BypassAs) -> Tested {
         let by = by(&format!("bypass {id}"));
         // It was done in an earlier life, perhaps.
         run.executor
-            .bypass(id, Reach::Descendants, outcome.clone(), by)
+            .bypass(id, BypassScope::Descendants, outcome.clone(), by)
             .await
             .ok();
         run.wait(run.executor.outcome(id)).await??;

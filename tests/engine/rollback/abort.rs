@@ -4,7 +4,9 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 
 use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
-use procession::{AbortAnswer, AskError, By, Cause, CauseKind, ProcedureError, ProcedureId, ProcedureState as State};
+use procession::{
+    AbortAnswer, AskError, Cause, CauseKind, OperatorRequest, ProcedureError, ProcedureId, ProcedureState as State,
+};
 
 use super::helper::{Order, at_rest, commits, enumerate_client, rolled_back, submit, under_seeds};
 use crate::support::{
@@ -67,7 +69,7 @@ fn e_047_abort_says_what_happens() -> Tested {
 
 /// Asks with a key, in every life.
 async fn asked(run: &Run, id: ProcedureId, key: &str) -> Result<Result<Option<AbortAnswer>, AskError>, Trouble> {
-    let by = By::new("ann", "wrong table").key(key);
+    let by = OperatorRequest::new("ann", "wrong table").key(key);
     let operated = run.wait(run.executor.abort_by(id, by)).await?;
     Ok(operated.map(|operated| operated.abort))
 }
@@ -269,7 +271,7 @@ fn e_052_abort_against_done_however_it_crashes() -> Tested {
                 for _ in 0..turns {
                     tokio::task::yield_now().await;
                 }
-                let by = By::new("ann", "wrong table").key("abort");
+                let by = OperatorRequest::new("ann", "wrong table").key("abort");
                 match executor.abort_by(handle.id(), by).await {
                     Ok(operated) if operated.abort == Some(AbortAnswer::WillRollBack) => asked.note("aborted"),
                     Err(AskError::Finished(_)) => asked.note("done"),

@@ -1,6 +1,6 @@
 //! What becomes of children that had succeeded, and of what cannot be undone.
 
-use procession::{By, JoinPolicy, ProcedureError, ProcedureState as State};
+use procession::{JoinPolicy, OperatorRequest, ProcedureError, ProcedureState as State};
 
 use super::helper::{commits, enumerate_client, enumerate_single, rolled_back, states, submit};
 use crate::support::{Act, Final, Lab, Plan, Planned, Tested, chain, enumerate_plan, live, plan, spawn};
@@ -62,8 +62,11 @@ fn e_030_or_compensated_at_any_depth() -> Tested {
 fn e_037_a_kind_without_rollback_as_a_root() -> Tested {
     let root = plan("a", [Act::Next, boom(), Act::Done(1)]);
     let (done, lab) = enumerate_client(async |_, run| {
-        run.wait(run.executor.set_limit("final", Some(1), By::new("ann", "a test")))
-            .await??;
+        run.wait(
+            run.executor
+                .set_limit("final", Some(1), OperatorRequest::new("ann", "a test")),
+        )
+        .await??;
         let handle = submit(run, Final(root.clone()), "k").await?;
         match run.wait(handle.outcome()).await? {
             Err(error @ ProcedureError::Failed { .. }) => {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
-use procession::{AskError, By, Ending, Handle, WaitReason};
+use procession::{AskError, Ending, Handle, OperatorRequest, WaitReason};
 
 use super::helper::{at_rest, commits, enumerate_client, is_parked, lives, rolled_back, submit};
 use crate::support::{
@@ -88,10 +88,13 @@ fn parked_and_ended(plan: &Plan, retry: bool) -> Result<Lab, Trouble> {
         lab.open("repaired");
         let id = handle.id();
         if retry {
-            run.wait(run.executor.retry_undo(id, By::new("ann", "it is repaired")))
-                .await??;
+            run.wait(
+                run.executor
+                    .retry_undo(id, OperatorRequest::new("ann", "it is repaired")),
+            )
+            .await??;
         } else {
-            run.wait(run.executor.skip_undo(id, By::new("ann", "done by hand")))
+            run.wait(run.executor.skip_undo(id, OperatorRequest::new("ann", "done by hand")))
                 .await??;
         }
         let (cause, _) = rolled_back(run.wait(handle.outcome()).await?)?;
@@ -111,7 +114,7 @@ fn parked_and_ended(plan: &Plan, retry: bool) -> Result<Lab, Trouble> {
             }
         );
         let again = run
-            .wait(run.executor.retry_undo(id, By::new("ann", "once more")))
+            .wait(run.executor.retry_undo(id, OperatorRequest::new("ann", "once more")))
             .await?;
         assert!(matches!(again, Err(AskError::Finished(_))), "{again:?}");
         Ok(())
@@ -160,7 +163,9 @@ fn e_035_a_parked_rollback_keeps_its_locks() -> Tested {
     live_in(&world, &lab, async |run| {
         let stuck = submit(run, Holding(stuck().exclusive("t")), "k").await?;
         let stranger = submit(run, Planned(chain("b", 1).exclusive("t")), "b").await?;
-        let skipped = run.executor.skip_undo(stuck.id(), By::new("ann", "done by hand"));
+        let skipped = run
+            .executor
+            .skip_undo(stuck.id(), OperatorRequest::new("ann", "done by hand"));
         run.wait(skipped).await??;
         rolled_back(run.wait(stuck.outcome()).await?)?;
         assert_eq!(run.wait(stranger.outcome()).await??, 7);
@@ -191,8 +196,11 @@ fn e_035_a_parked_rollback_keeps_its_permit() -> Tested {
     let ended = world.run(FaultPlan::none(), set_up, async |run| {
         let handle = submit(run, crate::support::Limited(stuck()), "k").await?;
         run.settle().await;
-        run.wait(run.executor.skip_undo(handle.id(), By::new("ann", "done by hand")))
-            .await??;
+        run.wait(
+            run.executor
+                .skip_undo(handle.id(), OperatorRequest::new("ann", "done by hand")),
+        )
+        .await??;
         rolled_back(run.wait(handle.outcome()).await?)?;
         assert_eq!(used(run).await?, 0);
         Ok(())
@@ -210,11 +218,17 @@ fn e_035_crashes_around_the_operator() -> Tested {
             if is_parked(&status) {
                 lab.open("repaired");
                 if retry {
-                    run.wait(run.executor.retry_undo(handle.id(), By::new("ann", "repaired")))
-                        .await??;
+                    run.wait(
+                        run.executor
+                            .retry_undo(handle.id(), OperatorRequest::new("ann", "repaired")),
+                    )
+                    .await??;
                 } else {
-                    run.wait(run.executor.skip_undo(handle.id(), By::new("ann", "by hand")))
-                        .await??;
+                    run.wait(
+                        run.executor
+                            .skip_undo(handle.id(), OperatorRequest::new("ann", "by hand")),
+                    )
+                    .await??;
                 }
             }
             rolled_back(run.wait(handle.outcome()).await?)?;

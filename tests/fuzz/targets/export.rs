@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures::executor::block_on;
 use procession::testkit::{FaultPlan, MemoryStore, Run, Trouble, World};
-use procession::{By, Executor, FamilyExport, ImportError};
+use procession::{Executor, FamilyExport, ImportError, OperatorRequest};
 
 use super::{Checked, kinds, recovery};
 
@@ -50,7 +50,7 @@ fn import(world: &World, export: &FamilyExport) -> Result<bool, Trouble> {
     let builder = builder.clock(Arc::new(world.clock.clone()));
     let imported = block_on(async {
         let importer = builder.importer().await?;
-        Ok::<_, Trouble>(importer.import(export, &By::new("ann", "fuzz")).await)
+        Ok::<_, Trouble>(importer.import(export, &OperatorRequest::new("ann", "fuzz")).await)
     });
     store.crash();
     match imported? {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use procession::provider::Space;
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{By, FamilyExport, ListFilter, ProcedureId, ProcedureState, StartError, WaitReason};
+use procession::{FamilyExport, ListFilter, OperatorRequest, ProcedureId, ProcedureState, StartError, WaitReason};
 use procession_kernel::Seq;
 
 use super::{Checked, kinds, seeds};
@@ -131,14 +131,17 @@ async fn day(run: &Run) -> Result<bool, Trouble> {
     }
     run.pass(Duration::from_secs(10)).await;
     for id in &ids {
-        executor.skip_undo(*id, By::new("ann", "fuzz")).await.ok();
+        executor.skip_undo(*id, OperatorRequest::new("ann", "fuzz")).await.ok();
         executor.abort(*id, "ann", "fuzz").await.ok();
     }
     run.pass(Duration::from_secs(3 * 3_600)).await;
     let quarantined = executor.snapshot().await?.quarantined;
     for (family, why) in quarantined.into_iter().take(ASKED) {
         assert!(!why.is_empty() && family != SOUND, "{family}: {why}");
-        executor.discharge(family, By::new("ann", "fuzz")).await.ok();
+        executor
+            .discharge(family, OperatorRequest::new("ann", "fuzz"))
+            .await
+            .ok();
     }
     run.settle().await;
     let snapshot = executor.snapshot().await?;

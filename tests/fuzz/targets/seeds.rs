@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::executor::block_on;
 use procession::provider::{Batch, JournalStore, Space};
 use procession::testkit::{FaultPlan, Run, Trouble, World};
-use procession::{By, Pause, ProcedureId};
+use procession::{OperatorRequest, Pause, ProcedureId};
 use procession_actors::journal::{EmbeddedStore, SyncMode};
 use procession_actors::testkit::format;
 use procession_kernel::{Record, Seq};
@@ -120,7 +120,7 @@ fn stopped(plain: &[Script], stuck: &[Script], operated: bool) -> Result<World, 
         }
         run.settle().await;
         if operated {
-            let by = || By::new("ann", "a seed");
+            let by = || OperatorRequest::new("ann", "a seed");
             let last = ids.last().copied().ok_or("something was submitted")?;
             run.executor.signal(last, "other", &1, Some("s")).await?;
             run.executor.pause(Pause::Kind("stuck".into()), by()).await?;

@@ -1,26 +1,32 @@
 //! Bypass: an operator ends a procedure without its code, from any state.
 
 use super::draft::Draft;
-use crate::audit::By;
+use crate::audit::OperatorRequest;
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{Effect, Refusal};
-use crate::event::{BypassAs, Reach};
+use crate::event::{BypassAs, BypassScope};
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
 use crate::record::Record;
 use crate::row::{Mark, OnFailure, Row};
 
 impl Draft<'_> {
-    /// Ends it, and those that the reach names, in this commit. Nothing is
+    /// Ends a procedure and the members that the scope names, in one commit. Nothing is
     /// undone; locks and permits are free; its parent goes on by its join policy;
     /// a stage that still runs reports to nobody.
-    pub(super) fn bypass(&mut self, id: ProcedureId, reach: Reach, outcome: &BypassAs, by: &By) -> Result<(), Refusal> {
+    pub(super) fn bypass(
+        &mut self,
+        id: ProcedureId,
+        bypass_scope: BypassScope,
+        outcome: &BypassAs,
+        by: &OperatorRequest,
+    ) -> Result<(), Refusal> {
         if self.row(id).is_none_or(Row::is_ended) {
             return Err(Refusal::NotLive(id));
         }
-        let top = match reach {
-            Reach::Alone | Reach::Descendants => id,
-            Reach::Ancestors | Reach::Family => ProcedureId::root(id.family),
+        let top = match bypass_scope {
+            BypassScope::Alone | BypassScope::Descendants => id,
+            BypassScope::Ancestors | BypassScope::Family => ProcedureId::root(id.family),
         };
         if let Some(scope) = self.scope_of(top).filter(|scope| *scope != top) {
             let text = format!("{id} fails with {scope}; bypass {scope}");
@@ -32,7 +38,7 @@ impl Draft<'_> {
         {
             return Err(Refusal::TooLarge(output.len(), limit));
         }
-        let ends = self.reached(id, top, reach)?;
+        let ends = self.reached(id, top, bypass_scope)?;
         self.leave_compensations(top);
         for member in &ends {
             let outcome = if *member == id { outcome } else { &BypassAs::Success };
@@ -49,16 +55,21 @@ impl Draft<'_> {
     }
 
     /// Gives the members that end, if all that live at and below them are among them.
-    fn reached(&self, id: ProcedureId, top: ProcedureId, reach: Reach) -> Result<Vec<ProcedureId>, Refusal> {
+    fn reached(
+        &self,
+        id: ProcedureId,
+        top: ProcedureId,
+        bypass_scope: BypassScope,
+    ) -> Result<Vec<ProcedureId>, Refusal> {
         let Some(family) = self.family(id.family) else {
             return Err(Refusal::NotLive(id));
         };
         let is_ancestor = |member: u32| family.ancestry(id.member).any(|row| row.id.member == member);
-        let chosen = |member: u32| match reach {
-            Reach::Alone => member == id.member,
-            Reach::Descendants => family.is_within(id.member, member),
-            Reach::Ancestors => is_ancestor(member),
-            Reach::Family => true,
+        let chosen = |member: u32| match bypass_scope {
+            BypassScope::Alone => member == id.member,
+            BypassScope::Descendants => family.is_within(id.member, member),
+            BypassScope::Ancestors => is_ancestor(member),
+            BypassScope::Family => true,
         };
         let mut ends = Vec::new();
         for row in family.members.iter().filter(|row| !row.is_ended()) {
@@ -76,7 +87,7 @@ impl Draft<'_> {
         Ok(ends)
     }
 
-    fn end_bypassed(&mut self, id: ProcedureId, outcome: &BypassAs, by: &By) {
+    fn end_bypassed(&mut self, id: ProcedureId, outcome: &BypassAs, by: &OperatorRequest) {
         let Some(mut row) = self.take(id) else { return };
         row.wait = None;
         row.wake = None;

@@ -3,7 +3,7 @@
 //! was done is journalled in its own commit, with who and why.
 
 use super::draft::Draft;
-use crate::audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, By, Changed, Stand};
+use crate::audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, StateSnapshot};
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{AbortAnswer, Answer, Effect, Operated, Refusal};
 use crate::event::Verb;
@@ -26,7 +26,7 @@ struct Asked {
 }
 
 impl Draft<'_> {
-    pub(super) fn requested(&mut self, ticket: Ticket, verb: Verb, by: &By) {
+    pub(super) fn requested(&mut self, ticket: Ticket, verb: Verb, by: &OperatorRequest) {
         let (words, target) = (verb.to_string(), verb.target());
         let digest = by.key.as_ref().and_then(|_| verb.value()).map(Blob::digest);
         let is_noted = verb.is_always_noted();
@@ -43,8 +43,8 @@ impl Draft<'_> {
             let answer = repeated(before, &words, target, digest);
             return self.reply(ticket, answer);
         }
-        if self.kernel.is_used_up() {
-            return self.refuse(ticket, Refusal::UsedUp);
+        if self.kernel.has_exhausted_numbers() {
+            return self.refuse(ticket, Refusal::NumbersExhausted);
         }
         if let Some(refusal) = by.expected.and_then(|seq| self.check_revision(&verb, seq)) {
             return self.refuse(ticket, refusal);
@@ -63,7 +63,7 @@ impl Draft<'_> {
         self.reply(ticket, Answer::Operated(Box::new(operated)));
     }
 
-    fn check_by(&self, by: &By) -> Result<(), Refusal> {
+    fn check_by(&self, by: &OperatorRequest) -> Result<(), Refusal> {
         self.check_key(by.key.as_ref())?;
         let longest = self.kernel.rules.bounds.name;
         let sizes = [
@@ -88,13 +88,13 @@ impl Draft<'_> {
         (found != expected).then_some(Refusal::Revised(expected, found))
     }
 
-    fn obey(&mut self, verb: Verb, by: &By) -> Done {
+    fn obey(&mut self, verb: Verb, by: &OperatorRequest) -> Done {
         match verb {
             Verb::Abort(id) => return self.abort(id, by),
             Verb::Pause(what) => self.pause(what)?,
             Verb::Resume(what) => self.resume_what(&what)?,
             Verb::RetryNow(id) => self.retry_now(id)?,
-            Verb::Bypass(id, reach, outcome) => self.bypass(id, reach, &outcome, by)?,
+            Verb::Bypass(id, scope, outcome) => self.bypass(id, scope, &outcome, by)?,
             Verb::RetryUndo(id) => self.retry_undo(id)?,
             Verb::SkipUndo(id) => self.skip_failed_undo(id, by)?,
             Verb::OverrideResult(id, output, row) => self.override_result(id, output, row)?,
@@ -102,7 +102,7 @@ impl Draft<'_> {
             Verb::SetLimit(key, limit) => self.set_limit(key, limit)?,
             Verb::Discharge(family, archive, doomed) => self.discharge(family, archive, doomed)?,
             // Who shows it has found it: one that has ended is not in memory.
-            Verb::Disclose(..) => {}
+            Verb::AuditReveal(..) => {}
             Verb::Signal(id, name, payload) => {
                 self.take_signal(id, name, payload, by.key.clone())?;
             }
@@ -113,7 +113,7 @@ impl Draft<'_> {
     }
 
     /// Writes down what was done; a dry run is forgotten instead, and only told of.
-    fn audited(&mut self, asked: Asked, by: &By, abort: Option<AbortAnswer>, is_noted: bool) -> Operated {
+    fn audited(&mut self, asked: Asked, by: &OperatorRequest, abort: Option<AbortAnswer>, is_noted: bool) -> Operated {
         let (changes, changed) = self.changed();
         let mut operated = Operated {
             number: None,
@@ -131,7 +131,7 @@ impl Draft<'_> {
     }
 
     /// A broadcast with a key is written down, too: so its repeat is recognised.
-    pub(super) fn note_broadcast(&mut self, words: String, digest: Option<u64>, woken: u32, by: &By) {
+    pub(super) fn note_broadcast(&mut self, words: String, digest: Option<u64>, woken: u32, by: &OperatorRequest) {
         let operated = Operated {
             changed: woken,
             ..Operated::default()
@@ -140,7 +140,7 @@ impl Draft<'_> {
         self.write_down(Asked { words, target, digest }, by, &operated);
     }
 
-    fn write_down(&mut self, asked: Asked, by: &By, operated: &Operated) -> u64 {
+    fn write_down(&mut self, asked: Asked, by: &OperatorRequest, operated: &Operated) -> u64 {
         let number = self.kernel.next_audit;
         let entry = Box::new(AuditEntry {
             number,
@@ -171,14 +171,14 @@ impl Draft<'_> {
         for (before, after) in self.changes() {
             changed = changed.saturating_add(1);
             if changes.len() < AUDIT_CHANGES {
-                let (id, before, after) = (after.id, stand(before.unwrap_or(after)), stand(after));
+                let (id, before, after) = (after.id, snapshot_of(before.unwrap_or(after)), snapshot_of(after));
                 changes.push(Changed { id, before, after });
             }
         }
         (changes, changed)
     }
 
-    fn abort(&mut self, id: ProcedureId, by: &By) -> Done {
+    fn abort(&mut self, id: ProcedureId, by: &OperatorRequest) -> Done {
         let Some(row) = self.row(id).filter(|row| !row.is_ended()) else {
             return Err(Refusal::NotLive(id));
         };
@@ -275,7 +275,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    fn skip_failed_undo(&mut self, id: ProcedureId, by: &By) -> Result<(), Refusal> {
+    fn skip_failed_undo(&mut self, id: ProcedureId, by: &OperatorRequest) -> Result<(), Refusal> {
         let scope = self.rollback_failed(id)?;
         match self.top_of(scope) {
             Some(top) => {
@@ -357,8 +357,8 @@ fn repeated(before: &AuditEntry, words: &str, target: Option<ProcedureId>, diges
     }))
 }
 
-fn stand(row: &Row) -> Stand {
-    Stand {
+fn snapshot_of(row: &Row) -> StateSnapshot {
+    StateSnapshot {
         state: row.state,
         wait: row.wait.clone(),
         going: row.going.is_some(),

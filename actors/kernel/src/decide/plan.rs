@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use crate::effect::{AbortAnswer, Effect};
-use crate::event::{Reach, Verb};
+use crate::event::{BypassScope, Verb};
 use crate::family::Family;
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
@@ -164,7 +164,7 @@ impl Draft<'_> {
             | Verb::OverrideResult(..)
             | Verb::SetPriority(..)
             | Verb::SetLimit(..)
-            | Verb::Disclose(..)
+            | Verb::AuditReveal(..)
             | Verb::Signal(..)
             | Verb::Acknowledge(..) => {}
         }
@@ -179,11 +179,11 @@ impl Draft<'_> {
         let live = |row: &&Row| !row.is_ended() && row.id != id;
         let below = family.within(id.member).filter(live).count();
         let takes = matches!(verb, Verb::Abort(_) | Verb::Pause(_))
-            || matches!(verb, Verb::Bypass(_, reach, _) if *reach != Reach::Alone);
+            || matches!(verb, Verb::Bypass(_, scope, _) if *scope != BypassScope::Alone);
         if takes && below > 0 {
             warnings.push(format!("it takes {below} descendants along"));
         }
-        if let Verb::Bypass(_, Reach::Ancestors | Reach::Family, _) = verb {
+        if let Verb::Bypass(_, BypassScope::Ancestors | BypassScope::Family, _) = verb {
             warnings.push("it ends all above it as well".to_owned());
         }
         let parent = self.parent(before).and_then(|parent| self.row_before(parent));

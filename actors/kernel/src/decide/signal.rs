@@ -1,7 +1,7 @@
 //! Signals: durable before their sender is answered, consumed once.
 
 use super::draft::Draft;
-use crate::audit::By;
+use crate::audit::OperatorRequest;
 use crate::effect::{Answer, Refusal};
 use crate::id::{Blob, EventName, Key, ProcedureId, Ticket};
 use crate::record::Record;
@@ -148,8 +148,8 @@ impl Draft<'_> {
             };
             return self.reply(ticket, answer);
         }
-        if key.is_some() && self.kernel.is_used_up() {
-            return self.refuse(ticket, Refusal::UsedUp);
+        if key.is_some() && self.kernel.has_exhausted_numbers() {
+            return self.refuse(ticket, Refusal::NumbersExhausted);
         }
         let woken = match self.wake_all(&name, &payload) {
             Ok(woken) => u32::try_from(woken).unwrap_or(u32::MAX),
@@ -157,7 +157,10 @@ impl Draft<'_> {
         };
         if key.is_some() {
             // The key is remembered as an operator's is, among the last ones.
-            let by = By { key, ..By::default() };
+            let by = OperatorRequest {
+                key,
+                ..OperatorRequest::default()
+            };
             self.note_broadcast(words, digest, woken, &by);
         }
         self.reply(ticket, Answer::Broadcast(woken));

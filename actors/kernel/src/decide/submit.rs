@@ -62,8 +62,8 @@ impl Draft<'_> {
         if self.kernel.draining {
             return Err(Refusal::Draining);
         }
-        if self.kernel.is_used_up() {
-            return Err(Refusal::UsedUp);
+        if self.kernel.has_exhausted_numbers() {
+            return Err(Refusal::NumbersExhausted);
         }
         if self.kernel.kind(&birth.kind).is_none() {
             return Err(Refusal::UnknownKind(birth.kind.clone()));

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::draft::Draft;
-use crate::audit::By;
+use crate::audit::OperatorRequest;
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{Effect, Undo};
 use crate::event::UndoEnded;
@@ -289,7 +289,7 @@ impl Draft<'_> {
         }
     }
 
-    pub(super) fn skip_undo(&mut self, scope: ProcedureId, top: HistoryEntry, by: &By) {
+    pub(super) fn skip_undo(&mut self, scope: ProcedureId, top: HistoryEntry, by: &OperatorRequest) {
         let id = ProcedureId::new(scope.family, top.member);
         let said = format!("skipped by {}: {}", by.who, by.why);
         let number = self.undo_recorded(&top, Ending::UndoSkipped, Some(said), None, scope);

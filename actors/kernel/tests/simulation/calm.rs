@@ -1,6 +1,8 @@
 //! The calm after the storm: no faults, a helpful operator, and everything must come to its end.
 
-use procession_kernel::{Blob, Event, JoinRuling, Pause, ProcedureId, Reach, Row, Seq, StageOutcome, Verb, WaitReason};
+use procession_kernel::{
+    Blob, BypassScope, Event, JoinRuling, Pause, ProcedureId, Row, Seq, StageOutcome, Verb, WaitReason,
+};
 
 use super::draw::stage;
 use super::operate::operator;
@@ -132,7 +134,7 @@ impl Play {
         };
         self.deadlocks += 1;
         let outcome = self.bypass_as();
-        self.request(Verb::Bypass(stuck.id, Reach::Family, outcome), operator())?;
+        self.request(Verb::Bypass(stuck.id, BypassScope::Family, outcome), operator())?;
         Ok(true)
     }
 }

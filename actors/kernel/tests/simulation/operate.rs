@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Answer, Blob, By, BypassAs, Disclosure, Effect, Event, EventName, Key, LimitKey, Pause, ProcedureId, Reach,
-    Refusal, Row, Seq, Ticket, Verb, WaitReason,
+    Answer, Blob, BypassAs, BypassScope, Effect, Event, EventName, Key, LimitKey, OperatorRequest, Pause, ProcedureId,
+    Refusal, RevealScope, Row, Seq, Ticket, Verb, WaitReason,
 };
 
 use super::draw::{GLOBAL, LIMITED, ROOM};
@@ -70,12 +70,12 @@ impl Play {
             }),
             5..9 => self.resumption()?,
             9..10 => Verb::RetryNow(self.member(|row| row.wait.as_ref().is_some_and(may_retry))?),
-            10..13 => Verb::Bypass(self.member(any)?, self.reach(), self.bypass_as()),
+            10..13 => Verb::Bypass(self.member(any)?, self.bypass_scope(), self.bypass_as()),
             13..14 => Verb::RetryUndo(self.broken()?),
             14..15 => Verb::SkipUndo(self.broken()?),
             15..16 => Verb::OverrideResult(self.ended()?, Blob::from(vec![7]), None),
             20..22 => Verb::Signal(self.member(any)?, self.draw.event(), Blob::default()),
-            22..23 => Verb::Disclose(self.member(any)?, Disclosure::Family),
+            22..23 => Verb::AuditReveal(self.member(any)?, RevealScope::Family),
             23..24 => {
                 let row = self.result()?;
                 Verb::Acknowledge(row.id, Box::new(row))
@@ -110,8 +110,13 @@ impl Play {
         self.draw.pick(&ids)
     }
 
-    pub(crate) fn reach(&mut self) -> Reach {
-        let all = [Reach::Alone, Reach::Descendants, Reach::Ancestors, Reach::Family];
+    pub(crate) fn bypass_scope(&mut self) -> BypassScope {
+        let all = [
+            BypassScope::Alone,
+            BypassScope::Descendants,
+            BypassScope::Ancestors,
+            BypassScope::Family,
+        ];
         self.draw.pick(&all).unwrap_or_default()
     }
 
@@ -126,7 +131,7 @@ impl Play {
 
     /// Asks, and looks at what it did: a dry run leaves no trace, nor does a
     /// request that was done before with the same key.
-    pub(crate) fn request(&mut self, verb: Verb, by: By) -> Result<(), String> {
+    pub(crate) fn request(&mut self, verb: Verb, by: OperatorRequest) -> Result<(), String> {
         let done = by.key.as_ref().and_then(|key| self.done_with(key));
         let traceless = (by.dry_run || done.is_some()).then(|| self.shell.kernel.clone());
         let ticket = self.shell.ticket();
@@ -192,8 +197,8 @@ fn answer_to(ticket: Ticket, planned: &[Effect]) -> Option<Answer> {
     })
 }
 
-pub(crate) fn operator() -> By {
-    By::new("sim", "because")
+pub(crate) fn operator() -> OperatorRequest {
+    OperatorRequest::new("sim", "because")
 }
 
 /// What `retry` sets going.

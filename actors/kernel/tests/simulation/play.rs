@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Birth, By, Event, Key, KeyAsked, KeyEntry, ProcedureId, Row, Seq, Submission, Verb};
+use procession_kernel::{
+    Birth, Event, Key, KeyAsked, KeyEntry, OperatorRequest, ProcedureId, Row, Seq, Submission, Verb,
+};
 
 use super::WAVE;
 use super::claims;
@@ -21,7 +23,7 @@ pub(crate) struct Play {
     /// Wakes get lost.
     lossy: bool,
     /// What operators asked for with a key, and may ask for once more.
-    pub(crate) asked: Vec<(Verb, By)>,
+    pub(crate) asked: Vec<(Verb, OperatorRequest)>,
     /// How often some waited for each other, and nothing moved.
     pub(crate) deadlocks: usize,
     /// The broadcast that was served last.

@@ -1,6 +1,6 @@
 //! The one commit of an import: rows, values, index, key, numbers and the audit's entry.
 
-use procession_kernel::{AUDIT_KEPT, AuditEntry, By, Record, Rules, Seq, Timestamp};
+use procession_kernel::{AUDIT_KEPT, AuditEntry, OperatorRequest, Record, Rules, Seq, Timestamp};
 
 use super::root;
 use super::settle::Settled;
@@ -9,7 +9,7 @@ use crate::error::{CodecError, ImportError, ReadError};
 use crate::journal::{Batch, Space, encode, keys};
 
 /// Refuses what no act of an operator may say.
-pub(super) fn check_by(rules: &Rules, by: &By) -> Result<(), ImportError> {
+pub(super) fn check_by(rules: &Rules, by: &OperatorRequest) -> Result<(), ImportError> {
     let limit = rules.bounds.name;
     let key = by.key.as_ref().map_or(0, |key| key.as_str().len());
     let sizes = [by.who.len(), by.why.len(), key];
@@ -23,7 +23,7 @@ pub(super) fn check_by(rules: &Rules, by: &By) -> Result<(), ImportError> {
 pub(super) async fn batch(
     target: &Target<'_>,
     settled: &Settled,
-    by: &By,
+    by: &OperatorRequest,
     now: Timestamp,
 ) -> Result<(Batch, u64), ImportError> {
     let content = &settled.content;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use futures::executor::block_on;
 use procession::testkit::{FaultPlan, MemoryStore, World};
-use procession::{By, Executor, FamilyExport, ProcedureId, ProcedureState};
+use procession::{Executor, FamilyExport, OperatorRequest, ProcedureId, ProcedureState};
 
 use super::{import, resume};
 use crate::support::{Act, Lab, Patient, Planned, Tested, live_in, plan};
@@ -62,7 +62,7 @@ fn a_discharged_family_comes_back_out_of_the_archive() -> Tested {
     world
         .run(FaultPlan::none(), without, async |run| {
             run.executor
-                .discharge(id.family, By::new("ann", "nobody has its code"))
+                .discharge(id.family, OperatorRequest::new("ann", "nobody has its code"))
                 .await?;
             run.settle().await;
             Ok(())

@@ -169,7 +169,7 @@ fn who_had_the_journal_before_an_import_writes_no_more() -> Tested {
 #[test]
 fn words_that_are_too_long_for_the_audit_are_refused() -> Tested {
     let export = second(None)?;
-    let long = procession::By::new("ann", "x".repeat(1_025));
+    let long = procession::OperatorRequest::new("ann", "x".repeat(1_025));
     let refused = import_with(&World::new(), FaultPlan::none(), &export, &long)?.done()?;
     assert!(
         matches!(refused, Err(ImportError::TooLong { size: 1_025, .. })),

@@ -1,8 +1,8 @@
-//! Users' data in full: who asked for it is on disk before any of it leaves.
+//! User data in full. The audit entry is on disk before any of it leaves.
 
 use actix_web::web;
 use procession_actors::journal::codec;
-use procession_kernel::{Disclosure, Operated, ProcedureId};
+use procession_kernel::{Operated, ProcedureId, RevealScope};
 use serde_json::{Value, json};
 
 use super::wish::Request;
@@ -20,7 +20,7 @@ pub(super) async fn reveal(state: &web::Data<State>, id: ProcedureId, request: R
     let beside = state.engine().beside();
     let row = beside.status(id).await?;
     let row = row.ok_or_else(|| Problem::unknown(&format!("procedure {id}")))?;
-    let told = state.executor.disclose(id, Disclosure::Values, request.by).await?;
+    let told = state.executor.audit_reveal(id, RevealScope::Values, request.by).await?;
     let values = beside.values(id).await?;
     let shown = |bytes: Option<Vec<u8>>| bytes.map(|bytes| value(&bytes, is_dry));
     let body = json!({
@@ -45,7 +45,7 @@ pub(super) async fn export(state: &web::Data<State>, id: ProcedureId, request: R
     let snapshot = state.live.snapshot().await?;
     let why = snapshot.quarantined.iter().find(|(family, _)| *family == id.family);
     export.quarantined = why.map(|(_, why)| why.clone());
-    let told = state.executor.disclose(id, Disclosure::Family, request.by).await?;
+    let told = state.executor.audit_reveal(id, RevealScope::Family, request.by).await?;
     let bytes: usize = export
         .entries
         .iter()
