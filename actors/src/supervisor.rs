@@ -22,6 +22,7 @@ mod operate;
 mod orphaned_calls;
 mod outputs;
 pub(crate) mod pipeline;
+mod quarantine;
 pub(crate) mod recovery;
 mod recovery_hooks;
 mod reports;
@@ -29,6 +30,7 @@ mod retention;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
 mod stacks;
+mod status;
 mod submits;
 mod timer;
 mod unread;
@@ -61,23 +63,24 @@ use crate::procedure_actor::Reported;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
-use crate::view::{BatchUse, Outcome, Recovered};
+use crate::view::{BatchUse, Outcome, Recovered, Rule};
 use admission::{Admission, Asked, admit_report, bound_by};
 use blocked::Actors;
 use credit::Bulk;
 use dispatch::Dispatch;
-use failure::{Failure, FailureCause};
+use failure::{Broken, Failure, FailureCause};
 use finished::FinishedReads;
 use handlers::FlushTime;
 use health::Health;
-use kept::Quarantined;
 use loads::Loads;
 use orphaned_calls::OrphanedCalls;
 use outputs::Outputs;
 use pipeline::in_place::InPlace;
 use pipeline::{Pipeline, PipelineSettings, Waiting};
+use quarantine::Quarantine;
 use recovery::{Loaded, Survey};
 use stacks::Stacks;
+use status::EngineStatus;
 use timer::Timer;
 use unread::Unreadable;
 use unstarted::Unstarted;
@@ -149,8 +152,8 @@ pub struct Supervisor {
     stacks: BTreeMap<u64, Vec<HistoryEntry>>,
     stack_reads: Stacks,
     report: Recovered,
-    quarantined: Quarantined,
-    /// Those of them whose discharge is being committed.
+    quarantine: Quarantine,
+    /// Quarantined families whose discharge is being committed.
     discharging: BTreeSet<u64>,
     next_due: Option<Timestamp>,
     evicting: bool,
@@ -159,11 +162,8 @@ pub struct Supervisor {
     drain: Option<drain::Draining>,
     health: Health,
     orphaned_calls: OrphanedCalls,
-    poisoned: Option<FailureCause>,
-    /// The same, for those who find out that they will get no answer.
-    failure: Failure,
+    status: EngineStatus,
     panics: LastPanic,
-    stopped: bool,
 }
 
 impl Supervisor {
@@ -224,7 +224,7 @@ impl Supervisor {
             watchers: FxHashMap::default(),
             stacks: loaded.stacks,
             stack_reads: Stacks::default(),
-            quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
+            quarantine: Quarantine::new(&loaded.report.quarantined),
             report: loaded.report,
             discharging: BTreeSet::new(),
             next_due: loaded.next_due,
@@ -232,24 +232,15 @@ impl Supervisor {
             wall,
             finished: FinishedReads::default(),
             drain: None,
-            poisoned: None,
-            failure,
+            status: EngineStatus::new(failure),
             panics,
-            stopped: false,
         }
     }
 
     // From an event to the journal.
 
-    /// Tells whether events are decided: no more once the engine has failed, or a drain's last decision is made. That
-    /// one stays the last, because the store is given back as soon as it is on disk.
-    fn decides(&self) -> bool {
-        let is_ending = self.drain.as_ref().is_some_and(drain::Draining::is_ending);
-        self.poisoned.is_none() && !self.stopped && !is_ending
-    }
-
     fn decide(&mut self, event: Event, ctx: &mut Context<Self>) {
-        if self.decides() {
+        if self.status.decides() {
             let decision = self.kernel.decide(self.clock.now(), event);
             self.commit(decision, ctx);
         }
@@ -439,7 +430,7 @@ impl Supervisor {
     fn ticket(&mut self) -> (Ticket, oneshot::Receiver<Answered>) {
         let (sender, receiver) = oneshot::channel();
         let ticket = self.new_ticket();
-        match &self.poisoned {
+        match self.status.cause() {
             // Nothing is decided any more, so nothing would ever answer it.
             Some(why) => drop(sender.send(Err(why.clone()))),
             None => drop(self.tickets.insert(ticket, sender)),
@@ -469,7 +460,7 @@ impl Actor for Supervisor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
-        if self.timer.is_some() || self.poisoned.is_some() {
+        if self.timer.is_some() || self.status.has_failed() {
             // Started once more, after a panic.
             return;
         }
@@ -522,7 +513,7 @@ impl Supervisor {
         take: impl FnOnce(&mut Self, &mut Context<Self>) + 'static,
     ) {
         // Turn 0 means that no limiter answered. A failed engine may have lost an earlier answer, and decides nothing.
-        if turn == 0 || self.poisoned.is_some() {
+        if turn == 0 || self.status.has_failed() {
             return take(self, ctx);
         }
         self.admission.enqueue(turn, Box::new(take));
@@ -544,7 +535,7 @@ impl Supervisor {
             };
             let turn = acquired.turn;
             let take_if_open = move |supervisor: &mut Self, ctx: &mut Context<Self>| {
-                if supervisor.decides() {
+                if supervisor.status.decides() {
                     take(supervisor, acquired, ctx);
                 }
             };
@@ -554,7 +545,7 @@ impl Supervisor {
 
     /// Fails the engine: a decision made without the limiter could give away what another procedure holds.
     fn limiter_gone(&mut self) {
-        if !self.stopped {
+        if !self.status.is_stopped() {
             self.fail(FailureCause::Failed(LIMITER_GONE.to_owned()));
         }
     }
@@ -563,7 +554,7 @@ impl Supervisor {
     fn commit_admitted(&mut self, decision: Decision, asked: Asked, served: Vec<Ticket>, ctx: &mut Context<Self>) {
         let bound = bound_by(&decision);
         self.commit(decision, ctx);
-        self.admission.settle(&self.kernel, &self.quarantined, asked, bound);
+        self.admission.settle(&self.kernel, self.quarantine.families(), asked, bound);
         self.served(served, ctx);
     }
 
@@ -662,3 +653,90 @@ impl Supervisor {
 // Metrics: what is counted.
 
 // Lifecycle: start, timers, retention, drain, failure.
+
+impl Supervisor {
+    /// Quarantines a family that cannot run. All others go on, also those that waited while it was suspected.
+    fn quarantine_family(&mut self, family: u64, why: String, ctx: &mut Context<Self>) {
+        self.enter_quarantine(family, why);
+        self.decide(Event::FamilyForgotten, ctx);
+    }
+
+    /// Quarantines a family. The caller must resume whatever this unblocks.
+    fn enter_quarantine(&mut self, family: u64, why: String) {
+        tracing::warn!(family, why, "the family is quarantined");
+        // Counted behind everything decided before, or the gauges would fall before they rose.
+        let mut gone = self.metrics.quarantine(&self.kernel, family);
+        match self.pipeline.last_observations() {
+            Some(last) => last.append(&mut gone),
+            None => self.metrics.count(gone),
+        }
+        // Before the kernel forgets the rows, which say what the family keeps.
+        self.admission.withdraw_family(&self.kernel, family);
+        self.kernel.forget(family);
+        self.actors.retain(|id, _| id.family != family);
+        self.unstarted.forget(family);
+        self.outputs.forget(family);
+        self.stack_reads.forget(family);
+        // Before the next receipt: releases that it sets free find the family here, and leave it what it holds.
+        self.quarantine.insert(family, why);
+        let now = self.clock.now();
+        self.health
+            .note(Rule::Quarantined, Some(ProcedureId::root(family)), now);
+        self.metrics.show_quarantined(self.quarantine.len());
+    }
+
+    /// Fails the engine: it takes no more commits, and tells all callers that wait for one.
+    fn fail(&mut self, cause: FailureCause) {
+        if let Some(cause) = self.status.fail(cause) {
+            let why = cause.to_string();
+            tracing::error!(why, "the engine takes no more commits");
+            self.metrics.telemetry().poisoned.set(1.0);
+            self.health.note(Rule::StoreFailed, None, self.clock.now());
+        }
+        // Also at a later cause: nothing may be left that waits for a commit.
+        self.drop_waiting();
+    }
+
+    /// Drops all that waits for a commit: nothing decided from the failed commit on is ever told to anyone.
+    fn drop_waiting(&mut self) {
+        // Callers that wait for an outcome, or for the end of a drain, find the cause in the `Failure` that they hold,
+        // so the status is set before their channels are dropped.
+        self.pipeline.clear();
+        self.watchers.clear();
+        self.drain = None;
+        if let Some(cause) = self.status.cause() {
+            for (_, ticket) in self.tickets.drain() {
+                ticket.send(Err(cause.clone())).ok();
+            }
+        }
+        self.actors.clear();
+        self.loads.clear();
+        self.unreadable.clear();
+        self.stack_reads.clear();
+        if let Some(timer) = &self.timer {
+            timer.arm(None);
+        }
+    }
+}
+
+impl Handler<Broken> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, Broken(why): Broken, _: &mut Self::Context) {
+        self.fail(FailureCause::Failed(why));
+    }
+}
+
+impl Supervised for Supervisor {
+    /// What it knows may be half of a change, so nothing may be decided on it any more. Its futures are gone, and with
+    /// them the turns of the limiter's answers and the next health check.
+    fn restarting(&mut self, ctx: &mut Self::Context) {
+        let why = self.panics.take("the supervisor");
+        let is_first = !self.status.has_failed();
+        self.fail(FailureCause::Failed(why));
+        self.admission.forget_answers();
+        if is_first {
+            self.begin_health_checks(ctx);
+        }
+    }
+}

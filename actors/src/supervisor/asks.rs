@@ -1,8 +1,6 @@
 //! Questions. Each waits for the newest commit decided when it came, and is
 //! then answered from the store: nothing is shown that is not on disk.
 
-use std::sync::Arc;
-
 use actix::prelude::*;
 use procession_kernel::{AuditEntry, Blob, HistoryEntry, LimitUse, ProcedureId, Row};
 use tokio::sync::oneshot;
@@ -28,13 +26,13 @@ type Asked<T> = ResponseFuture<Result<T, AskError>>;
 impl Supervisor {
     /// Makes the wait that a question begins with.
     pub(super) fn settled(&mut self) -> impl Future<Output = Result<(), AskError>> + use<> {
-        let refused = self.refusal();
+        let refused = self.status.refusal();
         let barrier = if refused.is_none() {
             self.pipeline.barrier()
         } else {
             None
         };
-        let failure = self.failure.clone();
+        let failure = self.status.failure();
         async move {
             match (refused, barrier) {
                 (Some(refused), _) => Err(refused),
@@ -44,15 +42,8 @@ impl Supervisor {
         }
     }
 
-    pub(super) fn refusal(&self) -> Option<AskError> {
-        if let Some(why) = &self.poisoned {
-            return Some(why.unanswered());
-        }
-        self.stopped.then_some(AskError::Stopped)
-    }
-
     pub(super) fn kept(&self) -> Kept {
-        Kept::new(self.reader.clone(), Arc::clone(&self.quarantined))
+        Kept::new(self.reader.clone(), self.quarantine.shared())
     }
 }
 
@@ -110,7 +101,7 @@ impl Handler<List> for Supervisor {
 
     fn handle(&mut self, list: List, _: &mut Self::Context) -> Self::Result {
         let (settled, reader) = (self.settled(), self.reader.clone());
-        let quarantined = Arc::clone(&self.quarantined);
+        let quarantined = self.quarantine.shared();
         Box::pin(async move {
             settled.await?;
             let admits = |row: &Row| list.filter.admits(row);
@@ -125,14 +116,13 @@ impl Handler<AwaitOutcome> for Supervisor {
     type Result = Asked<Outcome>;
 
     fn handle(&mut self, AwaitOutcome(id): AwaitOutcome, _: &mut Self::Context) -> Self::Result {
-        let unfinished =
-            self.kernel.row(id).is_some_and(|row| !row.is_ended()) || self.quarantined.contains_key(&id.family);
-        if let (true, None) = (unfinished, self.refusal()) {
+        let unfinished = self.kernel.row(id).is_some_and(|row| !row.is_ended()) || self.quarantine.contains(id.family);
+        if let (true, None) = (unfinished, self.status.refusal()) {
             let (sender, receiver) = oneshot::channel();
             let watchers = self.watchers.entry(id).or_default();
             watchers.retain(|watcher| !watcher.is_closed());
             watchers.push(sender);
-            let (failure, reader) = (self.failure.clone(), self.reader.clone());
+            let (failure, reader) = (self.status.failure(), self.reader.clone());
             return Box::pin(async move {
                 match receiver.await {
                     Ok(outcome) => Ok(outcome),
@@ -190,7 +180,7 @@ impl Handler<Locks> for Supervisor {
         // answered before is decided first, and on disk when this is told.
         let shown = work.into_actor(self).then(|locks, supervisor, ctx| {
             let (sender, receiver) = oneshot::channel();
-            let failure = supervisor.failure.clone();
+            let failure = supervisor.status.failure();
             match locks {
                 Ok((turn, locks)) => supervisor.sequence(turn, ctx, |supervisor, _| {
                     sender
@@ -245,7 +235,7 @@ impl Supervisor {
             }
             Ok(())
         });
-        (self.refusal().is_none() && !is_full, answer)
+        (self.status.refusal().is_none() && !is_full, answer)
     }
 }
 
@@ -287,7 +277,7 @@ impl Handler<TakeSnapshot> for Supervisor {
     /// Answered also when the journal has failed: it is how one learns why.
     fn handle(&mut self, _: TakeSnapshot, _: &mut Self::Context) -> Self::Result {
         let settled = self.settled();
-        let poisoned = self.poisoned.is_some();
+        let poisoned = self.status.has_failed();
         self.workers.observe(machine_now());
         let figures = self.metrics.figures();
         let snapshot = Snapshot {
@@ -298,17 +288,18 @@ impl Handler<TakeSnapshot> for Supervisor {
             batches: figures.batches,
             appended_writes: figures.writes,
             appended_bytes: figures.bytes,
-            live_families: self.kernel.families().len() + self.quarantined.len(),
+            live_families: self.kernel.families().len() + self.quarantine.len(),
             going: self.kernel.going(),
             actors: self.actors.len(),
             workers: self.workers.statuses(&|id| self.called(id)),
             late: self.kernel.late(),
             lost_wakes: self.health.lost_wakes(&self.kernel),
-            poisoned: self.poisoned.as_ref().map(ToString::to_string),
+            poisoned: self.status.cause().map(ToString::to_string),
             draining: self.kernel.is_draining(),
             recovered: self.report.clone(),
             quarantined: self
-                .quarantined
+                .quarantine
+                .families()
                 .iter()
                 .map(|(family, why)| (*family, why.clone()))
                 .collect(),

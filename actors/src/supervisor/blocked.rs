@@ -176,7 +176,7 @@ impl Supervisor {
             .worker_blocked
             .set(self.workers.blocked_for(now));
         self.metrics.show_mailboxes_soon(self.clock.now());
-        if self.poisoned.is_none() && !self.stopped {
+        if self.status.is_running() {
             self.workers.adjust(now);
             self.vacate(ctx);
             // Calls that waited for their worker may have begun.

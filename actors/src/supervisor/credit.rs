@@ -46,7 +46,7 @@ impl Supervisor {
 
     /// Goes on with what is woken in bulk, if there is credit: with timers, and a chunk of one broadcast.
     pub(super) fn wake_more(&mut self, ctx: &mut Context<Self>) {
-        if !self.decides() || !self.has_credit() {
+        if !self.status.decides() || !self.has_credit() {
             return;
         }
         if std::mem::take(&mut self.bulk.timers_wait) {

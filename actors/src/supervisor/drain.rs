@@ -18,14 +18,13 @@ const TURNS_FOR_ANSWERS: usize = 16;
 pub(super) struct Draining {
     out_at_begin: usize,
     waiters: Vec<oneshot::Sender<DrainReport>>,
-    ending: bool,
 }
 
 impl Handler<Drain> for Supervisor {
     type Result = ResponseFuture<Result<DrainReport, AskError>>;
 
     fn handle(&mut self, Drain { deadline }: Drain, ctx: &mut Self::Context) -> Self::Result {
-        if let Some(refusal) = self.refusal() {
+        if let Some(refusal) = self.status.refusal() {
             return Box::pin(async move { Err(refusal) });
         }
         let (sender, receiver) = oneshot::channel();
@@ -36,7 +35,7 @@ impl Handler<Drain> for Supervisor {
                 self.begin_drain(deadline, vec![sender], ctx);
             }
         }
-        let failure = self.failure.clone();
+        let failure = self.status.failure();
         Box::pin(async move { receiver.await.map_err(|_| failure.unanswered()) })
     }
 }
@@ -54,13 +53,6 @@ impl Handler<DrainBy> for Supervisor {
     }
 }
 
-impl Draining {
-    /// Tells whether its last decision is made.
-    pub(super) const fn is_ending(&self) -> bool {
-        self.ending
-    }
-}
-
 /// Asks an engine on the thread of its host to stop at once.
 #[derive(Message)]
 #[rtype(result = "()")]
@@ -72,7 +64,7 @@ impl Handler<StopHere> for Supervisor {
     /// Whoever waits is answered by what goes with the actor. A stage that waits for something of
     /// its own goes on to its end, and nobody hears its report.
     fn handle(&mut self, _: StopHere, ctx: &mut Self::Context) {
-        self.stopped = true;
+        self.status.stop();
         self.actors.clear();
         self.timer = None;
         ctx.stop();
@@ -81,7 +73,7 @@ impl Handler<StopHere> for Supervisor {
 
 impl Supervisor {
     fn begin_drain(&mut self, deadline: Duration, waiters: Vec<oneshot::Sender<DrainReport>>, ctx: &mut Context<Self>) {
-        if self.poisoned.is_some() {
+        if self.status.has_failed() {
             // What began the drain has failed; who waits finds the reason in `failure`.
             return;
         }
@@ -89,7 +81,6 @@ impl Supervisor {
         self.drain = Some(Draining {
             out_at_begin: self.kernel.going() + self.kernel.undoing(),
             waiters,
-            ending: false,
         });
         let late = self.clock.sleep_until(self.clock.now().after(deadline));
         ctx.spawn(
@@ -101,7 +92,8 @@ impl Supervisor {
 
     /// Ends the drain once nothing is out any more.
     pub(super) fn look_at_drain(&mut self, ctx: &mut Context<Self>) {
-        let quiet = self.drain.as_ref().is_some_and(|drain| !drain.ending)
+        let quiet = self.drain.is_some()
+            && self.status.decides()
             && self.metrics.hooks_are_over(self.pipeline.is_quiet())
             && self.kernel.going() == 0
             && self.kernel.undoing() == 0;
@@ -112,7 +104,7 @@ impl Supervisor {
 
     fn end_drain(&mut self, ctx: &mut Context<Self>) {
         let left = self.kernel.going() + self.kernel.undoing();
-        let Some(drain) = self.drain.as_ref().filter(|drain| !drain.ending) else {
+        let Some(drain) = self.drain.as_ref().filter(|_| self.status.decides()) else {
             return;
         };
         let report = DrainReport {
@@ -122,9 +114,8 @@ impl Supervisor {
         // Whatever else waits: a drain is never turned away.
         let (ticket, ended) = self.ticket();
         self.decide(Event::DrainEnded(ticket), ctx);
-        if let Some(drain) = &mut self.drain {
-            drain.ending = true;
-        }
+        // From here on nothing is decided: the store goes back as soon as this decision is on disk.
+        self.status.last_decision_made();
         let committed = async move { matches!(ended.await, Ok(Ok(_))) };
         ctx.spawn(committed.into_actor(self).map(move |committed, supervisor, ctx| {
             // Where it failed, whoever waits was told so with everybody else.
@@ -138,7 +129,7 @@ impl Supervisor {
     fn release_store(&mut self, report: DrainReport, ctx: &mut Context<Self>) {
         let released = self.pipeline.release();
         ctx.spawn(released.into_actor(self).map(move |_, supervisor, ctx| {
-            supervisor.stopped = true;
+            supervisor.status.stop();
             supervisor.actors.clear();
             supervisor.timer = None;
             for waiter in supervisor.drain.take().into_iter().flat_map(|drain| drain.waiters) {

@@ -40,10 +40,8 @@ impl Supervisor {
                 self.actors.remove(&id);
             }
             Effect::ArmTimer => self.arm(),
-            // A family that is set aside keeps what it holds.
-            Effect::Release(id) if self.quarantined.contains_key(&id.family) => {
-                self.admission.change_of(id, Change::Cancel)
-            }
+            // A quarantined family keeps what it holds.
+            Effect::Release(id) if self.quarantine.contains(id.family) => self.admission.change_of(id, Change::Cancel),
             Effect::Release(id) => self.admission.release(id),
             Effect::GiveBack(id, needs) => self.admission.change_of(id, |ticket| Change::GiveBack(ticket, needs)),
             Effect::Cancel(id) => self.admission.change_of(id, Change::Cancel),

@@ -1,8 +1,6 @@
 //! The export of a family, and the archive of those that were discharged: read
 //! beside everything else, from what is on disk.
 
-use std::sync::Arc;
-
 use actix::prelude::*;
 use procession_kernel::{Blob, Doomed, Operated, OperatorRequest, ProcedureId, Verb, WaitReason};
 
@@ -17,7 +15,7 @@ impl Handler<Export> for Supervisor {
     type Result = ResponseFuture<Result<FamilyExport, AskError>>;
 
     fn handle(&mut self, Export(id): Export, _: &mut Self::Context) -> Self::Result {
-        let quarantined = self.quarantined.get(&id.family).cloned();
+        let quarantined = self.quarantine.why(id.family).map(str::to_owned);
         let (settled, reader) = (self.settled(), self.reader.clone());
         Box::pin(async move {
             settled.await?;
@@ -37,14 +35,14 @@ async fn export(reader: &Reader, family: u64, quarantined: Option<String>) -> Re
 type PutAway = (Blob, Box<Doomed>);
 
 impl Supervisor {
-    /// Says why a family is set aside, if it is: by a start, since, or because its history has a hole.
+    /// Returns why a family is quarantined: by a start, since then, or because its history has a hole.
     fn why_quarantined(&self, family: u64) -> Option<String> {
         let is_broken = || {
             let family = self.kernel.families().get(&family)?;
             let mut members = family.members.iter();
             members.find(|row| row.wait == Some(WaitReason::Quarantined))
         };
-        self.quarantined.get(&family).cloned().or_else(|| {
+        self.quarantine.why(family).map(str::to_owned).or_else(|| {
             let row = is_broken()?;
             Some(format!(
                 "the history of {} has a hole, so it cannot be rolled back",
@@ -69,7 +67,7 @@ impl Supervisor {
         let (archive, doomed) = put_away
             .filter(|_| why.is_some())
             .unwrap_or_else(|| (Blob::default(), Box::new(nothing(family))));
-        // Once it is put aside nobody knows its revision any more.
+        // Read before it is quarantined: its rows, and with them its revision, leave memory then.
         let row = self.kernel.row(ProcedureId::root(family));
         if let Some((expected, row)) = by.expected.zip(row).filter(|(expected, row)| *expected != row.revision) {
             let found = row.revision;
@@ -77,7 +75,7 @@ impl Supervisor {
         }
         if let (Some(why), false) = (why, by.dry_run) {
             if self.kernel.families().contains_key(&family) {
-                self.put_aside(family, why, ctx);
+                self.quarantine_family(family, why, ctx);
             }
             self.discharging.insert(family);
         }
@@ -86,10 +84,10 @@ impl Supervisor {
 
     /// Forgets a family that is in the archive, and frees all that it held.
     pub(super) fn discharged(&mut self, family: u64) {
-        Arc::make_mut(&mut self.quarantined).remove(&family);
+        self.quarantine.remove(family);
         self.discharging.remove(&family);
         self.stacks.remove(&family);
-        self.metrics.show_quarantined(self.quarantined.len());
+        self.metrics.show_quarantined(self.quarantine.len());
         // Those who wait for an outcome of it learn that there will be none.
         self.watchers.retain(|id, _| id.family != family);
         self.admission.release_family(family);

@@ -6,10 +6,8 @@ use std::sync::{Arc, OnceLock};
 use actix::prelude::*;
 use procession_kernel::Epoch;
 
-use super::Supervisor;
 use crate::error::{AskError, StartError, SubmitError};
 use crate::journal::AppendError;
-use crate::view::Rule;
 
 /// Why an engine takes no more commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -68,9 +66,14 @@ impl fmt::Display for FailureCause {
 pub(crate) struct Failure(Arc<OnceLock<FailureCause>>);
 
 impl Failure {
-    /// Notes it; the first cause stands.
-    fn set(&self, cause: FailureCause) {
+    /// Records the cause. The first cause stands.
+    pub(super) fn set(&self, cause: FailureCause) {
         self.0.set(cause).ok();
+    }
+
+    /// Returns the cause.
+    pub(super) fn cause(&self) -> Option<&FailureCause> {
+        self.0.get()
     }
 
     pub(crate) fn why(&self) -> Option<String> {
@@ -92,64 +95,3 @@ impl Failure {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Broken(pub(crate) String);
-
-impl Handler<Broken> for Supervisor {
-    type Result = ();
-
-    fn handle(&mut self, Broken(why): Broken, _: &mut Self::Context) {
-        self.fail(FailureCause::Failed(why));
-    }
-}
-
-impl Supervised for Supervisor {
-    /// What it knows may be half of a change, so nothing may be decided on it any more. Its futures
-    /// are gone, and with them the turns of the limiter's answers and the next health check.
-    fn restarting(&mut self, ctx: &mut Self::Context) {
-        let why = self.panics.take("the supervisor");
-        let is_first = self.poisoned.is_none();
-        self.fail(FailureCause::Failed(why));
-        self.admission.forget_answers();
-        if is_first {
-            self.begin_health_checks(ctx);
-        }
-    }
-}
-
-impl Supervisor {
-    /// Takes no more commits, and tells everybody who waits for one.
-    pub(super) fn fail(&mut self, cause: FailureCause) {
-        self.poison(cause);
-        if let Some(cause) = self.poisoned.clone() {
-            self.fail_all(&cause);
-        }
-    }
-
-    fn poison(&mut self, cause: FailureCause) {
-        if self.poisoned.is_none() {
-            let why = cause.to_string();
-            tracing::error!(why, "the engine takes no more commits");
-            self.failure.set(cause.clone());
-            self.metrics.telemetry().poisoned.set(1.0);
-            self.poisoned = Some(cause);
-            self.health.note(Rule::StoreFailed, None, self.clock.now());
-        }
-    }
-
-    /// Nothing decided from the failed commit on will ever be told to anyone.
-    fn fail_all(&mut self, cause: &FailureCause) {
-        self.pipeline.clear();
-        self.watchers.clear();
-        // Those who wait for the end of a drain find the reason in `failure`.
-        self.drain = None;
-        for (_, ticket) in self.tickets.drain() {
-            ticket.send(Err(cause.clone())).ok();
-        }
-        self.actors.clear();
-        self.loads.clear();
-        self.unreadable.clear();
-        self.stack_reads.clear();
-        if let Some(timer) = &self.timer {
-            timer.arm(None);
-        }
-    }
-}

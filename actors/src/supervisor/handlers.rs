@@ -19,7 +19,7 @@ impl Handler<FlushTime> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, _: FlushTime, ctx: &mut Self::Context) {
-        if self.poisoned.is_some() {
+        if self.status.has_failed() {
             return;
         }
         let metrics = &mut self.metrics;

@@ -282,7 +282,7 @@ impl Supervisor {
                         self.loaded(load, found.woken, ctx);
                     }
                     Err(ReadError::Store(why)) if why.may_pass() => self.read_again(Unread::Call(load), &why, ctx),
-                    Err(why) => self.put_aside(load.id.family, format!("{}: {why}", load.id), ctx),
+                    Err(why) => self.quarantine_family(load.id.family, format!("{}: {why}", load.id), ctx),
                 }
             }
         }
@@ -302,7 +302,7 @@ impl Supervisor {
             purpose,
             ..
         } = load;
-        if self.quarantined.contains_key(&id.family) || self.poisoned.is_some() {
+        if self.quarantine.contains(id.family) || self.status.has_failed() {
             return;
         }
         let stored = payload.map(|payload| Stored {

@@ -21,7 +21,7 @@ impl Handler<Open> for Supervisor {
     fn handle(&mut self, _: Open, _: &mut Self::Context) -> Self::Result {
         let begun = self.clock.now();
         let unfinished = std::mem::take(&mut self.survey.unfinished);
-        self.metrics.recovered(&unfinished, self.quarantined.len());
+        self.metrics.recovered(&unfinished, self.quarantine.len());
         let before = self.call_recovery_hooks(Moment::Before).into_actor(self);
         let restored = before.then(|failed, supervisor, _| {
             let waiting = supervisor.turn(|supervisor| {
@@ -29,7 +29,7 @@ impl Handler<Open> for Supervisor {
                 supervisor.admission.restore(&supervisor.kernel, &claimants)
             });
             // Later than the permits: a family that is set aside keeps those that it holds.
-            let failed = failed.map(|failed| supervisor.set_aside(failed));
+            let failed = failed.map(|failed| supervisor.quarantine_failed(failed));
             let after = failed.map(|()| supervisor.call_recovery_hooks(Moment::After));
             let after = async move { after?.await };
             after
@@ -38,7 +38,7 @@ impl Handler<Open> for Supervisor {
         });
         Box::pin(restored.then(move |restored, supervisor, ctx| {
             let opened = restored.map(|(failed, waiting)| {
-                supervisor.set_aside(failed);
+                supervisor.quarantine_failed(failed);
                 supervisor.turn(|supervisor| supervisor.open(waiting, ctx))
             });
             let opened = match opened {

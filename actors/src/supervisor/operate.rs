@@ -31,7 +31,7 @@ impl Supervisor {
     }
 
     fn check_request(&self) -> Result<(), AskError> {
-        if let Some(refusal) = self.refusal() {
+        if let Some(refusal) = self.status.refusal() {
             return Err(refusal);
         }
         if self.tickets.len() >= self.queued {

@@ -87,7 +87,7 @@ impl Handler<Gone> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, Gone(found): Gone, ctx: &mut Self::Context) {
-        if self.poisoned.is_some() || self.stopped {
+        if !self.status.is_running() {
             return;
         }
         self.hear_all(ctx);

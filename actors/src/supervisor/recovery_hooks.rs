@@ -1,7 +1,7 @@
 //! Hooks of recovery: `before_recover` and `after_recover` of each unfinished
 //! procedure of a kind that wants them, on the workers, a bounded number at
 //! once, all of them before the first stage or undo. A family of which one
-//! fails is set aside for this start; the others go on.
+//! fails is quarantined for this start; the others go on.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ struct Hooked {
     version: u16,
 }
 
-/// Families to be set aside, each with its reason.
+/// Families to quarantine, each with its reason.
 pub(super) type Failed = Vec<(u64, String)>;
 
 /// Why a hook counts as failed, or the start as a whole.
@@ -96,8 +96,8 @@ impl Supervisor {
             .try_collect()
     }
 
-    /// Sets families aside for this start, each once.
-    pub(super) fn set_aside(&mut self, failed: Failed) {
+    /// Quarantines families for this start, each once.
+    pub(super) fn quarantine_failed(&mut self, failed: Failed) {
         for (family, why) in failed {
             let Some(found) = self.kernel.families().get(&family) else {
                 continue;
@@ -106,7 +106,7 @@ impl Supervisor {
             self.report.families -= 1;
             self.report.procedures -= unfinished;
             self.report.quarantined.push((family, why.clone()));
-            self.quarantine(family, why);
+            self.enter_quarantine(family, why);
         }
     }
 }

@@ -1,15 +1,12 @@
 //! Reports of procedures' actors.
 
-use std::sync::Arc;
-
 use actix::prelude::*;
-use procession_kernel::{Event, ProcedureId, StageEnded, WaitReason};
+use procession_kernel::{Event, StageEnded, WaitReason};
 
 use super::Supervisor;
 use super::blocked::Active;
 use crate::mail::Notice;
 use crate::procedure_actor::{Report, Reported};
-use crate::view::Rule;
 
 /// Reports heard for one notice, before others have their turn.
 const REPORTS_AT_ONCE: usize = 256;
@@ -68,7 +65,7 @@ impl Supervisor {
                     self.judge(next, ctx);
                 }
             }
-            Report::Unloadable(id, why) => self.put_aside(id.family, format!("{id}: {why}"), ctx),
+            Report::Unloadable(id, why) => self.quarantine_family(id.family, format!("{id}: {why}"), ctx),
         }
         self.metrics.name_late(&kind);
     }
@@ -77,34 +74,5 @@ impl Supervisor {
         if let Some(report) = self.admit_report(report, ctx) {
             self.decide(Event::StageEnded(report), ctx);
         }
-    }
-
-    /// Puts a family aside that cannot be made to run; all others go on, also
-    /// those that had to wait because it was suspected.
-    pub(super) fn put_aside(&mut self, family: u64, why: String, ctx: &mut Context<Self>) {
-        self.quarantine(family, why);
-        self.decide(Event::FamilyForgotten, ctx);
-    }
-
-    /// Puts a family aside, and leaves it to the caller who goes on thereby.
-    pub(super) fn quarantine(&mut self, family: u64, why: String) {
-        tracing::warn!(family, why, "the family is quarantined");
-        // Behind everything that was decided before, or the gauges would fall before they rose.
-        let mut gone = self.metrics.quarantine(&self.kernel, family);
-        match self.pipeline.last_observations() {
-            Some(last) => last.append(&mut gone),
-            None => self.metrics.count(gone),
-        }
-        self.admission.withdraw_family(&self.kernel, family);
-        self.kernel.forget(family);
-        self.actors.retain(|id, _| id.family != family);
-        self.unstarted.forget(family);
-        self.outputs.forget(family);
-        self.stack_reads.forget(family);
-        Arc::make_mut(&mut self.quarantined).insert(family, why);
-        let now = self.clock.now();
-        self.health
-            .note(Rule::Quarantined, Some(ProcedureId::root(family)), now);
-        self.metrics.show_quarantined(self.quarantined.len());
     }
 }

@@ -31,7 +31,7 @@ impl Supervisor {
     /// Begins an eviction if a result is due and none is under way.
     pub(super) fn evict(&mut self, ctx: &mut Context<Self>) {
         let now = self.clock.now();
-        let idle = !self.evicting && self.decides();
+        let idle = !self.evicting && self.status.decides();
         let is_due = self.next_due.is_some_and(|due| due <= now);
         if !idle || (!is_due && self.wall.ahead().is_none()) {
             return;
@@ -72,7 +72,7 @@ impl Supervisor {
 
     /// Decided as of the time up to which results go: by it a key of theirs stays or goes, too.
     fn decide_evictions(&mut self, doomed: Vec<Doomed>, until: Timestamp, ctx: &mut Context<Self>) {
-        if self.decides() {
+        if self.status.decides() {
             let decision = self.kernel.decide(until, Event::EvictionDue(doomed));
             self.commit(decision, ctx);
         }

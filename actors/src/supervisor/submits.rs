@@ -102,10 +102,10 @@ impl Supervisor {
         submits: Vec<Submit>,
         ctx: &mut Context<Self>,
     ) -> Result<oneshot::Receiver<Answered>, SubmitError> {
-        if self.stopped {
+        if self.status.is_stopped() {
             return Err(SubmitError::Stopped);
         }
-        if let Some(why) = &self.poisoned {
+        if let Some(why) = self.status.cause() {
             return Err(why.unsubmitted());
         }
         self.check_room()?;

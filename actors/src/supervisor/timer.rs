@@ -80,7 +80,7 @@ impl Handler<TimeCame> for Supervisor {
 impl Supervisor {
     fn time_came(&mut self, was_set_back: bool, ctx: &mut Context<Self>) {
         let now = self.clock.now();
-        if was_set_back && self.decides() {
+        if was_set_back && self.status.decides() {
             tracing::warn!(%now, "the wall clock was set back: backoffs are cut to what their policies allow");
             self.decide(Event::ClockSetBack, ctx);
         }
@@ -93,7 +93,7 @@ impl Supervisor {
         }
         self.evict(ctx);
         // Where more are due than have their turn now, what gives credit arms the timer again.
-        if self.decides() && !self.bulk.timers_wait {
+        if self.status.decides() && !self.bulk.timers_wait {
             self.arm();
         }
     }
@@ -102,7 +102,7 @@ impl Supervisor {
     fn serve_timers(&mut self, ctx: &mut Context<Self>) -> bool {
         for _ in 0..TIMERS_AT_ONCE {
             match self.kernel.due(self.clock.now()) {
-                Some(id) if self.decides() => self.decide(Event::TimerDue(id), ctx),
+                Some(id) if self.status.decides() => self.decide(Event::TimerDue(id), ctx),
                 Some(_) | None => return false,
             }
         }

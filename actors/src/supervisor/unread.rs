@@ -137,7 +137,7 @@ impl Unreadable {
 impl Supervisor {
     /// Reads something again after a while.
     pub(super) fn read_again(&mut self, what: Unread, why: &StoreError, ctx: &mut Context<Self>) {
-        if self.poisoned.is_some() || self.stopped {
+        if !self.status.is_running() {
             return;
         }
         let now = self.clock.now();

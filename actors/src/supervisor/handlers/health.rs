@@ -32,7 +32,7 @@ impl Handler<HealthCheckDue> for Supervisor {
     type Result = ();
 
     fn handle(&mut self, _: HealthCheckDue, ctx: &mut Self::Context) {
-        if !self.stopped {
+        if !self.status.is_stopped() {
             self.check_health(Requester::Clock, ctx);
         }
     }
@@ -43,11 +43,11 @@ impl Handler<Verdicts> for Supervisor {
 
     /// Answered also when the journal has failed: that is a verdict, too.
     fn handle(&mut self, _: Verdicts, ctx: &mut Self::Context) -> Self::Result {
-        if self.stopped {
+        if self.status.is_stopped() {
             return Box::pin(async { Err(AskError::Stopped) });
         }
         let (sender, receiver) = oneshot::channel();
-        let failure = self.failure.clone();
+        let failure = self.status.failure();
         self.check_health(Requester::Caller(sender), ctx);
         Box::pin(async move {
             let (verdicts, settled) = receiver.await.map_err(|_| failure.unanswered())?;
@@ -66,7 +66,7 @@ impl Handler<Explain> for Supervisor {
 
     /// What it says rests on the newest commit decided, and waits for it.
     fn handle(&mut self, Explain(id): Explain, ctx: &mut Self::Context) -> Self::Result {
-        if let Some(refusal) = self.refusal() {
+        if let Some(refusal) = self.status.refusal() {
             return Box::pin(async move { Err(refusal) });
         }
         let (sender, receiver) = oneshot::channel::<Explained>();
@@ -139,18 +139,18 @@ impl Supervisor {
             kernel: &self.kernel,
             tickets: self.admission.tickets(),
             actors: &self.actors,
-            quarantined: &self.quarantined,
+            quarantined: self.quarantine.families(),
             telemetry: self.metrics.telemetry(),
             now: self.clock.now(),
             durable: self.pipeline.durable(),
-            failed: self.poisoned.as_ref(),
+            failed: self.status.cause(),
             pending_reads: self.loads.len(),
         }
     }
 
     /// Begins the health checks on the engine's clock.
     pub(in crate::supervisor) fn begin_health_checks(&mut self, ctx: &mut Context<Self>) {
-        self.health.begin(self.clock.now(), self.quarantined.keys());
+        self.health.begin(self.clock.now(), self.quarantine.families().keys());
         self.measure_disk(ctx);
         self.check_later(Duration::ZERO, ctx);
     }
@@ -226,7 +226,7 @@ impl Supervisor {
     fn end_check(&mut self, mut check: Box<Check>, repairs: Repairs, ctx: &mut Context<Self>) {
         let begun = machine_now();
         let repaired = self.repair(repairs, ctx);
-        let (now, is_serving) = (self.clock.now(), self.poisoned.is_none());
+        let (now, is_serving) = (self.clock.now(), !self.status.has_failed());
         self.health.look_for_unserved(&mut check, now, is_serving);
         let lost = self.orphaned_calls.lost(&self.kernel);
         self.wall.look(&*self.clock);
@@ -256,7 +256,7 @@ impl Supervisor {
     /// Sets what was lost going again; returns each, with what it had waited for.
     fn repair(&mut self, repairs: Repairs, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
         let mut found = Vec::new();
-        if !self.decides() {
+        if !self.status.decides() {
             return found;
         }
         self.look_for_lost(repairs.gone, ctx);

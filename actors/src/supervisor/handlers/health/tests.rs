@@ -37,7 +37,7 @@ enum Lose {
     Call(ProcedureId),
     /// It is forgotten with which ticket it holds: what it gives back never gets to the limiter.
     Ticket(ProcedureId),
-    /// The second is served when the first lets go, and set aside before it hears of it.
+    /// The second is served when the first lets go, and quarantined before it hears of it.
     Family(ProcedureId, ProcedureId),
 }
 
@@ -63,7 +63,7 @@ impl Handler<Lose> for Supervisor {
             Lose::Ticket(id) => self.admission.forget_ticket(id),
             Lose::Family(holder, waiter) => {
                 self.admission.release(holder);
-                self.put_aside(waiter.family, "a test says so".to_owned(), ctx);
+                self.quarantine_family(waiter.family, "a test says so".to_owned(), ctx);
             }
         }
     }
