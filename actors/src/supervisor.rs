@@ -43,8 +43,8 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Answer, Commit, Decision, Effect, Event, HistoryEntry, Kernel, LimitKey, Operated, ProcedureId, Receipt, Record,
-    StageEnded, Ticket, Timestamp,
+    Answer, Claim, Commit, Decision, Effect, Event, Grant, HistoryEntry, Kernel, LimitKey, Operated, ProcedureId,
+    Receipt, Record, StageEnded, Ticket, Timestamp,
 };
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
@@ -64,7 +64,7 @@ use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
 use crate::view::{BatchUse, Outcome, Recovered, Rule};
-use admission::{Admission, Asked, admit_report, bound_by};
+use admission::{Admission, PendingDemand, admit_report, bound_by};
 use blocked::Actors;
 use credit::Bulk;
 use dispatch::Dispatch;
@@ -249,7 +249,7 @@ impl Supervisor {
     fn commit(&mut self, decision: Decision, ctx: &mut Context<Self>) {
         for effect in decision.planned() {
             if let Effect::Ask(id) = effect {
-                self.admission.asks(*id);
+                self.admission.will_request(*id);
             }
         }
         if decision.is_commit() {
@@ -497,9 +497,9 @@ type DryRun = Result<Operated, AskError>;
 impl Handler<Served> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, Served { turn, tickets }: Served, ctx: &mut Self::Context) {
+    fn handle(&mut self, Served { turn, claims }: Served, ctx: &mut Self::Context) {
         self.metrics.taken();
-        self.turn(|supervisor| supervisor.sequence(turn, ctx, |supervisor, ctx| supervisor.served(tickets, ctx)));
+        self.turn(|supervisor| supervisor.sequence(turn, ctx, |supervisor, ctx| supervisor.grant(claims, ctx)));
     }
 }
 
@@ -551,26 +551,34 @@ impl Supervisor {
     }
 
     /// Commits a decision that rests on an answer of the limiter, then grants what the same answer served to others.
-    fn commit_admitted(&mut self, decision: Decision, asked: Asked, served: Vec<Ticket>, ctx: &mut Context<Self>) {
+    fn commit_admitted(
+        &mut self,
+        decision: Decision,
+        pending: PendingDemand,
+        served: Vec<Claim>,
+        ctx: &mut Context<Self>,
+    ) {
         let bound = bound_by(&decision);
         self.commit(decision, ctx);
-        self.admission.settle(&self.kernel, self.quarantine.families(), asked, bound);
-        self.served(served, ctx);
+        // Before the grants: a procedure that this decision created may be among them.
+        self.admission
+            .settle(&self.kernel, self.quarantine.families(), pending, bound);
+        self.grant(served, ctx);
     }
 
     /// Asks the limiter for what a stage's report needs: limits and locks of new procedures, and locks of the next
     /// stage. Returns the report if it needs nothing.
     fn admit_report(&mut self, mut report: Box<StageEnded>, ctx: &mut Context<Self>) -> Option<Box<StageEnded>> {
-        let asking = self.admission.demand_of_report(&self.kernel, &mut report);
-        if asking.is_empty() {
+        let demand = self.admission.demand_of_report(&self.kernel, &mut report);
+        if demand.is_empty() {
             return Some(report);
         }
-        let (mut asked, answer) = self.admission.ask(asking, Some(report.id));
+        let (mut pending, answer) = self.admission.ask(demand, Some(report.id));
         self.await_limiter(answer, ctx, move |supervisor, acquired, ctx| {
-            admit_report(&mut report, &mut asked, acquired.exchanged, acquired.grants);
+            admit_report(&mut report, &mut pending, acquired.exchanged, acquired.answers);
             let now = supervisor.clock.now();
             let decision = supervisor.kernel.decide(now, Event::StageEnded(report));
-            supervisor.commit_admitted(decision, asked, acquired.served, ctx);
+            supervisor.commit_admitted(decision, pending, acquired.served, ctx);
             supervisor.look_at_drain(ctx);
         });
         None
@@ -578,41 +586,28 @@ impl Supervisor {
 
     /// Asks the limiter for all that a procedure lacks for its next stage; for an undo, for its locks alone.
     fn request_admission(&mut self, id: ProcedureId, ctx: &mut Context<Self>) {
-        if let Some(answer) = self.admission.request(&self.kernel, id) {
-            self.await_limiter(answer, ctx, move |supervisor, acquired, ctx| {
-                supervisor.answered([id], acquired, ctx);
-            });
-        } else if self.admission.not_asked(id) {
-            self.decide(Event::Granted(id), ctx);
+        if let Some(answer) = self.admission.request(&self.kernel, self.quarantine.families(), id) {
+            self.await_limiter(answer, ctx, Self::answered);
         }
     }
 
     /// Queues again for the procedures that waited for a permit or a lock before the start.
     fn rejoin_queues(&mut self, waiting: Vec<ProcedureId>, ctx: &mut Context<Self>) {
-        let (ids, answer) = self.admission.rejoin_queues(&self.kernel, waiting);
-        self.await_limiter(answer, ctx, |supervisor, acquired, ctx| {
-            supervisor.answered(ids, acquired, ctx)
-        });
+        let answer = self.admission.rejoin_queues(&self.kernel, waiting);
+        self.await_limiter(answer, ctx, Self::answered);
     }
 
-    fn answered(
-        &mut self,
-        ids: impl IntoIterator<Item = ProcedureId>,
-        Acquired { grants, served, .. }: Acquired,
-        ctx: &mut Context<Self>,
-    ) {
-        // One by one: a decision may have the next procedure ask again, which makes its answer stale.
-        for (id, grant) in ids.into_iter().zip(grants) {
-            if self.admission.answered(id, &grant) {
-                self.decide(Event::Granted(id), ctx);
-            }
-        }
-        self.served(served, ctx);
+    fn answered(&mut self, Acquired { answers, served, .. }: Acquired, ctx: &mut Context<Self>) {
+        let granted = answers.into_iter().filter(|answer| answer.grant == Grant::Granted);
+        self.grant(granted.map(|answer| answer.claim), ctx);
+        self.grant(served, ctx);
     }
 
-    fn served(&mut self, tickets: Vec<Ticket>, ctx: &mut Context<Self>) {
-        for ticket in tickets {
-            if let Some(id) = self.admission.served(ticket) {
+    /// Decides grants of the limiter. Each is accepted only after the grants before it are decided: such a decision
+    /// may have the next procedure ask again, which makes its grant stale.
+    fn grant(&mut self, claims: impl IntoIterator<Item = Claim>, ctx: &mut Context<Self>) {
+        for claim in claims {
+            if let Some(id) = self.admission.accept(claim) {
                 self.decide(Event::Granted(id), ctx);
             }
         }
@@ -638,8 +633,8 @@ impl Supervisor {
         });
         ctx.spawn(simulated.map(|(mut operated, answer), supervisor, _| {
             let plan = operated.as_mut().ok().and_then(|operated| operated.plan.as_deref_mut());
-            if let Some((plan, foreseen)) = plan.zip(answer) {
-                supervisor.admission.complete_plan(foreseen, plan);
+            if let Some((plan, simulated)) = plan.zip(answer) {
+                supervisor.admission.complete_plan(simulated, plan);
             }
             // The caller may have gone.
             sender.send(operated).ok();

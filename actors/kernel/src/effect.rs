@@ -2,7 +2,7 @@
 
 use crate::audit::{AuditEntry, Changed};
 use crate::cause::{Cause, NotUndone};
-use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp};
+use crate::id::{Blob, ClaimId, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp};
 use crate::lifecycle::ProcedureState;
 use crate::needs::Needs;
 use crate::plan::Plan;
@@ -175,8 +175,8 @@ pub enum Effect {
     Cancel(ProcedureId),
     /// Tell the limiter that this procedure waits no more, and keeps these alone, whatever it was granted.
     Keep(ProcedureId, Needs),
-    /// From now on this ticket of the limiter stands for this procedure.
-    Bound(Ticket, ProcedureId),
+    /// From now on this claim is this procedure's.
+    Bound(ClaimId, ProcedureId),
     /// Tell the limiter that a capacity has changed.
     SetLimit(LimitKey, Option<u32>),
     /// Tell the limiter that a place in its queues has changed.

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, Commit, Decision, Effect, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules,
-    Lacking, LockNeed, ProcedureId, ProcedureState, Receipt, Record, Rules, StageEnded, StageOutcome, Ticket,
-    Timestamp, WaitReason,
+    Admission, Ahead, Birth, Blob, ClaimId, Commit, Decision, Effect, Epoch, Event, JoinPolicy, Kernel, Kind,
+    KindRules, Lacking, LockNeed, ProcedureId, ProcedureState, Receipt, Record, Rules, StageEnded, StageOutcome,
+    Ticket, Timestamp, WaitReason,
 };
 
 type Tested = Result<(), String>;
@@ -188,7 +188,7 @@ fn waits_for_a_lock() -> Shell {
         },
         admission: Admission {
             limits: Vec::new(),
-            asked: Some(Ticket(7)),
+            asked: Some(ClaimId(7)),
             lacking: Some(Lacking::Lock("t".into())),
         },
         ..birth()

@@ -2,8 +2,8 @@
 //! process dies before or after any commit. The family comes to its end, and no audit finds more than was lost.
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, Lacking, LockNeed,
-    ProcedureId, Record, Row, Rules, StageEnded, StageOutcome, Ticket, Timestamp, WaitReason,
+    Admission, Ahead, Birth, Blob, ClaimId, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, Lacking,
+    LockNeed, ProcedureId, Record, Row, Rules, StageEnded, StageOutcome, Ticket, Timestamp, WaitReason,
 };
 
 const ROOT: ProcedureId = ProcedureId::new(1, 0);
@@ -59,7 +59,7 @@ fn birth(wake: Wake) -> Birth {
         },
         admission: Admission {
             limits: Vec::new(),
-            asked: Some(Ticket(7)),
+            asked: Some(ClaimId(7)),
             lacking: Some(Lacking::Lock("t".into())),
         },
         ..birth

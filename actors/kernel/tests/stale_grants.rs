@@ -4,7 +4,7 @@
 mod shell;
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed, Needs,
+    Admission, Ahead, Birth, Blob, ClaimId, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed, Needs,
     OperatorRequest, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
@@ -23,7 +23,7 @@ fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Resul
         ahead: ahead.clone(),
         admission: Admission {
             limits: limits.clone(),
-            asked: Some(Ticket(1)),
+            asked: Some(ClaimId(1)),
             lacking: None,
         },
         ..Birth::new(Kind::from(KIND), 1, Blob::default(), Blob::default())
@@ -39,7 +39,7 @@ fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Resul
         ahead,
         admission: Some(Admission {
             limits: limits.clone(),
-            asked: Some(Ticket(1)),
+            asked: Some(ClaimId(1)),
             lacking: Some(Lacking::Lock("t".into())),
         }),
         ..StageEnded::new(ROOT, run, Epoch(1), Timestamp(NOW), StageOutcome::Next(Blob::default()))

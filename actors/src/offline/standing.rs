@@ -10,8 +10,8 @@ use super::Offline;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{AskError, StartError};
 use crate::limiter::Waiting;
+use crate::supervisor::admission::claims::Claims;
 use crate::supervisor::admission::requests::AdmissionRequests;
-use crate::supervisor::admission::tickets::Tickets;
 use crate::supervisor::health::diagnosis_input::{DiagnosisInput, Queues, lock_views};
 use crate::supervisor::health::explain::stored;
 use crate::supervisor::kept::{Kept, Quarantined};
@@ -26,7 +26,7 @@ use crate::view::{Explanation, LockView, Recovered, Status, Verdict};
 /// is not looked up.
 pub struct Standing {
     kernel: Kernel,
-    tickets: Tickets,
+    claims: Claims,
     queues: Queues,
     admissions: Admissions,
     /// Limits whose capacity nobody has written down.
@@ -50,11 +50,10 @@ impl Offline {
         let kernel = loaded.kernel;
         let limits = kernel.limits().iter().map(|(key, limit)| (key.clone(), *limit));
         let mut admissions = Admissions::new(limits);
-        let (mut tickets, mut newest) = (Tickets::new(Vec::new()), 0);
+        let mut claims = Claims::new(Vec::new());
         let mut requests = AdmissionRequests {
             kernel: &kernel,
-            tickets: &mut tickets,
-            newest: &mut newest,
+            claims: &mut claims,
         };
         let (held, waiting) = requests.restored(loaded.quarantined_holders, &loaded.survey.claimants);
         for request in held {
@@ -67,12 +66,12 @@ impl Offline {
             }
         }
         Ok(Standing {
-            queues: Queues::new(Waiting::all(&admissions), &tickets, &kernel),
+            queues: Queues::new(Waiting::all(&admissions), &claims, &kernel),
             quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
             report: loaded.report,
             thresholds: Measures::new(Thresholds::default(), []),
             kernel,
-            tickets,
+            claims,
             admissions,
             unknown,
             now,
@@ -113,7 +112,7 @@ fn fill(kernel: &Kernel, waiting: &[ProcedureId], admissions: &mut Admissions) -
 impl Standing {
     fn explain(&self, id: ProcedureId) -> Option<Explanation> {
         let lacks = self.kernel.lacks(id);
-        let lack = lacks.and_then(|(asker, lacking)| self.admissions.lack(self.tickets.ticket(asker)?, &lacking));
+        let lack = lacks.and_then(|(asker, lacking)| self.admissions.lack(self.claims.claim(asker)?, &lacking));
         let input = DiagnosisInput {
             lack: lack.as_ref(),
             ..self.input()
@@ -129,7 +128,7 @@ impl Standing {
     fn input(&self) -> DiagnosisInput<'_> {
         DiagnosisInput {
             kernel: &self.kernel,
-            tickets: &self.tickets,
+            claims: &self.claims,
             queues: &self.queues,
             lack: None,
             quarantined: &self.quarantined,
@@ -164,7 +163,7 @@ impl Standing {
     /// Gives every lock that is held or wanted.
     #[must_use]
     pub fn locks(&self) -> Vec<LockView> {
-        lock_views(self.admissions.locks(), &self.tickets, &self.kernel)
+        lock_views(self.admissions.locks(), &self.claims, &self.kernel)
     }
 
     /// Gives every limit of which a permit is out or wanted, or whose capacity was set at

@@ -185,7 +185,7 @@ impl Handler<Locks> for Supervisor {
                 Ok((turn, locks)) => supervisor.sequence(turn, ctx, |supervisor, _| {
                     sender
                         .send(Ok((
-                            lock_views(locks, supervisor.admission.tickets(), &supervisor.kernel),
+                            lock_views(locks, supervisor.admission.claims(), &supervisor.kernel),
                             supervisor.settled(),
                         )))
                         .ok();

@@ -43,12 +43,11 @@ impl Supervisor {
             // A quarantined family keeps what it holds.
             Effect::Release(id) if self.quarantine.contains(id.family) => self.admission.change_of(id, Change::Cancel),
             Effect::Release(id) => self.admission.release(id),
-            Effect::GiveBack(id, needs) => self.admission.change_of(id, |ticket| Change::GiveBack(ticket, needs)),
+            Effect::GiveBack(id, needs) => self.admission.change_of(id, |claim| Change::GiveBack(claim, needs)),
             Effect::Cancel(id) => self.admission.change_of(id, Change::Cancel),
-            Effect::Keep(id, needs) => self.admission.change_of(id, |ticket| Change::Keep(ticket, needs)),
+            Effect::Keep(id, needs) => self.admission.change_of(id, |claim| Change::Keep(claim, needs)),
             Effect::SetPriority(id, priority) => {
-                self.admission
-                    .change_of(id, |ticket| Change::Priority(ticket, priority));
+                self.admission.change_of(id, |claim| Change::Priority(claim, priority));
             }
             Effect::Ask(id) => self.request_admission(id, ctx),
             Effect::SetLimit(key, limit) => {
@@ -72,7 +71,7 @@ impl Supervisor {
             }
             Effect::Discharged(family) => self.discharged(family),
             Effect::Ended(ended) => {
-                // One that held something earlier, and nothing at its end, has its ticket still.
+                // One that held something earlier, and nothing at its end, has its claim still.
                 self.admission.release(ended.id);
                 self.unstarted.take(ended.id);
                 if let Some(watchers) = self.watchers.remove(&ended.id) {

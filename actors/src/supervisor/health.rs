@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use procession_kernel::{Kernel, ProcedureId, Row, Seq, Timestamp};
 
-use super::admission::tickets::Tickets;
+use super::admission::claims::Claims;
 use super::blocked::Actors;
 use crate::journal::DiskRoom;
 use crate::telemetry::Telemetry;
@@ -56,7 +56,7 @@ pub(super) struct Health {
 /// What the wing reads of the engine.
 pub(super) struct EngineState<'a> {
     pub(super) kernel: &'a Kernel,
-    pub(super) tickets: &'a Tickets,
+    pub(super) claims: &'a Claims,
     pub(super) actors: &'a Actors,
     pub(super) quarantined: &'a BTreeMap<u64, String>,
     pub(super) telemetry: &'a Telemetry,
@@ -145,7 +145,7 @@ impl Health {
     ) -> DiagnosisInput<'a> {
         DiagnosisInput {
             kernel: state.kernel,
-            tickets: state.tickets,
+            claims: state.claims,
             queues,
             lack: None,
             quarantined: state.quarantined,

@@ -11,7 +11,7 @@ use procession_kernel::{
 use tokio::sync::oneshot;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::admission::{Asking, admit_births};
+use super::admission::{Demand, admit_births};
 use super::failure::FailureCause;
 use super::{Answered, Supervisor};
 use crate::error::{CodecError, StoreError, SubmitBound, SubmitError};
@@ -182,7 +182,7 @@ impl Supervisor {
     }
 
     fn admit(&mut self, ticket: Ticket, mut submissions: Vec<Submission>, ctx: &mut Context<Self>) {
-        let mut asking = Asking::default();
+        let mut demand = Demand::default();
         if !self.kernel.is_draining() {
             for submission in &mut submissions {
                 let key = submission.key.as_ref();
@@ -190,24 +190,24 @@ impl Supervisor {
                     submission.known.is_some() || key.is_some_and(|asked| self.kernel.key(&asked.key).is_some());
                 if !repeat {
                     self.admission
-                        .demand(&self.kernel, &mut submission.birth, None, true, &mut asking);
+                        .demand(&self.kernel, &mut submission.birth, None, true, &mut demand);
                 }
             }
         }
-        if asking.is_empty() {
+        if demand.is_empty() {
             self.decide(Event::Submitted(ticket, submissions), ctx);
             return;
         }
-        let (asked, work) = self.admission.ask(asking, None);
+        let (pending, work) = self.admission.ask(demand, None);
         self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
             admit_births(
                 submissions.iter_mut().map(|submission| &mut submission.birth),
-                acquired.grants,
+                acquired.answers,
             );
             let decision = supervisor
                 .kernel
                 .decide(supervisor.clock.now(), Event::Submitted(ticket, submissions));
-            supervisor.commit_admitted(decision, asked, acquired.served, ctx);
+            supervisor.commit_admitted(decision, pending, acquired.served, ctx);
         });
     }
 }

@@ -136,7 +136,7 @@ impl Shell {
         let planned = decision.planned().to_vec();
         for effect in &planned {
             if let Effect::Ask(id) = effect {
-                self.desk.asks(*id);
+                self.desk.will_ask(*id);
             }
         }
         check::before(&self.kernel, &records)?;
@@ -254,11 +254,11 @@ impl Shell {
             Effect::CleanUp(id, ..) => self.cleanups.push(id),
             Effect::Ask(id) => self.ask(id)?,
             Effect::Release(id) => self.release(id)?,
-            Effect::GiveBack(id, needs) => self.change(id, |limiter, ticket| limiter.give_back(ticket, &needs))?,
-            Effect::Cancel(id) => self.change(id, |limiter, ticket| limiter.cancel(ticket))?,
-            Effect::Keep(id, needs) => self.change(id, |limiter, ticket| limiter.keep(ticket, &needs))?,
+            Effect::GiveBack(id, needs) => self.change(id, |limiter, claim| limiter.give_back(claim, &needs))?,
+            Effect::Cancel(id) => self.change(id, |limiter, claim| limiter.cancel(claim))?,
+            Effect::Keep(id, needs) => self.change(id, |limiter, claim| limiter.keep(claim, &needs))?,
             Effect::SetPriority(id, priority) => {
-                self.change(id, |limiter, ticket| limiter.set_priority(ticket, priority))?;
+                self.change(id, |limiter, claim| limiter.set_priority(claim, priority))?;
             }
             Effect::SetLimit(key, limit) => self.capacity(key, limit)?,
             Effect::Ended(ended) => {

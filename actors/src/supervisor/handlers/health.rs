@@ -106,8 +106,8 @@ impl Supervisor {
         take: impl FnOnce(&mut Self, Queues, Option<Lack>, &mut Context<Self>) + 'static,
     ) {
         let lacks = of.and_then(|id| self.kernel.lacks(id));
-        let of = lacks.and_then(|(asker, lacking)| Some((self.admission.tickets().ticket(asker)?, lacking)));
-        let queues = Queues::with_room(self.admission.tickets().len());
+        let of = lacks.and_then(|(asker, lacking)| Some((self.admission.claims().claim(asker)?, lacking)));
+        let queues = Queues::with_room(self.admission.claims().len());
         self.read_page(Waits { from: 0, of }, queues, ctx, Box::new(take));
     }
 
@@ -123,7 +123,7 @@ impl Supervisor {
             } = answer.unwrap_or_default();
             supervisor.turn(|supervisor| {
                 supervisor.sequence(turn, ctx, move |supervisor, ctx| {
-                    queues.extend(waiting, supervisor.admission.tickets(), &supervisor.kernel);
+                    queues.extend(waiting, supervisor.admission.claims(), &supervisor.kernel);
                     match next {
                         Some(from) => supervisor.read_page(Waits { from, of }, queues, ctx, take),
                         None => take(supervisor, queues, lack, ctx),
@@ -137,7 +137,7 @@ impl Supervisor {
     fn engine_state(&self) -> EngineState<'_> {
         EngineState {
             kernel: &self.kernel,
-            tickets: self.admission.tickets(),
+            claims: self.admission.claims(),
             actors: &self.actors,
             quarantined: self.quarantine.families(),
             telemetry: self.metrics.telemetry(),
