@@ -109,10 +109,8 @@ impl Shell {
             let limit = set.get(&key).copied().unwrap_or(limit);
             (key, limit)
         });
-        self.desk = Desk {
-            admissions: Admissions::new(limits),
-            ..Desk::default()
-        };
+        self.desk = Desk::default();
+        self.desk.admissions = Admissions::new(limits);
         let members = self.kernel.families().values().flat_map(|family| &family.members);
         let concerned = members.filter(|row| row.holds || !row.locked.is_empty() || waits(row));
         let rows: Vec<Row> = concerned.map(|row| (**row).clone()).collect();

@@ -76,7 +76,7 @@ impl Claims {
     }
 
     /// Gives a claim to a procedure that has none.
-    pub(super) fn bind(&mut self, claim: Claim, id: ProcedureId) {
+    pub(in crate::supervisor) fn bind(&mut self, claim: Claim, id: ProcedureId) {
         self.of.insert(id, Current { claim, unsent: 0 });
         self.by.insert(claim.id, id);
     }

@@ -152,6 +152,8 @@ fn lacks(lacking: &Lacking) -> String {
 mod tests {
     //! What counts as free, and for how long it must be seen so.
 
+    use procession_kernel::Claim;
+
     use super::*;
 
     const WAITER: ClaimId = ClaimId(1);

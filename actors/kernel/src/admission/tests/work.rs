@@ -14,7 +14,7 @@ fn looks(admissions: &mut Admissions, ask: impl Fn(u64) -> Request) -> u64 {
     let mut running: BTreeSet<ClaimId> = (1..=WAITERS).map(ClaimId).collect();
     running.retain(|claim| !admissions.is_waiting(*claim));
     while let Some(claim) = running.pop_first() {
-        running.extend(admissions.release(claim));
+        running.extend(admissions.release(claim).into_iter().map(|served| served.id));
     }
     assert_eq!(admissions.waiting().count(), 0);
     admissions.looks
