@@ -14,7 +14,7 @@ use crate::actor_loop::{start_ending, start_restarting};
 use crate::clock::{Clock, SystemClock};
 use crate::context::Host;
 use crate::error::{AskError, CodecError, StartError, SubmitError};
-use crate::journal::{Journal, JournalStore, Reader};
+use crate::journal::{IN_FLIGHT_MAX, Journal, JournalStore, Reader};
 use crate::limiter::Limiter;
 use crate::mail::{self, Counted, Ordered};
 use crate::procedure::Procedure;
@@ -64,9 +64,9 @@ pub struct Settings {
     /// wait for a time or an event alone, which take a twentieth of the memory. Default 200,000: at the 5.4 kB that
     /// one takes that is a gibibyte, and more than an engine gets through in a second.
     pub awake: usize,
-    /// Batches under way at once. Default 2: one is synced while the next is
-    /// handed over; more only lengthen the queue.
-    pub in_flight: usize,
+    /// Batches that may be handed to the journal and not be answered, 1 to 32. Default one more than the store likes
+    /// to have under way, so 2 for the embedded store: one is synced while the next is handed over.
+    pub in_flight: Option<usize>,
     /// Commits merged into one batch at most. Default 4,096.
     pub merge: usize,
     /// What the jitter of backoffs is drawn from; 0 takes the store's own number.
@@ -104,7 +104,7 @@ impl Default for Settings {
             keep_after_acknowledgement: Duration::from_mins(5),
             queued: 10_000,
             awake: 200_000,
-            in_flight: 2,
+            in_flight: None,
             merge: 4_096,
             seed: 0,
             strict: false,
@@ -375,6 +375,9 @@ fn place(
     })?;
     let ending = Ending::new(threads.clone(), workers.pulses(), &store, settings.placement);
     let in_place = InPlace::new(&store);
+    let epoch = loaded.epoch;
+    let in_flight = settings.in_flight.unwrap_or(store.under_way().saturating_add(1));
+    let in_flight = in_flight.clamp(1, IN_FLIGHT_MAX);
     let settings = settings.clone();
     // Asked of the recorder on the caller's thread, which may have one of its own.
     let telemetry = Telemetry::new(registry.kinds());
@@ -401,7 +404,9 @@ fn place(
         });
         let reports = Arc::new(mailboxes.gathering(me.clone().recipient()));
         let (owner, taken) = (mailboxes.outbox(me.recipient()), Arc::clone(&depths.journal));
-        let journal = start_restarting(&journal, move |_, panics| Journal::new(store, owner, taken, panics));
+        let journal = start_restarting(&journal, move |_, panics| {
+            Journal::new(store, epoch, owner, taken, panics)
+        });
         let limiter = Ordered::new(limiter, depths.limiter);
         let journal = Counted::new(journal, depths.journal);
         Supervisor::new(Parts {
@@ -419,6 +424,7 @@ fn place(
             settings,
             host,
             in_place,
+            in_flight,
             telemetry,
         })
     });

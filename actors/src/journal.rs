@@ -1,8 +1,8 @@
-//! `Journal`: the actor that persists before anything is acknowledged. It lives
-//! on a thread of its own, writes one batch at a time in the order in which
-//! they came, and never interprets what it stores.
+//! `Journal`: the actor that persists before anything is acknowledged. It lives on a thread of its own, hands batches
+//! to the store in the order in which they arrive, as many at once as the store likes, and tells the supervisor the
+//! answers in that order. It never interprets what it stores, and renews the ownership of a store that lapses.
 //!
-//! A failed append is final: the journal is poisoned, and tries no later one.
+//! A failed append is final: the journal is poisoned, and no later batch is acknowledged.
 
 pub mod batch;
 mod bounds;
@@ -14,12 +14,14 @@ pub mod fjall;
 pub mod keys;
 mod lanes;
 pub mod layout;
+mod lease;
 #[cfg(any(test, feature = "testkit"))]
 pub mod memory;
 pub mod probe;
 pub(crate) mod reader;
 mod recent;
 pub mod store;
+mod under_way;
 
 #[cfg(any(test, feature = "testkit"))]
 use self::fjall::BOUNDS as EMBEDDED_BOUNDS;
@@ -34,19 +36,30 @@ pub use keys::Space;
 pub use reader::Reader;
 pub use store::{AppendError, DiskRoom, Head, JournalStore};
 
+use std::cell::OnceCell;
+use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::task::{Context as TaskContext, Poll, ready};
 
+use actix::fut::ActorFuture;
 use actix::prelude::*;
+use actix_rt::task::JoinHandle;
+use futures::future::LocalBoxFuture;
 use procession_kernel::{Epoch, Receipt, Seq};
 
 use crate::actor_loop::LastPanic;
 use crate::mail::{Depth, Outbox};
+use under_way::UnderWay;
 
 /// Families that are read over between two that are asked for. To begin a scan
 /// costs about as much as to read so many rows.
 pub(crate) const READ_OVER: u64 = 32;
-/// Batches that wait for the journal; the supervisor sends fewer than this.
-const MAILBOX: usize = 64;
+/// Batches that the supervisor has handed over and the journal has not answered, at most: enough for any store that
+/// commits several at once, and each may take megabytes.
+pub const IN_FLIGHT_MAX: usize = 32;
+/// Messages that wait for the journal: every batch that the supervisor may hand over, and the release.
+const MAILBOX: usize = 2 * IN_FLIGHT_MAX;
 
 /// Asks for one batch to be written and synced.
 #[derive(Message)]
@@ -58,44 +71,147 @@ pub(crate) struct Append(pub(crate) Batch);
 #[rtype(result = "()")]
 pub(crate) struct Release(pub(crate) Epoch);
 
-/// What became of the oldest batch that was not answered yet.
+/// What became of the oldest batch that was not answered yet; or, without a batch, why no more will be taken.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Appended(pub(crate) Result<Receipt, AppendError>);
+
+/// Why the journal takes no more batches; set once.
+type Poison = Rc<OnceCell<AppendError>>;
 
 /// The journal's actor. It alone keeps the store alive.
 pub(crate) struct Journal {
     /// None once it was given up.
     store: Option<Arc<dyn JournalStore>>,
-    owner: Outbox<Appended>,
+    epoch: Epoch,
+    owner: Rc<Outbox<Appended>>,
     mail: Arc<Depth>,
-    poisoned: Option<AppendError>,
+    under_way: UnderWay,
+    /// Appends that the store likes to have under way at once.
+    most: usize,
+    /// An answer on its way to a supervisor whose mailbox is full.
+    telling: Option<LocalBoxFuture<'static, ()>>,
+    /// A future of this actor takes the answers that nothing waits for.
+    takes_answers: bool,
+    poison: Poison,
+    renewal: Option<JoinHandle<()>>,
     panics: LastPanic,
 }
 
 impl Journal {
     pub(crate) fn new(
         store: Arc<dyn JournalStore>,
+        epoch: Epoch,
         owner: Outbox<Appended>,
         mail: Arc<Depth>,
         panics: LastPanic,
     ) -> Self {
         Self {
+            most: store.under_way().max(1),
             store: Some(store),
-            owner,
+            epoch,
+            owner: Rc::new(owner),
             mail,
-            poisoned: None,
+            under_way: UnderWay::default(),
+            telling: None,
+            takes_answers: false,
+            poison: Poison::default(),
+            renewal: None,
             panics,
         }
+    }
+
+    /// Hands a batch to the store, behind all that came before it.
+    fn append(&mut self, batch: Batch) {
+        let commit = (batch.epoch(), batch.seq());
+        match (self.poison.get().cloned(), self.store.clone()) {
+            (Some(cause), _) => self.under_way.push(async { Err(cause) }),
+            (None, Some(store)) => self.under_way.push(async move {
+                let receipt = store.append(batch).await?;
+                of_batch(receipt, commit)
+            }),
+            (None, None) => {
+                let closed = AppendError::Failed("the journal was closed".to_owned());
+                self.under_way.push(async { Err(closed) });
+            }
+        }
+    }
+
+    /// Tells the supervisor the answers, in order, until no more than `left` appends are under way.
+    fn poll_answers(&mut self, left: usize, cx: &mut TaskContext<'_>) -> Poll<()> {
+        loop {
+            // The next answer must not overtake one that waits for room in the supervisor's mailbox.
+            if let Some(telling) = &mut self.telling {
+                ready!(telling.as_mut().poll(cx));
+                self.telling = None;
+            }
+            if self.under_way.len() <= left {
+                return Poll::Ready(());
+            }
+            let Some(answer) = ready!(self.under_way.poll_oldest(cx)) else {
+                return Poll::Ready(());
+            };
+            let answer = self.judge(answer);
+            self.telling = Some(Box::pin(self.owner.send(Appended(answer))));
+        }
+    }
+
+    /// After a failure every later answer is that failure, whatever the store says: the supervisor must not build on a
+    /// commit whose predecessor may be missing.
+    fn judge(&self, answer: Result<Receipt, AppendError>) -> Result<Receipt, AppendError> {
+        if let Some(cause) = self.poison.get() {
+            return Err(cause.clone());
+        }
+        answer.inspect_err(|cause| poison(&self.poison, cause))
+    }
+
+    /// Begins to renew the ownership of a store on which it lapses.
+    fn begin_renewal(&mut self) {
+        let Some(store) = self.store.clone() else { return };
+        let Some(lasts) = store.lease() else { return };
+        let (epoch, owner, poisoned) = (self.epoch, Rc::clone(&self.owner), Rc::clone(&self.poison));
+        // A task of its own: a future of the actor is not polled while the mailbox is kept shut.
+        self.renewal = Some(actix_rt::spawn(async move {
+            let cause = lease::keep(store, epoch, lasts).await;
+            poison(&poisoned, &cause);
+            owner.send(Appended(Err(cause))).await;
+        }));
+    }
+}
+
+/// Notes why the journal takes no more batches; the first cause counts.
+fn poison(poison: &Poison, cause: &AppendError) {
+    if poison.set(cause.clone()).is_ok() {
+        tracing::error!(%cause, "the journal failed and takes no more commits");
+    }
+}
+
+/// Takes answers until no more than `left` appends are under way.
+struct Answers {
+    left: usize,
+}
+
+impl ActorFuture<Journal> for Answers {
+    type Output = ();
+
+    fn poll(
+        self: Pin<&mut Self>,
+        journal: &mut Journal,
+        _: &mut Context<Journal>,
+        task: &mut TaskContext<'_>,
+    ) -> Poll<()> {
+        journal.poll_answers(self.left, task)
     }
 }
 
 impl Supervised for Journal {
-    /// The batch that was under way has no other answer, and nobody knows what became of it.
+    /// Batches that were under way have no other answer, and nobody knows what became of them. One answer serves for
+    /// all of them: the supervisor fails with the first.
     fn restarting(&mut self, ctx: &mut Self::Context) {
         let cause = AppendError::Unknown(self.panics.take("the journal"));
-        tracing::error!(%cause, "the journal failed and takes no more commits");
-        self.poisoned.get_or_insert_with(|| cause.clone());
+        self.under_way.clear();
+        (self.telling, self.takes_answers) = (None, false);
+        poison(&self.poison, &cause);
         ctx.wait(self.owner.send(Appended(Err(cause))).into_actor(self));
     }
 }
@@ -105,6 +221,18 @@ impl Actor for Journal {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
+        // Not once more after a panic: the journal is poisoned then.
+        if self.renewal.is_none() && self.poison.get().is_none() {
+            self.begin_renewal();
+        }
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        if let Some(renewal) = &self.renewal {
+            renewal.abort();
+        }
     }
 }
 
@@ -113,26 +241,13 @@ impl Handler<Append> for Journal {
 
     fn handle(&mut self, Append(batch): Append, ctx: &mut Self::Context) {
         self.mail.taken();
-        let store = self.store.clone();
-        let poisoned = self.poisoned.clone();
-        let write = async move {
-            match (poisoned, store) {
-                (Some(cause), _) => Err(cause),
-                (None, Some(store)) => {
-                    let commit = (batch.epoch(), batch.seq());
-                    store.append(batch).await.and_then(|receipt| of_batch(receipt, commit))
-                }
-                (None, None) => Err(AppendError::Failed("the journal was closed".to_owned())),
-            }
-        };
-        // `wait` keeps the mailbox shut until the batch is answered: order is by construction.
-        ctx.wait(write.into_actor(self).then(|result, journal, _| {
-            if let Err(cause) = &result {
-                tracing::error!(%cause, "the journal failed and takes no more commits");
-                journal.poisoned.get_or_insert_with(|| cause.clone());
-            }
-            journal.owner.send(Appended(result)).into_actor(journal)
-        }));
+        self.append(batch);
+        // `wait` keeps the mailbox shut while the store has as many appends as it likes.
+        ctx.wait(Answers { left: self.most - 1 });
+        if self.most > 1 && !self.takes_answers {
+            self.takes_answers = true;
+            ctx.spawn(Answers { left: 0 }.map(|(), journal, _| journal.takes_answers = false));
+        }
     }
 }
 
@@ -154,17 +269,27 @@ impl Handler<Release> for Journal {
 
     fn handle(&mut self, Release(epoch): Release, _: &mut Self::Context) -> Self::Result {
         self.mail.taken();
-        let store = self.store.take();
-        let release = async move {
-            let Some(store) = store else { return };
-            if let Err(cause) = store.release(epoch).await {
-                tracing::warn!(%cause, "the store was not released in order");
-            }
-            // Closed before anybody is told: others may hold the store for a while yet, a read that waits for
-            // its turn for example, and whoever waited for the release may open the journal again.
-            store.close().await;
-        };
-        Box::pin(release.into_actor(self).map(|(), _, ctx| ctx.stop()))
+        // Behind every append: what the store was handed is answered before it is given up.
+        let answered = Answers { left: 0 };
+        let released = answered.then(move |(), journal: &mut Self, _| {
+            let (store, renewal) = (journal.store.take(), journal.renewal.take());
+            let release = async move {
+                if let Some(renewal) = renewal {
+                    renewal.abort();
+                    // Until it has ended it holds the store.
+                    renewal.await.ok();
+                }
+                let Some(store) = store else { return };
+                if let Err(cause) = store.release(epoch).await {
+                    tracing::warn!(%cause, "the store was not released in order");
+                }
+                // Closed before anybody is told: others may hold the store for a while yet, a read that waits for
+                // its turn for example, and whoever waited for the release may open the journal again.
+                store.close().await;
+            };
+            release.into_actor(journal)
+        });
+        Box::pin(released.map(|(), _, ctx| ctx.stop()))
     }
 }
 

@@ -113,6 +113,7 @@ pub(crate) struct Parts {
     pub(crate) settings: Settings,
     pub(crate) host: Arc<Host>,
     pub(crate) in_place: InPlace,
+    pub(crate) in_flight: usize,
     pub(crate) telemetry: Telemetry,
 }
 
@@ -183,13 +184,14 @@ impl Supervisor {
             settings,
             host,
             in_place,
+            in_flight,
             telemetry,
         } = parts;
         let wall = Wall::new(loaded.last_look, loaded.kernel.rules());
         let pipeline = PipelineSettings {
             epoch: loaded.epoch,
             merge: settings.merge,
-            in_flight: settings.in_flight,
+            in_flight,
             store: loaded.store,
         };
         Self {

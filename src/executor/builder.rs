@@ -249,7 +249,7 @@ impl Builder {
         self.settings.placement = Placement::Inline;
         self.settings.audit_every = None;
         self.settings.merge = 1;
-        self.settings.in_flight = 1;
+        self.settings.in_flight = Some(1);
         self
     }
 
@@ -267,10 +267,11 @@ impl Builder {
         self
     }
 
-    /// Sends at most this many batches to the journal before one is answered. Default 2.
+    /// Hands at most this many batches to the journal before one is answered, 1 to 32. Default one more than the store
+    /// likes to have under way, so 2 for the embedded store.
     #[must_use]
     pub fn in_flight(mut self, batches: usize) -> Self {
-        self.settings.in_flight = batches;
+        self.settings.in_flight = Some(batches);
         self
     }
 

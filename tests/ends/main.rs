@@ -8,6 +8,8 @@ mod census;
 #[cfg(target_os = "linux")]
 mod kinds;
 #[cfg(target_os = "linux")]
+mod ownership;
+#[cfg(target_os = "linux")]
 mod rounds;
 #[cfg(target_os = "linux")]
 mod shutdown;

@@ -49,6 +49,7 @@ where
 {
     check_batches_last(&place())?;
     check_order(&place())?;
+    check_failure_under_way(&place())?;
     check_reads(&place())?;
     check_overwrites(&place())?;
     check_user_spaces(&place())?;
@@ -138,6 +139,51 @@ pub fn check_order<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -
         "each of several appends under way lasts",
     )?;
     check_last(&store)
+}
+
+/// Of several appends under way one fails, because the store refuses its batch: those before it take effect, and all
+/// behind it fail, though they were handed over before anybody knew.
+///
+/// # Errors
+///
+/// [`BrokenPromise`] if it is not kept.
+pub fn check_failure_under_way<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+    let store = open()?;
+    hold(store.under_way() > 0, "a store takes at least one append at a time")?;
+    let epoch = take(&store)?;
+    let too_long = vec![b'k'; store.bounds().key + 1];
+    let mut under_way = Vec::new();
+    for number in 1..=5_u64 {
+        let mut batch = batch(epoch, number);
+        batch.put(Space::Live, &number.to_be_bytes(), &[]);
+        if number == 3 {
+            batch.put(Space::Keys, &too_long, b"refused");
+        }
+        under_way.push(store.append(batch));
+    }
+    let answers = block_on(join_all(under_way));
+    for (answer, number) in answers.into_iter().zip(1..) {
+        let is_kept = match answer {
+            Ok(receipt) => number < 3 && receipt.seq() == Seq(number),
+            Err(AppendError::Failed(_) | AppendError::Unknown(_)) => number >= 3,
+            Err(AppendError::Fenced { .. }) => false,
+        };
+        hold(
+            is_kept,
+            "of several appends under way those before the failed one get their receipts, and all later ones fail",
+        )?;
+    }
+    let late = block_on(store.append(batch(epoch, 6)));
+    hold(
+        late.is_err(),
+        "after a failed append, no later one of the same epoch succeeds",
+    )?;
+    drop(store);
+    let keys: Vec<Vec<u8>> = all(&open()?, Space::Live)?.into_iter().map(|(key, _)| key).collect();
+    hold(
+        keys == [1_u64.to_be_bytes().to_vec(), 2_u64.to_be_bytes().to_vec()],
+        "of several appends under way those before the failed one last, and nothing of the others",
+    )
 }
 
 /// Reads see what was committed, in the order of the keys, within their bounds.

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::channel::oneshot;
@@ -408,6 +409,14 @@ impl JournalStore for MemoryStore {
             }
             Ok(disk.grant())
         })
+    }
+
+    fn lease(&self) -> Option<Duration> {
+        self.plan.ownership()
+    }
+
+    fn under_way(&self) -> usize {
+        self.plan.appends_under_way()
     }
 
     fn renew(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {

@@ -9,10 +9,13 @@
 //! - once `acquire` has answered with an epoch, every batch of an older one is
 //!   answered `Fenced` and leaves nothing, also if the new owner never writes;
 //! - epochs only grow, and may be skipped: an owner may die before it writes;
-//! - after a failed append, no later one of the same epoch succeeds;
+//! - after a failed append, no later one of the same epoch succeeds, those
+//!   that were under way when it failed included;
 //! - `get` and `scan` see every batch whose receipt has been given;
 //! - once `close` has answered, the same place can be opened again at once,
 //!   whoever still holds the old store.
+
+use std::time::Duration;
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, ready};
@@ -85,7 +88,14 @@ pub trait JournalStore: Send + Sync + 'static {
     /// owner writes.
     fn acquire(&self) -> BoxFuture<'_, Result<Epoch, StoreError>>;
 
-    /// Says that the owner is alive, for stores on which ownership lapses.
+    /// Returns for how long ownership lasts after [`acquire`](Self::acquire) and each [`renew`](Self::renew); `None`,
+    /// the default, if it never lapses. The engine renews three times within it, and stops when it has lapsed.
+    fn lease(&self) -> Option<Duration> {
+        None
+    }
+
+    /// Says that the owner is alive, for stores on which ownership lapses. Answered [`Fenced`](AppendError::Fenced)
+    /// once another owner has acquired the store; any other error is tried again until the lease is over.
     fn renew(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>>;
 
     /// Gives the store up in order.
@@ -99,7 +109,16 @@ pub trait JournalStore: Send + Sync + 'static {
         ready(()).boxed()
     }
 
-    /// Writes one batch atomically and syncs it.
+    /// Returns how many appends the store likes to have under way at once. The engine calls [`append`](Self::append)
+    /// again before that many are answered, and takes the answers in the order of the calls. 1, the default, is best
+    /// where one sync ends before the next begins; a store behind a network likes more. At most
+    /// [`IN_FLIGHT_MAX`](super::IN_FLIGHT_MAX) count.
+    fn under_way(&self) -> usize {
+        1
+    }
+
+    /// Writes one batch atomically and syncs it. After one has failed, every later one of the same epoch fails, those
+    /// that are under way included.
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Receipt, AppendError>>;
 
     /// Returns the epoch and the number of the last batch that took effect, whoever wrote it; none if there is none.

@@ -1,5 +1,7 @@
 //! What goes wrong at which commit, or at which read, of a memory store.
 
+use std::time::Duration;
+
 use super::late::Late;
 use crate::journal::keys::Space;
 
@@ -124,6 +126,8 @@ pub struct FaultPlan {
     faults: Vec<(u64, Fault)>,
     reads: ReadFault,
     late: Late,
+    under_way: Option<usize>,
+    lease: Option<Duration>,
 }
 
 impl FaultPlan {
@@ -159,6 +163,29 @@ impl FaultPlan {
     pub fn late(mut self, seed: u64, turns: u32) -> Self {
         self.late = Late::new(seed, turns.into());
         self
+    }
+
+    /// Has the store like so many appends under way at once; 1 unless told.
+    #[must_use]
+    pub fn under_way(mut self, appends: usize) -> Self {
+        self.under_way = Some(appends);
+        self
+    }
+
+    /// Has ownership last for this time; for good unless told. The store itself takes it from nobody: another one
+    /// that acquires the disk does.
+    #[must_use]
+    pub fn lease(mut self, lasts: Duration) -> Self {
+        self.lease = Some(lasts);
+        self
+    }
+
+    pub(super) fn appends_under_way(&self) -> usize {
+        self.under_way.unwrap_or(1)
+    }
+
+    pub(super) const fn ownership(&self) -> Option<Duration> {
+        self.lease
     }
 
     pub(super) fn read_fault(&self) -> ReadFault {

@@ -1,0 +1,144 @@
+//! What a store that several machines share asks of the journal: several appends under way, and ownership that is
+//! renewed in time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::try_join_all;
+use procession::testkit::{Fault, FaultPlan, MemoryDisk, MemoryStore};
+use procession::{AskError, Builder, Executor};
+
+use crate::Outcome;
+use crate::census::{Census, alone, in_system};
+use crate::kinds::Parked;
+
+/// How long ownership lasts here: long enough for a renewal on a busy machine.
+const LEASE: Duration = Duration::from_millis(600);
+
+fn builder(store: &Arc<MemoryStore>) -> Builder {
+    let store: Arc<MemoryStore> = Arc::clone(store);
+    Executor::builder("in memory")
+        .store(store)
+        .workers(1)
+        .merge(1)
+        .register::<Parked>(())
+}
+
+/// The journal calls a store that likes three appends under way before it has answered the first, and no more than
+/// three; the callers are answered once the receipts arrive.
+#[test]
+fn the_journal_does_not_wait_for_one_answer_before_it_makes_the_next_call() -> Outcome {
+    let _alone = alone();
+    in_system(async {
+        let before = Census::take()?;
+        let plan = FaultPlan::at(2, Fault::Withhold).under_way(3);
+        let store = Arc::new(MemoryStore::open(&MemoryDisk::new(), plan)?);
+        let executor = builder(&store).in_flight(8).start().await?;
+        executor.submit(Parked).await?;
+        assert_eq!(store.commits(), 2, "the start, and one submission");
+        let submits: Vec<_> = (0..8)
+            .map(|_| {
+                let executor = executor.clone();
+                actix_rt::spawn(async move { executor.submit(Parked).await.map(|handle| handle.id()) })
+            })
+            .collect();
+        while store.commits() < 5 {
+            actix_rt::task::yield_now().await;
+        }
+        // Whatever the supervisor has handed over, the journal waits for an answer before the fourth call.
+        for _ in 0..1_000 {
+            actix_rt::task::yield_now().await;
+        }
+        assert_eq!(store.commits(), 5);
+        assert!(
+            submits.iter().all(|submit| !submit.is_finished()),
+            "nothing is acknowledged without a receipt"
+        );
+        store.release_receipts();
+        let mut ids = Vec::new();
+        for told in try_join_all(submits).await? {
+            ids.push(told?);
+        }
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), 8);
+        let report = executor.shutdown().await;
+        assert!(report.is_clean(), "{report:?}");
+        drop((executor, store));
+        Ok(before.is_all_there_is().await?)
+    })
+}
+
+/// One of several commits under way fails: nobody hears of success, and the next engine has what was acknowledged.
+#[test]
+fn after_a_failure_nothing_that_was_under_way_behind_it_is_acknowledged() -> Outcome {
+    let _alone = alone();
+    for fault in [Fault::FailWrite, Fault::FailSync] {
+        in_system(async {
+            let disk = MemoryDisk::new();
+            let plan = FaultPlan::at(3, fault).under_way(3);
+            let store = Arc::new(MemoryStore::open(&disk, plan)?);
+            let executor = builder(&store).start().await?;
+            let mut acknowledged = vec![executor.submit(Parked).await?.id()];
+            let submits: Vec<_> = (0..8)
+                .map(|_| {
+                    let executor = executor.clone();
+                    actix_rt::spawn(async move { executor.submit(Parked).await.map(|handle| handle.id()) })
+                })
+                .collect();
+            let mut failed = 0;
+            for told in try_join_all(submits).await? {
+                match told {
+                    Ok(id) => acknowledged.push(id),
+                    Err(_) => failed += 1,
+                }
+            }
+            assert!(
+                failed >= 7,
+                "{fault:?}: only the commit before the failed one succeeds, {failed} failed"
+            );
+            let report = executor.shutdown().await;
+            assert!(report.is_clean(), "{report:?}");
+            drop((executor, store));
+            let store = Arc::new(MemoryStore::open(&disk, FaultPlan::none())?);
+            let executor = builder(&store).start().await?;
+            for id in acknowledged {
+                executor.status(id).await?;
+            }
+            executor.shutdown().await;
+            Ok(())
+        })?;
+    }
+    Ok(())
+}
+
+/// An engine that is idle learns by a renewal that another has taken its store, without a commit of its own.
+#[test]
+fn an_idle_engine_learns_by_its_renewals_that_it_was_fenced() -> Outcome {
+    let _alone = alone();
+    in_system(async {
+        let before = Census::take()?;
+        let disk = MemoryDisk::new();
+        let plan = || FaultPlan::none().lease(LEASE);
+        let first = Arc::new(MemoryStore::open_shared(&disk, plan())?);
+        let overtaken = builder(&first).start().await?;
+        let parked = overtaken.submit(Parked).await?.id();
+        let waiter = {
+            let overtaken = overtaken.clone();
+            actix_rt::spawn(async move { overtaken.outcome(parked).await.map(|_| ()) })
+        };
+        let commits = first.commits();
+        let second = Arc::new(MemoryStore::open_shared(&disk, plan())?);
+        let other = builder(&second).start().await?;
+        let told = waiter.await?;
+        assert!(matches!(told, Err(AskError::Moved { .. })), "{told:?}");
+        assert_eq!(first.commits(), commits, "it tried no commit");
+        other.status(parked).await?;
+        for executor in [overtaken, other] {
+            let report = executor.shutdown().await;
+            assert!(report.is_clean(), "{report:?}");
+        }
+        drop((first, second));
+        Ok(before.is_all_there_is().await?)
+    })
+}
