@@ -83,17 +83,16 @@ impl Desk {
     }
 
     fn known(&mut self, id: ProcedureId) -> &mut Known {
-        if !self.of.contains_key(&id) {
-            let claim = self.new_claim();
-            self.bind(
-                Claim {
-                    id: claim,
-                    generation: 0,
-                },
-                id,
-            );
-        }
-        self.of.get_mut(&id).expect("it was bound")
+        let Self { of, by, last, .. } = self;
+        of.entry(id).or_insert_with(|| {
+            *last += 1;
+            let claim = Claim {
+                id: ClaimId(*last),
+                generation: 0,
+            };
+            by.insert(claim.id, id);
+            Known { claim, unsent: 0 }
+        })
     }
 
     /// A decision has a procedure ask. Grants of its older requests are stale from here on.
