@@ -180,7 +180,7 @@ impl DashboardBuilder {
         let arbiter = Arbiter::new();
         let (published, engine) = (shared.clone(), self.executor.engine().clone());
         let folder = Folder::start_in_arbiter(&arbiter.handle(), move |_| Folder::new(published, engine));
-        if let Err(refused) = self.executor.follow_newest(folder.recipient()).await {
+        if let Err(refused) = self.executor.subscribe_latest(folder.recipient()).await {
             arbiter.stop();
             return Err(refused);
         }

@@ -15,11 +15,11 @@ use std::time::Duration;
 use actix::prelude::*;
 use procession_actors::journal::{Space, codec};
 use procession_actors::messages::{
-    Acknowledge, Archived, AwaitOutcome, Broadcast, Drain, Explain, Export, FollowNewest, History, Limits, List, Locks,
-    Query, SendSignal, SubmitBatch, Subscribe, TakeSnapshot, Tree, Verdicts,
+    Acknowledge, Archived, AwaitOutcome, Broadcast, Drain, Explain, Export, History, Limits, List, Locks, Query,
+    SendSignal, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree, Verdicts,
 };
 use procession_actors::view::{
-    ArchivedFamily, DrainReport, Explanation, Feed, ListFilter, LockView, Mailboxes, Newest, Outcome, Page,
+    ArchivedFamily, ChangeFeed, DrainReport, Explanation, LatestFeed, ListFilter, LockView, Mailboxes, Outcome, Page,
     ShutdownReport, Snapshot, Status, Verdict,
 };
 use procession_actors::{AskError, Engine, FamilyExport, Mail, Procedure, ReadError, SubmitError, Supervisor};
@@ -291,18 +291,18 @@ impl Executor {
     /// # Errors
     ///
     /// [`AskError::NotNow`] if there are as many subscribers as may be.
-    pub async fn subscribe(&self, to: Recipient<Feed>) -> Result<(), AskError> {
+    pub async fn subscribe(&self, to: Recipient<ChangeFeed>) -> Result<(), AskError> {
         self.ask(Subscribe(to)).await
     }
 
-    /// Follows the newest rows, as often as the follower asks for them; see [`FollowNewest`].
+    /// Follows the newest rows, as often as the follower asks for them; see [`SubscribeLatest`].
     ///
     /// # Errors
     ///
     /// [`AskError`] if the engine has stopped or its journal has failed, or if it has as many subscribers
     /// as may be.
-    pub async fn follow_newest(&self, to: Recipient<Newest>) -> Result<(), AskError> {
-        self.ask(FollowNewest(to)).await
+    pub async fn subscribe_latest(&self, to: Recipient<LatestFeed>) -> Result<(), AskError> {
+        self.ask(SubscribeLatest(to)).await
     }
 
     /// Tells why a procedure does not move: who waits for whom, why, and since when.

@@ -81,9 +81,9 @@ impl FilterError {
     }
 }
 
-/// What is known of a procedure beside its row.
+/// What a filter needs to know of a procedure besides its row.
 #[derive(Clone, Debug, Default)]
-pub struct Beside {
+pub struct FilterContext {
     /// The time to which ages count.
     pub now: Timestamp,
     /// Rules of the verdicts that tell of it.
@@ -93,8 +93,8 @@ pub struct Beside {
 impl Filter {
     /// Tells whether a procedure is shown.
     #[must_use]
-    pub fn admits(&self, status: &Status, beside: &Beside) -> bool {
-        self.terms.iter().all(|term| term.admits(status, beside))
+    pub fn admits(&self, status: &Status, context: &FilterContext) -> bool {
+        self.terms.iter().all(|term| term.admits(status, context))
     }
 
     /// Tells whether it says anything of states: else a list shows those that have not ended.

@@ -89,9 +89,9 @@ pub use procession_actors::journal::SyncMode;
 pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_store_rate};
 pub use procession_actors::offline::{Imported, Importer, Offline, Standing};
 pub use procession_actors::view::{
-    Among, ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, DrainReport, Explanation, Feed, KindUse,
-    ListFilter, LockView, Mailboxes, Newest, NewestRows, Outcome, Page, Particulars, Place, Recovered, Rule,
-    ShutdownReport, Sizes, Snapshot, StageUse, Status, UserCall, Values, Verdict, WorkerStatus,
+    ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, ChangeFeed, DrainReport, Explanation, FamilyScope,
+    KindUse, LatestFeed, LatestRows, ListFilter, LockView, Mailboxes, Outcome, Page, Particulars, Place, Recovered,
+    Rule, ShutdownReport, Sizes, Snapshot, StageUse, Status, UserCall, Values, Verdict, WorkerStatus,
 };
 pub use procession_actors::{
     AskError, ChildOutcome, Children, CodecError, ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport, Fence,

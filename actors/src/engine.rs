@@ -18,13 +18,14 @@ use crate::journal::{IN_FLIGHT_MAX, Journal, JournalStore, Reader};
 use crate::limiter::Limiter;
 use crate::mail::{self, Counted, Ordered};
 use crate::procedure::Procedure;
+use crate::read::{CommittedReader, Quarantined};
 use crate::registry::Registry;
+use crate::supervisor::dispatch::workers::Workers;
 use crate::supervisor::failure::{Broken, Failure};
 use crate::supervisor::metrics::mailboxes::{Depths, MailboxGauges};
 use crate::supervisor::opening::Open;
 use crate::supervisor::pipeline::in_place::InPlace;
 use crate::supervisor::recovery::{self, Code, Loaded};
-use crate::supervisor::workers::Workers;
 use crate::supervisor::{Parts, Supervisor};
 use crate::telemetry::{LimiterMetrics, Telemetry};
 use crate::threads::Threads;
@@ -319,7 +320,14 @@ impl Engine {
         self.registry.kinds()
     }
 
-    /// Gives the reader of what is committed.
+    /// Returns a reader of committed state that does not ask the engine. It does not know which families are
+    /// quarantined.
+    #[must_use]
+    pub fn committed(&self) -> CommittedReader {
+        CommittedReader::new(self.reader.clone(), Quarantined::default())
+    }
+
+    /// Returns the reader of the store's keyspaces.
     #[must_use]
     pub fn reader(&self) -> &Reader {
         &self.reader
@@ -373,7 +381,7 @@ fn place(
         threads.stop();
         StartError::Thread(error.to_string())
     })?;
-    let ending = Ending::new(threads.clone(), workers.pulses(), &store, settings.placement);
+    let ending = Ending::new(threads.clone(), workers.heartbeats(), &store, settings.placement);
     let in_place = InPlace::new(&store);
     let epoch = loaded.epoch;
     let in_flight = settings.in_flight.unwrap_or(store.under_way().saturating_add(1));
@@ -385,7 +393,7 @@ fn place(
     let usage = admissions.usage();
     let limits = LimiterMetrics::new(&usage);
     let limited = usage.into_iter().map(|usage| usage.key).collect();
-    let depths = Depths::new(workers.pulses(), reader.clone());
+    let depths = Depths::new(workers.heartbeats(), reader.clone());
     let host = Arc::new(Host {
         clock: Arc::clone(&settings.clock),
         reader,

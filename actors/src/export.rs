@@ -2,8 +2,6 @@
 //! stored and as people read it. It is read beside the engine, and never
 //! interprets what it cannot decode: of a damaged family that is the point.
 
-mod read;
-
 use procession_kernel::{Blob, HistoryEntry, Key, ProcedureId, Row, Timestamp, settle_standing};
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +13,7 @@ use crate::view::Status;
 /// Newest format of an export. Fields are added, never renamed and never reused.
 const EXPORT_FORMAT: u32 = 1;
 
-/// Bytes of one export at most, unless who reads offline asks for more: it is held in
+/// Bytes of one export at most, unless a caller that reads a closed journal asks for more. An export is held in
 /// memory as a whole, several times while it is encoded, beside a running engine.
 pub(crate) const EXPORT_MAX: usize = 256 << 20;
 
@@ -182,7 +180,7 @@ impl FamilyExport {
         Some(Key::from(text.into_owned()))
     }
 
-    fn of(family: u64, whole: bool, entries: Vec<ExportedEntry>) -> Self {
+    pub(crate) fn of(family: u64, whole: bool, entries: Vec<ExportedEntry>) -> Self {
         let mut export = Self {
             format: EXPORT_FORMAT,
             family,
@@ -229,7 +227,7 @@ impl FamilyExport {
 }
 
 impl ExportedEntry {
-    fn new(space: &Space, key: Vec<u8>, value: Vec<u8>) -> Self {
+    pub(crate) fn new(space: &Space, key: Vec<u8>, value: Vec<u8>) -> Self {
         Self {
             space: space.name(),
             key: Blob::from(key),

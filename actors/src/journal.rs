@@ -12,12 +12,12 @@ pub mod conformance;
 pub(crate) mod encode;
 pub mod fjall;
 pub mod keys;
-mod lanes;
 pub mod layout;
 mod lease;
 #[cfg(any(test, feature = "testkit"))]
 pub mod memory;
 pub mod probe;
+mod read_pool;
 pub(crate) mod reader;
 mod recent;
 pub mod store;

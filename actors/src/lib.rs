@@ -3,7 +3,6 @@
 //! Users import `procession`; this package is for authors of stores and of tests.
 
 mod actor_loop;
-mod beside;
 pub mod clock;
 mod context;
 mod engine;
@@ -17,10 +16,9 @@ mod mail;
 mod meddle;
 pub mod messages;
 pub mod offline;
-mod pages;
-mod porter;
 mod procedure;
 mod procedure_actor;
+mod read;
 mod registry;
 mod step;
 mod supervisor;
@@ -33,8 +31,8 @@ mod thresholds;
 mod upgrade;
 pub mod view;
 mod worker;
+mod worker_inbox;
 
-pub use beside::Beside;
 pub use context::{Fence, Signal, StageContext, Token};
 pub use engine::{Engine, Placement, Settings};
 pub use error::{AskError, CodecError, ImportError, ReadError, StartError, StoreError, SubmitBound, SubmitError};
@@ -43,6 +41,7 @@ pub use hooks::{Finished, Submitted};
 #[doc(hidden)]
 pub use mail::Mail;
 pub use procedure::Procedure;
+pub use read::CommittedReader;
 pub use registry::Registry;
 pub use step::{ChildOutcome, Children, JoinVerdict, StageError, Step};
 pub use supervisor::Supervisor;

@@ -18,8 +18,8 @@ use crate::journal::codec;
 use crate::procedure::Procedure;
 use crate::step::birth_of;
 use crate::view::{
-    ArchivedFamily, DrainReport, Explanation, Feed, ListFilter, LockView, Newest, Outcome, Page, Snapshot, Status,
-    Verdict,
+    ArchivedFamily, ChangeFeed, DrainReport, Explanation, LatestFeed, ListFilter, LockView, Outcome, Page, Snapshot,
+    Status, Verdict,
 };
 
 /// Submits a procedure; answered once it is durable.
@@ -426,22 +426,22 @@ pub struct Verdicts;
 pub struct TakeSnapshot;
 
 /// Follows every committed change, in commit order. The subscriber's mailbox is
-/// the bound: one too slow gets [`Feed::Lagged`], and slows nobody.
+/// the bound: one too slow gets [`ChangeFeed::Lagged`], and slows nobody.
 #[derive(Message, Clone)]
 #[rtype(result = "Result<(), AskError>")]
-pub struct Subscribe(pub Recipient<Feed>);
+pub struct Subscribe(pub Recipient<ChangeFeed>);
 
 /// Follows the newest rows, for who shows them to people: a message comes only when asked for, with what
 /// has changed since the last one, each row once. It costs the engine little, however often rows change.
-/// The first message, [`Newest::From`], comes by itself; for each further one send [`AskNewest`].
+/// The first message, [`LatestFeed::From`], comes by itself; for each further one send [`PollLatest`].
 #[derive(Message, Clone)]
 #[rtype(result = "Result<(), AskError>")]
-pub struct FollowNewest(pub Recipient<Newest>);
+pub struct SubscribeLatest(pub Recipient<LatestFeed>);
 
 /// Asks for what has changed since the last message to this follower, as soon as anything has.
 #[derive(Message, Clone)]
 #[rtype(result = "()")]
-pub struct AskNewest(pub Recipient<Newest>);
+pub struct PollLatest(pub Recipient<LatestFeed>);
 
 /// Stops the engine in order: no new stages, running ones finish, what is left
 /// goes on at the next start. Answered when nothing is out any more, or the

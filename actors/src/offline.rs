@@ -18,9 +18,10 @@ use procession_kernel::{Epoch, ProcedureId, Seq};
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
-use crate::error::{ReadError, StoreError};
+use crate::error::{AskError, ReadError, StoreError};
 use crate::export::{EXPORT_MAX, FamilyExport};
 use crate::journal::{DiskRoom, EmbeddedStore, JournalStore, Reader, SyncMode};
+use crate::read::{CommittedReader, Quarantined};
 
 /// A journal that no engine runs on, opened for reading.
 pub struct Offline {
@@ -29,6 +30,7 @@ pub struct Offline {
     /// The same store, whose tables can be read through.
     tables: Arc<EmbeddedStore>,
     reader: Reader,
+    committed: CommittedReader,
     as_of: (Epoch, Seq),
     /// Around the journal itself, not around a copy of it.
     room: Option<DiskRoom>,
@@ -72,6 +74,7 @@ impl Offline {
         Ok(Self {
             store,
             tables,
+            committed: CommittedReader::new(reader.clone(), Quarantined::default()),
             reader,
             as_of,
             room: EmbeddedStore::room_of(directory),
@@ -92,25 +95,24 @@ impl Offline {
         self.reader.scan_user(space, prefix.as_ref()).await
     }
 
-    /// Copies everything that the journal holds of the family of `id`; none if it holds
-    /// nothing. What an engine would quarantine is copied as it is, without a reason.
+    /// Copies everything that the journal holds of the family of `id`. Returns `None` if it holds nothing. Families
+    /// that an engine would quarantine are copied as they are, without a reason.
     ///
     /// # Errors
     ///
-    /// [`ReadError::TooLarge`] if it has more than 256 MiB: use
-    /// [`export_up_to`](Self::export_up_to). [`ReadError`] if the store cannot be read.
-    pub async fn export(&self, id: ProcedureId) -> Result<Option<FamilyExport>, ReadError> {
+    /// [`ReadError::TooLarge`] if the family has more than 256 MiB: use [`export_up_to`](Self::export_up_to).
+    /// [`AskError::Read`] if the store cannot be read.
+    pub async fn export(&self, id: ProcedureId) -> Result<Option<FamilyExport>, AskError> {
         self.export_up_to(id, EXPORT_MAX).await
     }
 
-    /// Copies a family as [`export`](Self::export) does, with another limit. It is held in
-    /// memory as a whole.
+    /// Copies a family as [`export`](Self::export) does, with another limit. It is held in memory as a whole.
     ///
     /// # Errors
     ///
-    /// [`ReadError::TooLarge`] if it has more bytes. [`ReadError`] if the store cannot be read.
-    pub async fn export_up_to(&self, id: ProcedureId, bytes: usize) -> Result<Option<FamilyExport>, ReadError> {
-        FamilyExport::read(&self.reader, id.family, bytes).await
+    /// [`ReadError::TooLarge`] if the family has more bytes. [`AskError::Read`] if the store cannot be read.
+    pub async fn export_up_to(&self, id: ProcedureId, bytes: usize) -> Result<Option<FamilyExport>, AskError> {
+        self.committed.export(id.family, bytes).await
     }
 }
 

@@ -16,7 +16,7 @@ use crate::mail::Gathering;
 use crate::registry::{Registry, Running};
 use crate::step::ChildOutcome;
 use crate::telemetry::{self, Marks};
-use crate::worker::{Pulse, Seat, watched};
+use crate::worker::{CallSlotGuard, Heartbeat, watched};
 
 /// What a procedure's actor is asked to do.
 #[derive(Message)]
@@ -69,7 +69,7 @@ pub(crate) struct ProcedureActor {
     registry: Arc<Registry>,
     host: Arc<Host>,
     supervisor: Arc<Gathering<Reported>>,
-    seat: Seat,
+    slot: CallSlotGuard,
 }
 
 impl ProcedureActor {
@@ -78,7 +78,7 @@ impl ProcedureActor {
         registry: Arc<Registry>,
         host: Arc<Host>,
         supervisor: Arc<Gathering<Reported>>,
-        seat: Seat,
+        slot: CallSlotGuard,
     ) -> Self {
         let Stored {
             id,
@@ -94,7 +94,7 @@ impl ProcedureActor {
             registry,
             host,
             supervisor,
-            seat,
+            slot,
         }
     }
 
@@ -119,18 +119,18 @@ impl Handler<Call> for ProcedureActor {
     type Result = ();
 
     fn handle(&mut self, call: Call, ctx: &mut Self::Context) {
-        if !self.seat.begin() {
-            // The supervisor took the call back, and issues it elsewhere.
+        if !self.slot.begin() {
+            // The supervisor revoked the call, and sends it elsewhere.
             return;
         }
-        let pulse = self.seat.pulse();
+        let heartbeat = self.slot.heartbeat();
         // It decodes the user's value: user code, too.
         let revived = {
-            let _within = pulse.enter(self.id);
+            let _polled = heartbeat.enter(self.id);
             self.revive()
         };
         let begun = self.host.clock.now();
-        self.seat.began(begun);
+        self.slot.began(begun);
         let mut running = match revived {
             Ok(running) => running,
             Err(why) => {
@@ -142,7 +142,7 @@ impl Handler<Call> for ProcedureActor {
             id: self.id,
             kind: self.kind.clone(),
             host: Arc::clone(&self.host),
-            pulse,
+            heartbeat,
             begun,
         };
         match call {
@@ -173,7 +173,7 @@ impl ProcedureActor {
     }
 
     fn report(&self, reported: Reported) {
-        self.seat.end();
+        self.slot.end();
         self.supervisor.send(reported);
     }
 }
@@ -184,7 +184,7 @@ struct Code {
     id: ProcedureId,
     kind: Kind,
     host: Arc<Host>,
-    pulse: Arc<Pulse>,
+    heartbeat: Arc<Heartbeat>,
     begun: Timestamp,
 }
 
@@ -204,7 +204,7 @@ impl Code {
             let describe = || codec::describe(stage.as_slice());
             let span = telemetry::stage_span(&marks(&facts, &self.kind, Some(run)), describe);
             let code = running.execute(&stage, (run, self.begun), &facts, &self.host);
-            let report = watched(&self.pulse, self.id, code.instrument(span.clone())).await;
+            let report = watched(&self.heartbeat, self.id, code.instrument(span.clone())).await;
             telemetry::record_outcome(&span, || outcome(&report.outcome));
             (Reported(self.kind, Report::Stage(report)), running)
         }
@@ -221,7 +221,7 @@ impl Code {
             let describe = || codec::describe(stage.as_slice());
             let span = telemetry::undo_span(&marks(&facts, &self.kind, None), describe);
             let code = running.rollback(stage, &facts, &self.host);
-            let did = watched(&self.pulse, self.id, code.instrument(span.clone())).await;
+            let did = watched(&self.heartbeat, self.id, code.instrument(span.clone())).await;
             telemetry::record_outcome(&span, || if did.outcome.is_ok() { "ok" } else { "failed" });
             let report = UndoEnded {
                 scope: *scope,
@@ -238,7 +238,7 @@ impl Code {
     }
 
     fn join(self, running: &mut dyn Running, first: u32, stage: &Blob, outcomes: &[ChildOutcome]) -> Reported {
-        let _within = self.pulse.enter(self.id);
+        let _polled = self.heartbeat.enter(self.id);
         let seen = outcomes.iter().filter(|child| child.ended).count();
         let seen = u32::try_from(seen).unwrap_or(u32::MAX);
         let report = Report::Join(self.id, first, seen, running.join(stage, outcomes));
@@ -247,7 +247,7 @@ impl Code {
 
     fn clean_up(self, mut running: Box<dyn Running>) -> impl Future<Output = Ran> {
         async move {
-            watched(&self.pulse, self.id, running.clean_up()).await;
+            watched(&self.heartbeat, self.id, running.clean_up()).await;
             (Reported(self.kind, Report::CleanedUp(self.id)), running)
         }
     }

@@ -3,48 +3,37 @@
 //! leaves only with the receipt. It runs no user code, and never holds anybody up.
 
 pub(crate) mod admission;
-pub(crate) mod asks;
-mod blocked;
 mod credit;
-mod dispatch;
+pub(crate) mod dispatch;
 pub(crate) mod drain;
-mod effects;
 mod exports;
 pub(crate) mod failure;
 mod finished;
 mod handlers;
 pub(crate) mod health;
-pub(crate) mod kept;
-mod loads;
 pub(crate) mod metrics;
 pub(crate) mod opening;
 mod operate;
-mod orphaned_calls;
-mod outputs;
+mod outcome_waiters;
 pub(crate) mod pipeline;
 mod quarantine;
 pub(crate) mod recovery;
 mod recovery_hooks;
-mod reports;
 mod retention;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
-mod stacks;
 mod status;
 mod submits;
 mod timer;
-mod unread;
-mod unstarted;
 pub(crate) mod wall;
-pub(crate) mod workers;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Answer, Claim, Commit, Decision, Effect, Event, Grant, HistoryEntry, Kernel, LimitKey, Operated, ProcedureId,
-    Receipt, Record, StageEnded, Ticket, Timestamp,
+    Answer, AuditEntry, Claim, Commit, Decision, Effect, Ended, Event, Grant, HistoryEntry, Kernel, LimitKey, LimitUse,
+    LockUse, Operated, ProcedureId, Receipt, Record, Row, StageEnded, Ticket, Timestamp,
 };
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
@@ -55,37 +44,42 @@ use crate::actor_loop::LastPanic;
 use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
-use crate::error::AskError;
+use crate::error::{AskError, StoreError};
+use crate::export::{EXPORT_MAX, FamilyExport};
 use crate::journal::{Appended, Journal, Reader};
-use crate::limiter::{Acquired, Limiter, Served};
-use crate::mail::{Counted, Gathering, Ordered};
-use crate::procedure_actor::Reported;
+use crate::limiter::{Acquired, Change, Limiter, LocksHeld, Served, Usage};
+use crate::mail::{Counted, Gathering, Notice, Ordered};
+use crate::messages::{
+    Archived, Audit, AwaitOutcome, Export, History, Limits, List, Locks, PollLatest, Query, ReadArchive, Subscribe,
+    SubscribeLatest, TakeSnapshot, Tree,
+};
+use crate::procedure_actor::{Report, Reported};
+use crate::read::CommittedReader;
+use crate::read::pages::PAGE_MAX;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
-use crate::view::{BatchUse, Outcome, Recovered, Rule};
+use crate::view::{ArchivedFamily, BatchUse, LockView, Outcome, Page, Recovered, Rule, Snapshot, Status};
 use admission::{Admission, PendingDemand, admit_report, bound_by};
-use blocked::Actors;
 use credit::Bulk;
-use dispatch::Dispatch;
+use dispatch::failed_reads::FailedRead;
+use dispatch::revival::{GroupRead, ReadsDue};
+use dispatch::rollback_stacks::StackRead;
+use dispatch::workers::{WorkerCheckDue, Workers, check_workers_every};
+use dispatch::{Dispatch, DispatchParts, EngineView, Revived};
 use failure::{Broken, Failure, FailureCause};
 use finished::FinishedReads;
 use handlers::FlushTime;
 use health::Health;
-use loads::Loads;
-use orphaned_calls::OrphanedCalls;
-use outputs::Outputs;
+use health::diagnosis_input::lock_views;
+use outcome_waiters::OutcomeWaiters;
 use pipeline::in_place::InPlace;
-use pipeline::{Pipeline, PipelineSettings, Waiting};
+use pipeline::{Pipeline, PipelineSettings, SUBSCRIBERS, Waiting};
 use quarantine::Quarantine;
 use recovery::{Loaded, Survey};
-use stacks::Stacks;
 use status::EngineStatus;
 use timer::Timer;
-use unread::Unreadable;
-use unstarted::Unstarted;
 use wall::Wall;
-use workers::Workers;
 
 /// Messages that may wait for the supervisor before senders are held up: room
 /// for a report of every stage of a busy engine.
@@ -122,12 +116,9 @@ pub struct Supervisor {
     kernel: Kernel,
     pipeline: Pipeline,
     metrics: Metrics,
-    /// What procedures' actors have reported.
-    reports: Arc<Gathering<Reported>>,
+    dispatch: Dispatch,
     admission: Admission<Take>,
     registry: Arc<Registry>,
-    host: Arc<Host>,
-    workers: Workers,
     threads: Threads,
     clock: Arc<dyn Clock>,
     reader: Reader,
@@ -137,21 +128,9 @@ pub struct Supervisor {
     bulk: Bulk,
     /// What the start noted of all rows; spent when it opens.
     survey: Survey,
-    loads: Loads,
-    unreadable: Unreadable,
-    unstarted: Unstarted,
-    outputs: Outputs,
-    /// Join rules that are out, each with the question that comes next.
-    judging: FxHashMap<ProcedureId, Option<loads::Load>>,
-    actors: Actors,
-    dispatch: Dispatch,
     tickets: FxHashMap<Ticket, oneshot::Sender<Answered>>,
     next_ticket: u64,
-    calls: u64,
-    watchers: FxHashMap<ProcedureId, Vec<oneshot::Sender<Outcome>>>,
-    /// Those that the start read.
-    stacks: BTreeMap<u64, Vec<HistoryEntry>>,
-    stack_reads: Stacks,
+    outcome_waiters: OutcomeWaiters,
     report: Recovered,
     quarantine: Quarantine,
     /// Quarantined families whose discharge is being committed.
@@ -162,7 +141,6 @@ pub struct Supervisor {
     finished: FinishedReads,
     drain: Option<drain::Draining>,
     health: Health,
-    orphaned_calls: OrphanedCalls,
     status: EngineStatus,
     panics: LastPanic,
 }
@@ -188,6 +166,15 @@ impl Supervisor {
             telemetry,
         } = parts;
         let wall = Wall::new(loaded.last_look, loaded.kernel.rules());
+        let reader = host.reader.clone();
+        let dispatch = DispatchParts {
+            workers,
+            registry: Arc::clone(&registry),
+            host,
+            reports,
+            store_number: loaded.store.0,
+            stacks: loaded.stacks,
+        };
         let pipeline = PipelineSettings {
             epoch: loaded.epoch,
             merge: settings.merge,
@@ -197,35 +184,22 @@ impl Supervisor {
         Self {
             metrics: Metrics::new(&registry, telemetry, mailboxes),
             health: Health::new(settings.audit_every, registry.measures(settings.thresholds)),
-            orphaned_calls: OrphanedCalls::default(),
             pipeline: Pipeline::new(&pipeline, journal, in_place),
+            dispatch: Dispatch::new(dispatch),
             kernel: loaded.kernel,
-            reports,
             admission: Admission::new(limiter, limited, loaded.quarantined_holders),
             registry,
-            workers,
             threads,
             clock: settings.clock,
-            reader: host.reader.clone(),
-            host,
+            reader,
             queued: settings.queued,
             awake: settings.awake,
             timer: None,
             bulk: Bulk::default(),
             survey: loaded.survey,
-            loads: Loads::default(),
-            unreadable: Unreadable::default(),
-            unstarted: Unstarted::default(),
-            outputs: Outputs::default(),
-            judging: FxHashMap::default(),
-            actors: FxHashMap::default(),
-            dispatch: Dispatch::default(),
             tickets: FxHashMap::default(),
             next_ticket: 0,
-            calls: 0,
-            watchers: FxHashMap::default(),
-            stacks: loaded.stacks,
-            stack_reads: Stacks::default(),
+            outcome_waiters: OutcomeWaiters::default(),
             quarantine: Quarantine::new(&loaded.report.quarantined),
             report: loaded.report,
             discharging: BTreeSet::new(),
@@ -269,9 +243,7 @@ impl Supervisor {
         let look = self.wall.take_look(&*self.clock, self.kernel.is_draining());
         let encoded = self.pipeline.record(&decision, look, seq);
         let due = decision.durable().filter_map(due_of).min();
-        self.unstarted.note(decision.records());
-        self.outputs.note(decision.records());
-        self.stack_reads.note(decision.records());
+        self.dispatch.note(decision.records());
         self.kernel.fold(decision, self.pipeline.open_commit());
         self.metrics.decided();
         self.note_due(due);
@@ -324,7 +296,7 @@ impl Supervisor {
     /// Hands over what was decided: at once, unless it may be for the supervisor to commit. Whether it is shows behind
     /// the messages that wait in the mailbox now.
     fn flush_soon(&mut self, ctx: &mut Context<Self>) {
-        let here = self.pipeline.may_commit_here(self.actors.len());
+        let here = self.pipeline.may_commit_here(self.dispatch.active());
         if here && ctx.address().try_send(FlushTime).is_ok() {
             return;
         }
@@ -364,11 +336,12 @@ impl Supervisor {
         self.call_hooks(ctx);
         self.pipeline.publish(&waiting, &self.kernel, receipt.seq());
         let Waiting { commits, reads, .. } = waiting;
-        self.dispatch.begin();
+        // One wake a worker for the calls of all these commits.
+        self.dispatch.begin_batch();
         for commit in commits {
             self.release(commit, receipt, ctx);
         }
-        self.dispatch.end();
+        self.dispatch.end_batch();
         for read in reads {
             // A reader that has gone needs nothing.
             read.send(()).ok();
@@ -395,7 +368,7 @@ impl Supervisor {
     /// Sends the next batch of metric hooks to a worker, unless one is out.
     fn call_hooks(&mut self, ctx: &mut Context<Self>) {
         if self.metrics.may_call_hooks()
-            && let Some((worker, ..)) = self.workers.next()
+            && let Some(worker) = self.dispatch.next_worker()
         {
             let done = ctx.address().recipient();
             self.metrics.call_hooks(worker, &self.registry, done);
@@ -417,6 +390,55 @@ impl Supervisor {
                 );
                 self.fail(FailureCause::Failed(text));
             }
+        }
+    }
+
+    /// Does what a receipt releases.
+    fn act(&mut self, effect: Effect, ctx: &mut Context<Self>) {
+        match effect {
+            Effect::Reply(ticket, answer) => self.answer(ticket, Ok(answer)),
+            Effect::Advance(advance) => self.call(ctx, |dispatch, view| dispatch.advance(view, advance)),
+            Effect::Undo(undo) => self.call(ctx, |dispatch, view| dispatch.undo(view, *undo)),
+            Effect::Judge(id, kind, version, round, stage) => {
+                self.call(ctx, |dispatch, _| dispatch.judge(id, kind, version, round, stage));
+            }
+            Effect::CleanUp(id, kind, version) => self.call(ctx, |dispatch, _| dispatch.clean_up(id, kind, version)),
+            Effect::LoadStack(scope) => self.load_stack(scope, ctx),
+            Effect::Stop(id) => self.dispatch.stop(id),
+            Effect::ArmTimer => self.arm(),
+            // A quarantined family keeps what it holds.
+            Effect::Release(id) if self.quarantine.contains(id.family) => self.admission.change_of(id, Change::Cancel),
+            Effect::Release(id) => self.admission.release(id),
+            Effect::GiveBack(id, needs) => self.admission.change_of(id, |ticket| Change::GiveBack(ticket, needs)),
+            Effect::Cancel(id) => self.admission.change_of(id, Change::Cancel),
+            Effect::Keep(id, needs) => self.admission.change_of(id, |ticket| Change::Keep(ticket, needs)),
+            Effect::SetPriority(id, priority) => {
+                self.admission
+                    .change_of(id, |ticket| Change::Priority(ticket, priority));
+            }
+            Effect::Ask(id) => self.request_admission(id, ctx),
+            Effect::SetLimit(key, limit) => self.admission.set_limit(key, limit),
+            // The binding was applied with the decision, so nothing is left to do.
+            Effect::Bound(..) => {}
+            Effect::Discharged(family) => self.discharged(family),
+            Effect::Ended(ended) => self.ended(*ended),
+            Effect::Operated(entry) => {
+                tracing::info!(who = entry.who, why = entry.why, what = entry.verb, "an operator acted");
+            }
+        }
+    }
+
+    fn ended(&mut self, ended: Ended) {
+        // A procedure that held something earlier, and nothing at its end, has its ticket still.
+        self.admission.release(ended.id);
+        self.dispatch.ended(ended.id);
+        self.outcome_waiters.ended(ended);
+    }
+
+    fn answer(&mut self, ticket: Ticket, answer: Answered) {
+        if let Some(sender) = self.tickets.remove(&ticket) {
+            // The caller may have gone.
+            sender.send(answer).ok();
         }
     }
 
@@ -467,8 +489,8 @@ impl Actor for Supervisor {
             return;
         }
         self.timer = Some(Timer::start(Arc::clone(&self.clock), ctx.address().recipient()));
-        if let Some(time) = self.workers.look_every() {
-            blocked::look_every(time, ctx.address().downgrade().recipient());
+        if let Some(time) = self.dispatch.check_workers_every() {
+            check_workers_every(time, ctx.address().downgrade().recipient());
         }
     }
 }
@@ -486,7 +508,521 @@ impl Handler<Appended> for Supervisor {
 
 // Questions: answered from what is on disk.
 
+type Queried<T> = ResponseFuture<Result<T, AskError>>;
+
+impl Supervisor {
+    /// Returns the wait that every question begins with: until all that is decided now is on disk.
+    fn settled(&mut self) -> impl Future<Output = Result<(), AskError>> + use<> {
+        let refused = self.status.refusal();
+        let barrier = if refused.is_none() {
+            self.pipeline.barrier()
+        } else {
+            None
+        };
+        let failure = self.status.failure();
+        async move {
+            match (refused, barrier) {
+                (Some(refused), _) => Err(refused),
+                (None, Some(done)) => done.await.map_err(|_| failure.unanswered()),
+                (None, None) => Ok(()),
+            }
+        }
+    }
+
+    /// Returns the reader of committed state, which knows what is quarantined now.
+    fn committed(&self) -> CommittedReader {
+        CommittedReader::new(self.reader.clone(), self.quarantine.shared())
+    }
+
+    /// Answers a question from the store. The barrier is taken now and the read begins after it, so the answer shows
+    /// every commit decided before the question came.
+    fn query<T: 'static, F>(&mut self, read: impl FnOnce(CommittedReader) -> F + 'static) -> Queried<T>
+    where
+        F: Future<Output = Result<T, AskError>> + 'static,
+    {
+        let (settled, committed) = (self.settled(), self.committed());
+        Box::pin(async move {
+            settled.await?;
+            read(committed).await
+        })
+    }
+
+    /// Returns the locks as the limiter named them. What the limiter granted and nobody has decided on is not shown:
+    /// its earlier answers are decided first, and are on disk when this answer is given.
+    fn shown_locks(
+        &mut self,
+        locks: Result<(u64, Vec<LockUse>), AskError>,
+        ctx: &mut Context<Self>,
+    ) -> impl Future<Output = Result<Vec<LockView>, AskError>> + use<> {
+        let (sender, receiver) = oneshot::channel();
+        let failure = self.status.failure();
+        match locks {
+            Ok((turn, locks)) => self.sequence(turn, ctx, |supervisor, _| {
+                let views = lock_views(locks, supervisor.admission.claims(), &supervisor.kernel);
+                // The caller may have gone.
+                sender.send(Ok((views, supervisor.settled()))).ok();
+            }),
+            Err(error) => drop(sender.send(Err(error))),
+        }
+        async move {
+            let (views, settled) = receiver.await.map_err(|_| failure.unanswered())??;
+            settled.await?;
+            Ok(views)
+        }
+    }
+
+    /// Answers a request for a subscription. Returns `true` if it is accepted; it is refused if as many subscribers
+    /// and followers exist as may.
+    fn admit_subscriber(&mut self) -> (bool, Queried<()>) {
+        let settled = self.settled();
+        let is_full = !self.pipeline.takes_subscribers();
+        let answer = Box::pin(async move {
+            settled.await?;
+            if is_full {
+                let text = format!("{SUBSCRIBERS} subscribers are the limit; end one first");
+                return Err(AskError::NotNow(text));
+            }
+            Ok(())
+        });
+        (self.status.refusal().is_none() && !is_full, answer)
+    }
+
+    /// Collects the figures of all wings at this moment.
+    fn snapshot(&mut self) -> Snapshot {
+        let figures = self.metrics.figures();
+        let quarantined = self.quarantine.families().iter();
+        Snapshot {
+            epoch: self.kernel.epoch(),
+            decided: self.kernel.seq(),
+            durable: self.pipeline.durable(),
+            commits: figures.commits,
+            batches: figures.batches,
+            appended_writes: figures.writes,
+            appended_bytes: figures.bytes,
+            live_families: self.kernel.families().len() + self.quarantine.len(),
+            going: self.kernel.going(),
+            actors: self.dispatch.active(),
+            workers: self.dispatch.current_worker_statuses(&self.kernel, machine_now()),
+            late: self.kernel.late(),
+            lost_wakes: self.health.lost_wakes(&self.kernel),
+            poisoned: self.status.cause().map(ToString::to_string),
+            draining: self.kernel.is_draining(),
+            recovered: self.report.clone(),
+            quarantined: quarantined.map(|(family, why)| (*family, why.clone())).collect(),
+            size_bytes: self.reader.size_bytes(),
+            disk_room: self.health.disk_room(),
+            commit_p99: figures.commit_p99,
+            sync_times: self.reader.sync_times(),
+            paused: self.kernel.pauses().iter().cloned().collect(),
+            last_batch: figures.last_batch,
+            longest_turn: figures.longest_turn,
+            kinds: self.metrics.telemetry().uses(&self.kernel.rules().kinds),
+        }
+    }
+}
+
+impl Handler<Query> for Supervisor {
+    type Result = Queried<Status>;
+
+    fn handle(&mut self, Query(id): Query, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move { committed.status(id).await?.ok_or(AskError::Unknown(id)) })
+    }
+}
+
+impl Handler<Tree> for Supervisor {
+    type Result = Queried<Vec<Status>>;
+
+    fn handle(&mut self, Tree(id): Tree, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move {
+            let family = committed.family(id.family, 0, usize::MAX).await?;
+            if family.is_empty() {
+                Err(AskError::Unknown(id))
+            } else {
+                Ok(family)
+            }
+        })
+    }
+}
+
+impl Handler<History> for Supervisor {
+    type Result = Queried<Vec<HistoryEntry>>;
+
+    fn handle(&mut self, History(id): History, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move {
+            let root = committed.row(ProcedureId::root(id.family)).await?;
+            root.ok_or(AskError::Unknown(id))?;
+            committed.history(id.family, usize::MAX).await
+        })
+    }
+}
+
+impl Handler<List> for Supervisor {
+    type Result = Queried<Page>;
+
+    fn handle(&mut self, list: List, _: &mut Self::Context) -> Self::Result {
+        let List { filter, cursor, limit } = list;
+        self.query(move |committed| async move { committed.list(filter, cursor, limit).await })
+    }
+}
+
+impl Handler<AwaitOutcome> for Supervisor {
+    type Result = Queried<Outcome>;
+
+    fn handle(&mut self, AwaitOutcome(id): AwaitOutcome, _: &mut Self::Context) -> Self::Result {
+        let has_ended = self.kernel.row(id).is_none_or(Row::is_ended) && !self.quarantine.contains(id.family);
+        if has_ended || self.status.refusal().is_some() {
+            return self
+                .query(move |committed| async move { committed.outcome(id).await?.ok_or(AskError::Unknown(id)) });
+        }
+        let waiting = self.outcome_waiters.add(id);
+        let (failure, committed) = (self.status.failure(), self.committed());
+        Box::pin(async move {
+            match waiting.await {
+                Ok(outcome) => Ok(outcome),
+                // The journal failed, the engine stopped, or the family was discharged.
+                Err(_) => match (failure.why(), committed.row(id).await) {
+                    (None, Ok(None)) => Err(AskError::Unknown(id)),
+                    _ => Err(failure.unanswered()),
+                },
+            }
+        })
+    }
+}
+
+impl Handler<Limits> for Supervisor {
+    type Result = Queried<Vec<LimitUse>>;
+
+    fn handle(&mut self, _: Limits, _: &mut Self::Context) -> Self::Result {
+        let limiter = self.admission.limiter().clone();
+        self.query(|_| async move { limiter.ask(Usage).await.map_err(|_| AskError::Stopped) })
+    }
+}
+
+impl Handler<Locks> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<Vec<LockView>, AskError>>;
+
+    fn handle(&mut self, _: Locks, _: &mut Self::Context) -> Self::Result {
+        let limiter = self.admission.limiter().clone();
+        let locks = self.query(|_| async move { limiter.ask(LocksHeld).await.map_err(|_| AskError::Stopped) });
+        Box::pin(
+            locks
+                .into_actor(self)
+                .then(|locks, supervisor, ctx| supervisor.shown_locks(locks, ctx).into_actor(supervisor)),
+        )
+    }
+}
+
+impl Handler<Audit> for Supervisor {
+    type Result = Queried<Vec<AuditEntry>>;
+
+    fn handle(&mut self, Audit { before, limit }: Audit, _: &mut Self::Context) -> Self::Result {
+        let (first, last) = self.kernel.audited();
+        let before = before.unwrap_or(last).min(last);
+        self.query(move |committed| async move { committed.audit(first, before, limit.clamp(1, PAGE_MAX)).await })
+    }
+}
+
+impl Handler<Export> for Supervisor {
+    type Result = Queried<FamilyExport>;
+
+    fn handle(&mut self, Export(id): Export, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move {
+            let export = committed.export(id.family, EXPORT_MAX).await?;
+            export.ok_or(AskError::Unknown(ProcedureId::root(id.family)))
+        })
+    }
+}
+
+impl Handler<Archived> for Supervisor {
+    type Result = Queried<Vec<ArchivedFamily>>;
+
+    fn handle(&mut self, _: Archived, _: &mut Self::Context) -> Self::Result {
+        self.query(|committed| async move { committed.archive().await })
+    }
+}
+
+impl Handler<ReadArchive> for Supervisor {
+    type Result = Queried<FamilyExport>;
+
+    fn handle(&mut self, ReadArchive(family): ReadArchive, _: &mut Self::Context) -> Self::Result {
+        self.query(move |committed| async move {
+            let export = committed.archived(family).await?;
+            export.ok_or(AskError::Unknown(ProcedureId::root(family)))
+        })
+    }
+}
+
+impl Handler<Subscribe> for Supervisor {
+    type Result = Queried<()>;
+
+    fn handle(&mut self, Subscribe(to): Subscribe, _: &mut Self::Context) -> Self::Result {
+        let (is_admitted, answer) = self.admit_subscriber();
+        if is_admitted {
+            self.pipeline.subscribe(to, self.kernel.seq());
+        }
+        answer
+    }
+}
+
+impl Handler<SubscribeLatest> for Supervisor {
+    type Result = Queried<()>;
+
+    fn handle(&mut self, SubscribeLatest(to): SubscribeLatest, _: &mut Self::Context) -> Self::Result {
+        let (is_admitted, answer) = self.admit_subscriber();
+        if is_admitted {
+            self.pipeline.subscribe_latest(to, &self.kernel);
+        }
+        answer
+    }
+}
+
+impl Handler<PollLatest> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, PollLatest(subscriber): PollLatest, _: &mut Self::Context) {
+        self.pipeline.poll_latest(&subscriber, &self.kernel);
+    }
+}
+
+impl Handler<TakeSnapshot> for Supervisor {
+    type Result = Queried<Snapshot>;
+
+    /// Answered also when the journal has failed: it is how one learns why.
+    fn handle(&mut self, _: TakeSnapshot, _: &mut Self::Context) -> Self::Result {
+        let settled = self.settled();
+        let has_failed = self.status.has_failed();
+        let snapshot = self.snapshot();
+        Box::pin(async move {
+            if !has_failed {
+                settled.await?;
+            }
+            Ok(snapshot)
+        })
+    }
+}
+
 // Dispatch: calls of user code.
+
+/// Reports heard for one notice, before other messages have their turn.
+const REPORTS_AT_ONCE: usize = 256;
+
+/// Says that actors were found gone. It waits behind their last reports.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct ActorsGone(Vec<ProcedureId>);
+
+impl Supervisor {
+    /// Has the dispatch wing make calls, and sees to the reads that it needs for them.
+    fn call<R>(&mut self, ctx: &mut Context<Self>, work: impl FnOnce(&mut Dispatch, EngineView<'_>) -> R) -> R {
+        let view = EngineView {
+            kernel: &self.kernel,
+            quarantined: self.quarantine.families(),
+        };
+        let done = work(&mut self.dispatch, view);
+        if self.dispatch.take_read_notice() {
+            // Behind the effects of the same receipt, so that their reads are done together.
+            ctx.notify(ReadsDue);
+        }
+        done
+    }
+
+    fn begin_reads(&mut self, ctx: &mut Context<Self>) {
+        while let Some(reads) = self.dispatch.next_reads(&self.kernel, self.pipeline.durable()) {
+            ctx.spawn(reads.into_actor(self).map(|read, supervisor, ctx| {
+                supervisor.turn(|supervisor| supervisor.reads_ended(read, ctx));
+            }));
+        }
+    }
+
+    fn reads_ended(&mut self, read: GroupRead, ctx: &mut Context<Self>) {
+        self.dispatch.end_reads(read);
+        while let Some(group) = self.dispatch.next_group() {
+            for (load, inputs) in group {
+                match self.call(ctx, |dispatch, view| dispatch.revive(view, load, inputs)) {
+                    Revived::Done => {}
+                    Revived::TryAgain(read, why) => self.read_again(read, &why, ctx),
+                    // At once: the calls behind this one may be of the same family.
+                    Revived::Damaged(family, why) => self.quarantine_family(family, why, ctx),
+                }
+            }
+        }
+        self.begin_reads(ctx);
+        self.wake_more(ctx);
+    }
+
+    fn load_stack(&mut self, scope: ProcedureId, ctx: &mut Context<Self>) {
+        match self.dispatch.load_stack(&self.kernel, scope) {
+            Some(entries) => self.decide(Event::StackLoaded(scope, entries), ctx),
+            None => self.begin_stacks(scope.family, ctx),
+        }
+    }
+
+    fn begin_stacks(&mut self, family: u64, ctx: &mut Context<Self>) {
+        if let Some(stacks) = self.dispatch.next_stacks(&self.kernel, family) {
+            ctx.spawn(stacks.into_actor(self).map(move |read, supervisor, ctx| {
+                supervisor.turn(|supervisor| supervisor.stacks_ended(family, read, ctx));
+            }));
+        }
+    }
+
+    fn stacks_ended(&mut self, family: u64, read: StackRead, ctx: &mut Context<Self>) {
+        for (scope, entries) in self.dispatch.end_stacks(read) {
+            match self.dispatch.stack_entries(scope, entries) {
+                Ok(entries) => self.decide(Event::StackLoaded(scope, entries), ctx),
+                Err(why) => self.read_again(FailedRead::Stack(scope), &why, ctx),
+            }
+        }
+        self.begin_stacks(family, ctx);
+    }
+
+    /// Tries a failed read again after a while.
+    fn read_again(&mut self, read: FailedRead, why: &StoreError, ctx: &mut Context<Self>) {
+        self.dispatch.read_failed(read, why, self.clock.now());
+        self.await_retry(ctx);
+    }
+
+    fn await_retry(&mut self, ctx: &mut Context<Self>) {
+        let Some(wait) = self.dispatch.next_retry() else { return };
+        let sleep = self.clock.sleep_until(self.clock.now().after(wait));
+        ctx.spawn(
+            sleep
+                .into_actor(self)
+                .map(|(), supervisor, ctx| supervisor.retry_reads(ctx)),
+        );
+    }
+
+    fn retry_reads(&mut self, ctx: &mut Context<Self>) {
+        for read in self.dispatch.take_retries() {
+            match read {
+                FailedRead::Call(load) => self.call(ctx, |dispatch, _| dispatch.read_again(load)),
+                FailedRead::Stack(scope) => self.load_stack(scope, ctx),
+                FailedRead::Due => self.evict_again(ctx),
+            }
+        }
+        self.await_retry(ctx);
+    }
+
+    /// Hears all reports that were made by now. A notice that waits then finds newer ones, or none.
+    fn hear_all(&mut self, ctx: &mut Context<Self>) {
+        for reported in self.dispatch.take_reports(usize::MAX) {
+            self.hear(reported, ctx);
+        }
+    }
+
+    fn hear(&mut self, Reported(kind, report): Reported, ctx: &mut Context<Self>) {
+        self.call_ended(report, ctx);
+        self.metrics.name_late(&kind);
+    }
+
+    fn call_ended(&mut self, report: Report, ctx: &mut Context<Self>) {
+        match report {
+            Report::Stage(report) => self.stage_ended(report, ctx),
+            Report::Undo(report) => self.decide(Event::UndoEnded(report), ctx),
+            Report::CleanedUp(id) => {
+                self.dispatch.cleaned_up(id);
+                self.decide(Event::CleanedUp(id), ctx);
+            }
+            Report::Join(parent, first, seen, ruling) => {
+                let next = self.dispatch.join_ruled(parent);
+                let ruled = Event::JoinRuled {
+                    parent,
+                    first,
+                    seen,
+                    ruling,
+                };
+                self.decide(ruled, ctx);
+                if let Some(next) = next {
+                    self.call(ctx, |dispatch, view| dispatch.judge_next(view.kernel, next));
+                }
+            }
+            Report::Unloadable(id, why) => self.quarantine_family(id.family, format!("{id}: {why}"), ctx),
+        }
+    }
+
+    fn stage_ended(&mut self, report: Box<StageEnded>, ctx: &mut Context<Self>) {
+        if let Some(report) = self.admit_report(report, ctx) {
+            self.decide(Event::StageEnded(report), ctx);
+        }
+    }
+
+    /// Has the calls of these actors replaced, which are gone with their threads, and sends the calls again that
+    /// found no worker.
+    fn replace_lost_calls(&mut self, gone: Vec<ProcedureId>, ctx: &mut Context<Self>) {
+        if !gone.is_empty() {
+            // If the mailbox has no room, the next health check finds them again.
+            ctx.address().try_send(ActorsGone(gone)).ok();
+        }
+        self.call(ctx, Dispatch::call_stranded);
+    }
+
+    fn check_workers(&mut self, ctx: &mut Context<Self>) {
+        let now = machine_now();
+        let blocked = self.dispatch.check_workers(&self.kernel, now);
+        self.metrics.telemetry().worker_blocked.set(blocked);
+        self.metrics.show_mailboxes_soon(self.clock.now());
+        if self.status.is_running() {
+            self.call(ctx, |dispatch, view| dispatch.rebalance(view, now));
+            // Calls that waited for their worker may have begun, which gives credit.
+            self.wake_more(ctx);
+        }
+    }
+}
+
+impl Handler<ReadsDue> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: ReadsDue, ctx: &mut Self::Context) {
+        self.turn(|supervisor| {
+            supervisor.dispatch.reads_due();
+            supervisor.begin_reads(ctx);
+        });
+    }
+}
+
+impl Handler<Notice> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: Notice, ctx: &mut Self::Context) {
+        self.turn(|supervisor| {
+            for reported in supervisor.dispatch.take_reports(REPORTS_AT_ONCE) {
+                supervisor.hear(reported, ctx);
+            }
+            supervisor.wake_more(ctx);
+            supervisor.look_at_drain(ctx);
+        });
+    }
+}
+
+impl Handler<ActorsGone> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, ActorsGone(found): ActorsGone, ctx: &mut Self::Context) {
+        if !self.status.is_running() {
+            return;
+        }
+        // First what these actors had still reported: only a call without a report is lost.
+        self.hear_all(ctx);
+        self.dispatch.replace_ended_workers();
+        for id in found {
+            for call in self.dispatch.take_lost_calls(id) {
+                let now = self.clock.now();
+                let report = self.call(ctx, |dispatch, view| dispatch.replace_call(view, id, &call, now));
+                if let Some(report) = report {
+                    self.call_ended(report, ctx);
+                }
+            }
+        }
+        self.look_at_drain(ctx);
+    }
+}
+
+impl Handler<WorkerCheckDue> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: WorkerCheckDue, ctx: &mut Self::Context) {
+        self.turn(|supervisor| supervisor.check_workers(ctx));
+    }
+}
 
 // Admission: claims, and the limiter's answers.
 
@@ -670,10 +1206,7 @@ impl Supervisor {
         // Before the kernel forgets the rows, which say what the family keeps.
         self.admission.withdraw_family(&self.kernel, family);
         self.kernel.forget(family);
-        self.actors.retain(|id, _| id.family != family);
-        self.unstarted.forget(family);
-        self.outputs.forget(family);
-        self.stack_reads.forget(family);
+        self.dispatch.forget_family(family);
         // Before the next receipt: releases that it sets free find the family here, and leave it what it holds.
         self.quarantine.insert(family, why);
         let now = self.clock.now();
@@ -699,17 +1232,14 @@ impl Supervisor {
         // Callers that wait for an outcome, or for the end of a drain, find the cause in the `Failure` that they hold,
         // so the status is set before their channels are dropped.
         self.pipeline.clear();
-        self.watchers.clear();
+        self.outcome_waiters.clear();
         self.drain = None;
         if let Some(cause) = self.status.cause() {
             for (_, ticket) in self.tickets.drain() {
                 ticket.send(Err(cause.clone())).ok();
             }
         }
-        self.actors.clear();
-        self.loads.clear();
-        self.unreadable.clear();
-        self.stack_reads.clear();
+        self.dispatch.close();
         if let Some(timer) = &self.timer {
             timer.arm(None);
         }

@@ -8,7 +8,7 @@ mod signal;
 pub use insight::{ChainEnd, Explanation, Particulars, Place, Rule, Verdict};
 pub use mailboxes::Mailboxes;
 pub(crate) use next::next;
-pub use signal::{Kept, KeptSignal};
+pub use signal::{KeptSignal, StoredCounts};
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -195,15 +195,15 @@ pub struct LockView {
     pub waiting: Vec<ProcedureId>,
 }
 
-/// Among which families a list looks. It shows rows of no others, and reads few of them.
+/// The families that a list covers. It shows rows of no others, and reads few of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Among {
-    /// All.
+pub enum FamilyScope {
+    /// All families.
     #[default]
     All,
-    /// Those that have not ended. Some of their members may have.
+    /// Families with an unfinished member. Other members may have ended.
     Live,
-    /// These, by their numbers.
+    /// Families by number.
     Families(BTreeSet<u64>),
 }
 
@@ -219,8 +219,12 @@ pub struct ListFilter {
 }
 
 impl ListFilter {
-    pub(crate) const fn among(&self) -> Among {
-        if self.live_only { Among::Live } else { Among::All }
+    pub(crate) const fn scope(&self) -> FamilyScope {
+        if self.live_only {
+            FamilyScope::Live
+        } else {
+            FamilyScope::All
+        }
     }
 
     pub(crate) fn admits(&self, row: &Row) -> bool {
@@ -455,7 +459,7 @@ pub struct Change {
 /// Rows that have changed since a follower took the last, each once and as it stands.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct NewestRows {
+pub struct LatestRows {
     /// The engine's epoch.
     pub epoch: Epoch,
     /// The commit that they show.
@@ -469,7 +473,7 @@ pub struct NewestRows {
     pub(crate) is_lost: bool,
 }
 
-impl NewestRows {
+impl LatestRows {
     /// Describes the rows. It takes a microsecond or two for each: do it where nobody waits.
     pub fn describe(&self) -> impl Iterator<Item = Status> {
         self.rows.iter().map(Status::of)
@@ -479,11 +483,11 @@ impl NewestRows {
 /// What a follower of the newest rows gets, one message each time that it asks.
 #[derive(Clone, Debug, actix::Message)]
 #[rtype(result = "()")]
-pub enum Newest {
+pub enum LatestFeed {
     /// The first message, without being asked for: everything after this commit follows.
     From(Seq),
     /// What has changed since the last message.
-    Rows(Box<NewestRows>),
+    Rows(Box<LatestRows>),
     /// Too much has changed since this commit: read again, and go on from there.
     Lagged(Seq),
 }
@@ -491,7 +495,7 @@ pub enum Newest {
 /// What a subscriber gets.
 #[derive(Clone, Debug, actix::Message)]
 #[rtype(result = "()")]
-pub enum Feed {
+pub enum ChangeFeed {
     /// The first message: everything after this commit follows.
     From(Seq),
     /// A committed change.

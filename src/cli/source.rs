@@ -12,7 +12,7 @@ mod tests;
 pub(super) use export::Sink;
 pub(super) use journal::Journal;
 
-use procession_actors::view::Among;
+use procession_actors::view::FamilyScope;
 use procession_kernel::ProcedureId;
 
 use super::document::Document;
@@ -45,12 +45,12 @@ impl Wanted {
     }
 
     /// Gives the families whose rows must be read.
-    pub(super) fn among(&self) -> Among {
+    pub(super) fn among(&self) -> FamilyScope {
         let shows_live_alone = !self.shows_ended() || (self.filter.names_states() && self.filter.is_of_live());
         match self.filter.families() {
-            Some(families) => Among::Families(families),
-            None if shows_live_alone => Among::Live,
-            None => Among::All,
+            Some(families) => FamilyScope::Families(families),
+            None if shows_live_alone => FamilyScope::Live,
+            None => FamilyScope::All,
         }
     }
 }

@@ -76,10 +76,10 @@ async fn revision(state: &State, verb: Verb, id: ProcedureId) -> Result<Seq, Pro
     let row = match verb {
         // Of the whole family, which is set aside, perhaps because this row cannot be read.
         Verb::Discharge => {
-            let root = state.engine().beside().status(ProcedureId::root(id.family)).await;
+            let root = state.engine().committed().status(ProcedureId::root(id.family)).await;
             root.ok().flatten()
         }
-        Verb::Acknowledge => state.engine().beside().status(ProcedureId::root(id.family)).await?,
+        Verb::Acknowledge => state.engine().committed().status(ProcedureId::root(id.family)).await?,
         Verb::Pause
         | Verb::Resume
         | Verb::Retry
@@ -91,7 +91,7 @@ async fn revision(state: &State, verb: Verb, id: ProcedureId) -> Result<Seq, Pro
         | Verb::Priority
         | Verb::Signal
         | Verb::Reveal
-        | Verb::Export => state.engine().beside().status(id).await?,
+        | Verb::Export => state.engine().committed().status(id).await?,
     };
     Ok(row.map(|row| row.revision).unwrap_or_default())
 }
@@ -138,7 +138,7 @@ async fn override_result(
     Request { wish, by }: Request,
 ) -> Result<Operated, Problem> {
     let output = wish.output()?;
-    let row = state.engine().beside().status(id).await?;
+    let row = state.engine().committed().status(id).await?;
     let row = row.ok_or_else(|| Problem::unknown(&format!("procedure {id}")))?;
     let fits = state.engine().check_output(&row.kind, &output);
     fits.map_err(|error| wrong(format!("The output is none of the kind \"{}\": {error}.", row.kind)))?;
@@ -266,7 +266,7 @@ async fn planned(state: &State, id: ProcedureId, plan: &Plan) -> Result<Value, P
     let history = if plan.undone.is_empty() && plan.stays.is_empty() {
         Vec::new()
     } else {
-        state.engine().beside().history(id.family, HISTORY_MAX).await?
+        state.engine().committed().history(id.family, HISTORY_MAX).await?
     };
     Ok(json!(PlanView::new(plan, &history)))
 }

@@ -60,18 +60,18 @@ fn paused_above(state: &State, row: &Status) -> Vec<Pause> {
     found
 }
 
-/// Counts what is kept of one, each up to a bound: executed stages and undos, signals, and of the newest acts of
-/// operators those on its family.
+/// Counts what is stored of a procedure, each up to a bound: history entries, signals, and operators' acts on its
+/// family among the newest.
 pub(super) async fn counts(state: &State, id: ProcedureId) -> Result<Value, Problem> {
-    let kept = state.engine().beside().kept(id).await?.unwrap_or_default();
+    let counts = state.engine().committed().counts(id).await?.unwrap_or_default();
     let newest = state.live.audit().await?;
     let acts = newest
         .iter()
         .filter(|act| act.target.is_some_and(|of| of.family == id.family));
     let counted = |count: usize, more: bool| json!({ "count": count, "more": more });
     Ok(json!({
-        "history": counted(kept.history, kept.more_history),
-        "signals": counted(kept.signals, kept.more_signals),
+        "history": counted(counts.history, counts.more_history),
+        "signals": counted(counts.signals, counts.more_signals),
         "audit": counted(acts.count(), newest.len() == AUDIT_NEWEST),
     }))
 }
@@ -83,10 +83,10 @@ pub(super) async fn failing(state: &State, grant: &Grant, show: &Show<'_>, row: 
         return Ok(Value::Null);
     }
     let _turn = state.turns.take(grant).await?;
-    let beside = state.engine().beside();
-    let entries = beside.history(row.id.family, HISTORY_MAX).await?;
+    let committed = state.engine().committed();
+    let entries = committed.history(row.id.family, HISTORY_MAX).await?;
     let kinds = if rolls_back {
-        below(row.id, beside.family(row.id.family, 0, MEMBERS_MAX).await?)
+        below(row.id, committed.family(row.id.family, 0, MEMBERS_MAX).await?)
     } else {
         BTreeMap::from([(row.id.member, row.kind.clone())])
     };

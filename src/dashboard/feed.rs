@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_actors::messages::{AskNewest, TakeSnapshot};
-use procession_actors::view::{ListFilter, Newest, Page, Snapshot};
+use procession_actors::messages::{PollLatest, TakeSnapshot};
+use procession_actors::view::{LatestFeed, ListFilter, Page, Snapshot};
 use procession_actors::{AskError, Engine};
 use procession_kernel::ProcedureId;
 use tokio::sync::watch;
@@ -124,8 +124,8 @@ impl Folder {
     }
 
     fn read(&self, cursor: Option<ProcedureId>, ctx: &mut Context<Self>) {
-        let (store, fill) = (self.engine.beside(), self.fill);
-        let page = async move { store.list(ListFilter::default(), cursor, PAGE).await };
+        let (committed, fill) = (self.engine.committed(), self.fill);
+        let page = async move { committed.list(ListFilter::default(), cursor, PAGE).await };
         let taken = page.into_actor(self).map(move |page, folder, ctx| {
             if folder.fill == fill {
                 folder.take(page, ctx);
@@ -175,7 +175,7 @@ impl Folder {
         reason = "it spares processors, which no engine's clock is about"
     )]
     fn ask_next(&self, rows: usize, ctx: &mut Context<Self>) {
-        let ask = AskNewest(ctx.address().recipient());
+        let ask = PollLatest(ctx.address().recipient());
         let engine = self.engine.clone();
         let pause = u32::try_from(rows).map_or(PAUSE_MAX, |rows| (A_ROW * rows).min(PAUSE_MAX));
         let asked = async move {
@@ -202,19 +202,19 @@ impl Actor for Folder {
     type Context = Context<Self>;
 }
 
-impl Handler<Newest> for Folder {
+impl Handler<LatestFeed> for Folder {
     type Result = ();
 
-    fn handle(&mut self, newest: Newest, ctx: &mut Self::Context) {
+    fn handle(&mut self, newest: LatestFeed, ctx: &mut Self::Context) {
         let rows = match newest {
-            Newest::Rows(rows) => {
+            LatestFeed::Rows(rows) => {
                 let update = Update::from(*rows);
                 let count = update.rows.len();
                 self.fold(update);
                 count
             }
             // Streams learn of what was left out when the model is whole again; until then it stands still.
-            Newest::From(_) | Newest::Lagged(_) => {
+            LatestFeed::From(_) | LatestFeed::Lagged(_) => {
                 self.begin(ctx);
                 0
             }

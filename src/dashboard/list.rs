@@ -16,7 +16,7 @@ use super::params::Params;
 use super::problem::{Answer, Problem};
 use super::show::Show;
 use super::state::{State, viewer};
-use crate::filter::{Beside, Filter};
+use crate::filter::{Filter, FilterContext};
 
 /// Rows of one page at most.
 const PAGE_MAX: usize = 500;
@@ -139,7 +139,7 @@ impl<'a> Search<'a> {
 
     /// Looks through the store from an id on; gives where the next page begins.
     async fn in_store(&mut self, state: &State, cursor: Option<ProcedureId>) -> Result<Option<ProcedureId>, Problem> {
-        let store = state.engine().beside();
+        let committed = state.engine().committed();
         let mut from = cursor.map_or(Bound::Unbounded, Bound::Included);
         loop {
             let Some(begin) = self.skip(from) else { return Ok(None) };
@@ -147,7 +147,7 @@ impl<'a> Search<'a> {
                 Bound::Included(id) | Bound::Excluded(id) => Some(id),
                 Bound::Unbounded => None,
             };
-            let page = store.list(ListFilter::default(), begin, STORED_AT_ONCE).await?;
+            let page = committed.list(ListFilter::default(), begin, STORED_AT_ONCE).await?;
             self.unreadable.extend(page.unreadable.iter().map(ToString::to_string));
             for row in &page.items {
                 if self.is_full(state.now()) {
@@ -196,7 +196,7 @@ impl<'a> Search<'a> {
         }
         let status = self.show.as_it_stands(row);
         let rules = self.rules.get(&row.id).cloned().unwrap_or_default();
-        if self.filter.admits(&status, &Beside { now, rules }) {
+        if self.filter.admits(&status, &FilterContext { now, rules }) {
             self.ids.push(status.id);
             self.items.push(self.show.procedure(&status));
         }

@@ -56,7 +56,7 @@ impl<'a> Asked<'a> {
         if let Some(row) = known {
             return Ok(row);
         }
-        let stored = self.state.engine().beside().status(self.id).await?;
+        let stored = self.state.engine().committed().status(self.id).await?;
         stored
             .map(Arc::new)
             .ok_or_else(|| Problem::unknown(&format!("procedure {}", self.id)))
@@ -64,8 +64,8 @@ impl<'a> Asked<'a> {
 
     /// Gives the kinds of its family's members, as far as a tree shows them.
     async fn kinds(&self) -> Result<BTreeMap<u32, Kind>, Problem> {
-        let beside = self.state.engine().beside();
-        let family = beside.family(self.id.family, 0, MEMBERS_MAX).await?;
+        let committed = self.state.engine().committed();
+        let family = committed.family(self.id.family, 0, MEMBERS_MAX).await?;
         Ok(family.into_iter().map(|row| (row.id.member, row.kind)).collect())
     }
 
@@ -73,7 +73,7 @@ impl<'a> Asked<'a> {
         Ok(self
             .state
             .engine()
-            .beside()
+            .committed()
             .history(self.id.family, HISTORY_MAX)
             .await?)
     }
@@ -83,7 +83,7 @@ pub(super) async fn one(request: HttpRequest, state: web::Data<State>) -> Answer
     let asked = Asked::new(&request, &state, &[])?;
     let moment = state.moment()?;
     let row = asked.row().await?;
-    let sizes = state.engine().beside().sizes(asked.id).await?;
+    let sizes = state.engine().committed().sizes(asked.id).await?;
     let (show, kind) = (asked.show(), row.kind.as_str());
     let body = json!({
         "procedure": show.procedure(&row),
@@ -102,7 +102,7 @@ pub(super) async fn tree(request: HttpRequest, state: web::Data<State>) -> Answe
     let _turn = state.turns.take(&asked.grant).await?;
     let mut family = state
         .engine()
-        .beside()
+        .committed()
         .family(asked.id.family, 0, MEMBERS_MAX + 1)
         .await?;
     let truncated = family.len() > MEMBERS_MAX;
@@ -158,7 +158,7 @@ pub(super) async fn signals(request: HttpRequest, state: web::Data<State>) -> An
     let asked = Asked::new(&request, &state, &[])?;
     let moment = state.moment()?;
     let row = asked.row().await?;
-    let mut signals = state.engine().beside().signals(asked.id, SIGNALS_MAX + 1).await?;
+    let mut signals = state.engine().committed().signals(asked.id, SIGNALS_MAX + 1).await?;
     let truncated = signals.len() > SIGNALS_MAX;
     signals.truncate(SIGNALS_MAX);
     let show = asked.show();

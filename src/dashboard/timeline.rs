@@ -39,12 +39,12 @@ pub(super) async fn timeline(request: HttpRequest, state: web::Data<State>) -> A
     let (from, to) = (instant(&params, "from")?, instant(&params, "to")?);
     let most = params.limit("bars", BARS, BARS_MAX)?;
     let moment = state.moment()?;
-    let store = state.engine().beside();
-    if store.status(ProcedureId::root(id.family)).await?.is_none() {
+    let committed = state.engine().committed();
+    if committed.status(ProcedureId::root(id.family)).await?.is_none() {
         return Err(Problem::unknown(&format!("procedure {id}")));
     }
     let _turn = state.turns.take(&grant).await?;
-    let entries = store.history(id.family, HISTORY_MAX).await?;
+    let entries = committed.history(id.family, HISTORY_MAX).await?;
     let truncated = entries.len() == HISTORY_MAX;
     let all: Vec<Bar> = entries.iter().flat_map(bars_of).collect();
     let within = all

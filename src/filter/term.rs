@@ -6,7 +6,7 @@ use std::time::Duration;
 use procession_actors::view::{Rule, Status};
 use procession_kernel::ProcedureId;
 
-use super::Beside;
+use super::FilterContext;
 use super::compare::Compare;
 use super::scan::{Value, Word, Wrong, quote};
 use super::words::{StateWord, read_rule};
@@ -53,7 +53,7 @@ impl Term {
         })
     }
 
-    pub(super) fn admits(&self, status: &Status, beside: &Beside) -> bool {
+    pub(super) fn admits(&self, status: &Status, context: &FilterContext) -> bool {
         match self {
             Self::State(states) => states.iter().any(|state| state.admits(status)),
             Self::Reason(reasons) => {
@@ -66,16 +66,16 @@ impl Term {
             Self::Key(prefix) => has_key(status, prefix),
             Self::Root(families) => families.contains(&status.id.family),
             Self::Age(compare) => {
-                let end = status.ended.unwrap_or(beside.now);
+                let end = status.ended.unwrap_or(context.now);
                 compare.admits(&end.since(status.submitted))
             }
-            Self::Since(compare) => compare.admits(&beside.now.since(status.since)),
+            Self::Since(compare) => compare.admits(&context.now.since(status.since)),
             Self::Attempts(compare) => compare.admits(&status.attempt),
             Self::Error(text) => {
                 let cause = status.cause.as_ref();
                 cause.is_some_and(|cause| cause.text.to_lowercase().contains(text))
             }
-            Self::Rule(rules) => rules.iter().any(|rule| beside.rules.contains(rule)),
+            Self::Rule(rules) => rules.iter().any(|rule| context.rules.contains(rule)),
             Self::Bare(prefix) => status.id.to_string().starts_with(prefix) || has_key(status, prefix),
         }
     }

@@ -1,37 +1,38 @@
-//! Posts, seats and pulses: calls begun by an actor's thread or taken back by the
-//! supervisor's, and the look at a thread from outside. Both sides are threads that
-//! are spawned: of what a model's first thread loads, loom does not try every order.
+//! Call slots and heartbeats: calls that an actor's thread begins or the supervisor's revokes, and the look at a thread
+//! from outside. Both sides are spawned threads, because loom does not try every order of what a model's first thread
+//! loads.
 
 use loom::thread;
 use procession_kernel::ProcedureId;
 
 use crate::sync::{Arc, AtomicU64, Ordering};
-use crate::worker::{Post, Pulse, Seat};
+use crate::worker::{CallSlot, CallSlotGuard, Heartbeat};
 
-/// An actor that takes so many calls out of its mailbox; those that it may begin, it notes.
-fn actor(seat: &Seat, calls: u64, first: u64, done: &AtomicU64) {
+/// An actor that takes so many calls out of its mailbox, and notes those that it may begin.
+fn actor(guard: &CallSlotGuard, calls: u64, first: u64, done: &AtomicU64) {
     for call in first..first + calls {
-        if seat.begin() {
+        if guard.begin() {
             // Base ten: the digits are the calls that were done, in their order.
             done.store(done.load(Ordering::Relaxed) * 10 + call, Ordering::Relaxed);
-            seat.end();
+            guard.end();
         }
     }
 }
 
-/// Takes back what has not begun, and issues it again elsewhere. Gives the calls that were done, in their order.
+/// Revokes the calls that have not begun, and sends them again elsewhere. Returns the calls that were done, in their
+/// order.
 fn moved(calls: u64) -> u64 {
-    let post = Post::new(Arc::new(Pulse::default()));
-    let seat = Post::seat(&post);
+    let slot = CallSlot::new(Arc::new(Heartbeat::default()));
+    let guard = CallSlot::guard(&slot);
     let done = Arc::new(AtomicU64::new(0));
     let here = Arc::clone(&done);
-    let worker = thread::spawn(move || actor(&seat, calls, 1, &here));
+    let worker = thread::spawn(move || actor(&guard, calls, 1, &here));
     let other = Arc::new(AtomicU64::new(0));
     let there = Arc::clone(&other);
     let supervisor = thread::spawn(move || {
-        if let Some(ended) = post.revoke().filter(|ended| *ended < calls) {
-            let elsewhere = Post::new(Arc::new(Pulse::default()));
-            actor(&Post::seat(&elsewhere), calls - ended, ended + 1, &there);
+        if let Some(ended) = slot.revoke().filter(|ended| *ended < calls) {
+            let elsewhere = CallSlot::new(Arc::new(Heartbeat::default()));
+            actor(&CallSlot::guard(&elsewhere), calls - ended, ended + 1, &there);
         }
     });
     worker.join().expect("the actor does not panic");
@@ -49,31 +50,31 @@ pub(crate) fn two_in_order() {
     assert_eq!(moved(2), 12);
 }
 
-pub(crate) fn taken_back_once() {
-    let post = Post::new(Arc::new(Pulse::default()));
-    let seat = Post::seat(&post);
-    let revokers = [Arc::clone(&post), post].map(|post| thread::spawn(move || post.revoke().is_some()));
+pub(crate) fn revoked_once() {
+    let slot = CallSlot::new(Arc::new(Heartbeat::default()));
+    let guard = CallSlot::guard(&slot);
+    let revokers = [Arc::clone(&slot), slot].map(|slot| thread::spawn(move || slot.revoke().is_some()));
     let [one, other] = revokers.map(|revoker| revoker.join().expect("it does not panic"));
-    assert!(one != other, "one of two takes it back");
-    assert!(!seat.begin(), "and then nothing is begun");
+    assert!(one != other, "one of two revokes it");
+    assert!(!guard.begin(), "and then nothing is begun");
 }
 
 pub(crate) fn end_shows_work() {
-    let post = Post::new(Arc::new(Pulse::default()));
-    let (seat, work) = (Post::seat(&post), Arc::new(AtomicU64::new(0)));
+    let slot = CallSlot::new(Arc::new(Heartbeat::default()));
+    let (guard, work) = (CallSlot::guard(&slot), Arc::new(AtomicU64::new(0)));
     let there = Arc::clone(&work);
     let worker = thread::spawn(move || {
-        if seat.begin() {
+        if guard.begin() {
             there.store(7, Ordering::Relaxed);
-            seat.end();
+            guard.end();
         }
     });
     let supervisor = thread::spawn(move || {
-        if post.has_ended(1) {
+        if slot.has_ended(1) {
             assert_eq!(work.load(Ordering::Relaxed), 7);
-            assert!(!post.is_running());
+            assert!(!slot.is_running());
         }
-        if post.revoke() == Some(1) {
+        if slot.revoke() == Some(1) {
             assert_eq!(work.load(Ordering::Relaxed), 7);
         }
     });
@@ -82,8 +83,8 @@ pub(crate) fn end_shows_work() {
 }
 
 pub(crate) fn one_id() {
-    let pulse = Arc::new(Pulse::default());
-    let looked = Arc::clone(&pulse);
+    let heartbeat = Arc::new(Heartbeat::default());
+    let looked = Arc::clone(&heartbeat);
     let ids = [ProcedureId::new(1, 1), ProcedureId::new(2, 2)];
     let looker = thread::spawn(move || {
         let beats = looked.beats();
@@ -96,23 +97,23 @@ pub(crate) fn one_id() {
         assert!(holder.is_none() || holder == expected, "{beats} beats, and {holder:?}");
     });
     for id in ids {
-        drop(pulse.enter(id));
+        drop(heartbeat.enter(id));
     }
     looker.join().expect("it does not panic");
-    assert_eq!((pulse.beats(), pulse.holder(4)), (4, None));
+    assert_eq!((heartbeat.beats(), heartbeat.holder(4)), (4, None));
 }
 
 pub(crate) fn counted() {
-    let pulse = Arc::new(Pulse::default());
-    let seats = [0, 1].map(|_| Post::seat(&Post::new(Arc::clone(&pulse))));
-    assert_eq!(pulse.actors(), 2);
-    let workers = seats.map(|seat| thread::spawn(move || drop(seat)));
-    let post = Post::new(Arc::clone(&pulse));
-    assert!(post.is_on(&pulse));
-    let late = Post::seat(&post);
+    let heartbeat = Arc::new(Heartbeat::default());
+    let guards = [0, 1].map(|_| CallSlot::guard(&CallSlot::new(Arc::clone(&heartbeat))));
+    assert_eq!(heartbeat.actors(), 2);
+    let workers = guards.map(|guard| thread::spawn(move || drop(guard)));
+    let slot = CallSlot::new(Arc::clone(&heartbeat));
+    assert!(slot.is_on(&heartbeat));
+    let late = CallSlot::guard(&slot);
     for worker in workers {
         worker.join().expect("it does not panic");
     }
-    assert_eq!(pulse.actors(), 1, "one that was seated meanwhile is counted");
-    assert!(Arc::ptr_eq(&late.pulse(), &pulse));
+    assert_eq!(heartbeat.actors(), 1, "an actor that was added meanwhile is counted");
+    assert!(Arc::ptr_eq(&late.heartbeat(), &heartbeat));
 }

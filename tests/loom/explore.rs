@@ -26,9 +26,9 @@ mod queue;
 
 /// Each model with its name.
 const MODELS: [(&str, fn()); 9] = [
-    ("a call is begun or taken back, and done once", calls::done_once),
+    ("a call is begun or revoked, and done once", calls::done_once),
     ("of two calls each is done once, in order", calls::two_in_order),
-    ("a call is taken back once", calls::taken_back_once),
+    ("a call is revoked once", calls::revoked_once),
     ("who sees that a call has ended sees what it did", calls::end_shows_work),
     ("a blocked worker is told with one id, of who holds it", calls::one_id),
     ("actors are counted to the last", calls::counted),

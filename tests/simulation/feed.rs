@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::prelude::*;
-use procession::{Feed, Seq};
+use procession::{ChangeFeed, Seq};
 
 /// What one subscriber has seen.
 #[derive(Clone, Default)]
@@ -38,19 +38,19 @@ impl Actor for Subscriber {
     type Context = Context<Self>;
 }
 
-impl Handler<Feed> for Subscriber {
+impl Handler<ChangeFeed> for Subscriber {
     type Result = ();
 
-    fn handle(&mut self, feed: Feed, _: &mut Self::Context) {
+    fn handle(&mut self, feed: ChangeFeed, _: &mut Self::Context) {
         let mut state = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         match feed {
-            Feed::From(seq) => {
+            ChangeFeed::From(seq) => {
                 if state.from.replace(seq).is_some() {
                     state.wrong = Some("a feed begins twice".to_owned());
                 }
                 state.newest = seq;
             }
-            Feed::Change(change) => {
+            ChangeFeed::Change(change) => {
                 if state.from.is_none() || change.seq <= state.newest {
                     state.wrong = Some(format!("change {} comes after {}", change.seq, state.newest));
                 }
@@ -60,7 +60,7 @@ impl Handler<Feed> for Subscriber {
                 }
                 state.newest = change.seq;
             }
-            Feed::Lagged(seq) => state.newest = state.newest.max(seq),
+            ChangeFeed::Lagged(seq) => state.newest = state.newest.max(seq),
         }
     }
 }

@@ -43,11 +43,10 @@ pub(crate) const ACTORS: &[&[&str]] = &[
         "meddle",
         "thresholds",
     ],
-    &["messages", "registry", "limiter", "worker", "pages"],
+    &["messages", "registry", "limiter", "worker", "read"],
     &["procedure_actor"],
-    &["porter"],
+    &["worker_inbox"],
     &["supervisor", "engine"],
-    &["beside"],
     &["offline"],
     &["testkit"],
 ];
@@ -56,6 +55,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
 /// the supervisor, and nothing outside can see its struct's fields. The list grows until every wing stands here.
 pub(crate) const WINGS: &[(&str, &str)] = &[
     ("admission", "Admission"),
+    ("dispatch", "Dispatch"),
     ("health", "Health"),
     ("metrics", "Metrics"),
     ("pipeline", "Pipeline"),

@@ -17,8 +17,8 @@ use super::Placement;
 use crate::clock::machine_now;
 use crate::journal::JournalStore;
 use crate::supervisor::Supervisor;
+use crate::supervisor::dispatch::workers::Heartbeats;
 use crate::supervisor::drain::StopHere;
-use crate::supervisor::workers::Pulses;
 use crate::threads::Threads;
 use crate::view::ShutdownReport;
 
@@ -44,7 +44,7 @@ enum Way {
 #[derive(Clone)]
 pub(crate) struct Ending {
     threads: Threads,
-    pulses: Pulses,
+    heartbeats: Heartbeats,
     store: Weak<dyn JournalStore>,
     placement: Placement,
     /// One shutdown at a time.
@@ -52,10 +52,15 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    pub(super) fn new(threads: Threads, pulses: Pulses, store: &Arc<dyn JournalStore>, placement: Placement) -> Self {
+    pub(super) fn new(
+        threads: Threads,
+        heartbeats: Heartbeats,
+        store: &Arc<dyn JournalStore>,
+        placement: Placement,
+    ) -> Self {
         Self {
             threads,
-            pulses,
+            heartbeats,
             store: Arc::downgrade(store),
             placement,
             turn: Arc::default(),
@@ -129,7 +134,7 @@ impl Ending {
     fn report(&self, journal: Option<String>) -> ShutdownReport {
         ShutdownReport {
             threads: self.threads.left(),
-            procedures: self.pulses.holders(),
+            procedures: self.heartbeats.holders(),
             journal,
         }
     }

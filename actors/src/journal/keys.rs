@@ -165,7 +165,12 @@ pub fn parse_finished(key: &[u8]) -> Option<(Timestamp, u64)> {
     Some((Timestamp(due), family))
 }
 
-/// Gives the first key behind all that begin with `prefix`; none if there is no such key.
+/// Returns the smallest key greater than `key`: where a scan goes on after an entry.
+pub(crate) fn after(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
+}
+
+/// Returns the first key after all that begin with `prefix`, or `None` if there is no such key.
 #[must_use]
 pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut end = prefix.to_vec();

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use super::bounds::StoreBounds;
 use super::codec;
 use super::keys::{self, Space};
-use super::lanes::{Lane, Lanes};
+use super::read_pool::{PoolThread, ReadPool};
 use super::store::{Entries, JournalStore, Scan, SyncTimes};
 use crate::error::{ReadError, StoreError};
 use crate::mail::{Depth, Stamp};
@@ -22,7 +22,7 @@ pub(crate) const PAGE: usize = 4096;
 pub struct Reader {
     store: Weak<dyn JournalStore>,
     bounds: StoreBounds,
-    lanes: Arc<Lanes>,
+    pool: Arc<ReadPool>,
     depth: Arc<Depth>,
 }
 
@@ -31,7 +31,7 @@ impl Reader {
         Self {
             store: Arc::downgrade(store),
             bounds: store.bounds(),
-            lanes: Arc::default(),
+            pool: Arc::default(),
             depth: Arc::default(),
         }
     }
@@ -41,7 +41,7 @@ impl Reader {
         self.bounds
     }
 
-    /// Gives how many reads wait for others to end, about now.
+    /// Returns about how many reads wait for a thread of the pool.
     pub(crate) fn waiting(&self) -> u64 {
         self.depth.waiting()
     }
@@ -63,29 +63,29 @@ impl Reader {
         }
         let stamp = Stamp::new(&self.depth);
         let (answer, told) = oneshot::channel();
-        let lane = self.lanes.add(Box::new(move || {
+        let thread = self.pool.submit(Box::new(move || {
             drop(stamp);
             if answer.is_closed() {
                 return;
             }
             let found = futures::executor::block_on(read(&*store));
-            // Whoever is told may wait for the store to be free.
+            // Before the answer: its receiver may be waiting for the store to be free.
             drop(store);
             answer.send(found).ok();
         }));
-        if let Some(lane) = lane {
-            drop(actix_rt::task::spawn_blocking(|| Lane::drive(lane)));
+        if let Some(thread) = thread {
+            drop(actix_rt::task::spawn_blocking(|| PoolThread::run(thread)));
         }
         told.await.map_err(|_| closed())?
     }
 
-    /// Gives the bytes that the store takes up, if it can tell.
+    /// Returns the size of the store in bytes, if it can tell.
     #[must_use]
     pub fn size_bytes(&self) -> Option<u64> {
         self.store.upgrade()?.size_bytes()
     }
 
-    /// Tells how long the store's newest syncs took, if it can tell.
+    /// Returns how long the store's newest syncs took, if it can tell.
     #[must_use]
     pub fn sync_times(&self) -> Option<SyncTimes> {
         self.store.upgrade()?.sync_times()
@@ -109,29 +109,42 @@ impl Reader {
         self.run(move |store| store.scan(scan)).await
     }
 
-    /// Reads all keys with this prefix, page by page.
+    /// Reads all entries whose keys begin with `prefix`.
     pub(crate) async fn scan_prefix(&self, space: Space, prefix: &[u8]) -> Result<Entries, StoreError> {
-        let to = keys::after_prefix(prefix);
-        let mut from = prefix.to_vec();
+        self.scan_up_to(space, prefix, usize::MAX).await
+    }
+
+    /// Reads the first `limit` entries whose keys begin with `prefix`.
+    pub(crate) async fn scan_up_to(&self, space: Space, prefix: &[u8], limit: usize) -> Result<Entries, StoreError> {
+        let (from, to) = (prefix.to_vec(), keys::after_prefix(prefix));
+        self.scan_pages(Scan { space, from, to, limit }).await
+    }
+
+    /// Reads a range of any length page by page, so that no read holds a thread of the pool for long.
+    async fn scan_pages(&self, scan: Scan) -> Result<Entries, StoreError> {
+        let Scan {
+            space,
+            mut from,
+            to,
+            limit,
+        } = scan;
         let mut all = Vec::new();
         loop {
+            let wanted = PAGE.min(limit - all.len());
             let page = self
                 .scan(Scan {
                     space: space.clone(),
-                    from: from.clone(),
+                    from,
                     to: to.clone(),
-                    limit: PAGE,
+                    limit: wanted,
                 })
                 .await?;
-            let full = page.len() == PAGE;
-            if let Some((last, _)) = page.last() {
-                from.clone_from(last);
-                from.push(0);
-            }
+            let is_full = page.len() == wanted;
             all.extend(page);
-            if !full {
+            let Some((last, _)) = all.last().filter(|_| is_full && all.len() < limit) else {
                 return Ok(all);
-            }
+            };
+            from = keys::after(last);
         }
     }
 
@@ -173,15 +186,7 @@ impl Reader {
         Ok(row.map(|row| (row, payload)))
     }
 
-    pub(crate) async fn rows(&self, family: u64) -> Result<Vec<Row>, ReadError> {
-        let entries = self.scan_prefix(Space::Procedures, &keys::family(family)).await?;
-        let rows = entries
-            .iter()
-            .filter_map(|(key, value)| Some(decode_row(keys::parse_procedure(key)?, value)));
-        Ok(rows.collect::<Result<_, _>>()?)
-    }
-
-    /// Reads entries of the audit, from one number to before another.
+    /// Reads the audit entries with numbers from `begin` to before `end`.
     pub(crate) async fn audit(&self, begin: u64, end: u64) -> Result<Vec<AuditEntry>, ReadError> {
         let entries = self
             .scan(Scan {
@@ -200,39 +205,33 @@ impl Reader {
         decoded.collect()
     }
 
-    /// Reads rows of one family from `from` on, at most `limit` of them.
+    /// Reads the rows of one family, by member.
+    pub(crate) async fn rows(&self, family: u64) -> Result<Vec<Row>, ReadError> {
+        self.rows_from(ProcedureId::root(family), usize::MAX).await
+    }
+
+    /// Reads the rows of one family from `from` on, at most `limit` of them.
     pub(crate) async fn rows_from(&self, from: ProcedureId, limit: usize) -> Result<Vec<Row>, ReadError> {
         let to = keys::after_prefix(&keys::family(from.family));
         let (space, from) = (Space::Procedures, keys::procedure(from).to_vec());
-        let entries = self.scan(Scan { space, from, to, limit }).await?;
+        let entries = self.scan_pages(Scan { space, from, to, limit }).await?;
         let rows = entries
             .iter()
             .filter_map(|(key, value)| Some(decode_row(keys::parse_procedure(key)?, value)));
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    pub(crate) async fn history(&self, family: u64) -> Result<Vec<HistoryEntry>, ReadError> {
-        let entries = self.scan_prefix(Space::History, &keys::family(family)).await?;
-        decode_history(entries)
-    }
-
-    /// Reads the first entries of a family's history, at most `limit` of them.
-    pub(crate) async fn history_up_to(&self, family: u64, limit: usize) -> Result<Vec<HistoryEntry>, ReadError> {
-        let from = keys::family(family).to_vec();
-        let to = keys::after_prefix(&from);
-        let space = Space::History;
-        decode_history(self.scan(Scan { space, from, to, limit }).await?)
+    /// Reads the first `limit` entries of a family's history, in commit order.
+    pub(crate) async fn history(&self, family: u64, limit: usize) -> Result<Vec<HistoryEntry>, ReadError> {
+        let entries = self.scan_up_to(Space::History, &keys::family(family), limit).await?;
+        let decoded = entries
+            .iter()
+            .filter_map(|(key, value)| decode_entry(key, value).transpose());
+        Ok(settled(decoded.collect::<Result<_, _>>()?))
     }
 }
 
-fn decode_history(entries: Entries) -> Result<Vec<HistoryEntry>, ReadError> {
-    let decoded = entries
-        .iter()
-        .filter_map(|(key, value)| decode_entry(key, value).transpose());
-    Ok(settled(decoded.collect::<Result<_, _>>()?))
-}
-
-/// Reads an entry; none if the key is not one of the history.
+/// Decodes a history entry. Returns `None` if the key is not one of the history.
 pub(crate) fn decode_entry(key: &[u8], value: &[u8]) -> Result<Option<HistoryEntry>, crate::error::CodecError> {
     let Some(id) = keys::parse_procedure(key) else {
         return Ok(None);
@@ -243,7 +242,7 @@ pub(crate) fn decode_entry(key: &[u8], value: &[u8]) -> Result<Option<HistoryEnt
     Ok(Some(entry))
 }
 
-/// Gives the entries with what each says of whether it stands.
+/// Marks which of the entries still stand on the rollback stack.
 pub(crate) fn settled(mut entries: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
     settle_standing(&mut entries);
     entries

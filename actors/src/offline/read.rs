@@ -3,83 +3,76 @@
 use procession_kernel::{Epoch, HistoryEntry, ProcedureId, Seq};
 
 use super::Offline;
-use crate::beside::kept_signals;
-use crate::error::ReadError;
-use crate::journal::{DiskRoom, Space, keys};
-use crate::pages::page;
-use crate::view::{Among, KeptSignal, Page, Status};
+use crate::error::AskError;
+use crate::journal::DiskRoom;
+use crate::view::{FamilyScope, KeptSignal, Page, Status};
 
 impl Offline {
-    /// Lists procedures by id, from a cursor on: those that `admits` says of the families
-    /// that `among` names, 1,000 at most. After 100,000 rows it stops, and says so.
+    /// Lists the procedures in `scope` that `admits` accepts, by id from a cursor on, 1,000 at most. After 100,000
+    /// rows it stops and sets `truncated`.
     ///
     /// # Errors
     ///
-    /// [`ReadError`] if the store cannot be read.
+    /// [`AskError::Read`] if the store cannot be read.
     pub async fn list(
         &self,
-        among: &Among,
+        scope: &FamilyScope,
         cursor: Option<ProcedureId>,
         limit: usize,
-        mut admits: impl FnMut(&Status) -> bool,
-    ) -> Result<Page, ReadError> {
-        let show = |row: &_| Some(Status::of(row)).filter(&mut admits);
-        Ok(page(&self.reader, among, cursor, limit, show).await?)
+        admits: impl FnMut(&Status) -> bool,
+    ) -> Result<Page, AskError> {
+        self.committed.list_where(scope, cursor, limit, admits).await
     }
 
-    /// Reads one procedure; none if the journal does not know it.
+    /// Reads one procedure. Returns `None` if the journal does not know it.
     ///
     /// # Errors
     ///
-    /// [`ReadError`] if the store or the row cannot be read.
-    pub async fn status(&self, id: ProcedureId) -> Result<Option<Status>, ReadError> {
-        Ok(self.reader.row(id).await?.as_ref().map(Status::of))
+    /// [`AskError::Read`] if the store or the row cannot be read.
+    pub async fn status(&self, id: ProcedureId) -> Result<Option<Status>, AskError> {
+        self.committed.status(id).await
     }
 
-    /// Reads the family of a procedure, by member; empty if the journal does not know it.
+    /// Reads the family of a procedure, by member. The list is empty if the journal does not know it.
     ///
     /// # Errors
     ///
-    /// [`ReadError`] if the store or a row cannot be read.
-    pub async fn family(&self, id: ProcedureId) -> Result<Vec<Status>, ReadError> {
-        Ok(self.reader.rows(id.family).await?.iter().map(Status::of).collect())
+    /// [`AskError::Read`] if the store or a row cannot be read.
+    pub async fn family(&self, id: ProcedureId) -> Result<Vec<Status>, AskError> {
+        self.committed.family(id.family, 0, usize::MAX).await
     }
 
     /// Reads the executed stages and undos of the family of a procedure, in commit order.
     ///
     /// # Errors
     ///
-    /// [`ReadError`] if the store or an entry cannot be read.
-    pub async fn history(&self, id: ProcedureId) -> Result<Vec<HistoryEntry>, ReadError> {
-        self.reader.history(id.family).await
+    /// [`AskError::Read`] if the store or an entry cannot be read.
+    pub async fn history(&self, id: ProcedureId) -> Result<Vec<HistoryEntry>, AskError> {
+        self.committed.history(id.family, usize::MAX).await
     }
 
-    /// Reads the signals to the family of a procedure that are still there, without their payloads.
+    /// Reads the stored signals to the family of a procedure, without their payloads.
     ///
     /// # Errors
     ///
-    /// [`ReadError`] if the store or a signal cannot be read.
-    pub async fn signals(&self, id: ProcedureId) -> Result<Vec<KeptSignal>, ReadError> {
-        let entries = self
-            .reader
-            .scan_prefix(Space::Signals, &keys::family(id.family))
-            .await?;
-        Ok(kept_signals(&entries)?)
+    /// [`AskError::Read`] if the store or a signal cannot be read.
+    pub async fn signals(&self, id: ProcedureId) -> Result<Vec<KeptSignal>, AskError> {
+        self.committed.signals_of_family(id.family, usize::MAX).await
     }
 
-    /// Gives the newest commit of the journal.
+    /// Returns the newest commit of the journal.
     #[must_use]
     pub const fn as_of(&self) -> (Epoch, Seq) {
         self.as_of
     }
 
-    /// Gives the room on the disk of the journal, if the system tells.
+    /// Returns the room on the disk of the journal, if the system tells.
     #[must_use]
     pub const fn disk_room(&self) -> Option<DiskRoom> {
         self.room
     }
 
-    /// Gives the bytes that the journal takes up.
+    /// Returns the size of the journal in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> Option<u64> {
         self.reader.size_bytes()

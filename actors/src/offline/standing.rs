@@ -10,11 +10,11 @@ use super::Offline;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{AskError, StartError};
 use crate::limiter::Waiting;
+use crate::read::{CommittedReader, Quarantined};
 use crate::supervisor::admission::claims::Claims;
 use crate::supervisor::admission::requests::AdmissionRequests;
 use crate::supervisor::health::diagnosis_input::{DiagnosisInput, Queues, lock_views};
 use crate::supervisor::health::explain::stored;
-use crate::supervisor::kept::{Kept, Quarantined};
 use crate::supervisor::recovery::{self, Code};
 use crate::thresholds::{Measures, Thresholds};
 use crate::view::{Explanation, LockView, Recovered, Status, Verdict};
@@ -88,8 +88,8 @@ impl Offline {
         match standing.explain(id) {
             Some(explanation) => Ok(explanation),
             None => {
-                let kept = Kept::new(self.reader.clone(), Arc::clone(&standing.quarantined));
-                stored(&kept, id).await
+                let committed = CommittedReader::new(self.reader.clone(), Arc::clone(&standing.quarantined));
+                stored(&committed, id).await
             }
         }
     }

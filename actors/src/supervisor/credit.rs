@@ -36,7 +36,8 @@ impl Supervisor {
 
     /// Counts the calls that have not begun, and the reports that were not heard.
     fn on_its_way(&self) -> u64 {
-        self.loads.len() as u64 + self.metrics.calls_waiting() + self.reports.len() as u64
+        let (reads, reports) = (self.dispatch.pending_reads(), self.dispatch.pending_reports());
+        reads as u64 + self.metrics.calls_waiting() + reports as u64
     }
 
     /// Notes that the newest commit has woken some of many.

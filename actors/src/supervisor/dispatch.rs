@@ -1,53 +1,769 @@
-//! When the workers' porters are told of calls: at once, or, of those that one receipt sets free, many at a
-//! time. A worker that is woken takes the supervisor's processor, for the few calls that there are by then,
-//! and goes to sleep again.
+//! The dispatch wing: calls of user code, from the effect to the worker. It owns the actors of active procedures and
+//! the workers they run on, what is read before a call, and what is kept in memory so that less must be read.
+//!
+//! A call goes out at once if the procedure's actor or its value is in memory; otherwise it waits in [`revival`] for a
+//! read. The wing asks the kernel what a call needs and never decides: what a call reports, and what a read finds that
+//! needs a decision, it returns.
 
+pub(super) mod actor_table;
+pub(super) mod failed_reads;
+mod join_rules;
+pub(super) mod orphaned_calls;
+mod output_cache;
+mod payload_cache;
+pub(super) mod revival;
+pub(super) mod rollback_stacks;
+mod wake_batch;
+pub(crate) mod workers;
+
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use actix::prelude::*;
+use procession_kernel::{
+    Advance, Blob, Effect, HistoryEntry, Kernel, Kind, ProcedureId, Record, Round, Seq, StageEnded, StageOutcome,
+    Timestamp, Undo, UndoEnded, WaitReason, Wake,
+};
+use rustc_hash::FxHashSet;
 
-use crate::porter::Calls;
-use crate::procedure_actor::{Call, ProcedureActor};
+use crate::context::{CallFacts, Fence, Host, OfRow, Token, Woken};
+use crate::error::{ReadError, StoreError};
+use crate::mail::Gathering;
+use crate::procedure_actor::{Call, ProcedureActor, Report, Reported, Stored};
+use crate::registry::Registry;
+use crate::view::WorkerStatus;
+use crate::worker::CallSlot;
+use actor_table::{ActiveProcedure, ActorTable, Issued, LostCall, describe};
+use failed_reads::{FailedRead, FailedReads, ReadSubject, ReadTrouble};
+use join_rules::JoinRules;
+use orphaned_calls::{OrphanedCall, OrphanedCalls};
+use output_cache::OutputCache;
+use payload_cache::PayloadCache;
 
-/// Calls of which porters are told together, at most: as much as keeps a worker busy while as many more are gathered.
-const TOGETHER: usize = 64;
+use revival::{CallInputs, Group, GroupRead, InputRequest, Load, Purpose, Revival};
+use rollback_stacks::entries::ScopeEntries;
+use rollback_stacks::{RollbackStacks, StackRead};
+use wake_batch::WakeBatch;
+use workers::Workers;
 
-/// Porters that have not been told yet.
-#[derive(Default)]
+/// Why a call failed that was lost with its thread.
+const THREAD_ENDED: &str = "its thread has ended in the middle of it";
+
+/// What the wing reads of the engine.
+#[derive(Clone, Copy)]
+pub(super) struct EngineView<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) quarantined: &'a BTreeMap<u64, String>,
+}
+
+/// What came of the inputs that were read for a call.
+#[must_use]
+pub(super) enum Revived {
+    /// The call was made, or is not wanted any more.
+    Done,
+    /// The store could not be read, for this reason. The caller hands the read to [`Dispatch::read_failed`].
+    TryAgain(FailedRead, StoreError),
+    /// The inputs cannot be read or decoded, for this reason. The caller quarantines the family.
+    Damaged(u64, String),
+}
+
+/// What a wing of this kind is made of.
+pub(super) struct DispatchParts {
+    pub(super) workers: Workers,
+    pub(super) registry: Arc<Registry>,
+    pub(super) host: Arc<Host>,
+    pub(super) reports: Arc<Gathering<Reported>>,
+    /// The store's own number.
+    pub(super) store_number: u64,
+    /// The rollback stacks that the start read.
+    pub(super) stacks: BTreeMap<u64, Vec<HistoryEntry>>,
+}
+
+/// The dispatch wing.
 pub(super) struct Dispatch {
-    gathers: bool,
-    untold: Vec<Arc<Calls>>,
-    /// Calls since they were told last.
-    calls: usize,
+    actors: ActorTable,
+    wakes: WakeBatch,
+    workers: Workers,
+    registry: Arc<Registry>,
+    host: Arc<Host>,
+    /// What procedures' actors have reported.
+    reports: Arc<Gathering<Reported>>,
+    store_number: u64,
+    /// Stages and undos that were called in this epoch.
+    calls: u64,
+    revival: Revival,
+    failed_reads: FailedReads,
+    payloads: PayloadCache,
+    outputs: OutputCache,
+    join_rules: JoinRules,
+    stacks: RollbackStacks,
+    orphaned_calls: OrphanedCalls,
+    /// The engine has failed or stopped, so no call is made any more.
+    is_closed: bool,
 }
 
 impl Dispatch {
-    /// Gathers from here on.
-    pub(super) fn begin(&mut self) {
-        self.gathers = true;
-    }
-
-    /// Tells all who have not been told yet, and gathers no more.
-    pub(super) fn end(&mut self) {
-        self.gathers = false;
-        self.tell();
-    }
-
-    /// Sends a call on its way.
-    pub(super) fn issue(&mut self, way: &Arc<Calls>, to: &Arc<Addr<ProcedureActor>>, call: Call) {
-        if way.gather(to, call) {
-            self.untold.push(Arc::clone(way));
+    pub(super) fn new(parts: DispatchParts) -> Self {
+        let DispatchParts {
+            workers,
+            registry,
+            host,
+            reports,
+            store_number,
+            stacks,
+        } = parts;
+        Self {
+            actors: ActorTable::default(),
+            wakes: WakeBatch::default(),
+            workers,
+            registry,
+            host,
+            reports,
+            store_number,
+            calls: 0,
+            revival: Revival::default(),
+            failed_reads: FailedReads::default(),
+            payloads: PayloadCache::default(),
+            outputs: OutputCache::default(),
+            join_rules: JoinRules::default(),
+            stacks: RollbackStacks::new(stacks),
+            orphaned_calls: OrphanedCalls::default(),
+            is_closed: false,
         }
+    }
+
+    /// Returns the actors of active procedures.
+    pub(super) const fn actors(&self) -> &ActorTable {
+        &self.actors
+    }
+
+    /// Returns how many procedures have an actor.
+    pub(super) fn active(&self) -> usize {
+        self.actors.len()
+    }
+
+    /// Keeps what these records say about values, outputs and ended families.
+    pub(super) fn note(&mut self, records: &[Record]) {
+        self.payloads.note(records);
+        self.outputs.note(records);
+        self.stacks.note(records);
+    }
+
+    /// Drops everything about a family that is quarantined or discharged.
+    pub(super) fn forget_family(&mut self, family: u64) {
+        self.actors.remove_family(family);
+        self.payloads.forget(family);
+        self.outputs.forget(family);
+        self.stacks.forget(family);
+    }
+
+    /// Lets all actors go and makes no call any more: the engine has failed or stopped.
+    pub(super) fn close(&mut self) {
+        self.is_closed = true;
+        self.actors.clear();
+        self.revival.clear();
+        self.failed_reads.clear();
+        self.stacks.clear();
+    }
+
+    // From an effect to a call. Each of these may queue a read: see `take_read_notice`.
+
+    /// Holds wakes of workers back, until [`Self::end_batch`]: the effects of one receipt follow.
+    pub(super) const fn begin_batch(&mut self) {
+        self.wakes.begin();
+    }
+
+    /// Wakes the workers that the batch has calls for.
+    pub(super) fn end_batch(&mut self) {
+        self.wakes.end();
+    }
+
+    /// Calls a stage.
+    pub(super) fn advance(&mut self, view: EngineView<'_>, mut advance: Advance) {
+        advance.payload = advance.payload.or_else(|| self.payloads.take(advance.id));
+        let is_at_hand = advance.payload.is_some() || self.actors.contains(advance.id);
+        if advance.wake.is_some() || !is_at_hand {
+            self.revival.enqueue(Load::of(advance));
+            return;
+        }
+        let Advance {
+            id,
+            kind,
+            version,
+            stage,
+            visit,
+            attempt,
+            run,
+            payload,
+            out_of_time,
+            ..
+        } = advance;
+        let stored = payload.map(|payload| Stored {
+            id,
+            kind,
+            version,
+            payload,
+        });
+        let mut facts = self.facts(view.kernel, id, visit, attempt, Woken::Plainly);
+        facts.out_of_time = out_of_time;
+        self.call(view, id, stored, Call::Execute(facts, run, stage));
+    }
+
+    /// Calls the undo of a stage.
+    pub(super) fn undo(&mut self, view: EngineView<'_>, undo: Undo) {
+        let purpose = Purpose::Undo {
+            scope: undo.scope,
+            number: undo.number,
+            stage: undo.stage,
+            visit: undo.visit,
+            attempt: undo.attempt,
+        };
+        let load = Load {
+            id: undo.id,
+            kind: undo.kind,
+            version: undo.version,
+            payload: None,
+            wake: None,
+            purpose,
+        };
+        if self.actors.contains(load.id) {
+            self.call_revived(view, load, Woken::Plainly);
+        } else {
+            self.revival.enqueue(load);
+        }
+    }
+
+    /// Calls a join rule. If its last call is still out, this one follows it.
+    pub(super) fn judge(&mut self, id: ProcedureId, kind: Kind, version: u16, round: Round, stage: Blob) {
+        self.call_join_rule(Load {
+            id,
+            kind,
+            version,
+            payload: None,
+            wake: None,
+            purpose: Purpose::Join(round, stage),
+        });
+    }
+
+    fn call_join_rule(&mut self, load: Load) {
+        if let Some(load) = self.join_rules.begin(load) {
+            self.revival.enqueue(load);
+        }
+    }
+
+    /// Calls the clean-up of a procedure that has ended.
+    pub(super) fn clean_up(&mut self, id: ProcedureId, kind: Kind, version: u16) {
+        self.revival.enqueue(Load {
+            id,
+            kind,
+            version,
+            payload: None,
+            wake: None,
+            purpose: Purpose::CleanUp,
+        });
+    }
+
+    /// Lets the actor of a procedure go that is parked or has ended.
+    pub(super) fn stop(&mut self, id: ProcedureId) {
+        self.join_rules.end(id);
+        self.actors.remove(id);
+    }
+
+    /// Drops the value of a procedure that has ended: it may never have begun.
+    pub(super) fn ended(&mut self, id: ProcedureId) {
+        self.payloads.take(id);
+    }
+
+    fn facts(&mut self, kernel: &Kernel, id: ProcedureId, visit: u32, attempt: u32, woken: Woken) -> CallFacts {
         self.calls += 1;
-        if !self.gathers || self.calls >= TOGETHER {
-            self.tell();
+        let row = tracing::level_enabled!(tracing::Level::INFO).then(|| of_row(kernel, id));
+        CallFacts {
+            token: Token {
+                store: self.store_number,
+                procedure: id,
+                visit,
+            },
+            fence: Fence {
+                epoch: kernel.epoch(),
+                call: self.calls,
+            },
+            attempt,
+            woken,
+            out_of_time: false,
+            row: row.flatten().map(Box::new),
         }
     }
 
-    fn tell(&mut self) {
-        self.calls = 0;
-        for way in self.untold.drain(..) {
-            way.tell();
+    /// Sends a call to a procedure's actor, and starts the actor first if there is none.
+    fn call(&mut self, view: EngineView<'_>, id: ProcedureId, stored: Option<Stored>, call: Call) {
+        let issued = Issued::of(&call);
+        if let Some(stored) = stored
+            && !self.actors.contains(id)
+        {
+            match self.start_actor(stored) {
+                Some(active) => self.actors.insert(id, active),
+                None => return self.call_elsewhere(view, id, issued),
+            }
+        }
+        if !self.actors.send(id, call, &mut self.wakes) {
+            self.actors.remove(id);
+            self.call_again(view, id, issued);
         }
     }
+
+    /// Starts an actor on the worker whose turn it is; none if that worker's thread is gone.
+    fn start_actor(&mut self, stored: Stored) -> Option<ActiveProcedure> {
+        let (worker, heartbeat, queue) = self.workers.next()?;
+        let (registry, host) = (Arc::clone(&self.registry), Arc::clone(&self.host));
+        let reports = Arc::clone(&self.reports);
+        let slot = CallSlot::new(Arc::clone(heartbeat));
+        let guard = CallSlot::guard(&slot);
+        let queue = Arc::clone(queue);
+        let start = move |_: &mut Context<ProcedureActor>| ProcedureActor::new(stored, registry, host, reports, guard);
+        let addr = ProcedureActor::start_in_arbiter(worker, start);
+        addr.connected().then(|| ActiveProcedure::new(addr, queue, slot))
+    }
+
+    /// Sends a call again whose worker's thread was gone before it could begin. If no thread can be started, the call
+    /// waits for the next health check.
+    fn call_elsewhere(&mut self, view: EngineView<'_>, id: ProcedureId, issued: Issued) {
+        if self.workers.replace_ended() {
+            self.call_again(view, id, issued);
+        } else {
+            self.orphaned_calls.strand(id, issued);
+        }
+    }
+
+    /// Makes a call again that has not begun, if the kernel still asks for it. Returns `true` if it does.
+    fn call_again(&mut self, view: EngineView<'_>, id: ProcedureId, issued: Issued) -> bool {
+        if issued == Issued::Join {
+            // The rule is not out any more: its call is lost.
+            self.join_rules.end(id);
+        }
+        let Some(effect) = issued.effect(view.kernel, id) else {
+            return false;
+        };
+        match effect {
+            Effect::Advance(advance) => self.advance(view, advance),
+            Effect::Undo(undo) => self.undo(view, *undo),
+            Effect::Judge(id, kind, version, round, stage) => self.judge(id, kind, version, round, stage),
+            Effect::CleanUp(id, kind, version) => self.clean_up(id, kind, version),
+            // The kernel's `calls_of` returns calls alone.
+            Effect::Reply(..)
+            | Effect::LoadStack(_)
+            | Effect::Stop(_)
+            | Effect::ArmTimer
+            | Effect::Release(_)
+            | Effect::GiveBack(..)
+            | Effect::Ask(_)
+            | Effect::Cancel(_)
+            | Effect::Keep(..)
+            | Effect::Bound(..)
+            | Effect::SetLimit(..)
+            | Effect::SetPriority(..)
+            | Effect::Ended(_)
+            | Effect::Discharged(_)
+            | Effect::Operated(_) => return false,
+        }
+        true
+    }
+
+    // Reads before a call.
+
+    /// Returns `true`, once, if calls wait for reads that nobody was told of: the caller sends itself a
+    /// [`ReadsDue`](revival::ReadsDue).
+    pub(super) fn take_read_notice(&mut self) -> bool {
+        self.revival.take_notice()
+    }
+
+    /// Notes that the [`ReadsDue`](revival::ReadsDue) has arrived. The caller then begins [`Self::next_reads`].
+    pub(super) fn reads_due(&mut self) {
+        self.revival.noticed();
+    }
+
+    /// Reserves room for the calls that a start makes.
+    pub(super) fn reserve(&mut self, calls: usize) {
+        self.revival.reserve(calls);
+    }
+
+    /// Returns how many calls wait for a read, approximately.
+    pub(super) fn pending_reads(&self) -> usize {
+        self.revival.len()
+    }
+
+    /// Returns the next group of reads, unless enough are under way.
+    pub(super) fn next_reads(
+        &mut self,
+        kernel: &Kernel,
+        durable: Seq,
+    ) -> Option<impl Future<Output = GroupRead> + use<>> {
+        let (number, group) = self.revival.begin(kernel)?;
+        let requests = group.iter().map(|load| self.request(kernel, durable, load)).collect();
+        Some(Revival::read(self.host.reader.clone(), number, group, requests))
+    }
+
+    fn request(&mut self, kernel: &Kernel, durable: Seq, load: &Load) -> InputRequest {
+        let round = match &load.purpose {
+            Purpose::Join(round, _) => Some(Wake::Children(round.first, round.count)),
+            Purpose::Execute { .. } | Purpose::CleanUp | Purpose::Undo { .. } => None,
+        };
+        // A join rule is called with each end, so going through all of its children is left to the reader's thread.
+        let children = match load.wake {
+            Some(Wake::Children(first, count)) => self.outputs.children(kernel, durable, load.id.family, first, count),
+            Some(Wake::Signal(..) | Wake::Timeout(_)) | None => None,
+        };
+        InputRequest {
+            id: load.id,
+            payload: load.payload.is_none() && !self.actors.contains(load.id),
+            wake: round.or_else(|| load.wake.clone()),
+            children,
+        }
+    }
+
+    /// Notes that a group was read.
+    pub(super) fn end_reads(&mut self, read: GroupRead) {
+        self.revival.end(read);
+    }
+
+    /// Takes the next group that was read. Groups leave in the order in which they were begun, so calls are made in
+    /// the order in which they were decided. The caller hands each call to [`Self::revive`].
+    pub(super) fn next_group(&mut self) -> Option<Group> {
+        self.revival.next_ready()
+    }
+
+    /// Makes a call with the inputs that were read for it.
+    pub(super) fn revive(
+        &mut self,
+        view: EngineView<'_>,
+        mut load: Load,
+        inputs: Result<CallInputs, ReadError>,
+    ) -> Revived {
+        match inputs {
+            Ok(inputs) => {
+                self.failed_reads.succeeded(ReadSubject::Call(load.id));
+                load.payload = load.payload.or(inputs.payload);
+                self.call_revived(view, load, inputs.woken);
+                Revived::Done
+            }
+            Err(ReadError::Store(why)) if why.may_pass() => Revived::TryAgain(FailedRead::Call(load), why),
+            Err(why) => Revived::Damaged(load.id.family, format!("{}: {why}", load.id)),
+        }
+    }
+
+    fn call_revived(&mut self, view: EngineView<'_>, load: Load, woken: Woken) {
+        if view.quarantined.contains_key(&load.id.family) || self.is_closed {
+            return;
+        }
+        if load.payload.is_none() && !self.actors.contains(load.id) {
+            // Its actor was there when the read began, and has gone since: the value must be read, too.
+            self.revival.enqueue(load);
+            return;
+        }
+        let Load {
+            id,
+            kind,
+            version,
+            payload,
+            purpose,
+            ..
+        } = load;
+        let stored = payload.map(|payload| Stored {
+            id,
+            kind,
+            version,
+            payload,
+        });
+        let call = match purpose {
+            Purpose::Execute {
+                stage,
+                visit,
+                attempt,
+                run,
+                out_of_time,
+            } => {
+                // The stage may have been stopped while it was read for.
+                let current = view.kernel.row(id).and_then(|row| row.going).map(|going| going.run);
+                if current != Some(run) {
+                    return;
+                }
+                let mut facts = self.facts(view.kernel, id, visit, attempt, woken);
+                facts.out_of_time = out_of_time;
+                Call::Execute(facts, run, stage)
+            }
+            Purpose::Undo {
+                scope,
+                number,
+                stage,
+                visit,
+                attempt,
+            } => {
+                let facts = self.facts(view.kernel, id, visit, attempt, Woken::Plainly);
+                Call::Undo(facts, scope, number, stage)
+            }
+            Purpose::CleanUp => Call::CleanUp,
+            Purpose::Join(round, stage) => {
+                let outcomes = match woken {
+                    Woken::Children(outcomes) => outcomes,
+                    Woken::Plainly | Woken::Signal(_) | Woken::Timeout => Vec::new(),
+                };
+                Call::Join(round.first, stage, outcomes)
+            }
+        };
+        self.call(view, id, stored, call);
+    }
+
+    // Rollback stacks.
+
+    /// Returns the stack that the start read for a scope's family, if it still is the whole stack. Otherwise queues
+    /// the scope for [`Self::next_stacks`].
+    pub(super) fn load_stack(&mut self, kernel: &Kernel, scope: ProcedureId) -> Option<Vec<HistoryEntry>> {
+        let entries = self.stacks.recovered(kernel, scope.family);
+        if entries.is_none() {
+            self.stacks.request(scope);
+        }
+        entries
+    }
+
+    /// Returns the next read of stacks of a family, unless one is under way.
+    pub(super) fn next_stacks(
+        &mut self,
+        kernel: &Kernel,
+        family: u64,
+    ) -> Option<impl Future<Output = StackRead> + use<>> {
+        self.stacks.next_read(kernel, &self.host.reader, family)
+    }
+
+    /// Ends a read of stacks, and returns the entries of each scope. The caller hands them to [`Self::stack_entries`].
+    pub(super) fn end_stacks(&mut self, read: StackRead) -> ScopeEntries {
+        self.stacks.end(read)
+    }
+
+    /// Returns the entries that a rollback goes on with, or why the caller has to have them read again. Damaged entries
+    /// are as good as missing: the rollback parks where it needs them.
+    pub(super) fn stack_entries(
+        &mut self,
+        scope: ProcedureId,
+        entries: Result<Vec<HistoryEntry>, ReadError>,
+    ) -> Result<Vec<HistoryEntry>, StoreError> {
+        let entries = match entries {
+            Ok(entries) => entries,
+            Err(ReadError::Store(why)) if why.may_pass() => return Err(why),
+            Err(error) => {
+                tracing::warn!(family = scope.family, %error, "its history is damaged");
+                Vec::new()
+            }
+        };
+        self.failed_reads.succeeded(ReadSubject::Stack(scope));
+        Ok(entries)
+    }
+
+    // Reads that failed.
+
+    /// Notes a read that failed and is to be tried again. The caller then waits for [`Self::next_retry`].
+    pub(super) fn read_failed(&mut self, read: FailedRead, why: &StoreError, now: Timestamp) {
+        if self.is_closed {
+            return;
+        }
+        if self.failed_reads.trouble().is_none() {
+            tracing::warn!(%why, "the store cannot be read; it is tried again until it can");
+        }
+        self.failed_reads.failed(read, why, now);
+    }
+
+    /// Notes that a read succeeded.
+    pub(super) fn read_succeeded(&mut self, subject: ReadSubject) {
+        self.failed_reads.succeeded(subject);
+    }
+
+    /// Returns how long to wait before [`Self::take_retries`], if reads failed and no such wait is under way.
+    pub(super) fn next_retry(&mut self) -> Option<Duration> {
+        self.failed_reads.arm()
+    }
+
+    /// Takes the failed reads that are tried again now.
+    pub(super) fn take_retries(&mut self) -> Vec<FailedRead> {
+        self.failed_reads.round()
+    }
+
+    /// Queues a call for its read once more.
+    pub(super) fn read_again(&mut self, load: Load) {
+        self.revival.enqueue(load);
+    }
+
+    /// Describes the failing reads, if there are any.
+    pub(super) fn read_trouble(&self) -> Option<ReadTrouble<'_>> {
+        self.failed_reads.trouble()
+    }
+
+    // Reports.
+
+    /// Takes reports in the order in which they came, so many at most. If more are left, another
+    /// [`Notice`](crate::mail::Notice) is sent behind what waits in the mailbox now.
+    pub(super) fn take_reports(&self, most: usize) -> Vec<Reported> {
+        self.reports.take(most)
+    }
+
+    /// Returns how many reports wait to be taken.
+    pub(super) fn pending_reports(&self) -> usize {
+        self.reports.len()
+    }
+
+    /// Notes that a procedure has cleaned up. Its actor goes, unless an undo was sent to it meanwhile.
+    pub(super) fn cleaned_up(&mut self, id: ProcedureId) {
+        self.actors.remove_idle(id);
+    }
+
+    /// Notes that a join rule has ruled. Returns the call that comes next, for [`Self::judge_next`]. Its actor goes,
+    /// unless another call was sent to it meanwhile.
+    pub(super) fn join_ruled(&mut self, parent: ProcedureId) -> Option<Load> {
+        self.actors.remove_idle(parent);
+        self.join_rules.end(parent)
+    }
+
+    /// Calls a join rule about the children that ended during its last call, if its procedure still waits. Must run
+    /// after the last ruling was decided, because that may have ended the wait.
+    pub(super) fn judge_next(&mut self, kernel: &Kernel, next: Load) {
+        let waits = kernel
+            .row(next.id)
+            .is_some_and(|row| row.wait == Some(WaitReason::Children));
+        if waits {
+            self.call_join_rule(next);
+        }
+    }
+
+    // Workers.
+
+    /// Returns how often to check the workers, if at all.
+    pub(super) fn check_workers_every(&self) -> Option<Duration> {
+        self.workers.check_every()
+    }
+
+    /// Finds workers that are blocked, and names the calls that block them. Returns the longest time for which a
+    /// worker has been blocked.
+    pub(super) fn check_workers(&mut self, kernel: &Kernel, now: Instant) -> Duration {
+        for blocked in self.workers.check(now) {
+            let (call, stage) = describe(kernel, blocked.procedure, self.actors.newest_call(blocked.procedure));
+            let seconds = blocked.time.as_secs_f32();
+            tracing::warn!(worker = blocked.worker, procedure = %blocked.procedure, stage, ?call, seconds, "a worker is blocked");
+            self.workers.block(&blocked, call, stage);
+        }
+        self.workers.blocked_for(now)
+    }
+
+    /// Adds or retires workers, lets every actor go that runs nothing on a blocked or retiring worker, and sends the
+    /// calls again that had not begun there.
+    pub(super) fn rebalance(&mut self, view: EngineView<'_>, now: Instant) {
+        self.workers.adjust(now);
+        let Some(is_left) = self.workers.left_behind() else {
+            return;
+        };
+        for (id, issued) in self.actors.vacate(is_left) {
+            if self.call_again(view, id, issued) {
+                tracing::info!(procedure = %id, "its call is moved off a blocked worker");
+            }
+        }
+    }
+
+    /// Returns the arbiter of the worker whose turn it is.
+    pub(super) fn next_worker(&mut self) -> Option<&ArbiterHandle> {
+        self.workers.next().map(|(worker, ..)| worker)
+    }
+
+    /// Describes each worker as of the last check.
+    pub(super) fn worker_statuses(&self, kernel: &Kernel) -> Vec<WorkerStatus> {
+        self.workers
+            .statuses(&|id| describe(kernel, id, self.actors.newest_call(id)))
+    }
+
+    /// Describes each worker as of now.
+    pub(super) fn current_worker_statuses(&mut self, kernel: &Kernel, now: Instant) -> Vec<WorkerStatus> {
+        self.workers.observe(now);
+        self.worker_statuses(kernel)
+    }
+
+    /// Ends the workers' threads that end with the engine.
+    pub(super) fn stop_workers(&self) {
+        self.workers.stop();
+    }
+
+    // Lost calls.
+
+    /// Sends the calls again that found no worker.
+    pub(super) fn call_stranded(&mut self, view: EngineView<'_>) {
+        for (id, issued) in self.orphaned_calls.take_stranded() {
+            self.call_again(view, id, issued);
+        }
+    }
+
+    /// Starts a new thread in place of each worker's that has ended.
+    pub(super) fn replace_ended_workers(&mut self) {
+        self.workers.replace_ended();
+    }
+
+    /// Lets an actor go that is gone with its thread, and returns the calls that were lost with it, the oldest first.
+    pub(super) fn take_lost_calls(&mut self, id: ProcedureId) -> Vec<LostCall> {
+        let calls = self.actors.get(id).map(ActiveProcedure::lost).unwrap_or_default();
+        if !calls.is_empty() {
+            self.actors.remove(id);
+        }
+        calls
+    }
+
+    /// Makes a lost call again, unless it had begun. A stage or an undo that had begun has failed: returns the report
+    /// that it never made. A call that the kernel does not ask for any more was bypassed, or its family quarantined.
+    pub(super) fn replace_call(
+        &mut self,
+        view: EngineView<'_>,
+        id: ProcedureId,
+        call: &LostCall,
+        now: Timestamp,
+    ) -> Option<Report> {
+        let LostCall { issued, ran } = *call;
+        issued.effect(view.kernel, id)?;
+        let described = describe(view.kernel, id, Some(issued));
+        let (what, stage) = &described;
+        tracing::error!(procedure = %id, call = ?what, stage, begun = ran, "its actor is gone with its thread");
+        self.orphaned_calls.note(view.kernel, id, described, now);
+        match issued {
+            Issued::Stage(run) if ran => {
+                let outcome = StageOutcome::Panicked(THREAD_ENDED.to_owned());
+                let report = StageEnded::new(id, run, view.kernel.epoch(), now, outcome);
+                Some(Report::Stage(Box::new(report)))
+            }
+            Issued::Undo(scope, number) if ran => {
+                let report = UndoEnded::new(scope, number, now, Err(THREAD_ENDED.to_owned()));
+                Some(Report::Undo(Box::new(report)))
+            }
+            Issued::Stage(_) | Issued::Undo(..) | Issued::Join | Issued::CleanUp => {
+                self.call_again(view, id, issued);
+                None
+            }
+        }
+    }
+
+    /// Returns the lost calls that are to be reported.
+    pub(super) fn lost_calls(&mut self, kernel: &Kernel) -> impl Iterator<Item = (ProcedureId, &OrphanedCall)> {
+        self.orphaned_calls.lost(kernel)
+    }
+
+    /// Returns the procedures whose calls wait for a read or for a worker.
+    pub(super) fn pending_calls(&self) -> FxHashSet<ProcedureId> {
+        let mut pending = self.revival.waiting();
+        pending.extend(self.failed_reads.calls());
+        pending.extend(self.orphaned_calls.stranded());
+        pending
+    }
+}
+
+/// Returns what a span says of a row. A child was submitted by its parent's stage, so it links to where its family came
+/// from.
+fn of_row(kernel: &Kernel, id: ProcedureId) -> Option<OfRow> {
+    let row = kernel.row(id)?;
+    let root = kernel.row(ProcedureId::root(id.family));
+    Some(OfRow {
+        state: row.state,
+        revision: row.revision,
+        trace: root.and_then(|root| root.trace.as_deref().copied()),
+    })
 }

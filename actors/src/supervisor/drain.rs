@@ -65,7 +65,7 @@ impl Handler<StopHere> for Supervisor {
     /// its own goes on to its end, and nobody hears its report.
     fn handle(&mut self, _: StopHere, ctx: &mut Self::Context) {
         self.status.stop();
-        self.actors.clear();
+        self.dispatch.close();
         self.timer = None;
         ctx.stop();
     }
@@ -130,7 +130,7 @@ impl Supervisor {
         let released = self.pipeline.release();
         ctx.spawn(released.into_actor(self).map(move |_, supervisor, ctx| {
             supervisor.status.stop();
-            supervisor.actors.clear();
+            supervisor.dispatch.close();
             supervisor.timer = None;
             for waiter in supervisor.drain.take().into_iter().flat_map(|drain| drain.waiters) {
                 // Whoever asked may have gone.
@@ -143,7 +143,7 @@ impl Supervisor {
 
     /// Ends the engine's threads, this one last, when the answers have left it.
     fn end_threads(&self) {
-        self.workers.stop();
+        self.dispatch.stop_workers();
         let threads = self.threads.clone();
         actix_rt::spawn(async move {
             for _ in 0..TURNS_FOR_ANSWERS {

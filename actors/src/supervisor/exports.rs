@@ -1,5 +1,4 @@
-//! The export of a family, and the archive of those that were discharged: read
-//! beside everything else, from what is on disk.
+//! The discharge of a quarantined family: it is exported, archived, and forgotten.
 
 use actix::prelude::*;
 use procession_kernel::{Blob, Doomed, Operated, OperatorRequest, ProcedureId, Verb, WaitReason};
@@ -7,29 +6,8 @@ use procession_kernel::{Blob, Doomed, Operated, OperatorRequest, ProcedureId, Ve
 use super::Supervisor;
 use crate::error::AskError;
 use crate::export::{EXPORT_MAX, FamilyExport};
-use crate::journal::{Reader, Space};
-use crate::messages::{Archived, Discharge, Export, ReadArchive};
-use crate::view::ArchivedFamily;
-
-impl Handler<Export> for Supervisor {
-    type Result = ResponseFuture<Result<FamilyExport, AskError>>;
-
-    fn handle(&mut self, Export(id): Export, _: &mut Self::Context) -> Self::Result {
-        let quarantined = self.quarantine.why(id.family).map(str::to_owned);
-        let (settled, reader) = (self.settled(), self.reader.clone());
-        Box::pin(async move {
-            settled.await?;
-            export(&reader, id.family, quarantined).await
-        })
-    }
-}
-
-async fn export(reader: &Reader, family: u64, quarantined: Option<String>) -> Result<FamilyExport, AskError> {
-    let export = FamilyExport::read(reader, family, EXPORT_MAX).await?;
-    let mut export = export.ok_or(AskError::Unknown(ProcedureId::root(family)))?;
-    export.quarantined = quarantined;
-    Ok(export)
-}
+use crate::journal::Space;
+use crate::messages::Discharge;
 
 /// What a discharge puts away, and what it deletes.
 type PutAway = (Blob, Box<Doomed>);
@@ -86,10 +64,9 @@ impl Supervisor {
     pub(super) fn discharged(&mut self, family: u64) {
         self.quarantine.remove(family);
         self.discharging.remove(&family);
-        self.stacks.remove(&family);
+        self.dispatch.forget_family(family);
         self.metrics.show_quarantined(self.quarantine.len());
-        // Those who wait for an outcome of it learn that there will be none.
-        self.watchers.retain(|id, _| id.family != family);
+        self.outcome_waiters.forget_family(family);
         self.admission.release_family(family);
     }
 }
@@ -101,13 +78,15 @@ impl Handler<Discharge> for Supervisor {
     fn handle(&mut self, Discharge { family, by }: Discharge, _: &mut Self::Context) -> Self::Result {
         let why = self.why_quarantined(family);
         let under_way = self.discharging.contains(&family);
-        let (settled, reader) = (self.settled(), self.reader.clone());
+        let (settled, committed) = (self.settled(), self.committed());
         let read = async move {
             settled.await?;
             match why {
                 Some(_) if under_way => Err(AskError::NotNow(format!("the family {family} is being discharged"))),
                 Some(why) => {
-                    let export = export(&reader, family, Some(why)).await?;
+                    let export = committed.export(family, EXPORT_MAX).await?;
+                    let mut export = export.ok_or(AskError::Unknown(ProcedureId::root(family)))?;
+                    export.quarantined = Some(why);
                     Ok(Some((Blob::from(export.to_bytes()?), Box::new(doomed(&export)))))
                 }
                 None => Ok(None),
@@ -149,30 +128,5 @@ fn nothing(family: u64) -> Doomed {
         key: None,
         key_until: None,
         raw: Vec::new(),
-    }
-}
-
-impl Handler<Archived> for Supervisor {
-    type Result = ResponseFuture<Result<Vec<ArchivedFamily>, AskError>>;
-
-    fn handle(&mut self, _: Archived, _: &mut Self::Context) -> Self::Result {
-        let (settled, reader) = (self.settled(), self.reader.clone());
-        Box::pin(async move {
-            settled.await?;
-            Ok(FamilyExport::archived(&reader).await?)
-        })
-    }
-}
-
-impl Handler<ReadArchive> for Supervisor {
-    type Result = ResponseFuture<Result<FamilyExport, AskError>>;
-
-    fn handle(&mut self, ReadArchive(family): ReadArchive, _: &mut Self::Context) -> Self::Result {
-        let (settled, reader) = (self.settled(), self.reader.clone());
-        Box::pin(async move {
-            settled.await?;
-            let export = FamilyExport::read_archived(&reader, family).await?;
-            export.ok_or(AskError::Unknown(ProcedureId::root(family)))
-        })
     }
 }

@@ -43,10 +43,10 @@ impl Supervisor {
     pub(super) fn finished_row(&mut self, id: ProcedureId) -> ResponseActFuture<Self, Result<Option<Row>, AskError>> {
         let number = self.finished.begin(id.family);
         let live = self.kernel.row(id).is_some();
-        let (settled, kept) = (self.settled(), self.kept());
+        let (settled, committed) = (self.settled(), self.committed());
         let read = async move {
             settled.await?;
-            if live { Ok(None) } else { kept.row(id).await }
+            if live { Ok(None) } else { committed.row(id).await }
         };
         Box::pin(read.into_actor(self).then(move |row, supervisor, _| {
             let has_ended = live && supervisor.kernel.row(id).is_none();

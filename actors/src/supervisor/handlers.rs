@@ -24,7 +24,7 @@ impl Handler<FlushTime> for Supervisor {
         }
         let metrics = &mut self.metrics;
         let append = |batch: &Batch| metrics.appended(batch);
-        match self.pipeline.commit_here(self.actors.len(), &*self.clock, append) {
+        match self.pipeline.commit_here(self.dispatch.active(), &*self.clock, append) {
             Ok(Some(appended)) => self.appended(appended, ctx),
             Ok(None) => {}
             Err(JournalGone) => self.journal_gone(),
@@ -60,7 +60,7 @@ taken_as_mail! {
     messages::Acknowledge,
     messages::AcknowledgeBy,
     messages::Archived,
-    messages::AskNewest,
+    messages::PollLatest,
     messages::Audit,
     messages::AwaitOutcome,
     messages::Broadcast,
@@ -71,7 +71,7 @@ taken_as_mail! {
     messages::DrainBy,
     messages::Explain,
     messages::Export,
-    messages::FollowNewest,
+    messages::SubscribeLatest,
     messages::History,
     messages::Limits,
     messages::List,

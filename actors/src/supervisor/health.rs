@@ -23,7 +23,7 @@ use std::time::Duration;
 use procession_kernel::{Kernel, ProcedureId, Row, Seq, Timestamp};
 
 use super::admission::claims::Claims;
-use super::blocked::Actors;
+use super::dispatch::actor_table::ActorTable;
 use crate::journal::DiskRoom;
 use crate::telemetry::Telemetry;
 use crate::thresholds::Measures;
@@ -57,7 +57,7 @@ pub(super) struct Health {
 pub(super) struct EngineState<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) claims: &'a Claims,
-    pub(super) actors: &'a Actors,
+    pub(super) actors: &'a ActorTable,
     pub(super) quarantined: &'a BTreeMap<u64, String>,
     pub(super) telemetry: &'a Telemetry,
     pub(super) now: Timestamp,
@@ -73,7 +73,7 @@ impl EngineState<'_> {
     /// Says how far the call of a stage that is out has come.
     pub(super) fn progress(&self, id: ProcedureId) -> &'static str {
         self.actors
-            .get(&id)
+            .get(id)
             .map_or("is about to be called", |active| active.progress())
     }
 }

@@ -81,7 +81,7 @@ impl Supervisor {
         let (ticket, receiver) = self.ticket();
         self.rejoin_queues(waiting, ctx);
         self.decide(Event::Recovered, ctx);
-        self.loads.expect(self.kernel.going());
+        self.dispatch.reserve(self.kernel.going());
         // The start's own commit is not counted.
         self.metrics.restart_totals();
         // The reply rests on the start's commit as everything else does.

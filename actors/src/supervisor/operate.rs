@@ -6,7 +6,6 @@ use procession_kernel::{
 };
 use tokio::sync::oneshot;
 
-use super::kept::Kept;
 use super::submits::RETRY_AFTER;
 use super::{Answered, Supervisor};
 use crate::error::{AskError, SubmitError};
@@ -14,6 +13,7 @@ use crate::messages::{
     Abort, Acknowledge, AcknowledgeBy, AuditReveal, Broadcast, Bypass, OverrideResult, Pause, Resume, RetryNow,
     RetryUndo, SendSignal, SetLimit, SetPriority, SignalBy, SkipUndo,
 };
+use crate::read::CommittedReader;
 
 type Asked<T> = ResponseFuture<Result<T, AskError>>;
 
@@ -43,19 +43,22 @@ impl Supervisor {
     }
 }
 
-/// Waits for the answer. One who is not live either has ended, or is unknown: the store tells.
-async fn answered(answer: Result<oneshot::Receiver<Answered>, AskError>, kept: Kept) -> Result<Answer, AskError> {
+/// Waits for the answer. A procedure that is not live has ended or is unknown: the store says which.
+async fn answered(
+    answer: Result<oneshot::Receiver<Answered>, AskError>,
+    committed: CommittedReader,
+) -> Result<Answer, AskError> {
     match answer?.await {
-        Ok(Ok(Answer::Refused(refusal))) => Err(refused(refusal, &kept).await),
+        Ok(Ok(Answer::Refused(refusal))) => Err(refused(refusal, &committed).await),
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(cause)) => Err(cause.unanswered()),
         Err(_) => Err(AskError::Stopped),
     }
 }
 
-async fn refused(refusal: Refusal, kept: &Kept) -> AskError {
+async fn refused(refusal: Refusal, committed: &CommittedReader) -> AskError {
     match refusal {
-        Refusal::NotLive(id) => kept.not_live(id).await,
+        Refusal::NotLive(id) => committed.why_not_live(id).await,
         Refusal::TooLarge(size, limit) | Refusal::BatchTooLarge(size, limit) => AskError::TooLarge { size, limit },
         Refusal::NotNow(why) => AskError::NotNow(why),
         Refusal::Revised(expected, found) => AskError::Revised { expected, found },
@@ -85,9 +88,9 @@ impl Supervisor {
         let is_dry = by.dry_run;
         let event = |ticket| Event::Requested(ticket, Box::new(verb), Box::new(by));
         let answer = self.request(event, ctx);
-        let kept = self.kept();
+        let committed = self.committed();
         let operated = async move {
-            let Answer::Operated(operated) = answered(answer, kept).await? else {
+            let Answer::Operated(operated) = answered(answer, committed).await? else {
                 return Err(AskError::Stopped);
             };
             Ok(*operated)
@@ -121,9 +124,9 @@ impl Handler<SendSignal> for Supervisor {
             key,
         };
         let answer = self.request(event, ctx);
-        let kept = self.kept();
+        let committed = self.committed();
         Box::pin(async move {
-            let Answer::Signalled(number) = answered(answer, kept).await? else {
+            let Answer::Signalled(number) = answered(answer, committed).await? else {
                 return Err(AskError::Stopped);
             };
             Ok(number)
@@ -142,9 +145,9 @@ impl Handler<Broadcast> for Supervisor {
             key,
         };
         let answer = self.request(event, ctx);
-        let kept = self.kept();
+        let committed = self.committed();
         Box::pin(async move {
-            let Answer::Broadcast(woken) = answered(answer, kept).await? else {
+            let Answer::Broadcast(woken) = answered(answer, committed).await? else {
                 return Err(AskError::Stopped);
             };
             Ok(woken)
@@ -233,8 +236,8 @@ impl Handler<OverrideResult> for Supervisor {
     }
 }
 
-fn done(answer: Result<oneshot::Receiver<Answered>, AskError>, kept: Kept) -> Asked<()> {
-    Box::pin(async move { answered(answer, kept).await.map(|_| ()) })
+fn done(answer: Result<oneshot::Receiver<Answered>, AskError>, committed: CommittedReader) -> Asked<()> {
+    Box::pin(async move { answered(answer, committed).await.map(|_| ()) })
 }
 
 impl Handler<Acknowledge> for Supervisor {
@@ -247,7 +250,7 @@ impl Handler<Acknowledge> for Supervisor {
                 let row = supervisor.result_of(id, row)?;
                 supervisor.request(|ticket| Event::Acknowledged(ticket, row), ctx)
             });
-            done(answer, supervisor.kept()).into_actor(supervisor)
+            done(answer, supervisor.committed()).into_actor(supervisor)
         }))
     }
 }

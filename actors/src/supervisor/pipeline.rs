@@ -21,7 +21,7 @@ use crate::error::CodecError;
 use crate::journal::encode::{self, LastLook, META_STORE};
 use crate::journal::{Append, Appended, Batch, Journal, Release, Space};
 use crate::mail::Counted;
-use crate::view::{Feed, Newest};
+use crate::view::{ChangeFeed, LatestFeed};
 use changes::Changes;
 use commits::Commits;
 pub(super) use commits::Waiting;
@@ -70,11 +70,6 @@ impl Pipeline {
             changes: Changes::default(),
             latest: LatestSubscribers::default(),
         }
-    }
-
-    /// Returns the number that this store was given when it was created.
-    pub(super) const fn store_number(&self) -> u64 {
-        self.store_number
     }
 
     /// Returns the newest commit on disk.
@@ -220,17 +215,17 @@ impl Pipeline {
     }
 
     /// Adds a subscriber to all changes after this commit.
-    pub(super) fn subscribe(&mut self, to: Recipient<Feed>, from: Seq) {
+    pub(super) fn subscribe(&mut self, to: Recipient<ChangeFeed>, from: Seq) {
         self.changes.subscribe(to, from, self.commits.durable());
     }
 
     /// Adds a subscriber to the latest rows.
-    pub(super) fn subscribe_latest(&mut self, to: Recipient<Newest>, kernel: &Kernel) {
+    pub(super) fn subscribe_latest(&mut self, to: Recipient<LatestFeed>, kernel: &Kernel) {
         self.latest.add(to, kernel, self.commits.durable());
     }
 
     /// Sends a subscriber what has changed since it asked last, once that is on disk.
-    pub(super) fn poll_latest(&mut self, subscriber: &Recipient<Newest>, kernel: &Kernel) {
+    pub(super) fn poll_latest(&mut self, subscriber: &Recipient<LatestFeed>, kernel: &Kernel) {
         self.latest.asked(subscriber, kernel, self.commits.durable());
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::kept::Quarantined;
+use crate::read::Quarantined;
 
 /// The quarantined families, each with its reason. The engine does not run them, and the limiter keeps what their rows
 /// say that they hold: whatever releases permits or locks asks here first.

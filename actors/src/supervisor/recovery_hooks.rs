@@ -72,7 +72,7 @@ impl Supervisor {
                 }));
             }
             for hooked in hooked {
-                let worker = self.workers.next().map(|(worker, ..)| worker.clone());
+                let worker = self.dispatch.next_worker().cloned();
                 calls.push((hooked, worker));
             }
         }

@@ -4,7 +4,7 @@ use actix::prelude::*;
 use procession_kernel::{Blob, Doomed, Event, EventName, Key, KeyEntry, ProcedureId, Row, Timestamp};
 
 use super::Supervisor;
-use super::unread::{Subject, Unread};
+use super::dispatch::failed_reads::{FailedRead, ReadSubject};
 use crate::error::{CodecError, ReadError};
 use crate::journal::store::Scan;
 use crate::journal::{Reader, Space, codec, keys};
@@ -53,12 +53,12 @@ impl Supervisor {
             let Found { doomed, next, .. } = match found {
                 Some(Ok(found)) => found,
                 Some(Err(ReadError::Store(why))) if why.may_pass() => {
-                    return supervisor.read_again(Unread::Due, &why, ctx);
+                    return supervisor.read_again(FailedRead::Due, &why, ctx);
                 }
                 // What is damaged is looked at again with the next result, or at the next start.
                 Some(Err(_)) | None => return,
             };
-            supervisor.unreadable.succeeded(Subject::Due);
+            supervisor.dispatch.read_succeeded(ReadSubject::Due);
             supervisor.next_due = next.into_iter().chain(supervisor.next_due).min();
             if !doomed.is_empty() {
                 doomed

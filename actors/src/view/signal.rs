@@ -1,12 +1,12 @@
-//! One signal that is kept, and how much it carries.
+//! Stored signals, and counts of what is stored.
 
 use procession_kernel::{ProcedureId, SignalEntry};
 
-/// One signal that is kept, without what it carries.
+/// One stored signal, without its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeptSignal {
-    /// To whom it was sent.
+    /// The procedure to which it was sent.
     pub id: ProcedureId,
     /// Its number, in the order of delivery.
     pub number: u32,
@@ -16,10 +16,10 @@ pub struct KeptSignal {
     pub size: usize,
 }
 
-/// How much is kept of one procedure, counted up to a bound.
+/// How much is stored of one procedure, counted up to a bound.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Kept {
+pub struct StoredCounts {
     /// Its executed stages and undos.
     pub history: usize,
     /// There may be more of them than were counted.

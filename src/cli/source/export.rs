@@ -2,7 +2,7 @@
 
 use procession_actors::FamilyExport;
 use procession_actors::journal::{Space, keys};
-use procession_actors::view::Among;
+use procession_actors::view::FamilyScope;
 use procession_kernel::ProcedureId;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -75,7 +75,7 @@ impl Journal {
     pub(super) async fn export_all(&self, sink: &mut Sink) -> Result<(), Failure> {
         let mut cursor: Option<ProcedureId> = None;
         loop {
-            let page = self.offline.list(&Among::All, cursor, PAGE, |_| true).await?;
+            let page = self.offline.list(&FamilyScope::All, cursor, PAGE, |_| true).await?;
             let ids = page.items.iter().map(|status| status.id).chain(page.unreadable);
             for family in sink.new_families(ids) {
                 if let Some(export) = self.offline.export(ProcedureId::root(family)).await? {

@@ -2,7 +2,7 @@
 
 use procession_actors::clock::{Clock, SystemClock};
 use procession_actors::offline::{Offline, Standing};
-use procession_actors::view::{Among, Status};
+use procession_actors::view::{FamilyScope, Status};
 use procession_kernel::ProcedureId;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ impl Journal {
         let mut found = Vec::new();
         let mut cursor: Option<ProcedureId> = None;
         loop {
-            let page = self.offline.list(&Among::All, cursor, 1, |_| false).await?;
+            let page = self.offline.list(&FamilyScope::All, cursor, 1, |_| false).await?;
             found.extend(page.unreadable.iter().map(|id| Value::from(id.to_string())));
             match page.next {
                 Some(next) => cursor = Some(next),

@@ -12,7 +12,7 @@ use super::super::document::Document;
 use super::super::exit::Failure;
 use super::super::site::Site;
 use super::{Journal, Wanted};
-use crate::filter::Beside;
+use crate::filter::FilterContext;
 use crate::views::PageView;
 
 /// Rows that a dashboard puts into one page, at most.
@@ -36,11 +36,11 @@ impl Journal {
         let admits = |status: &Status| {
             let shown = standing.as_ref().map(|standing| standing.shown(Status::clone(status)));
             let status = shown.as_ref().unwrap_or(status);
-            let beside = Beside {
+            let context = FilterContext {
                 now,
                 rules: rules.get(&status.id).cloned().unwrap_or_default(),
             };
-            (shows_ended || status.ended.is_none()) && filter.admits(status, &beside)
+            (shows_ended || status.ended.is_none()) && filter.admits(status, &context)
         };
         let mut page = self
             .offline

@@ -132,7 +132,7 @@ async fn repeated(state: &State, verb: BulkVerb, asked: &Request) -> Result<Opti
     let Some(id) = state.executor.submitted_with(&key).await? else {
         return Ok(None);
     };
-    let stored = state.engine().beside().values(id).await?;
+    let stored = state.engine().committed().values(id).await?;
     let stored = stored.payload.and_then(|bytes| codec::decode_user::<Bulk>(&bytes).ok());
     if stored.is_some_and(|stored| stored.is_for(verb, &asked.by.who, &asked.by.why)) {
         return Ok(Some(id));
@@ -145,10 +145,13 @@ pub(in crate::dashboard) async fn progress(request: HttpRequest, state: web::Dat
     viewer(&request)?;
     Params::of(&request, &[])?;
     let (id, moment) = (id_of(&request)?, state.moment()?);
-    let beside = state.engine().beside();
-    let row = beside.status(id).await?.filter(|row| row.kind.as_str() == Bulk::KIND);
+    let committed = state.engine().committed();
+    let row = committed
+        .status(id)
+        .await?
+        .filter(|row| row.kind.as_str() == Bulk::KIND);
     let row = row.ok_or_else(|| Problem::unknown(&format!("bulk {id}")))?;
-    let values = beside.values(id).await?;
+    let values = committed.values(id).await?;
     let bulk = values
         .payload
         .map(|bytes| codec::decode_user::<Bulk>(&bytes))

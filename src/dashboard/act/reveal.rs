@@ -17,11 +17,11 @@ pub(super) async fn reveal(state: &web::Data<State>, id: ProcedureId, request: R
     request.must_have_no_key()?;
     let is_dry = request.by.dry_run;
     state.moment()?;
-    let beside = state.engine().beside();
-    let row = beside.status(id).await?;
+    let committed = state.engine().committed();
+    let row = committed.status(id).await?;
     let row = row.ok_or_else(|| Problem::unknown(&format!("procedure {id}")))?;
     let told = state.executor.audit_reveal(id, RevealScope::Values, request.by).await?;
-    let values = beside.values(id).await?;
+    let values = committed.values(id).await?;
     let shown = |bytes: Option<Vec<u8>>| bytes.map(|bytes| value(&bytes, is_dry));
     let body = json!({
         "dry_run": is_dry,
@@ -40,7 +40,7 @@ pub(super) async fn export(state: &web::Data<State>, id: ProcedureId, request: R
     request.must_have_no_key()?;
     let is_dry = request.by.dry_run;
     state.moment()?;
-    let export = state.engine().beside().export(id.family, EXPORT_MAX).await?;
+    let export = state.engine().committed().export(id.family, EXPORT_MAX).await?;
     let mut export = export.ok_or_else(|| Problem::unknown(&format!("procedure {id}")))?;
     let snapshot = state.live.snapshot().await?;
     let why = snapshot.quarantined.iter().find(|(family, _)| *family == id.family);

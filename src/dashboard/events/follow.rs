@@ -18,7 +18,7 @@ use crate::dashboard::model::{Missed, Moment, Update};
 use crate::dashboard::show::Show;
 use crate::dashboard::state::State;
 use crate::dashboard::streams::Place;
-use crate::filter::{Beside, Filter};
+use crate::filter::{Filter, FilterContext};
 use crate::views::time;
 
 /// Shortest time between two events that tell of rows: a row is sent ten times a second at most.
@@ -234,7 +234,7 @@ impl Follow {
         for (id, row) in &rows {
             let status = show.as_it_stands(row);
             let rules = self.rules.get(id).cloned().unwrap_or_default();
-            if self.filter.admits(&status, &Beside { now, rules }) {
+            if self.filter.admits(&status, &FilterContext { now, rules }) {
                 shown.push(show.procedure(&status));
             } else if left.len() <= LEFT_MAX {
                 left.push(id.to_string());

@@ -7,7 +7,7 @@ use procession_actors::view::Status;
 use procession_kernel::{Epoch, ProcedureState, Seq, Timestamp, WaitReason};
 
 use super::{Filling, Missed, Model, Moment, Ring, Tally, Update};
-use crate::filter::{Beside, Filter};
+use crate::filter::{Filter, FilterContext};
 use crate::{Executor, ListFilter, Noop, OperatorRequest, Pause};
 
 fn moment(seq: u64) -> Moment {
@@ -141,7 +141,7 @@ async fn who_needs_an_operator_is_not_counted_among_those_that_go_on() -> Result
     let waits = |wait, paused| with(ProcedureState::Runnable, Some(wait), paused);
     let backoff = || WaitReason::Backoff(3, Timestamp(9));
     let (now, rules) = (Timestamp(9), BTreeSet::new());
-    let beside = Beside { now, rules };
+    let context = FilterContext { now, rules };
     for (what, status, retrying, rolling_back) in [
         ("an undo is out", failed(None), 0, 1),
         ("an undo is tried again", failed(Some(backoff())), 0, 1),
@@ -173,7 +173,7 @@ async fn who_needs_an_operator_is_not_counted_among_those_that_go_on() -> Result
         // A tile leads to a list of just those.
         let listed = |text: &str| {
             text.parse::<Filter>()
-                .is_ok_and(|filter| filter.admits(&status, &beside))
+                .is_ok_and(|filter| filter.admits(&status, &context))
         };
         assert_eq!(listed("state:retrying"), retrying == 1, "{what}");
         assert_eq!(listed("state:rolling_back"), rolling_back == 1, "{what}");

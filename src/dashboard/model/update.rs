@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use procession_actors::view::{NewestRows, Status};
+use procession_actors::view::{LatestRows, Status};
 use procession_kernel::ProcedureId;
 
 use super::Moment;
@@ -26,8 +26,8 @@ impl Update {
     }
 }
 
-impl From<NewestRows> for Update {
-    fn from(newest: NewestRows) -> Self {
+impl From<LatestRows> for Update {
+    fn from(newest: LatestRows) -> Self {
         Self {
             moment: Moment {
                 epoch: newest.epoch,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use actix::prelude::*;
 use procession::messages::Subscribe;
 use procession::testkit::{Ended, Enumeration, Fault, FaultPlan, Run, Trouble, World, enumerate};
-use procession::{Builder, Change, Feed, Handle, Procedure, ProcedureId, ProcedureState, Status};
+use procession::{Builder, Change, ChangeFeed, Handle, Procedure, ProcedureId, ProcedureState, Status};
 
 use crate::support::{Lab, Plan, Planned, Tested, kinds};
 
@@ -97,11 +97,11 @@ impl Actor for Watcher {
     type Context = Context<Self>;
 }
 
-impl Handler<Feed> for Watcher {
+impl Handler<ChangeFeed> for Watcher {
     type Result = ();
 
-    fn handle(&mut self, feed: Feed, _: &mut Self::Context) {
-        if let Feed::Change(change) = feed {
+    fn handle(&mut self, feed: ChangeFeed, _: &mut Self::Context) {
+        if let ChangeFeed::Change(change) = feed {
             self.0.0.lock().unwrap_or_else(PoisonError::into_inner).push(change);
         }
     }

@@ -224,7 +224,7 @@ fn a_closed_journal_is_exported_the_same() -> Tested {
             .sum::<usize>();
         assert!(offline.export_up_to(handle.id(), size).await?.is_some());
         let refused = offline.export_up_to(handle.id(), size - 1).await;
-        let Err(ReadError::TooLarge { limit, .. }) = &refused else {
+        let Err(AskError::Read(ReadError::TooLarge { limit, .. })) = &refused else {
             return Err(format!("{refused:?}").into());
         };
         assert_eq!(*limit, size - 1);

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use actix::prelude::*;
 use futures::future::{Either, FutureExt, join_all, select};
 use procession::testkit::{Ended, Fault, FaultPlan, Run, Trouble, World};
-use procession::{AskError, Builder, Feed, Handle, Procedure, ProcedureError, ProcedureId, Seq, SubmitError};
+use procession::{AskError, Builder, ChangeFeed, Handle, Procedure, ProcedureError, ProcedureId, Seq, SubmitError};
 
 use crate::lifecycle::withheld;
 use crate::support::{Act, Lab, Limited, Planned, Tested, chain, enumerate_later, kinds, plan, spawn};
@@ -38,11 +38,11 @@ impl Actor for Reader {
     type Context = Context<Self>;
 }
 
-impl Handler<Feed> for Reader {
+impl Handler<ChangeFeed> for Reader {
     type Result = ();
 
-    fn handle(&mut self, feed: Feed, _: &mut Self::Context) {
-        if let Feed::Change(change) = feed {
+    fn handle(&mut self, feed: ChangeFeed, _: &mut Self::Context) {
+        if let ChangeFeed::Change(change) = feed {
             self.0.with(|notes| notes.changes.push(change.seq));
         }
     }

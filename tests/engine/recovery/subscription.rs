@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::prelude::*;
 use procession::testkit::{Fault, FaultPlan, Run, Trouble, World};
-use procession::{Change, Feed, ListFilter, ProcedureState, Seq};
+use procession::{Change, ChangeFeed, ListFilter, ProcedureState, Seq};
 
 use super::crash::compensated;
 use crate::support::{
@@ -17,19 +17,19 @@ use crate::support::{
 
 /// What one subscriber got.
 #[derive(Clone, Default)]
-struct Got(Arc<Mutex<Vec<Feed>>>);
+struct Got(Arc<Mutex<Vec<ChangeFeed>>>);
 
 impl Got {
-    fn all(&self) -> Vec<Feed> {
+    fn all(&self) -> Vec<ChangeFeed> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// As text: `from 1`, `2`, `lagged 3`.
     fn line(&self) -> Vec<String> {
-        let text = |feed: &Feed| match feed {
-            Feed::From(seq) => format!("from {seq}"),
-            Feed::Change(change) => change.seq.to_string(),
-            Feed::Lagged(seq) => format!("lagged {seq}"),
+        let text = |feed: &ChangeFeed| match feed {
+            ChangeFeed::From(seq) => format!("from {seq}"),
+            ChangeFeed::Change(change) => change.seq.to_string(),
+            ChangeFeed::Lagged(seq) => format!("lagged {seq}"),
         };
         self.all().iter().map(text).collect()
     }
@@ -52,10 +52,10 @@ impl Actor for Subscriber {
     }
 }
 
-impl Handler<Feed> for Subscriber {
+impl Handler<ChangeFeed> for Subscriber {
     type Result = ();
 
-    fn handle(&mut self, feed: Feed, ctx: &mut Self::Context) {
+    fn handle(&mut self, feed: ChangeFeed, ctx: &mut Self::Context) {
         self.got.0.lock().unwrap_or_else(PoisonError::into_inner).push(feed);
         if let Some(gate) = self.gate {
             let lab = self.lab.clone();
@@ -136,7 +136,7 @@ fn e_113_three_subscribers() -> Tested {
 async fn second_begins(run: &Run, second: &Got) -> Result<Seq, Trouble> {
     run.until("it was told where it begins", || !second.all().is_empty())
         .await?;
-    let Some(Feed::From(seq)) = second.all().first().cloned() else {
+    let Some(ChangeFeed::From(seq)) = second.all().first().cloned() else {
         return Err("the first message is another".into());
     };
     assert_eq!(seq, Seq(7), "what came before is read, and not told");
@@ -149,7 +149,7 @@ async fn second_begins(run: &Run, second: &Got) -> Result<Seq, Trouble> {
 async fn check_rows(run: &Run, feed: &Got) -> Tested {
     let mut last = BTreeMap::new();
     for feed in feed.all() {
-        if let Feed::Change(change) = feed {
+        if let ChangeFeed::Change(change) = feed {
             for row in &change.rows {
                 assert_eq!(row.revision, change.seq);
                 last.insert(row.id, row.clone());
@@ -218,19 +218,19 @@ struct Watched {
 /// The changes that a subscriber got, behind the place from which on it got them; without gap, and no word too many.
 fn in_order(got: &Got) -> Result<(Seq, Vec<Arc<Change>>), Trouble> {
     let all = got.all();
-    let Some((Feed::From(from), rest)) = all.split_first() else {
+    let Some((ChangeFeed::From(from), rest)) = all.split_first() else {
         return Err("the first word is where it begins".into());
     };
     let (mut last, mut changes) = (*from, Vec::new());
     for feed in rest {
         match feed {
-            Feed::Change(change) => {
+            ChangeFeed::Change(change) => {
                 assert!(change.seq > last, "{} after {last}", change.seq);
                 last = change.seq;
                 changes.push(Arc::clone(change));
             }
-            Feed::Lagged(place) => assert_eq!(*place, last, "the place is the last that it got"),
-            Feed::From(_) => return Err("it begins twice".into()),
+            ChangeFeed::Lagged(place) => assert_eq!(*place, last, "the place is the last that it got"),
+            ChangeFeed::From(_) => return Err("it begins twice".into()),
         }
     }
     Ok((*from, changes))
@@ -315,7 +315,7 @@ fn e_113_nobody_is_told_what_a_crash_takes_away() -> Tested {
         };
         let drive = async |watched: &Watched, run: &Run| watched.live(run).await;
         let check = |watched: &Watched, came: &[(u64, Fault)]| {
-            let lags = |life: &OfLife| life.lags.all().iter().any(|feed| matches!(feed, Feed::Lagged(_)));
+            let lags = |life: &OfLife| life.lags.all().iter().any(|feed| matches!(feed, ChangeFeed::Lagged(_)));
             assert!(
                 !came.is_empty() || watched.lives.borrow().iter().any(lags),
                 "one lags behind"

@@ -8,7 +8,8 @@ use std::time::Duration;
 use actix::prelude::*;
 use procession::testkit::{Run, Trouble};
 use procession::{
-    BypassAs, BypassScope, Feed, Handle, JoinPolicy, OperatorRequest, Pause, Procedure, ProcedureId, ProcedureState,
+    BypassAs, BypassScope, ChangeFeed, Handle, JoinPolicy, OperatorRequest, Pause, Procedure, ProcedureId,
+    ProcedureState,
 };
 
 use crate::support::{Act, Final, Lab, Plan, Planned, Tested, Tidy, UndoAct, chain, failing, live, plan, spawn};
@@ -40,13 +41,13 @@ impl Actor for Record {
     }
 }
 
-impl Handler<Feed> for Record {
+impl Handler<ChangeFeed> for Record {
     type Result = ();
 
-    fn handle(&mut self, feed: Feed, _: &mut Self::Context) {
+    fn handle(&mut self, feed: ChangeFeed, _: &mut Self::Context) {
         match feed {
-            Feed::From(_) => {}
-            Feed::Change(change) => {
+            ChangeFeed::From(_) => {}
+            ChangeFeed::Change(change) => {
                 let mut seen = self.seen();
                 for row in &change.rows {
                     if let Some(from) = seen.at.insert(row.id, row.state) {
@@ -54,7 +55,7 @@ impl Handler<Feed> for Record {
                     }
                 }
             }
-            Feed::Lagged(from) => panic!("changes after {from} were left out"),
+            ChangeFeed::Lagged(from) => panic!("changes after {from} were left out"),
         }
     }
 }

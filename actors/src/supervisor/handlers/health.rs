@@ -8,7 +8,6 @@ use actix::prelude::*;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use procession_kernel::{Event, Lack, ProcedureId, Record};
-use rustc_hash::FxHashSet;
 use tokio::sync::oneshot;
 
 use super::super::Supervisor;
@@ -81,13 +80,13 @@ impl Handler<Explain> for Supervisor {
             // The caller may have gone.
             sender.send((explanation, Box::pin(supervisor.settled()))).ok();
         });
-        let kept = self.kept();
+        let committed = self.committed();
         Box::pin(async move {
             let (explanation, settled) = receiver.await.map_err(|_| AskError::Stopped)?;
             settled.await?;
             match explanation {
                 Some(explanation) => Ok(explanation),
-                None => stored(&kept, id).await,
+                None => stored(&committed, id).await,
             }
         })
     }
@@ -138,13 +137,13 @@ impl Supervisor {
         EngineState {
             kernel: &self.kernel,
             claims: self.admission.claims(),
-            actors: &self.actors,
+            actors: self.dispatch.actors(),
             quarantined: self.quarantine.families(),
             telemetry: self.metrics.telemetry(),
             now: self.clock.now(),
             durable: self.pipeline.durable(),
             failed: self.status.cause(),
-            pending_reads: self.loads.len(),
+            pending_reads: self.dispatch.pending_reads(),
         }
     }
 
@@ -228,14 +227,14 @@ impl Supervisor {
         let repaired = self.repair(repairs, ctx);
         let (now, is_serving) = (self.clock.now(), !self.status.has_failed());
         self.health.look_for_unserved(&mut check, now, is_serving);
-        let lost = self.orphaned_calls.lost(&self.kernel);
+        let lost = self.dispatch.lost_calls(&self.kernel);
         self.wall.look(&*self.clock);
         let findings = Findings {
             actors_lost: lost.map(|(id, lost)| actor_lost(id, lost)).collect(),
             repaired: &repaired,
-            workers: self.workers.statuses(&|id| self.called(id)),
+            workers: self.dispatch.worker_statuses(&self.kernel),
             appending_since: self.pipeline.appending_since(),
-            unreadable: self.unreadable.trouble(),
+            unreadable: self.dispatch.read_trouble(),
             clock_ahead: self.wall.ahead(),
         };
         self.health.conclude(&mut check, findings, &self.engine_state());
@@ -259,7 +258,7 @@ impl Supervisor {
         if !self.status.decides() {
             return found;
         }
-        self.look_for_lost(repairs.gone, ctx);
+        self.replace_lost_calls(repairs.gone, ctx);
         if self.kernel.is_draining() {
             return found;
         }
@@ -268,9 +267,7 @@ impl Supervisor {
             found = self.wake_lost(repairs.unknown, ctx);
         }
         let uncalled = still_uncalled(repairs.uncalled, &self.engine_state(), || {
-            let mut pending: FxHashSet<ProcedureId> = self.loads.waiting();
-            pending.extend(self.unreadable.calls());
-            pending.extend(self.orphaned_calls.stranded());
+            let pending = self.dispatch.pending_calls();
             move |id| pending.contains(&id)
         });
         found.extend(self.call_uncalled(uncalled, ctx));

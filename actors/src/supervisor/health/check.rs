@@ -286,11 +286,7 @@ impl Health {
         self.input(state, &check.queues, &called, &usual)
             .of_member(family, row, &mut verdicts);
         check.verdicts = verdicts;
-        if state
-            .actors
-            .get(&row.id)
-            .is_some_and(|active| !active.lost().is_empty())
-        {
+        if state.actors.get(row.id).is_some_and(|active| !active.lost().is_empty()) {
             check.gone.push(row.id);
         }
         if row.is_ended() {
@@ -372,7 +368,7 @@ fn is_missed(row: &Row, check: &Check, state: &EngineState<'_>) -> bool {
 /// Tells whether the stage of a procedure is out, by a commit whose effects were released, and it has no actor.
 fn is_uncalled(row: &Row, state: &EngineState<'_>) -> bool {
     let is_out = row.going.is_some_and(|going| going.run <= state.durable);
-    is_out && state.pending_reads <= PENDING_MAX && !state.actors.contains_key(&row.id)
+    is_out && state.pending_reads <= PENDING_MAX && !state.actors.contains(row.id)
 }
 
 /// Returns those that are still not called, and for which nothing waits: neither a read nor a worker. `has_pending`

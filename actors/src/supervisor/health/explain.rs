@@ -10,7 +10,7 @@ use procession_kernel::{
 use super::diagnosis_input::DiagnosisInput;
 use crate::error::AskError;
 use crate::journal::codec;
-use crate::supervisor::kept::Kept;
+use crate::read::CommittedReader;
 use crate::view::{self, ChainEnd, Explanation, Particulars, Place};
 
 /// Links of one explanation at most; nobody reads more.
@@ -222,9 +222,9 @@ impl DiagnosisInput<'_> {
     }
 }
 
-/// One that is not live has ended, is quarantined, or is unknown.
-pub(crate) async fn stored(kept: &Kept, id: ProcedureId) -> Result<Explanation, AskError> {
-    let row = kept.row(id).await?.ok_or(AskError::Unknown(id))?;
+/// Explains a procedure that is not live: it has ended, is quarantined, or is unknown.
+pub(crate) async fn stored(committed: &CommittedReader, id: ProcedureId) -> Result<Explanation, AskError> {
+    let row = committed.row(id).await?.ok_or(AskError::Unknown(id))?;
     let mut explanation = Explanation {
         id,
         kind: row.kind.clone(),
@@ -242,7 +242,7 @@ pub(crate) async fn stored(kept: &Kept, id: ProcedureId) -> Result<Explanation, 
         deadlocks: Vec::new(),
         truncated: false,
     };
-    if let Some(why) = kept.why(id.family).filter(|_| !row.is_ended()) {
+    if let Some(why) = committed.why_quarantined(id.family).filter(|_| !row.is_ended()) {
         explanation.reason = format!("its family is quarantined: {why}");
         explanation.next = "nothing, before a start can run it, or an operator discharges it".to_owned();
         explanation.ends.push(ChainEnd {

@@ -68,7 +68,7 @@ pub(super) struct UsualTimes(RefCell<BTreeMap<(Kind, String), Option<Duration>>>
 impl UsualTimes {
     /// Returns what this stage usually takes, if it runs on its worker now.
     pub(super) fn of(&self, row: &Row, state: &EngineState<'_>) -> Option<StageTiming> {
-        let since = state.actors.get(&row.id)?.runs_since()?;
+        let since = state.actors.get(row.id)?.runs_since()?;
         let stage = codec::variant(row.stage.as_slice());
         let mut times = self.0.borrow_mut();
         let p99 = times

@@ -9,8 +9,8 @@ use procession_kernel::{Deadlock, Family, Kind, ProcedureId, Row, Said, Timestam
 use super::diagnosis_input::DiagnosisInput;
 use super::{EngineState, Health};
 use crate::journal::codec;
-use crate::supervisor::orphaned_calls::OrphanedCall;
-use crate::supervisor::unread::Trouble;
+use crate::supervisor::dispatch::failed_reads::ReadTrouble;
+use crate::supervisor::dispatch::orphaned_calls::OrphanedCall;
 use crate::supervisor::wall::Ahead;
 use crate::view::{Rule, Verdict, WorkerStatus};
 
@@ -51,7 +51,7 @@ pub(in crate::supervisor) struct Findings<'a> {
     /// Since when the journal has had the oldest batch under way.
     pub(in crate::supervisor) appending_since: Option<Timestamp>,
     /// Reads that the store does not give.
-    pub(in crate::supervisor) unreadable: Option<Trouble<'a>>,
+    pub(in crate::supervisor) unreadable: Option<ReadTrouble<'a>>,
     pub(in crate::supervisor) clock_ahead: Option<Ahead>,
 }
 
@@ -129,15 +129,15 @@ fn blocked_workers(workers: Vec<WorkerStatus>, now: Timestamp) -> Vec<Verdict> {
         .collect()
 }
 
-fn store_unreadable(trouble: &Trouble<'_>) -> Verdict {
+fn store_unreadable(trouble: &ReadTrouble<'_>) -> Verdict {
     let facts = vec![
         ("reads", trouble.waiting.to_string()),
         ("failures", trouble.failures.to_string()),
-        ("error", trouble.said.to_owned()),
+        ("error", trouble.error.to_owned()),
     ];
     let text = format!(
         "the store cannot be read: {} reads wait for it, and {} attempts have failed; the last error: {}",
-        trouble.waiting, trouble.failures, trouble.said
+        trouble.waiting, trouble.failures, trouble.error
     );
     verdict(Rule::StoreUnreadable, None, trouble.since, facts, text)
 }

@@ -10,7 +10,7 @@ use procession_kernel::{Seq, Timestamp};
 
 use crate::journal::Reader;
 use crate::mail::{self, Depth, Gathering, Notice, Outbox};
-use crate::supervisor::workers::Pulses;
+use crate::supervisor::dispatch::workers::Heartbeats;
 use crate::telemetry::Telemetry;
 use crate::view::Mailboxes;
 
@@ -24,13 +24,13 @@ pub(crate) struct Depths {
     pub(crate) limiter: Arc<Depth>,
     pub(crate) journal: Arc<Depth>,
     reader: Reader,
-    workers: Pulses,
+    workers: Heartbeats,
     /// The newest commit that is on disk.
     durable: Arc<AtomicU64>,
 }
 
 impl Depths {
-    pub(crate) fn new(workers: Pulses, reader: Reader) -> Self {
+    pub(crate) fn new(workers: Heartbeats, reader: Reader) -> Self {
         Self {
             supervisor: Arc::default(),
             limiter: Arc::default(),

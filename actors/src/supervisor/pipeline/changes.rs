@@ -9,13 +9,13 @@ use std::sync::Arc;
 use actix::prelude::*;
 use procession_kernel::{Epoch, Record, Seq};
 
-use crate::view::{Change, Feed, Status};
+use crate::view::{Change, ChangeFeed, Status};
 
 /// A change that waits for its receipt.
 pub(super) type Pending = Arc<Change>;
 
 struct Subscriber {
-    to: Recipient<Feed>,
+    to: Recipient<ChangeFeed>,
     /// Where it begins, until that is on disk.
     from: Option<Seq>,
     seen: Seq,
@@ -46,7 +46,7 @@ impl Changes {
     }
 
     /// Adds one that begins after the newest commit, and is told so once that is on disk.
-    pub(super) fn subscribe(&mut self, to: Recipient<Feed>, from: Seq, durable: Seq) {
+    pub(super) fn subscribe(&mut self, to: Recipient<ChangeFeed>, from: Seq, durable: Seq) {
         self.subscribers.push(Subscriber {
             to,
             from: Some(from),
@@ -84,7 +84,7 @@ impl Subscriber {
         match self.from.filter(|from| *from <= durable) {
             Some(from) => {
                 self.from = None;
-                self.send(Feed::From(from), from)
+                self.send(ChangeFeed::From(from), from)
             }
             None => true,
         }
@@ -101,11 +101,11 @@ impl Subscriber {
                 self.lag = Some(lag);
                 true
             }
-            Some(_) | None => self.send(Feed::Change(Arc::clone(change)), change.seq),
+            Some(_) | None => self.send(ChangeFeed::Change(Arc::clone(change)), change.seq),
         }
     }
 
-    fn send(&mut self, feed: Feed, seq: Seq) -> bool {
+    fn send(&mut self, feed: ChangeFeed, seq: Seq) -> bool {
         match self.to.try_send(feed) {
             Ok(()) => self.seen = seq,
             Err(SendError::Full(_)) => {
@@ -124,9 +124,9 @@ impl Subscriber {
 
 /// Tells a subscriber that changes were left out, as soon as it has room: it
 /// must learn of it also when nothing more is published.
-async fn tell(to: Recipient<Feed>, mut from: Seq, lag: Rc<Lag>) {
+async fn tell(to: Recipient<ChangeFeed>, mut from: Seq, lag: Rc<Lag>) {
     loop {
-        let mut sent = std::pin::pin!(to.send(Feed::Lagged(from)));
+        let mut sent = std::pin::pin!(to.send(ChangeFeed::Lagged(from)));
         let (mut polls, mut known) = (0, lag.newest.get());
         let result = poll_fn(|cx| {
             // The word is in the mailbox no sooner than at the second poll, the

@@ -12,7 +12,7 @@ use actix::prelude::*;
 use procession_kernel::{Decision, Kernel, ProcedureId, Record, Row, Seq};
 use rustc_hash::FxHashSet;
 
-use crate::view::{Newest, NewestRows};
+use crate::view::{LatestFeed, LatestRows};
 
 /// Rows of ended procedures kept for one that has not asked: the newest.
 const ENDED_KEPT: usize = 10_000;
@@ -24,7 +24,7 @@ const NOTED_MAX: usize = 1_000_000;
 pub(super) struct LatestSubscribers(Vec<Follower>);
 
 struct Follower {
-    to: Recipient<Newest>,
+    to: Recipient<LatestFeed>,
     /// Where it begins, until that is on disk.
     from: Option<Seq>,
     /// It has asked, and was not answered yet.
@@ -33,7 +33,7 @@ struct Follower {
     seen: Seq,
     noted: Noted,
     /// Rows as of a commit that is not on disk yet.
-    copied: Option<Box<NewestRows>>,
+    copied: Option<Box<LatestRows>>,
 }
 
 /// What has changed since the last answer.
@@ -52,7 +52,7 @@ impl LatestSubscribers {
     }
 
     /// Adds one that begins after the newest commit.
-    pub(super) fn add(&mut self, to: Recipient<Newest>, kernel: &Kernel, durable: Seq) {
+    pub(super) fn add(&mut self, to: Recipient<LatestFeed>, kernel: &Kernel, durable: Seq) {
         self.0.push(Follower {
             to,
             from: Some(kernel.seq()),
@@ -65,7 +65,7 @@ impl LatestSubscribers {
     }
 
     /// One has shown what it was told.
-    pub(super) fn asked(&mut self, who: &Recipient<Newest>, kernel: &Kernel, durable: Seq) {
+    pub(super) fn asked(&mut self, who: &Recipient<LatestFeed>, kernel: &Kernel, durable: Seq) {
         for follower in self.0.iter_mut().filter(|follower| follower.to == *who) {
             follower.asks = true;
         }
@@ -94,7 +94,7 @@ impl Follower {
             return false;
         }
         if let Some(from) = self.from {
-            if from <= durable && self.sent(Newest::From(from)) {
+            if from <= durable && self.sent(LatestFeed::From(from)) {
                 self.from = None;
             }
             return true;
@@ -105,9 +105,9 @@ impl Follower {
         if let Some(rows) = self.copied.take_if(|copied| copied.seq <= durable) {
             let (seq, from) = (rows.seq, self.seen);
             let newest = if rows.is_lost {
-                Newest::Lagged(from)
+                LatestFeed::Lagged(from)
             } else {
-                Newest::Rows(rows)
+                LatestFeed::Rows(rows)
             };
             if self.sent(newest) {
                 (self.asks, self.seen) = (false, seq);
@@ -119,7 +119,7 @@ impl Follower {
     }
 
     /// One message is out at most, so only a mailbox without any room is full: then it is tried again.
-    fn sent(&self, newest: Newest) -> bool {
+    fn sent(&self, newest: LatestFeed) -> bool {
         self.to.try_send(newest).is_ok()
     }
 }
@@ -153,7 +153,7 @@ impl Noted {
     }
 
     /// Copies all rows that have changed, as they stand.
-    fn copy(&mut self, kernel: &Kernel) -> NewestRows {
+    fn copy(&mut self, kernel: &Kernel) -> LatestRows {
         let mut noted = std::mem::take(self);
         if noted.is_lost {
             // It reads anew, so no row is copied.
@@ -164,7 +164,7 @@ impl Noted {
         let gone: FxHashSet<u64> = noted.gone.iter().copied().collect();
         noted.ended.retain(|row| !gone.contains(&row.id.family));
         let live = noted.live.into_iter().filter_map(|id| kernel.row(id).cloned());
-        NewestRows {
+        LatestRows {
             epoch: kernel.epoch(),
             seq: kernel.seq(),
             rows: live.chain(noted.ended).collect(),

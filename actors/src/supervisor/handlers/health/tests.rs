@@ -59,7 +59,7 @@ impl Handler<Lose> for Supervisor {
                 // Given beyond who holds it, and without a word.
                 self.admission.limiter().tell(Restore(vec![request]));
             }
-            Lose::Call(id) => drop(self.actors.remove(&id)),
+            Lose::Call(id) => self.dispatch.stop(id),
             Lose::Claim(id) => self.admission.forget_claim(id),
             Lose::Family(holder, waiter) => {
                 self.admission.release(holder);

@@ -8,14 +8,17 @@ use super::{Depths, MailboxGauges, Mailboxes};
 use crate::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
 use crate::journal::{JournalStore, Reader};
 use crate::mail::Stamp;
-use crate::supervisor::workers::Pulses;
+use crate::supervisor::dispatch::workers::Heartbeats;
 use crate::telemetry::Telemetry;
 
 #[test]
 fn the_recorder_is_told_ten_times_a_second_and_who_asks_at_once() {
     let store = MemoryStore::open(&MemoryDisk::new(), FaultPlan::none()).expect("it opens");
     let store = Arc::new(store) as Arc<dyn JournalStore>;
-    let (telemetry, depths) = (Telemetry::new([]), Depths::new(Pulses::default(), Reader::new(&store)));
+    let (telemetry, depths) = (
+        Telemetry::new([]),
+        Depths::new(Heartbeats::default(), Reader::new(&store)),
+    );
     let mut mail = MailboxGauges::new(depths.clone());
     let waits: Vec<Stamp> = (0..3).map(|_| Stamp::new(&depths.supervisor)).collect();
     depths.limiter.sent();

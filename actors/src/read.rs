@@ -1,0 +1,277 @@
+//! `CommittedReader`: every question about committed state, answered from the store.
+//!
+//! The supervisor's messages, the dashboard and the reader of closed journals all ask here. No mailbox is entered, so
+//! any number of viewers delays no stage. The store shows what is synced and nothing else; it may be ahead of the
+//! newest change that a subscriber was told of.
+
+mod family;
+pub(crate) mod pages;
+mod signals;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use procession_kernel::{AuditEntry, Blob, HistoryEntry, ProcedureId, Row};
+
+use crate::error::{AskError, ReadError};
+use crate::export::FamilyExport;
+use crate::journal::keys::{OUTPUT, PAYLOAD};
+use crate::journal::{Reader, keys};
+use crate::view::{
+    ArchivedFamily, FamilyScope, KeptSignal, ListFilter, Outcome, Page, Sizes, Status, StoredCounts, Values,
+};
+use pages::page;
+
+/// Entries of a family's history among which those of one member are counted, at most.
+const HISTORY_COUNTED: usize = 2_000;
+
+/// Quarantined families, each with the reason. Answers under way share it.
+pub(crate) type Quarantined = Arc<BTreeMap<u64, String>>;
+
+/// Reads what is committed, without asking the engine. Cheap to clone; it does not keep the store open.
+///
+/// Families that the engine has quarantined are shown as their rows say, unless the supervisor made the reader. A
+/// caller that has a [`Snapshot`](crate::view::Snapshot) can apply [`Status::quarantined`].
+#[derive(Clone)]
+pub struct CommittedReader {
+    reader: Reader,
+    quarantined: Quarantined,
+}
+
+impl CommittedReader {
+    pub(crate) const fn new(reader: Reader, quarantined: Quarantined) -> Self {
+        Self { reader, quarantined }
+    }
+
+    /// Returns why a family is quarantined, if it is.
+    pub(crate) fn why_quarantined(&self, family: u64) -> Option<&str> {
+        self.quarantined.get(&family).map(String::as_str)
+    }
+
+    /// Reads one page of rows, by id, 1,000 at most. After 100,000 rows it stops and sets `truncated`.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if the store cannot be read, or the engine has stopped.
+    pub async fn list(&self, filter: ListFilter, cursor: Option<ProcedureId>, limit: usize) -> Result<Page, AskError> {
+        // Only the rows that are shown are turned into a status.
+        let show = |row: &Row| filter.admits(row).then(|| self.shown(row));
+        Ok(page(&self.reader, &filter.scope(), cursor, limit, show).await?)
+    }
+
+    /// Reads one page of the procedures in `scope` that `admits` accepts, with the same bounds as
+    /// [`list`](Self::list).
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if the store cannot be read, or the engine has stopped.
+    pub async fn list_where(
+        &self,
+        scope: &FamilyScope,
+        cursor: Option<ProcedureId>,
+        limit: usize,
+        mut admits: impl FnMut(&Status) -> bool,
+    ) -> Result<Page, AskError> {
+        let show = |row: &Row| Some(self.shown(row)).filter(&mut admits);
+        Ok(page(&self.reader, scope, cursor, limit, show).await?)
+    }
+
+    /// Reads one procedure. Returns `None` if the journal does not know it.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the row cannot be read, or the engine has stopped.
+    pub async fn status(&self, id: ProcedureId) -> Result<Option<Status>, AskError> {
+        Ok(self.row(id).await?.map(|row| self.shown(&row)))
+    }
+
+    /// Reads the members of a family from number `from` on, at most `limit` of them. The list is empty if the journal
+    /// does not know the family.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if a row cannot be read, or the engine has stopped.
+    pub async fn family(&self, family: u64, from: u32, limit: usize) -> Result<Vec<Status>, AskError> {
+        let rows = self.reader.rows_from(ProcedureId::new(family, from), limit).await;
+        let rows = rows.map_err(|error| self.unreadable(family, error))?;
+        Ok(rows.iter().map(|row| self.shown(row)).collect())
+    }
+
+    /// Reads the first `limit` entries of a family's history, in commit order.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if an entry cannot be read, or the engine has stopped.
+    pub async fn history(&self, family: u64, limit: usize) -> Result<Vec<HistoryEntry>, AskError> {
+        let history = self.reader.history(family, limit).await;
+        history.map_err(|error| self.unreadable(family, error))
+    }
+
+    /// Reads how a procedure ended. Returns `None` if it has not ended, or the journal does not know it.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the row or the output cannot be read, or the engine has stopped.
+    pub async fn outcome(&self, id: ProcedureId) -> Result<Option<Outcome>, AskError> {
+        let read = self.reader.row_with(id, OUTPUT).await;
+        let read = read.map_err(|error| self.unreadable(id.family, error))?;
+        let ended = read.filter(|(row, _)| row.is_ended());
+        Ok(ended.map(|(row, output)| Outcome::stored(row, output.map(Blob::from))))
+    }
+
+    /// Reads the sizes of a procedure's payload and output.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if they cannot be read, or the engine has stopped.
+    pub async fn sizes(&self, id: ProcedureId) -> Result<Sizes, AskError> {
+        let values = self.values(id).await?;
+        Ok(Sizes {
+            payload: values.payload.map(|bytes| bytes.len()),
+            output: values.output.map(|bytes| bytes.len()),
+        })
+    }
+
+    /// Reads a procedure's payload and output as users wrote them.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if they cannot be read, or the engine has stopped.
+    pub async fn values(&self, id: ProcedureId) -> Result<Values, AskError> {
+        Ok(Values {
+            payload: self.reader.payload(id, PAYLOAD).await?,
+            output: self.reader.payload(id, OUTPUT).await?,
+        })
+    }
+
+    /// Reads the stored signals of a procedure by number, at most `limit` of them: those that wait, and those that
+    /// are kept for their keys. Payloads are read but not returned.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if they cannot be read, or the engine has stopped.
+    pub async fn signals(&self, id: ProcedureId, limit: usize) -> Result<Vec<KeptSignal>, AskError> {
+        Ok(signals::read(&self.reader, &keys::procedure(id), limit).await?)
+    }
+
+    /// Reads the stored signals of all members of a family, as [`signals`](Self::signals) does.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if they cannot be read, or the engine has stopped.
+    pub async fn signals_of_family(&self, family: u64, limit: usize) -> Result<Vec<KeptSignal>, AskError> {
+        Ok(signals::read(&self.reader, &keys::family(family), limit).await?)
+    }
+
+    /// Counts the stored history entries and signals of a procedure. Returns `None` if the journal does not know it.
+    ///
+    /// The first 2,000 entries of the family's history are read, and signals up to 16 or 64 KiB. Nothing is read
+    /// where the row says that there is nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if something cannot be read, or the engine has stopped.
+    pub async fn counts(&self, id: ProcedureId) -> Result<Option<StoredCounts>, AskError> {
+        let Some(row) = self.row(id).await? else {
+            return Ok(None);
+        };
+        let mut counts = StoredCounts::default();
+        if row.history > 0 {
+            let entries = self.history(id.family, HISTORY_COUNTED).await?;
+            let is_cut = entries.len() == HISTORY_COUNTED;
+            counts.history = entries.iter().filter(|entry| entry.member == id.member).count();
+            // The row names the newest entry of its own, so a cut behind that one hides none.
+            counts.more_history = is_cut && entries.last().is_some_and(|last| last.number < row.history);
+        }
+        if row.signals > 0 {
+            (counts.signals, counts.more_signals) = signals::count(&self.reader, id).await?;
+        }
+        Ok(Some(counts))
+    }
+
+    /// Reads operators' acts with numbers from `first` to before `before`, newest first, at most `limit` of them.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if they cannot be read, or the engine has stopped.
+    pub async fn audit(&self, first: u64, before: u64, limit: usize) -> Result<Vec<AuditEntry>, AskError> {
+        let limit = u64::try_from(limit).unwrap_or(u64::MAX);
+        let first = first.max(before.saturating_sub(limit));
+        let mut entries = self.reader.audit(first, before).await?;
+        entries.reverse();
+        Ok(entries)
+    }
+
+    /// Copies everything that the journal holds of a family, at most `limit` bytes. Returns `None` if it holds
+    /// nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`ReadError::TooLarge`] if the family has more bytes; [`AskError::Read`] if it cannot be read.
+    pub async fn export(&self, family: u64, limit: usize) -> Result<Option<FamilyExport>, AskError> {
+        let mut export = FamilyExport::read(&self.reader, family, limit).await?;
+        if let Some(export) = &mut export {
+            export.quarantined = self.why_quarantined(family).map(str::to_owned);
+        }
+        Ok(export)
+    }
+
+    /// Lists the families that were discharged.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if the archive cannot be read, or the engine has stopped.
+    pub async fn archive(&self) -> Result<Vec<ArchivedFamily>, AskError> {
+        Ok(FamilyExport::archived(&self.reader).await?)
+    }
+
+    /// Reads one family of the archive. Returns `None` if the archive does not hold it.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Read`] if it cannot be read, or the engine has stopped.
+    pub async fn archived(&self, family: u64) -> Result<Option<FamilyExport>, AskError> {
+        Ok(FamilyExport::read_archived(&self.reader, family).await?)
+    }
+
+    pub(crate) async fn row(&self, id: ProcedureId) -> Result<Option<Row>, AskError> {
+        let row = self.reader.row(id).await;
+        row.map_err(|error| self.unreadable(id.family, error))
+    }
+
+    /// Returns the answer to a request about a procedure that is not live.
+    pub(crate) async fn why_not_live(&self, id: ProcedureId) -> AskError {
+        match self.row(id).await {
+            Ok(Some(row)) if row.is_ended() => AskError::Finished(id),
+            Ok(Some(_)) => match self.why_quarantined(id.family) {
+                Some(why) => quarantined(id.family, why),
+                None => AskError::NotNow(format!("the family of {id} is quarantined; see why with a snapshot")),
+            },
+            Ok(None) => AskError::Unknown(id),
+            Err(error) => error,
+        }
+    }
+
+    fn shown(&self, row: &Row) -> Status {
+        let status = Status::of(row);
+        if self.quarantined.contains_key(&row.id.family) {
+            status.quarantined()
+        } else {
+            status
+        }
+    }
+
+    /// A damaged row is the usual reason for a quarantine, and the quarantine says more than the codec's error does.
+    fn unreadable(&self, family: u64, error: ReadError) -> AskError {
+        match (error, self.why_quarantined(family)) {
+            (ReadError::Codec(_), Some(why)) => quarantined(family, why),
+            (error, _) => AskError::Read(error),
+        }
+    }
+}
+
+fn quarantined(family: u64, why: &str) -> AskError {
+    AskError::NotNow(format!(
+        "the family {family} is quarantined: {why}; start a binary that can load it, or discharge it"
+    ))
+}

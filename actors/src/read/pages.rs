@@ -1,0 +1,146 @@
+//! Pages of rows, straight from the store.
+//!
+//! Live families lie among finished ones, of which there may be a hundred times as many. A list of the live ones must
+//! not read all of them.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use procession_kernel::{ProcedureId, Row};
+
+use crate::error::StoreError;
+use crate::journal::reader::decode_row;
+use crate::journal::store::{Entries, Scan};
+use crate::journal::{READ_OVER, Reader, Space, keys};
+use crate::view::{FamilyScope, Page, Status};
+
+/// Rows of one page at most, and keys that are read at once.
+pub(crate) const PAGE_MAX: usize = 1_000;
+/// Rows that one request may read before it stops and says so.
+const SCAN_MAX: usize = 100_000;
+
+/// Reads one page of rows, as far as one request may read. `show` returns the rows that belong to it.
+pub(super) async fn page(
+    reader: &Reader,
+    scope: &FamilyScope,
+    cursor: Option<ProcedureId>,
+    limit: usize,
+    show: impl FnMut(&Row) -> Option<Status>,
+) -> Result<Page, StoreError> {
+    let mut filling = Filling {
+        reader,
+        limit: limit.clamp(1, PAGE_MAX),
+        show,
+        page: Page {
+            items: Vec::new(),
+            next: None,
+            scanned: 0,
+            truncated: false,
+            unreadable: Vec::new(),
+        },
+    };
+    let from = cursor.unwrap_or(ProcedureId::root(0));
+    let filled = match scope {
+        FamilyScope::All => filling.range(from, None, |_| true).await?,
+        FamilyScope::Families(families) => filling.families(from, families).await?,
+        FamilyScope::Live => filling.live(from).await?,
+    };
+    let next = filled.break_value();
+    Ok(Page { next, ..filling.page })
+}
+
+/// Continues, or breaks with the id at which the next page begins.
+type Filled = ControlFlow<ProcedureId>;
+
+/// A page that is being filled.
+struct Filling<'a, F> {
+    reader: &'a Reader,
+    limit: usize,
+    show: F,
+    page: Page,
+}
+
+impl<F: FnMut(&Row) -> Option<Status>> Filling<'_, F> {
+    async fn live(&mut self, from: ProcedureId) -> Result<Filled, StoreError> {
+        let mut begin = keys::family(from.family).to_vec();
+        loop {
+            let entries = self.read(Space::Live, begin, None).await?;
+            let numbers = entries.iter().filter_map(|(key, _)| keys::parse_family(key));
+            let filled = self.families(from, &numbers.collect()).await?;
+            match after(&entries) {
+                Some(next) if filled.is_continue() => begin = next,
+                Some(_) | None => return Ok(filled),
+            }
+        }
+    }
+
+    /// Families that lie near each other are read as one range: a read for each would cost more.
+    async fn families(&mut self, from: ProcedureId, families: &BTreeSet<u64>) -> Result<Filled, StoreError> {
+        let families: Vec<u64> = families.range(from.family..).copied().collect();
+        for run in families.chunk_by(|one, next| next - one <= READ_OVER) {
+            let (Some(first), Some(last)) = (run.first(), run.last()) else {
+                continue;
+            };
+            let to = keys::after_prefix(&keys::family(*last));
+            let from = from.max(ProcedureId::root(*first));
+            let is_in = |family| run.binary_search(&family).is_ok();
+            let filled = self.range(from, to, is_in).await?;
+            if filled.is_break() {
+                return Ok(filled);
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    async fn range(
+        &mut self,
+        from: ProcedureId,
+        to: Option<Vec<u8>>,
+        is_in: impl Fn(u64) -> bool,
+    ) -> Result<Filled, StoreError> {
+        let mut from = keys::procedure(from).to_vec();
+        loop {
+            let entries = self.read(Space::Procedures, from, to.clone()).await?;
+            let filled = entries.iter().try_for_each(|(key, value)| self.put(key, value, &is_in));
+            match after(&entries) {
+                Some(next) if filled.is_continue() => from = next,
+                Some(_) | None => return Ok(filled),
+            }
+        }
+    }
+
+    fn put(&mut self, key: &[u8], value: &[u8], is_in: impl Fn(u64) -> bool) -> Filled {
+        let Some(id) = keys::parse_procedure(key) else {
+            return ControlFlow::Continue(());
+        };
+        let page = &mut self.page;
+        if page.items.len() == self.limit || page.scanned == SCAN_MAX {
+            page.truncated = page.scanned == SCAN_MAX;
+            return ControlFlow::Break(id);
+        }
+        page.scanned += 1;
+        if !is_in(id.family) {
+            return ControlFlow::Continue(());
+        }
+        match decode_row(id, value) {
+            Ok(row) => page.items.extend((self.show)(&row)),
+            // One damaged row must not hide all others.
+            Err(_) => page.unreadable.push(id),
+        }
+        ControlFlow::Continue(())
+    }
+
+    async fn read(&self, space: Space, from: Vec<u8>, to: Option<Vec<u8>>) -> Result<Entries, StoreError> {
+        let limit = PAGE_MAX;
+        self.reader.scan(Scan { space, from, to, limit }).await
+    }
+}
+
+/// Returns where the read after a full one begins.
+fn after(entries: &Entries) -> Option<Vec<u8>> {
+    let (last, _) = entries.last().filter(|_| entries.len() == PAGE_MAX)?;
+    Some(keys::after(last))
+}

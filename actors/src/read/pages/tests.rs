@@ -1,0 +1,141 @@
+//! Pages are the same whatever lies between, and read no more than they must.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use futures::executor::block_on;
+use procession_kernel::{Blob, Kind, ProcedureId, Row, Seq, Timestamp};
+
+use super::*;
+use crate::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
+use crate::journal::{Batch, JournalStore, codec};
+
+type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
+
+/// Families of the store: most have ended; of the live ones some lie alone, some together, and one is large.
+const ALL: u64 = 4_000;
+
+fn members(family: u64) -> u32 {
+    if family == 2_000 {
+        2_500
+    } else {
+        1 + u32::from(family.is_multiple_of(7))
+    }
+}
+
+fn is_live(family: u64) -> bool {
+    family.is_multiple_of(97) || (1_000..2_100).contains(&family)
+}
+
+struct Stored {
+    store: Arc<dyn JournalStore>,
+    memory: Arc<MemoryStore>,
+    reader: Reader,
+}
+
+fn stored() -> Outcome<Stored> {
+    let memory = Arc::new(MemoryStore::open(&MemoryDisk::new(), FaultPlan::none())?);
+    let mut batch = Batch::new(block_on(memory.acquire())?);
+    batch.advance_to(Seq(1));
+    for family in 1..=ALL {
+        if is_live(family) {
+            batch.put(Space::Live, &keys::family(family), &[]);
+        }
+        for member in 0..members(family) {
+            let id = ProcedureId::new(family, member);
+            let row = Row::new(id, Kind::from("kind"), 1, Blob::default(), Timestamp(0));
+            let mut bytes = Vec::new();
+            codec::encode_into(&mut bytes, &row)?;
+            batch.put(Space::Procedures, &keys::procedure(id), &bytes);
+        }
+    }
+    block_on(memory.append(batch))?;
+    let store: Arc<dyn JournalStore> = Arc::clone(&memory) as _;
+    let reader = Reader::new(&store);
+    Ok(Stored { store, memory, reader })
+}
+
+fn expected(is_in: impl Fn(u64) -> bool) -> Vec<ProcedureId> {
+    let families = (1..=ALL).filter(|family| is_in(*family));
+    families
+        .flat_map(|family| (0..members(family)).map(move |member| ProcedureId::new(family, member)))
+        .collect()
+}
+
+/// Reads page by page until there is none; gives how many rows that took, too.
+async fn walk(reader: &Reader, scope: &FamilyScope, limit: usize) -> Outcome<(Vec<ProcedureId>, usize)> {
+    let (mut found, mut scanned, mut cursor) = (Vec::new(), 0, None);
+    loop {
+        let page = page(reader, scope, cursor, limit, |row| Some(Status::of(row))).await?;
+        assert!(page.items.len() <= limit && !page.truncated && page.unreadable.is_empty());
+        found.extend(page.items.iter().map(|status| status.id));
+        scanned += page.scanned;
+        cursor = page.next;
+        if cursor.is_none() {
+            return Ok((found, scanned));
+        }
+    }
+}
+
+#[test]
+fn pages_of_every_size_give_each_row_once_and_no_others() -> Outcome {
+    let Stored { reader, store, .. } = stored()?;
+    let some = BTreeSet::from([1, 2, 3, 90, 2_000, ALL, ALL + 1]);
+    let cases = [
+        (FamilyScope::All, expected(|_| true)),
+        (FamilyScope::Live, expected(is_live)),
+        (
+            FamilyScope::Families(some.clone()),
+            expected(|family| some.contains(&family)),
+        ),
+        (FamilyScope::Families(BTreeSet::new()), Vec::new()),
+    ];
+    actix_rt::System::new().block_on(async {
+        for (among, expected) in cases {
+            for limit in [1, 7, 999, 1_000] {
+                let limit = if limit == 1 && expected.len() > 3_000 { 3 } else { limit };
+                assert_eq!(walk(&reader, &among, limit).await?.0, expected, "{among:?} by {limit}");
+            }
+        }
+        Ok::<_, Box<dyn std::error::Error>>(())
+    })?;
+    drop(store);
+    Ok(())
+}
+
+#[test]
+fn who_asks_for_the_live_ones_reads_few_others() -> Outcome {
+    let Stored { reader, memory, .. } = stored()?;
+    actix_rt::System::new().block_on(async {
+        let before = memory.reads();
+        let (found, scanned) = walk(&reader, &FamilyScope::Live, 1_000).await?;
+        // Between live ones that lie near each other the finished ones are read over.
+        let over = (971..1_000).map(members).sum::<u32>() as usize;
+        assert_eq!(scanned, found.len() + over);
+        // A page reads families and rows as many as it may have, and the next begins in the middle of both.
+        let pages = found.len() / PAGE_MAX + 1;
+        let reads = memory.reads() - before;
+        assert!(
+            reads <= (found.len() + 2 * pages * PAGE_MAX) as u64,
+            "{reads} for {} rows",
+            found.len()
+        );
+        Ok(())
+    })
+}
+
+#[test]
+fn a_cursor_between_families_begins_at_the_next() -> Outcome {
+    let Stored { reader, store, .. } = stored()?;
+    let next = actix_rt::System::new().block_on(async {
+        let cursor = Some(ProcedureId::new(98, 1));
+        page(&reader, &FamilyScope::Live, cursor, 1, |row| Some(Status::of(row))).await
+    })?;
+    drop(store);
+    let ids: Vec<_> = next.items.iter().map(|status| status.id).collect();
+    assert_eq!(
+        (ids, next.next),
+        (vec![ProcedureId::root(194)], Some(ProcedureId::root(291)))
+    );
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Stored signals. Each is read with its payload, of which only the size is kept.
+
+use procession_kernel::ProcedureId;
+
+use crate::error::{CodecError, ReadError, StoreError};
+use crate::journal::encode::StoredSignal;
+use crate::journal::store::Scan;
+use crate::journal::{JournalStore, Reader, Space, codec, keys};
+use crate::view::KeptSignal;
+
+/// Signals that are counted, at most: each is read with its payload.
+const COUNTED: usize = 16;
+/// Bytes of signals after which counting stops. Pages of the dashboard count again every few seconds, and one signal
+/// may have a mebibyte.
+const BYTES_COUNTED: usize = 64 << 10;
+
+/// Reads the signals whose keys begin with `prefix`, at most `limit` of them.
+pub(super) async fn read(reader: &Reader, prefix: &[u8], limit: usize) -> Result<Vec<KeptSignal>, ReadError> {
+    let entries = reader.scan_up_to(Space::Signals, prefix, limit).await?;
+    let known = entries
+        .iter()
+        .filter_map(|(key, value)| Some((keys::parse_signal(key)?, value)));
+    let read = known.map(|((id, number, _), value)| -> Result<KeptSignal, CodecError> {
+        let StoredSignal { entry, payload } = codec::decode(value)?;
+        let size = payload.as_slice().len();
+        Ok(KeptSignal {
+            id,
+            number,
+            entry,
+            size,
+        })
+    });
+    Ok(read.collect::<Result<_, _>>()?)
+}
+
+/// Counts the signals of a procedure up to a number and a size. Returns whether there are more.
+pub(super) async fn count(reader: &Reader, id: ProcedureId) -> Result<(usize, bool), StoreError> {
+    // One turn in the read pool for all of them.
+    reader.run(move |store| Box::pin(count_in(store, id))).await
+}
+
+async fn count_in(store: &dyn JournalStore, id: ProcedureId) -> Result<(usize, bool), StoreError> {
+    let mut from = keys::procedure(id).to_vec();
+    let to = keys::after_prefix(&from);
+    let (mut count, mut bytes) = (0, 0);
+    loop {
+        let next = Scan {
+            space: Space::Signals,
+            from,
+            to: to.clone(),
+            limit: 1,
+        };
+        let Some((key, value)) = store.scan(next).await?.into_iter().next() else {
+            return Ok((count, false));
+        };
+        if count == COUNTED || bytes > BYTES_COUNTED {
+            return Ok((count, true));
+        }
+        count += 1;
+        bytes += value.len();
+        from = keys::after(&key);
+    }
+}

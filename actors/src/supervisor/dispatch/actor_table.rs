@@ -1,0 +1,258 @@
+//! The actors of active procedures, and the calls that each of them was sent.
+
+use std::sync::Arc;
+
+use actix::prelude::*;
+use procession_kernel::{Effect, Kernel, ProcedureId, Scope, Seq, Timestamp};
+use rustc_hash::FxHashMap;
+
+use super::wake_batch::WakeBatch;
+use crate::journal::codec;
+use crate::procedure_actor::{Call, ProcedureActor};
+use crate::view::UserCall;
+use crate::worker::CallSlot;
+use crate::worker_inbox::CallQueue;
+
+/// A call that was sent, by what identifies it in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Issued {
+    Stage(Seq),
+    Undo(ProcedureId, u32),
+    Join,
+    CleanUp,
+}
+
+impl Issued {
+    pub(super) const fn of(call: &Call) -> Self {
+        match call {
+            Call::Execute(_, run, _) => Self::Stage(*run),
+            Call::Undo(_, scope, number, _) => Self::Undo(*scope, *number),
+            Call::Join(..) => Self::Join,
+            Call::CleanUp => Self::CleanUp,
+        }
+    }
+
+    /// Returns the effect by which the kernel still asks for this call. A call that the kernel has replaced by a
+    /// newer one is sent with that one's own effect.
+    pub(super) fn effect(self, kernel: &Kernel, id: ProcedureId) -> Option<Effect> {
+        let mut calls = kernel.calls_of(id).into_iter();
+        calls.find(|effect| self.is_asked_by(effect))
+    }
+
+    fn is_asked_by(self, effect: &Effect) -> bool {
+        match (self, effect) {
+            (Self::Stage(run), Effect::Advance(advance)) => advance.run == run,
+            (Self::Undo(scope, number), Effect::Undo(undo)) => (undo.scope, undo.number) == (scope, number),
+            (Self::Join, Effect::Judge(..)) | (Self::CleanUp, Effect::CleanUp(..)) => true,
+            (Self::Stage(_) | Self::Undo(..) | Self::Join | Self::CleanUp, _) => false,
+        }
+    }
+}
+
+/// Describes a call for operators: its kind, and the stage that it belongs to.
+pub(super) fn describe(kernel: &Kernel, id: ProcedureId, issued: Option<Issued>) -> (UserCall, String) {
+    let stage = || {
+        let row = kernel.row(id);
+        row.map_or_else(String::new, |row| codec::describe(row.stage.as_slice()))
+    };
+    match issued {
+        Some(Issued::Undo(scope, number)) => (UserCall::Undo, undone_stage(kernel, scope, number)),
+        Some(Issued::Join) => (UserCall::Join, stage()),
+        Some(Issued::CleanUp) => (UserCall::CleanUp, stage()),
+        Some(Issued::Stage(_)) | None => (UserCall::Stage, stage()),
+    }
+}
+
+fn undone_stage(kernel: &Kernel, scope: ProcedureId, number: u32) -> String {
+    let family = kernel.families().get(&scope.family);
+    let entry = family.and_then(|family| match family.scopes.get(&scope.member)? {
+        Scope::Held { stack, .. } => stack.iter().rfind(|entry| entry.number == number),
+        Scope::Loading => None,
+    });
+    entry.map_or_else(String::new, |entry| codec::describe(entry.stage.as_slice()))
+}
+
+/// A call that was lost with the thread of its actor, or on its way there.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::supervisor) struct LostCall {
+    pub(super) issued: Issued,
+    /// It had begun.
+    pub(super) ran: bool,
+}
+
+/// The actor of an active procedure, and the calls that it was sent.
+pub(in crate::supervisor) struct ActiveProcedure {
+    addr: Arc<Addr<ProcedureActor>>,
+    queue: Arc<CallQueue>,
+    slot: Arc<CallSlot>,
+    sent: SentCalls,
+}
+
+/// The calls that one actor was sent.
+#[derive(Default)]
+struct SentCalls {
+    count: u64,
+    /// The newest call, and the one before: a clean-up may be out when an undo is called for.
+    newest: [Option<Issued>; 2],
+}
+
+impl SentCalls {
+    fn push(&mut self, issued: Issued) {
+        self.count += 1;
+        self.newest = [Some(issued), self.newest[0]];
+    }
+
+    /// Returns the calls beyond those that have ended, the oldest first.
+    fn open(&self, ended: u64, is_running: bool) -> Vec<LostCall> {
+        let open = usize::try_from(self.count.saturating_sub(ended)).unwrap_or(usize::MAX);
+        let issued = self.newest.iter().take(open).rev().flatten();
+        let calls = issued.enumerate().map(|(place, issued)| LostCall {
+            issued: *issued,
+            ran: is_running && place == 0,
+        });
+        calls.collect()
+    }
+}
+
+impl ActiveProcedure {
+    pub(super) fn new(addr: Addr<ProcedureActor>, queue: Arc<CallQueue>, slot: Arc<CallSlot>) -> Self {
+        Self {
+            addr: Arc::new(addr),
+            queue,
+            slot,
+            sent: SentCalls::default(),
+        }
+    }
+
+    /// Sends a call; returns `false` if the actor is gone.
+    fn send(&mut self, call: Call, wakes: &mut WakeBatch) -> bool {
+        self.sent.push(Issued::of(&call));
+        let is_connected = self.addr.connected();
+        if is_connected {
+            self.slot.sent();
+            wakes.send(&self.queue, &self.addr, call);
+        }
+        is_connected
+    }
+
+    /// Returns the calls that have not ended although the actor is gone, the oldest first. A call that has ended was
+    /// reported before that, and its report need only be heard.
+    pub(in crate::supervisor) fn lost(&self) -> Vec<LostCall> {
+        match self.slot.ended().filter(|_| !self.addr.connected()) {
+            Some((ended, is_running)) => self.sent.open(ended, is_running),
+            None => Vec::new(),
+        }
+    }
+
+    /// Returns since when a call runs, if one does.
+    pub(in crate::supervisor) fn runs_since(&self) -> Option<Timestamp> {
+        self.slot.runs_since()
+    }
+
+    /// Says how far the newest call has come.
+    pub(in crate::supervisor) fn progress(&self) -> &'static str {
+        if self.slot.is_running() {
+            "runs"
+        } else if self.is_idle() {
+            "has ended, and is being committed"
+        } else {
+            "is queued at its worker"
+        }
+    }
+
+    /// Returns `true` if every call has ended.
+    fn is_idle(&self) -> bool {
+        self.slot.has_ended(self.sent.count)
+    }
+}
+
+/// The actors of active procedures. An actor stops when its last address is dropped, even with messages in its
+/// mailbox, so the table holds the address of each.
+#[derive(Default)]
+pub(in crate::supervisor) struct ActorTable(FxHashMap<ProcedureId, ActiveProcedure>);
+
+impl ActorTable {
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(in crate::supervisor) fn contains(&self, id: ProcedureId) -> bool {
+        self.0.contains_key(&id)
+    }
+
+    pub(in crate::supervisor) fn get(&self, id: ProcedureId) -> Option<&ActiveProcedure> {
+        self.0.get(&id)
+    }
+
+    pub(super) fn insert(&mut self, id: ProcedureId, active: ActiveProcedure) {
+        self.0.insert(id, active);
+    }
+
+    pub(super) fn remove(&mut self, id: ProcedureId) {
+        self.0.remove(&id);
+    }
+
+    /// Lets an actor go, unless a call of it is still out.
+    pub(super) fn remove_idle(&mut self, id: ProcedureId) {
+        if self.get(id).is_some_and(ActiveProcedure::is_idle) {
+            self.remove(id);
+        }
+    }
+
+    pub(super) fn remove_family(&mut self, family: u64) {
+        self.0.retain(|id, _| id.family != family);
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Sends a call to a procedure's actor; returns `false` if there is no actor, or it is gone.
+    pub(super) fn send(&mut self, id: ProcedureId, call: Call, wakes: &mut WakeBatch) -> bool {
+        self.0.get_mut(&id).is_some_and(|active| active.send(call, wakes))
+    }
+
+    /// Returns the newest call of a procedure.
+    pub(super) fn newest_call(&self, id: ProcedureId) -> Option<Issued> {
+        self.0.get(&id).and_then(|active| active.sent.newest[0])
+    }
+
+    /// Lets every actor go whose worker is left and that runs nothing. Returns the calls that had not begun: revoked,
+    /// so that none of them can begin there any more.
+    pub(super) fn vacate(&mut self, is_left: impl Fn(&CallSlot) -> bool) -> Vec<(ProcedureId, Issued)> {
+        let mut revoked = Vec::new();
+        self.0.retain(|id, active| {
+            let ended = is_left(&active.slot).then(|| active.slot.revoke()).flatten();
+            let open = ended.map(|ended| active.sent.open(ended, false)).unwrap_or_default();
+            revoked.extend(open.into_iter().map(|call| (*id, call.issued)));
+            ended.is_none()
+        });
+        revoked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! Which calls are lost with an actor, and which of them had begun.
+
+    use super::*;
+
+    const STAGE: Issued = Issued::Stage(Seq(7));
+
+    #[test]
+    fn calls_that_ended_are_not_lost_and_only_the_oldest_open_call_has_begun() {
+        let mut sent = SentCalls::default();
+        assert_eq!(sent.open(0, false), []);
+        sent.push(STAGE);
+        assert_eq!(sent.open(1, false), []);
+        let lost = |issued, ran| LostCall { issued, ran };
+        assert_eq!(sent.open(0, true), [lost(STAGE, true)]);
+        sent.push(Issued::CleanUp);
+        let undo = Issued::Undo(ProcedureId::root(1), 3);
+        sent.push(undo);
+        assert_eq!(sent.open(1, true), [lost(Issued::CleanUp, true), lost(undo, false)]);
+        assert_eq!(sent.open(1, false), [lost(Issued::CleanUp, false), lost(undo, false)]);
+        assert_eq!(sent.open(2, true), [lost(undo, true)]);
+        assert_eq!(sent.open(3, false), []);
+    }
+}

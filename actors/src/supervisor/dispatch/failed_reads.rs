@@ -1,0 +1,137 @@
+//! Reads that failed although nothing says that anything is damaged: a lost connection, an I/O error. They are tried
+//! again for as long as it takes, and a verdict tells of them meanwhile.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::time::Duration;
+
+use procession_kernel::{ProcedureId, Timestamp};
+
+use super::revival::Load;
+use crate::error::StoreError;
+
+/// The wait before the first attempt to read again. Each failed round doubles it.
+const SHORTEST: Duration = Duration::from_millis(10);
+/// The longest wait: as often as the engine looks for what is stuck.
+const LONGEST: Duration = Duration::from_secs(10);
+/// Reads that one round tries again, so that a store that has just come back is not asked for all of them at once.
+const AT_ONCE: usize = 512;
+
+/// A read that failed.
+pub(in crate::supervisor) enum FailedRead {
+    /// The inputs of a call.
+    Call(Load),
+    /// The history of a scope that rolls back.
+    Stack(ProcedureId),
+    /// The results that are due for eviction.
+    Due,
+}
+
+/// What identifies a failed read until it succeeds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::supervisor) enum ReadSubject {
+    Call(ProcedureId),
+    Stack(ProcedureId),
+    Due,
+}
+
+impl FailedRead {
+    const fn subject(&self) -> ReadSubject {
+        match self {
+            Self::Call(load) => ReadSubject::Call(load.id),
+            Self::Stack(scope) => ReadSubject::Stack(*scope),
+            Self::Due => ReadSubject::Due,
+        }
+    }
+}
+
+/// Reads that failed and have not succeeded since. Each call, rollback and eviction that is out has at most one, which
+/// bounds them.
+#[derive(Default)]
+pub(super) struct FailedReads {
+    failing: BTreeSet<ReadSubject>,
+    waiting: VecDeque<FailedRead>,
+    /// Since when reads have failed, and the store's last error.
+    since: Option<Timestamp>,
+    failures: u64,
+    error: String,
+    /// Rounds since a failed read last succeeded.
+    rounds: u32,
+    is_armed: bool,
+}
+
+/// How long reads have failed, and how often.
+pub(in crate::supervisor) struct ReadTrouble<'a> {
+    pub(in crate::supervisor) since: Timestamp,
+    pub(in crate::supervisor) failures: u64,
+    pub(in crate::supervisor) waiting: usize,
+    pub(in crate::supervisor) error: &'a str,
+}
+
+impl FailedReads {
+    /// Notes a failed read, to be tried again.
+    pub(super) fn failed(&mut self, read: FailedRead, why: &StoreError, now: Timestamp) {
+        self.failing.insert(read.subject());
+        self.waiting.push_back(read);
+        self.since.get_or_insert(now);
+        self.failures += 1;
+        self.error = why.to_string();
+    }
+
+    /// Notes that a read succeeded.
+    pub(super) fn succeeded(&mut self, subject: ReadSubject) {
+        if self.failing.is_empty() || !self.failing.remove(&subject) {
+            return;
+        }
+        self.rounds = 0;
+        if self.failing.is_empty() {
+            self.since = None;
+            self.failures = 0;
+        }
+    }
+
+    /// Drops everything: nothing is read any more.
+    pub(super) fn clear(&mut self) {
+        *self = Self {
+            is_armed: self.is_armed,
+            ..Self::default()
+        };
+    }
+
+    /// Returns how long to wait before the next round, if one is needed and none is being waited for.
+    pub(super) fn arm(&mut self) -> Option<Duration> {
+        if self.is_armed || self.waiting.is_empty() {
+            return None;
+        }
+        self.is_armed = true;
+        let wait = SHORTEST.saturating_mul(1 << self.rounds.min(16)).min(LONGEST);
+        self.rounds = self.rounds.saturating_add(1);
+        Some(wait)
+    }
+
+    /// Takes the reads that this round tries again.
+    pub(super) fn round(&mut self) -> Vec<FailedRead> {
+        self.is_armed = false;
+        self.waiting.drain(..self.waiting.len().min(AT_ONCE)).collect()
+    }
+
+    /// Returns the procedures whose calls wait for a read to be tried again.
+    pub(super) fn calls(&self) -> impl Iterator<Item = ProcedureId> {
+        self.waiting.iter().filter_map(|read| match read {
+            FailedRead::Call(load) => Some(load.id),
+            FailedRead::Stack(_) | FailedRead::Due => None,
+        })
+    }
+
+    /// Describes the failing reads, if there are any.
+    pub(super) fn trouble(&self) -> Option<ReadTrouble<'_>> {
+        Some(ReadTrouble {
+            since: self.since?,
+            failures: self.failures,
+            waiting: self.failing.len(),
+            error: &self.error,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Calls of join rules. One call of a rule is out at a time: however many children end meanwhile, they lead to one more
+//! call, made once the rule has ruled.
+
+use procession_kernel::ProcedureId;
+use rustc_hash::FxHashMap;
+
+use super::revival::Load;
+
+/// The rules that are out, each with the call that comes next.
+#[derive(Default)]
+pub(super) struct JoinRules(FxHashMap<ProcedureId, Option<Load>>);
+
+impl JoinRules {
+    /// Returns the call if it may be made now; otherwise keeps it for later, in place of the one kept before.
+    pub(super) fn begin(&mut self, call: Load) -> Option<Load> {
+        match self.0.get_mut(&call.id) {
+            Some(next) => {
+                *next = Some(call);
+                None
+            }
+            None => {
+                self.0.insert(call.id, None);
+                Some(call)
+            }
+        }
+    }
+
+    /// Notes that the rule has ruled, or that its call is lost. Returns the call that was kept.
+    pub(super) fn end(&mut self, id: ProcedureId) -> Option<Load> {
+        self.0.remove(&id).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! How many calls of one rule there are.
+
+    use procession_kernel::Kind;
+
+    use super::*;
+    use crate::supervisor::dispatch::revival::Purpose;
+
+    fn call(family: u64, version: u16) -> Load {
+        Load {
+            id: ProcedureId::root(family),
+            kind: Kind::from("k"),
+            version,
+            payload: None,
+            wake: None,
+            purpose: Purpose::CleanUp,
+        }
+    }
+
+    #[test]
+    fn one_call_is_out_and_the_newest_of_the_others_follows() {
+        let (mut rules, id) = (JoinRules::default(), ProcedureId::root(1));
+        assert!(rules.begin(call(1, 1)).is_some());
+        assert!(rules.begin(call(1, 2)).is_none());
+        assert!(rules.begin(call(1, 3)).is_none());
+        assert!(rules.begin(call(2, 1)).is_some(), "another procedure's rule");
+        assert_eq!(rules.end(id).map(|next| next.version), Some(3));
+        assert!(rules.end(id).is_none());
+        assert!(rules.begin(call(1, 4)).is_some());
+    }
+}

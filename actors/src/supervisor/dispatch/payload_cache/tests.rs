@@ -1,0 +1,68 @@
+//! Which values are kept, and for how long.
+
+use procession_kernel::{
+    Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, Rules, Seq, StageEnded,
+    StageOutcome, Ticket, Timestamp,
+};
+
+use super::{BOUND, EACH, PayloadCache};
+
+const NOW: Timestamp = Timestamp(1);
+
+fn birth(bytes: usize) -> Birth {
+    let stage = Blob::from(&b"\xc0"[..]);
+    Birth::new(Kind::from("k"), 1, stage, Blob::from(vec![7; bytes]))
+}
+
+/// Has a parent spawn children with values of this size, one at a time. Returns the cache.
+fn after_spawn(children: u32, bytes: usize) -> (PayloadCache, Kernel) {
+    let rules = Rules {
+        kinds: [(Kind::from("k"), KindRules::new(1))].into(),
+        ..Rules::default()
+    };
+    let mut kernel = Kernel::new(rules, Epoch(1), 0);
+    let mut cache = PayloadCache::default();
+    let mut run = |kernel: &mut Kernel, event: Event| {
+        let decision = kernel.decide(NOW, event);
+        cache.note(decision.records());
+        kernel.fold(decision, &mut Commit::new());
+    };
+    run(&mut kernel, Event::Submitted(Ticket(1), vec![birth(bytes).into()]));
+    let root = ProcedureId::root(1);
+    let going = kernel.row(root).and_then(|row| row.going);
+    let outcome = StageOutcome::Spawn {
+        births: (0..children).map(|_| birth(bytes)).collect(),
+        join: JoinPolicy::default(),
+        width: 1,
+        then: Blob::default(),
+    };
+    let run_of = going.map_or(Seq(0), |going| going.run);
+    let mut ended = StageEnded::new(root, run_of, Epoch(1), NOW, outcome);
+    ended.payload = Some(Blob::from(vec![8; bytes]));
+    run(&mut kernel, Event::StageEnded(Box::new(ended)));
+    (cache, kernel)
+}
+
+#[test]
+fn values_of_waiting_procedures_are_kept_and_values_of_running_ones_are_not() {
+    let (mut cache, kernel) = after_spawn(3, 10);
+    let of = |member| ProcedureId::new(1, member);
+    assert!(kernel.row(of(1)).is_some_and(|row| row.going.is_some()));
+    assert_eq!(cache.take(of(0)), None, "the parent has begun");
+    assert_eq!(cache.take(of(1)), None, "the first child is on its way");
+    assert_eq!(cache.take(of(2)), Some(Blob::from(vec![7; 10])));
+    assert_eq!(cache.take(of(2)), None, "it is given once");
+    assert_eq!(cache.bytes, EACH + 10);
+    cache.forget(2);
+    assert_eq!(cache.values.len(), 1);
+    cache.forget(1);
+    assert_eq!((cache.bytes, cache.values.len()), (0, 0));
+}
+
+#[test]
+fn beyond_the_bound_values_are_left_in_the_store() {
+    let bytes = BOUND / 32;
+    let (cache, _) = after_spawn(40, bytes);
+    assert_eq!(cache.values.len(), 31);
+    assert!(cache.bytes <= BOUND);
+}

@@ -1,0 +1,256 @@
+//! Revival: the inputs that must be read before user code can be called, such as the value of a parked procedure, its
+//! children's outcomes, or a signal. A bounded number of reads is under way, and the calls are made in the order in
+//! which they were decided, whichever read ends first.
+//!
+//! Reads that fall due together are done as one job: the read itself takes far less than handing it to another thread.
+
+mod inputs;
+
+use std::collections::VecDeque;
+
+use actix::prelude::*;
+use procession_kernel::{Advance, Blob, Effect, Kernel, Kind, ProcedureId, Round, Seq, Wake};
+use rustc_hash::FxHashSet;
+
+pub(super) use self::inputs::{CallInputs, InputRequest};
+use crate::error::ReadError;
+use crate::journal::Reader;
+
+/// Groups of reads under way: half of the reader's places, so that queries get their turn.
+const GROUPS: usize = 4;
+/// Reads of one group: enough that handing it over costs each of them little, few enough that the first does not wait
+/// long for the last.
+const GROUP: usize = 128;
+
+/// Calls that an empty queue keeps room for.
+const KEPT: usize = 4 * GROUPS * GROUP;
+
+/// What a call is for.
+pub(super) enum Purpose {
+    Execute {
+        stage: Blob,
+        visit: u32,
+        attempt: u32,
+        run: Seq,
+        out_of_time: bool,
+    },
+    CleanUp,
+    Undo {
+        scope: ProcedureId,
+        number: u32,
+        stage: Blob,
+        visit: u32,
+        attempt: u32,
+    },
+    Join(Round, Blob),
+}
+
+/// A call that needs a read first.
+pub(in crate::supervisor) struct Load {
+    pub(super) id: ProcedureId,
+    pub(super) kind: Kind,
+    pub(super) version: u16,
+    pub(super) payload: Option<Blob>,
+    pub(super) wake: Option<Wake>,
+    pub(super) purpose: Purpose,
+}
+
+impl Load {
+    pub(super) fn of(advance: Advance) -> Self {
+        Self {
+            id: advance.id,
+            kind: advance.kind,
+            version: advance.version,
+            payload: advance.payload,
+            wake: advance.wake,
+            purpose: Purpose::Execute {
+                stage: advance.stage,
+                visit: advance.visit,
+                attempt: advance.attempt,
+                run: advance.run,
+                out_of_time: advance.out_of_time,
+            },
+        }
+    }
+}
+
+/// A call that waits for its read to begin.
+enum Queued {
+    /// The stage that this commit set going. The rest is in its row, and taken from there when its read begins: a
+    /// start may queue a million of these.
+    Stage(ProcedureId, Seq),
+    /// Any other call, or a stage that brings its value.
+    Call(Box<Load>),
+}
+
+impl Queued {
+    fn of(load: Load) -> Self {
+        match load.purpose {
+            Purpose::Execute { run, .. } if load.payload.is_none() => Self::Stage(load.id, run),
+            Purpose::Execute { .. } | Purpose::CleanUp | Purpose::Undo { .. } | Purpose::Join(..) => {
+                Self::Call(Box::new(load))
+            }
+        }
+    }
+
+    const fn id(&self) -> ProcedureId {
+        match self {
+            Self::Stage(id, _) => *id,
+            Self::Call(load) => load.id,
+        }
+    }
+
+    /// Returns the call if it is still out; a call that was stopped meanwhile needs no read.
+    fn load(self, kernel: &Kernel) -> Option<Load> {
+        match self {
+            Self::Stage(id, run) => kernel.calls_of(id).into_iter().find_map(|effect| {
+                let Effect::Advance(advance) = effect else { return None };
+                (advance.run == run).then(|| Load::of(advance))
+            }),
+            Self::Call(load) => Some(*load),
+        }
+    }
+}
+
+/// Calls that were read for, each with its inputs.
+pub(in crate::supervisor) type Group = Vec<(Load, Result<CallInputs, ReadError>)>;
+
+/// A group that was read. It goes back to [`Revival::end`].
+pub(in crate::supervisor) struct GroupRead {
+    number: u64,
+    group: Group,
+}
+
+/// A group whose read has begun.
+enum Begun {
+    /// It is being read for these procedures.
+    Reading(Vec<ProcedureId>),
+    /// It has been read, and waits for an earlier group.
+    Ready(Group),
+}
+
+#[derive(Default)]
+pub(super) struct Revival {
+    queue: VecDeque<Queued>,
+    under_way: VecDeque<Begun>,
+    /// How many groups have left the front of `under_way`.
+    gone: u64,
+    notice: Notice,
+}
+
+/// Whether somebody is told to begin reads. The first group begins only when all calls that fall due now are queued,
+/// so that they share it.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Notice {
+    #[default]
+    None,
+    /// The caller has to send itself a [`ReadsDue`].
+    Wanted,
+    Sent,
+}
+
+/// Says that all calls that fell due together are queued, so their reads may begin.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(in crate::supervisor) struct ReadsDue;
+
+impl Revival {
+    /// Drops the calls whose reads have not begun.
+    pub(super) fn clear(&mut self) {
+        self.queue = VecDeque::new();
+    }
+
+    /// Returns how many calls wait for a read or are being read for, approximately.
+    pub(super) fn len(&self) -> usize {
+        self.queue.len() + self.under_way.len() * GROUP
+    }
+
+    /// Reserves room for the calls of a start, because a long queue that grows is copied.
+    pub(super) fn reserve(&mut self, number: usize) {
+        self.queue.reserve(number);
+    }
+
+    /// Queues a call for its read.
+    pub(super) fn enqueue(&mut self, load: Load) {
+        self.queue.push_back(Queued::of(load));
+        if self.notice == Notice::None {
+            self.notice = Notice::Wanted;
+        }
+    }
+
+    /// Returns `true`, once, if the caller has to send itself a [`ReadsDue`].
+    pub(super) fn take_notice(&mut self) -> bool {
+        let is_wanted = self.notice == Notice::Wanted;
+        if is_wanted {
+            self.notice = Notice::Sent;
+        }
+        is_wanted
+    }
+
+    /// Notes that the [`ReadsDue`] has arrived.
+    pub(super) fn noticed(&mut self) {
+        self.notice = Notice::None;
+    }
+
+    /// Takes the next group and its number, unless enough groups are under way.
+    pub(super) fn begin(&mut self, kernel: &Kernel) -> Option<(u64, Vec<Load>)> {
+        if self.queue.is_empty() || self.under_way.len() >= GROUPS {
+            return None;
+        }
+        let group = self.queue.drain(..self.queue.len().min(GROUP));
+        let group: Vec<Load> = group.filter_map(|queued| queued.load(kernel)).collect();
+        if self.queue.is_empty() {
+            // A start or a broadcast may have filled it far beyond what it usually holds.
+            self.queue.shrink_to(KEPT);
+        }
+        let number = self.gone + self.under_way.len() as u64;
+        self.under_way
+            .push_back(Begun::Reading(group.iter().map(|load| load.id).collect()));
+        Some((number, group))
+    }
+
+    /// Reads a group that was begun.
+    pub(super) async fn read(reader: Reader, number: u64, group: Vec<Load>, requests: Vec<InputRequest>) -> GroupRead {
+        let found = inputs::read(&reader, requests).await;
+        let group = group.into_iter().zip(found).collect();
+        GroupRead { number, group }
+    }
+
+    /// Notes that a group was read.
+    pub(super) fn end(&mut self, read: GroupRead) {
+        let GroupRead { number, group } = read;
+        let place = usize::try_from(number - self.gone).ok();
+        if let Some(place) = place.and_then(|place| self.under_way.get_mut(place)) {
+            *place = Begun::Ready(group);
+        }
+    }
+
+    /// Returns the ids of all procedures with a pending read, in one pass; callers check many ids at once.
+    pub(super) fn waiting(&self) -> FxHashSet<ProcedureId> {
+        let mut waiting: FxHashSet<ProcedureId> = self.queue.iter().map(Queued::id).collect();
+        for begun in &self.under_way {
+            match begun {
+                Begun::Reading(ids) => waiting.extend(ids),
+                Begun::Ready(group) => waiting.extend(group.iter().map(|(load, _)| load.id)),
+            }
+        }
+        waiting
+    }
+
+    /// Takes the oldest group under way, if it was read.
+    pub(super) fn next_ready(&mut self) -> Option<Group> {
+        match self.under_way.pop_front()? {
+            Begun::Ready(group) => {
+                self.gone += 1;
+                Some(group)
+            }
+            reading @ Begun::Reading(_) => {
+                self.under_way.push_front(reading);
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

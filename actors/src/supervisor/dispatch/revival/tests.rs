@@ -1,0 +1,84 @@
+//! Which procedures have a pending read, and in which order groups leave.
+
+use procession_kernel::{Kernel, Kind, ProcedureId};
+
+use super::{CallInputs, GROUP, GROUPS, GroupRead, Load, Purpose, Revival};
+use crate::context::Woken;
+
+fn load(family: u64) -> Load {
+    Load {
+        id: ProcedureId::root(family),
+        kind: Kind::from("k"),
+        version: 1,
+        payload: None,
+        wake: None,
+        purpose: Purpose::CleanUp,
+    }
+}
+
+fn read(number: u64, group: Vec<Load>) -> GroupRead {
+    let found = || CallInputs {
+        payload: None,
+        woken: Woken::Plainly,
+    };
+    GroupRead {
+        number,
+        group: group.into_iter().map(|load| (load, Ok(found()))).collect(),
+    }
+}
+
+#[test]
+fn a_procedure_is_pending_until_the_last_of_its_calls_has_left() {
+    let (mut revival, id) = (Revival::default(), ProcedureId::root(7));
+    revival.enqueue(load(7));
+    let (number, first) = revival.begin(&Kernel::default()).expect("one waits");
+    revival.enqueue(load(7));
+    assert!(
+        revival
+            .begin(&Kernel::default())
+            .is_some_and(|(next, _)| next == number + 1)
+    );
+    revival.end(read(number, first));
+    assert_eq!(revival.next_ready().map(|group| group.len()), Some(1));
+    assert!(revival.waiting().contains(&id), "its second call is being read for");
+    revival.end(read(number + 1, vec![load(7)]));
+    assert!(revival.next_ready().is_some());
+    assert!(revival.waiting().is_empty());
+}
+
+#[test]
+fn groups_are_bounded_and_leave_in_the_order_in_which_they_began() {
+    let mut revival = Revival::default();
+    let all = GROUP * (GROUPS + 1);
+    (0..all as u64).for_each(|family| revival.enqueue(load(family)));
+    let mut begun: Vec<(u64, Vec<Load>)> = std::iter::from_fn(|| revival.begin(&Kernel::default())).collect();
+    assert_eq!(begun.len(), GROUPS);
+    let last = begun.pop().expect("there are some");
+    revival.end(read(last.0, last.1));
+    assert!(revival.next_ready().is_none(), "those before it are not there yet");
+    for (number, group) in begun {
+        revival.end(read(number, group));
+    }
+    let left: Vec<u64> = std::iter::from_fn(|| revival.next_ready())
+        .flatten()
+        .map(|(load, _)| load.id.family)
+        .collect();
+    assert!(left.iter().copied().eq(0..(GROUP * GROUPS) as u64));
+    assert_eq!(revival.waiting().len(), GROUP, "those that have not begun");
+    revival.clear();
+    assert!(revival.waiting().is_empty());
+}
+
+#[test]
+fn one_notice_is_wanted_until_it_has_arrived() {
+    let mut revival = Revival::default();
+    assert!(!revival.take_notice());
+    revival.enqueue(load(1));
+    assert!(revival.take_notice());
+    revival.enqueue(load(2));
+    assert!(!revival.take_notice(), "one is on its way");
+    revival.noticed();
+    assert!(!revival.take_notice());
+    revival.enqueue(load(3));
+    assert!(revival.take_notice());
+}

@@ -1,0 +1,52 @@
+//! When a worker is woken for the calls in its queue: at once, or once for many calls that the same receipt releases.
+//! A worker that wakes takes the supervisor's processor, serves the few calls that are there by then, and sleeps again.
+
+use std::sync::Arc;
+
+use actix::prelude::*;
+
+use crate::procedure_actor::{Call, ProcedureActor};
+use crate::worker_inbox::CallQueue;
+
+/// Calls for which one wake is held back, at most: enough to keep a worker busy while as many more are collected.
+const BATCH: usize = 64;
+
+/// Workers that have calls in their queues and were not woken yet.
+#[derive(Default)]
+pub(super) struct WakeBatch {
+    is_open: bool,
+    asleep: Vec<Arc<CallQueue>>,
+    /// Calls sent since the last wake.
+    calls: usize,
+}
+
+impl WakeBatch {
+    /// Holds wakes back from here on.
+    pub(super) const fn begin(&mut self) {
+        self.is_open = true;
+    }
+
+    /// Wakes the workers that were not woken yet, and holds nothing back any more.
+    pub(super) fn end(&mut self) {
+        self.is_open = false;
+        self.wake();
+    }
+
+    /// Puts a call into its worker's queue, and wakes the worker when the batch is full or not open.
+    pub(super) fn send(&mut self, queue: &Arc<CallQueue>, to: &Arc<Addr<ProcedureActor>>, call: Call) {
+        if queue.push(to, call) {
+            self.asleep.push(Arc::clone(queue));
+        }
+        self.calls += 1;
+        if !self.is_open || self.calls >= BATCH {
+            self.wake();
+        }
+    }
+
+    fn wake(&mut self) {
+        self.calls = 0;
+        for queue in self.asleep.drain(..) {
+            queue.wake();
+        }
+    }
+}
