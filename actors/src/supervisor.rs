@@ -409,12 +409,12 @@ impl Supervisor {
             // A quarantined family keeps what it holds.
             Effect::Release(id) if self.quarantine.contains(id.family) => self.admission.change_of(id, Change::Cancel),
             Effect::Release(id) => self.admission.release(id),
-            Effect::GiveBack(id, needs) => self.admission.change_of(id, |ticket| Change::GiveBack(ticket, needs)),
+            Effect::GiveBack(id, needs) => self.admission.change_of(id, |claim| Change::GiveBack(claim, needs)),
             Effect::Cancel(id) => self.admission.change_of(id, Change::Cancel),
-            Effect::Keep(id, needs) => self.admission.change_of(id, |ticket| Change::Keep(ticket, needs)),
+            Effect::Keep(id, needs) => self.admission.change_of(id, |claim| Change::Keep(claim, needs)),
             Effect::SetPriority(id, priority) => {
                 self.admission
-                    .change_of(id, |ticket| Change::Priority(ticket, priority));
+                    .change_of(id, |claim| Change::Priority(claim, priority));
             }
             Effect::Ask(id) => self.request_admission(id, ctx),
             Effect::SetLimit(key, limit) => self.admission.set_limit(key, limit),
