@@ -13,8 +13,8 @@ use std::cell::Cell;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use procession_kernel::{
-    Birth, Blob, Commit, Effect, Epoch, Event, HistoryEntry, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, Receipt,
-    Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, UndoEnded,
+    Birth, Blob, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, JoinPolicy, Kernel, Kind, KindRules,
+    ProcedureId, Receipt, Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, UndoEnded,
 };
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000_000);
@@ -79,22 +79,23 @@ impl Driver {
         let (mut ran, mut undone) = (0, 0);
         while let Some(effect) = effects.pop() {
             let (records, more) = match effect {
-                Effect::Advance(advance) => {
+                Effect::Dispatch(DispatchEffect::Call(call)) if call.run().is_some() => {
                     ran += 1;
                     let outcome = if ran == SAGA {
                         StageOutcome::Fail("the last stage fails".to_owned())
                     } else {
                         StageOutcome::Next(stage())
                     };
-                    self.end_stage(advance.id, outcome)
+                    self.end_stage(call.id, outcome)
                 }
-                Effect::LoadStack(scope) => {
+                Effect::Dispatch(DispatchEffect::LoadStack(scope)) => {
                     let stack = std::mem::take(&mut self.history);
                     self.run(Event::StackLoaded(scope, stack))
                 }
-                Effect::Undo(undo) => {
+                Effect::Dispatch(DispatchEffect::Call(call)) => {
+                    let Some((scope, number)) = call.undone() else { continue };
                     undone += 1;
-                    let ended = UndoEnded::new(undo.scope, undo.number, NOW, Ok(()));
+                    let ended = UndoEnded::new(scope, number, NOW, Ok(()));
                     self.run(Event::UndoEnded(Box::new(ended)))
                 }
                 _ => continue,

@@ -121,6 +121,24 @@ fn wings_own_their_fields() -> Checked {
 }
 
 #[test]
+fn only_its_own_file_names_the_supervisor() -> Checked {
+    check(
+        "message handlers and decisions of the supervisor stand in supervisor.rs; everything below its folder is a value",
+        &rust_below("actors/src/supervisor")?,
+        wrong_supervisor,
+    )
+}
+
+#[test]
+fn parts_of_the_supervisor_use_parts_below_them() -> Checked {
+    check(
+        "arrows inside supervisor/ lead down the layers of SUPERVISOR in tests/tidy/tables.rs, never back up",
+        &rust_below("actors/src/supervisor")?,
+        |source| wrong_part_order(source, SUPERVISOR),
+    )
+}
+
+#[test]
 fn every_file_says_what_it_is() -> Checked {
     check(
         "every Rust file begins with `//!`: what it owns, what it must never do",
@@ -301,6 +319,38 @@ fn every_rule_can_fail() {
     bad(wing("a.rs", "struct B {\n    field: u8,\n}\n"));
     bad(wing("a/b.rs", "impl Supervisor {\n}\n"));
     bad(wing("a/b.rs", "fn f(supervisor: &mut Supervisor) {}"));
+    let part = |path: &str, text: &str| source(&format!("actors/src/supervisor/{path}"), text);
+    good(wrong_supervisor(&part(
+        "a/tests.rs",
+        "impl Handler<B> for Supervisor {}",
+    )));
+    good(wrong_supervisor(&source(
+        "actors/src/supervisor.rs",
+        "impl Supervisor {}",
+    )));
+    bad(wrong_supervisor(&part("a/b.rs", "impl Handler<B> for Supervisor {}")));
+    let layers: &[&[&str]] = &[&["low", "beside"], &["high"]];
+    good(wrong_part_order(
+        &part("high/a.rs", "use super::super::low::A;"),
+        layers,
+    ));
+    good(wrong_part_order(
+        &part("low/a.rs", "use super::high;\nuse super::super::beside::B;"),
+        layers,
+    ));
+    bad(wrong_part_order(
+        &part("low.rs", "use super::{beside, high::A};"),
+        layers,
+    ));
+    bad(wrong_part_order(
+        &part("low/a.rs", "use super::super::high::A;"),
+        layers,
+    ));
+    bad(wrong_part_order(
+        &part("low/a.rs", "use crate::supervisor::high::A;"),
+        layers,
+    ));
+    bad(wrong_part_order(&part("unknown.rs", ""), layers));
     bad(wrong_packages(
         &source("a.rs", "use procession::Executor;"),
         &["procession_kernel"],

@@ -4,7 +4,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use procession_kernel::{Birth, Blob, Epoch, Key, ProcedureId, ProcedureState, Seq, Timestamp, TraceParent, UserWrite};
+use actix::Message;
+use procession_kernel::{
+    Birth, Blob, Epoch, Key, ProcedureId, ProcedureState, Seq, StageCall, StageTask, Timestamp, TraceParent, UserWrite,
+};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -76,6 +79,16 @@ pub(crate) enum Woken {
     Timeout,
 }
 
+impl Woken {
+    /// Returns the children's outcomes, if they woke the stage or its join rule is asked about them.
+    pub(crate) fn children(&self) -> &[ChildOutcome] {
+        match self {
+            Self::Children(outcomes) => outcomes,
+            Self::Plainly | Self::Signal(_) | Self::Timeout => &[],
+        }
+    }
+}
+
 /// What a span says of the row that a call is made for.
 #[derive(Clone, Copy)]
 pub(crate) struct OfRow {
@@ -85,16 +98,28 @@ pub(crate) struct OfRow {
     pub(crate) trace: Option<TraceParent>,
 }
 
-/// Facts of one call, the same for every kind.
-#[derive(Clone)]
-pub(crate) struct CallFacts {
-    pub(crate) token: Token,
+/// A call on its way to a worker: what the kernel says of it, and what the supervisor adds.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct Call {
+    pub(crate) stage: StageCall,
+    /// The store's own number.
+    pub(crate) store: u64,
     pub(crate) fence: Fence,
-    pub(crate) attempt: u32,
+    /// What was read for it.
     pub(crate) woken: Woken,
-    pub(crate) out_of_time: bool,
-    /// For the span alone; none where no span is wanted.
+    /// For the span alone; none if no span is wanted.
     pub(crate) row: Option<Box<OfRow>>,
+}
+
+impl Call {
+    pub(crate) const fn token(&self) -> Token {
+        Token {
+            store: self.store,
+            procedure: self.stage.id,
+            visit: self.stage.visit,
+        }
+    }
 }
 
 /// What the worker lends to each call.
@@ -107,7 +132,7 @@ pub(crate) struct Host {
 
 /// What a stage or an undo may use while it runs.
 pub struct StageContext<'a, P: Procedure> {
-    pub(crate) facts: &'a CallFacts,
+    pub(crate) call: &'a Call,
     pub(crate) host: &'a Host,
     pub(crate) env: &'a P::Env,
     pub(crate) writes: Vec<UserWrite>,
@@ -116,9 +141,9 @@ pub struct StageContext<'a, P: Procedure> {
 }
 
 impl<'a, P: Procedure> StageContext<'a, P> {
-    pub(crate) fn new(facts: &'a CallFacts, host: &'a Host, env: &'a P::Env) -> Self {
+    pub(crate) fn new(call: &'a Call, host: &'a Host, env: &'a P::Env) -> Self {
         Self {
-            facts,
+            call,
             host,
             env,
             writes: Vec::new(),
@@ -136,25 +161,25 @@ impl<'a, P: Procedure> StageContext<'a, P> {
     /// Gives the procedure's id.
     #[must_use]
     pub fn id(&self) -> ProcedureId {
-        self.facts.token.procedure
+        self.call.stage.id
     }
 
     /// Gives the number of this attempt, from 1.
     #[must_use]
     pub fn attempt(&self) -> u32 {
-        self.facts.attempt
+        self.call.stage.attempt
     }
 
     /// Gives the token of this stage.
     #[must_use]
     pub fn token(&self) -> Token {
-        self.facts.token
+        self.call.token()
     }
 
     /// Gives the fence of this call.
     #[must_use]
     pub fn fence(&self) -> Fence {
-        self.facts.fence
+        self.call.fence
     }
 
     /// Reads the engine's clock.
@@ -167,16 +192,13 @@ impl<'a, P: Procedure> StageContext<'a, P> {
     /// the stage that their end set going.
     #[must_use]
     pub fn children(&self) -> &'a [ChildOutcome] {
-        match &self.facts.woken {
-            Woken::Children(outcomes) => outcomes,
-            Woken::Plainly | Woken::Signal(_) | Woken::Timeout => &[],
-        }
+        self.call.woken.children()
     }
 
     /// Gives the signal that set this stage going after a `Wait`.
     #[must_use]
     pub fn signal(&self) -> Option<&'a Signal> {
-        match &self.facts.woken {
+        match &self.call.woken {
             Woken::Signal(signal) => Some(signal),
             Woken::Plainly | Woken::Children(_) | Woken::Timeout => None,
         }
@@ -185,13 +207,13 @@ impl<'a, P: Procedure> StageContext<'a, P> {
     /// Tells whether a `Wait` ended because its time was up.
     #[must_use]
     pub fn timed_out(&self) -> bool {
-        matches!(self.facts.woken, Woken::Timeout)
+        matches!(self.call.woken, Woken::Timeout)
     }
 
     /// Tells whether the procedure's own time is up, if it chose to be told.
     #[must_use]
     pub fn out_of_time(&self) -> bool {
-        self.facts.out_of_time
+        matches!(self.call.stage.task, StageTask::Execute { out_of_time: true, .. })
     }
 
     /// Adds a child, born in this stage's own commit, for which the next stage

@@ -4,7 +4,7 @@
 
 use std::any::Any;
 
-use crate::context::{CallFacts, Host};
+use crate::context::{Call, Host};
 use crate::step::StageError;
 
 /// What a call of user code gives: what it says, or its panic.
@@ -18,7 +18,7 @@ pub(crate) struct Calling {
 
 #[cfg(not(feature = "testkit"))]
 impl Calling {
-    pub(crate) fn new(_: &Host, _: &CallFacts, _: &str, _: &impl std::fmt::Debug, _undo: bool) -> Self {
+    pub(crate) fn new(_: &Host, _: &Call, _: &str, _: &impl std::fmt::Debug, _undo: bool) -> Self {
         Self {}
     }
 
@@ -30,20 +30,14 @@ impl Calling {
 
 #[cfg(feature = "testkit")]
 impl Calling {
-    pub(crate) fn new(
-        host: &Host,
-        facts: &CallFacts,
-        kind: &'static str,
-        stage: &impl std::fmt::Debug,
-        undo: bool,
-    ) -> Self {
+    pub(crate) fn new(host: &Host, call: &Call, kind: &'static str, stage: &impl std::fmt::Debug, undo: bool) -> Self {
         let called = |meddler: &std::sync::Arc<dyn seen::Meddler>| {
             let called = seen::Called {
-                id: facts.token.procedure,
+                id: call.stage.id,
                 kind,
                 stage: format!("{stage:?}"),
-                visit: facts.token.visit,
-                attempt: facts.attempt,
+                visit: call.stage.visit,
+                attempt: call.stage.attempt,
                 undo,
             };
             (std::sync::Arc::clone(meddler), called)

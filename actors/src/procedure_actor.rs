@@ -6,32 +6,17 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Blob, JoinRuling, Kind, ProcedureId, ProcedureState, Seq, StageEnded, StageOutcome, Timestamp, UndoEnded,
+    Blob, JoinRuling, Kind, ProcedureId, ProcedureState, Round, Seq, StageCall, StageEnded, StageOutcome, StageTask,
+    Timestamp, UndoEnded,
 };
 use tracing::Instrument;
 
-use crate::context::{CallFacts, Host};
+use crate::context::{Call, Host};
 use crate::journal::codec;
 use crate::mail::Gathering;
 use crate::registry::{Registry, Running};
-use crate::step::ChildOutcome;
 use crate::telemetry::{self, Marks};
 use crate::worker::{CallSlotGuard, Heartbeat, watched};
-
-/// What a procedure's actor is asked to do.
-#[derive(Message)]
-#[rtype(result = "()")]
-pub(crate) enum Call {
-    /// Run this stage.
-    Execute(CallFacts, Seq, Blob),
-    /// Undo this stage: scope, history number, stage.
-    Undo(CallFacts, ProcedureId, u32, Blob),
-    /// Ask the join rule of the stage that waits.
-    /// The list by the number of its first child, the stage, the outcomes.
-    Join(u32, Blob, Vec<ChildOutcome>),
-    /// Let the code clean up after the end.
-    CleanUp,
-}
 
 /// What the actor of a procedure of this kind says: who reports late may be known no more.
 pub(crate) struct Reported(pub(crate) Kind, pub(crate) Report);
@@ -51,19 +36,9 @@ pub(crate) enum Report {
     Unloadable(ProcedureId, String),
 }
 
-/// What a procedure's actor is revived from.
-pub(crate) struct Stored {
-    pub(crate) id: ProcedureId,
-    pub(crate) kind: Kind,
-    pub(crate) version: u16,
-    pub(crate) payload: Blob,
-}
-
 /// The actor of one active procedure.
 pub(crate) struct ProcedureActor {
-    id: ProcedureId,
-    kind: Kind,
-    /// Version and value that it is revived from; none once it was.
+    /// Version and value that it is revived from: the first call brings them. None once it was revived.
     stored: Option<(u16, Blob)>,
     running: Option<Box<dyn Running>>,
     registry: Arc<Registry>,
@@ -74,22 +49,13 @@ pub(crate) struct ProcedureActor {
 
 impl ProcedureActor {
     pub(crate) fn new(
-        stored: Stored,
         registry: Arc<Registry>,
         host: Arc<Host>,
         supervisor: Arc<Gathering<Reported>>,
         slot: CallSlotGuard,
     ) -> Self {
-        let Stored {
-            id,
-            kind,
-            version,
-            payload,
-        } = stored;
         Self {
-            id,
-            kind,
-            stored: Some((version, payload)),
+            stored: None,
             running: None,
             registry,
             host,
@@ -98,14 +64,14 @@ impl ProcedureActor {
         }
     }
 
-    fn revive(&mut self) -> Result<Box<dyn Running>, String> {
+    fn revive(&mut self, kind: &Kind) -> Result<Box<dyn Running>, String> {
         if let Some(running) = self.running.take() {
             return Ok(running);
         }
         let Some((version, payload)) = &self.stored else {
             return Err("its value went with a call that was given up".to_owned());
         };
-        let running = self.registry.revive(&self.kind, payload, *version)?;
+        let running = self.registry.revive(kind, payload, *version)?;
         self.stored = None;
         Ok(running)
     }
@@ -118,44 +84,45 @@ impl Actor for ProcedureActor {
 impl Handler<Call> for ProcedureActor {
     type Result = ();
 
-    fn handle(&mut self, call: Call, ctx: &mut Self::Context) {
+    fn handle(&mut self, mut call: Call, ctx: &mut Self::Context) {
+        if let Some(payload) = call.stage.payload.take() {
+            // Before the call may turn out to be revoked: a later call comes without the value.
+            self.stored = Some((call.stage.version, payload));
+        }
         if !self.slot.begin() {
-            // The supervisor revoked the call, and sends it elsewhere.
+            // The supervisor has revoked the call, and makes it elsewhere.
             return;
         }
         let heartbeat = self.slot.heartbeat();
-        // It decodes the user's value: user code, too.
+        // Reviving decodes the user's value, so it is user code, too.
         let revived = {
-            let _polled = heartbeat.enter(self.id);
-            self.revive()
+            let _polled = heartbeat.enter(call.stage.id);
+            self.revive(&call.stage.kind)
         };
         let begun = self.host.clock.now();
         self.slot.began(begun);
         let mut running = match revived {
             Ok(running) => running,
             Err(why) => {
-                let report = Report::Unloadable(self.id, why);
-                return self.report(Reported(self.kind.clone(), report));
+                let report = Report::Unloadable(call.stage.id, why);
+                return self.report(Reported(call.stage.kind, report));
             }
         };
         let code = Code {
-            id: self.id,
-            kind: self.kind.clone(),
+            call,
             host: Arc::clone(&self.host),
             heartbeat,
             begun,
         };
-        match call {
-            Call::Execute(facts, run, stage) => self.run(code.execute(running, facts, run, stage), ctx),
-            Call::Undo(facts, scope, number, stage) => {
-                self.run(code.undo(running, facts, (scope, number, stage)), ctx);
-            }
-            Call::Join(first, stage, outcomes) => {
-                let reported = code.join(&mut *running, first, &stage, &outcomes);
+        match code.call.stage.task {
+            StageTask::Execute { run, .. } => self.run(code.execute(running, run), ctx),
+            StageTask::Undo { scope, number } => self.run(code.undo(running, scope, number), ctx),
+            StageTask::Join(Round { first, .. }) => {
+                let reported = code.join(&mut *running, first);
                 self.running = Some(running);
                 self.report(reported);
             }
-            Call::CleanUp => self.run(code.clean_up(running), ctx),
+            StageTask::CleanUp => self.run(code.clean_up(running), ctx),
         }
     }
 }
@@ -178,11 +145,10 @@ impl ProcedureActor {
     }
 }
 
-/// A call of user code. Its futures are blocks that use what they are given where it lies: an async function
-/// would have a second place for each, and all of it is moved several times for every call.
+/// A call of user code. Its futures are blocks that use their arguments where these lie: an async function would have
+/// a second place for each, and all of it is moved several times for every call.
 struct Code {
-    id: ProcedureId,
-    kind: Kind,
+    call: Call,
     host: Arc<Host>,
     heartbeat: Arc<Heartbeat>,
     begun: Timestamp,
@@ -193,39 +159,29 @@ struct Code {
     reason = "an async function keeps a second place for each argument"
 )]
 impl Code {
-    fn execute(
-        self,
-        mut running: Box<dyn Running>,
-        facts: CallFacts,
-        run: Seq,
-        stage: Blob,
-    ) -> impl Future<Output = Ran> {
+    fn execute(self, mut running: Box<dyn Running>, run: Seq) -> impl Future<Output = Ran> {
         async move {
-            let describe = || codec::describe(stage.as_slice());
-            let span = telemetry::stage_span(&marks(&facts, &self.kind, Some(run)), describe);
-            let code = running.execute(&stage, (run, self.begun), &facts, &self.host);
-            let report = watched(&self.heartbeat, self.id, code.instrument(span.clone())).await;
+            let stage = &self.call.stage;
+            let describe = || codec::describe(stage.stage.as_slice());
+            let span = telemetry::stage_span(&marks(&self.call, Some(run)), describe);
+            let code = running.execute(&self.call, (run, self.begun), &self.host);
+            let report = watched(&self.heartbeat, stage.id, code.instrument(span.clone())).await;
             telemetry::record_outcome(&span, || outcome(&report.outcome));
-            (Reported(self.kind, Report::Stage(report)), running)
+            (Reported(self.call.stage.kind, Report::Stage(report)), running)
         }
     }
 
-    fn undo(
-        self,
-        mut running: Box<dyn Running>,
-        facts: CallFacts,
-        undone: (ProcedureId, u32, Blob),
-    ) -> impl Future<Output = Ran> {
+    fn undo(self, mut running: Box<dyn Running>, scope: ProcedureId, number: u32) -> impl Future<Output = Ran> {
         async move {
-            let (scope, number, stage) = &undone;
-            let describe = || codec::describe(stage.as_slice());
-            let span = telemetry::undo_span(&marks(&facts, &self.kind, None), describe);
-            let code = running.rollback(stage, &facts, &self.host);
-            let did = watched(&self.heartbeat, self.id, code.instrument(span.clone())).await;
+            let stage = &self.call.stage;
+            let describe = || codec::describe(stage.stage.as_slice());
+            let span = telemetry::undo_span(&marks(&self.call, None), describe);
+            let code = running.rollback(&self.call, &self.host);
+            let did = watched(&self.heartbeat, stage.id, code.instrument(span.clone())).await;
             telemetry::record_outcome(&span, || if did.outcome.is_ok() { "ok" } else { "failed" });
             let report = UndoEnded {
-                scope: *scope,
-                number: *number,
+                scope,
+                number,
                 begun: self.begun,
                 ended: self.host.clock.now(),
                 outcome: did.outcome,
@@ -233,38 +189,41 @@ impl Code {
                 upgraded: did.upgraded,
                 writes: did.writes,
             };
-            (Reported(self.kind, Report::Undo(Box::new(report))), running)
+            (Reported(self.call.stage.kind, Report::Undo(Box::new(report))), running)
         }
     }
 
-    fn join(self, running: &mut dyn Running, first: u32, stage: &Blob, outcomes: &[ChildOutcome]) -> Reported {
-        let _polled = self.heartbeat.enter(self.id);
+    fn join(self, running: &mut dyn Running, first: u32) -> Reported {
+        let stage = self.call.stage;
+        let _polled = self.heartbeat.enter(stage.id);
+        let outcomes = self.call.woken.children();
         let seen = outcomes.iter().filter(|child| child.ended).count();
         let seen = u32::try_from(seen).unwrap_or(u32::MAX);
-        let report = Report::Join(self.id, first, seen, running.join(stage, outcomes));
-        Reported(self.kind, report)
+        let ruling = running.join(&stage.stage, outcomes);
+        Reported(stage.kind, Report::Join(stage.id, first, seen, ruling))
     }
 
     fn clean_up(self, mut running: Box<dyn Running>) -> impl Future<Output = Ran> {
         async move {
-            watched(&self.heartbeat, self.id, running.clean_up()).await;
-            (Reported(self.kind, Report::CleanedUp(self.id)), running)
+            let StageCall { id, kind, .. } = self.call.stage;
+            watched(&self.heartbeat, id, running.clean_up()).await;
+            (Reported(kind, Report::CleanedUp(id)), running)
         }
     }
 }
 
 /// What the span says; `run` is the commit that set a stage going.
-fn marks<'a>(facts: &CallFacts, kind: &'a Kind, run: Option<Seq>) -> Marks<'a> {
-    let (state, revision, trace) = match &facts.row {
+fn marks(call: &Call, run: Option<Seq>) -> Marks<'_> {
+    let (state, revision, trace) = match &call.row {
         Some(row) => (row.state, row.revision, row.trace),
         None => (ProcedureState::Runnable, Seq::default(), None),
     };
     Marks {
-        procedure: facts.token.procedure,
-        kind,
+        procedure: call.stage.id,
+        kind: &call.stage.kind,
         state,
         seq: run.unwrap_or(revision),
-        attempt: facts.attempt,
+        attempt: call.stage.attempt,
         link: trace,
     }
 }

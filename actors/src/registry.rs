@@ -11,7 +11,7 @@ use procession_kernel::{
     Ahead, Birth, Blob, EventName, JoinRuling, Kind, KindRules, Seq, StageEnded, StageOutcome, Timestamp, UserWrite,
 };
 
-use crate::context::{CallFacts, Host, StageContext};
+use crate::context::{Call, Host, StageContext};
 use crate::error::CodecError;
 use crate::guard::{guarded, panic_text};
 use crate::hooks::{HookCall, Moment};
@@ -50,20 +50,14 @@ impl<T> Did<T> {
 
 /// A procedure of any kind, revived on a worker.
 pub(crate) trait Running {
-    /// Runs a stage that this commit set going, and that begins now.
+    /// Runs the stage of a call. The commit is the one that set the stage going; it begins now.
     fn execute<'a>(
         &'a mut self,
-        stage: &'a Blob,
+        call: &'a Call,
         going: (Seq, Timestamp),
-        facts: &'a CallFacts,
         host: &'a Host,
     ) -> LocalBoxFuture<'a, Box<StageEnded>>;
-    fn rollback<'a>(
-        &'a mut self,
-        stage: &'a Blob,
-        facts: &'a CallFacts,
-        host: &'a Host,
-    ) -> LocalBoxFuture<'a, Did<Result<(), String>>>;
+    fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Did<Result<(), String>>>;
     fn join(&mut self, stage: &Blob, outcomes: &[ChildOutcome]) -> JoinRuling;
     fn clean_up<'a>(&'a mut self) -> LocalBoxFuture<'a, ()>;
     fn recover(&mut self, moment: Moment) -> LocalBoxFuture<'_, Result<(), String>>;
@@ -264,8 +258,8 @@ impl<P: Procedure> Typed<P> {
         Ok(Some(bytes))
     }
 
-    async fn run_stage(&mut self, stage: &Blob, facts: &CallFacts, host: &Host) -> Did<StageOutcome> {
-        let stage: P::Stage = match codec::decode_user(stage.as_slice()) {
+    async fn run_stage(&mut self, call: &Call, host: &Host) -> Did<StageOutcome> {
+        let stage: P::Stage = match codec::decode_user(call.stage.stage.as_slice()) {
             Ok(stage) => stage,
             Err(error) => {
                 return Did::nothing(StageOutcome::Fail(format!(
@@ -274,12 +268,12 @@ impl<P: Procedure> Typed<P> {
             }
         };
         let env = self.env.clone();
-        let mut cx = StageContext::<P>::new(facts, host, &env);
+        let mut cx = StageContext::<P>::new(call, host, &env);
         let value = match self.value_mut() {
             Ok(value) => value,
             Err(error) => return Did::nothing(StageOutcome::Panicked(error.to_string())),
         };
-        let calling = Calling::new(host, facts, P::KIND, &stage, false);
+        let calling = Calling::new(host, call, P::KIND, &stage, false);
         let body = AssertUnwindSafe(async { value.execute(stage, &mut cx).await });
         let result = calling.make(body.catch_unwind()).await;
         let (writes, submitted) = (std::mem::take(&mut cx.writes), std::mem::take(&mut cx.births));
@@ -339,18 +333,18 @@ impl<P: Procedure> Typed<P> {
         }
     }
 
-    async fn run_undo(&mut self, stage: &Blob, facts: &CallFacts, host: &Host) -> Did<Result<(), String>> {
-        let stage: P::Stage = match codec::decode_user(stage.as_slice()) {
+    async fn run_undo(&mut self, call: &Call, host: &Host) -> Did<Result<(), String>> {
+        let stage: P::Stage = match codec::decode_user(call.stage.stage.as_slice()) {
             Ok(stage) => stage,
             Err(error) => return Did::nothing(Err(format!("the stage is not one of this code: {error}"))),
         };
         let env = self.env.clone();
-        let mut cx = StageContext::<P>::new(facts, host, &env);
+        let mut cx = StageContext::<P>::new(call, host, &env);
         let value = match self.value_mut() {
             Ok(value) => value,
             Err(error) => return Did::nothing(Err(error.to_string())),
         };
-        let calling = Calling::new(host, facts, P::KIND, &stage, true);
+        let calling = Calling::new(host, call, P::KIND, &stage, true);
         let body = AssertUnwindSafe(async { value.rollback(stage, &mut cx).await });
         let result = calling.make(body.catch_unwind()).await;
         let writes = std::mem::take(&mut cx.writes);
@@ -379,19 +373,18 @@ impl<P: Procedure> Typed<P> {
 impl<P: Procedure> Running for Typed<P> {
     fn execute<'a>(
         &'a mut self,
-        stage: &'a Blob,
+        call: &'a Call,
         (run, begun): (Seq, Timestamp),
-        facts: &'a CallFacts,
         host: &'a Host,
     ) -> LocalBoxFuture<'a, Box<StageEnded>> {
         Box::pin(async move {
-            let did = self.run_stage(stage, facts, host).await;
+            let did = self.run_stage(call, host).await;
             // A yield leaves no commit.
             let commits = did.outcome != StageOutcome::Yield;
             Box::new(StageEnded {
-                id: facts.token.procedure,
+                id: call.stage.id,
                 run,
-                epoch: facts.fence.epoch,
+                epoch: call.fence.epoch,
                 begun,
                 ended: host.clock.now(),
                 outcome: did.outcome,
@@ -406,14 +399,9 @@ impl<P: Procedure> Running for Typed<P> {
         })
     }
 
-    fn rollback<'a>(
-        &'a mut self,
-        stage: &'a Blob,
-        facts: &'a CallFacts,
-        host: &'a Host,
-    ) -> LocalBoxFuture<'a, Did<Result<(), String>>> {
+    fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Did<Result<(), String>>> {
         Box::pin(async move {
-            let mut did = self.run_undo(stage, facts, host).await;
+            let mut did = self.run_undo(call, host).await;
             did.upgraded = self.unwritten.take();
             did
         })

@@ -32,8 +32,9 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Answer, AuditEntry, Claim, Commit, Decision, Effect, Ended, Event, Grant, HistoryEntry, Kernel, LimitKey, LimitUse,
-    LockUse, Operated, ProcedureId, Receipt, Record, Row, StageEnded, Ticket, Timestamp,
+    Answer, AuditEntry, Claim, Commit, Decision, Effect, Ended, Event, Grant, HistoryEntry, Kernel, LifecycleEffect,
+    LimitKey, LimitUse, LockUse, Operated, ProcedureId, Receipt, Record, RequestEffect, Row, StageEnded, Ticket,
+    Timestamp,
 };
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
@@ -44,10 +45,11 @@ use crate::actor_loop::LastPanic;
 use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
-use crate::error::{AskError, StoreError};
+use crate::error::{AskError, CodecError, StoreError};
 use crate::export::{EXPORT_MAX, FamilyExport};
+use crate::journal::encode::LastLook;
 use crate::journal::{Appended, Journal, Reader};
-use crate::limiter::{Acquired, Change, Limiter, LocksHeld, Served, Usage};
+use crate::limiter::{Acquired, Limiter, LocksHeld, Served, Usage};
 use crate::mail::{Counted, Gathering, Notice, Ordered};
 use crate::messages::{
     Archived, Audit, AwaitOutcome, Export, History, Limits, List, Locks, PollLatest, Query, ReadArchive, Subscribe,
@@ -60,7 +62,7 @@ use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
 use crate::view::{ArchivedFamily, BatchUse, LockView, Outcome, Page, Recovered, Rule, Snapshot, Status};
-use admission::{Admission, PendingDemand, admit_report, bound_by};
+use admission::{Admission, PendingDemand, admit_report};
 use credit::Bulk;
 use dispatch::failed_reads::FailedRead;
 use dispatch::revival::{GroupRead, ReadsDue};
@@ -223,11 +225,8 @@ impl Supervisor {
     }
 
     fn commit(&mut self, decision: Decision, ctx: &mut Context<Self>) {
-        for effect in decision.planned() {
-            if let Effect::Ask(id) = effect {
-                self.admission.will_request(*id);
-            }
-        }
+        // Before anything else: the next message may be an answer of the limiter, and the receipt is still far.
+        self.admission.bind(decision.bindings());
         if decision.is_commit() {
             self.commit_records(decision, ctx);
         } else {
@@ -236,14 +235,8 @@ impl Supervisor {
     }
 
     fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) {
-        // Metrics need the old rows, so all of this comes before the fold.
-        let (seq, observations) = (self.kernel.seq().next(), self.pipeline.observations());
-        self.metrics
-            .observe(&self.kernel, &*self.clock, decision.records(), observations);
         let look = self.wall.take_look(&*self.clock, self.kernel.is_draining());
-        let encoded = self.pipeline.record(&decision, look, seq);
-        let due = decision.durable().filter_map(due_of).min();
-        self.dispatch.note(decision.records());
+        let (encoded, due) = self.visit_records(&decision, look);
         self.kernel.fold(decision, self.pipeline.open_commit());
         self.metrics.decided();
         self.note_due(due);
@@ -253,6 +246,26 @@ impl Supervisor {
                 self.fail(FailureCause::Failed(error.to_string()));
             }
         }
+    }
+
+    /// Shows each record, once, to every wing that needs it. Must run before the fold: metrics compare new rows with
+    /// the old ones. Returns whether all could be encoded, and when the first result falls due that the records set.
+    fn visit_records(
+        &mut self,
+        decision: &Decision,
+        look: Option<LastLook>,
+    ) -> (Result<(), CodecError>, Option<Timestamp>) {
+        let (mut recording, observations) = self.pipeline.begin(decision, self.kernel.seq().next());
+        let mut observer = self.metrics.observer(&self.kernel, &*self.clock, observations);
+        let mut notes = self.dispatch.begin_records(decision.records());
+        let mut due: Option<Timestamp> = None;
+        for record in decision.records() {
+            observer.take(record);
+            recording.take(record);
+            notes.take(record);
+            due = due.into_iter().chain(due_of(record)).min();
+        }
+        (recording.end(look), due)
     }
 
     /// A decision without records still waits for the newest commit it rests on.
@@ -394,35 +407,30 @@ impl Supervisor {
     }
 
     /// Does what a receipt releases.
+    /// Acts on an effect that a receipt has released: one arm for each wing.
     fn act(&mut self, effect: Effect, ctx: &mut Context<Self>) {
         match effect {
-            Effect::Reply(ticket, answer) => self.answer(ticket, Ok(answer)),
-            Effect::Advance(advance) => self.call(ctx, |dispatch, view| dispatch.advance(view, advance)),
-            Effect::Undo(undo) => self.call(ctx, |dispatch, view| dispatch.undo(view, *undo)),
-            Effect::Judge(id, kind, version, round, stage) => {
-                self.call(ctx, |dispatch, _| dispatch.judge(id, kind, version, round, stage));
+            Effect::Dispatch(effect) => {
+                if let Some(scope) = self.call(ctx, |dispatch, view| dispatch.act(view, effect)) {
+                    self.load_stack(scope, ctx);
+                }
             }
-            Effect::CleanUp(id, kind, version) => self.call(ctx, |dispatch, _| dispatch.clean_up(id, kind, version)),
-            Effect::LoadStack(scope) => self.load_stack(scope, ctx),
-            Effect::Stop(id) => self.dispatch.stop(id),
-            Effect::ArmTimer => self.arm(),
-            // A quarantined family keeps what it holds.
-            Effect::Release(id) if self.quarantine.contains(id.family) => self.admission.change_of(id, Change::Cancel),
-            Effect::Release(id) => self.admission.release(id),
-            Effect::GiveBack(id, needs) => self.admission.change_of(id, |claim| Change::GiveBack(claim, needs)),
-            Effect::Cancel(id) => self.admission.change_of(id, Change::Cancel),
-            Effect::Keep(id, needs) => self.admission.change_of(id, |claim| Change::Keep(claim, needs)),
-            Effect::SetPriority(id, priority) => {
-                self.admission
-                    .change_of(id, |claim| Change::Priority(claim, priority));
+            Effect::Admission(effect) => {
+                if let Some(id) = self.admission.act(effect, self.quarantine.families()) {
+                    self.request_admission(id, ctx);
+                }
             }
-            Effect::Ask(id) => self.request_admission(id, ctx),
-            Effect::SetLimit(key, limit) => self.admission.set_limit(key, limit),
-            // The binding was applied with the decision, so nothing is left to do.
-            Effect::Bound(..) => {}
-            Effect::Discharged(family) => self.discharged(family),
-            Effect::Ended(ended) => self.ended(*ended),
-            Effect::Operated(entry) => {
+            Effect::Requests(effect) => self.act_on_request(effect),
+            Effect::Lifecycle(LifecycleEffect::ArmTimer) => self.arm(),
+        }
+    }
+
+    fn act_on_request(&mut self, effect: RequestEffect) {
+        match effect {
+            RequestEffect::Reply(ticket, answer) => self.answer(ticket, Ok(answer)),
+            RequestEffect::Ended(ended) => self.ended(*ended),
+            RequestEffect::Discharged(family) => self.discharged(family),
+            RequestEffect::Operated(entry) => {
                 tracing::info!(who = entry.who, why = entry.why, what = entry.verb, "an operator acted");
             }
         }
@@ -837,8 +845,8 @@ impl Supervisor {
     fn reads_ended(&mut self, read: GroupRead, ctx: &mut Context<Self>) {
         self.dispatch.end_reads(read);
         while let Some(group) = self.dispatch.next_group() {
-            for (load, inputs) in group {
-                match self.call(ctx, |dispatch, view| dispatch.revive(view, load, inputs)) {
+            for (call, inputs) in group {
+                match self.call(ctx, |dispatch, view| dispatch.revive(view, call, inputs)) {
                     Revived::Done => {}
                     Revived::TryAgain(read, why) => self.read_again(read, &why, ctx),
                     // At once: the calls behind this one may be of the same family.
@@ -894,7 +902,7 @@ impl Supervisor {
     fn retry_reads(&mut self, ctx: &mut Context<Self>) {
         for read in self.dispatch.take_retries() {
             match read {
-                FailedRead::Call(load) => self.call(ctx, |dispatch, _| dispatch.read_again(load)),
+                FailedRead::Call(call) => self.call(ctx, |dispatch, _| dispatch.read_again(call)),
                 FailedRead::Stack(scope) => self.load_stack(scope, ctx),
                 FailedRead::Due => self.evict_again(ctx),
             }
@@ -1096,11 +1104,9 @@ impl Supervisor {
         served: Vec<Claim>,
         ctx: &mut Context<Self>,
     ) {
-        let bound = bound_by(&decision);
         self.commit(decision, ctx);
         // Before the grants: a procedure that this decision created may be among them.
-        self.admission
-            .settle(&self.kernel, self.quarantine.families(), pending, bound);
+        self.admission.settle(&self.kernel, self.quarantine.families(), pending);
         self.grant(served, ctx);
     }
 

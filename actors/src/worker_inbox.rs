@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 
+use crate::context::Call;
 use crate::mail::{Notice, Tray};
-use crate::procedure_actor::{Call, ProcedureActor};
+use crate::procedure_actor::ProcedureActor;
 
 /// A call, and the actor it is for.
 type Addressed = (Arc<Addr<ProcedureActor>>, Call);

@@ -34,8 +34,9 @@ fn the_journal_does_not_wait_for_one_answer_before_it_makes_the_next_call() -> O
         let plan = FaultPlan::at(2, Fault::Withhold).under_way(3);
         let store = Arc::new(MemoryStore::open(&MemoryDisk::new(), plan)?);
         let executor = builder(&store).in_flight(8).start().await?;
+        // The start and this submission are commits 0 and 1. What comes next, its stage or another submission, is
+        // withheld, and so is everything behind it.
         executor.submit(Parked).await?;
-        assert_eq!(store.commits(), 2, "the start, and one submission");
         let submits: Vec<_> = (0..8)
             .map(|_| {
                 let executor = executor.clone();

@@ -132,6 +132,32 @@ pub(crate) fn own_modules(text: &str) -> BTreeSet<String> {
     modules
 }
 
+/// The modules of a folder that a file in it takes from there: `super::x` counted from the file's own depth, and
+/// `crate::<folder>::x`.
+pub(crate) fn modules_beside(path: &str, folder: &str, text: &str) -> BTreeSet<String> {
+    let Some(rest) = path.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/')) else {
+        return BTreeSet::new();
+    };
+    let up = "super::".repeat(rest.split('/').count());
+    let name = folder.rsplit('/').next().unwrap_or_default();
+    let code = code(without_tests(text));
+    let mut modules = BTreeSet::new();
+    for from in [up, format!("crate::{name}::")] {
+        for (at, start) in code.match_indices(&from) {
+            let (before, rest) = (code.get(..at), code.get(at + start.len()..));
+            // One more `super::` before or behind leads elsewhere.
+            let rest = rest.filter(|rest| !rest.starts_with("super::"));
+            let rest = rest.filter(|_| before.is_some_and(|before| !before.ends_with("super::")));
+            match rest.map(|rest| (rest, rest.strip_prefix('{'))) {
+                Some((_, Some(group))) => modules.extend(heads_of_group(group)),
+                Some((path, None)) => modules.extend(head(path)),
+                None => {}
+            }
+        }
+    }
+    modules
+}
+
 /// The first name of a path, if it is a module's: types begin with a capital.
 pub(crate) fn head(path: &str) -> Option<String> {
     let name: String = path

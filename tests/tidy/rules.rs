@@ -1,6 +1,8 @@
 //! The rules: each is a function from a text to what is wrong with it.
 
-use crate::reading::{Source, code, is_word, lines_naming, module_of, own_modules, tests_within, without_tests};
+use crate::reading::{
+    Source, code, is_word, lines_naming, module_of, modules_beside, own_modules, tests_within, without_tests,
+};
 use crate::tables::{HEADINGS, STORE_NAMES, TAGS, TEST_FOLDERS};
 
 pub(crate) fn wrong_order(source: &Source, folder: &str, layers: &[&[&str]]) -> Vec<String> {
@@ -16,6 +18,45 @@ pub(crate) fn wrong_order(source: &Source, folder: &str, layers: &[&[&str]]) -> 
         )];
     };
     let used = own_modules(&source.text);
+    let backward = used.iter().filter(|used| layer(used).is_some_and(|used| used > own));
+    backward
+        .map(|used| {
+            format!(
+                "{}: `{module}` must not use `{used}`, which stands above it",
+                source.path
+            )
+        })
+        .collect()
+}
+
+/// Where a file below the supervisor's folder names the supervisor: only `supervisor.rs` itself may.
+pub(crate) fn wrong_supervisor(source: &Source) -> Vec<String> {
+    let is_test = source.path.ends_with("tests.rs");
+    if is_test || !source.path.starts_with("actors/src/supervisor/") {
+        return Vec::new();
+    }
+    let code = code(without_tests(&source.text));
+    let lines = lines_naming(&code, "Supervisor").into_iter();
+    lines
+        .map(|(at, line)| format!("{}:{at}: only supervisor.rs names the supervisor: {line}", source.path))
+        .collect()
+}
+
+/// What a part of the supervisor takes from a part that stands above it.
+pub(crate) fn wrong_part_order(source: &Source, layers: &[&[&str]]) -> Vec<String> {
+    let folder = "actors/src/supervisor";
+    let layer = |module: &str| layers.iter().position(|layer| layer.contains(&module));
+    let is_test = source.path.ends_with("tests.rs");
+    let Some(module) = module_of(&source.path, folder).filter(|_| !is_test) else {
+        return Vec::new();
+    };
+    let Some(own) = layer(module) else {
+        return vec![format!(
+            "{}: `{module}` is in no layer; add it to SUPERVISOR in tests/tidy/tables.rs",
+            source.path
+        )];
+    };
+    let used = modules_beside(&source.path, folder, &source.text);
     let backward = used.iter().filter(|used| layer(used).is_some_and(|used| used > own));
     backward
         .map(|used| {

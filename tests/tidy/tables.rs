@@ -61,6 +61,17 @@ pub(crate) const WINGS: &[(&str, &str)] = &[
     ("pipeline", "Pipeline"),
 ];
 
+/// Layers inside the supervisor: what is shared, what is counted, the road to the journal, and above it the wings that
+/// stand side by side. A part may use its own layer and those before it.
+pub(crate) const SUPERVISOR: &[&[&str]] = &[
+    &["status", "quarantine"],
+    &["metrics"],
+    &["pipeline"],
+    &["admission", "dispatch", "requests"],
+    &["lifecycle"],
+    &["health"],
+];
+
 /// Layers of the facade.
 pub(crate) const FACADE: &[&[&str]] = &[
     &["handle", "executor", "bulk", "history"],

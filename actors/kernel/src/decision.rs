@@ -1,47 +1,105 @@
 //! Decide, then commit, then act, as types.
 //!
-//! A [`Decision`] shows its records and hides its effects. [`Commit`] merges
+//! A [`Decision`] shows its records and its bindings, and hides its effects. [`Commit`] merges
 //! decisions; once its records are handed to the journal, the effects leave
 //! only against the [`Receipt`] that proves the commit to be on disk.
+//!
+//! ```compile_fail,E0616
+//! # use procession_kernel::Decision;
+//! fn act_early(decision: Decision) {
+//!     for effect in decision.effects {
+//!         // A private field: effects leave only through `Commit::release`.
+//!     }
+//! }
+//! ```
+//!
+//! ```compile_fail,E0624
+//! # use procession_kernel::Decision;
+//! fn act_early(decision: Decision) {
+//!     let (_, effects) = decision.into_parts();
+//! }
+//! ```
+//!
+//! ```compile_fail,E0599
+//! # use procession_kernel::Decision;
+//! fn look_early(decision: &Decision) {
+//!     for effect in decision.planned() {
+//!         // No method shows effects before the receipt, not even to read them.
+//!     }
+//! }
+//! ```
 
 use crate::effect::Effect;
-use crate::id::{Epoch, Seq};
+use crate::id::{ClaimId, Epoch, ProcedureId, Seq};
 use crate::record::Record;
 
-/// What one event leads to: facts to be stored, and actions that wait for them.
+/// What the shell must note of a decision at once, before its records are on disk.
+///
+/// A binding changes only how the shell reads the limiter's answers, which may arrive before the receipt.
+/// It is lost with the process, as those answers are, so nothing outside can ever see one that was not committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// From now on this claim is this procedure's.
+    Claim(ClaimId, ProcedureId),
+    /// From now on this procedure waits for the answer to a new request. The request leaves with the receipt, as
+    /// [`AdmissionEffect::Ask`](crate::AdmissionEffect::Ask); until it is answered, what an earlier request is granted
+    /// may be for another stage.
+    Request(ProcedureId),
+}
+
+/// What one event leads to: bindings that take effect at once, facts to be stored, and actions that wait for them.
 #[derive(Debug, Default)]
 #[must_use = "a decision that is dropped loses its records"]
 pub struct Decision {
+    bindings: Vec<Binding>,
     records: Vec<Record>,
+    value_bytes: usize,
     effects: Vec<Effect>,
 }
 
 impl Decision {
-    pub(crate) const fn new(records: Vec<Record>, effects: Vec<Effect>) -> Self {
-        Self { records, effects }
+    pub(crate) const fn new(
+        bindings: Vec<Binding>,
+        records: Vec<Record>,
+        value_bytes: usize,
+        effects: Vec<Effect>,
+    ) -> Self {
+        Self {
+            bindings,
+            records,
+            value_bytes,
+            effects,
+        }
     }
 
-    /// Gives the records, in the order in which they must be applied.
+    /// Returns what must be noted before anything else is decided or heard.
+    #[must_use]
+    pub fn bindings(&self) -> &[Binding] {
+        &self.bindings
+    }
+
+    /// Returns the records, in the order in which they must be applied.
     #[must_use]
     pub fn records(&self) -> &[Record] {
         &self.records
     }
 
-    /// Gives the records that must go to disk, in order.
+    /// Returns how many bytes the values and outputs among the records have, so that room for them can be made without
+    /// looking at each record.
+    #[must_use]
+    pub const fn value_bytes(&self) -> usize {
+        self.value_bytes
+    }
+
+    /// Returns the records that must go to disk, in order.
     pub fn durable(&self) -> impl Iterator<Item = &Record> {
         self.records.iter().filter(|record| record.is_durable())
     }
 
-    /// Tells whether anything goes to disk; only then is it a commit.
+    /// Returns `true` if anything goes to disk; only then is the decision a commit.
     #[must_use]
     pub fn is_commit(&self) -> bool {
         self.records.iter().any(Record::is_durable)
-    }
-
-    /// Gives the effects for a test or a dry run to look at, not to carry out.
-    #[must_use]
-    pub fn planned(&self) -> &[Effect] {
-        &self.effects
     }
 
     pub(crate) fn into_parts(self) -> (Vec<Record>, Vec<Effect>) {

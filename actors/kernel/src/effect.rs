@@ -2,57 +2,78 @@
 
 use crate::audit::{AuditEntry, Changed};
 use crate::cause::{Cause, NotUndone};
-use crate::id::{Blob, ClaimId, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp};
+use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp};
 use crate::lifecycle::ProcedureState;
 use crate::needs::Needs;
 use crate::plan::Plan;
 use crate::row::{Mark, Round};
 use crate::wait::Wake;
 
-/// One stage to be run.
+/// One call of user code. The kernel makes it, from a decision or from the row that says that it is out, and it goes
+/// as it is to the worker that runs it; the shell adds what it reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Advance {
-    /// Whose stage.
+pub struct StageCall {
+    /// The procedure.
     pub id: ProcedureId,
     /// Its type.
     pub kind: Kind,
     /// Schema of its stored payload.
     pub version: u16,
-    /// The stage, encoded.
+    /// The stage, encoded. For a join rule and a clean-up, the one that the procedure is at.
     pub stage: Blob,
     /// The number of the visit.
     pub visit: u32,
     /// The number of the attempt, from 1.
     pub attempt: u32,
-    /// What the report must carry.
-    pub run: Seq,
-    /// What set it going.
-    pub wake: Option<Wake>,
-    /// Its own time is up, and its code is to be told.
-    pub out_of_time: bool,
-    /// Its value, if this decision had it at hand; else it is in the store.
+    /// The procedure's value, if the decision or the shell has it at hand. Otherwise its actor has it, or the store.
     pub payload: Option<Blob>,
+    /// What the code is to do.
+    pub task: StageTask,
 }
 
-/// One executed stage to be undone.
+/// What a call has user code do.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Undo {
-    /// Root of the part of the family that rolls back.
-    pub scope: ProcedureId,
-    /// Whose stage.
-    pub id: ProcedureId,
-    /// Its type.
-    pub kind: Kind,
-    /// Schema of its stored payload.
-    pub version: u16,
-    /// Number of the history entry.
-    pub number: u32,
-    /// The stage, encoded.
-    pub stage: Blob,
-    /// The number of the visit.
-    pub visit: u32,
-    /// The number of the attempt, from 1.
-    pub attempt: u32,
+pub enum StageTask {
+    /// Run the stage.
+    Execute {
+        /// The commit that set the stage going. The report must carry it.
+        run: Seq,
+        /// What set it going, if that has to be read.
+        wake: Option<Wake>,
+        /// The procedure's own time is up, and its code is to be told.
+        out_of_time: bool,
+    },
+    /// Undo the stage.
+    Undo {
+        /// Root of the part of the family that rolls back.
+        scope: ProcedureId,
+        /// Number of the history entry.
+        number: u32,
+    },
+    /// Ask the stage's join rule about these children.
+    Join(Round),
+    /// Clean up: the procedure has ended.
+    CleanUp,
+}
+
+impl StageCall {
+    /// Returns the commit that set the stage going, if this call runs it.
+    #[must_use]
+    pub const fn run(&self) -> Option<Seq> {
+        match self.task {
+            StageTask::Execute { run, .. } => Some(run),
+            StageTask::Undo { .. } | StageTask::Join(_) | StageTask::CleanUp => None,
+        }
+    }
+
+    /// Returns the scope and the history entry, if this call undoes the stage.
+    #[must_use]
+    pub const fn undone(&self) -> Option<(ProcedureId, u32)> {
+        match self.task {
+            StageTask::Undo { scope, number } => Some((scope, number)),
+            StageTask::Execute { .. } | StageTask::Join(_) | StageTask::CleanUp => None,
+        }
+    }
 }
 
 /// How a procedure ended.
@@ -148,45 +169,109 @@ pub enum Refusal {
     NotNow(String),
 }
 
-/// Something to do after the receipt.
+/// Something to do after the receipt, by the part of the shell that does it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Answer a request.
-    Reply(Ticket, Answer),
-    /// Run a stage.
-    Advance(Advance),
-    /// Undo a stage.
-    Undo(Box<Undo>),
-    /// Ask a custom join policy about these children.
-    Judge(ProcedureId, Kind, u16, Round, Blob),
+    /// Calls of user code, and the actors that take them.
+    Dispatch(DispatchEffect),
+    /// What the limiter is asked and told.
+    Admission(AdmissionEffect),
+    /// What callers learn.
+    Requests(RequestEffect),
+    /// Timers.
+    Lifecycle(LifecycleEffect),
+}
+
+/// A call of user code, or what happens to the actor that takes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DispatchEffect {
+    /// Call user code.
+    Call(StageCall),
     /// Read the rollback stack of the family, for this scope.
     LoadStack(ProcedureId),
-    /// Let the procedure's actor go; it is parked or has ended.
+    /// Let the procedure's actor go; the procedure is parked or has ended.
     Stop(ProcedureId),
-    /// Look at the earliest deadline again.
-    ArmTimer,
-    /// Tell the limiter that this procedure needs nothing more of it.
-    Release(ProcedureId),
-    /// Tell the limiter that this procedure gives these back, and goes on.
-    GiveBack(ProcedureId, Needs),
+}
+
+/// What the limiter is asked and told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AdmissionEffect {
     /// Ask the limiter for all that this procedure lacks for its next stage, or undo.
     Ask(ProcedureId),
+    /// Tell the limiter that this procedure needs nothing more of it.
+    Release(ProcedureId),
+    /// Tell the limiter that no member of this family needs anything more of it.
+    ReleaseFamily(u64),
+    /// Tell the limiter that this procedure gives these back, and goes on.
+    GiveBack(ProcedureId, Needs),
     /// Tell the limiter that this procedure waits no more, and keeps what it holds.
     Cancel(ProcedureId),
     /// Tell the limiter that this procedure waits no more, and keeps these alone, whatever it was granted.
     Keep(ProcedureId, Needs),
-    /// From now on this claim is this procedure's.
-    Bound(ClaimId, ProcedureId),
     /// Tell the limiter that a capacity has changed.
     SetLimit(LimitKey, Option<u32>),
-    /// Tell the limiter that a place in its queues has changed.
+    /// Tell the limiter that a procedure's position in its queues has changed.
     SetPriority(ProcedureId, i16),
-    /// Tell those who wait for the outcome.
+}
+
+/// What callers and operators learn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestEffect {
+    /// Answer a request.
+    Reply(Ticket, Answer),
+    /// Tell callers that wait for the outcome.
     Ended(Box<Ended>),
-    /// Have the code of one that has ended clean up.
-    CleanUp(ProcedureId, Kind, u16),
-    /// A quarantined family is in the archive.
+    /// A quarantined family is in the archive: callers that wait for an outcome of it get none.
     Discharged(u64),
     /// An operator acted; for the log.
     Operated(Box<AuditEntry>),
 }
+
+/// What the engine does for itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LifecycleEffect {
+    /// Look at the earliest deadline again.
+    ArmTimer,
+}
+
+impl Effect {
+    /// Returns the call of user code, if the effect is one.
+    #[must_use]
+    pub const fn call(&self) -> Option<&StageCall> {
+        match self {
+            Self::Dispatch(DispatchEffect::Call(call)) => Some(call),
+            Self::Dispatch(DispatchEffect::LoadStack(_) | DispatchEffect::Stop(_))
+            | Self::Admission(_)
+            | Self::Requests(_)
+            | Self::Lifecycle(_) => None,
+        }
+    }
+}
+
+impl From<DispatchEffect> for Effect {
+    fn from(effect: DispatchEffect) -> Self {
+        Self::Dispatch(effect)
+    }
+}
+
+impl From<AdmissionEffect> for Effect {
+    fn from(effect: AdmissionEffect) -> Self {
+        Self::Admission(effect)
+    }
+}
+
+impl From<RequestEffect> for Effect {
+    fn from(effect: RequestEffect) -> Self {
+        Self::Requests(effect)
+    }
+}
+
+impl From<LifecycleEffect> for Effect {
+    fn from(effect: LifecycleEffect) -> Self {
+        Self::Lifecycle(effect)
+    }
+}
+
+/// Every decision of the hot path moves its effects through two lists, so their size is a cost of each stage. The
+/// groups must not add a word to what the largest effect takes.
+const _: () = assert!(size_of::<Effect>() == size_of::<DispatchEffect>());

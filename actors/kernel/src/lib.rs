@@ -1,7 +1,7 @@
 //! The pure core of Procession: it decides, and never does.
 //!
 //! ```text
-//!  Event ──▶ Kernel::decide(&self, now) ──▶ Decision { records, effects }
+//!  Event ──▶ Kernel::decide(&self, now) ──▶ Decision { bindings, records, effects }
 //!                                               │
 //!            Kernel::apply(&mut self) ◀─────────┤ records: folded in by `evolve`,
 //!                                               │          and given out for the disk
@@ -50,8 +50,11 @@ pub use admission::{Admissions, Blocker, Grant, Lack, LimitUse, LockUse, PATIENC
 pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, StateSnapshot};
 pub use cause::{Cause, CauseKind, NotUndone};
 pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
-pub use decision::{Commit, Decision, Receipt};
-pub use effect::{AbortAnswer, Advance, Answer, Effect, Ended, Operated, Refusal, Undo};
+pub use decision::{Binding, Commit, Decision, Receipt};
+pub use effect::{
+    AbortAnswer, AdmissionEffect, Answer, DispatchEffect, Effect, Ended, LifecycleEffect, Operated, Refusal,
+    RequestEffect, StageCall, StageTask,
+};
 pub use event::{
     Admission, Birth, BypassAs, BypassScope, Event, JoinRuling, KeyAsked, RevealScope, StageEnded, StageOutcome,
     Submission, UndoEnded, Verb,

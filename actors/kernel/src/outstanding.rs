@@ -1,8 +1,9 @@
 //! Which call of user code a procedure's row says is out: what the shell needs
 //! to issue one again that it took back before it had begun.
 
-use crate::effect::{Advance, Effect, Undo};
+use crate::effect::{StageCall, StageTask};
 use crate::family::{Family, Scope};
+use crate::history::HistoryEntry;
 use crate::id::Blob;
 use crate::id::ProcedureId;
 use crate::kernel::Kernel;
@@ -17,7 +18,7 @@ impl Kernel {
     /// The state may be ahead of the disk: it is for the caller to see that a
     /// call is one whose receipt it has.
     #[must_use]
-    pub fn calls_of(&self, id: ProcedureId) -> Vec<Effect> {
+    pub fn calls_of(&self, id: ProcedureId) -> Vec<StageCall> {
         let Some(family) = self.families.get(&id.family) else {
             return Vec::new();
         };
@@ -27,31 +28,57 @@ impl Kernel {
         if row.going.is_some() {
             return stage_of(row, None).into_iter().collect();
         }
-        let clean_up = row
-            .cleaning
-            .then(|| Effect::CleanUp(row.id, row.kind.clone(), row.version));
+        let clean_up = row.cleaning.then(|| call_of(row, StageTask::CleanUp));
         let other = undo_of(family, row).or_else(|| join_of(family, row));
         clean_up.into_iter().chain(other).collect()
     }
 }
 
-/// Gives the call of the stage that a row says is out.
-pub(crate) fn stage_of(row: &Row, payload: Option<Blob>) -> Option<Effect> {
-    Some(Effect::Advance(Advance {
+/// Returns a call of a procedure at its stage.
+pub(crate) fn call_of(row: &Row, task: StageTask) -> StageCall {
+    StageCall {
         id: row.id,
         kind: row.kind.clone(),
         version: row.version,
         stage: row.stage.clone(),
         visit: row.visit,
         attempt: row.attempt + 1,
+        payload: None,
+        task,
+    }
+}
+
+/// Returns the call of the stage that a row says is out.
+pub(crate) fn stage_of(row: &Row, payload: Option<Blob>) -> Option<StageCall> {
+    let task = StageTask::Execute {
         run: row.going?.run,
         wake: row.wake.clone(),
         out_of_time: row.out_of_time && row.deadline.is_none(),
+    };
+    Some(StageCall {
         payload,
-    }))
+        ..call_of(row, task)
+    })
 }
 
-fn undo_of(family: &Family, row: &Row) -> Option<Effect> {
+/// Returns the call that undoes a history entry, which is of this member.
+pub(crate) fn undo_call(row: &Row, scope: ProcedureId, entry: &HistoryEntry, attempt: u32) -> StageCall {
+    StageCall {
+        id: row.id,
+        kind: row.kind.clone(),
+        version: row.version,
+        stage: entry.stage.clone(),
+        visit: entry.visit,
+        attempt,
+        payload: None,
+        task: StageTask::Undo {
+            scope,
+            number: entry.number,
+        },
+    }
+}
+
+fn undo_of(family: &Family, row: &Row) -> Option<StageCall> {
     let (scope, top) = family.scopes.iter().find_map(|(scope, state)| match state {
         Scope::Held { stack, out: true, .. } => {
             let top = stack.last().filter(|top| top.member == row.id.member)?;
@@ -59,22 +86,14 @@ fn undo_of(family: &Family, row: &Row) -> Option<Effect> {
         }
         Scope::Held { .. } | Scope::Loading => None,
     })?;
-    Some(Effect::Undo(Box::new(Undo {
-        scope,
-        id: row.id,
-        kind: row.kind.clone(),
-        version: row.version,
-        number: top.number,
-        stage: top.stage.clone(),
-        visit: top.visit,
-        attempt: family.row(scope.member)?.undo_attempts + 1,
-    })))
+    let attempt = family.row(scope.member)?.undo_attempts + 1;
+    Some(undo_call(row, scope, top, attempt))
 }
 
-fn join_of(family: &Family, row: &Row) -> Option<Effect> {
+fn join_of(family: &Family, row: &Row) -> Option<StageCall> {
     let round = row.rounds.last()?;
     let asks = row.wait == Some(WaitReason::Children)
         && round.join == JoinPolicy::Custom
         && family.scope_of(row.id.member).is_none();
-    asks.then(|| Effect::Judge(row.id, row.kind.clone(), row.version, round.clone(), row.stage.clone()))
+    asks.then(|| call_of(row, StageTask::Join(round.clone())))
 }

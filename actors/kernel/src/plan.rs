@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::effect::Effect;
+use crate::effect::AdmissionEffect;
 use crate::history::HistoryEntry;
 use crate::id::{LimitKey, ProcedureId};
 use crate::lock::LockNeed;
@@ -52,7 +52,7 @@ pub struct Plan {
     /// Not all is named.
     pub truncated: bool,
     /// What the limiter would be told in the act's own commit.
-    pub told: Vec<Effect>,
+    pub told: Vec<AdmissionEffect>,
 }
 
 /// One executed stage of a plan.

@@ -141,6 +141,16 @@ pub enum Record {
 }
 
 impl Record {
+    /// Returns the bytes of the value or output that the record carries; 0 if it carries none.
+    #[must_use]
+    pub fn value_bytes(&self) -> usize {
+        if let Self::Payload(_, value) | Self::Output(_, value) = self {
+            value.len()
+        } else {
+            0
+        }
+    }
+
     /// Tells whether the record goes to disk.
     #[must_use]
     pub const fn is_durable(&self) -> bool {

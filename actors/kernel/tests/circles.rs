@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use procession_kernel::{
     Ahead, Birth, Blob, Commit, Effect, Epoch, Event, EventName, JoinPolicy, Kernel, Kind, KindRules, OperatorRequest,
-    Pause, ProcedureId, ProcedureState, Rules, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Pause, ProcedureId, ProcedureState, Receipt, Rules, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
 };
 
 type Tested = Result<(), String>;
@@ -43,10 +43,12 @@ fn circling() -> Result<Kernel, String> {
 
 fn feed(kernel: &mut Kernel, now: Timestamp, event: Event) -> Vec<Effect> {
     let decision = kernel.decide(now, event);
-    let planned = decision.planned().to_vec();
-    kernel.apply(decision, &mut Commit::new());
+    let mut commit = Commit::new();
+    kernel.apply(decision, &mut commit);
     assert_eq!(kernel.validate(), Ok(()));
-    planned
+    commit
+        .release(&Receipt::new(kernel.epoch(), kernel.seq()))
+        .unwrap_or_default()
 }
 
 /// Reports the stage that is out, with so many children added.

@@ -12,8 +12,8 @@ mod shell;
 use std::time::Duration;
 
 use procession_kernel::{
-    Birth, Blob, Effect, Epoch, Event, HistoryEntry, Kind, ProcedureId, Seq, StageEnded, StageOutcome, Timestamp,
-    UndoEnded, WaitReason, check_rows,
+    Birth, Blob, DispatchEffect, Effect, Epoch, Event, HistoryEntry, Kind, LifecycleEffect, ProcedureId, Seq,
+    StageEnded, StageOutcome, Timestamp, UndoEnded, WaitReason, check_rows,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -55,7 +55,7 @@ fn undo_backs_off() -> Shell {
     let entries: Vec<HistoryEntry> = shell.history.clone();
     let undo = shell.feed(AHEAD, Event::StackLoaded(ROOT, entries));
     let number = undo.iter().find_map(|effect| match effect {
-        Effect::Undo(undo) => Some(undo.number),
+        Effect::Dispatch(DispatchEffect::Call(call)) => call.undone().map(|(_, number)| number),
         _ => None,
     });
     let number = number.expect("its stage is undone");
@@ -77,7 +77,7 @@ fn restarted(shell: &Shell, at: u64) -> Shell {
 fn a_backoff_is_brought_forward_while_the_engine_runs() {
     for mut shell in [backs_off(), undo_backs_off()] {
         let effects = shell.feed(0, Event::ClockSetBack);
-        assert!(effects.contains(&Effect::ArmTimer));
+        assert!(effects.contains(&Effect::Lifecycle(LifecycleEffect::ArmTimer)));
         assert_eq!(shell.kernel.next_deadline(), Some(FIRST));
         assert_eq!(shell.kernel.due(FIRST), Some(ROOT));
         // Once it is so, nothing is left to be done.

@@ -6,9 +6,9 @@
 )]
 
 use procession_kernel::{
-    Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, Kernel, Kind, KindRules, NAMED_MAX, NUMBER_MAX, Pause,
-    ProcedureId, ProcedureState, Receipt, Record, Refusal, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp,
-    Verb, WaitReason,
+    Answer, Birth, Blob, Commit, Decision, DispatchEffect, Effect, Epoch, Event, Kernel, Kind, KindRules,
+    LifecycleEffect, NAMED_MAX, NUMBER_MAX, Pause, ProcedureId, ProcedureState, Receipt, Record, Refusal,
+    RequestEffect, Rules, Seq, StageEnded, StageOutcome, StageTask, Ticket, Timestamp, Verb, WaitReason,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -55,8 +55,8 @@ fn ended(kernel: &Kernel, id: ProcedureId, outcome: StageOutcome) -> Event {
     Event::StageEnded(Box::new(StageEnded::new(id, run, Epoch(1), NOW, outcome)))
 }
 
-/// Names records and effects, so that a list of them can be written down.
-fn names(decision: &Decision) -> (Vec<String>, Vec<&'static str>) {
+/// Applies a decision, and names its records and effects, so that a list of them can be written down.
+fn names(kernel: &mut Kernel, decision: Decision) -> (Vec<String>, Vec<&'static str>) {
     let record = |record: &Record| match record {
         Record::Row(row) => format!("row {} {}", row.id, row.state),
         Record::Payload(id, _) => format!("payload {id}"),
@@ -70,27 +70,30 @@ fn names(decision: &Decision) -> (Vec<String>, Vec<&'static str>) {
         other => format!("{other:?}"),
     };
     let effect = |effect: &Effect| match effect {
-        Effect::Reply(..) => "reply",
-        Effect::Advance(_) => "advance",
-        Effect::Undo(_) => "undo",
-        Effect::LoadStack(_) => "load stack",
-        Effect::Stop(_) => "stop",
-        Effect::ArmTimer => "arm",
-        Effect::Ended(_) => "ended",
+        Effect::Requests(RequestEffect::Reply(..)) => "reply",
+        Effect::Dispatch(DispatchEffect::Call(call)) => match call.task {
+            StageTask::Execute { .. } => "execute",
+            StageTask::Undo { .. } => "undo",
+            StageTask::Join(_) => "join",
+            StageTask::CleanUp => "clean up",
+        },
+        Effect::Dispatch(DispatchEffect::LoadStack(_)) => "load stack",
+        Effect::Dispatch(DispatchEffect::Stop(_)) => "stop",
+        Effect::Lifecycle(LifecycleEffect::ArmTimer) => "arm",
+        Effect::Requests(RequestEffect::Ended(_)) => "ended",
         _ => "other",
     };
-    (
-        decision.records().iter().map(record).collect(),
-        decision.planned().iter().map(effect).collect(),
-    )
+    let records = decision.records().iter().map(record).collect();
+    (records, settle(kernel, decision).iter().map(effect).collect())
 }
 
 #[test]
 fn a_submission_is_one_commit_that_sets_the_first_stage_going() {
-    let decision = kernel().decide(NOW, submit(1));
-    let (records, effects) = names(&decision);
+    let mut kernel = kernel();
+    let decision = kernel.decide(NOW, submit(1));
+    let (records, effects) = names(&mut kernel, decision);
     assert_eq!(records, ["began 1", "payload 1.0", "reserved", "row 1.0 Runnable"]);
-    assert_eq!(effects, ["advance", "reply"]);
+    assert_eq!(effects, ["execute", "reply"]);
 }
 
 #[test]
@@ -99,9 +102,10 @@ fn next_writes_the_entry_and_the_row_and_nothing_else() {
     let decision = kernel.decide(NOW, submit(1));
     settle(&mut kernel, decision);
     let next = ended(&kernel, ProcedureId::root(1), StageOutcome::Next(Blob::default()));
-    let (records, effects) = names(&kernel.decide(NOW, next));
+    let decision = kernel.decide(NOW, next);
+    let (records, effects) = names(&mut kernel, decision);
     assert_eq!(records, ["history 1 Next", "row 1.0 Runnable"]);
-    assert_eq!(effects, ["advance"]);
+    assert_eq!(effects, ["execute"]);
 }
 
 #[test]
@@ -150,10 +154,9 @@ fn done_ends_the_family_in_the_same_commit() {
     settle(&mut kernel, decision);
     let done = ended(&kernel, ProcedureId::root(1), StageOutcome::Done(Blob::default()));
     let decision = kernel.decide(NOW, done);
-    let (records, effects) = names(&decision);
+    let (records, effects) = names(&mut kernel, decision);
     assert_eq!(records, ["history 1 Done", "output 1.0", "row 1.0 Success", "ended 1"]);
     assert_eq!(effects, ["stop", "ended"]);
-    settle(&mut kernel, decision);
     assert!(kernel.families().is_empty());
 }
 
@@ -164,10 +167,9 @@ fn a_failure_asks_for_the_stack_and_undoes_nothing_yet() {
     settle(&mut kernel, decision);
     let fail = ended(&kernel, ProcedureId::root(1), StageOutcome::Fail("boom".to_owned()));
     let decision = kernel.decide(NOW, fail);
-    let (records, effects) = names(&decision);
+    let (records, effects) = names(&mut kernel, decision);
     assert_eq!(records, ["history 1 Fail", "row 1.0 Failed", "asked 1.0"]);
     assert_eq!(effects, ["stop", "load stack"]);
-    settle(&mut kernel, decision);
     let cause = kernel.row(ProcedureId::root(1)).and_then(|row| row.cause.clone());
     assert_eq!(cause.map(|cause| cause.text).as_deref(), Some("boom"));
 }
@@ -215,13 +217,14 @@ fn a_refusal_leaves_nothing_and_waits_for_what_it_rests_on() {
     kernel.apply(decision, &mut held);
     let decision = kernel.decide(NOW, Event::Submitted(Ticket(2), vec![unknown.into()]));
     assert!(!decision.is_commit());
-    assert!(matches!(
-        decision.planned(),
-        [Effect::Reply(Ticket(2), Answer::Refused(_))]
-    ));
     let mut refusal = Commit::new();
     kernel.apply(decision, &mut refusal);
     assert_eq!(refusal.seq(), Seq(1), "the refusal rests on the submission before it");
+    let released = refusal.release(&Receipt::new(Epoch(1), Seq(1))).ok();
+    assert!(matches!(
+        released.as_deref(),
+        Some([Effect::Requests(RequestEffect::Reply(Ticket(2), Answer::Refused(_)))])
+    ));
 }
 
 #[test]
@@ -236,16 +239,22 @@ fn near_the_last_number_nothing_new_is_taken_and_what_runs_goes_on() {
     assert!(kernel.row(ProcedureId::root(last)).is_some(), "{effects:?}");
     let decision = kernel.decide(NOW, submit(1));
     assert!(decision.records().is_empty());
-    let refused = Effect::Reply(Ticket(1), Answer::Refused(Refusal::NumbersExhausted));
+    let refused = Effect::Requests(RequestEffect::Reply(
+        Ticket(1),
+        Answer::Refused(Refusal::NumbersExhausted),
+    ));
     assert_eq!(settle(&mut kernel, decision), [refused]);
     let pause = Event::Requested(Ticket(2), Box::new(Verb::Pause(Pause::All)), Box::default());
     let decision = kernel.decide(NOW, pause);
     assert!(decision.records().is_empty());
-    let refused = Effect::Reply(Ticket(2), Answer::Refused(Refusal::NumbersExhausted));
+    let refused = Effect::Requests(RequestEffect::Reply(
+        Ticket(2),
+        Answer::Refused(Refusal::NumbersExhausted),
+    ));
     assert_eq!(settle(&mut kernel, decision), [refused]);
     let done = ended(&kernel, ProcedureId::root(1), StageOutcome::Done(Blob::default()));
     let decision = kernel.decide(NOW, done);
-    let names = names(&decision).0;
+    let names = names(&mut kernel, decision).0;
     assert!(names.contains(&"ended 1".to_owned()), "{names:?}");
 }
 

@@ -3,7 +3,7 @@
 
 use procession_kernel::{
     Birth, Blob, Commit, Effect, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, ProcedureState,
-    Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp,
+    Receipt, Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp,
 };
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -76,8 +76,12 @@ fn is_late(kernel: &mut Kernel, report: &StageEnded) -> Tested {
     let (before, late) = (kernel.families().clone(), kernel.late());
     let decision = kernel.decide(NOW, Event::StageEnded(Box::new(report.clone())));
     assert!(!decision.is_commit());
-    assert_eq!(decision.planned(), &[] as &[Effect]);
-    assert_eq!(stage(kernel, report)?, []);
+    assert_eq!(decision.bindings(), []);
+    let mut commit = Commit::new();
+    assert_eq!(kernel.apply(decision, &mut commit), []);
+    kernel.validate()?;
+    let effects = commit.release(&Receipt::new(kernel.epoch(), kernel.seq()));
+    assert_eq!(effects.ok(), Some(Vec::<Effect>::new()));
     assert_eq!(kernel.families(), &before);
     assert_eq!(kernel.late(), late + 1);
     Ok(())

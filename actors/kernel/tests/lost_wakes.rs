@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, ClaimId, Commit, Decision, Effect, Epoch, Event, JoinPolicy, Kernel, Kind,
-    KindRules, Lacking, LockNeed, ProcedureId, ProcedureState, Receipt, Record, Rules, StageEnded, StageOutcome,
-    Ticket, Timestamp, WaitReason,
+    Admission, AdmissionEffect, Ahead, Birth, Blob, ClaimId, Commit, Decision, Effect, Epoch, Event, JoinPolicy,
+    Kernel, Kind, KindRules, Lacking, LifecycleEffect, LockNeed, ProcedureId, ProcedureState, Receipt, Record, Rules,
+    StageEnded, StageOutcome, Ticket, Timestamp, WaitReason,
 };
 
 type Tested = Result<(), String>;
@@ -160,7 +160,7 @@ fn e_108_a_timer_is_found() -> Tested {
     let effects = shell.audit();
     assert_eq!(shell.kernel.found(), 1);
     assert_eq!(shell.kernel.next_deadline(), Some(DUE));
-    assert!(effects.contains(&Effect::ArmTimer));
+    assert!(effects.contains(&Effect::Lifecycle(LifecycleEffect::ArmTimer)));
     shell.now = DUE;
     shell.feed(Event::TimerDue(ROOT));
     assert!(shell.is_going(ROOT));
@@ -217,7 +217,11 @@ fn e_108_one_in_no_queue_is_found() {
     let mut shell = waits_for_a_lock();
     let effects = shell.tell_audit(Vec::new(), vec![ROOT]);
     assert_eq!(shell.kernel.found(), 1);
-    assert_eq!(effects, [Effect::Ask(ROOT)], "it asks again");
+    assert_eq!(
+        effects,
+        [Effect::Admission(AdmissionEffect::Ask(ROOT))],
+        "it asks again"
+    );
     assert_eq!(shell.wait_of(ROOT), Some(WaitReason::Lock("t".into())));
 }
 

@@ -1,16 +1,12 @@
 //! The call that a row says is out is the one that the decision asked for, from
 //! then until it has reported.
 
-#![expect(
-    clippy::wildcard_enum_match_arm,
-    reason = "the test names the effects that call user code"
-)]
-
 use std::collections::BTreeMap;
 
 use procession_kernel::{
-    Birth, Blob, Commit, Effect, Epoch, Event, HistoryEntry, JoinPolicy, JoinRuling, Kernel, Kind, KindRules,
-    OnFailure, ProcedureId, Receipt, Record, Rules, StageEnded, StageOutcome, Ticket, Timestamp, Undo, UndoEnded,
+    Birth, Blob, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, JoinPolicy, JoinRuling, Kernel, Kind,
+    KindRules, OnFailure, ProcedureId, Receipt, Record, Rules, StageCall, StageEnded, StageOutcome, StageTask, Ticket,
+    Timestamp, UndoEnded,
 };
 
 type Tested = Result<(), String>;
@@ -35,7 +31,7 @@ fn birth() -> Birth {
 struct Shell {
     kernel: Kernel,
     history: BTreeMap<u32, HistoryEntry>,
-    asked: Option<Effect>,
+    asked: Option<StageCall>,
 }
 
 impl Shell {
@@ -67,23 +63,25 @@ impl Shell {
         let receipt = Receipt::new(Epoch(1), self.kernel.seq());
         self.asked = None;
         for effect in commit.release(&receipt).unwrap_or_default() {
-            let (id, call) = match effect {
-                Effect::Advance(mut advance) => {
-                    // Where it is at hand it comes along; it is on disk all the same.
-                    advance.payload = None;
-                    (advance.id, Effect::Advance(advance))
-                }
-                Effect::Undo(undo) => (undo.id, Effect::Undo(undo)),
-                Effect::Judge(id, kind, version, round, stage) => (id, Effect::Judge(id, kind, version, round, stage)),
-                Effect::LoadStack(scope) => {
+            let Effect::Dispatch(effect) = effect else {
+                // No other effect calls user code.
+                continue;
+            };
+            let mut call = match effect {
+                DispatchEffect::Call(call) => call,
+                DispatchEffect::LoadStack(scope) => {
                     let entries = self.history.values().cloned().collect();
                     return self.feed(now, Event::StackLoaded(scope, entries));
                 }
-                // None of these calls user code.
-                _ => continue,
+                DispatchEffect::Stop(_) => continue,
             };
-            let calls = self.kernel.calls_of(id).into_iter();
-            let others = calls.filter(|call| !matches!(call, Effect::CleanUp(..)));
+            if call.task == StageTask::CleanUp {
+                continue;
+            }
+            // Where the value is at hand it is part of the call; it is on disk all the same.
+            call.payload = None;
+            let calls = self.kernel.calls_of(call.id).into_iter();
+            let others = calls.filter(|call| call.task != StageTask::CleanUp);
             assert_eq!(others.collect::<Vec<_>>(), std::slice::from_ref(&call));
             self.asked = Some(call);
         }
@@ -91,24 +89,22 @@ impl Shell {
 
     fn stage(&mut self, id: ProcedureId, outcome: StageOutcome) -> Tested {
         let calls = self.kernel.calls_of(id);
-        let [Effect::Advance(advance)] = calls.as_slice() else {
+        let Some(run) = calls.iter().find_map(StageCall::run) else {
             return Err(format!("{id} has no stage out"));
         };
-        let report = StageEnded::new(id, advance.run, Epoch(1), NOW, outcome);
+        let report = StageEnded::new(id, run, Epoch(1), NOW, outcome);
         self.feed(NOW, Event::StageEnded(Box::new(report)));
         Ok(())
     }
 
-    fn undo_out(&self) -> Option<Undo> {
-        match &self.asked {
-            Some(Effect::Undo(undo)) => Some((**undo).clone()),
-            _ => None,
-        }
+    fn undo_out(&self) -> Option<StageCall> {
+        self.asked.clone().filter(|call| call.undone().is_some())
     }
 
     fn undo(&mut self, outcome: Result<(), String>) -> Tested {
-        let undo = self.undo_out().ok_or("no undo is out")?;
-        let report = UndoEnded::new(undo.scope, undo.number, NOW, outcome);
+        let undo = self.undo_out().and_then(|call| call.undone());
+        let (scope, number) = undo.ok_or("no undo is out")?;
+        let report = UndoEnded::new(scope, number, NOW, outcome);
         self.feed(NOW, Event::UndoEnded(Box::new(report)));
         Ok(())
     }
@@ -132,7 +128,10 @@ fn the_call_that_is_out_is_the_one_that_was_asked_for() -> Tested {
     )?;
     shell.stage(CHILD, StageOutcome::Done(blob("output")))?;
     assert!(
-        matches!(shell.asked, Some(Effect::Judge(ROOT, ..))),
+        shell
+            .asked
+            .as_ref()
+            .is_some_and(|call| call.id == ROOT && matches!(call.task, StageTask::Join(_))),
         "the rule is asked"
     );
     let ruled = Event::JoinRuled {
@@ -179,13 +178,16 @@ fn one_that_is_undone_while_it_cleans_up_has_two_calls_out() -> Tested {
         },
     )?;
     shell.stage(CHILD, StageOutcome::Done(blob("output")))?;
-    let clean_up = Effect::CleanUp(CHILD, Kind::from("k"), 1);
-    assert_eq!(shell.kernel.calls_of(CHILD), std::slice::from_ref(&clean_up));
+    let calls = shell.kernel.calls_of(CHILD);
+    let [clean_up] = calls.as_slice() else {
+        return Err(format!("{calls:?} are out"));
+    };
+    assert_eq!((clean_up.id, &clean_up.task), (CHILD, &StageTask::CleanUp));
     shell.stage(ROOT, StageOutcome::Fail("boom".to_owned()))?;
     shell.undo(Ok(()))?;
     let undo = shell.undo_out().ok_or("the child's undo is out")?;
     assert_eq!(undo.id, CHILD);
-    let both = [clean_up, Effect::Undo(Box::new(undo))];
+    let both = [clean_up.clone(), undo];
     assert_eq!(shell.kernel.calls_of(CHILD), both);
     shell.feed(NOW, Event::CleanedUp(CHILD));
     assert_eq!(shell.kernel.calls_of(CHILD), both[1..]);

@@ -12,7 +12,7 @@ mod shell;
 
 use procession_kernel::{
     Answer, Birth, Blob, Bounds, Effect, Epoch, Event, EventName, Key, Kind, OperatorRequest, Pause, ProcedureId,
-    Refusal, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Refusal, RequestEffect, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -23,7 +23,7 @@ fn begun() -> Shell {
 
 fn answer(effects: Vec<Effect>) -> Answer {
     let reply = effects.into_iter().find_map(|effect| match effect {
-        Effect::Reply(_, answer) => Some(answer),
+        Effect::Requests(RequestEffect::Reply(_, answer)) => Some(answer),
         _ => None,
     });
     reply.expect("it is answered")

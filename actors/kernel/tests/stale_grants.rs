@@ -4,8 +4,8 @@
 mod shell;
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, ClaimId, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed, Needs,
-    OperatorRequest, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Admission, AdmissionEffect, Ahead, Birth, Blob, ClaimId, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey,
+    LockNeed, Needs, OperatorRequest, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -55,11 +55,19 @@ fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Resul
 
     // The limiter had granted permit and lock before it heard of the abort.
     let effects = shell.feed(NOW, Event::Granted(ROOT));
-    assert!(effects.iter().any(|effect| matches!(effect, Effect::Undo(_))));
+    assert!(
+        effects
+            .iter()
+            .filter_map(Effect::call)
+            .any(|call| call.undone().is_some())
+    );
     let back = Needs {
         limits,
         locks: Vec::new(),
     };
-    assert!(effects.contains(&Effect::GiveBack(ROOT, back)), "{effects:?}");
+    assert!(
+        effects.contains(&Effect::Admission(AdmissionEffect::GiveBack(ROOT, back))),
+        "{effects:?}"
+    );
     Ok(())
 }

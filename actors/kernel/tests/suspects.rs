@@ -2,8 +2,8 @@
 //! aside, the next goes at once.
 
 use procession_kernel::{
-    Birth, Blob, Commit, Effect, Epoch, Event, Kernel, Kind, KindRules, ProcedureId, Record, Rules, Ticket, Timestamp,
-    WaitReason,
+    Birth, Blob, Commit, Effect, Epoch, Event, Kernel, Kind, KindRules, ProcedureId, Receipt, Record, Rules, Ticket,
+    Timestamp, WaitReason,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -20,10 +20,11 @@ fn rules() -> Rules {
 
 fn feed(kernel: &mut Kernel, event: Event) -> (Vec<Record>, Vec<Effect>) {
     let decision = kernel.decide(NOW, event);
-    let planned = decision.planned().to_vec();
-    let records = kernel.apply(decision, &mut Commit::new());
+    let mut commit = Commit::new();
+    let records = kernel.apply(decision, &mut commit);
     assert_eq!(kernel.validate(), Ok(()));
-    (records, planned)
+    let effects = commit.release(&Receipt::new(kernel.epoch(), kernel.seq()));
+    (records, effects.unwrap_or_default())
 }
 
 /// Three roots whose stages were out at two deaths of the process, at the start after them.
@@ -53,11 +54,7 @@ fn the_next_suspect_goes_when_the_family_of_the_one_alone_is_put_aside() {
     kernel.forget(FIRST.family);
     let (_, effects) = feed(&mut kernel, Event::FamilyForgotten);
     assert_eq!(alone(&kernel), [SECOND]);
-    assert!(
-        effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Advance(advance) if advance.id == SECOND))
-    );
+    assert!(effects.iter().filter_map(Effect::call).any(|call| call.id == SECOND));
     let third = kernel.row(THIRD).and_then(|row| row.wait.clone());
     assert_eq!(third, Some(WaitReason::Suspect), "one at a time");
 }

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, EventName, Kernel, Kind, KindRules, OperatorRequest,
-    Pause, ProcedureId, Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason, Wake,
+    Pause, ProcedureId, Receipt, Record, RequestEffect, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, Verb,
+    WaitReason, Wake,
 };
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -48,10 +49,13 @@ impl Engine {
     /// Decides and applies; gives what would be done.
     fn feed(&mut self, event: Event) -> Result<Vec<Effect>, String> {
         let decision: Decision = self.kernel.decide(self.now, event);
-        let effects = decision.planned().to_vec();
-        self.disk.extend(self.kernel.apply(decision, &mut Commit::new()));
+        let mut commit = Commit::new();
+        self.disk.extend(self.kernel.apply(decision, &mut commit));
         self.kernel.validate()?;
-        Ok(effects)
+        let receipt = Receipt::new(self.kernel.epoch(), self.kernel.seq());
+        commit
+            .release(&receipt)
+            .map_err(|_| "a proved commit is not released".to_owned())
     }
 
     /// Has one wait for the event, from this second on.
@@ -87,7 +91,7 @@ impl Engine {
             key: None,
         })?;
         let answer = effects.iter().find_map(|effect| {
-            let Effect::Reply(ASKER, Answer::Broadcast(woken)) = effect else {
+            let Effect::Requests(RequestEffect::Reply(ASKER, Answer::Broadcast(woken))) = effect else {
                 return None;
             };
             Some(*woken)

@@ -71,25 +71,17 @@ pub(crate) struct StoredSignal {
     pub(crate) payload: Blob,
 }
 
-/// Records beyond which room is made for all of them at once.
+/// Records from which on room is made for all of them at once.
 const MANY: usize = 64;
 /// Bytes that a record takes up on disk beside a value of the user's: more than most do.
 const EACH: usize = 160;
 
-/// Makes room for many records: to grow a large batch copies it, and memory that
+/// Makes room for so many records with so many bytes of values: to grow a large batch copies it, and memory that
 /// was never touched before costs more than what is written there.
-pub(crate) fn make_room(batch: &mut Batch, records: &[Record]) {
-    if records.len() < MANY {
-        return;
+pub(crate) fn make_room(batch: &mut Batch, records: usize, value_bytes: usize) {
+    if records >= MANY {
+        batch.reserve(records, records * EACH + value_bytes);
     }
-    let bytes = |record: &Record| {
-        if let Record::Payload(id, value) | Record::Output(id, value) = record {
-            keys::payload(*id, PAYLOAD).len() + value.len()
-        } else {
-            EACH
-        }
-    };
-    batch.reserve(records.len(), records.iter().map(bytes).sum());
 }
 
 /// Adds what a record means on disk.

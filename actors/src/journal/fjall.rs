@@ -54,7 +54,7 @@ use write::Pending;
 // Records of the newest commits, in the bytes that fjall reads and writes.
 type Encoder = recent::Encoder<Slice>;
 type Layers = recent::Layers<Slice>;
-type Record = recent::Record<Slice>;
+type BatchRecord = recent::BatchRecord<Slice>;
 type Table = recent::Table<Slice>;
 
 /// Longest value, in bytes: fjall's limit, less some room for what else a record holds.

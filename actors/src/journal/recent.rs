@@ -10,10 +10,10 @@
 mod index;
 mod record;
 
-pub(super) use index::{Found, LAST, Layers, PARTS, Place, Table, part_of};
+pub(super) use index::{LAST, Layers, PARTS, RangeEntries, ShortKey, Table, part_of};
 #[cfg(feature = "testkit")]
 pub(crate) use record::rewritten;
-pub(super) use record::{Encoder, Record, decode};
+pub(super) use record::{BatchRecord, Encoder, decode};
 
 /// Bytes as a store has them, cheap to clone.
 pub(super) trait Bytes: AsRef<[u8]> + Clone + for<'a> From<&'a [u8]> {}

@@ -10,12 +10,12 @@ mod dry_run;
 pub(crate) mod requests;
 mod sequencer;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use actix::MailboxError;
 use procession_kernel::{
-    Admission as Admitted, Birth, Claim, ClaimId, Decision, Effect, Grant, Hold, Kernel, Lacking, LimitKey, LockNeed,
-    Needs, Plan, ProcedureId, Request, Row, StageEnded, StageOutcome,
+    Admission as Admitted, AdmissionEffect, Binding, Birth, Claim, ClaimId, Grant, Hold, Kernel, Lacking, LimitKey,
+    LockNeed, Needs, Plan, ProcedureId, Request, Row, StageEnded, StageOutcome,
 };
 
 use crate::limiter::{Acquire, Acquired, Answer, Change, Exchange, Limiter, Restore, Simulate, Simulated};
@@ -217,26 +217,28 @@ impl<A> Admission<A> {
         (pending, self.limiter.ask(acquire))
     }
 
-    /// Settles a demand after its decision: claims now belong to the procedures that the decision created, and claims
-    /// of procedures that it did not create are released.
-    pub(super) fn settle(
-        &mut self,
-        kernel: &Kernel,
-        quarantined: &BTreeMap<u64, String>,
-        pending: PendingDemand,
-        bound: Vec<(ClaimId, ProcedureId)>,
-    ) {
-        let mut unbound: BTreeSet<ClaimId> = pending.births.into_iter().collect();
-        for (claim, id) in bound {
-            unbound.remove(&claim);
-            self.claims.bind(Claim::first(claim), id);
+    /// Applies a decision's bindings, before its receipt: an answer of the limiter that arrives before the receipt must
+    /// find its procedure, and a grant of an older request must be known as stale.
+    pub(super) fn bind(&mut self, bindings: &[Binding]) {
+        for binding in bindings {
+            match *binding {
+                Binding::Claim(claim, id) => self.claims.bind(Claim::first(claim), id),
+                Binding::Request(id) => self.claims.will_request(id),
+            }
         }
+    }
+
+    /// Settles a demand after its decision: releases the claims of procedures that the decision did not create. Must
+    /// run after [`Self::bind`] of that decision.
+    pub(super) fn settle(&mut self, kernel: &Kernel, quarantined: &BTreeMap<u64, String>, pending: PendingDemand) {
+        let mut unbound = pending.births;
+        unbound.retain(|claim| self.claims.procedure(*claim).is_none());
         if let Some((claim, id)) = pending.exchange {
             // A procedure whose family was quarantined meanwhile keeps what it holds.
             let keeps = quarantined.contains_key(&id.family);
             if !keeps && kernel.row(id).is_none_or(Row::is_ended) {
                 // It ended while the limiter was asked. It may have released its claim before the exchange arrived.
-                unbound.insert(claim.id);
+                unbound.push(claim.id);
             } else if self.claims.claim(id).is_none() {
                 self.claims.bind(claim, id);
             }
@@ -247,11 +249,6 @@ impl<A> Admission<A> {
     }
 
     // Requests after a decision.
-
-    /// Notes a decision to have this procedure ask. The request itself leaves with the receipt.
-    pub(super) fn will_request(&mut self, id: ProcedureId) {
-        self.claims.will_request(id);
-    }
 
     /// Returns the procedure that a grant belongs to; none if the grant is stale.
     pub(super) fn accept(&self, grant: Claim) -> Option<ProcedureId> {
@@ -347,10 +344,30 @@ impl<A> Admission<A> {
         Some(async move { answer.await.ok().flatten() })
     }
 
-    // What is given back.
+    // What the receipt releases.
+
+    /// Carries an effect to the limiter. Returns the procedure that asks: the supervisor builds its request with
+    /// [`Self::request`], and waits for the answer.
+    pub(super) fn act(&mut self, effect: AdmissionEffect, quarantined: &BTreeMap<u64, String>) -> Option<ProcedureId> {
+        match effect {
+            AdmissionEffect::Ask(id) => return Some(id),
+            // A quarantined family keeps what it holds.
+            AdmissionEffect::Release(id) if quarantined.contains_key(&id.family) => self.change_of(id, Change::Cancel),
+            AdmissionEffect::Release(id) => self.release(id),
+            AdmissionEffect::ReleaseFamily(family) => self.release_family(family),
+            AdmissionEffect::GiveBack(id, needs) => self.change_of(id, |claim| Change::GiveBack(claim, needs)),
+            AdmissionEffect::Cancel(id) => self.change_of(id, Change::Cancel),
+            AdmissionEffect::Keep(id, needs) => self.change_of(id, |claim| Change::Keep(claim, needs)),
+            AdmissionEffect::SetLimit(key, limit) => self.set_limit(key, limit),
+            AdmissionEffect::SetPriority(id, priority) => {
+                self.change_of(id, |claim| Change::Priority(claim, priority));
+            }
+        }
+        None
+    }
 
     /// Tells the limiter of a change, if the procedure has a claim.
-    pub(super) fn change_of(&self, id: ProcedureId, change: impl FnOnce(ClaimId) -> Change) {
+    fn change_of(&self, id: ProcedureId, change: impl FnOnce(ClaimId) -> Change) {
         if let Some(claim) = self.claims.claim(id) {
             self.limiter.tell(change(claim));
         }
@@ -370,7 +387,7 @@ impl<A> Admission<A> {
     }
 
     /// Frees all that a discharged family holds.
-    pub(super) fn release_family(&mut self, family: u64) {
+    fn release_family(&mut self, family: u64) {
         for (id, _) in self.claims.of_family(family) {
             self.release(id);
         }
@@ -386,20 +403,10 @@ impl<A> Admission<A> {
     }
 
     /// Sets the capacity of a limit.
-    pub(super) fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) {
+    fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) {
         self.claims.limited(&key);
         self.limiter.tell(Change::Capacity(key, limit));
     }
-}
-
-/// Returns the claims that a decision binds to procedures. They are bound before the receipt: an answer of the limiter
-/// that arrives before the receipt must find its procedure.
-pub(super) fn bound_by(decision: &Decision) -> Vec<(ClaimId, ProcedureId)> {
-    let bound = decision.planned().iter().filter_map(|effect| {
-        let Effect::Bound(claim, id) = effect else { return None };
-        Some((*claim, *id))
-    });
-    bound.collect()
 }
 
 /// Writes the limiter's answer into the births, which are in the order of the requests.

@@ -22,15 +22,15 @@ use std::time::{Duration, Instant};
 
 use actix::prelude::*;
 use procession_kernel::{
-    Advance, Blob, Effect, HistoryEntry, Kernel, Kind, ProcedureId, Record, Round, Seq, StageEnded, StageOutcome,
-    Timestamp, Undo, UndoEnded, WaitReason, Wake,
+    DispatchEffect, HistoryEntry, Kernel, ProcedureId, Record, Seq, StageCall, StageEnded, StageOutcome, StageTask,
+    Timestamp, UndoEnded, WaitReason, Wake,
 };
 use rustc_hash::FxHashSet;
 
-use crate::context::{CallFacts, Fence, Host, OfRow, Token, Woken};
+use crate::context::{Call, Fence, Host, OfRow, Woken};
 use crate::error::{ReadError, StoreError};
 use crate::mail::Gathering;
-use crate::procedure_actor::{Call, ProcedureActor, Report, Reported, Stored};
+use crate::procedure_actor::{ProcedureActor, Report, Reported};
 use crate::registry::Registry;
 use crate::view::WorkerStatus;
 use crate::worker::CallSlot;
@@ -39,9 +39,9 @@ use failed_reads::{FailedRead, FailedReads, ReadSubject, ReadTrouble};
 use join_rules::JoinRules;
 use orphaned_calls::{OrphanedCall, OrphanedCalls};
 use output_cache::OutputCache;
-use payload_cache::PayloadCache;
+use payload_cache::{BornPayloads, PayloadCache};
 
-use revival::{CallInputs, Group, GroupRead, InputRequest, Load, Purpose, Revival};
+use revival::{CallInputs, Group, GroupRead, InputRequest, Revival};
 use rollback_stacks::entries::ScopeEntries;
 use rollback_stacks::{RollbackStacks, StackRead};
 use wake_batch::WakeBatch;
@@ -143,11 +143,13 @@ impl Dispatch {
         self.actors.len()
     }
 
-    /// Keeps what these records say about values, outputs and ended families.
-    pub(super) fn note(&mut self, records: &[Record]) {
-        self.payloads.note(records);
-        self.outputs.note(records);
-        self.stacks.note(records);
+    /// Begins to note what the records of one decision say about values, outputs and ended families.
+    pub(super) const fn begin_records<'a>(&'a mut self, records: &'a [Record]) -> RecordNotes<'a> {
+        RecordNotes {
+            payloads: self.payloads.begin(records),
+            outputs: &mut self.outputs,
+            stacks: &mut self.stacks,
+        }
     }
 
     /// Drops everything about a family that is quarantined or discharged.
@@ -179,89 +181,42 @@ impl Dispatch {
         self.wakes.end();
     }
 
-    /// Calls a stage.
-    pub(super) fn advance(&mut self, view: EngineView<'_>, mut advance: Advance) {
-        advance.payload = advance.payload.or_else(|| self.payloads.take(advance.id));
-        let is_at_hand = advance.payload.is_some() || self.actors.contains(advance.id);
-        if advance.wake.is_some() || !is_at_hand {
-            self.revival.enqueue(Load::of(advance));
-            return;
+    /// Acts on an effect. Returns the scope whose rollback stack is to be loaded: the caller asks
+    /// [`Self::load_stack`] for it.
+    pub(super) fn act(&mut self, view: EngineView<'_>, effect: DispatchEffect) -> Option<ProcedureId> {
+        match effect {
+            DispatchEffect::Call(call) => self.call(view, call),
+            DispatchEffect::LoadStack(scope) => return Some(scope),
+            DispatchEffect::Stop(id) => self.stop(id),
         }
-        let Advance {
-            id,
-            kind,
-            version,
-            stage,
-            visit,
-            attempt,
-            run,
-            payload,
-            out_of_time,
-            ..
-        } = advance;
-        let stored = payload.map(|payload| Stored {
-            id,
-            kind,
-            version,
-            payload,
-        });
-        let mut facts = self.facts(view.kernel, id, visit, attempt, Woken::Plainly);
-        facts.out_of_time = out_of_time;
-        self.call(view, id, stored, Call::Execute(facts, run, stage));
+        None
     }
 
-    /// Calls the undo of a stage.
-    pub(super) fn undo(&mut self, view: EngineView<'_>, undo: Undo) {
-        let purpose = Purpose::Undo {
-            scope: undo.scope,
-            number: undo.number,
-            stage: undo.stage,
-            visit: undo.visit,
-            attempt: undo.attempt,
-        };
-        let load = Load {
-            id: undo.id,
-            kind: undo.kind,
-            version: undo.version,
-            payload: None,
-            wake: None,
-            purpose,
-        };
-        if self.actors.contains(load.id) {
-            self.call_revived(view, load, Woken::Plainly);
-        } else {
-            self.revival.enqueue(load);
+    /// Makes a call: at once if nothing has to be read for it, otherwise when it was read.
+    pub(super) fn call(&mut self, view: EngineView<'_>, mut call: StageCall) {
+        match &call.task {
+            StageTask::Execute { wake, .. } => {
+                if call.payload.is_none() {
+                    call.payload = self.payloads.take(call.id);
+                }
+                let is_at_hand = call.payload.is_some() || self.actors.contains(call.id);
+                if wake.is_none() && is_at_hand {
+                    self.send(view, call, Woken::Plainly);
+                } else {
+                    self.revival.enqueue(call);
+                }
+            }
+            StageTask::Undo { .. } if self.actors.contains(call.id) => self.call_revived(view, call, Woken::Plainly),
+            // If the rule's last call is still out, this one follows it.
+            StageTask::Join(_) => self.call_join_rule(call),
+            StageTask::Undo { .. } | StageTask::CleanUp => self.revival.enqueue(call),
         }
     }
 
-    /// Calls a join rule. If its last call is still out, this one follows it.
-    pub(super) fn judge(&mut self, id: ProcedureId, kind: Kind, version: u16, round: Round, stage: Blob) {
-        self.call_join_rule(Load {
-            id,
-            kind,
-            version,
-            payload: None,
-            wake: None,
-            purpose: Purpose::Join(round, stage),
-        });
-    }
-
-    fn call_join_rule(&mut self, load: Load) {
-        if let Some(load) = self.join_rules.begin(load) {
-            self.revival.enqueue(load);
+    fn call_join_rule(&mut self, call: StageCall) {
+        if let Some(call) = self.join_rules.begin(call) {
+            self.revival.enqueue(call);
         }
-    }
-
-    /// Calls the clean-up of a procedure that has ended.
-    pub(super) fn clean_up(&mut self, id: ProcedureId, kind: Kind, version: u16) {
-        self.revival.enqueue(Load {
-            id,
-            kind,
-            version,
-            payload: None,
-            wake: None,
-            purpose: Purpose::CleanUp,
-        });
     }
 
     /// Lets the actor of a procedure go that is parked or has ended.
@@ -275,52 +230,56 @@ impl Dispatch {
         self.payloads.take(id);
     }
 
-    fn facts(&mut self, kernel: &Kernel, id: ProcedureId, visit: u32, attempt: u32, woken: Woken) -> CallFacts {
-        self.calls += 1;
-        let row = tracing::level_enabled!(tracing::Level::INFO).then(|| of_row(kernel, id));
-        CallFacts {
-            token: Token {
-                store: self.store_number,
-                procedure: id,
-                visit,
-            },
-            fence: Fence {
-                epoch: kernel.epoch(),
-                call: self.calls,
-            },
-            attempt,
-            woken,
-            out_of_time: false,
-            row: row.flatten().map(Box::new),
-        }
-    }
-
     /// Sends a call to a procedure's actor, and starts the actor first if there is none.
-    fn call(&mut self, view: EngineView<'_>, id: ProcedureId, stored: Option<Stored>, call: Call) {
-        let issued = Issued::of(&call);
-        if let Some(stored) = stored
-            && !self.actors.contains(id)
-        {
-            match self.start_actor(stored) {
+    fn send(&mut self, view: EngineView<'_>, mut stage: StageCall, woken: Woken) {
+        let (id, issued) = (stage.id, Issued::of(&stage));
+        if self.actors.contains(id) {
+            // It has the value, or gets it with a call before this one.
+            stage.payload = None;
+        } else if stage.payload.is_some() {
+            match self.start_actor() {
                 Some(active) => self.actors.insert(id, active),
                 None => return self.call_elsewhere(view, id, issued),
             }
         }
+        let call = self.equip(view.kernel, stage, woken);
         if !self.actors.send(id, call, &mut self.wakes) {
             self.actors.remove(id);
             self.call_again(view, id, issued);
         }
     }
 
-    /// Starts an actor on the worker whose turn it is; none if that worker's thread is gone.
-    fn start_actor(&mut self, stored: Stored) -> Option<ActiveProcedure> {
+    /// Adds to a call what its code may ask for. Only a stage and an undo have a fence of their own, and a span.
+    fn equip(&mut self, kernel: &Kernel, stage: StageCall, woken: Woken) -> Call {
+        let mut row = None;
+        if let StageTask::Execute { .. } | StageTask::Undo { .. } = stage.task {
+            self.calls += 1;
+            if tracing::level_enabled!(tracing::Level::INFO) {
+                row = of_row(kernel, stage.id).map(Box::new);
+            }
+        }
+        Call {
+            stage,
+            store: self.store_number,
+            fence: Fence {
+                epoch: kernel.epoch(),
+                call: self.calls,
+            },
+            woken,
+            row,
+        }
+    }
+
+    /// Starts an actor on the worker whose turn it is; none if that worker's thread is gone. Its first call brings the
+    /// value that it is revived from.
+    fn start_actor(&mut self) -> Option<ActiveProcedure> {
         let (worker, heartbeat, queue) = self.workers.next()?;
         let (registry, host) = (Arc::clone(&self.registry), Arc::clone(&self.host));
         let reports = Arc::clone(&self.reports);
         let slot = CallSlot::new(Arc::clone(heartbeat));
         let guard = CallSlot::guard(&slot);
         let queue = Arc::clone(queue);
-        let start = move |_: &mut Context<ProcedureActor>| ProcedureActor::new(stored, registry, host, reports, guard);
+        let start = move |_: &mut Context<ProcedureActor>| ProcedureActor::new(registry, host, reports, guard);
         let addr = ProcedureActor::start_in_arbiter(worker, start);
         addr.connected().then(|| ActiveProcedure::new(addr, queue, slot))
     }
@@ -341,31 +300,10 @@ impl Dispatch {
             // The rule is not out any more: its call is lost.
             self.join_rules.end(id);
         }
-        let Some(effect) = issued.effect(view.kernel, id) else {
+        let Some(call) = issued.call(view.kernel, id) else {
             return false;
         };
-        match effect {
-            Effect::Advance(advance) => self.advance(view, advance),
-            Effect::Undo(undo) => self.undo(view, *undo),
-            Effect::Judge(id, kind, version, round, stage) => self.judge(id, kind, version, round, stage),
-            Effect::CleanUp(id, kind, version) => self.clean_up(id, kind, version),
-            // The kernel's `calls_of` returns calls alone.
-            Effect::Reply(..)
-            | Effect::LoadStack(_)
-            | Effect::Stop(_)
-            | Effect::ArmTimer
-            | Effect::Release(_)
-            | Effect::GiveBack(..)
-            | Effect::Ask(_)
-            | Effect::Cancel(_)
-            | Effect::Keep(..)
-            | Effect::Bound(..)
-            | Effect::SetLimit(..)
-            | Effect::SetPriority(..)
-            | Effect::Ended(_)
-            | Effect::Discharged(_)
-            | Effect::Operated(_) => return false,
-        }
+        self.call(view, call);
         true
     }
 
@@ -399,24 +337,29 @@ impl Dispatch {
         durable: Seq,
     ) -> Option<impl Future<Output = GroupRead> + use<>> {
         let (number, group) = self.revival.begin(kernel)?;
-        let requests = group.iter().map(|load| self.request(kernel, durable, load)).collect();
+        let requests = group.iter().map(|call| self.request(kernel, durable, call)).collect();
         Some(Revival::read(self.host.reader.clone(), number, group, requests))
     }
 
-    fn request(&mut self, kernel: &Kernel, durable: Seq, load: &Load) -> InputRequest {
-        let round = match &load.purpose {
-            Purpose::Join(round, _) => Some(Wake::Children(round.first, round.count)),
-            Purpose::Execute { .. } | Purpose::CleanUp | Purpose::Undo { .. } => None,
-        };
-        // A join rule is called with each end, so going through all of its children is left to the reader's thread.
-        let children = match load.wake {
-            Some(Wake::Children(first, count)) => self.outputs.children(kernel, durable, load.id.family, first, count),
-            Some(Wake::Signal(..) | Wake::Timeout(_)) | None => None,
+    fn request(&mut self, kernel: &Kernel, durable: Seq, call: &StageCall) -> InputRequest {
+        let (wake, children) = match &call.task {
+            StageTask::Execute { wake, .. } => {
+                let children = match wake {
+                    Some(Wake::Children(first, count)) => {
+                        self.outputs.children(kernel, durable, call.id.family, *first, *count)
+                    }
+                    Some(Wake::Signal(..) | Wake::Timeout(_)) | None => None,
+                };
+                (wake.clone(), children)
+            }
+            // A join rule is called with each end, so going through all of its children is left to the reader's thread.
+            StageTask::Join(round) => (Some(Wake::Children(round.first, round.count)), None),
+            StageTask::Undo { .. } | StageTask::CleanUp => (None, None),
         };
         InputRequest {
-            id: load.id,
-            payload: load.payload.is_none() && !self.actors.contains(load.id),
-            wake: round.or_else(|| load.wake.clone()),
+            id: call.id,
+            payload: call.payload.is_none() && !self.actors.contains(call.id),
+            wake,
             children,
         }
     }
@@ -436,81 +379,38 @@ impl Dispatch {
     pub(super) fn revive(
         &mut self,
         view: EngineView<'_>,
-        mut load: Load,
+        mut call: StageCall,
         inputs: Result<CallInputs, ReadError>,
     ) -> Revived {
         match inputs {
             Ok(inputs) => {
-                self.failed_reads.succeeded(ReadSubject::Call(load.id));
-                load.payload = load.payload.or(inputs.payload);
-                self.call_revived(view, load, inputs.woken);
+                self.failed_reads.succeeded(ReadSubject::Call(call.id));
+                call.payload = call.payload.or(inputs.payload);
+                self.call_revived(view, call, inputs.woken);
                 Revived::Done
             }
-            Err(ReadError::Store(why)) if why.may_pass() => Revived::TryAgain(FailedRead::Call(load), why),
-            Err(why) => Revived::Damaged(load.id.family, format!("{}: {why}", load.id)),
+            Err(ReadError::Store(why)) if why.may_pass() => Revived::TryAgain(FailedRead::Call(call), why),
+            Err(why) => Revived::Damaged(call.id.family, format!("{}: {why}", call.id)),
         }
     }
 
-    fn call_revived(&mut self, view: EngineView<'_>, load: Load, woken: Woken) {
-        if view.quarantined.contains_key(&load.id.family) || self.is_closed {
+    fn call_revived(&mut self, view: EngineView<'_>, call: StageCall, woken: Woken) {
+        if view.quarantined.contains_key(&call.id.family) || self.is_closed {
             return;
         }
-        if load.payload.is_none() && !self.actors.contains(load.id) {
+        if call.payload.is_none() && !self.actors.contains(call.id) {
             // Its actor was there when the read began, and has gone since: the value must be read, too.
-            self.revival.enqueue(load);
+            self.revival.enqueue(call);
             return;
         }
-        let Load {
-            id,
-            kind,
-            version,
-            payload,
-            purpose,
-            ..
-        } = load;
-        let stored = payload.map(|payload| Stored {
-            id,
-            kind,
-            version,
-            payload,
-        });
-        let call = match purpose {
-            Purpose::Execute {
-                stage,
-                visit,
-                attempt,
-                run,
-                out_of_time,
-            } => {
-                // The stage may have been stopped while it was read for.
-                let current = view.kernel.row(id).and_then(|row| row.going).map(|going| going.run);
-                if current != Some(run) {
-                    return;
-                }
-                let mut facts = self.facts(view.kernel, id, visit, attempt, woken);
-                facts.out_of_time = out_of_time;
-                Call::Execute(facts, run, stage)
+        if let Some(run) = call.run() {
+            // The stage may have been stopped while it was read for.
+            let going = view.kernel.row(call.id).and_then(|row| row.going);
+            if going.is_none_or(|going| going.run != run) {
+                return;
             }
-            Purpose::Undo {
-                scope,
-                number,
-                stage,
-                visit,
-                attempt,
-            } => {
-                let facts = self.facts(view.kernel, id, visit, attempt, Woken::Plainly);
-                Call::Undo(facts, scope, number, stage)
-            }
-            Purpose::CleanUp => Call::CleanUp,
-            Purpose::Join(round, stage) => {
-                let outcomes = match woken {
-                    Woken::Children(outcomes) => outcomes,
-                    Woken::Plainly | Woken::Signal(_) | Woken::Timeout => Vec::new(),
-                };
-                Call::Join(round.first, stage, outcomes)
-            }
-        };
-        self.call(view, id, stored, call);
+        }
+        self.send(view, call, woken);
     }
 
     // Rollback stacks.
@@ -587,8 +487,8 @@ impl Dispatch {
     }
 
     /// Queues a call for its read once more.
-    pub(super) fn read_again(&mut self, load: Load) {
-        self.revival.enqueue(load);
+    pub(super) fn read_again(&mut self, call: StageCall) {
+        self.revival.enqueue(call);
     }
 
     /// Describes the failing reads, if there are any.
@@ -616,14 +516,14 @@ impl Dispatch {
 
     /// Notes that a join rule has ruled. Returns the call that comes next, for [`Self::judge_next`]. Its actor goes,
     /// unless another call was sent to it meanwhile.
-    pub(super) fn join_ruled(&mut self, parent: ProcedureId) -> Option<Load> {
+    pub(super) fn join_ruled(&mut self, parent: ProcedureId) -> Option<StageCall> {
         self.actors.remove_idle(parent);
         self.join_rules.end(parent)
     }
 
     /// Calls a join rule about the children that ended during its last call, if its procedure still waits. Must run
     /// after the last ruling was decided, because that may have ended the wait.
-    pub(super) fn judge_next(&mut self, kernel: &Kernel, next: Load) {
+    pub(super) fn judge_next(&mut self, kernel: &Kernel, next: StageCall) {
         let waits = kernel
             .row(next.id)
             .is_some_and(|row| row.wait == Some(WaitReason::Children));
@@ -720,7 +620,7 @@ impl Dispatch {
         now: Timestamp,
     ) -> Option<Report> {
         let LostCall { issued, ran } = *call;
-        issued.effect(view.kernel, id)?;
+        issued.call(view.kernel, id)?;
         let described = describe(view.kernel, id, Some(issued));
         let (what, stage) = &described;
         tracing::error!(procedure = %id, call = ?what, stage, begun = ran, "its actor is gone with its thread");
@@ -753,6 +653,27 @@ impl Dispatch {
         pending.extend(self.failed_reads.calls());
         pending.extend(self.orphaned_calls.stranded());
         pending
+    }
+}
+
+/// What is kept of the records of one decision.
+pub(super) struct RecordNotes<'a> {
+    payloads: BornPayloads<'a>,
+    outputs: &'a mut OutputCache,
+    stacks: &'a mut RollbackStacks,
+}
+
+impl RecordNotes<'_> {
+    /// Takes the next record of the decision.
+    pub(super) fn take(&mut self, record: &Record) {
+        if let Record::Row(row) = record {
+            self.payloads.take(row);
+        } else if let Record::Output(id, value) = record {
+            self.outputs.ended(*id, value);
+        } else if let Record::FamilyEnded(family, _) = record {
+            self.outputs.forget(*family);
+            self.stacks.forget(*family);
+        }
     }
 }
 

@@ -67,7 +67,6 @@ impl Supervisor {
         self.dispatch.forget_family(family);
         self.metrics.show_quarantined(self.quarantine.len());
         self.outcome_waiters.forget_family(family);
-        self.admission.release_family(family);
     }
 }
 

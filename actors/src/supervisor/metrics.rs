@@ -23,7 +23,7 @@ use crate::telemetry::{Telemetry, Times};
 use crate::view::BatchUse;
 use hook_queue::{HookQueue, HooksRan};
 use mailboxes::MailboxGauges;
-use observations::Observation;
+use observations::{Observation, Observer};
 
 /// Totals of this run.
 #[derive(Default)]
@@ -79,9 +79,14 @@ impl Metrics {
 
     // Commits.
 
-    /// Reads what these records change. Must run before the kernel applies them.
-    pub(super) fn observe(&self, kernel: &Kernel, clock: &dyn Clock, records: &[Record], into: &mut Vec<Observation>) {
-        observations::observe(&self.telemetry, kernel, clock, records, into);
+    /// Returns an observer for the records of one decision. It must have taken them before the kernel applies them.
+    pub(super) const fn observer<'a>(
+        &'a self,
+        kernel: &'a Kernel,
+        clock: &'a dyn Clock,
+        into: &'a mut Vec<Observation>,
+    ) -> Observer<'a> {
+        Observer::new(&self.telemetry, kernel, clock, into)
     }
 
     /// Counts a decision that became part of a commit.

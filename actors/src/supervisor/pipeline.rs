@@ -11,8 +11,10 @@ mod commits;
 pub(crate) mod in_place;
 mod latest;
 
+use std::sync::Arc;
+
 use actix::{MailboxError, Recipient};
-use procession_kernel::{Commit, Decision, Epoch, Kernel, Receipt, Seq, Timestamp};
+use procession_kernel::{Commit, Decision, Epoch, Kernel, Receipt, Record, Seq, Timestamp};
 use tokio::sync::oneshot;
 
 use super::metrics::observations::Observation;
@@ -21,10 +23,10 @@ use crate::error::CodecError;
 use crate::journal::encode::{self, LastLook, META_STORE};
 use crate::journal::{Append, Appended, Batch, Journal, Release, Space};
 use crate::mail::Counted;
-use crate::view::{ChangeFeed, LatestFeed};
-use changes::Changes;
-use commits::Commits;
+use crate::view::{Change, ChangeFeed, LatestFeed};
+use changes::{Changes, Pending};
 pub(super) use commits::Waiting;
+use commits::{Commits, Ready};
 use in_place::InPlace;
 use latest::LatestSubscribers;
 
@@ -79,34 +81,25 @@ impl Pipeline {
 
     // From a decision to a batch.
 
-    /// Returns where observations of the next decision go: they are counted with the receipt of its commit. Call it
-    /// before [`Self::record`].
-    pub(super) fn observations(&mut self) -> &mut Vec<Observation> {
-        &mut self.commits.open().waiting.observations
-    }
-
-    /// Encodes the records of a decision, and a look at the clocks, into the open batch, as this commit, and notes
-    /// the records for the feeds. The caller then folds the decision into [`Self::open_commit`].
-    pub(super) fn record(&mut self, decision: &Decision, look: Option<LastLook>, seq: Seq) -> Result<(), CodecError> {
-        let ready = self.commits.open();
-        encode::make_room(&mut ready.batch, decision.records());
-        let encoded = decision
-            .durable()
-            .try_for_each(|record| encode::write(&mut ready.batch, record))
-            .and_then(|()| look.map_or(Ok(()), |look| encode::write_look(&mut ready.batch, &look)));
-        ready.batch.advance_to(seq);
-        if std::mem::take(&mut self.is_number_new) {
-            // The store's own number goes with the first commit of its life.
-            ready
-                .batch
-                .put(Space::Meta, META_STORE, &self.store_number.to_be_bytes());
-        }
-        if !self.changes.is_empty() {
-            let change = Changes::describe(self.epoch, seq, decision.durable());
-            ready.waiting.changes.push(change);
-        }
-        self.latest.note(decision);
-        encoded
+    /// Begins to record a decision of so many records as this commit, and returns where the observations of the same
+    /// decision go: they are counted with its receipt. When every record was taken, the caller ends the recording,
+    /// and folds the decision into [`Self::open_commit`].
+    pub(super) fn begin(&mut self, decision: &Decision, seq: Seq) -> (Recording<'_>, &mut Vec<Observation>) {
+        let Ready { batch, waiting, .. } = self.commits.open();
+        let Waiting {
+            changes, observations, ..
+        } = waiting;
+        encode::make_room(batch, decision.records().len(), decision.value_bytes());
+        let recording = Recording {
+            seq,
+            batch,
+            change: self.changes.begin(self.epoch, seq),
+            changes,
+            latest: &mut self.latest,
+            new_number: std::mem::take(&mut self.is_number_new).then_some(self.store_number),
+            encoded: Ok(()),
+        };
+        (recording, observations)
     }
 
     /// Returns the commit that the recorded decision belongs to.
@@ -240,5 +233,48 @@ impl Pipeline {
     pub(super) fn release(&self) -> impl Future<Output = Result<(), MailboxError>> + use<> {
         let (journal, epoch) = (self.journal.clone(), self.epoch);
         async move { journal.send(Release(epoch)).await.map(|_| ()) }
+    }
+}
+
+/// A decision that is being encoded into the open batch, and noted for the feeds.
+#[must_use = "a recording that is not ended leaves its batch without a number"]
+pub(super) struct Recording<'a> {
+    seq: Seq,
+    batch: &'a mut Batch,
+    change: Option<Change>,
+    changes: &'a mut Vec<Pending>,
+    latest: &'a mut LatestSubscribers,
+    /// The store's own number, which goes with the first commit of its life.
+    new_number: Option<u64>,
+    encoded: Result<(), CodecError>,
+}
+
+impl Recording<'_> {
+    /// Takes the next record of the decision.
+    pub(super) fn take(&mut self, record: &Record) {
+        if !record.is_durable() {
+            return;
+        }
+        if self.encoded.is_ok() {
+            self.encoded = encode::write(self.batch, record);
+        }
+        if let Some(change) = &mut self.change {
+            Changes::describe(change, record);
+        }
+        self.latest.note(record);
+    }
+
+    /// Ends the decision, with a look at the clocks. Fails if something could not be encoded: the engine cannot go on
+    /// then, because the kernel would be ahead of the disk for good.
+    pub(super) fn end(self, look: Option<LastLook>) -> Result<(), CodecError> {
+        let encoded = self
+            .encoded
+            .and_then(|()| look.map_or(Ok(()), |look| encode::write_look(self.batch, &look)));
+        self.batch.advance_to(self.seq);
+        if let Some(number) = self.new_number {
+            self.batch.put(Space::Meta, META_STORE, &number.to_be_bytes());
+        }
+        self.changes.extend(self.change.map(Arc::new));
+        encoded
     }
 }

@@ -3,7 +3,7 @@
 //! finds nothing.
 
 use super::draft::Draft;
-use crate::effect::Effect;
+use crate::effect::LifecycleEffect;
 use crate::families::arms;
 use crate::family::{Family, deadlines};
 use crate::id::{ProcedureId, Timestamp};
@@ -42,7 +42,7 @@ impl Draft<'_> {
         for id in unknown {
             if self.waits_for_admission(id) {
                 self.record(Record::WakeFound(id));
-                self.effect(Effect::Ask(id));
+                self.request(id);
             }
         }
         for (id, how) in self.all_lost() {
@@ -132,7 +132,7 @@ impl Draft<'_> {
             // The row is written again, and arms what it names.
             Lost::Timer => {
                 self.change(id, |_| {});
-                self.effect(Effect::ArmTimer);
+                self.effect(LifecycleEffect::ArmTimer);
             }
             Lost::Children(first) => {
                 let round = self

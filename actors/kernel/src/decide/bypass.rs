@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use crate::audit::OperatorRequest;
 use crate::cause::{Cause, CauseKind};
-use crate::effect::{Effect, Refusal};
+use crate::effect::{DispatchEffect, Refusal};
 use crate::event::{BypassAs, BypassScope};
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
@@ -126,7 +126,7 @@ impl Draft<'_> {
         };
         for mut row in left {
             let held = !row.locked.is_empty();
-            self.effect(Effect::Stop(row.id));
+            self.effect(DispatchEffect::Stop(row.id));
             self.release(&mut row);
             if held {
                 self.put(Box::new(row));

@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use crate::cause::CauseKind;
-use crate::effect::Effect;
+use crate::effect::AdmissionEffect;
 use crate::event::StageEnded;
 use crate::row::Row;
 
@@ -24,7 +24,7 @@ impl Draft<'_> {
         let name = report.ahead.name.as_deref().unwrap_or("its stage");
         let text = format!("stage {name} was run {bound} times in a row, which is the bound");
         if report.admission.is_some() {
-            self.effect(Effect::Cancel(row.id));
+            self.effect(AdmissionEffect::Cancel(row.id));
         }
         self.failed(row, CauseKind::OverBound, text);
     }

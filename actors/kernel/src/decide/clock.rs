@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::draft::Draft;
-use crate::effect::Effect;
+use crate::effect::LifecycleEffect;
 use crate::id::ProcedureId;
 use crate::row::Row;
 use crate::wait::WaitReason;
@@ -21,7 +21,7 @@ impl Draft<'_> {
             .collect();
         for (id, wait) in long {
             self.change(id, |row| row.wait = Some(wait));
-            self.effect(Effect::ArmTimer);
+            self.effect(LifecycleEffect::ArmTimer);
         }
     }
 

@@ -6,8 +6,8 @@ use std::cell::Cell;
 
 use few::Few;
 
-use crate::decision::Decision;
-use crate::effect::{Answer, Effect, Refusal};
+use crate::decision::{Binding, Decision};
+use crate::effect::{AdmissionEffect, Answer, DispatchEffect, Effect, LifecycleEffect, Refusal, RequestEffect};
 use crate::event::Birth;
 use crate::family::Family;
 use crate::id::{Blob, ProcedureId, Seq, Ticket, Timestamp};
@@ -33,8 +33,11 @@ pub(crate) struct Draft<'a> {
     /// The newest number of each family that gets entries.
     history: Few<u64, u32>,
     records: Vec<Record>,
+    /// Bytes of values and outputs among the records.
+    value_bytes: usize,
     /// Records that must follow the rows.
     closing: Vec<Record>,
+    bindings: Vec<Binding>,
     effects: Vec<Effect>,
     next_family: u64,
     pub(super) next_suspect_taken: bool,
@@ -54,7 +57,9 @@ impl<'a> Draft<'a> {
             rows: Few::new(),
             history: Few::new(),
             records: Vec::new(),
+            value_bytes: 0,
             closing: Vec::new(),
+            bindings: Vec::new(),
             effects: Vec::new(),
             next_family: kernel.next_family,
             next_suspect_taken: false,
@@ -83,7 +88,7 @@ impl<'a> Draft<'a> {
             self.records.push(Record::Row(row));
         }
         self.records.append(&mut self.closing);
-        Decision::new(self.records, self.effects)
+        Decision::new(self.bindings, self.records, self.value_bytes, self.effects)
     }
 
     /// Who begins to wait for an event is in none of the broadcasts of it that are under way.
@@ -230,7 +235,9 @@ impl<'a> Draft<'a> {
     pub(super) fn forget(&mut self) {
         self.rows.clear();
         self.records.clear();
+        self.value_bytes = 0;
         self.closing.clear();
+        self.bindings.clear();
         self.effects.clear();
         self.next_family = self.kernel.next_family;
     }
@@ -265,6 +272,7 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn record(&mut self, record: Record) {
+        self.value_bytes += record.value_bytes();
         self.records.push(record);
     }
 
@@ -290,12 +298,19 @@ impl<'a> Draft<'a> {
         self.closing.push(record);
     }
 
-    pub(super) fn effect(&mut self, effect: Effect) {
-        self.effects.push(effect);
+    pub(super) fn effect(&mut self, effect: impl Into<Effect>) {
+        self.effects.push(effect.into());
+    }
+
+    /// Has a procedure ask the limiter anew. The binding comes first: an answer to an earlier request may
+    /// arrive while this one waits for its receipt.
+    pub(super) fn request(&mut self, id: ProcedureId) {
+        self.bindings.push(Binding::Request(id));
+        self.effect(AdmissionEffect::Ask(id));
     }
 
     pub(super) fn reply(&mut self, ticket: Ticket, answer: Answer) {
-        self.effects.push(Effect::Reply(ticket, answer));
+        self.effect(RequestEffect::Reply(ticket, answer));
     }
 
     pub(super) fn refuse(&mut self, ticket: Ticket, refusal: Refusal) {
@@ -387,15 +402,15 @@ impl<'a> Draft<'a> {
         } else {
             self.give_back(row, false);
             row.wait = Some(lacking(row));
-            self.effect(Effect::Ask(row.id));
+            self.request(row.id);
         }
-        self.effect(Effect::Stop(row.id));
+        self.effect(DispatchEffect::Stop(row.id));
     }
 
     /// Has the stage that a row says is out run.
     pub(super) fn advance(&mut self, row: &Row, payload: Option<Blob>) {
-        if let Some(stage) = stage_of(row, payload) {
-            self.effect(stage);
+        if let Some(call) = stage_of(row, payload) {
+            self.effect(DispatchEffect::Call(call));
         }
     }
 
@@ -413,10 +428,10 @@ impl<'a> Draft<'a> {
         row.ready = None;
         row.going = None;
         if reason.deadline().is_some() {
-            self.effect(Effect::ArmTimer);
+            self.effect(LifecycleEffect::ArmTimer);
         }
         row.wait = Some(reason);
-        self.effect(Effect::Stop(row.id));
+        self.effect(DispatchEffect::Stop(row.id));
     }
 
     /// Makes the row of a procedure that is born now.
@@ -424,7 +439,7 @@ impl<'a> Draft<'a> {
         let admission = &birth.admission;
         let granted = admission.is_granted();
         if let Some(claim) = admission.asked {
-            self.effect(Effect::Bound(claim, id));
+            self.bindings.push(Binding::Claim(claim, id));
         }
         let mut row = Box::new(Row {
             revision: self.seq,

@@ -2,9 +2,10 @@
 
 use super::draft::Draft;
 use crate::cause::Cause;
-use crate::effect::{Effect, Ended};
+use crate::effect::{AdmissionEffect, DispatchEffect, Ended, RequestEffect, StageTask};
 use crate::id::{Blob, ProcedureId};
 use crate::lifecycle::ProcedureState;
+use crate::outstanding::call_of;
 use crate::record::Record;
 use crate::row::Row;
 use crate::wait::WaitReason;
@@ -45,13 +46,13 @@ impl Draft<'_> {
         row.going = None;
         row.output = None;
         row.ready = None;
-        self.effect(Effect::Stop(row.id));
+        self.effect(DispatchEffect::Stop(row.id));
         self.release(row);
         if self.kernel.kind(&row.kind).is_some_and(|rules| rules.cleanup) {
             row.cleaning = true;
-            self.effect(Effect::CleanUp(row.id, row.kind.clone(), row.version));
+            self.effect(DispatchEffect::Call(call_of(row, StageTask::CleanUp)));
         }
-        self.effect(Effect::Ended(Box::new(Ended {
+        self.effect(RequestEffect::Ended(Box::new(Ended {
             id: row.id,
             kind: row.kind.clone(),
             state: row.state,
@@ -70,7 +71,7 @@ impl Draft<'_> {
         }
         row.holds = false;
         row.unlock_all();
-        self.effect(Effect::Release(row.id));
+        self.effect(AdmissionEffect::Release(row.id));
     }
 
     /// Its code has cleaned up: nothing more is to be done for it.
@@ -101,7 +102,7 @@ impl Draft<'_> {
         }
         // A stage that is out keeps its actor: it reports before anything is undone.
         if row.going.is_none() {
-            self.effect(Effect::Stop(id));
+            self.effect(DispatchEffect::Stop(id));
         }
         self.put(row);
         let mut top = id;

@@ -2,7 +2,7 @@
 //! when it is parked or ends, and never counted twice.
 
 use super::draft::Draft;
-use crate::effect::Effect;
+use crate::effect::AdmissionEffect;
 use crate::id::{ProcedureId, Timestamp};
 use crate::needs::Needs;
 use crate::row::{Hold, Row};
@@ -20,7 +20,7 @@ impl Draft<'_> {
             needs.locks = row.unlock_all();
         }
         if !needs.is_empty() {
-            self.effect(Effect::GiveBack(row.id, needs));
+            self.effect(AdmissionEffect::GiveBack(row.id, needs));
         }
     }
 
@@ -29,7 +29,7 @@ impl Draft<'_> {
     pub(super) fn give_back_locks(&mut self, row: &mut Row) {
         if !row.locks_for_life && !row.locked.is_empty() {
             let (limits, locks) = (Vec::new(), row.unlock_all());
-            self.effect(Effect::GiveBack(row.id, Needs { limits, locks }));
+            self.effect(AdmissionEffect::GiveBack(row.id, Needs { limits, locks }));
         }
     }
 
@@ -40,7 +40,7 @@ impl Draft<'_> {
         }
         let locks = row.unlock_others(|row, held| row.locks.contains(held));
         let limits = Vec::new();
-        self.effect(Effect::GiveBack(row.id, Needs { limits, locks }));
+        self.effect(AdmissionEffect::GiveBack(row.id, Needs { limits, locks }));
     }
 
     /// The limiter has granted all that a procedure waits for: its next stage, or its next undo.
@@ -69,8 +69,8 @@ impl Draft<'_> {
     /// Gives back what the limiter granted to one who waits no more.
     fn settle(&mut self, id: ProcedureId) {
         match self.row(id) {
-            None => self.effect(Effect::Release(id)),
-            Some(row) if row.is_ended() && row.locked.is_empty() => self.effect(Effect::Release(id)),
+            None => self.effect(AdmissionEffect::Release(id)),
+            Some(row) if row.is_ended() && row.locked.is_empty() => self.effect(AdmissionEffect::Release(id)),
             // What it asks for next may have been granted already.
             Some(row) if row.going.is_some() => {
                 let limits = if row.holds { Vec::new() } else { row.limits.clone() };
@@ -79,10 +79,10 @@ impl Draft<'_> {
                     limits,
                     locks: locks.cloned().collect(),
                 };
-                self.effect(Effect::Cancel(id));
-                self.effect(Effect::GiveBack(id, needs));
+                self.effect(AdmissionEffect::Cancel(id));
+                self.effect(AdmissionEffect::GiveBack(id, needs));
             }
-            Some(row) => self.effect(Effect::Keep(id, row.held())),
+            Some(row) => self.effect(AdmissionEffect::Keep(id, row.held())),
         }
     }
 
@@ -91,7 +91,7 @@ impl Draft<'_> {
         let row = self.row(id).filter(|row| !row.holds && !row.limits.is_empty());
         if let Some(limits) = row.map(|row| row.limits.clone()) {
             let locks = Vec::new();
-            self.effect(Effect::GiveBack(id, Needs { limits, locks }));
+            self.effect(AdmissionEffect::GiveBack(id, Needs { limits, locks }));
         }
     }
 
@@ -108,7 +108,7 @@ impl Draft<'_> {
                 // A smaller part that rolled back by itself waits with the member that it undoes.
                 let top = self.held(row.id).and_then(|(stack, _, _)| stack.last());
                 let member = top.filter(|_| row.is_failing()).map_or(row.id.member, |top| top.member);
-                self.effect(Effect::Cancel(ProcedureId::new(row.id.family, member)));
+                self.effect(AdmissionEffect::Cancel(ProcedureId::new(row.id.family, member)));
             }
         }
     }

@@ -5,7 +5,7 @@
 use super::draft::Draft;
 use crate::audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, StateSnapshot};
 use crate::cause::{Cause, CauseKind};
-use crate::effect::{AbortAnswer, Answer, Effect, Operated, Refusal};
+use crate::effect::{AbortAnswer, AdmissionEffect, Answer, Operated, Refusal, RequestEffect};
 use crate::event::Verb;
 use crate::family::Scope;
 use crate::history::HistoryEntry;
@@ -155,7 +155,7 @@ impl Draft<'_> {
             digest: asked.digest,
         });
         self.record(Record::Audit(entry.clone()));
-        self.effect(Effect::Operated(entry));
+        self.effect(RequestEffect::Operated(entry));
         if self.kernel.audits.len() >= AUDIT_KEPT
             && let Some(oldest) = self.kernel.audits.front()
         {
@@ -218,7 +218,8 @@ impl Draft<'_> {
         }
         self.record(Record::Archived(family, archive));
         self.record(Record::Evicted(doomed));
-        self.effect(Effect::Discharged(family));
+        self.effect(AdmissionEffect::ReleaseFamily(family));
+        self.effect(RequestEffect::Discharged(family));
         Ok(())
     }
 
@@ -228,7 +229,7 @@ impl Draft<'_> {
             return Err(Refusal::TooLarge(key.as_str().len(), longest));
         }
         self.record(Record::Limit(key.clone(), limit));
-        self.effect(Effect::SetLimit(key, limit));
+        self.effect(AdmissionEffect::SetLimit(key, limit));
         Ok(())
     }
 
@@ -237,7 +238,7 @@ impl Draft<'_> {
             return Err(Refusal::NotLive(id));
         }
         self.change(id, |row| row.priority = priority);
-        self.effect(Effect::SetPriority(id, priority));
+        self.effect(AdmissionEffect::SetPriority(id, priority));
         Ok(())
     }
 

@@ -1,7 +1,7 @@
 //! The plan of a request: read off the decision that would be made, and off the state behind it.
 
 use super::draft::Draft;
-use crate::effect::{AbortAnswer, Effect};
+use crate::effect::{AbortAnswer, AdmissionEffect, Effect};
 use crate::event::{BypassScope, Verb};
 use crate::family::Family;
 use crate::id::ProcedureId;
@@ -42,20 +42,12 @@ impl Draft<'_> {
         plan
     }
 
-    fn told_to_limiter(&self) -> Vec<Effect> {
-        let is_for_limiter = |effect: &&Effect| {
-            matches!(
-                effect,
-                Effect::Release(_)
-                    | Effect::GiveBack(..)
-                    | Effect::Keep(..)
-                    | Effect::Cancel(_)
-                    | Effect::SetLimit(..)
-                    | Effect::SetPriority(..)
-                    | Effect::Discharged(_)
-            )
-        };
-        self.effects().iter().filter(is_for_limiter).cloned().collect()
+    fn told_to_limiter(&self) -> Vec<AdmissionEffect> {
+        let for_limiter = self.effects().iter().filter_map(|effect| match effect {
+            Effect::Admission(effect) => Some(effect.clone()),
+            Effect::Dispatch(_) | Effect::Requests(_) | Effect::Lifecycle(_) => None,
+        });
+        for_limiter.collect()
     }
 
     fn freed_now(&self, plan: &mut Plan) {

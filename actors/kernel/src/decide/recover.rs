@@ -4,10 +4,11 @@
 //! stage, then the others, each by id.
 
 use super::draft::Draft;
-use crate::effect::Effect;
+use crate::effect::{DispatchEffect, LifecycleEffect, StageTask};
 use crate::id::ProcedureId;
 use crate::latch::Join;
 use crate::lifecycle::ProcedureState;
+use crate::outstanding::call_of;
 use crate::outstanding::stage_of;
 use crate::record::Record;
 use crate::row::{Going, JoinPolicy, Row};
@@ -46,7 +47,7 @@ impl Draft<'_> {
         let kernel = self.kernel;
         for row in kernel.families.awake().flat_map(|family| &family.members) {
             if row.cleaning {
-                self.effect(Effect::CleanUp(row.id, row.kind.clone(), row.version));
+                self.effect(DispatchEffect::Call(call_of(row, StageTask::CleanUp)));
             }
             if row.is_ended() {
                 continue;
@@ -73,7 +74,7 @@ impl Draft<'_> {
             self.resume(row, &mut suspects);
         }
         self.hold_suspects(&suspects);
-        self.effect(Effect::ArmTimer);
+        self.effect(LifecycleEffect::ArmTimer);
     }
 
     /// An undo that waited for a lock waits on: it asks again once its stack is
@@ -91,7 +92,7 @@ impl Draft<'_> {
         match self.resumption(row) {
             Resumption::Again => {
                 if let Some(stage) = stage_of(row, None) {
-                    self.effect(stage);
+                    self.effect(DispatchEffect::Call(stage));
                 }
             }
             Resumption::Anew => {
@@ -165,7 +166,7 @@ impl Draft<'_> {
                 row.ready = None;
                 row.wait = Some(WaitReason::Suspect);
                 row.since = self.now;
-                self.effect(Effect::Stop(row.id));
+                self.effect(DispatchEffect::Stop(row.id));
                 self.put(row);
             }
         }

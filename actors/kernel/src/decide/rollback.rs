@@ -3,7 +3,7 @@
 
 use super::draft::Draft;
 use crate::cause::NotUndone;
-use crate::effect::Effect;
+use crate::effect::DispatchEffect;
 use crate::family::Scope;
 use crate::history::{Ending, HistoryEntry};
 use crate::id::ProcedureId;
@@ -84,7 +84,7 @@ impl Draft<'_> {
             .and_then(|family| family.scopes.get(&scope.member));
         if loading != Some(&Scope::Loading) {
             self.close_with(Record::StackAsked(scope));
-            self.effect(Effect::LoadStack(scope));
+            self.effect(DispatchEffect::LoadStack(scope));
         }
     }
 
@@ -286,7 +286,7 @@ impl Draft<'_> {
         }
         if ended_before {
             row.ended = Some(self.now);
-            self.effect(Effect::Stop(id));
+            self.effect(DispatchEffect::Stop(id));
             self.release(&mut row);
         } else {
             self.ended(&mut row, None);

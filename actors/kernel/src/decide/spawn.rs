@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 
 use super::draft::Draft;
 use crate::cause::{Cause, CauseKind};
-use crate::effect::Effect;
+use crate::effect::{DispatchEffect, LifecycleEffect, StageTask};
 use crate::event::{Birth, JoinRuling};
 use crate::id::ProcedureId;
 use crate::latch::{Join, Latch, Standing};
 use crate::lifecycle::ProcedureState;
+use crate::outstanding::call_of;
 use crate::record::Record;
 use crate::row::{ChildPermits, JoinPolicy, Round, Row};
 use crate::wait::{WaitReason, Wake};
@@ -110,7 +111,7 @@ impl Draft<'_> {
             self.set_going(&mut row, Some(birth.payload.clone()));
         }
         if row.deadline.is_some() {
-            self.effect(Effect::ArmTimer);
+            self.effect(LifecycleEffect::ArmTimer);
         }
         self.put(row);
     }
@@ -191,8 +192,8 @@ impl Draft<'_> {
 
     pub(super) fn ask(&mut self, parent: ProcedureId, round: &Round) {
         if let Some(row) = self.row(parent) {
-            let judge = Effect::Judge(parent, row.kind.clone(), row.version, round.clone(), row.stage.clone());
-            self.effect(judge);
+            let call = call_of(row, StageTask::Join(round.clone()));
+            self.effect(DispatchEffect::Call(call));
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::draft::Draft;
 use super::spawn::check_places;
 use crate::cause::{Cause, CauseKind};
-use crate::effect::Effect;
+use crate::effect::{AdmissionEffect, DispatchEffect};
 use crate::event::{Birth, StageEnded, StageOutcome};
 use crate::history::{Ending, HistoryEntry};
 use crate::id::{Blob, EventName};
@@ -150,7 +150,7 @@ impl Draft<'_> {
             row.since = self.now;
             let id = row.id;
             self.put(row);
-            self.effect(Effect::Stop(id));
+            self.effect(DispatchEffect::Stop(id));
             self.next_suspect(id);
             self.begin_rollback_if_quiet(id);
         } else {
@@ -317,12 +317,12 @@ impl Draft<'_> {
                 row.state = ProcedureState::Runnable;
                 row.since = self.now;
                 row.wait = Some(lacking.into());
-                self.effect(Effect::Stop(row.id));
+                self.effect(DispatchEffect::Stop(row.id));
             }
             None => {
                 if !row.is_admitted() {
                     // It leaves the queue, and asks again when it may go on.
-                    self.effect(Effect::Cancel(row.id));
+                    self.effect(AdmissionEffect::Cancel(row.id));
                 }
                 self.set_going(row, None);
             }
@@ -338,9 +338,9 @@ impl Draft<'_> {
             row.attempt = 0;
         }
         self.attempts_settled(&mut row);
-        self.effect(Effect::Stop(id));
+        self.effect(DispatchEffect::Stop(id));
         if report.admission.is_some() {
-            self.effect(Effect::Cancel(id));
+            self.effect(AdmissionEffect::Cancel(id));
         }
         match report.outcome {
             StageOutcome::Done(output) if !row.is_failing() && report.children.is_empty() => self.done(row, output),

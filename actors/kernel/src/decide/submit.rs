@@ -106,7 +106,7 @@ impl Draft<'_> {
             self.set_going(&mut row, Some(birth.payload.clone()));
         }
         if row.deadline.is_some() {
-            self.effect(crate::effect::Effect::ArmTimer);
+            self.effect(crate::effect::LifecycleEffect::ArmTimer);
         }
         self.put(row);
         id

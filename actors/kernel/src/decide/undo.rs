@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 use super::draft::Draft;
 use crate::audit::OperatorRequest;
 use crate::cause::{Cause, CauseKind};
-use crate::effect::{Effect, Undo};
+use crate::effect::{AdmissionEffect, DispatchEffect, LifecycleEffect};
 use crate::event::UndoEnded;
 use crate::history::{Ending, HistoryEntry};
 use crate::id::ProcedureId;
 use crate::kernel::HistoryDetail;
 use crate::lock::LockNeed;
+use crate::outstanding::undo_call;
 use crate::record::Record;
 use crate::row::Row;
 use crate::wait::WaitReason;
@@ -32,24 +33,15 @@ impl Draft<'_> {
             let asks = matches!(reason, WaitReason::Lock(_));
             self.scope_waits(scope, reason);
             if asks {
-                self.effect(Effect::Ask(id));
+                self.request(id);
             }
-            self.effect(Effect::Stop(id));
+            self.effect(DispatchEffect::Stop(id));
             return false;
         }
         let attempt = self.row(scope).map_or(0, |row| row.undo_attempts) + 1;
         let Some(row) = self.row(id) else { return false };
-        let undo = Undo {
-            scope,
-            id,
-            kind: row.kind.clone(),
-            version: row.version,
-            number: entry.number,
-            stage: entry.stage.clone(),
-            visit: entry.visit,
-            attempt,
-        };
-        self.effect(Effect::Undo(Box::new(undo)));
+        let call = undo_call(row, scope, entry, attempt);
+        self.effect(DispatchEffect::Call(call));
         true
     }
 
@@ -64,7 +56,7 @@ impl Draft<'_> {
         let Some(mut row) = self.take(id) else { return };
         row.locks.clone_from(locks);
         row.unlock_others(|row, held| row.locks.contains(held));
-        self.effect(Effect::Keep(id, row.held()));
+        self.effect(AdmissionEffect::Keep(id, row.held()));
         self.put(row);
     }
 
@@ -206,11 +198,11 @@ impl Draft<'_> {
             .held(scope)
             .map(|(stack, not_undone, _)| (stack.iter().rev().nth(1).cloned(), not_undone.to_vec()));
         match next {
-            Some((Some(_), _)) if self.kernel.draining => self.effect(Effect::Stop(id)),
+            Some((Some(_), _)) if self.kernel.draining => self.effect(DispatchEffect::Stop(id)),
             Some((Some(entry), _)) => {
                 let same_member = entry.member == id.member;
                 if !same_member {
-                    self.effect(Effect::Stop(id));
+                    self.effect(DispatchEffect::Stop(id));
                 }
                 let out = self.undo(scope, &entry);
                 self.close_with(Record::UndoOut(scope, out));
@@ -223,7 +215,7 @@ impl Draft<'_> {
     fn undo_failed(&mut self, scope: ProcedureId, top: &HistoryEntry, text: &str) {
         self.close_with(Record::UndoOut(scope, false));
         let id = ProcedureId::new(scope.family, top.member);
-        self.effect(Effect::Stop(id));
+        self.effect(DispatchEffect::Stop(id));
         let retry = self
             .row(id)
             .and_then(|row| self.kernel.kind(&row.kind))
@@ -232,7 +224,7 @@ impl Draft<'_> {
         let now = self.now;
         let failed = self.row(scope).map_or(0, |row| row.undo_attempts) + 1;
         let reason = if retry.allows_another(failed) {
-            self.effect(Effect::ArmTimer);
+            self.effect(LifecycleEffect::ArmTimer);
             let drawn = self.row(id).map_or(0, |row| self.drawn(row));
             WaitReason::Backoff(failed, now.after(retry.jittered(failed, drawn)))
         } else {

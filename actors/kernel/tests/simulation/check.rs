@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use procession_kernel::{
-    Family, Kernel, Kind, Mark, OnFailure, ProcedureId, ProcedureState, Record, Row, Rules, Undo, WaitReason,
-    check_rows,
+    AdmissionEffect, Effect, Family, Kernel, Kind, Mark, OnFailure, ProcedureId, ProcedureState, Record, Row, Rules,
+    StageCall, WaitReason, check_rows,
 };
 
 use super::disk::Disk;
@@ -209,9 +209,27 @@ fn is_kept(family: &Family, scope: u32, member: u32) -> bool {
     false
 }
 
+/// Each request that leaves with the receipt was bound with the decision, in the same order.
+pub(crate) fn requests(bound: &[ProcedureId], effects: &[Effect]) -> Result<(), String> {
+    let asked = effects.iter().filter_map(|effect| {
+        let Effect::Admission(AdmissionEffect::Ask(id)) = effect else {
+            return None;
+        };
+        Some(*id)
+    });
+    let asked: Vec<ProcedureId> = asked.collect();
+    (asked == bound)
+        .then_some(())
+        .ok_or_else(|| format!("{asked:?} ask, and {bound:?} are bound"))
+}
+
 /// An undo is the newest of all that is left to undo, and nothing of its scope runs.
-pub(crate) fn undo(kernel: &Kernel, disk: &Disk, undo: &Undo) -> Result<(), String> {
-    let scope = undo.scope;
+pub(crate) fn undo(
+    kernel: &Kernel,
+    disk: &Disk,
+    undo: &StageCall,
+    (scope, number): (ProcedureId, u32),
+) -> Result<(), String> {
     let family = kernel
         .families()
         .get(&scope.family)
@@ -223,10 +241,10 @@ pub(crate) fn undo(kernel: &Kernel, disk: &Disk, undo: &Undo) -> Result<(), Stri
             && row.is_some_and(|row| can_undo(kernel.rules(), row))
     });
     let due = left.map(|(number, _)| number).max();
-    if due != Some(undo.number) {
+    if due != Some(number) {
         return Err(format!(
             "entry {} is undone in {scope} where {due:?} was due: {:?}",
-            undo.number,
+            number,
             family.row(undo.id.member)
         ));
     }

@@ -82,6 +82,11 @@ impl Desk {
         self.of.get(&id).map(|known| known.claim.id)
     }
 
+    /// Returns the procedure that has a claim.
+    pub(crate) fn procedure(&self, claim: ClaimId) -> Option<ProcedureId> {
+        self.by.get(&claim).copied()
+    }
+
     fn known(&mut self, id: ProcedureId) -> &mut Known {
         let Self { of, by, last, .. } = self;
         of.entry(id).or_insert_with(|| {
@@ -123,7 +128,7 @@ impl Desk {
 
     /// Returns the procedure to which a grant belongs; none if the grant is of an older request.
     pub(crate) fn accept(&self, claim: Claim) -> Option<ProcedureId> {
-        let id = *self.by.get(&claim.id)?;
+        let id = self.procedure(claim.id)?;
         self.of.get(&id).filter(|known| known.claim == claim).map(|_| id)
     }
 

@@ -5,8 +5,8 @@
 use std::collections::BTreeSet;
 
 use procession_kernel::{
-    Admission, Birth, Claim, ClaimId, Effect, Event, Grant, Hold, Lacking, ProcedureId, Request, Row, StageEnded,
-    StageOutcome, Submission, Ticket,
+    Admission, Birth, Claim, ClaimId, Event, Grant, Hold, Lacking, ProcedureId, Request, Row, StageEnded, StageOutcome,
+    Submission, Ticket,
 };
 
 use super::desk::{Ahead, Word, needs, own_of};
@@ -177,18 +177,14 @@ impl Shell {
 
     fn hear_ahead(&mut self, ahead: Ahead) -> Result<(), String> {
         let mut unbound = ahead.asked;
-        let planned = self.decide_planned(ahead.event)?;
+        self.decide(ahead.event)?;
+        // The decision has bound the claims of the procedures that it created.
+        unbound.retain(|claim| self.desk.procedure(*claim).is_none());
         if let Some((claim, id)) = ahead.exchange {
             if self.kernel.row(id).is_none_or(Row::is_ended) {
                 unbound.insert(claim.id);
             } else if self.desk.claim(id).is_none() {
                 self.desk.bind(claim, id);
-            }
-        }
-        for effect in planned {
-            if let Effect::Bound(claim, id) = effect {
-                unbound.remove(&claim);
-                self.desk.bind(Claim::first(claim), id);
             }
         }
         for claim in unbound {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use procession_kernel::{
     Answer, Blob, BypassAs, BypassScope, Effect, Event, EventName, Key, LimitKey, OperatorRequest, Pause, ProcedureId,
-    Refusal, RevealScope, Row, Seq, Ticket, Verb, WaitReason,
+    Refusal, RequestEffect, RevealScope, Row, Seq, Ticket, Verb, WaitReason,
 };
 
 use super::draw::{GLOBAL, LIMITED, ROOM};
@@ -136,13 +136,13 @@ impl Play {
         let traceless = (by.dry_run || done.is_some()).then(|| self.shell.kernel.clone());
         let ticket = self.shell.ticket();
         let words = verb.to_string();
-        let planned = self
+        let effects = self
             .shell
-            .decide_planned(Event::Requested(ticket, Box::new(verb), Box::new(by)))?;
+            .decide_seen(Event::Requested(ticket, Box::new(verb), Box::new(by)))?;
         if traceless.is_some_and(|before| before != self.shell.kernel) {
             return Err(format!("it left a trace: {words}"));
         }
-        let answer = answer_to(ticket, &planned).ok_or_else(|| format!("nobody answers: {words}"))?;
+        let answer = answer_to(ticket, &effects).ok_or_else(|| format!("nobody answers: {words}"))?;
         match (done, answer) {
             (Some((number, before)), Answer::Operated(operated)) => {
                 let repeated = before == words && operated.number == Some(number);
@@ -190,9 +190,11 @@ impl Play {
     }
 }
 
-fn answer_to(ticket: Ticket, planned: &[Effect]) -> Option<Answer> {
-    planned.iter().find_map(|effect| {
-        let Effect::Reply(to, answer) = effect else { return None };
+fn answer_to(ticket: Ticket, effects: &[Effect]) -> Option<Answer> {
+    effects.iter().find_map(|effect| {
+        let Effect::Requests(RequestEffect::Reply(to, answer)) = effect else {
+            return None;
+        };
         (*to == ticket).then(|| answer.clone())
     })
 }

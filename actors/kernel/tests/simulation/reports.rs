@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Advance, Ahead, Birth, Event, JoinRuling, Key, StageEnded, StageOutcome, Undo, UndoEnded, UserWrite,
+    Ahead, Birth, Event, JoinRuling, Key, ProcedureId, Seq, StageEnded, StageOutcome, UndoEnded, UserWrite,
 };
 
 use super::draw::stage;
@@ -15,19 +15,17 @@ impl Play {
         let Some(out) = self.draw.pick(&outs) else {
             return Ok(());
         };
-        let Some(advance) = self.shell.running.remove(&out) else {
-            return Ok(());
-        };
+        self.shell.running.remove(&out);
         let outcome = if self.windy && self.draw.percent(50) {
             let timeout = self.draw.percent(30).then(|| Duration::from_secs(self.draw.below(10)));
             StageOutcome::Wait(self.draw.event(), timeout, stage(1 + self.draw.below(200)))
         } else {
             self.draw.outcome(self.shell.now)
         };
-        self.report(&advance, outcome)
+        self.report(out, outcome)
     }
 
-    pub(crate) fn report(&mut self, advance: &Advance, outcome: StageOutcome) -> Result<(), String> {
+    pub(crate) fn report(&mut self, (id, run): (ProcedureId, Seq), outcome: StageOutcome) -> Result<(), String> {
         let write = UserWrite {
             space: Key::from("rows"),
             key: vec![1],
@@ -40,7 +38,7 @@ impl Play {
             submitted: self.births(3),
             children: self.collected(&outcome),
             ahead: self.ahead(&outcome),
-            ..StageEnded::new(advance.id, advance.run, epoch, now, outcome)
+            ..StageEnded::new(id, run, epoch, now, outcome)
         };
         self.shell.report(report)
     }
@@ -78,13 +76,17 @@ impl Play {
         } else {
             Err(format!("stuck at {}", self.shell.now.0))
         };
-        self.undone(&undo, outcome)
+        self.undone(undo, outcome)
     }
 
-    pub(crate) fn undone(&mut self, undo: &Undo, outcome: Result<(), String>) -> Result<(), String> {
+    pub(crate) fn undone(
+        &mut self,
+        (scope, number): (ProcedureId, u32),
+        outcome: Result<(), String>,
+    ) -> Result<(), String> {
         let report = UndoEnded {
             payload: self.draw.percent(20).then(|| self.draw.value()),
-            ..UndoEnded::new(undo.scope, undo.number, self.shell.now, outcome)
+            ..UndoEnded::new(scope, number, self.shell.now, outcome)
         };
         let report = Event::UndoEnded(Box::new(report));
         self.shell.decide(report).map(drop)

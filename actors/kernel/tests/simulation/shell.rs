@@ -4,8 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use procession_kernel::{
-    Advance, Answer, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, ProcedureId, Receipt, Record, Scope, Seq,
-    StageOutcome, Ticket, Timestamp, Undo,
+    AdmissionEffect, Answer, Binding, Claim, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, Kernel,
+    LifecycleEffect, ProcedureId, Receipt, Record, RequestEffect, Scope, Seq, StageCall, StageOutcome, StageTask,
+    Ticket, Timestamp,
 };
 
 use super::desk::Desk;
@@ -16,7 +17,7 @@ use super::{check, claims};
 /// A commit on its way to the disk, and what waits for it.
 struct Pending {
     records: Vec<Record>,
-    commit: Commit,
+    effects: Vec<Effect>,
     seq: Seq,
 }
 
@@ -30,8 +31,9 @@ pub(crate) struct Shell {
     pub(crate) ahead: Disk,
     pending: VecDeque<Pending>,
     durable: Seq,
-    pub(crate) running: BTreeMap<(ProcedureId, Seq), Advance>,
-    pub(crate) undos: Vec<Undo>,
+    pub(crate) running: BTreeMap<(ProcedureId, Seq), StageCall>,
+    /// Undos that are out: scope and number of the entry.
+    pub(crate) undos: Vec<(ProcedureId, u32)>,
     /// Parent, first child of the list, and how many ended ones its rule saw.
     pub(crate) judges: Vec<(ProcedureId, u32, u32)>,
     pub(crate) loads: Vec<ProcedureId>,
@@ -118,12 +120,12 @@ impl Shell {
     /// Decides, checks and applies an event. Tells whether it left anything for the disk.
     pub(crate) fn decide(&mut self, event: Event) -> Result<bool, String> {
         let seq = self.kernel.seq();
-        self.decide_planned(event)?;
+        self.decide_seen(event)?;
         Ok(self.kernel.seq() != seq)
     }
 
-    /// Does so, and gives the effects that will leave.
-    pub(crate) fn decide_planned(&mut self, event: Event) -> Result<Vec<Effect>, String> {
+    /// Does so, and returns the effects that will leave.
+    pub(crate) fn decide_seen(&mut self, event: Event) -> Result<Vec<Effect>, String> {
         self.log.push(format!("{event:?}"));
         self.remember(&event);
         let wave = if let Event::WaveDue(seq) = &event {
@@ -133,10 +135,14 @@ impl Shell {
         };
         let decision = self.kernel.decide(self.now, event);
         let records = decision.records().to_vec();
-        let planned = decision.planned().to_vec();
-        for effect in &planned {
-            if let Effect::Ask(id) = effect {
-                self.desk.will_ask(*id);
+        let mut requests = Vec::new();
+        for binding in decision.bindings() {
+            match *binding {
+                Binding::Claim(claim, id) => self.desk.bind(Claim::first(claim), id),
+                Binding::Request(id) => {
+                    self.desk.will_ask(id);
+                    requests.push(id);
+                }
             }
         }
         check::before(&self.kernel, &records)?;
@@ -165,28 +171,43 @@ impl Shell {
         let rows = self.kernel.families().values().flat_map(|family| &family.members);
         claims::conflicts(rows.map(|row| &**row))?;
         check::may_start(&self.kernel, &started)?;
-        for effect in &planned {
-            if let Effect::Undo(undo) = effect {
-                check::undo(&self.kernel, &self.ahead, undo)?;
-            }
-        }
         let seq = commit.seq();
-        if seq > self.durable {
-            // Nothing leaves a commit that the store has not proved.
-            commit = match commit.release(&Receipt::new(self.kernel.epoch(), self.durable)) {
-                Err(commit) => commit,
-                Ok(effects) => return Err(format!("{effects:?} left without a receipt")),
-            };
+        let effects = self.released(commit)?;
+        check::requests(&requests, &effects)?;
+        for effect in &effects {
+            if let Some(call) = effect.call()
+                && let Some(undone) = call.undone()
+            {
+                check::undo(&self.kernel, &self.ahead, call, undone)?;
+            }
         }
         self.pending.push_back(Pending {
             records: durable,
-            commit,
+            effects: effects.clone(),
             seq,
         });
         if seq <= self.durable && self.pending.len() == 1 {
             self.sync(1)?;
         }
-        Ok(planned)
+        Ok(effects)
+    }
+
+    /// Opens a commit to check what will leave it, and that no receipt older than its own opens it. The effects still
+    /// wait for [`Self::sync`].
+    fn released(&self, commit: Commit) -> Result<Vec<Effect>, String> {
+        let (epoch, seq) = (self.kernel.epoch(), commit.seq());
+        let mut commit = commit;
+        for older in [self.durable, Seq(seq.0.saturating_sub(1))] {
+            if older < seq {
+                commit = match commit.release(&Receipt::new(epoch, older)) {
+                    Err(commit) => commit,
+                    Ok(effects) => return Err(format!("{effects:?} left without a receipt")),
+                };
+            }
+        }
+        commit
+            .release(&Receipt::new(epoch, seq))
+            .map_err(|_| "a proved commit is not released".to_owned())
     }
 
     /// A yielded stage is out under its old number: it may report again.
@@ -208,66 +229,87 @@ impl Shell {
             pending.records.iter().try_for_each(|record| self.disk.fold(record))?;
             claims::conflicts(self.disk.live())?;
             self.durable = pending.seq;
-            let receipt = Receipt::new(self.kernel.epoch(), pending.seq);
-            let effects = pending
-                .commit
-                .release(&receipt)
-                .map_err(|_| "a proved commit is not released".to_owned())?;
-            effects.into_iter().try_for_each(|effect| self.act(effect))?;
+            pending.effects.into_iter().try_for_each(|effect| self.act(effect))?;
         }
         Ok(())
     }
 
     fn act(&mut self, effect: Effect) -> Result<(), String> {
-        if matches!(
-            effect,
-            Effect::Ask(_) | Effect::Cancel(_) | Effect::Keep(..) | Effect::GiveBack(..) | Effect::Release(_)
-        ) {
-            self.log.push(format!("  {effect:?}"));
-        }
         match effect {
-            Effect::Reply(ticket, answer) => {
-                if self.answered.insert(ticket, answer).is_some() {
-                    return Err(format!("{ticket:?} is answered twice"));
-                }
-            }
-            Effect::Advance(advance) => {
-                let going = self.kernel.row(advance.id).and_then(|row| row.going);
+            Effect::Dispatch(effect) => self.dispatch(effect),
+            Effect::Admission(effect) => self.admit(effect),
+            Effect::Requests(effect) => self.answer(effect),
+            Effect::Lifecycle(LifecycleEffect::ArmTimer) => Ok(()),
+        }
+    }
+
+    fn dispatch(&mut self, effect: DispatchEffect) -> Result<(), String> {
+        match effect {
+            DispatchEffect::Call(call) => return self.call(call),
+            DispatchEffect::LoadStack(scope) => self.loads.push(scope),
+            DispatchEffect::Stop(_) => {}
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: StageCall) -> Result<(), String> {
+        match &call.task {
+            StageTask::Execute { run, .. } => {
+                let (id, run) = (call.id, *run);
+                let going = self.kernel.row(id).and_then(|row| row.going);
                 // An operator may have ended it meanwhile; then its report is late.
-                if going.is_some_and(|going| going.run != advance.run) {
-                    return Err(format!("{advance:?} is not what the row says: {going:?}"));
+                if going.is_some_and(|going| going.run != run) {
+                    return Err(format!("{call:?} is not what the row says: {going:?}"));
                 }
-                if let Some(twice) = self.running.insert((advance.id, advance.run), advance) {
+                if let Some(twice) = self.running.insert((id, run), call) {
                     return Err(format!("{twice:?} is out twice"));
                 }
             }
-            Effect::Undo(undo) => self.undos.push(*undo),
-            Effect::Judge(parent, _, _, round, _) => {
-                let rows = self.disk.members(parent.family);
+            StageTask::Undo { scope, number } => self.undos.push((*scope, *number)),
+            StageTask::Join(round) => {
+                let rows = self.disk.members(call.id.family);
                 let seen = rows
                     .filter(|row| round.contains(row.id.member) && row.is_ended())
                     .count();
                 self.judges
-                    .push((parent, round.first, u32::try_from(seen).unwrap_or(0)));
+                    .push((call.id, round.first, u32::try_from(seen).unwrap_or(0)));
             }
-            Effect::LoadStack(scope) => self.loads.push(scope),
-            Effect::CleanUp(id, ..) => self.cleanups.push(id),
-            Effect::Ask(id) => self.ask(id)?,
-            Effect::Release(id) => self.release(id)?,
-            Effect::GiveBack(id, needs) => self.change(id, |limiter, claim| limiter.give_back(claim, &needs))?,
-            Effect::Cancel(id) => self.change(id, |limiter, claim| limiter.cancel(claim))?,
-            Effect::Keep(id, needs) => self.change(id, |limiter, claim| limiter.keep(claim, &needs))?,
-            Effect::SetPriority(id, priority) => {
-                self.change(id, |limiter, claim| limiter.set_priority(claim, priority))?;
+            StageTask::CleanUp => self.cleanups.push(call.id),
+        }
+        Ok(())
+    }
+
+    fn admit(&mut self, effect: AdmissionEffect) -> Result<(), String> {
+        self.log.push(format!("  {effect:?}"));
+        match effect {
+            AdmissionEffect::Ask(id) => self.ask(id),
+            AdmissionEffect::Release(id) => self.release(id),
+            AdmissionEffect::GiveBack(id, needs) => self.change(id, |limiter, claim| limiter.give_back(claim, &needs)),
+            AdmissionEffect::Cancel(id) => self.change(id, |limiter, claim| limiter.cancel(claim)),
+            AdmissionEffect::Keep(id, needs) => self.change(id, |limiter, claim| limiter.keep(claim, &needs)),
+            AdmissionEffect::SetPriority(id, priority) => {
+                self.change(id, |limiter, claim| limiter.set_priority(claim, priority))
             }
-            Effect::SetLimit(key, limit) => self.capacity(key, limit)?,
-            Effect::Ended(ended) => {
+            AdmissionEffect::SetLimit(key, limit) => self.capacity(key, limit),
+            // No family of the histories is quarantined, so none is discharged.
+            AdmissionEffect::ReleaseFamily(_) => Ok(()),
+        }
+    }
+
+    fn answer(&mut self, effect: RequestEffect) -> Result<(), String> {
+        match effect {
+            RequestEffect::Reply(ticket, answer) => {
+                if self.answered.insert(ticket, answer).is_some() {
+                    return Err(format!("{ticket:?} is answered twice"));
+                }
+            }
+            RequestEffect::Ended(ended) => {
                 let row = self.ahead.rows.get(&ended.id);
                 if !row.is_some_and(|row| row.is_ended()) {
                     return Err(format!("{ended:?} is told, and its row says otherwise"));
                 }
             }
-            Effect::Stop(_) | Effect::ArmTimer | Effect::Operated(..) | Effect::Bound(..) | Effect::Discharged(_) => {}
+            RequestEffect::Operated(_) | RequestEffect::Discharged(_) => {}
         }
         Ok(())
     }
@@ -308,7 +350,7 @@ impl Shell {
                 let is_outermost = family.scope_of(*member) == Some(id);
                 let is_out = match scope {
                     Scope::Loading => self.loads.contains(&id),
-                    Scope::Held { out: true, .. } => self.undos.iter().any(|undo| undo.scope == id),
+                    Scope::Held { out: true, .. } => self.undos.iter().any(|(scope, _)| *scope == id),
                     Scope::Held { out: false, .. } => true,
                 };
                 if is_outermost && !is_out {

@@ -14,7 +14,7 @@ use fjall::{AbstractTree, Database, Keyspace, PersistMode};
 
 use super::CLOSED;
 use super::open::explain;
-use super::{Layers, Record, Table};
+use super::{BatchRecord, Layers, Table};
 use crate::journal::recent::LAST;
 
 /// Bytes, as a multiple of what a checkpoint is due at, beyond which commits wait for the one under way.
@@ -134,7 +134,7 @@ impl Checkpoints {
     }
 
     /// Shows readers what was committed just now, and begins a checkpoint if one is due.
-    pub(super) fn add(&self, records: &[(u64, Record)]) {
+    pub(super) fn add(&self, records: &[(u64, BatchRecord)]) {
         let mut layers = self.shared.layers.write().unwrap_or_else(PoisonError::into_inner);
         for (number, record) in records {
             layers.current.add(*number, record);

@@ -26,7 +26,7 @@ mod follow;
 
 /// What stops the store from being opened.
 #[derive(Debug)]
-pub(super) enum Finding {
+pub(super) enum LogProblem {
     /// The system refused to read.
     Unreadable(PathBuf, io::Error),
     /// Committed data is missing or broken.
@@ -138,14 +138,14 @@ struct Batches {
 }
 
 /// Checks the files without which fjall would begin anew or panic, and each batch of the log.
-pub(super) fn check(store: &Path) -> Result<LogEnd, Finding> {
+pub(super) fn check(store: &Path) -> Result<LogEnd, LogProblem> {
     check_files(store)?;
     let reach = Reach::look(store)?;
     let paths = logs(store)?;
     let mut end = LogEnd::default();
     let mut logs = Vec::new();
     for (left, (number, path)) in (0..paths.len()).rev().zip(paths) {
-        let mut bytes = read(&path).map_err(|error| Finding::Unreadable(path.clone(), error))?;
+        let mut bytes = read(&path).map_err(|error| LogProblem::Unreadable(path.clone(), error))?;
         let (at, batches) = whole_batches(&bytes, reach.recent());
         let rest = bytes.get(at..).unwrap_or_default();
         let has_rest = !rest.is_empty();
@@ -178,15 +178,15 @@ pub(super) fn check(store: &Path) -> Result<LogEnd, Finding> {
     Ok(end)
 }
 
-fn broken(path: &Path, at: usize) -> Finding {
-    Finding::Damaged(format!(
+fn broken(path: &Path, at: usize) -> LogProblem {
+    LogProblem::Damaged(format!(
         "{} is broken at byte {at}, with committed data behind it",
         path.display()
     ))
 }
 
 /// Each of these makes fjall start an empty store, delete a keyspace or panic when it is missing.
-fn check_files(store: &Path) -> Result<(), Finding> {
+fn check_files(store: &Path) -> Result<(), LogProblem> {
     for name in ["version", "lock", "keyspaces", "keyspaces/0/current"] {
         require(&store.join(name))?;
     }
@@ -194,7 +194,7 @@ fn check_files(store: &Path) -> Result<(), Finding> {
     for path in list(&keyspaces)? {
         let is_number = name_of(&path).parse::<u64>().is_ok();
         if !path.is_dir() || !is_number {
-            return Err(Finding::Damaged(format!("{} is no part of it", path.display())));
+            return Err(LogProblem::Damaged(format!("{} is no part of it", path.display())));
         }
         // A keyspace whose making was interrupted has no tables yet; fjall removes it.
         let tables = path.join("tables");
@@ -206,20 +206,20 @@ fn check_files(store: &Path) -> Result<(), Finding> {
     Ok(())
 }
 
-fn require(path: &Path) -> Result<(), Finding> {
+fn require(path: &Path) -> Result<(), LogProblem> {
     match path.try_exists() {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Finding::Damaged(format!("{} is missing", path.display()))),
-        Err(error) => Err(Finding::Unreadable(path.to_owned(), error)),
+        Ok(false) => Err(LogProblem::Damaged(format!("{} is missing", path.display()))),
+        Err(error) => Err(LogProblem::Unreadable(path.to_owned(), error)),
     }
 }
 
 /// Gives the log files in their order.
-fn logs(store: &Path) -> Result<Vec<(u64, PathBuf)>, Finding> {
-    let mut logs = numbered(store).map_err(|error| Finding::Unreadable(store.to_owned(), error))?;
+fn logs(store: &Path) -> Result<Vec<(u64, PathBuf)>, LogProblem> {
+    let mut logs = numbered(store).map_err(|error| LogProblem::Unreadable(store.to_owned(), error))?;
     logs.sort();
     if logs.is_empty() {
-        return Err(Finding::Damaged(format!(
+        return Err(LogProblem::Damaged(format!(
             "{} has no log: each file *.jnl is missing",
             store.display()
         )));
@@ -244,8 +244,8 @@ pub(super) fn ends_of_batches(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn list(folder: &Path) -> Result<Vec<PathBuf>, Finding> {
-    let unreadable = |error| Finding::Unreadable(folder.to_owned(), error);
+fn list(folder: &Path) -> Result<Vec<PathBuf>, LogProblem> {
+    let unreadable = |error| LogProblem::Unreadable(folder.to_owned(), error);
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder).map_err(unreadable)? {
         paths.push(entry.map_err(unreadable)?.path());

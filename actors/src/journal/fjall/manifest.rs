@@ -11,22 +11,22 @@ use std::path::Path;
 
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::log::Finding;
+use super::log::LogProblem;
 
 /// Bytes of a manifest at most: some 50 for each table, so enough for a million of them.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Checks the version file of a keyspace that has one.
-pub(super) fn check(keyspace: &Path) -> Result<(), Finding> {
+pub(super) fn check(keyspace: &Path) -> Result<(), LogProblem> {
     let path = keyspace.join("current");
     let Some(current) = read(&path)? else { return Ok(()) };
     let Some((number, sum)) = parse(&current) else {
-        return Err(Finding::Damaged(format!("{} has no known shape", path.display())));
+        return Err(LogProblem::Damaged(format!("{} has no known shape", path.display())));
     };
     let path = keyspace.join(format!("v{number}"));
     match read(&path)? {
-        None => Err(Finding::Damaged(format!("{} is missing", path.display()))),
-        Some(bytes) if xxh3_128(&bytes) != sum => Err(Finding::Damaged(format!(
+        None => Err(LogProblem::Damaged(format!("{} is missing", path.display()))),
+        Some(bytes) if xxh3_128(&bytes) != sum => Err(LogProblem::Damaged(format!(
             "{} does not have the checksum that \"current\" beside it names",
             path.display()
         ))),
@@ -35,7 +35,7 @@ pub(super) fn check(keyspace: &Path) -> Result<(), Finding> {
 }
 
 /// Gives the number of the version that counts; none of a keyspace that has none yet.
-pub(super) fn version(keyspace: &Path) -> Result<Option<u64>, Finding> {
+pub(super) fn version(keyspace: &Path) -> Result<Option<u64>, LogProblem> {
     let current = read(&keyspace.join("current"))?;
     Ok(current.and_then(|bytes| parse(&bytes)).map(|(number, _)| number))
 }
@@ -52,17 +52,17 @@ fn parse(current: &[u8]) -> Option<(u64, u128)> {
 }
 
 /// Gives none of a file that is not there. No more is read than a manifest can have, whatever its length.
-fn read(path: &Path) -> Result<Option<Vec<u8>>, Finding> {
+fn read(path: &Path) -> Result<Option<Vec<u8>>, LogProblem> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes));
     match read {
-        Ok(_) if bytes.len() as u64 > BYTES_MAX => Err(Finding::Damaged(format!(
+        Ok(_) if bytes.len() as u64 > BYTES_MAX => Err(LogProblem::Damaged(format!(
             "{} has more than {BYTES_MAX} bytes",
             path.display()
         ))),
         Ok(_) => Ok(Some(bytes)),
         Err(error) if is_missing(&error) => Ok(None),
-        Err(error) => Err(Finding::Unreadable(path.to_owned(), error)),
+        Err(error) => Err(LogProblem::Unreadable(path.to_owned(), error)),
     }
 }
 

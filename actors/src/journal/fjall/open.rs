@@ -18,7 +18,7 @@ use super::committed::Committed;
 use super::directory::{self, Directory};
 use super::line::Line;
 use super::locks::StoreLock;
-use super::log::{self, Finding, Newest};
+use super::log::{self, LogProblem, Newest};
 use super::opened::Opened;
 use super::remedy::advise;
 use super::watch::LogWatch;
@@ -189,9 +189,9 @@ fn create(directory: &Directory, lock: StoreLock) -> Result<Database, StoreError
 
 fn recover(directory: &Directory, lock: StoreLock) -> Result<Database, StoreError> {
     let end = guarded(directory, || log::check(&directory.store()))?.map_err(|finding| match finding {
-        Finding::Damaged(why) => directory.damaged(why),
-        Finding::Unreadable(path, error) => directory.refused(&format!("{} cannot be read", path.display()), &error),
-        Finding::Unfit(path, error) => translate(directory, &path.display().to_string(), &error),
+        LogProblem::Damaged(why) => directory.damaged(why),
+        LogProblem::Unreadable(path, error) => directory.refused(&format!("{} cannot be read", path.display()), &error),
+        LogProblem::Unfit(path, error) => translate(directory, &path.display().to_string(), &error),
     })?;
     end.remove_superfluous()
         .map_err(|error| directory.refused("an old log cannot be removed", &error))?;

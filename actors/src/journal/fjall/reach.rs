@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use procession_kernel::{Epoch, Seq};
 
 use super::chain::{CHAIN_KEY, Link};
-use super::log::Finding;
+use super::log::LogProblem;
 use super::manifest;
 use super::open::{RECENT, decode_seq};
 use super::tables::Tables;
@@ -30,10 +30,10 @@ pub(super) struct Reach {
 
 impl Reach {
     /// Reads the names of the keyspaces, which fjall keeps in tables of its own.
-    pub(super) fn look(store: &Path) -> Result<Self, Finding> {
+    pub(super) fn look(store: &Path) -> Result<Self, LogProblem> {
         let keyspaces = store.join("keyspaces");
         let names = Tables::look(&keyspaces.join("0"))?;
-        let unreadable = |error| Finding::Unreadable(keyspaces.clone(), error);
+        let unreadable = |error| LogProblem::Unreadable(keyspaces.clone(), error);
         let mut numbers = BTreeMap::new();
         for entry in fs::read_dir(&keyspaces).map_err(unreadable)? {
             let name = entry.map_err(unreadable)?.file_name();
@@ -48,7 +48,7 @@ impl Reach {
                 }
                 // fjall would remove it. One whose making was interrupted has no tables yet.
                 None if number != 0 && has_tables(&keyspaces.join(number.to_string())) => {
-                    return Err(Finding::Damaged(format!(
+                    return Err(LogProblem::Damaged(format!(
                         "{} has tables, and no name in {}; one of them is of another copy",
                         keyspaces.join(number.to_string()).display(),
                         keyspaces.join("0").display()
@@ -65,7 +65,7 @@ impl Reach {
         self.numbers.get(RECENT).copied()
     }
 
-    fn tables(&self, name: &str) -> Result<Option<Tables>, Finding> {
+    fn tables(&self, name: &str) -> Result<Option<Tables>, LogProblem> {
         let number = self.numbers.get(name);
         number
             .map(|number| Tables::look(&self.keyspaces.join(number.to_string())))
@@ -74,7 +74,7 @@ impl Reach {
 
     /// Checks that the tables of each keyspace are as new as a commit found them. `noted` is what the newest commit
     /// in the logs says of that; where none does, tables have it.
-    pub(super) fn check_versions(&self, noted: Option<&[u8]>) -> Result<(), Finding> {
+    pub(super) fn check_versions(&self, noted: Option<&[u8]>) -> Result<(), LogProblem> {
         let noted = match noted {
             Some(noted) => versions::decode(noted),
             None => match self.tables(&Space::Meta.name())? {
@@ -92,7 +92,7 @@ impl Reach {
             }
             let name = self.numbers.iter().find(|(_, number)| **number == keyspace);
             let name = name.map_or_else(|| "?".to_owned(), |(name, _)| name.clone());
-            return Err(Finding::Damaged(match found {
+            return Err(LogProblem::Damaged(match found {
                 Some(found) => format!(
                     "keyspace \"{name}\" in {} is an older copy: its tables are of version {found}, and commits were \
                      made on version {noted}; put the newer one back",
@@ -105,14 +105,14 @@ impl Reach {
     }
 
     /// Says how far tables reach, if that is not up to this commit.
-    pub(super) fn lack(&self, commit: (Epoch, Seq)) -> Result<Option<String>, Finding> {
+    pub(super) fn lack(&self, commit: (Epoch, Seq)) -> Result<Option<String>, LogProblem> {
         let (epoch, seq) = self.newest()?.map_or_else(Default::default, |(newest, _)| newest);
         let lack = || format!("the tables reach commit {seq} of epoch {epoch} only");
         Ok(((epoch, seq) < commit).then(lack))
     }
 
     /// Gives the newest commit that is in the tables of `meta`, and what it says of the one before.
-    fn newest(&self) -> Result<Option<Newest>, Finding> {
+    fn newest(&self) -> Result<Option<Newest>, LogProblem> {
         let Some(meta) = self.tables(&Space::Meta.name())? else {
             return Ok(None);
         };
@@ -129,7 +129,7 @@ impl Reach {
         &self,
         newest: Option<Option<Link>>,
         runs: &[(u64, u64)],
-    ) -> Result<Option<String>, Finding> {
+    ) -> Result<Option<String>, LogProblem> {
         let link = match newest {
             Some(link) => link,
             None => self.newest()?.and_then(|(_, link)| link),

@@ -8,7 +8,7 @@ use fjall::{Keyspace, Readable, Snapshot};
 use super::opened::Opened;
 use crate::error::StoreError;
 use crate::journal::keys::Space;
-use crate::journal::recent::{Found, LAST, Place, part_of};
+use crate::journal::recent::{LAST, RangeEntries, ShortKey, part_of};
 use crate::journal::store::{Entries, Scan};
 
 impl Opened {
@@ -39,9 +39,9 @@ impl Opened {
     }
 
     /// Both are of one moment: a checkpoint that ends takes the one away only after the other has it.
-    fn lately(&self, scan: &Scan) -> (Found, Snapshot) {
+    fn lately(&self, scan: &Scan) -> (RangeEntries, Snapshot) {
         let Some(part) = self.part(&scan.space) else {
-            return (Found::default(), self.snapshot(None));
+            return (RangeEntries::default(), self.snapshot(None));
         };
         let layers = self.checkpoints.layers();
         let found = layers.range(part, &scan.from, scan.to.as_deref(), scan.limit);
@@ -59,7 +59,7 @@ impl Opened {
 }
 
 /// Merges what was found with what tables say; of one key the former counts, and its deletes hide the latter.
-fn merge(found: &Found, snapshot: &Snapshot, keyspace: &Keyspace, scan: &Scan) -> Result<Entries, fjall::Error> {
+fn merge(found: &RangeEntries, snapshot: &Snapshot, keyspace: &Keyspace, scan: &Scan) -> Result<Entries, fjall::Error> {
     let cut = found.entries.last().filter(|_| found.is_cut);
     let cut = cut.map(|(place, _)| place.key());
     let to = match cut {
@@ -95,8 +95,8 @@ fn merge(found: &Found, snapshot: &Snapshot, keyspace: &Keyspace, scan: &Scan) -
 /// Moves entries with a value for as long as their keys are wanted.
 fn take_up_to<'a>(
     merged: &mut Entries,
-    lately: &mut Peekable<impl Iterator<Item = &'a (Place, Option<Vec<u8>>)>>,
-    is_wanted: impl Fn(&Place) -> bool,
+    lately: &mut Peekable<impl Iterator<Item = &'a (ShortKey, Option<Vec<u8>>)>>,
+    is_wanted: impl Fn(&ShortKey) -> bool,
 ) {
     while let Some((place, value)) = lately.next_if(|(place, _)| is_wanted(place)) {
         merged.extend(value.clone().map(|value| (place.key().to_vec(), value)));

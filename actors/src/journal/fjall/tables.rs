@@ -12,7 +12,7 @@ use fjall::{AbstractTree, Slice, UserKey};
 use lsm_tree::{Cache, Checksum, Table};
 use xxhash_rust::xxh3::Xxh3;
 
-use super::log::Finding;
+use super::log::LogProblem;
 
 /// Memory for the blocks of tables that are looked into. A few keys are looked up, each once.
 const CACHE_BYTES: u64 = 1024 * 1024;
@@ -34,7 +34,7 @@ pub(super) struct Tables {
 
 impl Tables {
     /// Looks at the keyspace in a folder; one that is not made yet has no tables.
-    pub(super) fn look(keyspace: &Path) -> Result<Self, Finding> {
+    pub(super) fn look(keyspace: &Path) -> Result<Self, LogProblem> {
         let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
         let mut tables = Vec::new();
         for named in named(keyspace)? {
@@ -49,7 +49,7 @@ impl Tables {
                 false,
                 false,
             );
-            tables.push(table.map_err(|error| Finding::Unfit(named.path, error.into()))?);
+            tables.push(table.map_err(|error| LogProblem::Unfit(named.path, error.into()))?);
         }
         Ok(Self {
             keyspace: keyspace.to_owned(),
@@ -58,7 +58,7 @@ impl Tables {
     }
 
     /// Gives the newest value of a key that is in a table; none if there is none, or if it is deleted.
-    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Slice>, Finding> {
+    pub(super) fn get(&self, key: &[u8]) -> Result<Option<Slice>, LogProblem> {
         let key = UserKey::from(key);
         let mut newest = None;
         for table in &self.tables {
@@ -66,7 +66,7 @@ impl Tables {
             let Some(found) = table.range(key.clone()..=key.clone()).next() else {
                 continue;
             };
-            let found = found.map_err(|error| Finding::Unfit(self.keyspace.clone(), error.into()))?;
+            let found = found.map_err(|error| LogProblem::Unfit(self.keyspace.clone(), error.into()))?;
             if newest.as_ref().is_none_or(|(seqno, _)| *seqno < found.key.seqno) {
                 let is_deleted = found.is_tombstone();
                 newest = Some((found.key.seqno, (!is_deleted).then_some(found.value)));
@@ -109,8 +109,8 @@ fn sum_of(mut file: File) -> io::Result<(u128, u64)> {
 }
 
 /// Gives the tables that the manifest of a keyspace names. The manifest has its checksum: see `manifest`.
-fn named(keyspace: &Path) -> Result<Vec<Named>, Finding> {
-    let unreadable = |path: &Path, error| Finding::Unreadable(path.to_owned(), error);
+fn named(keyspace: &Path) -> Result<Vec<Named>, LogProblem> {
+    let unreadable = |path: &Path, error| LogProblem::Unreadable(path.to_owned(), error);
     let current = keyspace.join("current");
     if !current.try_exists().map_err(|error| unreadable(&current, error))? {
         return Ok(Vec::new());
@@ -120,7 +120,7 @@ fn named(keyspace: &Path) -> Result<Vec<Named>, Finding> {
         .and_then(|mut file| file.read_exact(&mut number))
         .map_err(|error| unreadable(&current, error))?;
     let path = keyspace.join(format!("v{}", u64::from_le_bytes(number)));
-    let damaged = || Finding::Damaged(format!("{} has no known shape", path.display()));
+    let damaged = || LogProblem::Damaged(format!("{} has no known shape", path.display()));
     let manifest = sfa::Reader::new(&path).map_err(|_| damaged())?;
     let section = manifest.toc().section(b"tables").ok_or_else(damaged)?;
     let mut bytes = Vec::new();

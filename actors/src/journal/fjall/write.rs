@@ -10,12 +10,12 @@ use procession_kernel::{Epoch, Receipt, Seq};
 use super::chain::{CHAIN_KEY, Link};
 use super::opened::Opened;
 use super::versions::{VERSIONS_KEY, Versions};
-use super::{BOUNDS, Encoder, Record, SyncMode, open, remedy};
+use super::{BOUNDS, BatchRecord, Encoder, SyncMode, open, remedy};
 use crate::clock::machine_now;
 use crate::journal::batch::{Batch, Write};
 use crate::journal::keys::Space;
 use crate::journal::layout::{EPOCH_KEY, FORMAT, FORMAT_KEY, SEQ_KEY};
-use crate::journal::recent::Place;
+use crate::journal::recent::ShortKey;
 use crate::journal::store::AppendError;
 
 /// Where the journal stands. Whoever has its lock may commit.
@@ -44,7 +44,7 @@ const MEMORY_LOOK: u32 = 16;
 
 /// A batch as it is written.
 struct Sorted<'a> {
-    records: Vec<Record>,
+    records: Vec<BatchRecord>,
     direct: Vec<Write<'a>>,
 }
 
@@ -105,7 +105,7 @@ impl Opened {
         for number in superfluous {
             writes.remove(&self.recent, number.to_be_bytes());
         }
-        let records: Vec<(u64, Record)> = (writer.record + 1..).zip(records).collect();
+        let records: Vec<(u64, BatchRecord)> = (writer.record + 1..).zip(records).collect();
         for (number, record) in &records {
             writes.insert(&self.recent, number.to_be_bytes(), record.bytes.clone());
         }
@@ -146,7 +146,7 @@ impl Opened {
             if let Some(why) = BOUNDS.refusal(&write) {
                 return Err(AppendError::Failed(why));
             }
-            match self.part(write.space).zip(Place::of(write.key)) {
+            match self.part(write.space).zip(ShortKey::of(write.key)) {
                 Some((part, place)) => encoder.push(part, place, write.value),
                 None => direct.push(write),
             }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use procession_kernel::{Epoch, Seq};
 
-use super::frame::{self, Found, Record};
+use super::frame::{self, DecodedFrame, Record};
 use crate::error::StoreError;
 use crate::journal::batch::Batch;
 use crate::journal::keys::Space;
@@ -265,13 +265,13 @@ impl State {
         };
         while let Some(rest) = self.bytes.get(replay.end..).filter(|rest| !rest.is_empty()) {
             match frame::decode(rest) {
-                Found::Whole(frame) => {
+                DecodedFrame::Whole(frame) => {
                     replay.end += frame.length;
                     (replay.epoch, replay.seq) = (frame.epoch, frame.seq);
                     frame.records.into_iter().for_each(&mut apply);
                 }
-                Found::Torn => return replay,
-                Found::Damaged => {
+                DecodedFrame::Torn => return replay,
+                DecodedFrame::Damaged => {
                     return Replay {
                         is_damaged: true,
                         ..replay

@@ -31,7 +31,7 @@ pub(super) type Record = (Space, Vec<u8>, Option<Vec<u8>>);
 
 /// What stands at a place of the disk.
 #[derive(Debug)]
-pub(super) enum Found {
+pub(super) enum DecodedFrame {
     /// A whole frame.
     Whole(Frame),
     /// The beginning of a frame, or nothing: the log ends here.
@@ -96,26 +96,26 @@ pub(super) fn torn_points(ends: &[usize]) -> Vec<usize> {
 }
 
 /// Reads what stands at the beginning of the bytes.
-pub(super) fn decode(bytes: &[u8]) -> Found {
+pub(super) fn decode(bytes: &[u8]) -> DecodedFrame {
     let Some((header, rest)) = bytes.split_at_checked(HEADER) else {
-        return Found::Torn;
+        return DecodedFrame::Torn;
     };
     let Some((length, check, sum)) = split_header(header) else {
-        return Found::Torn;
+        return DecodedFrame::Torn;
     };
     if check_of(length) != check {
-        return Found::Damaged;
+        return DecodedFrame::Damaged;
     }
     let Some(body) = usize::try_from(u32::from_le_bytes(length))
         .ok()
         .and_then(|length| rest.get(..length))
     else {
-        return Found::Torn;
+        return DecodedFrame::Torn;
     };
     if xxh3_64(body) != sum {
-        return Found::Damaged;
+        return DecodedFrame::Damaged;
     }
-    decode_body(body).map_or(Found::Damaged, Found::Whole)
+    decode_body(body).map_or(DecodedFrame::Damaged, DecodedFrame::Whole)
 }
 
 fn split_header(header: &[u8]) -> Option<([u8; 4], [u8; 4], u64)> {

@@ -6,7 +6,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 use super::Bytes;
-use super::record::{DELETED, Record};
+use super::record::{BatchRecord, DELETED};
 use crate::journal::keys::Space;
 
 /// Keyspaces whose writes pass through here: those that every stage or every procedure writes to. The place
@@ -31,31 +31,31 @@ const INDEX_BYTES: usize = 48;
 
 /// Gives the place of a keyspace in [`PARTS`].
 pub(in crate::journal) fn part_of(space: &Space) -> Option<u8> {
-    let place = PARTS.iter().position(|part| part == space)?;
-    u8::try_from(place).ok()
+    let position = PARTS.iter().position(|part| part == space)?;
+    u8::try_from(position).ok()
 }
 
 /// A short key, ordered as its bytes are: the bytes, zeros behind them, and then how many they are.
 /// Kept as bytes, so that it is no longer than these and the index has as many in a line of memory as can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::journal) struct Place {
+pub(in crate::journal) struct ShortKey {
     bytes: [u8; KEY_MAX],
     length: u8,
 }
 
-impl Ord for Place {
+impl Ord for ShortKey {
     fn cmp(&self, other: &Self) -> Ordering {
         self.order().cmp(&other.order())
     }
 }
 
-impl PartialOrd for Place {
+impl PartialOrd for ShortKey {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Place {
+impl ShortKey {
     /// Gives none of a key that is too long to be one.
     pub(in crate::journal) fn of(key: &[u8]) -> Option<Self> {
         let mut bytes = [0; KEY_MAX];
@@ -82,19 +82,19 @@ impl Place {
 }
 
 /// The first place at or behind a key of any length.
-fn from_bound(key: &[u8]) -> Bound<Place> {
+fn from_bound(key: &[u8]) -> Bound<ShortKey> {
     bound(key, Bound::Included, Bound::Excluded)
 }
 
 /// The end of the places that lie before a key of any length.
-fn to_bound(key: &[u8]) -> Bound<Place> {
+fn to_bound(key: &[u8]) -> Bound<ShortKey> {
     bound(key, Bound::Excluded, Bound::Included)
 }
 
 /// A key that is too long to be a place lies right behind the place of its beginning.
-fn bound(key: &[u8], at: fn(Place) -> Bound<Place>, behind: fn(Place) -> Bound<Place>) -> Bound<Place> {
-    match (Place::of(key), key.get(..KEY_MAX).and_then(Place::of)) {
-        (Some(place), _) => at(place),
+fn bound(key: &[u8], at: fn(ShortKey) -> Bound<ShortKey>, behind: fn(ShortKey) -> Bound<ShortKey>) -> Bound<ShortKey> {
+    match (ShortKey::of(key), key.get(..KEY_MAX).and_then(ShortKey::of)) {
+        (Some(short), _) => at(short),
         (None, Some(beginning)) => behind(beginning),
         (None, None) => Bound::Unbounded,
     }
@@ -102,13 +102,13 @@ fn bound(key: &[u8], at: fn(Place) -> Bound<Place>, behind: fn(Place) -> Bound<P
 
 /// Where the value of a write is in its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::journal) struct Spot {
+pub(in crate::journal) struct ValueSpan {
     record: u32,
     at: u32,
     length: u32,
 }
 
-impl Spot {
+impl ValueSpan {
     pub(in crate::journal) const fn new(at: u32, length: u32) -> Self {
         Self { record: 0, at, length }
     }
@@ -135,7 +135,7 @@ pub(in crate::journal) struct Table<B> {
     /// Keys of the records in the keyspace `recent`.
     numbers: Vec<u64>,
     bytes: usize,
-    parts: [BTreeMap<Place, Spot>; PARTS.len()],
+    parts: [BTreeMap<ShortKey, ValueSpan>; PARTS.len()],
 }
 
 impl<B> Default for Table<B> {
@@ -151,13 +151,13 @@ impl<B> Default for Table<B> {
 
 impl<B: Bytes> Table<B> {
     /// Adds what was committed after all that is here.
-    pub(in crate::journal) fn add(&mut self, number: u64, record: &Record<B>) {
+    pub(in crate::journal) fn add(&mut self, number: u64, record: &BatchRecord<B>) {
         let index = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
         self.numbers.push(number);
         self.bytes += record.bytes.as_ref().len() + record.writes.len() * INDEX_BYTES;
-        for (part, place, spot) in &record.writes {
+        for (part, short, span) in &record.writes {
             if let Some(part) = self.parts.get_mut(usize::from(*part)) {
-                part.insert(*place, Spot { record: index, ..*spot });
+                part.insert(*short, ValueSpan { record: index, ..*span });
             }
         }
         self.records.push(record.bytes.clone());
@@ -173,30 +173,34 @@ impl<B: Bytes> Table<B> {
     }
 
     /// Gives the newest value of each key of a part, in their order; none where it is deleted.
-    pub(in crate::journal) fn entries(&self, part: usize) -> impl Iterator<Item = (Place, Option<&[u8]>)> {
+    pub(in crate::journal) fn entries(&self, part: usize) -> impl Iterator<Item = (ShortKey, Option<&[u8]>)> {
         let entries = self.parts.get(part).into_iter().flatten();
-        entries.map(|(place, spot)| (*place, self.value(*spot)))
+        entries.map(|(short, span)| (*short, self.value(*span)))
     }
 
-    fn value(&self, spot: Spot) -> Option<&[u8]> {
-        let record = usize::try_from(spot.record)
+    fn value(&self, span: ValueSpan) -> Option<&[u8]> {
+        let record = usize::try_from(span.record)
             .ok()
             .and_then(|record| self.records.get(record));
-        spot.value(record?.as_ref())
+        span.value(record?.as_ref())
     }
 
     /// Gives none of a key that is not here, and `Some(None)` of one that is deleted.
-    fn get(&self, part: u8, place: Place) -> Option<Option<&[u8]>> {
-        let spot = self.parts.get(usize::from(part))?.get(&place)?;
-        Some(self.value(*spot))
+    fn get(&self, part: u8, short: ShortKey) -> Option<Option<&[u8]>> {
+        let span = self.parts.get(usize::from(part))?.get(&short)?;
+        Some(self.value(*span))
     }
 
-    fn range(&self, part: u8, bounds: (Bound<Place>, Bound<Place>)) -> impl Iterator<Item = (Place, Option<&[u8]>)> {
+    fn range(
+        &self,
+        part: u8,
+        bounds: (Bound<ShortKey>, Bound<ShortKey>),
+    ) -> impl Iterator<Item = (ShortKey, Option<&[u8]>)> {
         let entries = self.parts.get(usize::from(part)).map(|part| part.range(bounds));
         entries
             .into_iter()
             .flatten()
-            .map(|(place, spot)| (*place, self.value(*spot)))
+            .map(|(short, span)| (*short, self.value(*span)))
     }
 }
 
@@ -217,8 +221,8 @@ impl<B> Default for Layers<B> {
 
 /// Entries of a range, with the deletes among them, which hide what tables say.
 #[derive(Debug, Default)]
-pub(in crate::journal) struct Found {
-    pub(in crate::journal) entries: Vec<(Place, Option<Vec<u8>>)>,
+pub(in crate::journal) struct RangeEntries {
+    pub(in crate::journal) entries: Vec<(ShortKey, Option<Vec<u8>>)>,
     /// There are more behind the last of these entries.
     pub(in crate::journal) is_cut: bool,
 }
@@ -230,17 +234,17 @@ impl<B: Bytes> Layers<B> {
 
     /// Gives none of a key that was not written lately, and `Some(None)` of one that was deleted.
     pub(in crate::journal) fn get(&self, part: u8, key: &[u8]) -> Option<Option<Vec<u8>>> {
-        let place = Place::of(key)?;
-        let newer = self.current.get(part, place);
-        let found = newer.or_else(|| self.frozen.as_ref()?.get(part, place))?;
+        let short = ShortKey::of(key)?;
+        let newer = self.current.get(part, short);
+        let found = newer.or_else(|| self.frozen.as_ref()?.get(part, short))?;
         Some(found.map(<[u8]>::to_vec))
     }
 
     /// Gives entries from one key to before another, until `limit` of them have a value.
-    pub(in crate::journal) fn range(&self, part: u8, from: &[u8], to: Option<&[u8]>, limit: usize) -> Found {
+    pub(in crate::journal) fn range(&self, part: u8, from: &[u8], to: Option<&[u8]>, limit: usize) -> RangeEntries {
         let bounds = (from_bound(from), to.map_or(Bound::Unbounded, to_bound));
         if is_empty(&bounds) {
-            return Found::default();
+            return RangeEntries::default();
         }
         let mut newer = self.current.range(part, bounds).peekable();
         let mut older = self
@@ -248,7 +252,7 @@ impl<B: Bytes> Layers<B> {
             .iter()
             .flat_map(|table| table.range(part, bounds))
             .peekable();
-        let mut found = Found::default();
+        let mut found = RangeEntries::default();
         let mut values = 0;
         loop {
             let next = match (newer.peek(), older.peek()) {
@@ -260,19 +264,19 @@ impl<B: Bytes> Layers<B> {
                 (Some(_), _) => newer.next(),
                 (None, _) => older.next(),
             };
-            let Some((place, value)) = next else { return found };
+            let Some((short, value)) = next else { return found };
             if values == limit {
                 found.is_cut = true;
                 return found;
             }
             values += usize::from(value.is_some());
-            found.entries.push((place, value.map(<[u8]>::to_vec)));
+            found.entries.push((short, value.map(<[u8]>::to_vec)));
         }
     }
 }
 
 /// A map would panic over such a range.
-fn is_empty(bounds: &(Bound<Place>, Bound<Place>)) -> bool {
+fn is_empty(bounds: &(Bound<ShortKey>, Bound<ShortKey>)) -> bool {
     match bounds {
         (Bound::Included(from), Bound::Included(to)) => from > to,
         (Bound::Included(from), Bound::Excluded(to))

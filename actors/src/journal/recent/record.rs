@@ -4,7 +4,7 @@
 //! all ones: the key is deleted), the key, and the value. A large batch is several such values.
 
 use super::Bytes;
-use super::index::{PARTS, Place, Spot};
+use super::index::{PARTS, ShortKey, ValueSpan};
 
 /// The first byte of every record.
 const VERSION: u8 = 1;
@@ -21,18 +21,18 @@ const KEPT_WRITES: usize = 16 * 1024;
 
 /// A record, and where each of its writes is in it.
 #[derive(Debug)]
-pub(in crate::journal) struct Record<B> {
+pub(in crate::journal) struct BatchRecord<B> {
     pub(in crate::journal) bytes: B,
-    pub(in crate::journal) writes: Vec<(u8, Place, Spot)>,
+    pub(in crate::journal) writes: Vec<(u8, ShortKey, ValueSpan)>,
 }
 
 /// Writes of a batch on their way into records. It keeps its room from batch to batch: memory that is
 /// touched for the first time costs more than what is written there.
 #[derive(Debug)]
 pub(in crate::journal) struct Encoder<B> {
-    done: Vec<Record<B>>,
+    done: Vec<BatchRecord<B>>,
     bytes: Vec<u8>,
-    writes: Vec<(u8, Place, Spot)>,
+    writes: Vec<(u8, ShortKey, ValueSpan)>,
 }
 
 impl<B> Default for Encoder<B> {
@@ -57,7 +57,7 @@ impl<B: Bytes> Encoder<B> {
     }
 
     /// Takes back the room of records that are needed no more.
-    pub(in crate::journal) fn take_back(&mut self, records: Vec<(u64, Record<B>)>) {
+    pub(in crate::journal) fn take_back(&mut self, records: Vec<(u64, BatchRecord<B>)>) {
         let room = records.into_iter().next().map(|(_, record)| record.writes);
         if let Some(room) = room.filter(|room| room.capacity() <= KEPT_WRITES) {
             self.writes = room;
@@ -68,18 +68,18 @@ impl<B: Bytes> Encoder<B> {
     }
 
     /// Adds a write; none deletes. A value is shorter than 4 GiB: every store bounds it lower.
-    pub(in crate::journal) fn push(&mut self, part: u8, place: Place, value: Option<&[u8]>) {
+    pub(in crate::journal) fn push(&mut self, part: u8, short: ShortKey, value: Option<&[u8]>) {
         let length = value.map_or(DELETED, |value| u32::try_from(value.len()).unwrap_or(DELETED));
         if self.bytes.is_empty() {
             self.bytes.push(VERSION);
         }
         self.bytes.push(part);
-        self.bytes.push(place.length());
+        self.bytes.push(short.length());
         self.bytes.extend_from_slice(&length.to_le_bytes());
-        self.bytes.extend_from_slice(place.key());
+        self.bytes.extend_from_slice(short.key());
         let at = u32::try_from(self.bytes.len()).unwrap_or(u32::MAX);
         self.bytes.extend_from_slice(value.unwrap_or_default());
-        self.writes.push((part, place, Spot::new(at, length)));
+        self.writes.push((part, short, ValueSpan::new(at, length)));
         if self.bytes.len() >= PIECE_BYTES {
             self.end_record();
         }
@@ -87,7 +87,7 @@ impl<B: Bytes> Encoder<B> {
 
     fn end_record(&mut self) {
         if !self.writes.is_empty() {
-            self.done.push(Record {
+            self.done.push(BatchRecord {
                 bytes: B::from(&self.bytes[..]),
                 writes: std::mem::take(&mut self.writes),
             });
@@ -96,14 +96,14 @@ impl<B: Bytes> Encoder<B> {
     }
 
     /// Gives the records of the batch.
-    pub(in crate::journal) fn finish(&mut self) -> Vec<Record<B>> {
+    pub(in crate::journal) fn finish(&mut self) -> Vec<BatchRecord<B>> {
         self.end_record();
         std::mem::take(&mut self.done)
     }
 }
 
 /// Reads a record back; none if its shape is not known.
-pub(in crate::journal) fn decode<B: Bytes>(record: B) -> Option<Record<B>> {
+pub(in crate::journal) fn decode<B: Bytes>(record: B) -> Option<BatchRecord<B>> {
     let mut writes = Vec::new();
     let bytes = record.as_ref();
     let (version, mut rest) = bytes.split_first()?;
@@ -113,14 +113,14 @@ pub(in crate::journal) fn decode<B: Bytes>(record: B) -> Option<Record<B>> {
     while let Some((head, behind)) = rest.split_first_chunk::<FRAME>() {
         let [part, key_length, length @ ..] = *head;
         let (key, behind) = behind.split_at_checked(usize::from(key_length))?;
-        let place = Place::of(key).filter(|_| usize::from(part) < PARTS.len())?;
+        let short = ShortKey::of(key).filter(|_| usize::from(part) < PARTS.len())?;
         let at = u32::try_from(bytes.len() - behind.len()).ok()?;
-        let spot = Spot::new(at, u32::from_le_bytes(length));
-        rest = behind.get(spot.len()..)?;
-        writes.push((part, place, spot));
+        let span = ValueSpan::new(at, u32::from_le_bytes(length));
+        rest = behind.get(span.len()..)?;
+        writes.push((part, short, span));
     }
     let is_whole = rest.is_empty();
-    is_whole.then_some(Record { bytes: record, writes })
+    is_whole.then_some(BatchRecord { bytes: record, writes })
 }
 
 /// Reads a record and writes its writes again, as one.
@@ -129,8 +129,8 @@ pub(crate) fn rewritten(bytes: &[u8]) -> Option<Vec<u8>> {
     let record = decode(bytes.to_vec())?;
     let mut encoder = Encoder::<Vec<u8>>::default();
     encoder.begin(record.writes.len(), bytes.len());
-    for (part, place, spot) in record.writes {
-        encoder.push(part, place, spot.value(&record.bytes));
+    for (part, short, span) in record.writes {
+        encoder.push(part, short, span.value(&record.bytes));
     }
     let again: Vec<u8> = encoder
         .finish()
@@ -145,7 +145,7 @@ pub(crate) fn rewritten(bytes: &[u8]) -> Option<Vec<u8>> {
 mod tests {
     use super::*;
 
-    fn sample() -> Vec<Record<Vec<u8>>> {
+    fn sample() -> Vec<BatchRecord<Vec<u8>>> {
         let mut encoder = Encoder::default();
         encoder.begin(3, 100);
         for (part, key, value) in [
@@ -153,7 +153,7 @@ mod tests {
             (1, b"", Some(b"")),
             (4, &[9; 16], None),
         ] {
-            encoder.push(part, Place::of(key).expect("it is short"), value);
+            encoder.push(part, ShortKey::of(key).expect("it is short"), value);
         }
         encoder.finish()
     }
@@ -165,7 +165,7 @@ mod tests {
         };
         let read = decode(record.bytes.clone()).expect("it is whole");
         assert_eq!(read.writes, record.writes);
-        let values: Vec<_> = read.writes.iter().map(|(_, _, spot)| spot.value(&read.bytes)).collect();
+        let values: Vec<_> = read.writes.iter().map(|(_, _, span)| span.value(&read.bytes)).collect();
         assert_eq!(values, [Some(&b"value"[..]), Some(&b""[..]), None]);
     }
 
@@ -210,7 +210,7 @@ mod tests {
         let room = |encoder: &Encoder<Vec<u8>>| (encoder.bytes.capacity(), encoder.writes.capacity());
         let made = room(&encoder);
         for _ in 0..1_000 {
-            encoder.push(0, Place::of(&key).expect("it is short"), Some(&value));
+            encoder.push(0, ShortKey::of(&key).expect("it is short"), Some(&value));
         }
         assert_eq!(room(&encoder), made);
         let records = encoder.finish();
@@ -228,7 +228,7 @@ mod tests {
         let mut encoder = Encoder::<Vec<u8>>::default();
         encoder.begin(5, 5 * value.len());
         for key in 0..5_u8 {
-            encoder.push(0, Place::of(&[key]).expect("it is short"), Some(&value));
+            encoder.push(0, ShortKey::of(&[key]).expect("it is short"), Some(&value));
         }
         let lengths: Vec<_> = encoder.finish().iter().map(|record| record.writes.len()).collect();
         assert_eq!(lengths, [2, 2, 1]);

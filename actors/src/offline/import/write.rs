@@ -55,7 +55,8 @@ pub(super) async fn batch(
     if number - oldest >= AUDIT_KEPT as u64 {
         records.push(Record::AuditDropped(oldest));
     }
-    encode::make_room(&mut batch, &records);
+    let value_bytes = records.iter().map(Record::value_bytes).sum();
+    encode::make_room(&mut batch, records.len(), value_bytes);
     for record in &records {
         encode::write(&mut batch, record).map_err(ReadError::from)?;
     }

@@ -1,6 +1,6 @@
 //! Dry runs: what the limiter would be told, and who would move next.
 
-use procession_kernel::{Effect, Freed, Plan, ProcedureId};
+use procession_kernel::{AdmissionEffect, Freed, Plan, ProcedureId};
 
 use super::Admission;
 use crate::limiter::{Change, Simulated};
@@ -12,32 +12,24 @@ impl<A> Admission<A> {
         let mut changes = Vec::new();
         for effect in &plan.told {
             match effect {
-                Effect::Release(id) => changes.extend(claim(id).map(Change::Release)),
-                Effect::Cancel(id) => changes.extend(claim(id).map(Change::Cancel)),
-                Effect::Keep(id, needs) => changes.extend(claim(id).map(|claim| Change::Keep(claim, needs.clone()))),
-                Effect::GiveBack(id, needs) => {
+                AdmissionEffect::Release(id) => changes.extend(claim(id).map(Change::Release)),
+                AdmissionEffect::Cancel(id) => changes.extend(claim(id).map(Change::Cancel)),
+                AdmissionEffect::Keep(id, needs) => {
+                    changes.extend(claim(id).map(|claim| Change::Keep(claim, needs.clone())))
+                }
+                AdmissionEffect::GiveBack(id, needs) => {
                     changes.extend(claim(id).map(|claim| Change::GiveBack(claim, needs.clone())));
                 }
-                Effect::SetPriority(id, priority) => {
+                AdmissionEffect::SetPriority(id, priority) => {
                     changes.extend(claim(id).map(|claim| Change::Priority(claim, *priority)));
                 }
-                Effect::SetLimit(key, limit) => changes.push(Change::Capacity(key.clone(), *limit)),
-                Effect::Discharged(family) => {
+                AdmissionEffect::SetLimit(key, limit) => changes.push(Change::Capacity(key.clone(), *limit)),
+                AdmissionEffect::ReleaseFamily(family) => {
                     let of_family = self.claims.of_family(*family).into_iter();
                     changes.extend(of_family.map(|(_, claim)| Change::Release(claim)));
                 }
-                Effect::Reply(..)
-                | Effect::Advance(_)
-                | Effect::Undo(_)
-                | Effect::Judge(..)
-                | Effect::LoadStack(_)
-                | Effect::Stop(_)
-                | Effect::ArmTimer
-                | Effect::Ask(_)
-                | Effect::Bound(..)
-                | Effect::Ended(_)
-                | Effect::CleanUp(..)
-                | Effect::Operated(_) => {}
+                // It is the procedure's own request, and frees nothing for others.
+                AdmissionEffect::Ask(_) => {}
             }
         }
         let later = plan.freed.iter().filter(|freed| freed.later);

@@ -11,7 +11,7 @@ use procession_kernel::{
 };
 
 use super::Admission;
-use crate::limiter::{Change, Limiter, LocksHeld, Served, Usage};
+use crate::limiter::{Limiter, LocksHeld, Served, Usage};
 use crate::mail::{Depth, Ordered, Outbox};
 use crate::telemetry::LimiterMetrics;
 
@@ -84,9 +84,9 @@ impl Bench {
         let decision = self
             .kernel
             .decide(Timestamp(1), Event::Submitted(Ticket(1), vec![birth.into()]));
-        let bound = super::bound_by(&decision);
+        self.wing.bind(decision.bindings());
         self.kernel.apply(decision, &mut Commit::new());
-        self.wing.settle(&self.kernel, &BTreeMap::new(), pending, bound);
+        self.wing.settle(&self.kernel, &BTreeMap::new(), pending);
     }
 
     fn wait(&self, id: ProcedureId) -> Option<WaitReason> {
@@ -104,11 +104,7 @@ impl Bench {
     /// Decides an event as the supervisor does. Returns the effects, which the caller acts on with the receipt.
     fn decide(&mut self, event: Event) -> Vec<Effect> {
         let decision = self.kernel.decide(Timestamp(2), event);
-        for effect in decision.planned() {
-            if let Effect::Ask(id) = effect {
-                self.wing.will_request(*id);
-            }
-        }
+        self.wing.bind(decision.bindings());
         let mut commit = Commit::new();
         self.kernel.apply(decision, &mut commit);
         let receipt = Receipt::new(self.kernel.epoch(), self.kernel.seq());
@@ -124,21 +120,15 @@ impl Bench {
     async fn act(&mut self, effects: Vec<Effect>) -> Vec<Claim> {
         let mut grants = Vec::new();
         for effect in effects {
-            if let Effect::Ask(id) = effect {
-                if let Some(answer) = self.wing.request(&self.kernel, &BTreeMap::new(), id) {
-                    let acquired = answer.await.expect("the limiter runs");
-                    let granted = acquired.answers.iter().filter(|answer| answer.grant == Grant::Granted);
-                    grants.extend(granted.map(|answer| answer.claim));
-                    grants.extend(acquired.served);
-                }
-            } else if let Effect::Cancel(id) = effect {
-                self.wing.change_of(id, Change::Cancel);
-            } else if let Effect::Keep(id, needs) = effect {
-                self.wing.change_of(id, |claim| Change::Keep(claim, needs));
-            } else if let Effect::GiveBack(id, needs) = effect {
-                self.wing.change_of(id, |claim| Change::GiveBack(claim, needs));
-            } else if let Effect::Release(id) = effect {
-                self.wing.release(id);
+            let Effect::Admission(effect) = effect else { continue };
+            let Some(id) = self.wing.act(effect, &BTreeMap::new()) else {
+                continue;
+            };
+            if let Some(answer) = self.wing.request(&self.kernel, &BTreeMap::new(), id) {
+                let acquired = answer.await.expect("the limiter runs");
+                let granted = acquired.answers.iter().filter(|answer| answer.grant == Grant::Granted);
+                grants.extend(granted.map(|answer| answer.claim));
+                grants.extend(acquired.served);
             }
         }
         grants

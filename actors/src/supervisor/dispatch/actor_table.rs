@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use actix::prelude::*;
-use procession_kernel::{Effect, Kernel, ProcedureId, Scope, Seq, Timestamp};
+use procession_kernel::{Kernel, ProcedureId, Scope, Seq, StageCall, StageTask, Timestamp};
 use rustc_hash::FxHashMap;
 
 use super::wake_batch::WakeBatch;
+use crate::context::Call;
 use crate::journal::codec;
-use crate::procedure_actor::{Call, ProcedureActor};
+use crate::procedure_actor::ProcedureActor;
 use crate::view::UserCall;
 use crate::worker::CallSlot;
 use crate::worker_inbox::CallQueue;
@@ -23,29 +24,20 @@ pub(super) enum Issued {
 }
 
 impl Issued {
-    pub(super) const fn of(call: &Call) -> Self {
-        match call {
-            Call::Execute(_, run, _) => Self::Stage(*run),
-            Call::Undo(_, scope, number, _) => Self::Undo(*scope, *number),
-            Call::Join(..) => Self::Join,
-            Call::CleanUp => Self::CleanUp,
+    pub(super) const fn of(call: &StageCall) -> Self {
+        match call.task {
+            StageTask::Execute { run, .. } => Self::Stage(run),
+            StageTask::Undo { scope, number } => Self::Undo(scope, number),
+            StageTask::Join(_) => Self::Join,
+            StageTask::CleanUp => Self::CleanUp,
         }
     }
 
-    /// Returns the effect by which the kernel still asks for this call. A call that the kernel has replaced by a
-    /// newer one is sent with that one's own effect.
-    pub(super) fn effect(self, kernel: &Kernel, id: ProcedureId) -> Option<Effect> {
+    /// Returns the call, if the kernel still asks for it. A call that the kernel has replaced by a newer one is sent
+    /// with that one's own effect.
+    pub(super) fn call(self, kernel: &Kernel, id: ProcedureId) -> Option<StageCall> {
         let mut calls = kernel.calls_of(id).into_iter();
-        calls.find(|effect| self.is_asked_by(effect))
-    }
-
-    fn is_asked_by(self, effect: &Effect) -> bool {
-        match (self, effect) {
-            (Self::Stage(run), Effect::Advance(advance)) => advance.run == run,
-            (Self::Undo(scope, number), Effect::Undo(undo)) => (undo.scope, undo.number) == (scope, number),
-            (Self::Join, Effect::Judge(..)) | (Self::CleanUp, Effect::CleanUp(..)) => true,
-            (Self::Stage(_) | Self::Undo(..) | Self::Join | Self::CleanUp, _) => false,
-        }
+        calls.find(|call| Self::of(call) == self)
     }
 }
 
@@ -126,7 +118,7 @@ impl ActiveProcedure {
 
     /// Sends a call; returns `false` if the actor is gone.
     fn send(&mut self, call: Call, wakes: &mut WakeBatch) -> bool {
-        self.sent.push(Issued::of(&call));
+        self.sent.push(Issued::of(&call.stage));
         let is_connected = self.addr.connected();
         if is_connected {
             self.slot.sent();

@@ -4,9 +4,8 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use procession_kernel::{ProcedureId, Timestamp};
+use procession_kernel::{ProcedureId, StageCall, Timestamp};
 
-use super::revival::Load;
 use crate::error::StoreError;
 
 /// The wait before the first attempt to read again. Each failed round doubles it.
@@ -19,7 +18,7 @@ const AT_ONCE: usize = 512;
 /// A read that failed.
 pub(in crate::supervisor) enum FailedRead {
     /// The inputs of a call.
-    Call(Load),
+    Call(StageCall),
     /// The history of a scope that rolls back.
     Stack(ProcedureId),
     /// The results that are due for eviction.
@@ -37,7 +36,7 @@ pub(in crate::supervisor) enum ReadSubject {
 impl FailedRead {
     const fn subject(&self) -> ReadSubject {
         match self {
-            Self::Call(load) => ReadSubject::Call(load.id),
+            Self::Call(call) => ReadSubject::Call(call.id),
             Self::Stack(scope) => ReadSubject::Stack(*scope),
             Self::Due => ReadSubject::Due,
         }
@@ -117,7 +116,7 @@ impl FailedReads {
     /// Returns the procedures whose calls wait for a read to be tried again.
     pub(super) fn calls(&self) -> impl Iterator<Item = ProcedureId> {
         self.waiting.iter().filter_map(|read| match read {
-            FailedRead::Call(load) => Some(load.id),
+            FailedRead::Call(call) => Some(call.id),
             FailedRead::Stack(_) | FailedRead::Due => None,
         })
     }

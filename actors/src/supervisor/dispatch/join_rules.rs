@@ -1,18 +1,16 @@
 //! Calls of join rules. One call of a rule is out at a time: however many children end meanwhile, they lead to one more
 //! call, made once the rule has ruled.
 
-use procession_kernel::ProcedureId;
+use procession_kernel::{ProcedureId, StageCall};
 use rustc_hash::FxHashMap;
-
-use super::revival::Load;
 
 /// The rules that are out, each with the call that comes next.
 #[derive(Default)]
-pub(super) struct JoinRules(FxHashMap<ProcedureId, Option<Load>>);
+pub(super) struct JoinRules(FxHashMap<ProcedureId, Option<StageCall>>);
 
 impl JoinRules {
     /// Returns the call if it may be made now; otherwise keeps it for later, in place of the one kept before.
-    pub(super) fn begin(&mut self, call: Load) -> Option<Load> {
+    pub(super) fn begin(&mut self, call: StageCall) -> Option<StageCall> {
         match self.0.get_mut(&call.id) {
             Some(next) => {
                 *next = Some(call);
@@ -26,7 +24,7 @@ impl JoinRules {
     }
 
     /// Notes that the rule has ruled, or that its call is lost. Returns the call that was kept.
-    pub(super) fn end(&mut self, id: ProcedureId) -> Option<Load> {
+    pub(super) fn end(&mut self, id: ProcedureId) -> Option<StageCall> {
         self.0.remove(&id).flatten()
     }
 }
@@ -35,19 +33,20 @@ impl JoinRules {
 mod tests {
     //! How many calls of one rule there are.
 
-    use procession_kernel::Kind;
+    use procession_kernel::{Blob, Kind, StageTask};
 
     use super::*;
-    use crate::supervisor::dispatch::revival::Purpose;
 
-    fn call(family: u64, version: u16) -> Load {
-        Load {
+    fn call(family: u64, version: u16) -> StageCall {
+        StageCall {
             id: ProcedureId::root(family),
             kind: Kind::from("k"),
             version,
+            stage: Blob::default(),
+            visit: 0,
+            attempt: 1,
             payload: None,
-            wake: None,
-            purpose: Purpose::CleanUp,
+            task: StageTask::CleanUp,
         }
     }
 

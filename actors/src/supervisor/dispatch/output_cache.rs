@@ -1,7 +1,7 @@
 //! Outputs of children that have ended, kept in memory within a bound until their parent is woken, so that most need
 //! not be read from the store one by one.
 
-use procession_kernel::{Blob, Kernel, ProcedureId, Record, Seq};
+use procession_kernel::{Blob, Kernel, ProcedureId, Seq};
 use rustc_hash::FxHashMap;
 
 use crate::step::ChildOutcome;
@@ -19,16 +19,10 @@ pub(super) struct OutputCache {
 }
 
 impl OutputCache {
-    /// Keeps the outputs that a decision gives to children, and drops the outputs of a family that it ends.
-    pub(super) fn note(&mut self, records: &[Record]) {
-        for record in records {
-            if let Record::Output(id, value) = record
-                && !id.is_root()
-            {
-                self.keep(id.family, id.member, value);
-            } else if let Record::FamilyEnded(family, _) = record {
-                self.forget(*family);
-            }
+    /// Keeps the output of a child that has ended.
+    pub(super) fn ended(&mut self, id: ProcedureId, value: &Blob) {
+        if !id.is_root() {
+            self.keep(id.family, id.member, value);
         }
     }
 

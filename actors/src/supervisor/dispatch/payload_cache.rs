@@ -1,8 +1,8 @@
 //! Values of procedures that were born and have not begun, because they wait for their width, a permit or a lock.
 //! They are kept in memory within a bound, so that most need not be read from the store when their turn comes.
 
-use procession_kernel::{Blob, ProcedureId, Record};
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use procession_kernel::{Blob, ProcedureId, Record, Row};
+use rustc_hash::FxHashMap;
 
 /// Bytes of memory for all values together. A value beyond the bound is read from the store.
 const BOUND: usize = 32 << 20;
@@ -16,22 +16,13 @@ pub(super) struct PayloadCache {
 }
 
 impl PayloadCache {
-    /// Keeps the values that a decision gives to procedures that do not begin with it.
-    pub(super) fn note(&mut self, records: &[Record]) {
-        let count = records.iter().filter_map(waiting_procedure).count();
-        if count == 0 {
-            return;
-        }
-        let mut waiting = FxHashSet::with_capacity_and_hasher(count, FxBuildHasher);
-        waiting.extend(records.iter().filter_map(waiting_procedure));
-        // No more entries than the bound lets in.
-        self.values.reserve(count.min((BOUND - self.bytes) / EACH));
-        for record in records {
-            if let Record::Payload(id, value) = record
-                && waiting.contains(id)
-            {
-                self.keep(*id, value);
-            }
+    /// Begins to keep the values that a decision gives to procedures that do not begin with it.
+    pub(super) const fn begin<'a>(&'a mut self, records: &'a [Record]) -> BornPayloads<'a> {
+        BornPayloads {
+            cache: self,
+            records,
+            next: 0,
+            budget: records.len() * SEARCHES,
         }
     }
 
@@ -57,10 +48,62 @@ impl PayloadCache {
     }
 }
 
-fn waiting_procedure(record: &Record) -> Option<ProcedureId> {
-    let Record::Row(row) = record else { return None };
+/// How often the search for values may go through the records of a decision: once for each list of births that begins
+/// anew, of which a report has at most four, and as often again for rows that bring no value.
+const SEARCHES: usize = 8;
+
+/// The values that one decision gives to procedures that wait.
+pub(super) struct BornPayloads<'a> {
+    cache: &'a mut PayloadCache,
+    records: &'a [Record],
+    /// Where the search for the next value begins.
+    next: usize,
+    /// Records that may still be searched. A value that is not found is read from the store.
+    budget: usize,
+}
+
+impl BornPayloads<'_> {
+    /// Takes the next row of the decision.
+    pub(super) fn take(&mut self, row: &Row) {
+        if is_waiting(row)
+            && let Some(value) = self.value_of(row.id)
+        {
+            self.cache.keep(row.id, value);
+        }
+    }
+
+    fn is_first(&self) -> bool {
+        self.budget == self.records.len() * SEARCHES
+    }
+}
+
+impl<'a> BornPayloads<'a> {
+    /// Finds the value of a row. A decision records values before rows, and both in the order of the births, so the
+    /// next value is nearly always the one. Only where one list of births ends and another begins, such as children
+    /// and detached families, the search goes once around.
+    fn value_of(&mut self, id: ProcedureId) -> Option<&'a Blob> {
+        if self.is_first() {
+            // Half of the records are values, half are rows. No more entries than the bound lets in.
+            let most = (BOUND - self.cache.bytes) / EACH;
+            self.cache.values.reserve(most.min(self.records.len() / 2));
+        }
+        let (before, after) = self.records.split_at_checked(self.next)?;
+        for (step, record) in after.iter().chain(before).enumerate() {
+            self.budget = self.budget.checked_sub(1)?;
+            if let Record::Payload(other, value) = record
+                && *other == id
+            {
+                self.next = (self.next + step + 1) % self.records.len();
+                return Some(value);
+            }
+        }
+        None
+    }
+}
+
+fn is_waiting(row: &Row) -> bool {
     let is_new = row.visit == 0 && row.attempt == 0;
-    (is_new && row.going.is_none() && row.wait.is_some() && !row.is_ended()).then_some(row.id)
+    is_new && row.going.is_none() && row.wait.is_some() && !row.is_ended()
 }
 
 #[cfg(test)]

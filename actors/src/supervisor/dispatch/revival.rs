@@ -9,7 +9,7 @@ mod inputs;
 use std::collections::VecDeque;
 
 use actix::prelude::*;
-use procession_kernel::{Advance, Blob, Effect, Kernel, Kind, ProcedureId, Round, Seq, Wake};
+use procession_kernel::{Kernel, ProcedureId, Seq, StageCall};
 use rustc_hash::FxHashSet;
 
 pub(super) use self::inputs::{CallInputs, InputRequest};
@@ -25,95 +25,44 @@ const GROUP: usize = 128;
 /// Calls that an empty queue keeps room for.
 const KEPT: usize = 4 * GROUPS * GROUP;
 
-/// What a call is for.
-pub(super) enum Purpose {
-    Execute {
-        stage: Blob,
-        visit: u32,
-        attempt: u32,
-        run: Seq,
-        out_of_time: bool,
-    },
-    CleanUp,
-    Undo {
-        scope: ProcedureId,
-        number: u32,
-        stage: Blob,
-        visit: u32,
-        attempt: u32,
-    },
-    Join(Round, Blob),
-}
-
-/// A call that needs a read first.
-pub(in crate::supervisor) struct Load {
-    pub(super) id: ProcedureId,
-    pub(super) kind: Kind,
-    pub(super) version: u16,
-    pub(super) payload: Option<Blob>,
-    pub(super) wake: Option<Wake>,
-    pub(super) purpose: Purpose,
-}
-
-impl Load {
-    pub(super) fn of(advance: Advance) -> Self {
-        Self {
-            id: advance.id,
-            kind: advance.kind,
-            version: advance.version,
-            payload: advance.payload,
-            wake: advance.wake,
-            purpose: Purpose::Execute {
-                stage: advance.stage,
-                visit: advance.visit,
-                attempt: advance.attempt,
-                run: advance.run,
-                out_of_time: advance.out_of_time,
-            },
-        }
-    }
-}
-
 /// A call that waits for its read to begin.
 enum Queued {
     /// The stage that this commit set going. The rest is in its row, and taken from there when its read begins: a
     /// start may queue a million of these.
     Stage(ProcedureId, Seq),
     /// Any other call, or a stage that brings its value.
-    Call(Box<Load>),
+    Call(Box<StageCall>),
 }
 
 impl Queued {
-    fn of(load: Load) -> Self {
-        match load.purpose {
-            Purpose::Execute { run, .. } if load.payload.is_none() => Self::Stage(load.id, run),
-            Purpose::Execute { .. } | Purpose::CleanUp | Purpose::Undo { .. } | Purpose::Join(..) => {
-                Self::Call(Box::new(load))
-            }
+    fn of(call: StageCall) -> Self {
+        match call.run() {
+            Some(run) if call.payload.is_none() => Self::Stage(call.id, run),
+            Some(_) | None => Self::Call(Box::new(call)),
         }
     }
 
     const fn id(&self) -> ProcedureId {
         match self {
             Self::Stage(id, _) => *id,
-            Self::Call(load) => load.id,
+            Self::Call(call) => call.id,
         }
     }
 
     /// Returns the call if it is still out; a call that was stopped meanwhile needs no read.
-    fn load(self, kernel: &Kernel) -> Option<Load> {
+    fn call(self, kernel: &Kernel) -> Option<StageCall> {
         match self {
-            Self::Stage(id, run) => kernel.calls_of(id).into_iter().find_map(|effect| {
-                let Effect::Advance(advance) = effect else { return None };
-                (advance.run == run).then(|| Load::of(advance))
-            }),
-            Self::Call(load) => Some(*load),
+            Self::Stage(id, run) => {
+                let mut calls = kernel.calls_of(id).into_iter();
+                calls.find(|call| call.run() == Some(run))
+            }
+            Self::Call(call) => Some(*call),
         }
     }
 }
 
 /// Calls that were read for, each with its inputs.
-pub(in crate::supervisor) type Group = Vec<(Load, Result<CallInputs, ReadError>)>;
+pub(in crate::supervisor) type Group = Vec<(StageCall, Result<CallInputs, ReadError>)>;
 
 /// A group that was read. It goes back to [`Revival::end`].
 pub(in crate::supervisor) struct GroupRead {
@@ -171,8 +120,8 @@ impl Revival {
     }
 
     /// Queues a call for its read.
-    pub(super) fn enqueue(&mut self, load: Load) {
-        self.queue.push_back(Queued::of(load));
+    pub(super) fn enqueue(&mut self, call: StageCall) {
+        self.queue.push_back(Queued::of(call));
         if self.notice == Notice::None {
             self.notice = Notice::Wanted;
         }
@@ -193,24 +142,29 @@ impl Revival {
     }
 
     /// Takes the next group and its number, unless enough groups are under way.
-    pub(super) fn begin(&mut self, kernel: &Kernel) -> Option<(u64, Vec<Load>)> {
+    pub(super) fn begin(&mut self, kernel: &Kernel) -> Option<(u64, Vec<StageCall>)> {
         if self.queue.is_empty() || self.under_way.len() >= GROUPS {
             return None;
         }
         let group = self.queue.drain(..self.queue.len().min(GROUP));
-        let group: Vec<Load> = group.filter_map(|queued| queued.load(kernel)).collect();
+        let group: Vec<StageCall> = group.filter_map(|queued| queued.call(kernel)).collect();
         if self.queue.is_empty() {
             // A start or a broadcast may have filled it far beyond what it usually holds.
             self.queue.shrink_to(KEPT);
         }
         let number = self.gone + self.under_way.len() as u64;
         self.under_way
-            .push_back(Begun::Reading(group.iter().map(|load| load.id).collect()));
+            .push_back(Begun::Reading(group.iter().map(|call| call.id).collect()));
         Some((number, group))
     }
 
     /// Reads a group that was begun.
-    pub(super) async fn read(reader: Reader, number: u64, group: Vec<Load>, requests: Vec<InputRequest>) -> GroupRead {
+    pub(super) async fn read(
+        reader: Reader,
+        number: u64,
+        group: Vec<StageCall>,
+        requests: Vec<InputRequest>,
+    ) -> GroupRead {
         let found = inputs::read(&reader, requests).await;
         let group = group.into_iter().zip(found).collect();
         GroupRead { number, group }
@@ -231,7 +185,7 @@ impl Revival {
         for begun in &self.under_way {
             match begun {
                 Begun::Reading(ids) => waiting.extend(ids),
-                Begun::Ready(group) => waiting.extend(group.iter().map(|(load, _)| load.id)),
+                Begun::Ready(group) => waiting.extend(group.iter().map(|(call, _)| call.id)),
             }
         }
         waiting

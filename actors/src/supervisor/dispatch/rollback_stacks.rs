@@ -5,7 +5,7 @@ pub(super) mod entries;
 
 use std::collections::BTreeMap;
 
-use procession_kernel::{HistoryEntry, Kernel, ProcedureId, Record};
+use procession_kernel::{HistoryEntry, Kernel, ProcedureId};
 use rustc_hash::FxHashMap;
 
 use self::entries::{EntryIndex, ScopeEntries, ScopeMembers};
@@ -57,18 +57,6 @@ impl RollbackStacks {
         let newest = entries.last().map_or(0, |entry| entry.number);
         let current = kernel.families().get(&family).map(|family| family.history);
         (current == Some(newest)).then_some(entries)
-    }
-
-    /// Drops what is known of families that end.
-    pub(super) fn note(&mut self, records: &[Record]) {
-        if self.families.is_empty() {
-            return;
-        }
-        for record in records {
-            if let Record::FamilyEnded(family, _) = record {
-                self.forget(*family);
-            }
-        }
     }
 
     /// Drops what is known of a family. A read that is under way then finds nothing that waits for it.
@@ -150,8 +138,6 @@ fn members_within(kernel: &Kernel, scope: ProcedureId) -> ScopeMembers {
 mod tests {
     //! In which order scopes are read for, and how long a family is known.
 
-    use procession_kernel::Timestamp;
-
     use super::*;
 
     #[test]
@@ -176,7 +162,7 @@ mod tests {
         let mut stacks = RollbackStacks::default();
         stacks.request(ProcedureId::root(1));
         let (index, _) = stacks.begin(1).expect("it waits");
-        stacks.note(&[Record::FamilyEnded(1, Timestamp(1))]);
+        stacks.forget(1);
         stacks.keep(1, index);
         assert!(stacks.families.is_empty());
         assert_eq!(stacks.indexed, 0);

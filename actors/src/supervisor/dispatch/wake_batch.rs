@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 
-use crate::procedure_actor::{Call, ProcedureActor};
+use crate::context::Call;
+use crate::procedure_actor::ProcedureActor;
 use crate::worker_inbox::CallQueue;
 
 /// Calls for which one wake is held back, at most: enough to keep a worker busy while as many more are collected.

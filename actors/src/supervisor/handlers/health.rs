@@ -304,7 +304,7 @@ impl Supervisor {
             self.health.recalled();
             found.push((id, "the call of its stage".to_owned()));
             for call in self.kernel.calls_of(id) {
-                self.act(call, ctx);
+                self.call(ctx, |dispatch, view| dispatch.call(view, call));
             }
         }
         found

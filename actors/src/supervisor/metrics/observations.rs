@@ -23,29 +23,44 @@ pub(crate) enum Observation {
     Ended(usize, Box<Finished>),
 }
 
-/// Reads what a decision changes. The kernel must not have applied it yet.
-pub(super) fn observe(
-    telemetry: &Telemetry,
-    kernel: &Kernel,
-    clock: &dyn Clock,
-    records: &[Record],
-    seen: &mut Vec<Observation>,
-) {
-    let mut rows = Rows { kernel, at_hand: None };
-    for record in records {
+/// Reads what the records of one decision change. The kernel must not have applied them yet.
+pub(in crate::supervisor) struct Observer<'a> {
+    telemetry: &'a Telemetry,
+    rows: Rows<'a>,
+    clock: &'a dyn Clock,
+    seen: &'a mut Vec<Observation>,
+}
+
+impl<'a> Observer<'a> {
+    pub(super) const fn new(
+        telemetry: &'a Telemetry,
+        kernel: &'a Kernel,
+        clock: &'a dyn Clock,
+        seen: &'a mut Vec<Observation>,
+    ) -> Self {
+        Self {
+            telemetry,
+            rows: Rows { kernel, at_hand: None },
+            clock,
+            seen,
+        }
+    }
+
+    /// Reads the next record.
+    pub(in crate::supervisor) fn take(&mut self, record: &Record) {
         if let Record::Row(row) = record {
-            let old = rows.row(row.id);
+            let old = self.rows.row(row.id);
             if changes(old, row)
-                && let Some(place) = telemetry.place(&row.kind)
+                && let Some(place) = self.telemetry.place(&row.kind)
             {
-                row_seen(place, old, row, clock, seen);
+                row_seen(place, old, row, self.clock, self.seen);
             }
         } else if let Record::History(entry) = record {
-            entry_seen(telemetry, &mut rows, entry, seen);
+            entry_seen(self.telemetry, &mut self.rows, entry, self.seen);
         } else if let Record::Late(id) = record {
-            seen.push(Observation::Late(
-                rows.row(*id).and_then(|row| telemetry.place(&row.kind)),
-            ));
+            let row = self.rows.row(*id);
+            let place = row.and_then(|row| self.telemetry.place(&row.kind));
+            self.seen.push(Observation::Late(place));
         }
     }
 }

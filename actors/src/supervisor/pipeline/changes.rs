@@ -37,10 +37,6 @@ pub(super) struct Changes {
 }
 
 impl Changes {
-    pub(super) fn is_empty(&self) -> bool {
-        self.subscribers.is_empty()
-    }
-
     pub(super) fn len(&self) -> usize {
         self.subscribers.len()
     }
@@ -61,16 +57,23 @@ impl Changes {
         self.subscribers.retain_mut(|subscriber| subscriber.begin(durable));
     }
 
-    pub(super) fn describe<'a>(epoch: Epoch, seq: Seq, records: impl Iterator<Item = &'a Record>) -> Pending {
-        let (mut rows, mut gone) = (Vec::new(), Vec::new());
-        for record in records {
-            if let Record::Row(row) | Record::FinishedRow(row) = record {
-                rows.push(Status::of(row));
-            } else if let Record::Evicted(doomed) = record {
-                gone.push(doomed.family);
-            }
+    /// Begins the change of a commit; none while nobody subscribes.
+    pub(super) fn begin(&self, epoch: Epoch, seq: Seq) -> Option<Change> {
+        (!self.subscribers.is_empty()).then(|| Change {
+            epoch,
+            seq,
+            rows: Vec::new(),
+            gone: Vec::new(),
+        })
+    }
+
+    /// Adds what a record of the commit changes.
+    pub(super) fn describe(change: &mut Change, record: &Record) {
+        if let Record::Row(row) | Record::FinishedRow(row) = record {
+            change.rows.push(Status::of(row));
+        } else if let Record::Evicted(doomed) = record {
+            change.gone.push(doomed.family);
         }
-        Arc::new(Change { epoch, seq, rows, gone })
     }
 
     pub(super) fn publish(&mut self, change: &Pending) {

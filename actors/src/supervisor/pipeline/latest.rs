@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use actix::prelude::*;
-use procession_kernel::{Decision, Kernel, ProcedureId, Record, Row, Seq};
+use procession_kernel::{Kernel, ProcedureId, Record, Row, Seq};
 use rustc_hash::FxHashSet;
 
 use crate::view::{LatestFeed, LatestRows};
@@ -72,12 +72,10 @@ impl LatestSubscribers {
         self.reached(kernel, durable);
     }
 
-    /// Notes what a commit changes.
-    pub(super) fn note(&mut self, decision: &Decision) {
+    /// Notes what a record of a commit changes.
+    pub(super) fn note(&mut self, record: &Record) {
         for follower in &mut self.0 {
-            for record in decision.durable() {
-                follower.noted.take(record);
-            }
+            follower.noted.take(record);
         }
     }
 

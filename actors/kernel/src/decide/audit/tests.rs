@@ -1,8 +1,8 @@
 //! Wakes that the test takes away: each is found once, made up for and counted.
 
 use crate::admission::Lacking;
-use crate::decision::Commit;
-use crate::effect::Effect;
+use crate::decision::{Commit, Receipt};
+use crate::effect::{AdmissionEffect, Effect, LifecycleEffect};
 use crate::event::{Admission, Birth, Event, StageEnded, StageOutcome};
 use crate::id::{Blob, ClaimId, Epoch, Kind, ProcedureId, Seq, Ticket, Timestamp};
 use crate::kernel::{Kernel, KindRules, Rules};
@@ -28,9 +28,11 @@ fn kernel_with(birth: Birth) -> Kernel {
 
 fn decide(kernel: &mut Kernel, event: Event) -> Vec<Effect> {
     let decision = kernel.decide(NOW, event);
-    let effects = decision.planned().to_vec();
-    kernel.apply(decision, &mut Commit::new());
-    effects
+    let mut commit = Commit::new();
+    kernel.apply(decision, &mut commit);
+    commit
+        .release(&Receipt::new(Epoch(1), kernel.seq()))
+        .unwrap_or_default()
 }
 
 fn stage_ends(kernel: &mut Kernel, id: ProcedureId, outcome: StageOutcome) {
@@ -78,7 +80,7 @@ fn e_108_a_lost_timer_is_found() {
     let (mut kernel, root) = (kernel_with(birth()), ProcedureId::root(1));
     stage_ends(&mut kernel, root, StageOutcome::Sleep(LATER, Blob::default()));
     kernel.timers.clear();
-    assert!(audit(&mut kernel, &[], &[]).contains(&Effect::ArmTimer));
+    assert!(audit(&mut kernel, &[], &[]).contains(&Effect::Lifecycle(LifecycleEffect::ArmTimer)));
     assert_eq!((kernel.found(), kernel.due(LATER)), (1, Some(root)));
     assert!(audit(&mut kernel, &[], &[]).is_empty());
     assert_eq!(kernel.found(), 1);
@@ -106,11 +108,7 @@ fn e_108_a_lost_end_of_a_child_is_found() {
     family.going = 0;
     kernel.going = 0;
     let effects = audit(&mut kernel, &[], &[]);
-    assert!(
-        effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Advance(advance) if advance.id == root))
-    );
+    assert!(effects.iter().filter_map(Effect::call).any(|call| call.id == root));
     assert_eq!((kernel.found(), kernel.going()), (1, 1));
     assert!(audit(&mut kernel, &[], &[]).is_empty());
 }
@@ -123,11 +121,7 @@ fn e_108_a_lost_grant_is_found() {
         Some(WaitReason::Permit("limit".into()))
     );
     let effects = audit(&mut kernel, &[], &[root]);
-    assert!(
-        effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Advance(advance) if advance.id == root))
-    );
+    assert!(effects.iter().filter_map(Effect::call).any(|call| call.id == root));
     assert_eq!((kernel.found(), kernel.row(root).map(|row| row.holds)), (1, Some(true)));
     assert!(audit(&mut kernel, &[], &[root]).is_empty(), "it waits no more");
     assert_eq!(kernel.found(), 1);
@@ -136,6 +130,9 @@ fn e_108_a_lost_grant_is_found() {
 #[test]
 fn e_108_one_that_is_in_no_queue_asks_again() {
     let (mut kernel, root) = (kernel_with(queued()), ProcedureId::root(1));
-    assert_eq!(audit(&mut kernel, &[root], &[]), [Effect::Ask(root)]);
+    assert_eq!(
+        audit(&mut kernel, &[root], &[]),
+        [Effect::Admission(AdmissionEffect::Ask(root))]
+    );
     assert_eq!(kernel.found(), 1);
 }

@@ -1,7 +1,7 @@
 //! What the failure of one child costs does not depend on how many children there are.
 
-use crate::decision::Commit;
-use crate::effect::Effect;
+use crate::decision::{Commit, Receipt};
+use crate::effect::{DispatchEffect, Effect, StageCall};
 use crate::event::{Birth, Event, StageEnded, StageOutcome, UndoEnded};
 use crate::family::looked;
 use crate::history::HistoryEntry;
@@ -59,9 +59,10 @@ impl Shell {
                 self.history.push((**entry).clone());
             }
         }
-        let effects = decision.planned().to_vec();
-        self.kernel.fold(decision, &mut Commit::new());
-        effects
+        let mut commit = Commit::new();
+        self.kernel.fold(decision, &mut commit);
+        let receipt = Receipt::new(Epoch(1), self.kernel.seq());
+        commit.release(&receipt).unwrap_or_default()
     }
 
     fn ends(&mut self, id: ProcedureId, outcome: StageOutcome) -> Vec<Effect> {
@@ -75,11 +76,11 @@ impl Shell {
     fn fails(&mut self, member: u32) {
         let mut effects = self.ends(ProcedureId::new(1, member), StageOutcome::Fail("boom".to_owned()));
         while let Some(effect) = effects.pop() {
-            let more = if let Effect::LoadStack(scope) = effect {
+            let more = if let Effect::Dispatch(DispatchEffect::LoadStack(scope)) = effect {
                 let entries = self.history.iter().filter(|entry| entry.member == scope.member);
                 self.feed(Event::StackLoaded(scope, entries.cloned().collect()))
-            } else if let Effect::Undo(undo) = effect {
-                let ended = UndoEnded::new(undo.scope, undo.number, NOW, Ok(()));
+            } else if let Some((scope, number)) = effect.call().and_then(StageCall::undone) {
+                let ended = UndoEnded::new(scope, number, NOW, Ok(()));
                 self.feed(Event::UndoEnded(Box::new(ended)))
             } else {
                 Vec::new()
@@ -112,12 +113,12 @@ fn looks_at_once(children: u32) -> u64 {
         effects.extend(failed);
     }
     for effect in effects {
-        if let Effect::LoadStack(scope) = effect {
+        if let Effect::Dispatch(DispatchEffect::LoadStack(scope)) = effect {
             let entries = shell.history.iter().filter(|entry| entry.member == scope.member);
             let entries = entries.cloned().collect();
             for effect in shell.feed(Event::StackLoaded(scope, entries)) {
-                if let Effect::Undo(undo) = effect {
-                    let ended = UndoEnded::new(undo.scope, undo.number, NOW, Ok(()));
+                if let Some((scope, number)) = effect.call().and_then(StageCall::undone) {
+                    let ended = UndoEnded::new(scope, number, NOW, Ok(()));
                     shell.feed(Event::UndoEnded(Box::new(ended)));
                 }
             }

@@ -51,7 +51,7 @@ fn a_checkpoint_that_nobody_makes_room_for_ends_with_its_store() -> Result<(), B
     let mut table = Table::default();
     let mut encoder = super::super::Encoder::default();
     encoder.begin(1, 8);
-    let place = crate::journal::recent::Place::of(b"key").ok_or("it is short")?;
+    let place = crate::journal::recent::ShortKey::of(b"key").ok_or("it is short")?;
     encoder.push(0, place, Some(b"value"));
     for record in encoder.finish() {
         table.add(1, &record);

@@ -6,10 +6,10 @@ use procession_kernel::{Epoch, Seq};
 
 use super::super::chain::Link;
 use super::super::reach::Reach;
-use super::{Finding, Walked, broken, continues};
+use super::{LogProblem, Walked, broken, continues};
 
 /// Checks that no log is missing whose data is not in tables. Gives those that are there and not needed.
-pub(super) fn check<'a>(store: &Path, logs: &'a [Walked], reach: &Reach) -> Result<&'a [Walked], Finding> {
+pub(super) fn check<'a>(store: &Path, logs: &'a [Walked], reach: &Reach) -> Result<&'a [Walked], LogProblem> {
     let first = first_needed(logs);
     let (older, needed) = logs.split_at(first);
     let before = needed
@@ -75,7 +75,7 @@ fn records(logs: &[Walked]) -> Vec<(u64, u64)> {
 }
 
 /// Names the log that is missing or broken.
-fn gap(store: &Path, older: Option<&Walked>, first: &Walked, before: Option<(Epoch, Seq)>, lack: &str) -> Finding {
+fn gap(store: &Path, older: Option<&Walked>, first: &Walked, before: Option<(Epoch, Seq)>, lack: &str) -> LogProblem {
     let follows = before.map_or_else(String::new, |(epoch, seq)| {
         format!(
             "; {} goes on behind commit {seq} of epoch {epoch}",
@@ -98,5 +98,5 @@ fn gap(store: &Path, older: Option<&Walked>, first: &Walked, before: Option<(Epo
         }
         (None, None) => format!("{} was replaced: its beginning is missing", first.path.display()),
     };
-    Finding::Damaged(format!("{what}{follows}, and {lack}; put the file back"))
+    LogProblem::Damaged(format!("{what}{follows}, and {lack}; put the file back"))
 }

@@ -12,6 +12,16 @@ fn output(family: u64, member: u32, bytes: usize) -> Record {
     Record::Output(ProcedureId::new(family, member), Blob::from(vec![fill; bytes]))
 }
 
+fn note(cache: &mut OutputCache, records: &[Record]) {
+    for record in records {
+        if let Record::Output(id, value) = record {
+            cache.ended(*id, value);
+        } else if let Record::FamilyEnded(family, _) = record {
+            cache.forget(*family);
+        }
+    }
+}
+
 fn members(taken: &[(u32, Blob)]) -> Vec<u32> {
     taken.iter().map(|(member, _)| *member).collect()
 }
@@ -20,8 +30,8 @@ fn members(taken: &[(u32, Blob)]) -> Vec<u32> {
 fn a_list_is_given_once_and_in_order_and_others_stay() {
     let mut cache = OutputCache::default();
     let ends = [3, 1, 5, 2].map(|member| output(1, member, 10));
-    cache.note(&ends);
-    cache.note(&[output(1, 0, 10), output(2, 1, 10)]);
+    note(&mut cache, &ends);
+    note(&mut cache, &[output(1, 0, 10), output(2, 1, 10)]);
     assert_eq!(cache.bytes, 5 * (EACH + 10), "a root's is nobody's to ask for");
     let taken = cache.take(1, 1, 3);
     assert_eq!(members(&taken), [1, 2, 3]);
@@ -37,8 +47,8 @@ fn a_list_is_given_once_and_in_order_and_others_stay() {
 #[test]
 fn what_a_family_leaves_goes_with_its_end() {
     let mut cache = OutputCache::default();
-    cache.note(&[output(1, 1, 10), output(2, 1, 10)]);
-    cache.note(&[Record::FamilyEnded(1, Timestamp(1))]);
+    note(&mut cache, &[output(1, 1, 10), output(2, 1, 10)]);
+    note(&mut cache, &[Record::FamilyEnded(1, Timestamp(1))]);
     assert_eq!(cache.take(1, 1, 1), []);
     cache.forget(2);
     cache.forget(3);
@@ -49,7 +59,7 @@ fn what_a_family_leaves_goes_with_its_end() {
 fn memory_is_bounded() {
     let mut cache = OutputCache::default();
     let half = BOUND / 2;
-    cache.note(&[output(1, 1, half), output(1, 2, half), output(1, 3, 10)]);
+    note(&mut cache, &[output(1, 1, half), output(1, 2, half), output(1, 3, 10)]);
     assert_eq!(
         members(&cache.take(1, 1, 3)),
         [1, 3],
@@ -70,7 +80,11 @@ fn after_first_child() -> (OutputCache, Kernel) {
     let (mut kernel, mut cache) = (Kernel::new(rules, Epoch(1), 0), OutputCache::default());
     let mut run = |kernel: &mut Kernel, event: Event| {
         let decision = kernel.decide(NOW, event);
-        cache.note(decision.records());
+        for record in decision.records() {
+            if let Record::Output(id, value) = record {
+                cache.ended(*id, value);
+            }
+        }
         kernel.fold(decision, &mut Commit::new());
     };
     let ended = |kernel: &Kernel, member: u32, outcome: StageOutcome| {

@@ -1,8 +1,8 @@
 //! Which values are kept, and for how long.
 
 use procession_kernel::{
-    Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, Rules, Seq, StageEnded,
-    StageOutcome, Ticket, Timestamp,
+    Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, Record, Row, Rules, Seq,
+    StageEnded, StageOutcome, Ticket, Timestamp, WaitReason,
 };
 
 use super::{BOUND, EACH, PayloadCache};
@@ -12,6 +12,15 @@ const NOW: Timestamp = Timestamp(1);
 fn birth(bytes: usize) -> Birth {
     let stage = Blob::from(&b"\xc0"[..]);
     Birth::new(Kind::from("k"), 1, stage, Blob::from(vec![7; bytes]))
+}
+
+fn note(cache: &mut PayloadCache, records: &[Record]) {
+    let mut born = cache.begin(records);
+    for record in records {
+        if let Record::Row(row) = record {
+            born.take(row);
+        }
+    }
 }
 
 /// Has a parent spawn children with values of this size, one at a time. Returns the cache.
@@ -24,7 +33,7 @@ fn after_spawn(children: u32, bytes: usize) -> (PayloadCache, Kernel) {
     let mut cache = PayloadCache::default();
     let mut run = |kernel: &mut Kernel, event: Event| {
         let decision = kernel.decide(NOW, event);
-        cache.note(decision.records());
+        note(&mut cache, decision.records());
         kernel.fold(decision, &mut Commit::new());
     };
     run(&mut kernel, Event::Submitted(Ticket(1), vec![birth(bytes).into()]));
@@ -57,6 +66,44 @@ fn values_of_waiting_procedures_are_kept_and_values_of_running_ones_are_not() {
     assert_eq!(cache.values.len(), 1);
     cache.forget(1);
     assert_eq!((cache.bytes, cache.values.len()), (0, 0));
+}
+
+/// A row that waits for its first stage, and its value.
+fn waiting(family: u64, member: u32) -> (Record, Record) {
+    let (id, kind) = (ProcedureId::new(family, member), Kind::from("k"));
+    let mut row = Row::new(id, kind, 1, Blob::default(), NOW);
+    row.wait = Some(WaitReason::Queue);
+    let value = Blob::from(member.to_be_bytes().to_vec());
+    (Record::Row(Box::new(row)), Record::Payload(id, value))
+}
+
+#[test]
+fn values_are_found_whatever_list_of_births_comes_first() {
+    // Detached families are recorded before children, and their rows after those of the children.
+    let born = [(2, 0), (3, 0), (1, 1), (1, 2), (1, 3)].map(|(family, member)| waiting(family, member));
+    let (mut rows, mut records): (Vec<Record>, Vec<Record>) = born.into_iter().unzip();
+    rows.rotate_left(2);
+    records.append(&mut rows);
+    let mut cache = PayloadCache::default();
+    note(&mut cache, &records);
+    for (family, member) in [(1, 1_u32), (1, 2), (1, 3), (2, 0), (3, 0)] {
+        let value = Some(Blob::from(member.to_be_bytes().to_vec()));
+        assert_eq!(cache.take(ProcedureId::new(family, member)), value);
+    }
+}
+
+#[test]
+fn rows_without_a_value_are_not_searched_for_without_end() {
+    let rows: Vec<Record> = (1..=1_000).map(|family| waiting(family, 0).0).collect();
+    let mut cache = PayloadCache::default();
+    let mut born = cache.begin(&rows);
+    for record in &rows {
+        if let Record::Row(row) = record {
+            born.take(row);
+        }
+    }
+    assert_eq!(born.budget, 0, "the search was given up");
+    assert!(cache.values.is_empty());
 }
 
 #[test]

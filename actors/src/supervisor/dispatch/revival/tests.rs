@@ -1,38 +1,40 @@
 //! Which procedures have a pending read, and in which order groups leave.
 
-use procession_kernel::{Kernel, Kind, ProcedureId};
+use procession_kernel::{Blob, Kernel, Kind, ProcedureId, StageCall, StageTask};
 
-use super::{CallInputs, GROUP, GROUPS, GroupRead, Load, Purpose, Revival};
+use super::{CallInputs, GROUP, GROUPS, GroupRead, Revival};
 use crate::context::Woken;
 
-fn load(family: u64) -> Load {
-    Load {
+fn call(family: u64) -> StageCall {
+    StageCall {
         id: ProcedureId::root(family),
         kind: Kind::from("k"),
         version: 1,
+        stage: Blob::default(),
+        visit: 0,
+        attempt: 1,
         payload: None,
-        wake: None,
-        purpose: Purpose::CleanUp,
+        task: StageTask::CleanUp,
     }
 }
 
-fn read(number: u64, group: Vec<Load>) -> GroupRead {
+fn read(number: u64, group: Vec<StageCall>) -> GroupRead {
     let found = || CallInputs {
         payload: None,
         woken: Woken::Plainly,
     };
     GroupRead {
         number,
-        group: group.into_iter().map(|load| (load, Ok(found()))).collect(),
+        group: group.into_iter().map(|call| (call, Ok(found()))).collect(),
     }
 }
 
 #[test]
 fn a_procedure_is_pending_until_the_last_of_its_calls_has_left() {
     let (mut revival, id) = (Revival::default(), ProcedureId::root(7));
-    revival.enqueue(load(7));
+    revival.enqueue(call(7));
     let (number, first) = revival.begin(&Kernel::default()).expect("one waits");
-    revival.enqueue(load(7));
+    revival.enqueue(call(7));
     assert!(
         revival
             .begin(&Kernel::default())
@@ -41,7 +43,7 @@ fn a_procedure_is_pending_until_the_last_of_its_calls_has_left() {
     revival.end(read(number, first));
     assert_eq!(revival.next_ready().map(|group| group.len()), Some(1));
     assert!(revival.waiting().contains(&id), "its second call is being read for");
-    revival.end(read(number + 1, vec![load(7)]));
+    revival.end(read(number + 1, vec![call(7)]));
     assert!(revival.next_ready().is_some());
     assert!(revival.waiting().is_empty());
 }
@@ -50,8 +52,8 @@ fn a_procedure_is_pending_until_the_last_of_its_calls_has_left() {
 fn groups_are_bounded_and_leave_in_the_order_in_which_they_began() {
     let mut revival = Revival::default();
     let all = GROUP * (GROUPS + 1);
-    (0..all as u64).for_each(|family| revival.enqueue(load(family)));
-    let mut begun: Vec<(u64, Vec<Load>)> = std::iter::from_fn(|| revival.begin(&Kernel::default())).collect();
+    (0..all as u64).for_each(|family| revival.enqueue(call(family)));
+    let mut begun: Vec<(u64, Vec<StageCall>)> = std::iter::from_fn(|| revival.begin(&Kernel::default())).collect();
     assert_eq!(begun.len(), GROUPS);
     let last = begun.pop().expect("there are some");
     revival.end(read(last.0, last.1));
@@ -73,12 +75,12 @@ fn groups_are_bounded_and_leave_in_the_order_in_which_they_began() {
 fn one_notice_is_wanted_until_it_has_arrived() {
     let mut revival = Revival::default();
     assert!(!revival.take_notice());
-    revival.enqueue(load(1));
+    revival.enqueue(call(1));
     assert!(revival.take_notice());
-    revival.enqueue(load(2));
+    revival.enqueue(call(2));
     assert!(!revival.take_notice(), "one is on its way");
     revival.noticed();
     assert!(!revival.take_notice());
-    revival.enqueue(load(3));
+    revival.enqueue(call(3));
     assert!(revival.take_notice());
 }

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use actix::prelude::*;
-use procession_kernel::{LockNeed, ProcedureId, ProcedureState, Timestamp, WaitReason};
+use procession_kernel::{AdmissionEffect, LockNeed, ProcedureId, ProcedureState, Timestamp, WaitReason};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Clock;
 use crate::context::StageContext;
 use crate::engine::{Engine, Placement, Settings};
 use crate::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
-use crate::limiter::{Change, Restore};
+use crate::limiter::Restore;
 use crate::messages::{Query, Submit, TakeSnapshot, Verdicts};
 use crate::procedure::Procedure;
 use crate::registry::Registry;
@@ -52,7 +52,8 @@ impl Handler<Lose> for Supervisor {
                 }
             }
             Lose::Request(id) => {
-                self.admission.change_of(id, Change::Cancel);
+                let cancel = AdmissionEffect::Cancel(id);
+                assert_eq!(self.admission.act(cancel, self.quarantine.families()), None);
             }
             Lose::Grant(id) => {
                 let request = self.admission.request_of(&self.kernel, id).expect("it lives");
