@@ -264,6 +264,14 @@ pub enum SubmitError {
         /// Limit in bytes.
         limit: usize,
     },
+    /// The journal could not tell whether the key was used before, so nothing was submitted.
+    #[error("the key \"{key}\" could not be looked up, so nothing was submitted: {why}; {}", after_unread(.why))]
+    KeyUnread {
+        /// The key.
+        key: String,
+        /// Why it could not be read.
+        why: ReadError,
+    },
     /// The value is too large.
     #[error(
         "the payload of {size} bytes is over the limit of {limit}; store it elsewhere and submit its name, or raise the limit"
@@ -304,6 +312,16 @@ pub enum SubmitError {
     /// The engine has stopped.
     #[error("the engine has stopped; start it again, and repeat with the same key")]
     Stopped,
+}
+
+/// Returns what to do about an idempotency key that could not be read.
+const fn after_unread(why: &ReadError) -> &'static str {
+    match why {
+        ReadError::Store(store) if store.may_pass() => "submit again, with the same key",
+        ReadError::Store(_) | ReadError::Codec(_) | ReadError::TooLarge { .. } => {
+            "see what is damaged with `procession doctor`"
+        }
+    }
 }
 
 /// A question or request about a procedure that was not answered.

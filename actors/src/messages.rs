@@ -34,6 +34,10 @@ pub struct Submit {
 impl Submit {
     /// Encodes the procedure and asks it what the engine must know.
     ///
+    /// It does not ask [`Procedure::check`], which needs the environment that the procedure's kind is registered with.
+    /// The engine takes such a message, and quarantines the family if its value cannot run. `into_message` of the
+    /// facade's `Submission` makes the same message and checks first.
+    ///
     /// # Errors
     ///
     /// [`CodecError`] if the value cannot be encoded.

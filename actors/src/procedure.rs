@@ -234,8 +234,9 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         Err(UpgradeError::new("its code has no upgrade"))
     }
 
-    /// Tells whether this value can run here; asked when a stored value is revived,
-    /// and of one that is submitted through the executor, before it is sent.
+    /// Checks that this value can run in this process. It is called when a stored value is revived, and before a
+    /// value is submitted through the executor. It is not called for a bare `Submit::new`, nor for children: these
+    /// are quarantined when they are revived.
     ///
     /// It is for what a value names and a process may lack, as a plug-in, or a step of a
     /// sequence. It must not fail for what passes by itself.

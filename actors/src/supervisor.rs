@@ -6,37 +6,32 @@ pub(crate) mod admission;
 mod credit;
 pub(crate) mod dispatch;
 pub(crate) mod drain;
-mod exports;
 pub(crate) mod failure;
-mod finished;
 mod handlers;
 pub(crate) mod health;
 pub(crate) mod metrics;
 pub(crate) mod opening;
 mod operate;
-mod outcome_waiters;
 pub(crate) mod pipeline;
 mod quarantine;
 pub(crate) mod recovery;
 mod recovery_hooks;
+mod requests;
 mod retention;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
 mod status;
-mod submits;
 mod timer;
 pub(crate) mod wall;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Answer, AuditEntry, Claim, Commit, Decision, Effect, Ended, Event, Grant, HistoryEntry, Kernel, LifecycleEffect,
-    LimitKey, LimitUse, LockUse, Operated, ProcedureId, Receipt, Record, RequestEffect, Row, StageEnded, Ticket,
-    Timestamp,
+    AuditEntry, Claim, Commit, Decision, Effect, Ended, Event, EventName, Grant, HistoryEntry, Kernel, Kind,
+    LifecycleEffect, LimitKey, LimitUse, LockUse, Operated, OperatorRequest, ProcedureId, Receipt, Record,
+    RequestEffect, RequestId, Row, StageEnded, Timestamp, Verb,
 };
-use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use self::metrics::Metrics;
@@ -45,15 +40,15 @@ use crate::actor_loop::LastPanic;
 use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
-use crate::error::{AskError, CodecError, StoreError};
+use crate::error::{AskError, CodecError, StoreError, SubmitError};
 use crate::export::{EXPORT_MAX, FamilyExport};
 use crate::journal::encode::LastLook;
 use crate::journal::{Appended, Journal, Reader};
 use crate::limiter::{Acquired, Limiter, LocksHeld, Served, Usage};
 use crate::mail::{Counted, Gathering, Notice, Ordered};
 use crate::messages::{
-    Archived, Audit, AwaitOutcome, Export, History, Limits, List, Locks, PollLatest, Query, ReadArchive, Subscribe,
-    SubscribeLatest, TakeSnapshot, Tree,
+    Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Discharge, Export, History, Limits, List, Locks, PollLatest,
+    Query, ReadArchive, SendSignal, Submit, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree,
 };
 use crate::procedure_actor::{Report, Reported};
 use crate::read::CommittedReader;
@@ -62,7 +57,7 @@ use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
 use crate::view::{ArchivedFamily, BatchUse, LockView, Outcome, Page, Recovered, Rule, Snapshot, Status};
-use admission::{Admission, PendingDemand, admit_report};
+use admission::{Admission, PendingDemand, admit_births, admit_report};
 use credit::Bulk;
 use dispatch::failed_reads::FailedRead;
 use dispatch::revival::{GroupRead, ReadsDue};
@@ -70,15 +65,18 @@ use dispatch::rollback_stacks::StackRead;
 use dispatch::workers::{WorkerCheckDue, Workers, check_workers_every};
 use dispatch::{Dispatch, DispatchParts, EngineView, Revived};
 use failure::{Broken, Failure, FailureCause};
-use finished::FinishedReads;
 use handlers::FlushTime;
 use health::Health;
 use health::diagnosis_input::lock_views;
-use outcome_waiters::OutcomeWaiters;
 use pipeline::in_place::InPlace;
 use pipeline::{Pipeline, PipelineSettings, SUBSCRIBERS, Waiting};
 use quarantine::Quarantine;
 use recovery::{Loaded, Survey};
+use requests::Requests;
+use requests::discharge::{ReadFamily, why_quarantined};
+use requests::finished::FinishedRead;
+use requests::replies::{self, Reply};
+use requests::submissions::{Taken, submitted};
 use status::EngineStatus;
 use timer::Timer;
 use wall::Wall;
@@ -86,9 +84,6 @@ use wall::Wall;
 /// Messages that may wait for the supervisor before senders are held up: room
 /// for a report of every stage of a busy engine.
 const MAILBOX: usize = 16_384;
-
-/// What a request gets in the end: its answer, or why the journal failed.
-pub(crate) type Answered = Result<Answer, FailureCause>;
 
 /// What is done with an answer of the limiter when its turn comes.
 type Take = Box<dyn FnOnce(&mut Supervisor, &mut Context<Supervisor>)>;
@@ -124,23 +119,16 @@ pub struct Supervisor {
     threads: Threads,
     clock: Arc<dyn Clock>,
     reader: Reader,
-    queued: usize,
-    awake: usize,
+    requests: Requests,
     timer: Option<Timer>,
     bulk: Bulk,
     /// What the start noted of all rows; spent when it opens.
     survey: Survey,
-    tickets: FxHashMap<Ticket, oneshot::Sender<Answered>>,
-    next_ticket: u64,
-    outcome_waiters: OutcomeWaiters,
     report: Recovered,
     quarantine: Quarantine,
-    /// Quarantined families whose discharge is being committed.
-    discharging: BTreeSet<u64>,
     next_due: Option<Timestamp>,
     evicting: bool,
     wall: Wall,
-    finished: FinishedReads,
     drain: Option<drain::Draining>,
     health: Health,
     status: EngineStatus,
@@ -194,21 +182,15 @@ impl Supervisor {
             threads,
             clock: settings.clock,
             reader,
-            queued: settings.queued,
-            awake: settings.awake,
+            requests: Requests::new(settings.queued, settings.awake),
             timer: None,
             bulk: Bulk::default(),
             survey: loaded.survey,
-            tickets: FxHashMap::default(),
-            next_ticket: 0,
-            outcome_waiters: OutcomeWaiters::default(),
             quarantine: Quarantine::new(&loaded.report.quarantined),
             report: loaded.report,
-            discharging: BTreeSet::new(),
             next_due: loaded.next_due,
             evicting: false,
             wall,
-            finished: FinishedReads::default(),
             drain: None,
             status: EngineStatus::new(failure),
             panics,
@@ -406,7 +388,6 @@ impl Supervisor {
         }
     }
 
-    /// Does what a receipt releases.
     /// Acts on an effect that a receipt has released: one arm for each wing.
     fn act(&mut self, effect: Effect, ctx: &mut Context<Self>) {
         match effect {
@@ -427,7 +408,7 @@ impl Supervisor {
 
     fn act_on_request(&mut self, effect: RequestEffect) {
         match effect {
-            RequestEffect::Reply(ticket, answer) => self.answer(ticket, Ok(answer)),
+            RequestEffect::Reply(request, answer) => self.requests.reply(request, Ok(answer)),
             RequestEffect::Ended(ended) => self.ended(*ended),
             RequestEffect::Discharged(family) => self.discharged(family),
             RequestEffect::Operated(entry) => {
@@ -440,14 +421,7 @@ impl Supervisor {
         // A procedure that held something earlier, and nothing at its end, has its ticket still.
         self.admission.release(ended.id);
         self.dispatch.ended(ended.id);
-        self.outcome_waiters.ended(ended);
-    }
-
-    fn answer(&mut self, ticket: Ticket, answer: Answered) {
-        if let Some(sender) = self.tickets.remove(&ticket) {
-            // The caller may have gone.
-            sender.send(answer).ok();
-        }
+        self.requests.ended(ended);
     }
 
     /// Does one thing while everybody else waits, and notes how long it took. A turn within a turn counts as part
@@ -457,22 +431,6 @@ impl Supervisor {
         let done = work(self);
         self.metrics.turn_ended(begun.elapsed());
         done
-    }
-
-    fn ticket(&mut self) -> (Ticket, oneshot::Receiver<Answered>) {
-        let (sender, receiver) = oneshot::channel();
-        let ticket = self.new_ticket();
-        match self.status.cause() {
-            // Nothing is decided any more, so nothing would ever answer it.
-            Some(why) => drop(sender.send(Err(why.clone()))),
-            None => drop(self.tickets.insert(ticket, sender)),
-        }
-        (ticket, receiver)
-    }
-
-    fn new_ticket(&mut self) -> Ticket {
-        self.next_ticket += 1;
-        Ticket(self.next_ticket)
     }
 }
 
@@ -513,6 +471,206 @@ impl Handler<Appended> for Supervisor {
 }
 
 // Requests: a message becomes an event.
+
+type Asked<T> = ResponseFuture<Result<T, AskError>>;
+
+impl Handler<Submit> for Supervisor {
+    type Result = ResponseFuture<Result<ProcedureId, SubmitError>>;
+
+    fn handle(&mut self, submit: Submit, ctx: &mut Self::Context) -> Self::Result {
+        let (refused, kind) = (Arc::clone(&self.metrics.telemetry().refused), submit.birth.kind.clone());
+        let reply = self.submit(vec![submit], ctx);
+        Box::pin(async move {
+            let ids = submitted(reply).await;
+            let id = ids.and_then(|ids| ids.first().copied().ok_or(SubmitError::Stopped));
+            id.inspect_err(|why| refused.count(&kind, why))
+        })
+    }
+}
+
+impl Handler<SubmitBatch> for Supervisor {
+    type Result = ResponseFuture<Result<Vec<ProcedureId>, SubmitError>>;
+
+    fn handle(&mut self, SubmitBatch(submits): SubmitBatch, ctx: &mut Self::Context) -> Self::Result {
+        let refused = Arc::clone(&self.metrics.telemetry().refused);
+        let kinds: Vec<Kind> = submits.iter().map(|submit| submit.birth.kind.clone()).collect();
+        let reply = self.submit(submits, ctx);
+        Box::pin(async move {
+            let ids = submitted(reply).await;
+            ids.inspect_err(|why| kinds.iter().for_each(|kind| refused.count(kind, why)))
+        })
+    }
+}
+
+impl Handler<SendSignal> for Supervisor {
+    type Result = Asked<u32>;
+
+    fn handle(&mut self, SendSignal { id, name, payload, key }: SendSignal, ctx: &mut Self::Context) -> Self::Result {
+        let event = |request| Event::Signalled {
+            request,
+            id,
+            name: EventName::from(name),
+            payload,
+            key,
+        };
+        let reply = self.request(event, ctx);
+        Box::pin(replies::signalled(reply, self.committed()))
+    }
+}
+
+impl Handler<Broadcast> for Supervisor {
+    type Result = Asked<u32>;
+
+    fn handle(&mut self, Broadcast { name, payload, key }: Broadcast, ctx: &mut Self::Context) -> Self::Result {
+        let event = |request| Event::Broadcast {
+            request,
+            name: EventName::from(name),
+            payload,
+            key,
+        };
+        let reply = self.request(event, ctx);
+        Box::pin(replies::broadcast(reply, self.committed()))
+    }
+}
+
+impl Handler<Acknowledge> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<(), AskError>>;
+
+    fn handle(&mut self, Acknowledge(id): Acknowledge, _: &mut Self::Context) -> Self::Result {
+        let row = self.finished_row(ProcedureId::root(id.family));
+        Box::pin(row.then(move |row, supervisor, ctx| {
+            let reply = row.and_then(|row| {
+                let row = supervisor.requests.result_of(&supervisor.kernel, id, row)?;
+                supervisor.request(|request| Event::Acknowledged(request, row), ctx)
+            });
+            replies::done(reply, supervisor.committed()).into_actor(supervisor)
+        }))
+    }
+}
+
+impl Handler<Discharge> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<Operated, AskError>>;
+
+    fn handle(&mut self, Discharge { family, by }: Discharge, _: &mut Self::Context) -> Self::Result {
+        let why = why_quarantined(&self.kernel, &self.quarantine, family);
+        let (settled, committed) = (self.settled(), self.committed());
+        let read = self.requests.read_for_discharge(family, why, settled, committed);
+        Box::pin(read.into_actor(self).then(move |read, supervisor, ctx| {
+            let operated = supervisor.discharge(family, read, by, ctx);
+            operated.into_actor(supervisor).map(move |operated, supervisor, _| {
+                supervisor.requests.discharge_answered(family);
+                operated
+            })
+        }))
+    }
+}
+
+impl Supervisor {
+    /// Decides the event of a caller's request, if the engine takes it; returns the reply to wait for.
+    fn request(&mut self, event: impl FnOnce(RequestId) -> Event, ctx: &mut Context<Self>) -> Result<Reply, AskError> {
+        if let Some(refusal) = self.status.refusal() {
+            return Err(refusal);
+        }
+        let (request, reply) = self.requests.admit()?;
+        self.decide(event(request), ctx);
+        Ok(reply)
+    }
+
+    /// Decides an operator's verb; returns its answer. The plan of a dry run is completed by the limiter.
+    fn operate(&mut self, verb: Verb, by: OperatorRequest, ctx: &mut Context<Self>) -> Asked<Operated> {
+        let is_dry = by.dry_run;
+        let event = |request| Event::Requested(request, Box::new(verb), Box::new(by));
+        let reply = self.request(event, ctx);
+        let operated = replies::operated(reply, self.committed());
+        if is_dry {
+            self.dry_run(operated, ctx)
+        } else {
+            Box::pin(operated)
+        }
+    }
+
+    fn submit(&mut self, submits: Vec<Submit>, ctx: &mut Context<Self>) -> Result<Reply, SubmitError> {
+        if self.status.is_stopped() {
+            return Err(SubmitError::Stopped);
+        }
+        if let Some(why) = self.status.cause() {
+            return Err(why.unsubmitted());
+        }
+        let (taken, reply) = self.requests.take(&self.kernel, submits)?;
+        if let Some(longest) = taken.longest_key() {
+            self.wall.note_key(longest);
+        }
+        if taken.has_unseen_keys() {
+            let work = taken.look_up(self.reader.clone());
+            ctx.spawn(work.into_actor(self).map(|taken, supervisor, ctx| match taken {
+                Ok(taken) => supervisor.admit(taken, ctx),
+                Err((request, why)) => supervisor.requests.reply(request, Err(why)),
+            }));
+        } else {
+            self.admit(taken, ctx);
+        }
+        Ok(reply)
+    }
+
+    /// Decides submissions once the limiter has answered for those that need limits or locks.
+    fn admit(&mut self, taken: Taken, ctx: &mut Context<Self>) {
+        let (request, mut submissions) = (taken.request, taken.submissions);
+        let demand = self.admission.demand_of_submissions(&self.kernel, &mut submissions);
+        if demand.is_empty() {
+            self.decide(Event::Submitted(request, submissions), ctx);
+            return;
+        }
+        let (pending, work) = self.admission.ask(demand, None);
+        self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
+            let births = submissions.iter_mut().map(|submission| &mut submission.birth);
+            admit_births(births, acquired.answers);
+            let event = Event::Submitted(request, submissions);
+            let decision = supervisor.kernel.decide(supervisor.clock.now(), event);
+            supervisor.commit_admitted(decision, pending, acquired.served, ctx);
+        });
+    }
+
+    /// Reads the row of a finished procedure. Decide on it in the same turn: see [`Requests::take_finished`].
+    fn finished_row(&mut self, id: ProcedureId) -> ResponseActFuture<Self, Result<Option<Row>, AskError>> {
+        let (settled, committed) = (self.settled(), self.committed());
+        let read = self.requests.read_finished(&self.kernel, id, settled, committed);
+        Box::pin(read.into_actor(self).then(move |read: FinishedRead, supervisor, _| {
+            match supervisor.requests.take_finished(&supervisor.kernel, read) {
+                Some(row) => Box::pin(actix::fut::ready(row)),
+                None => supervisor.finished_row(id),
+            }
+        }))
+    }
+
+    /// Decides a discharge. A live family is quarantined first, in a commit before: from then on nothing of it moves.
+    fn discharge(
+        &mut self,
+        family: u64,
+        read: Result<Option<ReadFamily>, AskError>,
+        by: OperatorRequest,
+        ctx: &mut Context<Self>,
+    ) -> Asked<Operated> {
+        let why = why_quarantined(&self.kernel, &self.quarantine, family);
+        let next = read.and_then(|read| self.requests.discharge(&self.kernel, family, read, why, &by));
+        match next {
+            Ok(next) => {
+                if let Some(why) = next.quarantine {
+                    self.quarantine_family(family, why, ctx);
+                }
+                self.operate(next.verb, by, ctx)
+            }
+            Err(error) => Box::pin(async move { Err(error) }),
+        }
+    }
+
+    /// Forgets a family that is in the archive. What it held is freed by an effect of the same decision.
+    fn discharged(&mut self, family: u64) {
+        self.quarantine.remove(family);
+        self.dispatch.forget_family(family);
+        self.metrics.show_quarantined(self.quarantine.len());
+        self.requests.discharged(family);
+    }
+}
 
 // Questions: answered from what is on disk.
 
@@ -682,7 +840,7 @@ impl Handler<AwaitOutcome> for Supervisor {
             return self
                 .query(move |committed| async move { committed.outcome(id).await?.ok_or(AskError::Unknown(id)) });
         }
-        let waiting = self.outcome_waiters.add(id);
+        let waiting = self.requests.watch(id);
         let (failure, committed) = (self.status.failure(), self.committed());
         Box::pin(async move {
             match waiting.await {
@@ -1238,13 +1396,10 @@ impl Supervisor {
         // Callers that wait for an outcome, or for the end of a drain, find the cause in the `Failure` that they hold,
         // so the status is set before their channels are dropped.
         self.pipeline.clear();
-        self.outcome_waiters.clear();
-        self.drain = None;
         if let Some(cause) = self.status.cause() {
-            for (_, ticket) in self.tickets.drain() {
-                ticket.send(Err(cause.clone())).ok();
-            }
+            self.requests.fail_all(cause);
         }
+        self.drain = None;
         self.dispatch.close();
         if let Some(timer) = &self.timer {
             timer.arm(None);

@@ -273,6 +273,7 @@ impl From<SubmitError> for Problem {
             SubmitError::JournalFailed(why) => AskError::JournalFailed(why.clone()).into(),
             SubmitError::Moved { newer } => AskError::Moved { newer: *newer }.into(),
             SubmitError::Stopped | SubmitError::Draining => Self::closing(),
+            SubmitError::KeyUnread { why, .. } => AskError::Read(why.clone()).into(),
             SubmitError::UnknownKind { .. }
             | SubmitError::Unfit { .. }
             | SubmitError::BadKey { .. }

@@ -59,6 +59,7 @@ pub(crate) const WINGS: &[(&str, &str)] = &[
     ("health", "Health"),
     ("metrics", "Metrics"),
     ("pipeline", "Pipeline"),
+    ("requests", "Requests"),
 ];
 
 /// Layers inside the supervisor: what is shared, what is counted, the road to the journal, and above it the wings that

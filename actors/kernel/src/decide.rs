@@ -37,7 +37,7 @@ impl Kernel {
     pub fn decide(&self, now: Timestamp, event: Event) -> Decision {
         let mut draft = Draft::new(self, now);
         match event {
-            Event::Submitted(ticket, submissions) => draft.submitted(ticket, submissions),
+            Event::Submitted(request, submissions) => draft.submitted(request, submissions),
             Event::StageEnded(report) => draft.stage_ended(report),
             Event::UndoEnded(report) => draft.undo_ended(*report),
             Event::StackLoaded(scope, entries) => draft.stack_loaded(scope, entries),
@@ -50,28 +50,28 @@ impl Kernel {
             Event::TimerDue(id) => draft.timer_due(id),
             Event::Granted(id) => draft.granted(id),
             Event::Signalled {
-                ticket,
+                request,
                 id,
                 name,
                 payload,
                 key,
-            } => draft.signalled(ticket, id, name, payload, key),
+            } => draft.signalled(request, id, name, payload, key),
             Event::Broadcast {
-                ticket,
+                request,
                 name,
                 payload,
                 key,
-            } => draft.broadcast(ticket, name, payload, key),
+            } => draft.broadcast(request, name, payload, key),
             Event::WaveDue(seq) => draft.wave_due(seq),
-            Event::Requested(ticket, verb, by) => draft.requested(ticket, *verb, &by),
-            Event::Acknowledged(ticket, row) => draft.acknowledged(ticket, *row),
+            Event::Requested(request, verb, by) => draft.requested(request, *verb, &by),
+            Event::Acknowledged(request, row) => draft.acknowledged(request, *row),
             Event::EvictionDue(doomed) => draft.eviction_due(doomed),
             Event::CleanedUp(id) => draft.cleaned_up(id),
             Event::AuditDue { granted, unknown } => draft.audit_due(granted, unknown),
             Event::ClockSetBack => draft.clock_set_back(),
             Event::FamilyForgotten => draft.family_forgotten(),
             Event::DrainBegan => draft.drain_began(),
-            Event::DrainEnded(ticket) => draft.drain_ended(ticket),
+            Event::DrainEnded(request) => draft.drain_ended(request),
             Event::Recovered => draft.recovered(),
         }
         draft.finish()

@@ -2,7 +2,7 @@
 
 use crate::audit::{AuditEntry, Changed};
 use crate::cause::{Cause, NotUndone};
-use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp};
+use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp};
 use crate::lifecycle::ProcedureState;
 use crate::needs::Needs;
 use crate::plan::Plan;
@@ -218,7 +218,7 @@ pub enum AdmissionEffect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestEffect {
     /// Answer a request.
-    Reply(Ticket, Answer),
+    Reply(RequestId, Answer),
     /// Tell callers that wait for the outcome.
     Ended(Box<Ended>),
     /// A quarantined family is in the archive: callers that wait for an outcome of it get none.

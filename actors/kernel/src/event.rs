@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::audit::OperatorRequest;
 use crate::history::HistoryEntry;
 use crate::id::{
-    Blob, ClaimId, Epoch, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp, TraceParent,
+    Blob, ClaimId, Epoch, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp, TraceParent,
 };
 use crate::needs::Lacking;
 use crate::record::{Doomed, KeyEntry, UserWrite};
@@ -362,7 +362,7 @@ impl BypassAs {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Somebody submits; all of it or nothing.
-    Submitted(Ticket, Vec<Submission>),
+    Submitted(RequestId, Vec<Submission>),
     /// A stage has ended.
     StageEnded(Box<StageEnded>),
     /// An undo has ended.
@@ -386,8 +386,8 @@ pub enum Event {
     Granted(ProcedureId),
     /// Somebody sends a signal.
     Signalled {
-        /// Who asks.
-        ticket: Ticket,
+        /// Where the reply goes.
+        request: RequestId,
         /// To whom.
         id: ProcedureId,
         /// Name of the event.
@@ -399,8 +399,8 @@ pub enum Event {
     },
     /// Somebody sends an event to all who wait for it now.
     Broadcast {
-        /// Who asks.
-        ticket: Ticket,
+        /// Where the reply goes.
+        request: RequestId,
         /// Name of the event.
         name: EventName,
         /// What is sent.
@@ -411,9 +411,9 @@ pub enum Event {
     /// More of those are to be woken who wait for the broadcast of this commit.
     WaveDue(Seq),
     /// An operator asks for something.
-    Requested(Ticket, Box<Verb>, Box<OperatorRequest>),
+    Requested(RequestId, Box<Verb>, Box<OperatorRequest>),
     /// Somebody has taken note of the result of a finished root; its row as it stands on disk.
-    Acknowledged(Ticket, Box<Row>),
+    Acknowledged(RequestId, Box<Row>),
     /// These finished families are due.
     EvictionDue(Vec<Doomed>),
     /// The code of one that has ended has cleaned up after it.
@@ -432,7 +432,7 @@ pub enum Event {
     /// No more stages are to be set going.
     DrainBegan,
     /// Whatever still runs is left for the next start.
-    DrainEnded(Ticket),
+    DrainEnded(RequestId),
     /// All rows have been read; the engine opens.
     Recovered,
 }

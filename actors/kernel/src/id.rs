@@ -296,9 +296,9 @@ impl Timestamp {
     }
 }
 
-/// Number of a request that waits for its answer; means something only to who asked.
+/// Number of a caller's request that waits for its reply. Only the caller that chose it gives it a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub u64);
+pub struct RequestId(pub u64);
 
 /// Names what one procedure holds and asks of the limiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -66,7 +66,7 @@ pub use fingerprint::fingerprint;
 pub use history::{Ending, HistoryEntry, settle_standing};
 pub use id::{
     Blob, Claim, ClaimId, Epoch, EventName, Key, Kind, LimitKey, ParseProcedureIdError, ParseTraceParentError,
-    ProcedureId, Seq, Ticket, Timestamp, TraceParent,
+    ProcedureId, RequestId, Seq, Timestamp, TraceParent,
 };
 pub use intake::Unfit;
 pub use kernel::{Bounds, HistoryDetail, Kernel, KindRules, Rules};

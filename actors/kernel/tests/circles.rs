@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     Ahead, Birth, Blob, Commit, Effect, Epoch, Event, EventName, JoinPolicy, Kernel, Kind, KindRules, OperatorRequest,
-    Pause, ProcedureId, ProcedureState, Receipt, Rules, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Pause, ProcedureId, ProcedureState, Receipt, RequestId, Rules, StageEnded, StageOutcome, Timestamp, Verb,
+    WaitReason,
 };
 
 type Tested = Result<(), String>;
@@ -35,7 +36,7 @@ fn circling() -> Result<Kernel, String> {
     let mut kernel = Kernel::new(rules, Epoch(1), 0);
     let mut root = birth();
     root.ahead.one_way = Some("1".to_owned());
-    feed(&mut kernel, NOW, Event::Submitted(Ticket(1), vec![root.into()]));
+    feed(&mut kernel, NOW, Event::Submitted(RequestId(1), vec![root.into()]));
     report(&mut kernel, ROOT, StageOutcome::Next(stage()), 0)?;
     assert!(is_going(&kernel, ROOT));
     Ok(kernel)
@@ -78,7 +79,7 @@ fn is_resumed(kernel: &mut Kernel) {
     assert_eq!(wait_of(kernel), Some(WaitReason::Circling));
     assert_eq!(kernel.row(ROOT).map(|row| row.state), Some(ProcedureState::Runnable));
     let by = OperatorRequest::new("ann", "the fault is gone");
-    let resume = Event::Requested(Ticket(2), Box::new(Verb::Resume(Pause::One(ROOT))), Box::new(by));
+    let resume = Event::Requested(RequestId(2), Box::new(Verb::Resume(Pause::One(ROOT))), Box::new(by));
     feed(kernel, DUE, resume);
     assert!(is_going(kernel, ROOT));
     assert_eq!(kernel.row(ROOT).map(|row| row.same_stage), Some(0));
@@ -129,7 +130,7 @@ fn it_waits_for_its_event_first_and_sees_it_after_the_resume() -> Tested {
     report(&mut kernel, ROOT, wait, 0)?;
     assert!(matches!(wait_of(&kernel), Some(WaitReason::Event(..))));
     let signal = Event::Signalled {
-        ticket: Ticket(3),
+        request: RequestId(3),
         id: ROOT,
         name: go,
         payload: Blob::default(),

@@ -4,8 +4,8 @@
 mod shell;
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, ClaimId, Effect, Epoch, Event, Kind, Lacking, LockNeed, OperatorRequest, Seq,
-    StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Admission, Ahead, Birth, Blob, ClaimId, Effect, Epoch, Event, Kind, Lacking, LockNeed, OperatorRequest, RequestId,
+    Seq, StageEnded, StageOutcome, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -105,7 +105,7 @@ fn an_undo_holds_its_locks_since_it_was_granted_them() -> Result<(), String> {
     let abort = Box::new(Verb::Abort(ROOT));
     shell.feed(
         6,
-        Event::Requested(Ticket(3), abort, Box::new(OperatorRequest::new("ann", "over"))),
+        Event::Requested(RequestId(3), abort, Box::new(OperatorRequest::new("ann", "over"))),
     );
     let stack = shell.history.clone();
     shell.feed(7, Event::StackLoaded(ROOT, stack));

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use procession_kernel::{
     Admission, AdmissionEffect, Ahead, Birth, Blob, ClaimId, Commit, Decision, Effect, Epoch, Event, JoinPolicy,
-    Kernel, Kind, KindRules, Lacking, LifecycleEffect, LockNeed, ProcedureId, ProcedureState, Receipt, Record, Rules,
-    StageEnded, StageOutcome, Ticket, Timestamp, WaitReason,
+    Kernel, Kind, KindRules, Lacking, LifecycleEffect, LockNeed, ProcedureId, ProcedureState, Receipt, Record,
+    RequestId, Rules, StageEnded, StageOutcome, Timestamp, WaitReason,
 };
 
 type Tested = Result<(), String>;
@@ -36,7 +36,7 @@ impl Shell {
         };
         let kernel = Kernel::new(rules, Epoch(1), 0);
         let mut shell = Self { kernel, now: NOW };
-        shell.feed(Event::Submitted(Ticket(1), vec![birth.into()]));
+        shell.feed(Event::Submitted(RequestId(1), vec![birth.into()]));
         shell
     }
 

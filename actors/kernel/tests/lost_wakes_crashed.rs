@@ -3,7 +3,7 @@
 
 use procession_kernel::{
     Admission, Ahead, Birth, Blob, ClaimId, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, Lacking,
-    LockNeed, ProcedureId, Record, Row, Rules, StageEnded, StageOutcome, Ticket, Timestamp, WaitReason,
+    LockNeed, ProcedureId, Record, RequestId, Row, Rules, StageEnded, StageOutcome, Timestamp, WaitReason,
 };
 
 const ROOT: ProcedureId = ProcedureId::new(1, 0);
@@ -196,7 +196,7 @@ impl Life {
 
     /// Lives to the end, through the crash. Gives the commits.
     fn play(mut self) -> usize {
-        let submitted = Event::Submitted(Ticket(1), vec![birth(self.wake).into()]);
+        let submitted = Event::Submitted(RequestId(1), vec![birth(self.wake).into()]);
         // A client whose submission is not on the disk sends it again.
         for _ in 0..100 {
             let is_there = self.disk.iter().any(|record| matches!(record, Record::Row(_)));

@@ -5,7 +5,7 @@ mod shell;
 
 use procession_kernel::{
     Admission, AdmissionEffect, Ahead, Birth, Blob, ClaimId, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey,
-    LockNeed, Needs, OperatorRequest, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    LockNeed, Needs, OperatorRequest, RequestId, StageEnded, StageOutcome, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -47,7 +47,7 @@ fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Resul
     shell.feed(NOW, Event::StageEnded(Box::new(report)));
     let abort = Verb::Abort(ROOT);
     let by = Box::new(OperatorRequest::new("ann", "over"));
-    shell.feed(NOW, Event::Requested(Ticket(3), Box::new(abort), by));
+    shell.feed(NOW, Event::Requested(RequestId(3), Box::new(abort), by));
     let stack = shell.history.clone();
     shell.feed(NOW, Event::StackLoaded(ROOT, stack));
     let wait = shell.kernel.row(ROOT).and_then(|row| row.wait.clone());

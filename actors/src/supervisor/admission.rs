@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 use actix::MailboxError;
 use procession_kernel::{
     Admission as Admitted, AdmissionEffect, Binding, Birth, Claim, ClaimId, Grant, Hold, Kernel, Lacking, LimitKey,
-    LockNeed, Needs, Plan, ProcedureId, Request, Row, StageEnded, StageOutcome,
+    LockNeed, Needs, Plan, ProcedureId, Request, Row, StageEnded, StageOutcome, Submission,
 };
 
 use crate::limiter::{Acquire, Acquired, Answer, Change, Exchange, Limiter, Restore, Simulate, Simulated};
@@ -127,6 +127,23 @@ impl<A> Admission<A> {
                 .map(|parent| within(kernel, &self.claims, parent))
                 .unwrap_or_default(),
         });
+    }
+
+    /// Collects what submissions need. Submissions that repeat a key give no birth, so they need nothing; nor does
+    /// any while the engine drains, because it will refuse them.
+    pub(super) fn demand_of_submissions(&mut self, kernel: &Kernel, submissions: &mut [Submission]) -> Demand {
+        let mut demand = Demand::default();
+        if kernel.is_draining() {
+            return demand;
+        }
+        for submission in submissions {
+            let key = submission.key.as_ref();
+            let is_repeat = submission.known.is_some() || key.is_some_and(|asked| kernel.key(&asked.key).is_some());
+            if !is_repeat {
+                self.demand(kernel, &mut submission.birth, None, true, &mut demand);
+            }
+        }
+        demand
     }
 
     /// Collects what a stage's report needs: for births, and for the locks of the next stage.

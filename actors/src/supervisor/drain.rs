@@ -112,11 +112,11 @@ impl Supervisor {
             left,
         };
         // Whatever else waits: a drain is never turned away.
-        let (ticket, ended) = self.ticket();
-        self.decide(Event::DrainEnded(ticket), ctx);
+        let (request, ended) = self.requests.open(self.status.cause());
+        self.decide(Event::DrainEnded(request), ctx);
         // From here on nothing is decided: the store goes back as soon as this decision is on disk.
         self.status.last_decision_made();
-        let committed = async move { matches!(ended.await, Ok(Ok(_))) };
+        let committed = async move { ended.received().await.is_ok() };
         ctx.spawn(committed.into_actor(self).map(move |committed, supervisor, ctx| {
             // Where it failed, whoever waits was told so with everybody else.
             if committed {

@@ -6,6 +6,7 @@ use actix::prelude::*;
 use procession_kernel::{Answer, Event, ProcedureId};
 
 use super::Supervisor;
+use super::requests::replies::Unanswered;
 use crate::error::StartError;
 use crate::hooks::Moment;
 
@@ -78,7 +79,7 @@ impl Supervisor {
         waiting: Vec<ProcedureId>,
         ctx: &mut Context<Self>,
     ) -> impl ActorFuture<Self, Output = Result<(), StartError>> + use<> {
-        let (ticket, receiver) = self.ticket();
+        let (request, opened) = self.requests.open(self.status.cause());
         self.rejoin_queues(waiting, ctx);
         self.decide(Event::Recovered, ctx);
         self.dispatch.reserve(self.kernel.going());
@@ -89,22 +90,16 @@ impl Supervisor {
             Some(done) => {
                 let wait = async move { done.await.is_ok() };
                 ctx.spawn(wait.into_actor(self).map(move |done, supervisor, _| {
-                    if done && let Some(ticket) = supervisor.tickets.remove(&ticket) {
-                        ticket.send(Ok(Answer::Done)).ok();
+                    if done {
+                        supervisor.requests.reply(request, Ok(Answer::Done));
                     }
                 }));
             }
             None => {
-                self.tickets.remove(&ticket);
+                self.requests.reply(request, Err(Unanswered::Stopped));
             }
         }
-        let wait = async move {
-            match receiver.await {
-                Ok(Ok(_)) => Ok(()),
-                Ok(Err(cause)) => Err(cause.unstarted()),
-                Err(_) => Err(StartError::Journal("the engine stopped while it started".to_owned())),
-            }
-        };
+        let wait = async move { opened.received().await.map(drop).map_err(Unanswered::unstarted) };
         wait.into_actor(self).map(|opened, supervisor, ctx| {
             supervisor.arm();
             supervisor.begin_health_checks(ctx);

@@ -63,7 +63,7 @@ impl Supervisor {
             if !doomed.is_empty() {
                 doomed
                     .iter()
-                    .for_each(|doomed| supervisor.finished.overtake(doomed.family));
+                    .for_each(|doomed| supervisor.requests.overtake(doomed.family));
                 supervisor.decide_evictions(doomed, until, ctx);
             }
             supervisor.arm();

@@ -91,7 +91,7 @@ pub(super) const RULES: [&str; 17] = [
     "size",
 ];
 
-pub(super) const REFUSALS: [&str; 11] = [
+pub(super) const REFUSALS: [&str; 12] = [
     "busy",
     "unknown_kind",
     "key_conflict",
@@ -103,6 +103,7 @@ pub(super) const REFUSALS: [&str; 11] = [
     "stopped",
     "numbers_exhausted",
     "moved",
+    "key_unread",
 ];
 
 /// Gives the place of a refusal; none for what its sender finds out before it sends.
@@ -119,6 +120,7 @@ pub(super) const fn refusal_place(error: &SubmitError) -> Option<usize> {
         SubmitError::Stopped => Some(8),
         SubmitError::NumbersExhausted => Some(9),
         SubmitError::Moved { .. } => Some(10),
+        SubmitError::KeyUnread { .. } => Some(11),
         SubmitError::Unfit { .. } | SubmitError::Codec(_) => None,
     }
 }

@@ -10,7 +10,7 @@ use crate::decision::{Binding, Decision};
 use crate::effect::{AdmissionEffect, Answer, DispatchEffect, Effect, LifecycleEffect, Refusal, RequestEffect};
 use crate::event::Birth;
 use crate::family::Family;
-use crate::id::{Blob, ProcedureId, Seq, Ticket, Timestamp};
+use crate::id::{Blob, ProcedureId, RequestId, Seq, Timestamp};
 use crate::kernel::Kernel;
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::stage_of;
@@ -309,12 +309,12 @@ impl<'a> Draft<'a> {
         self.effect(AdmissionEffect::Ask(id));
     }
 
-    pub(super) fn reply(&mut self, ticket: Ticket, answer: Answer) {
-        self.effect(RequestEffect::Reply(ticket, answer));
+    pub(super) fn reply(&mut self, request: RequestId, answer: Answer) {
+        self.effect(RequestEffect::Reply(request, answer));
     }
 
-    pub(super) fn refuse(&mut self, ticket: Ticket, refusal: Refusal) {
-        self.reply(ticket, Answer::Refused(refusal));
+    pub(super) fn refuse(&mut self, request: RequestId, refusal: Refusal) {
+        self.reply(request, Answer::Refused(refusal));
     }
 
     pub(super) fn late(&mut self, id: ProcedureId) {

@@ -9,7 +9,7 @@ use crate::effect::{AbortAnswer, AdmissionEffect, Answer, Operated, Refusal, Req
 use crate::event::Verb;
 use crate::family::Scope;
 use crate::history::HistoryEntry;
-use crate::id::{Blob, LimitKey, ProcedureId, Seq, Ticket};
+use crate::id::{Blob, LimitKey, ProcedureId, RequestId, Seq};
 use crate::lifecycle::ProcedureState;
 use crate::record::{Doomed, Record};
 use crate::row::{Mark, Row};
@@ -26,41 +26,41 @@ struct Asked {
 }
 
 impl Draft<'_> {
-    pub(super) fn requested(&mut self, ticket: Ticket, verb: Verb, by: &OperatorRequest) {
+    pub(super) fn requested(&mut self, request: RequestId, verb: Verb, by: &OperatorRequest) {
         let (words, target) = (verb.to_string(), verb.target());
         let digest = by.key.as_ref().and_then(|_| verb.value()).map(Blob::digest);
         let is_noted = verb.is_always_noted();
         let planned = by.dry_run.then(|| verb.clone());
         if let Err(refusal) = self.check_by(by) {
-            return self.refuse(ticket, refusal);
+            return self.refuse(request, refusal);
         }
         if let Verb::Signal(id, name, payload) = &verb
             && let Err(refusal) = self.repeats(*id, name, payload, by.key.as_ref())
         {
-            return self.refuse(ticket, refusal);
+            return self.refuse(request, refusal);
         }
         if let Some(before) = by.key.as_ref().and_then(|key| self.kernel.requests.get(key)) {
             let answer = repeated(before, &words, target, digest);
-            return self.reply(ticket, answer);
+            return self.reply(request, answer);
         }
         if self.kernel.has_exhausted_numbers() {
-            return self.refuse(ticket, Refusal::NumbersExhausted);
+            return self.refuse(request, Refusal::NumbersExhausted);
         }
         if let Some(refusal) = by.expected.and_then(|seq| self.check_revision(&verb, seq)) {
-            return self.refuse(ticket, refusal);
+            return self.refuse(request, refusal);
         }
         let abort = match self.obey(verb, by) {
             Ok(abort) => abort,
             Err(refusal) => {
                 self.forget();
-                return self.refuse(ticket, refusal);
+                return self.refuse(request, refusal);
             }
         };
         let plan = planned.map(|verb| Box::new(self.plan(&verb, abort.as_ref())));
         let asked = Asked { words, target, digest };
         let mut operated = self.audited(asked, by, abort, is_noted);
         operated.plan = plan;
-        self.reply(ticket, Answer::Operated(Box::new(operated)));
+        self.reply(request, Answer::Operated(Box::new(operated)));
     }
 
     fn check_by(&self, by: &OperatorRequest) -> Result<(), Refusal> {

@@ -2,16 +2,16 @@
 
 use super::draft::Draft;
 use crate::effect::{Answer, Refusal};
-use crate::id::{ProcedureId, Ticket};
+use crate::id::{ProcedureId, RequestId};
 use crate::lifecycle::ProcedureState;
 use crate::record::{Doomed, Record};
 use crate::row::{Going, Row};
 
 impl Draft<'_> {
     /// Takes note that somebody has the result: it may go sooner.
-    pub(super) fn acknowledged(&mut self, ticket: Ticket, row: Row) {
+    pub(super) fn acknowledged(&mut self, request: RequestId, row: Row) {
         self.take_note_of(row);
-        self.reply(ticket, Answer::Done);
+        self.reply(request, Answer::Done);
     }
 
     pub(super) fn take_note_of(&mut self, mut row: Row) {
@@ -56,7 +56,7 @@ impl Draft<'_> {
     }
 
     /// What still runs loses its mark: the next start runs it, and counts nothing against it.
-    pub(super) fn drain_ended(&mut self, ticket: Ticket) {
+    pub(super) fn drain_ended(&mut self, request: RequestId) {
         let out: Vec<ProcedureId> = self
             .kernel
             .families
@@ -79,6 +79,6 @@ impl Draft<'_> {
             });
         }
         self.record(Record::Stopped(self.kernel.epoch));
-        self.reply(ticket, Answer::Done);
+        self.reply(request, Answer::Done);
     }
 }

@@ -3,14 +3,14 @@
 use super::draft::Draft;
 use crate::audit::OperatorRequest;
 use crate::effect::{Answer, Refusal};
-use crate::id::{Blob, EventName, Key, ProcedureId, Ticket};
+use crate::id::{Blob, EventName, Key, ProcedureId, RequestId};
 use crate::record::Record;
 use crate::wait::{SignalEntry, WaitReason, Wake};
 
 impl Draft<'_> {
     pub(super) fn signalled(
         &mut self,
-        ticket: Ticket,
+        request: RequestId,
         id: ProcedureId,
         name: EventName,
         payload: Blob,
@@ -20,7 +20,7 @@ impl Draft<'_> {
             Ok(number) => Answer::Signalled(number),
             Err(refusal) => Answer::Refused(refusal),
         };
-        self.reply(ticket, answer);
+        self.reply(request, answer);
     }
 
     /// Keeps a signal, and wakes whom it is for; gives its number. A repeat has that of the first.
@@ -123,17 +123,17 @@ impl Draft<'_> {
     }
 
     /// Wakes all who wait for this event now, first waiter first. It is not kept.
-    pub(super) fn broadcast(&mut self, ticket: Ticket, name: EventName, payload: Blob, key: Option<Key>) {
+    pub(super) fn broadcast(&mut self, request: RequestId, name: EventName, payload: Blob, key: Option<Key>) {
         if let Err(refusal) = self.check_key(key.as_ref()) {
-            return self.refuse(ticket, refusal);
+            return self.refuse(request, refusal);
         }
         let bounds = &self.kernel.rules.bounds;
         let sizes = [name.as_str().len(), key.as_ref().map_or(0, |key| key.as_str().len())];
         if let Some(size) = sizes.into_iter().find(|size| *size > bounds.name) {
-            return self.refuse(ticket, Refusal::TooLarge(size, bounds.name));
+            return self.refuse(request, Refusal::TooLarge(size, bounds.name));
         }
         if payload.len() > bounds.payload {
-            return self.refuse(ticket, Refusal::TooLarge(payload.len(), bounds.payload));
+            return self.refuse(request, Refusal::TooLarge(payload.len(), bounds.payload));
         }
         let words = format!("broadcast {name}");
         let digest = key.as_ref().map(|_| payload.digest());
@@ -146,14 +146,14 @@ impl Draft<'_> {
                     before.verb
                 )))
             };
-            return self.reply(ticket, answer);
+            return self.reply(request, answer);
         }
         if key.is_some() && self.kernel.has_exhausted_numbers() {
-            return self.refuse(ticket, Refusal::NumbersExhausted);
+            return self.refuse(request, Refusal::NumbersExhausted);
         }
         let woken = match self.wake_all(&name, &payload) {
             Ok(woken) => u32::try_from(woken).unwrap_or(u32::MAX),
-            Err(refusal) => return self.refuse(ticket, refusal),
+            Err(refusal) => return self.refuse(request, refusal),
         };
         if key.is_some() {
             // The key is remembered as an operator's is, among the last ones.
@@ -163,6 +163,6 @@ impl Draft<'_> {
             };
             self.note_broadcast(words, digest, woken, &by);
         }
-        self.reply(ticket, Answer::Broadcast(woken));
+        self.reply(request, Answer::Broadcast(woken));
     }
 }

@@ -6,15 +6,15 @@ use std::collections::btree_map::Entry;
 use super::draft::Draft;
 use crate::effect::{Answer, Refusal};
 use crate::event::{Birth, KeyAsked, Submission};
-use crate::id::{Key, ProcedureId, Ticket};
+use crate::id::{Key, ProcedureId, RequestId};
 use crate::record::{KeyEntry, Record};
 
 impl Draft<'_> {
-    pub(super) fn submitted(&mut self, ticket: Ticket, submissions: Vec<Submission>) {
+    pub(super) fn submitted(&mut self, request: RequestId, submissions: Vec<Submission>) {
         if let Err(refusal) = self.check_all(&submissions) {
             // Permits that were granted ahead of the decision are given back by
-            // the shell, which knows the tickets that it took them with.
-            self.refuse(ticket, refusal);
+            // the shell, which knows the requests that it took them with.
+            self.refuse(request, refusal);
             return;
         }
         let mut own = BTreeMap::new();
@@ -25,7 +25,7 @@ impl Draft<'_> {
                 None => ids.push(self.submit(submission, &mut own)),
             }
         }
-        self.reply(ticket, Answer::Submitted(ids));
+        self.reply(request, Answer::Submitted(ids));
     }
 
     fn check_all(&self, submissions: &[Submission]) -> Result<(), Refusal> {

@@ -97,10 +97,10 @@ impl Play {
         }
         let verb = match &row.wait {
             Some(WaitReason::Event(name, _)) if !check::is_stopped(&self.shell.kernel, row) => {
-                let (ticket, name) = (self.shell.ticket(), name.clone());
+                let (request, name) = (self.shell.request_id(), name.clone());
                 let (payload, key) = (Blob::default(), None);
                 self.shell.decide(Event::Signalled {
-                    ticket,
+                    request,
                     id,
                     name,
                     payload,

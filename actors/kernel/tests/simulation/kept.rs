@@ -105,8 +105,8 @@ impl Play {
     /// Somebody takes note of a result.
     pub(crate) fn acknowledge(&mut self) -> Result<(), String> {
         let Some(row) = self.result() else { return Ok(()) };
-        let ticket = self.shell.ticket();
-        self.shell.decide(Event::Acknowledged(ticket, Box::new(row))).map(drop)
+        let request = self.shell.request_id();
+        self.shell.decide(Event::Acknowledged(request, Box::new(row))).map(drop)
     }
 
     /// What is due goes.

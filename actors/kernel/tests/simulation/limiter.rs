@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use procession_kernel::{
     Admission, Birth, Claim, ClaimId, Event, Grant, Hold, Lacking, ProcedureId, Request, Row, StageEnded, StageOutcome,
-    Submission, Ticket,
+    Submission,
 };
 
 use super::desk::{Ahead, Word, needs, own_of};
@@ -14,11 +14,6 @@ use super::draw::limits_of;
 use super::shell::Shell;
 
 impl Shell {
-    pub(crate) fn ticket(&mut self) -> Ticket {
-        self.next_ticket += 1;
-        Ticket(self.next_ticket)
-    }
-
     /// Asks for those that are born as roots, and decides once the limiter has spoken.
     pub(crate) fn submit(&mut self, mut submissions: Vec<Submission>) -> Result<(), String> {
         let (mut asked, mut served) = (BTreeSet::new(), Vec::new());
@@ -31,7 +26,7 @@ impl Shell {
                 }
             }
         }
-        let event = Event::Submitted(self.ticket(), submissions);
+        let event = Event::Submitted(self.request_id(), submissions);
         self.decide_ahead(event, asked, None, served)
     }
 

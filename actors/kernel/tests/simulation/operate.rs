@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use procession_kernel::{
     Answer, Blob, BypassAs, BypassScope, Effect, Event, EventName, Key, LimitKey, OperatorRequest, Pause, ProcedureId,
-    Refusal, RequestEffect, RevealScope, Row, Seq, Ticket, Verb, WaitReason,
+    Refusal, RequestEffect, RequestId, RevealScope, Row, Seq, Verb, WaitReason,
 };
 
 use super::draw::{GLOBAL, LIMITED, ROOM};
@@ -134,15 +134,15 @@ impl Play {
     pub(crate) fn request(&mut self, verb: Verb, by: OperatorRequest) -> Result<(), String> {
         let done = by.key.as_ref().and_then(|key| self.done_with(key));
         let traceless = (by.dry_run || done.is_some()).then(|| self.shell.kernel.clone());
-        let ticket = self.shell.ticket();
+        let request = self.shell.request_id();
         let words = verb.to_string();
         let effects = self
             .shell
-            .decide_seen(Event::Requested(ticket, Box::new(verb), Box::new(by)))?;
+            .decide_seen(Event::Requested(request, Box::new(verb), Box::new(by)))?;
         if traceless.is_some_and(|before| before != self.shell.kernel) {
             return Err(format!("it left a trace: {words}"));
         }
-        let answer = answer_to(ticket, &effects).ok_or_else(|| format!("nobody answers: {words}"))?;
+        let answer = answer_to(request, &effects).ok_or_else(|| format!("nobody answers: {words}"))?;
         match (done, answer) {
             (Some((number, before)), Answer::Operated(operated)) => {
                 let repeated = before == words && operated.number == Some(number);
@@ -175,10 +175,10 @@ impl Play {
             .percent(40)
             .then(|| Key::from(format!("broadcast {}", self.draw.below(4))));
         let repeated = key.as_ref().is_some_and(|key| self.done_with(key).is_some());
-        let ticket = self.shell.ticket();
+        let request = self.shell.request_id();
         let payload = Blob::default();
         let committed = self.shell.decide(Event::Broadcast {
-            ticket,
+            request,
             name,
             payload,
             key,
@@ -190,12 +190,12 @@ impl Play {
     }
 }
 
-fn answer_to(ticket: Ticket, effects: &[Effect]) -> Option<Answer> {
+fn answer_to(request: RequestId, effects: &[Effect]) -> Option<Answer> {
     effects.iter().find_map(|effect| {
         let Effect::Requests(RequestEffect::Reply(to, answer)) = effect else {
             return None;
         };
-        (*to == ticket).then(|| answer.clone())
+        (*to == request).then(|| answer.clone())
     })
 }
 

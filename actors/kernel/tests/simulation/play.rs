@@ -140,7 +140,7 @@ impl Play {
 
     fn signal(&mut self) -> Result<(), String> {
         let Some(id) = self.member(|_| true) else { return Ok(()) };
-        let ticket = self.shell.ticket();
+        let request = self.shell.request_id();
         let key = self
             .draw
             .percent(30)
@@ -148,7 +148,7 @@ impl Play {
         let name = self.draw.event();
         self.shell
             .decide(Event::Signalled {
-                ticket,
+                request,
                 id,
                 name,
                 payload: self.draw.value(),
@@ -231,8 +231,8 @@ impl Play {
             }
             self.shell.sync(1)?;
         }
-        let ticket = self.shell.ticket();
-        self.shell.decide(Event::DrainEnded(ticket))?;
+        let request = self.shell.request_id();
+        self.shell.decide(Event::DrainEnded(request))?;
         self.shell.sync(usize::MAX)?;
         self.shell.crash(0)
     }

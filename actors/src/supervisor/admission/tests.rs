@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use actix::prelude::*;
 use procession_kernel::{
     Admission as Admitted, Admissions, Birth, Blob, Claim, ClaimId, Commit, Effect, Epoch, Event, Grant, Kernel, Kind,
-    KindRules, LimitKey, LimitUse, OperatorRequest, Pause, ProcedureId, Receipt, Rules, Ticket, Timestamp, Verb,
+    KindRules, LimitKey, LimitUse, OperatorRequest, Pause, ProcedureId, Receipt, RequestId, Rules, Timestamp, Verb,
     WaitReason,
 };
 
@@ -83,7 +83,7 @@ impl Bench {
         assert!(matches!(birth.admission, Admitted { asked: Some(_), .. }));
         let decision = self
             .kernel
-            .decide(Timestamp(1), Event::Submitted(Ticket(1), vec![birth.into()]));
+            .decide(Timestamp(1), Event::Submitted(RequestId(1), vec![birth.into()]));
         self.wing.bind(decision.bindings());
         self.kernel.apply(decision, &mut Commit::new());
         self.wing.settle(&self.kernel, &BTreeMap::new(), pending);
@@ -113,7 +113,7 @@ impl Bench {
 
     fn operate(&mut self, verb: Verb) -> Vec<Effect> {
         let by = Box::new(OperatorRequest::new("ann", "test"));
-        self.decide(Event::Requested(Ticket(2), Box::new(verb), by))
+        self.decide(Event::Requested(RequestId(2), Box::new(verb), by))
     }
 
     /// Acts on effects. Returns the grants that the limiter answered, which the caller takes when it likes.

@@ -4,7 +4,7 @@ use crate::admission::Lacking;
 use crate::decision::{Commit, Receipt};
 use crate::effect::{AdmissionEffect, Effect, LifecycleEffect};
 use crate::event::{Admission, Birth, Event, StageEnded, StageOutcome};
-use crate::id::{Blob, ClaimId, Epoch, Kind, ProcedureId, Seq, Ticket, Timestamp};
+use crate::id::{Blob, ClaimId, Epoch, Kind, ProcedureId, RequestId, Seq, Timestamp};
 use crate::kernel::{Kernel, KindRules, Rules};
 use crate::row::JoinPolicy;
 use crate::wait::WaitReason;
@@ -22,7 +22,7 @@ fn kernel_with(birth: Birth) -> Kernel {
         ..Rules::default()
     };
     let mut kernel = Kernel::new(rules, Epoch(1), 0);
-    decide(&mut kernel, Event::Submitted(Ticket(1), vec![birth.into()]));
+    decide(&mut kernel, Event::Submitted(RequestId(1), vec![birth.into()]));
     kernel
 }
 

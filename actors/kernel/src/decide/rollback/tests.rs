@@ -5,7 +5,7 @@ use crate::effect::{DispatchEffect, Effect, StageCall};
 use crate::event::{Birth, Event, StageEnded, StageOutcome, UndoEnded};
 use crate::family::looked;
 use crate::history::HistoryEntry;
-use crate::id::{Blob, Epoch, Kind, ProcedureId, Seq, Ticket, Timestamp};
+use crate::id::{Blob, Epoch, Kind, ProcedureId, RequestId, Seq, Timestamp};
 use crate::kernel::{Kernel, KindRules, Rules};
 use crate::lifecycle::ProcedureState;
 use crate::record::Record;
@@ -36,7 +36,7 @@ impl Shell {
         };
         let (kernel, history) = (Kernel::new(rules, Epoch(1), 0), Vec::new());
         let mut shell = Self { kernel, history };
-        shell.feed(Event::Submitted(Ticket(1), vec![birth(UNDOABLE).into()]));
+        shell.feed(Event::Submitted(RequestId(1), vec![birth(UNDOABLE).into()]));
         let births = vec![birth(kind); children as usize];
         let (join, then) = (JoinPolicy::AllFinished, Blob::default());
         shell.ends(
