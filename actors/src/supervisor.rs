@@ -3,52 +3,49 @@
 //! leaves only with the receipt. It runs no user code, and never holds anybody up.
 
 pub(crate) mod admission;
-mod credit;
 pub(crate) mod dispatch;
-pub(crate) mod drain;
 pub(crate) mod failure;
 mod handlers;
 pub(crate) mod health;
+pub(crate) mod lifecycle;
 pub(crate) mod metrics;
-pub(crate) mod opening;
 mod operate;
 pub(crate) mod pipeline;
 mod quarantine;
-pub(crate) mod recovery;
-mod recovery_hooks;
 mod requests;
-mod retention;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
 mod status;
-mod timer;
-pub(crate) mod wall;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::prelude::*;
 use procession_kernel::{
-    AuditEntry, Claim, Commit, Decision, Effect, Ended, Event, EventName, Grant, HistoryEntry, Kernel, Kind,
-    LifecycleEffect, LimitKey, LimitUse, LockUse, Operated, OperatorRequest, ProcedureId, Receipt, Record,
-    RequestEffect, RequestId, Row, StageEnded, Timestamp, Verb,
+    AuditEntry, Claim, Commit, Decision, Doomed, Effect, Ended, Event, EventName, Grant, HistoryEntry, Kernel, Kind,
+    LifecycleEffect, LimitKey, LimitUse, LockUse, Operated, OperatorRequest, ProcedureId, Receipt, RequestEffect,
+    RequestId, Row, StageEnded, Timestamp, Verb,
 };
 use tokio::sync::oneshot;
 
 use self::metrics::Metrics;
+use self::metrics::hook_queue::HooksRan;
 use self::metrics::mailboxes::MailboxGauges;
 use crate::actor_loop::LastPanic;
 use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
-use crate::error::{AskError, CodecError, StoreError, SubmitError};
+use crate::error::{AskError, CodecError, StartError, StoreError, SubmitError};
 use crate::export::{EXPORT_MAX, FamilyExport};
+use crate::hooks::Moment;
 use crate::journal::encode::LastLook;
-use crate::journal::{Appended, Journal, Reader};
+use crate::journal::{Appended, Batch, Journal, Reader};
 use crate::limiter::{Acquired, Limiter, LocksHeld, Served, Usage};
-use crate::mail::{Counted, Gathering, Notice, Ordered};
+use crate::mail::{self, Counted, Gathering, Notice, Ordered};
 use crate::messages::{
-    Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Discharge, Export, History, Limits, List, Locks, PollLatest,
-    Query, ReadArchive, SendSignal, Submit, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree,
+    self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Discharge, Drain, DrainBy, Export, History, Limits,
+    List, Locks, PollLatest, Query, ReadArchive, SendSignal, Submit, SubmitBatch, Subscribe, SubscribeLatest,
+    TakeSnapshot, Tree,
 };
 use crate::procedure_actor::{Report, Reported};
 use crate::read::CommittedReader;
@@ -56,30 +53,31 @@ use crate::read::pages::PAGE_MAX;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
-use crate::view::{ArchivedFamily, BatchUse, LockView, Outcome, Page, Recovered, Rule, Snapshot, Status};
+use crate::view::{ArchivedFamily, BatchUse, DrainReport, LockView, Outcome, Page, Rule, Snapshot, Status};
 use admission::{Admission, PendingDemand, admit_births, admit_report};
-use credit::Bulk;
-use dispatch::failed_reads::FailedRead;
+use dispatch::failed_reads::{FailedRead, ReadSubject};
 use dispatch::revival::{GroupRead, ReadsDue};
 use dispatch::rollback_stacks::StackRead;
 use dispatch::workers::{WorkerCheckDue, Workers, check_workers_every};
 use dispatch::{Dispatch, DispatchParts, EngineView, Revived};
 use failure::{Broken, Failure, FailureCause};
-use handlers::FlushTime;
 use health::Health;
 use health::diagnosis_input::lock_views;
+use lifecycle::Lifecycle;
+use lifecycle::recovery::Loaded;
+use lifecycle::recovery_hooks::{self, Failed};
+use lifecycle::retention::{Eviction, FoundDue, due_of, find_due};
+use lifecycle::timer::{TIMERS_AT_ONCE, TimeCame};
+use lifecycle::{Open, StopHere};
 use pipeline::in_place::InPlace;
-use pipeline::{Pipeline, PipelineSettings, SUBSCRIBERS, Waiting};
+use pipeline::{JournalGone, Pipeline, PipelineSettings, SUBSCRIBERS, Waiting};
 use quarantine::Quarantine;
-use recovery::{Loaded, Survey};
 use requests::Requests;
 use requests::discharge::{ReadFamily, why_quarantined};
 use requests::finished::FinishedRead;
 use requests::replies::{self, Reply};
 use requests::submissions::{Taken, submitted};
 use status::EngineStatus;
-use timer::Timer;
-use wall::Wall;
 
 /// Messages that may wait for the supervisor before senders are held up: room
 /// for a report of every stage of a busy engine.
@@ -116,20 +114,11 @@ pub struct Supervisor {
     dispatch: Dispatch,
     admission: Admission<Take>,
     registry: Arc<Registry>,
-    threads: Threads,
+    lifecycle: Lifecycle,
     clock: Arc<dyn Clock>,
     reader: Reader,
     requests: Requests,
-    timer: Option<Timer>,
-    bulk: Bulk,
-    /// What the start noted of all rows; spent when it opens.
-    survey: Survey,
-    report: Recovered,
     quarantine: Quarantine,
-    next_due: Option<Timestamp>,
-    evicting: bool,
-    wall: Wall,
-    drain: Option<drain::Draining>,
     health: Health,
     status: EngineStatus,
     panics: LastPanic,
@@ -138,7 +127,7 @@ pub struct Supervisor {
 impl Supervisor {
     pub(crate) fn new(parts: Parts) -> Self {
         let Parts {
-            loaded,
+            mut loaded,
             limited,
             limiter,
             journal,
@@ -155,7 +144,8 @@ impl Supervisor {
             in_flight,
             telemetry,
         } = parts;
-        let wall = Wall::new(loaded.last_look, loaded.kernel.rules());
+        let quarantine = Quarantine::new(&loaded.report.quarantined);
+        let lifecycle = Lifecycle::new(&mut loaded, threads);
         let reader = host.reader.clone();
         let dispatch = DispatchParts {
             workers,
@@ -179,19 +169,11 @@ impl Supervisor {
             kernel: loaded.kernel,
             admission: Admission::new(limiter, limited, loaded.quarantined_holders),
             registry,
-            threads,
+            lifecycle,
             clock: settings.clock,
             reader,
             requests: Requests::new(settings.queued, settings.awake),
-            timer: None,
-            bulk: Bulk::default(),
-            survey: loaded.survey,
-            quarantine: Quarantine::new(&loaded.report.quarantined),
-            report: loaded.report,
-            next_due: loaded.next_due,
-            evicting: false,
-            wall,
-            drain: None,
+            quarantine,
             status: EngineStatus::new(failure),
             panics,
         }
@@ -217,11 +199,11 @@ impl Supervisor {
     }
 
     fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) {
-        let look = self.wall.take_look(&*self.clock, self.kernel.is_draining());
+        let look = self.lifecycle.take_look(&*self.clock, self.kernel.is_draining());
         let (encoded, due) = self.visit_records(&decision, look);
         self.kernel.fold(decision, self.pipeline.open_commit());
         self.metrics.decided();
-        self.note_due(due);
+        self.lifecycle.note_due(due, &self.kernel);
         match encoded {
             Ok(()) => self.flush_soon(ctx),
             Err(error) => {
@@ -257,32 +239,6 @@ impl Supervisor {
         self.kernel.fold(decision, &mut commit);
         if let Some((commit, receipt)) = self.pipeline.hold(commit) {
             self.release(commit, &receipt, ctx);
-        }
-    }
-
-    /// The results' dues that a commit sets, so that eviction wakes in time.
-    fn note_due(&mut self, due: Option<Timestamp>) {
-        if let Some(due) = due
-            && self.next_due.is_none_or(|next| due < next)
-        {
-            self.next_due = Some(due);
-            self.arm();
-        }
-    }
-
-    fn arm(&self) {
-        if let Some(timer) = &self.timer {
-            let next = self
-                .kernel
-                .next_deadline()
-                .into_iter()
-                .chain(
-                    self.next_due
-                        .filter(|_| !self.evicting)
-                        .map(|due| self.wall.goes_at(due)),
-                )
-                .min();
-            timer.arm(next);
         }
     }
 
@@ -434,27 +390,17 @@ impl Supervisor {
     }
 }
 
-/// Gives when something falls due that a record leaves behind.
-fn due_of(record: &Record) -> Option<Timestamp> {
-    if let Record::FamilyEnded(_, at) | Record::DueChanged(_, _, at) = record {
-        Some(*at)
-    } else if let Record::Evicted(doomed) = record {
-        doomed.key_until
-    } else {
-        None
-    }
-}
-
 impl Actor for Supervisor {
     type Context = Context<Self>;
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
-        if self.timer.is_some() || self.status.has_failed() {
+        if self.lifecycle.has_timer() || self.status.has_failed() {
             // Started once more, after a panic.
             return;
         }
-        self.timer = Some(Timer::start(Arc::clone(&self.clock), ctx.address().recipient()));
+        let (clock, me) = (Arc::clone(&self.clock), ctx.address().recipient());
+        self.lifecycle.start_timer(clock, me);
         if let Some(time) = self.dispatch.check_workers_every() {
             check_workers_every(time, ctx.address().downgrade().recipient());
         }
@@ -467,6 +413,28 @@ impl Handler<Appended> for Supervisor {
     fn handle(&mut self, appended: Appended, ctx: &mut Self::Context) {
         self.metrics.taken();
         self.turn(|supervisor| supervisor.appended(appended, ctx));
+    }
+}
+
+/// Says that the messages that waited at a decision have been handled, so its batch may be committed now.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct FlushTime;
+
+impl Handler<FlushTime> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: FlushTime, ctx: &mut Self::Context) {
+        if self.status.has_failed() {
+            return;
+        }
+        let metrics = &mut self.metrics;
+        let append = |batch: &Batch| metrics.appended(batch);
+        match self.pipeline.commit_here(self.dispatch.active(), &*self.clock, append) {
+            Ok(Some(appended)) => self.appended(appended, ctx),
+            Ok(None) => {}
+            Err(JournalGone) => self.journal_gone(),
+        }
     }
 }
 
@@ -598,7 +566,7 @@ impl Supervisor {
         }
         let (taken, reply) = self.requests.take(&self.kernel, submits)?;
         if let Some(longest) = taken.longest_key() {
-            self.wall.note_key(longest);
+            self.lifecycle.note_key(longest);
         }
         if taken.has_unseen_keys() {
             let work = taken.look_up(self.reader.clone());
@@ -773,7 +741,7 @@ impl Supervisor {
             lost_wakes: self.health.lost_wakes(&self.kernel),
             poisoned: self.status.cause().map(ToString::to_string),
             draining: self.kernel.is_draining(),
-            recovered: self.report.clone(),
+            recovered: self.lifecycle.recovered().clone(),
             quarantined: quarantined.map(|(family, why)| (*family, why.clone())).collect(),
             size_bytes: self.reader.size_bytes(),
             disk_room: self.health.disk_room(),
@@ -1349,9 +1317,278 @@ impl Supervisor {
 
 // Metrics: what is counted.
 
+impl Handler<HooksRan> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: HooksRan, ctx: &mut Self::Context) {
+        self.metrics.hooks_ran();
+        self.call_hooks(ctx);
+        self.look_at_drain(ctx);
+    }
+}
+
 // Lifecycle: start, timers, retention, drain, failure.
 
 impl Supervisor {
+    /// Returns the calls of the hooks of recovery at this moment. They are user code, so they run on the workers.
+    fn call_recovery_hooks(&mut self, moment: Moment) -> impl Future<Output = Result<Failed, StoreError>> + use<> {
+        let wanted = recovery_hooks::wanted(&self.kernel, &self.registry);
+        let mut worker = || self.dispatch.next_worker().cloned();
+        let calls = wanted.into_iter().map(|hooked| (hooked, worker())).collect();
+        recovery_hooks::call_all(calls, moment, self.reader.clone(), Arc::clone(&self.registry))
+    }
+
+    /// Restores what the limiter held, then calls the second hooks. Returns what these say, and the procedures that
+    /// wait for permits or locks.
+    fn restore_claims(
+        &mut self,
+        failed: Result<Failed, StoreError>,
+    ) -> impl Future<Output = Result<(Failed, Vec<ProcedureId>), StoreError>> + use<> {
+        // Before the families whose first hook failed are quarantined: they keep what they hold.
+        let claimants = self.lifecycle.take_claimants();
+        let waiting = self.turn(|supervisor| supervisor.admission.restore(&supervisor.kernel, &claimants));
+        let after = failed.map(|failed| {
+            self.quarantine_at_start(failed);
+            self.call_recovery_hooks(Moment::After)
+        });
+        async move { Ok((after?.await?, waiting)) }
+    }
+
+    /// Quarantines families whose hooks failed. The start's own commit sets all others going.
+    fn quarantine_at_start(&mut self, failed: Failed) {
+        for (family, why) in failed {
+            // Once for each family, however many of its hooks failed.
+            if self.lifecycle.quarantined_at_start(&self.kernel, family, &why) {
+                self.enter_quarantine(family, why);
+            }
+        }
+    }
+
+    /// Opens the engine, unless the store did not answer: that says nothing about the families, so the start fails
+    /// instead.
+    fn open_restored(
+        &mut self,
+        restored: Result<(Failed, Vec<ProcedureId>), StoreError>,
+        ctx: &mut Context<Self>,
+    ) -> ResponseActFuture<Self, Result<(), StartError>> {
+        match restored {
+            Ok((failed, waiting)) => {
+                self.quarantine_at_start(failed);
+                Box::pin(self.turn(|supervisor| supervisor.open(waiting, ctx)))
+            }
+            Err(error) => Box::pin(fut::err(StartError::Store(error))),
+        }
+    }
+
+    /// Decides the start's own commit, and lets what waits for permits queue up behind it.
+    fn open(
+        &mut self,
+        waiting: Vec<ProcedureId>,
+        ctx: &mut Context<Self>,
+    ) -> impl ActorFuture<Self, Output = Result<(), StartError>> + use<> {
+        self.rejoin_queues(waiting, ctx);
+        self.decide(Event::Recovered, ctx);
+        self.dispatch.reserve(self.kernel.going());
+        // After the decision: the start's own commit is not counted.
+        self.metrics.restart_totals();
+        // The reply rests on the start's commit as every other reply does.
+        let (committed, failure) = (self.pipeline.barrier(), self.status.failure());
+        let wait = async move {
+            match committed {
+                Some(committed) => committed.await.map_err(|_| failure.unstarted()),
+                None if failure.cause().is_some() => Err(failure.unstarted()),
+                None => Ok(()),
+            }
+        };
+        wait.into_actor(self).map(|opened, supervisor, ctx| {
+            supervisor.arm();
+            supervisor.begin_health_checks(ctx);
+            opened
+        })
+    }
+
+    fn arm(&self) {
+        self.lifecycle.arm(&self.kernel);
+    }
+
+    fn time_came(&mut self, was_set_back: bool, ctx: &mut Context<Self>) {
+        let now = self.clock.now();
+        if was_set_back && self.status.decides() {
+            tracing::warn!(%now, "the wall clock was set back: backoffs are cut to what their policies allow");
+            self.decide(Event::ClockSetBack, ctx);
+        }
+        if let Some(due) = self.kernel.next_deadline().filter(|due| *due <= now) {
+            self.metrics.telemetry().timer_lag.set(now.since(due));
+        }
+        let may_be_more = !self.has_credit() || self.serve_timers(ctx);
+        self.lifecycle.timers_wait(may_be_more);
+        // Before the timer is armed: while an eviction is under way no result arms it, or it would fire at once.
+        self.evict(ctx);
+        // If more are due than have their turn now, the timer is armed when there is credit again.
+        if self.status.decides() && !may_be_more {
+            self.arm();
+        }
+    }
+
+    /// Serves timers that are due. Returns `true` if there may be more.
+    fn serve_timers(&mut self, ctx: &mut Context<Self>) -> bool {
+        for _ in 0..TIMERS_AT_ONCE {
+            match self.kernel.due(self.clock.now()) {
+                Some(id) if self.status.decides() => self.decide(Event::TimerDue(id), ctx),
+                Some(_) | None => return false,
+            }
+        }
+        self.lifecycle.woke_some(self.kernel.seq());
+        true
+    }
+
+    /// Returns `true` if more may be woken in bulk.
+    fn has_credit(&self) -> bool {
+        let on_its_way = || {
+            let (reads, reports) = (self.dispatch.pending_reads(), self.dispatch.pending_reports());
+            reads as u64 + self.metrics.calls_waiting() + reports as u64
+        };
+        let is_backed_up = self.pipeline.is_backed_up();
+        self.lifecycle
+            .has_credit(self.pipeline.durable(), is_backed_up, on_its_way)
+    }
+
+    /// Goes on with what is woken in bulk, if there is credit: with timers, and a chunk of one broadcast.
+    fn wake_more(&mut self, ctx: &mut Context<Self>) {
+        if !self.status.decides() || !self.has_credit() {
+            return;
+        }
+        if let Some(event) = self.lifecycle.wake_more(&self.kernel) {
+            self.decide(event, ctx);
+            self.lifecycle.woke_some(self.kernel.seq());
+        }
+    }
+
+    /// Begins an eviction if a result is due and none is under way.
+    fn evict(&mut self, ctx: &mut Context<Self>) {
+        if !self.status.decides() {
+            return;
+        }
+        let Some(until) = self.lifecycle.begin_eviction(&*self.clock) else {
+            return;
+        };
+        let work = find_due(self.settled(), self.reader.clone(), until);
+        ctx.spawn(
+            work.into_actor(self)
+                .map(move |found, supervisor, ctx| supervisor.evict_found(found, until, ctx)),
+        );
+    }
+
+    fn evict_found(&mut self, found: FoundDue, until: Timestamp, ctx: &mut Context<Self>) {
+        match self.lifecycle.end_eviction(found) {
+            Eviction::Families(doomed) => {
+                self.dispatch.read_succeeded(ReadSubject::Due);
+                self.decide_evictions(doomed, until, ctx);
+                self.arm();
+            }
+            Eviction::ReadAgain(why) => self.read_again(FailedRead::Due, &why, ctx),
+            Eviction::Nothing => {}
+        }
+    }
+
+    /// Decides as of the time up to which results go: by that time a key of theirs stays or goes, too.
+    fn decide_evictions(&mut self, doomed: Vec<Doomed>, until: Timestamp, ctx: &mut Context<Self>) {
+        // Before the decision: requests that are still reading these rows must read them again.
+        for doomed in &doomed {
+            self.requests.overtake(doomed.family);
+        }
+        // A drain may have made its last decision while the results were read: nothing is evicted after that.
+        if !doomed.is_empty() && self.status.decides() {
+            let decision = self.kernel.decide(until, Event::EvictionDue(doomed));
+            self.commit(decision, ctx);
+        }
+    }
+
+    /// Looks once more at the results that are due: the store could not be read.
+    fn evict_again(&mut self, ctx: &mut Context<Self>) {
+        self.lifecycle.look_again(self.clock.now());
+        self.evict(ctx);
+    }
+
+    fn begin_drain(
+        &mut self,
+        deadline: Duration,
+        waiter: Option<oneshot::Sender<DrainReport>>,
+        ctx: &mut Context<Self>,
+    ) {
+        if self.status.has_failed() {
+            // The decision that began the drain has failed, and so has the engine. A caller that waits finds the cause
+            // in its `Failure`.
+            return;
+        }
+        self.lifecycle.begin_drain(&self.kernel, waiter);
+        let late = self.clock.sleep_until(self.clock.now().after(deadline));
+        ctx.spawn(
+            late.into_actor(self)
+                .map(|(), supervisor, ctx| supervisor.end_drain(ctx)),
+        );
+        self.look_at_drain(ctx);
+    }
+
+    /// Ends the drain once nothing runs any more and no call of a metric hook is left.
+    fn look_at_drain(&mut self, ctx: &mut Context<Self>) {
+        let is_over = self.lifecycle.is_drained(&self.kernel)
+            && self.status.decides()
+            && self.metrics.hooks_are_over(self.pipeline.is_quiet());
+        if is_over {
+            self.end_drain(ctx);
+        }
+    }
+
+    fn end_drain(&mut self, ctx: &mut Context<Self>) {
+        // The deadline and the end of the last stage may both come: the first of them ends the drain.
+        if !self.status.decides() {
+            return;
+        }
+        let Some(report) = self.lifecycle.drain_report(&self.kernel) else {
+            return;
+        };
+        // However many requests wait: a drain is never turned away.
+        let (request, ended) = self.requests.open(self.status.cause());
+        self.decide(Event::DrainEnded(request), ctx);
+        // The drain's decision is the last. The store goes back as soon as it is on disk, so a commit behind it, such
+        // as an eviction, would reach a store that is closed or belongs to another engine.
+        self.status.last_decision_made();
+        let committed = async move { ended.received().await.is_ok() };
+        ctx.spawn(committed.into_actor(self).map(move |committed, supervisor, ctx| {
+            // If it failed, the callers that wait were told with all others.
+            if committed {
+                supervisor.release_store(report, ctx);
+            }
+        }));
+    }
+
+    fn release_store(&mut self, report: DrainReport, ctx: &mut Context<Self>) {
+        let released = self.pipeline.release();
+        ctx.spawn(
+            released
+                .into_actor(self)
+                .map(move |_, supervisor, ctx| supervisor.store_released(report, ctx)),
+        );
+    }
+
+    fn store_released(&mut self, report: DrainReport, ctx: &mut Context<Self>) {
+        self.stop(ctx);
+        // Only now that the store is closed: callers that wait for the drain may open it again.
+        self.lifecycle.drained(report);
+        // Last, and not before the answers have left: the receivers of some wait on these threads.
+        self.dispatch.stop_workers();
+        actix_rt::spawn(self.lifecycle.end_threads());
+    }
+
+    /// Ends the actor. Callers that still wait are answered when their channels are dropped with it.
+    fn stop(&mut self, ctx: &mut Context<Self>) {
+        self.status.stop();
+        self.dispatch.close();
+        self.lifecycle.stop();
+        ctx.stop();
+    }
+
     /// Quarantines a family that cannot run. All others go on, also those that waited while it was suspected.
     fn quarantine_family(&mut self, family: u64, why: String, ctx: &mut Context<Self>) {
         self.enter_quarantine(family, why);
@@ -1396,14 +1633,80 @@ impl Supervisor {
         // Callers that wait for an outcome, or for the end of a drain, find the cause in the `Failure` that they hold,
         // so the status is set before their channels are dropped.
         self.pipeline.clear();
+        self.lifecycle.abandon_drain();
         if let Some(cause) = self.status.cause() {
             self.requests.fail_all(cause);
         }
-        self.drain = None;
         self.dispatch.close();
-        if let Some(timer) = &self.timer {
-            timer.arm(None);
+        self.lifecycle.disarm();
+    }
+}
+
+impl Handler<Open> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<(), StartError>>;
+
+    /// Hooks, restored claims, hooks again, the start's own commit: in this order.
+    fn handle(&mut self, _: Open, _: &mut Self::Context) -> Self::Result {
+        let begun = self.clock.now();
+        self.metrics
+            .recovered(&self.lifecycle.take_unfinished(), self.quarantine.len());
+        let before = self.call_recovery_hooks(Moment::Before).into_actor(self);
+        let restored = before.then(|failed, supervisor, _| supervisor.restore_claims(failed).into_actor(supervisor));
+        let opened = restored.then(|restored, supervisor, ctx| supervisor.open_restored(restored, ctx));
+        Box::pin(opened.map(move |opened, supervisor, _| {
+            if opened.is_ok() {
+                let took = supervisor.lifecycle.started(supervisor.clock.now().since(begun));
+                supervisor.metrics.telemetry().recovery_seconds.set(took);
+            }
+            opened
+        }))
+    }
+}
+
+impl Handler<TimeCame> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, TimeCame { was_set_back }: TimeCame, ctx: &mut Self::Context) {
+        self.turn(|supervisor| supervisor.time_came(was_set_back, ctx));
+    }
+}
+
+impl Handler<Drain> for Supervisor {
+    type Result = ResponseFuture<Result<DrainReport, AskError>>;
+
+    fn handle(&mut self, Drain { deadline }: Drain, ctx: &mut Self::Context) -> Self::Result {
+        if let Some(refusal) = self.status.refusal() {
+            return Box::pin(async move { Err(refusal) });
         }
+        let (sender, receiver) = oneshot::channel();
+        if let Err(sender) = self.lifecycle.join_drain(sender) {
+            self.decide(Event::DrainBegan, ctx);
+            self.begin_drain(deadline, Some(sender), ctx);
+        }
+        let failure = self.status.failure();
+        Box::pin(async move { receiver.await.map_err(|_| failure.unanswered()) })
+    }
+}
+
+impl Handler<DrainBy> for Supervisor {
+    type Result = ResponseFuture<Result<Operated, AskError>>;
+
+    fn handle(&mut self, DrainBy { deadline, by }: DrainBy, ctx: &mut Self::Context) -> Self::Result {
+        let operated = self.operate(Verb::Drain(deadline), by, ctx);
+        // It was decided at once: a dry run or a refusal has left all as it was.
+        if self.kernel.is_draining() && !self.lifecycle.is_draining() {
+            self.begin_drain(deadline, None, ctx);
+        }
+        operated
+    }
+}
+
+impl Handler<StopHere> for Supervisor {
+    type Result = ();
+
+    /// A stage that waits for something of its own goes on to its end, and nobody hears its report.
+    fn handle(&mut self, _: StopHere, ctx: &mut Self::Context) {
+        self.stop(ctx);
     }
 }
 
@@ -1427,4 +1730,60 @@ impl Supervised for Supervisor {
             self.begin_health_checks(ctx);
         }
     }
+}
+
+// Mail: every request may also arrive counted, so that the depth of the mailbox is known.
+
+/// Implements the handlers of counted requests: taking one lowers the depth of the mailbox.
+macro_rules! taken_as_mail {
+    ($($message:ty),* $(,)?) => {
+        $(impl Handler<mail::Mail<$message>> for Supervisor {
+            type Result = <Self as Handler<$message>>::Result;
+
+            fn handle(&mut self, mail: mail::Mail<$message>, ctx: &mut Context<Self>) -> Self::Result {
+                self.turn(|supervisor| mail::open(supervisor, mail, ctx))
+            }
+        })*
+    };
+}
+
+taken_as_mail! {
+    messages::Abort,
+    messages::Acknowledge,
+    messages::AcknowledgeBy,
+    messages::Archived,
+    messages::PollLatest,
+    messages::Audit,
+    messages::AwaitOutcome,
+    messages::Broadcast,
+    messages::Bypass,
+    messages::Discharge,
+    messages::AuditReveal,
+    messages::Drain,
+    messages::DrainBy,
+    messages::Explain,
+    messages::Export,
+    messages::SubscribeLatest,
+    messages::History,
+    messages::Limits,
+    messages::List,
+    messages::Locks,
+    messages::OverrideResult,
+    messages::Pause,
+    messages::Query,
+    messages::ReadArchive,
+    messages::Resume,
+    messages::RetryNow,
+    messages::RetryUndo,
+    messages::SendSignal,
+    messages::SetLimit,
+    messages::SetPriority,
+    messages::SignalBy,
+    messages::SkipUndo,
+    messages::Submit,
+    messages::SubmitBatch,
+    messages::Subscribe,
+    messages::TakeSnapshot,
+    messages::Tree,
+    messages::Verdicts,
 }

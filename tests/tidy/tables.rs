@@ -57,6 +57,7 @@ pub(crate) const WINGS: &[(&str, &str)] = &[
     ("admission", "Admission"),
     ("dispatch", "Dispatch"),
     ("health", "Health"),
+    ("lifecycle", "Lifecycle"),
     ("metrics", "Metrics"),
     ("pipeline", "Pipeline"),
     ("requests", "Requests"),

@@ -20,7 +20,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::{ImportError, ReadError, StartError, StoreError};
 use crate::export::FamilyExport;
 use crate::journal::{Batch, EmbeddedStore, JournalStore, Reader, SyncMode};
-use crate::supervisor::recovery::{self, Code};
+use crate::supervisor::lifecycle::recovery::{self, Code};
 use crate::view::Status;
 use content::Content;
 use settle::Settled;

@@ -15,7 +15,7 @@ use crate::supervisor::admission::claims::Claims;
 use crate::supervisor::admission::requests::AdmissionRequests;
 use crate::supervisor::health::diagnosis_input::{DiagnosisInput, Queues, lock_views};
 use crate::supervisor::health::explain::stored;
-use crate::supervisor::recovery::{self, Code};
+use crate::supervisor::lifecycle::recovery::{self, Code};
 use crate::thresholds::{Measures, Thresholds};
 use crate::view::{Explanation, LockView, Recovered, Status, Verdict};
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use actix::prelude::*;
 use procession_kernel::{Epoch, Kernel, Rules};
 
-use super::{Supervisor, recovery};
+use super::Supervisor;
+use super::lifecycle::recovery;
 use crate::clock::Clock;
 use crate::error::StartError;
 use crate::journal::JournalStore;

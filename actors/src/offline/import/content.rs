@@ -10,7 +10,7 @@ use super::root;
 use crate::export::{EXPORT_MAX, FamilyExport};
 use crate::journal::keys::{self, OUTPUT, PAYLOAD};
 use crate::journal::{Space, codec};
-use crate::supervisor::recovery::{row_of, signal_of};
+use crate::supervisor::lifecycle::recovery::{row_of, signal_of};
 
 /// A family as its export holds it.
 pub(super) struct Content {

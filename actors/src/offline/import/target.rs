@@ -12,7 +12,7 @@ use crate::error::{ImportError, ReadError};
 use crate::journal::encode::META_FAMILIES;
 use crate::journal::store::Scan;
 use crate::journal::{Reader, Space, codec, keys};
-use crate::supervisor::recovery::Loaded;
+use crate::supervisor::lifecycle::recovery::Loaded;
 
 /// A closed journal, as a start would read it.
 pub(super) struct Target<'a> {

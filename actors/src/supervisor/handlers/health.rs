@@ -228,14 +228,13 @@ impl Supervisor {
         let (now, is_serving) = (self.clock.now(), !self.status.has_failed());
         self.health.look_for_unserved(&mut check, now, is_serving);
         let lost = self.dispatch.lost_calls(&self.kernel);
-        self.wall.look(&*self.clock);
         let findings = Findings {
             actors_lost: lost.map(|(id, lost)| actor_lost(id, lost)).collect(),
             repaired: &repaired,
             workers: self.dispatch.worker_statuses(&self.kernel),
             appending_since: self.pipeline.appending_since(),
             unreadable: self.dispatch.read_trouble(),
-            clock_ahead: self.wall.ahead(),
+            clock_ahead: self.lifecycle.clock_ahead(&*self.clock),
         };
         self.health.conclude(&mut check, findings, &self.engine_state());
         let report = self.health.finish(check);

@@ -11,7 +11,7 @@ use super::{EngineState, Health};
 use crate::journal::codec;
 use crate::supervisor::dispatch::failed_reads::ReadTrouble;
 use crate::supervisor::dispatch::orphaned_calls::OrphanedCall;
-use crate::supervisor::wall::Ahead;
+use crate::supervisor::lifecycle::wall::Ahead;
 use crate::view::{Rule, Verdict, WorkerStatus};
 
 type Facts = Vec<(&'static str, String)>;

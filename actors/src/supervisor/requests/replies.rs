@@ -4,7 +4,7 @@ use procession_kernel::{Answer, Key, Operated, Refusal, RequestId};
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
-use crate::error::{AskError, ReadError, StartError, SubmitError};
+use crate::error::{AskError, ReadError, SubmitError};
 use crate::read::CommittedReader;
 use crate::supervisor::failure::FailureCause;
 
@@ -47,15 +47,6 @@ impl Unanswered {
                 why,
             },
             Self::Stopped => SubmitError::Stopped,
-        }
-    }
-
-    /// Returns what the caller of a start is told.
-    pub(in crate::supervisor) fn unstarted(self) -> StartError {
-        match self {
-            Self::Failed(cause) => cause.unstarted(),
-            Self::KeyUnread(_, why) => StartError::Journal(why.to_string()),
-            Self::Stopped => StartError::Journal("the engine stopped while it started".to_owned()),
         }
     }
 }

@@ -46,11 +46,7 @@ impl Handler<Lose> for Supervisor {
 
     fn handle(&mut self, lose: Lose, ctx: &mut Self::Context) {
         match lose {
-            Lose::Timer => {
-                if let Some(timer) = &self.timer {
-                    timer.arm(None);
-                }
-            }
+            Lose::Timer => self.lifecycle.disarm(),
             Lose::Request(id) => {
                 let cancel = AdmissionEffect::Cancel(id);
                 assert_eq!(self.admission.act(cancel, self.quarantine.families()), None);

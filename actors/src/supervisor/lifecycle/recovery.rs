@@ -1,6 +1,5 @@
-//! The start, in its order: take the store and its epoch, read the numbers that
-//! must not come back, read the live rows, check every tree, put aside what
-//! cannot be loaded. Rows go through the same `evolve` as live ones.
+//! The start, in its order: take the store and its epoch, read the numbers that must not come back, read the live rows,
+//! check every tree, quarantine what cannot be loaded. Rows go through the same `evolve` as live ones.
 
 mod checked;
 mod families;
@@ -15,7 +14,6 @@ use procession_kernel::{
     Record, Row, Rules, Seq, Timestamp,
 };
 
-use super::admission::requests::claims;
 use crate::clock::Clock;
 use crate::error::{StartError, StoreError};
 use crate::journal::encode::{
@@ -24,6 +22,7 @@ use crate::journal::encode::{
 };
 use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Space, codec, keys};
+use crate::supervisor::admission::requests::claims;
 use crate::view::Recovered;
 pub(crate) use checked::{row_of, signal_of};
 
@@ -98,7 +97,7 @@ async fn take(store: &dyn JournalStore, rules: Rules, code: Code, clock: &dyn Cl
 }
 
 /// Reads the store as its owner with this epoch begins.
-pub(super) async fn read(
+pub(in crate::supervisor) async fn read(
     store: &dyn JournalStore,
     epoch: Epoch,
     rules: Rules,

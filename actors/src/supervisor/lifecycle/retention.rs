@@ -1,11 +1,11 @@
-//! Results that are due go: a few families at a time, each as a whole.
+//! Retention: results that are due are evicted, a few families at a time, each as a whole.
 
-use actix::prelude::*;
-use procession_kernel::{Blob, Doomed, Event, EventName, Key, KeyEntry, ProcedureId, Row, Timestamp};
+use procession_kernel::{Blob, Doomed, EventName, Key, KeyEntry, ProcedureId, Record, Row, Timestamp};
 
-use super::Supervisor;
-use super::dispatch::failed_reads::{FailedRead, ReadSubject};
-use crate::error::{CodecError, ReadError};
+use super::recovery::Loaded;
+use super::wall::Wall;
+use crate::clock::Clock;
+use crate::error::{AskError, CodecError, ReadError, StoreError};
 use crate::journal::store::Scan;
 use crate::journal::{Reader, Space, codec, keys};
 
@@ -14,9 +14,31 @@ const FAMILIES_AT_ONCE: usize = 64;
 /// Keys that one commit deletes, unless a single family has more.
 const KEYS_AT_ONCE: u64 = 10_000;
 
-/// What one look at the results that are due has found.
+/// When results are due, and how far the wall clock is trusted with that.
+pub(super) struct Retention {
+    /// When the first result falls due, as far as it is known.
+    next_due: Option<Timestamp>,
+    /// One look at the results is under way.
+    is_evicting: bool,
+    wall: Wall,
+}
+
+/// What one look at the results that are due has found; none if the engine failed before it could look.
+pub(in crate::supervisor) type FoundDue = Option<Result<DueResults, ReadError>>;
+
+/// What to do after a look at the results.
+pub(in crate::supervisor) enum Eviction {
+    /// Evict these families, which may be none.
+    Families(Vec<Doomed>),
+    /// The store did not answer: look again after a while.
+    ReadAgain(StoreError),
+    /// Nothing: what is damaged is looked at again with the next result, or at the next start.
+    Nothing,
+}
+
+/// The results of one look.
 #[derive(Default)]
-struct Found {
+pub(in crate::supervisor) struct DueResults {
     doomed: Vec<Doomed>,
     /// When to look again.
     next: Option<Timestamp>,
@@ -27,68 +49,89 @@ struct Found {
     first: Option<(u64, CodecError)>,
 }
 
-impl Supervisor {
-    /// Begins an eviction if a result is due and none is under way.
-    pub(super) fn evict(&mut self, ctx: &mut Context<Self>) {
-        let now = self.clock.now();
-        let idle = !self.evicting && self.status.decides();
+impl Retention {
+    pub(super) fn new(loaded: &Loaded) -> Self {
+        Self {
+            next_due: loaded.next_due,
+            is_evicting: false,
+            wall: Wall::new(loaded.last_look, loaded.kernel.rules()),
+        }
+    }
+
+    pub(super) const fn wall(&mut self) -> &mut Wall {
+        &mut self.wall
+    }
+
+    /// Records when a result falls due. Returns `true` if none was known to be due as early.
+    pub(super) fn note_due(&mut self, due: Option<Timestamp>) -> bool {
+        let is_first = due.is_some_and(|due| self.next_due.is_none_or(|next| due < next));
+        if is_first {
+            self.next_due = due;
+        }
+        is_first
+    }
+
+    /// Returns when to look at the results. None while a look is under way: its end arms the timer again.
+    pub(super) fn wakes_at(&self) -> Option<Timestamp> {
+        let due = self.next_due.filter(|_| !self.is_evicting)?;
+        Some(self.wall.goes_at(due))
+    }
+
+    pub(super) fn begin(&mut self, clock: &dyn Clock) -> Option<Timestamp> {
+        let now = clock.now();
         let is_due = self.next_due.is_some_and(|due| due <= now);
-        if !idle || (!is_due && self.wall.ahead().is_none()) {
-            return;
+        // A clock that was ahead is looked at each time: it may have been set back since.
+        if self.is_evicting || (!is_due && self.wall.ahead().is_none()) {
+            return None;
         }
-        let until = self.wall.look(&*self.clock);
+        let until = self.wall.look(clock);
         if self.next_due.is_none_or(|due| due > until) {
-            return;
+            return None;
         }
-        self.evicting = true;
-        // What is noted from here on, the look may have missed.
+        self.is_evicting = true;
+        // Dues noted from here on may be missed by this look, so they are kept apart, and its own result is added.
         self.next_due = None;
-        let (settled, reader) = (self.settled(), self.reader.clone());
-        let work = async move {
-            settled.await.ok()?;
-            Some(find(&reader, until).await)
-        };
-        ctx.spawn(work.into_actor(self).map(move |found, supervisor, ctx| {
-            supervisor.evicting = false;
-            let Found { doomed, next, .. } = match found {
-                Some(Ok(found)) => found,
-                Some(Err(ReadError::Store(why))) if why.may_pass() => {
-                    return supervisor.read_again(FailedRead::Due, &why, ctx);
-                }
-                // What is damaged is looked at again with the next result, or at the next start.
-                Some(Err(_)) | None => return,
-            };
-            supervisor.dispatch.read_succeeded(ReadSubject::Due);
-            supervisor.next_due = next.into_iter().chain(supervisor.next_due).min();
-            if !doomed.is_empty() {
-                doomed
-                    .iter()
-                    .for_each(|doomed| supervisor.requests.overtake(doomed.family));
-                supervisor.decide_evictions(doomed, until, ctx);
+        Some(until)
+    }
+
+    pub(super) fn end(&mut self, found: FoundDue) -> Eviction {
+        self.is_evicting = false;
+        match found {
+            Some(Ok(DueResults { doomed, next, .. })) => {
+                self.note_due(next);
+                Eviction::Families(doomed)
             }
-            supervisor.arm();
-        }));
-    }
-
-    /// Decided as of the time up to which results go: by it a key of theirs stays or goes, too.
-    fn decide_evictions(&mut self, doomed: Vec<Doomed>, until: Timestamp, ctx: &mut Context<Self>) {
-        if self.status.decides() {
-            let decision = self.kernel.decide(until, Event::EvictionDue(doomed));
-            self.commit(decision, ctx);
+            Some(Err(ReadError::Store(why))) if why.may_pass() => Eviction::ReadAgain(why),
+            Some(Err(_)) | None => Eviction::Nothing,
         }
-    }
-
-    /// Looks once more at the results that are due: the store could not be read.
-    pub(super) fn evict_again(&mut self, ctx: &mut Context<Self>) {
-        let now = self.clock.now();
-        self.next_due = self.next_due.into_iter().chain([now]).min();
-        self.evict(ctx);
     }
 }
 
+/// Returns when something falls due that a record leaves behind.
+pub(in crate::supervisor) fn due_of(record: &Record) -> Option<Timestamp> {
+    if let Record::FamilyEnded(_, at) | Record::DueChanged(_, _, at) = record {
+        Some(*at)
+    } else if let Record::Evicted(doomed) = record {
+        doomed.key_until
+    } else {
+        None
+    }
+}
+
+/// Looks for results that were due at `until`, once all that was decided by now is on disk: a look that overtook a
+/// commit would miss its results, and nothing would wake for them.
+pub(in crate::supervisor) async fn find_due(
+    settled: impl Future<Output = Result<(), AskError>>,
+    reader: Reader,
+    until: Timestamp,
+) -> FoundDue {
+    settled.await.ok()?;
+    Some(find(&reader, until).await)
+}
+
 /// Looks at the results in the order in which they are due, until enough are found for one commit.
-async fn find(reader: &Reader, now: Timestamp) -> Result<Found, ReadError> {
-    let (mut found, mut from) = (Found::default(), Vec::new());
+async fn find(reader: &Reader, now: Timestamp) -> Result<DueResults, ReadError> {
+    let (mut found, mut from) = (DueResults::default(), Vec::new());
     loop {
         let scan = Scan {
             space: Space::Finished,
@@ -117,7 +160,7 @@ async fn find(reader: &Reader, now: Timestamp) -> Result<Found, ReadError> {
     Ok(found)
 }
 
-impl Found {
+impl DueResults {
     async fn look_at(&mut self, reader: &Reader, now: Timestamp, key: &[u8], kept_key: &[u8]) -> Result<(), ReadError> {
         let Some((due, family)) = keys::parse_finished(key) else {
             return Ok(());
@@ -145,7 +188,7 @@ impl Found {
     }
 }
 
-/// A family of which nothing is left but its key, which was to be kept longer.
+/// Describes a family that has left nothing but its key, which was to be kept longer.
 fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> Doomed {
     Doomed {
         family,
@@ -159,8 +202,8 @@ fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> Doomed {
     }
 }
 
-/// Lists every key of a finished family. Where the index of results names one that has
-/// not ended, or whose time is later, that entry alone goes: it is wrong.
+/// Lists every key of a finished family. If the index of results names a family that has not ended, or that is due
+/// later, the entry is wrong, and it goes alone.
 async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Doomed, ReadError> {
     let rows: Vec<Row> = reader.rows(family).await?;
     if rows
@@ -172,7 +215,7 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Doomed
         return Ok(Doomed { key: None, ..entry });
     }
     let history = rows.iter().map(|row| row.history).max().unwrap_or_default();
-    // Its rows may say more than there is: what is more than one commit deletes is looked up.
+    // Rows may count more entries than there are. If that is more than one commit deletes, they are looked up.
     let raw = if u64::from(history) > KEYS_AT_ONCE {
         every_key(reader, family).await?
     } else {
@@ -203,7 +246,7 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Doomed
     })
 }
 
-/// Lists the keys of a family's rows, values and history as they are.
+/// Lists the keys of a family's rows, values and history as they are on disk.
 async fn every_key(reader: &Reader, family: u64) -> Result<Vec<(String, Blob)>, ReadError> {
     let mut all = Vec::new();
     for space in [Space::Procedures, Space::Payloads, Space::History] {
@@ -213,3 +256,6 @@ async fn every_key(reader: &Reader, family: u64) -> Result<Vec<(String, Blob)>, 
     }
     Ok(all)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,5 @@
-//! The live families of a start: each is checked, and taken into the kernel or
-//! set aside. Where reads may block, one thread reads, one decodes and checks,
-//! and one takes in what they have done, in the order of the families.
+//! The live families of a start: each is checked, and taken into the kernel or quarantined. Where reads may block, one
+//! thread reads, one decodes and checks, and one takes the results into the kernel, in the order of the families.
 
 use std::sync::mpsc;
 use std::thread;
@@ -74,7 +73,7 @@ fn read_beside(store: &dyn JournalStore, checker: &Checker, loaded: &mut Loaded)
     })
 }
 
-/// Takes a family in, or sets it aside. Gives its number if it rolls back.
+/// Takes a family into the kernel, or quarantines it. Returns its number if it rolls back.
 fn take_family(loaded: &mut Loaded, checked: Checked) -> Option<u64> {
     let family = checked.family;
     match checked.found.and_then(|sound| take_in(loaded, family, sound)) {

@@ -1,11 +1,11 @@
 //! How far the wall clock is trusted with results that are due.
 //!
-//! A result goes when its time is up, by the wall clock: that outlives a restart, and can be set. Where it ran
-//! ahead of the machine's own time, what was due by its old setting has not been kept for as long as it was
-//! promised. So results then go as if the clock had not been set, until the longest time that any is kept has
-//! passed: what had ended before goes at its time, and nothing that ended since has been due by then.
+//! A result is evicted when its time is up by the wall clock, which outlives a restart and can be set. If the wall
+//! clock was set forward, results that ended before have not been kept for as long as was promised. So results are
+//! evicted as if the clock had not been set, until the longest time for which any result is kept has passed. By then
+//! the results that ended before the change have gone at their time, and none that ended since has been due earlier.
 //!
-//! The store keeps the last look, so that a clock which was set while no engine ran is noticed as well.
+//! The store keeps the last look, so that a clock that was set while no engine ran is noticed as well.
 
 use std::time::Duration;
 
@@ -14,26 +14,26 @@ use procession_kernel::{Rules, Timestamp};
 use crate::clock::{Clock, MachineTime};
 use crate::journal::encode::LastLook;
 
-/// A clock that ran ahead by this much was set. What keeps it right while it runs is far less, however long nobody
-/// looked, and results that go this much too early are kept for most of the least that anybody would keep them.
+/// A clock that ran ahead by this much was set. Corrections of a running clock are far smaller, however long ago the
+/// last look was, and results that go this much too early are still kept for most of the shortest useful time.
 const SET_FORWARD: Duration = Duration::from_mins(1);
 /// How often the last look is written at most, but for the first of a life and those of a drain.
 const WRITE_EVERY: Duration = Duration::from_mins(1);
 /// How often while the engine drains.
 const WRITE_DRAINING: Duration = Duration::from_secs(1);
 
-/// That the wall clock is ahead.
+/// How far the wall clock is ahead of the machine's own time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ahead {
+pub(in crate::supervisor) struct Ahead {
     /// By how much.
-    pub(super) by: Duration,
-    /// Since when that is known to this engine.
-    pub(super) since: Timestamp,
-    /// Until when it counts, unless the clock is set before.
-    pub(super) until: Timestamp,
+    pub(in crate::supervisor) by: Duration,
+    /// When this engine noticed.
+    pub(in crate::supervisor) since: Timestamp,
+    /// Until when it counts, unless the clock is set before then.
+    pub(in crate::supervisor) until: Timestamp,
 }
 
-/// What is known of the wall clock.
+/// How far the wall clock is trusted, by the last look at it.
 pub(super) struct Wall {
     last: Option<LastLook>,
     since: Timestamp,
@@ -60,7 +60,7 @@ impl Wall {
         }
     }
 
-    /// Notes for how long a key is to be kept.
+    /// Records for how long a key is to be kept.
     pub(super) fn note_key(&mut self, keep: Duration) {
         if micros(keep) > self.key {
             self.key = micros(keep);
@@ -68,7 +68,7 @@ impl Wall {
         }
     }
 
-    /// Looks at the clocks; tells up to when results that are due may go. A clock that does not know the machine's
+    /// Looks at the clocks. Returns up to when results that are due may go. A clock that does not know the machine's
     /// time is believed.
     pub(super) fn look(&mut self, clock: &dyn Clock) -> Timestamp {
         let wall = clock.now();
@@ -93,7 +93,7 @@ impl Wall {
             key: self.key,
         };
         let Some(last) = self.last else { return look };
-        // Nobody knows what passed while the machine was off: nothing, so that results stay rather too long.
+        // How long the machine was off is not known. Counted as no time at all, so results stay rather too long.
         let is_same = last.boot == look.boot && last.since <= look.since;
         let passed = if is_same { look.since - last.since } else { 0 };
         let expected = last.wall.saturating_add(passed);
@@ -111,7 +111,7 @@ impl Wall {
         look
     }
 
-    /// Tells whether the clock was ahead at the last look.
+    /// Returns how far the clock was ahead at the last look.
     pub(super) fn ahead(&self) -> Option<Ahead> {
         let last = self.last.filter(|last| last.ahead > 0)?;
         Some(Ahead {
@@ -121,7 +121,7 @@ impl Wall {
         })
     }
 
-    /// Gives what the wall clock shows when a result that is due then may go.
+    /// Returns what the wall clock shows when a result that is due then may go.
     pub(super) fn goes_at(&self, due: Timestamp) -> Timestamp {
         match self.ahead() {
             Some(ahead) => due.after(ahead.by).min(ahead.until.max(due)),
@@ -129,7 +129,7 @@ impl Wall {
         }
     }
 
-    /// Looks at the clocks, and gives what is to be written with a commit that is made now, if that is due.
+    /// Looks at the clocks. Returns what to write with a commit that is made now, if a look is to be written again.
     pub(super) fn take_look(&mut self, clock: &dyn Clock, draining: bool) -> Option<LastLook> {
         let now = clock.now();
         let every = if draining { WRITE_DRAINING } else { WRITE_EVERY };
