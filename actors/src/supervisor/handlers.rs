@@ -1,3 +1,3 @@
-//! What the supervisor still does for two wings in files of its own.
+//! What the supervisor still does for the health wing in a file of its own.
 
 mod health;
