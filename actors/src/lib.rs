@@ -45,7 +45,7 @@ pub use read::CommittedReader;
 pub use registry::Registry;
 pub use step::{ChildOutcome, Children, JoinVerdict, StageError, Step};
 pub use supervisor::Supervisor;
-pub use supervisor::admission::tickets::GLOBAL_LIMIT;
+pub use supervisor::admission::claims::GLOBAL_LIMIT;
 pub use telemetry::StreamTelemetry;
 pub use thresholds::{KindThresholds, Thresholds};
 pub use upgrade::{Old, UpgradeError};

@@ -5,7 +5,6 @@
 pub(crate) mod admission;
 pub(crate) mod dispatch;
 pub(crate) mod failure;
-mod handlers;
 pub(crate) mod health;
 pub(crate) mod lifecycle;
 pub(crate) mod metrics;
@@ -24,9 +23,9 @@ use std::time::Duration;
 use actix::prelude::*;
 use futures::FutureExt;
 use procession_kernel::{
-    AuditEntry, Commit, Decision, Effect, Ended, Event, EventName, EvictedFamily, HistoryEntry, Kernel, Kind, Lack,
-    LifecycleEffect, LimitKey, LimitUse, LockUse, Operated, OperatorRequest, ProcedureId, Receipt, RequestEffect,
-    RequestId, Row, StageEnded, StoredTarget, Timestamp, Verb,
+    AuditEntry, Claim, Commit, Decision, Effect, Ended, Event, EventName, EvictedFamily, Grant, HistoryEntry, Kernel,
+    Kind, Lack, LifecycleEffect, LimitKey, LimitUse, LockUse, Operated, OperatorRequest, ProcedureId, Receipt,
+    RequestEffect, RequestId, Row, StageEnded, StoredTarget, Timestamp, Verb,
 };
 use tokio::sync::oneshot;
 
@@ -42,7 +41,7 @@ use crate::export::{EXPORT_MAX, FamilyExport};
 use crate::hooks::Moment;
 use crate::journal::encode::LastLook;
 use crate::journal::{Appended, Batch, Journal, Reader};
-use crate::limiter::{Limiter, LocksHeld, Usage, Waiters};
+use crate::limiter::{Acquired, Limiter, LocksHeld, Served, Usage, Waiters};
 use crate::mail::{self, Counted, Gathering, Notice, Ordered};
 use crate::messages::{
     self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, History, Limits, List, Locks, Operate,
@@ -57,7 +56,7 @@ use crate::threads::Threads;
 use crate::view::{
     ArchivedFamily, BatchUse, DrainReport, Explanation, LockView, Outcome, Page, Rule, Snapshot, Status, Verdict,
 };
-use admission::{Admission, admit_births};
+use admission::{Admission, PendingDemand, admit_births, admit_report};
 use dispatch::failed_reads::{FailedRead, ReadSubject};
 use dispatch::revival::{GroupRead, ReadsDue};
 use dispatch::rollback_stacks::StackRead;
@@ -338,7 +337,7 @@ impl Supervisor {
             }
             Effect::Admission(effect) => {
                 if let Some(id) = self.admission.act(effect, self.quarantine.families()) {
-                    self.ask_for(id, ctx);
+                    self.request_admission(id, ctx);
                 }
             }
             Effect::Requests(effect) => self.act_on_request(effect),
@@ -565,7 +564,7 @@ impl Supervisor {
         }
         let operated = replies::operated(reply, self.committed());
         if is_dry {
-            self.foresee(operated, ctx)
+            self.dry_run(operated, ctx)
         } else {
             Box::pin(operated)
         }
@@ -597,18 +596,18 @@ impl Supervisor {
     /// Decides submissions once the limiter has answered for those that need limits or locks.
     fn admit(&mut self, taken: Taken, ctx: &mut Context<Self>) {
         let (request, mut submissions) = (taken.request, taken.submissions);
-        let asking = self.admission.demand_of_submissions(&self.kernel, &mut submissions);
-        if asking.is_empty() {
+        let demand = self.admission.demand_of_submissions(&self.kernel, &mut submissions);
+        if demand.is_empty() {
             self.decide(Event::Submitted(request, submissions), ctx);
             return;
         }
-        let (asked, work) = self.admission.ask(asking, None);
+        let (pending, work) = self.admission.ask(demand, None);
         self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
             let births = submissions.iter_mut().map(|submission| &mut submission.birth);
-            admit_births(births, acquired.grants);
+            admit_births(births, acquired.answers);
             let event = Event::Submitted(request, submissions);
             let decision = supervisor.kernel.decide(supervisor.clock.now(), event);
-            supervisor.commit_admitted(decision, asked, acquired.served, ctx);
+            supervisor.commit_admitted(decision, pending, acquired.served, ctx);
         });
     }
 
@@ -740,8 +739,8 @@ impl Supervisor {
         let (sender, receiver) = oneshot::channel();
         let failure = self.status.failure();
         match locks {
-            Ok((turn, locks)) => self.in_turn(turn, ctx, |supervisor, _| {
-                let views = lock_views(locks, supervisor.admission.tickets(), &supervisor.kernel);
+            Ok((turn, locks)) => self.sequence(turn, ctx, |supervisor, _| {
+                let views = lock_views(locks, supervisor.admission.claims(), &supervisor.kernel);
                 // The caller may have gone.
                 sender.send(Ok((views, supervisor.settled()))).ok();
             }),
@@ -1212,6 +1211,159 @@ impl Handler<WorkerCheckDue> for Supervisor {
 
 // Admission: claims, and the limiter's answers.
 
+/// Why an engine stops when its limiter no longer answers. A panic of the limiter is reported before, with its cause.
+const LIMITER_GONE: &str = "the limiter has ended, which is a defect of the engine";
+
+/// The answer to an operator's request that was a dry run.
+type DryRun = Result<Operated, AskError>;
+
+impl Handler<Served> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, Served { turn, claims }: Served, ctx: &mut Self::Context) {
+        self.metrics.taken();
+        self.turn(|supervisor| supervisor.sequence(turn, ctx, |supervisor, ctx| supervisor.grant(claims, ctx)));
+    }
+}
+
+impl Supervisor {
+    /// Takes an answer of the limiter after all earlier ones. One answer may rest on another: the limiter grants a lock
+    /// that a stage's report has just given up, and the report must be committed first.
+    fn sequence(
+        &mut self,
+        turn: u64,
+        ctx: &mut Context<Self>,
+        take: impl FnOnce(&mut Self, &mut Context<Self>) + 'static,
+    ) {
+        // Turn 0 means that no limiter answered. A failed engine may have lost an earlier answer, and decides nothing.
+        if turn == 0 || self.status.has_failed() {
+            return take(self, ctx);
+        }
+        self.admission.enqueue(turn, Box::new(take));
+        while let Some(take) = self.admission.next_answer() {
+            take(self, ctx);
+        }
+    }
+
+    /// Waits for the limiter's answer and takes it in its turn.
+    fn await_limiter(
+        &self,
+        answer: impl Future<Output = Result<Acquired, MailboxError>> + 'static,
+        ctx: &mut Context<Self>,
+        take: impl FnOnce(&mut Self, Acquired, &mut Context<Self>) + 'static,
+    ) {
+        ctx.spawn(answer.into_actor(self).map(move |acquired, supervisor, ctx| {
+            let Ok(acquired) = acquired else {
+                return supervisor.limiter_gone();
+            };
+            let turn = acquired.turn;
+            let take_if_open = move |supervisor: &mut Self, ctx: &mut Context<Self>| {
+                if supervisor.status.decides() {
+                    take(supervisor, acquired, ctx);
+                }
+            };
+            supervisor.turn(|supervisor| supervisor.sequence(turn, ctx, take_if_open));
+        }));
+    }
+
+    /// Fails the engine: a decision made without the limiter could give away what another procedure holds.
+    fn limiter_gone(&mut self) {
+        if !self.status.is_stopped() {
+            self.fail(FailureCause::Failed(LIMITER_GONE.to_owned()));
+        }
+    }
+
+    /// Commits a decision that rests on an answer of the limiter, then grants what the same answer served to others.
+    fn commit_admitted(
+        &mut self,
+        decision: Decision,
+        pending: PendingDemand,
+        served: Vec<Claim>,
+        ctx: &mut Context<Self>,
+    ) {
+        self.commit(decision, ctx);
+        // Before the grants: a procedure that this decision created may be among them.
+        self.admission.settle(&self.kernel, self.quarantine.families(), pending);
+        self.grant(served, ctx);
+    }
+
+    /// Asks the limiter for what a stage's report needs: limits and locks of new procedures, and locks of the next
+    /// stage. Returns the report if it needs nothing.
+    fn admit_report(&mut self, mut report: Box<StageEnded>, ctx: &mut Context<Self>) -> Option<Box<StageEnded>> {
+        let demand = self.admission.demand_of_report(&self.kernel, &mut report);
+        if demand.is_empty() {
+            return Some(report);
+        }
+        let (mut pending, answer) = self.admission.ask(demand, Some(report.id));
+        self.await_limiter(answer, ctx, move |supervisor, acquired, ctx| {
+            admit_report(&mut report, &mut pending, acquired.exchanged, acquired.answers);
+            let now = supervisor.clock.now();
+            let decision = supervisor.kernel.decide(now, Event::StageEnded(report));
+            supervisor.commit_admitted(decision, pending, acquired.served, ctx);
+            supervisor.look_at_drain(ctx);
+        });
+        None
+    }
+
+    /// Asks the limiter for all that a procedure lacks for its next stage; for an undo, for its locks alone.
+    fn request_admission(&mut self, id: ProcedureId, ctx: &mut Context<Self>) {
+        if let Some(answer) = self.admission.request(&self.kernel, self.quarantine.families(), id) {
+            self.await_limiter(answer, ctx, Self::answered);
+        }
+    }
+
+    /// Queues again for the procedures that waited for a permit or a lock before the start.
+    fn rejoin_queues(&mut self, waiting: Vec<ProcedureId>, ctx: &mut Context<Self>) {
+        let answer = self.admission.rejoin_queues(&self.kernel, waiting);
+        self.await_limiter(answer, ctx, Self::answered);
+    }
+
+    fn answered(&mut self, Acquired { answers, served, .. }: Acquired, ctx: &mut Context<Self>) {
+        let granted = answers.into_iter().filter(|answer| answer.grant == Grant::Granted);
+        self.grant(granted.map(|answer| answer.claim), ctx);
+        self.grant(served, ctx);
+    }
+
+    /// Decides grants of the limiter. Each is accepted only after the grants before it are decided: such a decision
+    /// may have the next procedure ask again, which makes its grant stale.
+    fn grant(&mut self, claims: impl IntoIterator<Item = Claim>, ctx: &mut Context<Self>) {
+        for claim in claims {
+            if let Some(id) = self.admission.accept(claim) {
+                self.decide(Event::Granted(id), ctx);
+            }
+        }
+    }
+
+    /// Completes the plan of a dry run: the limiter makes the plan's changes on a copy and says who would be served.
+    fn dry_run(
+        &self,
+        operated: impl Future<Output = DryRun> + 'static,
+        ctx: &mut Context<Self>,
+    ) -> ResponseFuture<DryRun> {
+        let (sender, receiver) = oneshot::channel();
+        let simulated = operated.into_actor(self).then(|operated, supervisor: &mut Self, _| {
+            let plan = operated.as_ref().ok().and_then(|operated| operated.plan.as_deref());
+            let answer = plan.and_then(|plan| supervisor.admission.simulate(plan));
+            let both = async move {
+                match answer {
+                    Some(answer) => (operated, Some(answer.await)),
+                    None => (operated, None),
+                }
+            };
+            both.into_actor(supervisor)
+        });
+        ctx.spawn(simulated.map(|(mut operated, answer), supervisor, _| {
+            let plan = operated.as_mut().ok().and_then(|operated| operated.plan.as_deref_mut());
+            if let Some((plan, simulated)) = plan.zip(answer) {
+                supervisor.admission.complete_plan(simulated, plan);
+            }
+            // The caller may have gone.
+            sender.send(operated).ok();
+        }));
+        Box::pin(async move { receiver.await.map_err(|_| AskError::Stopped)? })
+    }
+}
+
 // Health: checks and verdicts.
 
 impl Handler<HealthCheckDue> for Supervisor {
@@ -1246,7 +1398,7 @@ impl Handler<messages::Explain> for Supervisor {
             return Box::pin(async move { Err(refusal) });
         }
         let (sender, receiver) = oneshot::channel();
-        let reading = QueueReading::to_explain(id, sender, &self.kernel, self.admission.tickets());
+        let reading = QueueReading::to_explain(id, sender, &self.kernel, self.admission.claims());
         self.read_queues(reading, ctx);
         Box::pin(explain::answer(id, receiver, self.committed()))
     }
@@ -1257,7 +1409,7 @@ impl Supervisor {
     fn engine_state(&self) -> EngineState<'_> {
         EngineState {
             kernel: &self.kernel,
-            tickets: self.admission.tickets(),
+            claims: self.admission.claims(),
             actors: self.dispatch.actors(),
             quarantined: self.quarantine.families(),
             telemetry: self.metrics.telemetry(),
@@ -1295,7 +1447,7 @@ impl Supervisor {
     fn check_health(&mut self, requester: Requester, ctx: &mut Context<Self>) {
         self.measure_disk(ctx);
         let check = self.health.begin_check(requester, self.pipeline.durable());
-        self.read_queues(QueueReading::for_check(check, self.admission.tickets()), ctx);
+        self.read_queues(QueueReading::for_check(check, self.admission.claims()), ctx);
     }
 
     fn read_queues(&self, reading: QueueReading, ctx: &mut Context<Self>) {
@@ -1305,7 +1457,7 @@ impl Supervisor {
             let page = page.unwrap_or_default();
             supervisor.turn(|supervisor| {
                 // In the limiter's turn, so that the kernel knows of every grant that was given before this page.
-                supervisor.in_turn(page.turn, ctx, move |supervisor, ctx| {
+                supervisor.sequence(page.turn, ctx, move |supervisor, ctx| {
                     supervisor.page_read(reading, page, ctx)
                 });
             });
@@ -1313,7 +1465,7 @@ impl Supervisor {
     }
 
     fn page_read(&mut self, reading: QueueReading, page: Waiters, ctx: &mut Context<Self>) {
-        match reading.take(page, self.admission.tickets(), &self.kernel) {
+        match reading.take(page, self.admission.claims(), &self.kernel) {
             PageRead::More(reading) => self.read_queues(reading, ctx),
             PageRead::All(reason, queues, lack) => self.queues_read(reason, queues, lack, ctx),
         }
@@ -1363,7 +1515,7 @@ impl Supervisor {
                 }));
             }
             Next::AskAgain(check) => {
-                self.read_queues(QueueReading::for_recheck(check, self.admission.tickets()), ctx);
+                self.read_queues(QueueReading::for_recheck(check, self.admission.claims()), ctx);
             }
             Next::Repair(check, repairs) => self.end_check(check, repairs, ctx),
         }
@@ -1542,7 +1694,7 @@ impl Supervisor {
         waiting: Vec<ProcedureId>,
         ctx: &mut Context<Self>,
     ) -> impl ActorFuture<Self, Output = Result<(), StartError>> + use<> {
-        self.queue_again(waiting, ctx);
+        self.rejoin_queues(waiting, ctx);
         self.decide(Event::Recovered, ctx);
         self.dispatch.reserve(self.kernel.going());
         // After the decision: the start's own commit is not counted.

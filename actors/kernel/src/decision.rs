@@ -29,7 +29,7 @@
 //! ```
 
 use crate::effect::Effect;
-use crate::id::{Epoch, ProcedureId, Seq, Ticket};
+use crate::id::{ClaimId, Epoch, ProcedureId, Seq};
 use crate::record::Record;
 
 /// A change that the shell must apply at once, before the decision's records are on disk.
@@ -38,8 +38,8 @@ use crate::record::Record;
 /// lost with the process, as are those answers, so nothing outside can observe an uncommitted binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
-    /// This limiter ticket now stands for this procedure.
-    Ticket(Ticket, ProcedureId),
+    /// This claim now belongs to this procedure.
+    Claim(ClaimId, ProcedureId),
     /// This procedure now waits for the answer to a new request. The request itself is sent with the receipt, as
     /// [`AdmissionEffect::Ask`](crate::AdmissionEffect::Ask). Until it is answered, a grant for an earlier request may
     /// belong to another stage.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::audit::OperatorRequest;
 use crate::history::HistoryEntry;
 use crate::id::{
-    Blob, Epoch, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Ticket, Timestamp, TraceParent,
+    Blob, ClaimId, Epoch, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp, TraceParent,
 };
 use crate::needs::Lacking;
 use crate::record::{EvictedFamily, KeyEntry, UserWrite};
@@ -57,7 +57,7 @@ pub struct Admission {
     /// Limits of which it needs one permit each.
     pub limits: Vec<LimitKey>,
     /// The request that the limiter has; it was asked before the decision.
-    pub asked: Option<Ticket>,
+    pub asked: Option<ClaimId>,
     /// What it lacks; it was granted all if it was asked and lacks nothing.
     pub lacking: Option<Lacking>,
 }

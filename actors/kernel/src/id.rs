@@ -301,9 +301,30 @@ impl Timestamp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// Number of a claim on the limiter. Only the caller that chose it gives it a meaning.
+/// Names what one procedure holds and asks of the limiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub u64);
+pub struct ClaimId(pub u64);
+
+/// One request of a claim.
+///
+/// Each request of a claim has a higher generation than the one before it. The limiter answers a request with its
+/// generation, whether at once or when it is served later. So a grant of an older request can be told from a grant of
+/// the newest one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Claim {
+    /// Which claim.
+    pub id: ClaimId,
+    /// Which request of it.
+    pub generation: u64,
+}
+
+impl Claim {
+    /// Returns the first request of a claim.
+    #[must_use]
+    pub const fn first(id: ClaimId) -> Self {
+        Self { id, generation: 1 }
+    }
+}
 
 #[cfg(test)]
 mod tests;

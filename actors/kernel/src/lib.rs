@@ -64,8 +64,8 @@ pub use family::{Below, Family, Members, Scope, Signals};
 pub use fingerprint::fingerprint;
 pub use history::{Ending, HistoryEntry, settle_standing};
 pub use id::{
-    Blob, Epoch, EventName, Key, Kind, LimitKey, ParseProcedureIdError, ParseTraceParentError, ProcedureId, RequestId,
-    Seq, Ticket, Timestamp, TraceParent,
+    Blob, Claim, ClaimId, Epoch, EventName, Key, Kind, LimitKey, ParseProcedureIdError, ParseTraceParentError,
+    ProcedureId, RequestId, Seq, Timestamp, TraceParent,
 };
 pub use intake::Unfit;
 pub use kernel::{Bounds, HistoryDetail, Kernel, KindRules, Rules};

@@ -4,8 +4,8 @@
 mod shell;
 
 use procession_kernel::{
-    Admission, Birth, Blob, Effect, Epoch, Event, Kind, Lacking, LockNeed, NextStageNeeds, OperatorRequest, RequestId,
-    Seq, StageEnded, StageOutcome, StoredTarget, Ticket, Timestamp, Verb, WaitReason,
+    Admission, Birth, Blob, ClaimId, Effect, Epoch, Event, Kind, Lacking, LockNeed, NextStageNeeds, OperatorRequest,
+    RequestId, Seq, StageEnded, StageOutcome, StoredTarget, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -16,7 +16,7 @@ fn lock(path: &str) -> LockNeed {
 fn admission(lacking: Option<&str>) -> Admission {
     Admission {
         limits: Vec::new(),
-        asked: Some(Ticket(1)),
+        asked: Some(ClaimId(1)),
         lacking: lacking.map(|path| Lacking::Lock(path.into())),
     }
 }

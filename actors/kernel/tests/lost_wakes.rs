@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Admission, AdmissionEffect, Birth, Blob, Commit, Decision, Effect, Epoch, Event, JoinPolicy, Kernel, Kind,
+    Admission, AdmissionEffect, Birth, Blob, ClaimId, Commit, Decision, Effect, Epoch, Event, JoinPolicy, Kernel, Kind,
     KindRules, Lacking, LifecycleEffect, LockNeed, NextStageNeeds, ProcedureId, ProcedureState, Receipt, Record,
-    RequestId, Rules, StageEnded, StageOutcome, Ticket, Timestamp, WaitReason,
+    RequestId, Rules, StageEnded, StageOutcome, Timestamp, WaitReason,
 };
 
 type Tested = Result<(), String>;
@@ -188,7 +188,7 @@ fn waits_for_a_lock() -> Shell {
         },
         admission: Admission {
             limits: Vec::new(),
-            asked: Some(Ticket(7)),
+            asked: Some(ClaimId(7)),
             lacking: Some(Lacking::Lock("t".into())),
         },
         ..birth()

@@ -2,9 +2,8 @@
 //! process dies before or after any commit. The family comes to its end, and no health check finds more than was lost.
 
 use procession_kernel::{
-    Admission, Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, Lacking, LockNeed,
-    NextStageNeeds, ProcedureId, Record, RequestId, Row, Rules, StageEnded, StageOutcome, Ticket, Timestamp,
-    WaitReason,
+    Admission, Birth, Blob, ClaimId, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, Lacking, LockNeed,
+    NextStageNeeds, ProcedureId, Record, RequestId, Row, Rules, StageEnded, StageOutcome, Timestamp, WaitReason,
 };
 
 const ROOT: ProcedureId = ProcedureId::new(1, 0);
@@ -60,7 +59,7 @@ fn birth(wake: Wake) -> Birth {
         },
         admission: Admission {
             limits: Vec::new(),
-            asked: Some(Ticket(7)),
+            asked: Some(ClaimId(7)),
             lacking: Some(Lacking::Lock("t".into())),
         },
         ..birth

@@ -4,8 +4,8 @@
 mod shell;
 
 use procession_kernel::{
-    Admission, AdmissionEffect, Birth, Blob, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed, Needs,
-    NextStageNeeds, OperatorRequest, RequestId, StageEnded, StageOutcome, StoredTarget, Ticket, Timestamp, Verb,
+    Admission, AdmissionEffect, Birth, Blob, ClaimId, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed,
+    Needs, NextStageNeeds, OperatorRequest, RequestId, StageEnded, StageOutcome, StoredTarget, Timestamp, Verb,
     WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
@@ -24,7 +24,7 @@ fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Resul
         ahead: ahead.clone(),
         admission: Admission {
             limits: limits.clone(),
-            asked: Some(Ticket(1)),
+            asked: Some(ClaimId(1)),
             lacking: None,
         },
         ..Birth::new(Kind::from(KIND), 1, Blob::default(), Blob::default())
@@ -40,7 +40,7 @@ fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Resul
         ahead,
         admission: Some(Admission {
             limits: limits.clone(),
-            asked: Some(Ticket(1)),
+            asked: Some(ClaimId(1)),
             lacking: Some(Lacking::Lock("t".into())),
         }),
         ..StageEnded::new(ROOT, run, Epoch(1), Timestamp(NOW), StageOutcome::Next(Blob::default()))

@@ -11,8 +11,8 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::{AskError, StartError};
 use crate::limiter::Waiting;
 use crate::read::{CommittedReader, Quarantined};
+use crate::supervisor::admission::claims::Claims;
 use crate::supervisor::admission::requests::AdmissionRequests;
-use crate::supervisor::admission::tickets::Tickets;
 use crate::supervisor::health::diagnosis_input::{DiagnosisInput, Queues, lock_views};
 use crate::supervisor::health::explain::stored;
 use crate::supervisor::lifecycle::recovery::{self, Code};
@@ -25,7 +25,7 @@ use crate::view::{Explanation, LockView, Recovered, Status, Verdict};
 /// in a queue. The next undo of a family that rolls back is not looked up.
 pub struct Standing {
     kernel: Kernel,
-    tickets: Tickets,
+    claims: Claims,
     queues: Queues,
     admissions: Admissions,
     /// Limits whose capacity is not on disk.
@@ -49,11 +49,10 @@ impl Offline {
         let kernel = loaded.kernel;
         let limits = kernel.limits().iter().map(|(key, limit)| (key.clone(), *limit));
         let mut admissions = Admissions::new(limits);
-        let (mut tickets, mut newest) = (Tickets::new(Vec::new()), 0);
+        let mut claims = Claims::new(Vec::new());
         let mut requests = AdmissionRequests {
             kernel: &kernel,
-            tickets: &mut tickets,
-            newest: &mut newest,
+            claims: &mut claims,
         };
         let (held, waiting) = requests.restored(loaded.quarantined_holders, &loaded.survey.claimants);
         for request in held {
@@ -66,12 +65,12 @@ impl Offline {
             }
         }
         Ok(Standing {
-            queues: Queues::new(Waiting::all(&admissions), &tickets, &kernel),
+            queues: Queues::new(Waiting::all(&admissions), &claims, &kernel),
             quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
             report: loaded.report,
             thresholds: Measures::new(Thresholds::default(), []),
             kernel,
-            tickets,
+            claims,
             admissions,
             unknown,
             now,
@@ -111,7 +110,7 @@ fn fill(kernel: &Kernel, waiting: &[ProcedureId], admissions: &mut Admissions) -
 impl Standing {
     fn explain(&self, id: ProcedureId) -> Option<Explanation> {
         let lacks = self.kernel.lacks(id);
-        let lack = lacks.and_then(|(asker, lacking)| self.admissions.lack(self.tickets.ticket(asker)?, &lacking));
+        let lack = lacks.and_then(|(asker, lacking)| self.admissions.lack(self.claims.claim(asker)?, &lacking));
         let input = DiagnosisInput {
             lack: lack.as_ref(),
             ..self.input()
@@ -127,7 +126,7 @@ impl Standing {
     fn input(&self) -> DiagnosisInput<'_> {
         DiagnosisInput {
             kernel: &self.kernel,
-            tickets: &self.tickets,
+            claims: &self.claims,
             queues: &self.queues,
             lack: None,
             quarantined: &self.quarantined,
@@ -162,7 +161,7 @@ impl Standing {
     /// Returns every lock that is held or wanted.
     #[must_use]
     pub fn locks(&self) -> Vec<LockView> {
-        lock_views(self.admissions.locks(), &self.tickets, &self.kernel)
+        lock_views(self.admissions.locks(), &self.claims, &self.kernel)
     }
 
     /// Returns every limit with a permit that is held or wanted, or with a capacity set at run time. A capacity set

@@ -25,7 +25,7 @@ use actix::prelude::*;
 use futures::FutureExt;
 use procession_kernel::{Kernel, Lack, ProcedureId, Row, Seq, Timestamp};
 
-use super::admission::tickets::Tickets;
+use super::admission::claims::Claims;
 use super::dispatch::actor_table::ActorTable;
 use super::failure::FailureCause;
 use crate::clock::Clock;
@@ -74,7 +74,7 @@ pub(super) struct Health {
 /// What the wing reads of the engine.
 pub(super) struct EngineState<'a> {
     pub(super) kernel: &'a Kernel,
-    pub(super) tickets: &'a Tickets,
+    pub(super) claims: &'a Claims,
     pub(super) actors: &'a ActorTable,
     pub(super) quarantined: &'a BTreeMap<u64, String>,
     pub(super) telemetry: &'a Telemetry,
@@ -198,7 +198,7 @@ impl Health {
     ) -> DiagnosisInput<'a> {
         DiagnosisInput {
             kernel: state.kernel,
-            tickets: state.tickets,
+            claims: state.claims,
             queues,
             lack: None,
             quarantined: state.quarantined,

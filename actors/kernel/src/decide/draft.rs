@@ -440,8 +440,8 @@ impl<'a> Draft<'a> {
     pub(super) fn born(&mut self, id: ProcedureId, birth: &Birth) -> Box<Row> {
         let admission = &birth.admission;
         let granted = admission.is_granted();
-        if let Some(ticket) = admission.asked {
-            self.bindings.push(Binding::Ticket(ticket, id));
+        if let Some(claim) = admission.asked {
+            self.bindings.push(Binding::Claim(claim, id));
         }
         let mut row = Box::new(Row {
             revision: self.seq,

@@ -12,7 +12,7 @@ use crate::record::{KeyEntry, Record};
 impl Draft<'_> {
     pub(super) fn submitted(&mut self, request: RequestId, submissions: Vec<Submission>) {
         if let Err(refusal) = self.check_all(&submissions) {
-            // The shell returns permits that were granted ahead of the decision, because it knows the tickets that it
+            // The shell returns permits that were granted ahead of the decision, because it knows the requests that it
             // took them with.
             self.refuse(request, refusal);
             return;

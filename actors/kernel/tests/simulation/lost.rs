@@ -16,27 +16,20 @@ impl Play {
             let kernel = &self.shell.kernel;
             kernel.waits_for_admission(*id) && !kernel.is_stopped(*id)
         };
-        let granted: Vec<ProcedureId> = match self.shell.desk.words.front() {
-            Some(Word::Asked(grants, served)) if served.is_empty() => grants
+        let desk = &self.shell.desk;
+        let granted: Vec<ProcedureId> = match desk.words.front() {
+            Some(Word::Answers(answers, served)) if served.is_empty() => answers
                 .iter()
                 .filter(|(_, grant)| *grant == Grant::Granted)
-                .map(|(id, _)| *id)
+                .filter_map(|(claim, _)| desk.accept(*claim))
                 .collect(),
-            Some(Word::Served(served)) => served
-                .iter()
-                .filter_map(|ticket| self.shell.desk.told(*ticket))
-                .collect(),
-            Some(Word::Ahead(_) | Word::Asked(..)) | None => Vec::new(),
+            Some(Word::Served(served)) => served.iter().filter_map(|claim| desk.accept(*claim)).collect(),
+            Some(Word::Ahead(_) | Word::Answers(..)) | None => Vec::new(),
         };
         if granted.is_empty() || !granted.iter().all(waits) || self.shell.desk.words.len() > 1 {
             return Ok(());
         }
         let word = self.shell.desk.words.pop_front();
-        if let Some(Word::Asked(grants, _)) = &word {
-            for (id, grant) in grants {
-                self.shell.desk.hears(*id, Some(grant.clone()));
-            }
-        }
         self.shell.log.push(format!("--- lost: {word:?}"));
         let (granted, unknown) = claims::lost(&self.shell.kernel, &self.shell.desk);
         let lost = granted.len() + unknown.len();

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use procession_kernel::{
-    AdmissionEffect, Answer, Binding, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, Kernel,
+    AdmissionEffect, Answer, Binding, Claim, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, Kernel,
     LifecycleEffect, ProcedureId, Receipt, Record, RequestEffect, RequestId, Scope, Seq, StageCall, StageOutcome,
     StageTask, Timestamp,
 };
@@ -42,7 +42,6 @@ pub(crate) struct Shell {
     pub(crate) desk: Desk,
     /// Reports that were decided on, and may come once more.
     pub(crate) old: Vec<Event>,
-    pub(crate) next_ticket: u64,
     next_request: u64,
     pub(crate) answered: BTreeMap<RequestId, Answer>,
     /// Requests of this life.
@@ -72,7 +71,6 @@ impl Shell {
             cleanups: Vec::new(),
             desk: Desk::default(),
             old: Vec::new(),
-            next_ticket: 0,
             next_request: 0,
             answered: BTreeMap::new(),
             asked: BTreeSet::new(),
@@ -140,9 +138,9 @@ impl Shell {
         let mut requests = Vec::new();
         for binding in decision.bindings() {
             match *binding {
-                Binding::Ticket(ticket, id) => self.desk.bind(ticket, id),
+                Binding::Claim(claim, id) => self.desk.bind(Claim::first(claim), id),
                 Binding::Request(id) => {
-                    self.desk.asks(id);
+                    self.desk.will_ask(id);
                     requests.push(id);
                 }
             }
@@ -286,13 +284,11 @@ impl Shell {
         match effect {
             AdmissionEffect::Ask(id) => self.ask(id),
             AdmissionEffect::Release(id) => self.release(id),
-            AdmissionEffect::GiveBack(id, needs) => {
-                self.change(id, |limiter, ticket| limiter.give_back(ticket, &needs))
-            }
-            AdmissionEffect::Cancel(id) => self.change(id, |limiter, ticket| limiter.cancel(ticket)),
-            AdmissionEffect::Keep(id, needs) => self.change(id, |limiter, ticket| limiter.keep(ticket, &needs)),
+            AdmissionEffect::GiveBack(id, needs) => self.change(id, |limiter, claim| limiter.give_back(claim, &needs)),
+            AdmissionEffect::Cancel(id) => self.change(id, |limiter, claim| limiter.cancel(claim)),
+            AdmissionEffect::Keep(id, needs) => self.change(id, |limiter, claim| limiter.keep(claim, &needs)),
             AdmissionEffect::SetPriority(id, priority) => {
-                self.change(id, |limiter, ticket| limiter.set_priority(ticket, priority))
+                self.change(id, |limiter, claim| limiter.set_priority(claim, priority))
             }
             AdmissionEffect::SetLimit(key, limit) => self.capacity(key, limit),
             // No family of the histories is quarantined, so none is discharged.

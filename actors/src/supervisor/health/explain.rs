@@ -83,7 +83,7 @@ impl DiagnosisInput<'_> {
         Some(node)
     }
 
-    /// A ticket that stands for nobody yet, or no more, is about to move.
+    /// A claim that belongs to no procedure, yet or any more, is about to move.
     fn blocked(&self, blocker: &Blocker, needs: &mut Vec<Need>) {
         let why = match &blocker.lacking {
             Lacking::Lock(path) => WaitingFor::Lock(path.clone()),
@@ -92,7 +92,7 @@ impl DiagnosisInput<'_> {
         let of: Vec<ProcedureId> = blocker
             .by
             .iter()
-            .filter_map(|ticket| self.tickets.holder(*ticket))
+            .filter_map(|claim| self.claims.procedure(*claim))
             .map(|id| match blocker.place {
                 true => self.kernel.waits_as(id),
                 false => self.kernel.gives_back_as(id),
@@ -155,7 +155,7 @@ impl DiagnosisInput<'_> {
                 need: need.clone(),
                 holders: holders
                     .iter()
-                    .filter_map(|ticket| self.tickets.holder(*ticket))
+                    .filter_map(|claim| self.claims.procedure(*claim))
                     .take(HOLDERS_MAX)
                     .collect(),
             },

@@ -4,14 +4,14 @@
 //! before it told the page.
 
 use futures::future::LocalBoxFuture;
-use procession_kernel::{Kernel, Lack, Lacking, ProcedureId, Ticket};
+use procession_kernel::{ClaimId, Kernel, Lack, Lacking, ProcedureId};
 use tokio::sync::oneshot;
 
 use super::check::Check;
 use super::diagnosis_input::Queues;
 use crate::error::AskError;
 use crate::limiter::{Waiters, Waits};
-use crate::supervisor::admission::tickets::Tickets;
+use crate::supervisor::admission::claims::Claims;
 use crate::view::Explanation;
 
 /// An explanation, if the procedure is live, and the wait for the commit that it rests on.
@@ -32,7 +32,7 @@ pub(in crate::supervisor) struct QueueReading {
     reason: Reason,
     from: usize,
     /// The claim whose first lack the limiter tells in full.
-    of: Option<(Ticket, Lacking)>,
+    of: Option<(ClaimId, Lacking)>,
     queues: Queues,
     lack: Option<Lack>,
 }
@@ -47,13 +47,13 @@ pub(in crate::supervisor) enum PageRead {
 
 impl QueueReading {
     /// Begins a reading for a health check.
-    pub(in crate::supervisor) fn for_check(check: Box<Check>, tickets: &Tickets) -> Self {
-        Self::new(Reason::Check(check), None, tickets)
+    pub(in crate::supervisor) fn for_check(check: Box<Check>, claims: &Claims) -> Self {
+        Self::new(Reason::Check(check), None, claims)
     }
 
     /// Begins the second reading of a health check.
-    pub(in crate::supervisor) fn for_recheck(check: Box<Check>, tickets: &Tickets) -> Self {
-        Self::new(Reason::Recheck(check), None, tickets)
+    pub(in crate::supervisor) fn for_recheck(check: Box<Check>, claims: &Claims) -> Self {
+        Self::new(Reason::Recheck(check), None, claims)
     }
 
     /// Begins a reading that explains why this procedure waits.
@@ -61,20 +61,20 @@ impl QueueReading {
         id: ProcedureId,
         sender: oneshot::Sender<Explained>,
         kernel: &Kernel,
-        tickets: &Tickets,
+        claims: &Claims,
     ) -> Self {
         let of = kernel
             .lacks(id)
-            .and_then(|(asker, lacking)| Some((tickets.ticket(asker)?, lacking)));
-        Self::new(Reason::Explain(id, sender), of, tickets)
+            .and_then(|(asker, lacking)| Some((claims.claim(asker)?, lacking)));
+        Self::new(Reason::Explain(id, sender), of, claims)
     }
 
-    fn new(reason: Reason, of: Option<(Ticket, Lacking)>, tickets: &Tickets) -> Self {
+    fn new(reason: Reason, of: Option<(ClaimId, Lacking)>, claims: &Claims) -> Self {
         Self {
             reason,
             from: 0,
             of,
-            queues: Queues::with_room(tickets.len()),
+            queues: Queues::with_room(claims.len()),
             lack: None,
         }
     }
@@ -88,8 +88,8 @@ impl QueueReading {
     }
 
     /// Takes a page.
-    pub(in crate::supervisor) fn take(mut self, page: Waiters, tickets: &Tickets, kernel: &Kernel) -> PageRead {
-        self.queues.extend(page.waiting, tickets, kernel);
+    pub(in crate::supervisor) fn take(mut self, page: Waiters, claims: &Claims, kernel: &Kernel) -> PageRead {
+        self.queues.extend(page.waiting, claims, kernel);
         // Each page tells it, and the last is the newest.
         self.lack = page.lack;
         match page.next {

@@ -35,8 +35,8 @@ enum Lose {
     Grant(ProcedureId),
     /// Its actor never got the call.
     Call(ProcedureId),
-    /// It is forgotten with which ticket it holds: what it gives back never gets to the limiter.
-    Ticket(ProcedureId),
+    /// The claim with which a procedure holds is forgotten: what it gives back never gets to the limiter.
+    Claim(ProcedureId),
     /// The second is served when the first lets go, and quarantined before it hears of it.
     Family(ProcedureId, ProcedureId),
 }
@@ -57,7 +57,7 @@ impl Handler<Lose> for Supervisor {
                 self.admission.limiter().tell(Restore(vec![request]));
             }
             Lose::Call(id) => self.dispatch.stop(id),
-            Lose::Ticket(id) => self.admission.forget_ticket(id),
+            Lose::Claim(id) => self.admission.forget_claim(id),
             Lose::Family(holder, waiter) => {
                 self.admission.release(holder);
                 self.quarantine_family(waiter.family, "a test says so".to_owned(), ctx);
@@ -275,7 +275,7 @@ fn e_108_a_lost_call_is_made_again() {
 fn e_115_one_that_waits_for_a_lock_of_nobody_is_starved() {
     live(async |live| {
         let (holder, waiter) = holder_and_waiter(live).await;
-        live.lose(Lose::Ticket(holder)).await;
+        live.lose(Lose::Claim(holder)).await;
         live.clock.advance(Duration::from_mins(2));
         Live::rest().await;
         assert_eq!(live.status(holder).await.state, ProcedureState::Success);

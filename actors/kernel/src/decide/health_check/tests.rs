@@ -4,7 +4,7 @@ use crate::admission::Lacking;
 use crate::decision::{Commit, Receipt};
 use crate::effect::{AdmissionEffect, Effect, LifecycleEffect};
 use crate::event::{Admission, Birth, Event, StageEnded, StageOutcome};
-use crate::id::{Blob, Epoch, Kind, ProcedureId, RequestId, Seq, Ticket, Timestamp};
+use crate::id::{Blob, ClaimId, Epoch, Kind, ProcedureId, RequestId, Seq, Timestamp};
 use crate::kernel::{Kernel, KindRules, Rules};
 use crate::row::JoinPolicy;
 use crate::wait::WaitReason;
@@ -56,7 +56,7 @@ fn queued() -> Birth {
     let mut birth = birth();
     birth.admission = Admission {
         limits: vec!["limit".into()],
-        asked: Some(Ticket(9)),
+        asked: Some(ClaimId(9)),
         lacking: Some(Lacking::Permit("limit".into())),
     };
     birth
