@@ -10,6 +10,7 @@ pub mod error;
 mod export;
 mod fault_injection;
 mod guard;
+mod heartbeats;
 mod hooks;
 pub mod journal;
 mod limiter;

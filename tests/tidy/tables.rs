@@ -46,7 +46,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
     ],
     &["messages", "registry", "limiter", "worker", "read"],
     &["procedure_actor"],
-    &["worker_inbox"],
+    &["worker_inbox", "heartbeats"],
     &["supervisor", "engine"],
     &["offline"],
     &["testkit"],
@@ -67,12 +67,14 @@ pub(crate) const WINGS: &[(&str, &str)] = &[
 /// Layers inside the supervisor: what is shared, what is counted, the road to the journal, and above it the wings that
 /// stand side by side. A part may use its own layer and those before it.
 pub(crate) const SUPERVISOR: &[&[&str]] = &[
+    &["failure"],
     &["status", "quarantine"],
     &["metrics"],
     &["pipeline"],
     &["admission", "dispatch", "requests"],
     &["lifecycle"],
     &["health"],
+    &["reveal"],
 ];
 
 /// Layers of the facade.

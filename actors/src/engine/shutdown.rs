@@ -15,9 +15,9 @@ use tokio::sync::oneshot;
 
 use super::Placement;
 use crate::clock::machine_now;
+use crate::heartbeats::Heartbeats;
 use crate::journal::JournalStore;
 use crate::supervisor::Supervisor;
-use crate::supervisor::dispatch::workers::Heartbeats;
 use crate::supervisor::lifecycle::StopHere;
 use crate::threads::Threads;
 use crate::view::ShutdownReport;

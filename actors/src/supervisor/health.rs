@@ -28,6 +28,7 @@ use procession_kernel::{Kernel, Lack, ProcedureId, Row, Seq, Timestamp};
 use super::admission::claims::Claims;
 use super::dispatch::actor_table::ActorTable;
 use super::failure::FailureCause;
+use super::metrics::Measured;
 use crate::clock::Clock;
 use crate::journal::{DiskRoom, Reader};
 use crate::mail::deliver;
@@ -41,13 +42,6 @@ use starved::Unserved;
 
 /// The part of its time that the supervisor spends on health checks at most: one in so many.
 const SHARE: u32 = 20;
-
-/// A measurement of the store and its disk.
-pub(super) struct Measured {
-    pub(super) room: Option<DiskRoom>,
-    /// Bytes that the store takes up.
-    pub(super) bytes: Option<u64>,
-}
 
 /// Says that it is time for a health check.
 #[derive(Message)]

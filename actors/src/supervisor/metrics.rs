@@ -5,6 +5,13 @@
 //! they are applied, because a transition is the difference between the old row and the new one. It is counted
 //! *after* the receipt, so every count is on disk and a crash never undoes one that was shown.
 
+/// A measurement of the store and its disk.
+pub(super) struct Measured {
+    pub(super) room: Option<DiskRoom>,
+    /// Bytes that the store takes up.
+    pub(super) bytes: Option<u64>,
+}
+
 pub(super) mod hook_queue;
 pub(crate) mod mailboxes;
 pub(super) mod observations;
@@ -17,9 +24,9 @@ use std::time::Duration;
 use actix::{ArbiterHandle, Recipient};
 use procession_kernel::{Kernel, Kind, ProcedureId, ProcedureState, Record, Seq, Timestamp};
 
-use super::health::Measured;
 use crate::clock::Clock;
 use crate::journal::Batch;
+use crate::journal::DiskRoom;
 use crate::registry::Registry;
 use crate::telemetry::{Telemetry, Times};
 use crate::view::{BatchUse, Verdict};

@@ -3,7 +3,7 @@
 //!
 //! All times here are the machine's: what is measured is the occupation of a thread.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actix::WeakRecipient;
@@ -12,6 +12,7 @@ use procession_kernel::ProcedureId;
 
 use crate::clock::{machine_now, machine_sleep};
 use crate::engine::Settings;
+use crate::heartbeats::Heartbeats;
 use crate::mail::deliver;
 use crate::threads::Threads;
 use crate::view::{BlockedStage, UserCall, WorkerStatus};
@@ -59,32 +60,6 @@ pub(super) struct NewlyBlocked {
     pub(super) worker: usize,
     pub(super) procedure: ProcedureId,
     pub(super) time: Duration,
-}
-
-/// The heartbeats of all workers, shared with readers that want to know how many calls wait for them.
-#[derive(Clone, Default)]
-pub(crate) struct Heartbeats(Arc<Mutex<Vec<Arc<Heartbeat>>>>);
-
-impl Heartbeats {
-    /// Returns how many calls wait for a worker, approximately.
-    pub(crate) fn waiting(&self) -> u64 {
-        let heartbeats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        heartbeats.iter().map(|heartbeat| heartbeat.waiting()).sum()
-    }
-
-    /// Returns the procedures whose code has a worker's thread at this moment.
-    pub(crate) fn holders(&self) -> Vec<ProcedureId> {
-        let heartbeats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        heartbeats
-            .iter()
-            .filter_map(|heartbeat| heartbeat.holder(heartbeat.beats()))
-            .collect()
-    }
-
-    fn set(&self, workers: &[Worker]) {
-        let heartbeats = workers.iter().map(|worker| Arc::clone(&worker.heartbeat)).collect();
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = heartbeats;
-    }
 }
 
 /// Says that it is time to check the workers.
@@ -152,7 +127,7 @@ impl Workers {
     fn push(&mut self, arbiter: ArbiterHandle, extra: bool) {
         let worker = self.worker(arbiter, extra);
         self.workers.push(worker);
-        self.heartbeats.set(&self.workers);
+        self.show_heartbeats();
     }
 
     fn worker(&mut self, arbiter: ArbiterHandle, extra: bool) -> Worker {
@@ -170,6 +145,12 @@ impl Workers {
             spare: None,
             retiring: false,
         }
+    }
+
+    /// Shows the heartbeats of the workers that there are now to readers on other threads.
+    fn show_heartbeats(&self) {
+        let heartbeats = self.workers.iter().map(|worker| Arc::clone(&worker.heartbeat));
+        self.heartbeats.set(heartbeats.collect());
     }
 
     pub(crate) fn heartbeats(&self) -> Heartbeats {
@@ -283,7 +264,7 @@ impl Workers {
             tracing::info!(worker = worker.number, "a worker was retired");
         }
         self.workers.retain(|worker| !left(worker));
-        self.heartbeats.set(&self.workers);
+        self.show_heartbeats();
     }
 
     /// Returns a test for slots whose actors should leave their worker, unless there is no open worker to go to.
@@ -320,7 +301,7 @@ impl Workers {
                 Err(error) => tracing::error!(%error, worker, "a worker's thread has ended, and none could be started"),
             }
         }
-        self.heartbeats.set(&self.workers);
+        self.show_heartbeats();
         replaced
     }
 

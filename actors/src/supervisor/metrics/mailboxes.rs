@@ -8,9 +8,9 @@ use std::time::Duration;
 use actix::prelude::*;
 use procession_kernel::{Seq, Timestamp};
 
+use crate::heartbeats::Heartbeats;
 use crate::journal::Reader;
 use crate::mail::{self, Depth, Gathering, Notice, Outbox};
-use crate::supervisor::dispatch::workers::Heartbeats;
 use crate::telemetry::Telemetry;
 use crate::view::Mailboxes;
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use procession_kernel::Timestamp;
 
 use super::{Depths, MailboxGauges, Mailboxes};
+use crate::heartbeats::Heartbeats;
 use crate::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
 use crate::journal::{JournalStore, Reader};
 use crate::mail::Stamp;
-use crate::supervisor::dispatch::workers::Heartbeats;
 use crate::telemetry::Telemetry;
 
 #[test]
