@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Epoch, Key, Kind, LockNeed, ProcedureId, Seq};
+use procession_kernel::{Epoch, Key, Kind, LockNeed, ProcedureId, ProcedureState, Seq};
 
 /// A value that cannot be encoded, or bytes that are not of the type asked for.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -314,8 +314,13 @@ pub enum AskError {
     #[error("no procedure {0} is known: the id is wrong, or its result has gone")]
     Unknown(ProcedureId),
     /// It has ended.
-    #[error("procedure {0} has ended; ask for its outcome")]
-    Finished(ProcedureId),
+    #[error("procedure {id} has ended with revision {revision}; ask for its outcome")]
+    Finished {
+        /// Which.
+        id: ProcedureId,
+        /// The revision that it has: no stage of it changes that any more.
+        revision: Seq,
+    },
     /// What was sent is too large.
     #[error("{size} bytes are over the limit of {limit}")]
     TooLarge {
@@ -348,12 +353,14 @@ pub enum AskError {
     #[error("{0}")]
     NotNow(String),
     /// It has changed since whoever asks looked at it.
-    #[error("the procedure has revision {found} by now, not {expected}; look at it again")]
+    #[error("the procedure has revision {found} by now, not {expected}, and is in the state {state}; look at it again")]
     Revised {
         /// The revision that was expected.
         expected: Seq,
         /// The revision that it has.
         found: Seq,
+        /// The state that it has.
+        state: ProcedureState,
     },
     /// More requests wait than the engine admits.
     #[error("too many requests wait; ask again in {} ms", .retry_after.as_millis())]

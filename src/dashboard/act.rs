@@ -9,7 +9,6 @@ mod wish;
 use std::time::Duration;
 
 use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
-use procession_actors::AskError;
 use procession_actors::messages::{Bypass, OverrideResult};
 use procession_kernel::{AbortAnswer, BypassAs, BypassScope, Kind, Operated, Pause, Plan, ProcedureId, Seq};
 use serde_json::{Value, json};
@@ -190,7 +189,7 @@ async fn drain(state: &State, mut asked: Request) -> Answer {
     let snapshot = state.executor.snapshot().await?;
     let this = Seq(snapshot.epoch.0);
     if let Some(expected) = asked.by.expected.take().filter(|expected| *expected != this) {
-        return Err(AskError::Revised { expected, found: this }.into());
+        return Err(Problem::restarted(expected, this));
     }
     let is_dry = asked.by.dry_run;
     let until = state.now().after(deadline);

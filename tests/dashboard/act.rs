@@ -79,6 +79,9 @@ fn what_has_changed_since_the_plan_is_left_alone() -> Tested {
             (409, &json!("revised"))
         );
         assert!(refused.body["revision"].is_string());
+        let now = site.body(&format!("procedures/{id}")).await?["procedure"].clone();
+        let is = (&refused.body["revision"], &refused.body["state"]);
+        assert_eq!(is, (&now["revision"], &now["state"]));
         Ok(())
     })
 }

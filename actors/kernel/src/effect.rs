@@ -163,8 +163,8 @@ pub enum Refusal {
     NumbersExhausted,
     /// The procedure is not live.
     NotLive(ProcedureId),
-    /// The row is of another revision than the one expected: expected, found.
-    Revised(Seq, Seq),
+    /// The row is of another revision than the one expected: expected, found, and the state that the row has.
+    Revised(Seq, Seq, ProcedureState),
     /// It is not in a state in which this makes sense; the sentence says why.
     NotNow(String),
 }

@@ -48,8 +48,8 @@ impl Supervisor {
         // Read before it is quarantined: its rows, and with them its revision, leave memory then.
         let row = self.kernel.row(ProcedureId::root(family));
         if let Some((expected, row)) = by.expected.zip(row).filter(|(expected, row)| *expected != row.revision) {
-            let found = row.revision;
-            return Box::pin(async move { Err(AskError::Revised { expected, found }) });
+            let (found, state) = (row.revision, row.state);
+            return Box::pin(async move { Err(AskError::Revised { expected, found, state }) });
         }
         if let (Some(why), false) = (why, by.dry_run) {
             if self.kernel.families().contains_key(&family) {

@@ -78,14 +78,14 @@ impl Draft<'_> {
     }
 
     fn check_revision(&self, verb: &Verb, expected: Seq) -> Option<Refusal> {
-        let found = match (self.row(verb.target()?), verb) {
-            (Some(row), _) => row.revision,
+        let row = match (self.row(verb.target()?), verb) {
+            (Some(row), _) => row,
             // Of a finished family: its row came with the request.
-            (None, Verb::OverrideResult(_, _, row)) => row.as_ref()?.revision,
-            (None, Verb::Acknowledge(_, row)) => row.revision,
+            (None, Verb::OverrideResult(_, _, row)) => row.as_ref()?,
+            (None, Verb::Acknowledge(_, row)) => row,
             (None, _) => return None,
         };
-        (found != expected).then_some(Refusal::Revised(expected, found))
+        (row.revision != expected).then_some(Refusal::Revised(expected, row.revision, row.state))
     }
 
     fn obey(&mut self, verb: Verb, by: &OperatorRequest) -> Done {
