@@ -200,7 +200,7 @@ impl Supervisor {
             survey: loaded.survey,
             tickets: FxHashMap::default(),
             next_ticket: 0,
-            outcome_waiters: OutcomeWaiters::default(),
+            outcome_waiters: OutcomeWaiters::new(settings.awake),
             quarantine: Quarantine::new(&loaded.report.quarantined),
             report: loaded.report,
             discharging: BTreeSet::new(),
@@ -681,13 +681,16 @@ impl Handler<AwaitOutcome> for Supervisor {
             return self
                 .query(move |committed| async move { committed.outcome(id).await?.ok_or(AskError::Unknown(id)) });
         }
-        let waiting = self.outcome_waiters.add(id);
+        let waiting = match self.outcome_waiters.add(id) {
+            Ok(waiting) => waiting,
+            Err(busy) => return Box::pin(async move { Err(busy) }),
+        };
         let (failure, committed) = (self.status.failure(), self.committed());
         Box::pin(async move {
-            match waiting.await {
-                Ok(outcome) => Ok(outcome),
+            match waiting.ended().await {
+                Some(outcome) => Ok(outcome),
                 // The journal failed, the engine stopped, or the family was discharged.
-                Err(_) => match (failure.why(), committed.row(id).await) {
+                None => match (failure.why(), committed.row(id).await) {
                     (None, Ok(None)) => Err(AskError::Unknown(id)),
                     _ => Err(failure.unanswered()),
                 },
