@@ -74,6 +74,7 @@ pub mod filter;
 mod handle;
 mod history;
 mod noop;
+pub mod provider;
 mod sequence;
 #[cfg(feature = "testkit")]
 pub mod testkit;
@@ -111,16 +112,4 @@ pub use sequence::{Sequence, SequenceStage, StepContext, Steps, UnknownSteps};
 /// Every message that the supervisor takes.
 pub mod messages {
     pub use procession_actors::messages::*;
-}
-
-/// Stores and clocks of your own: every type that an implementation of [`JournalStore`](provider::JournalStore)
-/// or [`Clock`](provider::Clock) names is here.
-pub mod provider {
-    pub use procession_actors::StoreError;
-    pub use procession_actors::clock::{Clock, MachineTime, SystemClock};
-    pub use procession_actors::journal::StoreBounds;
-    pub use procession_actors::journal::batch::Write;
-    pub use procession_actors::journal::store::{AppendError, DiskRoom, Entries, Head, JournalStore, Scan, SyncTimes};
-    pub use procession_actors::journal::{Batch, Space};
-    pub use procession_kernel::{Epoch, Key, Receipt, Seq, Timestamp};
 }
