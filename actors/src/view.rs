@@ -37,7 +37,8 @@ pub struct Status {
     pub parent: Option<ProcedureId>,
     /// Its state.
     pub state: ProcedureState,
-    /// Why it does not run.
+    /// Why it does not run. Of several locks and permits that it waits for, the first that it lacked when it parked;
+    /// an explanation names the one that it lacks now.
     pub wait: Option<WaitReason>,
     /// Since when state and reason are as they are.
     pub since: Timestamp,
