@@ -91,8 +91,8 @@ pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_st
 pub use procession_actors::offline::{Imported, Importer, Offline, Standing};
 pub use procession_actors::view::{
     ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, ChangeFeed, DrainReport, Explanation, FamilyScope,
-    KindUse, LatestFeed, LatestRows, ListFilter, LockView, Mailboxes, Outcome, Page, Particulars, Place, Recovered,
-    Rule, ShutdownReport, Sizes, Snapshot, StageUse, Status, UserCall, Values, Verdict, WorkerStatus,
+    KindUse, LatestFeed, LatestRows, ListFilter, LockView, LockWaiter, Mailboxes, Outcome, Page, Particulars, Place,
+    Recovered, Rule, ShutdownReport, Sizes, Snapshot, StageUse, Status, UserCall, Values, Verdict, WorkerStatus,
 };
 pub use procession_actors::{
     AskError, ChildOutcome, Children, CodecError, ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport, Fence,

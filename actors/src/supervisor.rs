@@ -33,7 +33,7 @@ use std::sync::Arc;
 use actix::prelude::*;
 use procession_kernel::{
     Answer, AuditEntry, Commit, Decision, Effect, Ended, Event, HistoryEntry, Kernel, LifecycleEffect, LimitKey,
-    LimitUse, LockUse, ProcedureId, Receipt, Record, RequestEffect, Row, StageEnded, Ticket, Timestamp,
+    LimitUse, ProcedureId, Receipt, Record, RequestEffect, Row, StageEnded, Ticket, Timestamp,
 };
 use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
@@ -62,6 +62,7 @@ use crate::telemetry::Telemetry;
 use crate::threads::Threads;
 use crate::view::{ArchivedFamily, BatchUse, LockView, Outcome, Page, Recovered, Rule, Snapshot, Status};
 use admission::Admission;
+use admission::tickets::Tickets;
 use credit::Bulk;
 use dispatch::failed_reads::FailedRead;
 use dispatch::revival::{GroupRead, ReadsDue};
@@ -72,7 +73,7 @@ use failure::{Broken, Failure, FailureCause};
 use finished::FinishedReads;
 use handlers::FlushTime;
 use health::Health;
-use health::diagnosis_input::lock_views;
+use health::diagnosis_input::{limit_views, lock_views};
 use outcome_waiters::OutcomeWaiters;
 use pipeline::in_place::InPlace;
 use pipeline::{Pipeline, PipelineSettings, SUBSCRIBERS, Waiting};
@@ -554,18 +555,19 @@ impl Supervisor {
         })
     }
 
-    /// Returns the locks as the limiter named them. What the limiter granted and nobody has decided on is not shown:
+    /// Returns locks or limits as the limiter named them. What the limiter granted and nobody has decided on is not shown:
     /// its earlier answers are decided first, and are on disk when this answer is given.
-    fn shown_locks(
+    fn shown<T: 'static, V: 'static, F: FnOnce(Vec<T>, &Tickets, &Kernel) -> Vec<V> + 'static>(
         &mut self,
-        locks: Result<(u64, Vec<LockUse>), AskError>,
+        told: Result<(u64, Vec<T>), AskError>,
+        views: F,
         ctx: &mut Context<Self>,
-    ) -> impl Future<Output = Result<Vec<LockView>, AskError>> + use<> {
+    ) -> impl Future<Output = Result<Vec<V>, AskError>> + use<T, V, F> {
         let (sender, receiver) = oneshot::channel();
         let failure = self.status.failure();
-        match locks {
-            Ok((turn, locks)) => self.in_turn(turn, ctx, |supervisor, _| {
-                let views = lock_views(locks, supervisor.admission.tickets(), &supervisor.kernel);
+        match told {
+            Ok((turn, told)) => self.in_turn(turn, ctx, |supervisor, _| {
+                let views = views(told, supervisor.admission.tickets(), &supervisor.kernel);
                 // The caller may have gone.
                 sender.send(Ok((views, supervisor.settled()))).ok();
             }),
@@ -700,11 +702,16 @@ impl Handler<AwaitOutcome> for Supervisor {
 }
 
 impl Handler<Limits> for Supervisor {
-    type Result = Queried<Vec<LimitUse>>;
+    type Result = ResponseActFuture<Self, Result<Vec<LimitUse>, AskError>>;
 
     fn handle(&mut self, _: Limits, _: &mut Self::Context) -> Self::Result {
         let limiter = self.admission.limiter().clone();
-        self.query(|_| async move { limiter.ask(Usage).await.map_err(|_| AskError::Stopped) })
+        let limits = self.query(|_| async move { limiter.ask(Usage).await.map_err(|_| AskError::Stopped) });
+        Box::pin(
+            limits
+                .into_actor(self)
+                .then(|limits, supervisor, ctx| supervisor.shown(limits, limit_views, ctx).into_actor(supervisor)),
+        )
     }
 }
 
@@ -717,7 +724,7 @@ impl Handler<Locks> for Supervisor {
         Box::pin(
             locks
                 .into_actor(self)
-                .then(|locks, supervisor, ctx| supervisor.shown_locks(locks, ctx).into_actor(supervisor)),
+                .then(|locks, supervisor, ctx| supervisor.shown(locks, lock_views, ctx).into_actor(supervisor)),
         )
     }
 }

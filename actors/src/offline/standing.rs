@@ -13,11 +13,11 @@ use crate::limiter::Waiting;
 use crate::read::{CommittedReader, Quarantined};
 use crate::supervisor::admission::requests::AdmissionRequests;
 use crate::supervisor::admission::tickets::Tickets;
-use crate::supervisor::health::diagnosis_input::{DiagnosisInput, Queues, lock_views};
+use crate::supervisor::health::diagnosis_input::{DiagnosisInput, Queues, limit_views, lock_views};
 use crate::supervisor::health::explain::stored;
 use crate::supervisor::recovery::{self, Code};
 use crate::thresholds::{Measures, Thresholds};
-use crate::view::{Explanation, LockView, Recovered, Status, Verdict};
+use crate::view::{Explanation, LockView, NAMED, Recovered, Status, Verdict};
 
 /// How the unfinished procedures of a closed journal stand to each other.
 ///
@@ -171,7 +171,7 @@ impl Standing {
     /// run time. Capacities that only the code sets are not known, and none.
     #[must_use]
     pub fn limits(&self) -> Vec<LimitUse> {
-        let mut limits = self.admissions.usage();
+        let mut limits = limit_views(self.admissions.crowds(NAMED), &self.tickets, &self.kernel);
         for limit in &mut limits {
             if self.unknown.contains(&limit.key) {
                 limit.limit = None;

@@ -8,7 +8,7 @@ use super::node::Lock;
 use super::pool::PoolId;
 use super::{Admissions, Blocker, Lack, Lacking, LockUse};
 use crate::id::Ticket;
-use crate::lock::{LockNeed, LockPath};
+use crate::lock::{LockMode, LockNeed, LockPath};
 
 impl Admissions {
     /// Gives all that a waiting ticket lacks; nothing for one that does not wait.
@@ -151,8 +151,11 @@ impl Admissions {
             let waiting = self.waiting_of(ticket);
             for lock in waiting.into_iter().flat_map(|waiting| waiting.locks.iter()) {
                 let waiting = &mut use_of(&mut uses, self.tree.path(lock)).waiting;
-                if waiting.last() != Some(&ticket) {
-                    waiting.push(ticket);
+                match waiting.last_mut().filter(|(last, _)| *last == ticket) {
+                    // It wants the path in both modes: the stronger one counts.
+                    Some((_, mode)) if lock.is_exclusive() => *mode = LockMode::Exclusive,
+                    Some(_) => {}
+                    None => waiting.push((ticket, lock.mode())),
                 }
             }
         }
