@@ -11,6 +11,7 @@ pub(crate) mod failure;
 mod finished;
 mod handlers;
 pub(crate) mod health;
+mod holes;
 pub(crate) mod metrics;
 pub(crate) mod opening;
 mod operate;
@@ -74,6 +75,7 @@ use finished::FinishedReads;
 use handlers::FlushTime;
 use health::Health;
 use health::diagnosis_input::{limit_views, lock_views};
+use holes::Holes;
 use outcome_waiters::OutcomeWaiters;
 use pipeline::in_place::InPlace;
 use pipeline::{Pipeline, PipelineSettings, SUBSCRIBERS, Waiting};
@@ -133,6 +135,7 @@ pub struct Supervisor {
     tickets: FxHashMap<Ticket, oneshot::Sender<Answered>>,
     next_ticket: u64,
     outcome_waiters: OutcomeWaiters,
+    holes: Holes,
     report: Recovered,
     quarantine: Quarantine,
     /// Quarantined families whose discharge is being committed.
@@ -202,6 +205,7 @@ impl Supervisor {
             tickets: FxHashMap::default(),
             next_ticket: 0,
             outcome_waiters: OutcomeWaiters::new(settings.awake),
+            holes: Holes::default(),
             quarantine: Quarantine::new(&loaded.report.quarantined),
             report: loaded.report,
             discharging: BTreeSet::new(),
@@ -869,8 +873,22 @@ impl Supervisor {
 
     fn load_stack(&mut self, scope: ProcedureId, ctx: &mut Context<Self>) {
         match self.dispatch.load_stack(&self.kernel, scope) {
-            Some(entries) => self.decide(Event::StackLoaded(scope, entries), ctx),
+            Some(entries) => self.stack_loaded(scope, entries, None, ctx),
             None => self.begin_stacks(scope.family, ctx),
+        }
+    }
+
+    fn stack_loaded(
+        &mut self,
+        scope: ProcedureId,
+        entries: Vec<HistoryEntry>,
+        damage: Option<String>,
+        ctx: &mut Context<Self>,
+    ) {
+        let hole = damage.or_else(|| holes::missing(&self.kernel, scope, &entries));
+        self.decide(Event::StackLoaded(scope, entries), ctx);
+        if let Some(hole) = hole {
+            self.holes.note(&self.kernel, scope, hole);
         }
     }
 
@@ -885,7 +903,7 @@ impl Supervisor {
     fn stacks_ended(&mut self, family: u64, read: StackRead, ctx: &mut Context<Self>) {
         for (scope, entries) in self.dispatch.end_stacks(read) {
             match self.dispatch.stack_entries(scope, entries) {
-                Ok(entries) => self.decide(Event::StackLoaded(scope, entries), ctx),
+                Ok((entries, damage)) => self.stack_loaded(scope, entries, damage, ctx),
                 Err(why) => self.read_again(FailedRead::Stack(scope), &why, ctx),
             }
         }

@@ -96,6 +96,8 @@ impl Offline {
     }
 }
 
+static NO_HOLES: BTreeMap<ProcedureId, String> = BTreeMap::new();
+
 /// A capacity that the code sets is not on disk: where one waits for a permit, all are out.
 fn fill(kernel: &Kernel, waiting: &[ProcedureId], admissions: &mut Admissions) -> BTreeSet<LimitKey> {
     let wanted = waiting.iter().filter_map(|id| match &kernel.row(*id)?.wait {
@@ -133,6 +135,8 @@ impl Standing {
             queues: &self.queues,
             lack: None,
             quarantined: &self.quarantined,
+            // Found where a rollback goes on: nothing goes on here.
+            holes: &NO_HOLES,
             thresholds: &self.thresholds,
             now: self.now,
             opened: self.now,

@@ -440,18 +440,18 @@ impl Dispatch {
     }
 
     /// Returns the entries that a rollback goes on with, or why the caller has to have them read again. Damaged entries
-    /// are as good as missing: the rollback parks where it needs them.
+    /// are as good as missing: the rollback parks where it needs them. The damage is returned in words.
     pub(super) fn stack_entries(
         &mut self,
         scope: ProcedureId,
         entries: Result<Vec<HistoryEntry>, ReadError>,
-    ) -> Result<Vec<HistoryEntry>, StoreError> {
+    ) -> Result<(Vec<HistoryEntry>, Option<String>), StoreError> {
         let entries = match entries {
-            Ok(entries) => entries,
+            Ok(entries) => (entries, None),
             Err(ReadError::Store(why)) if why.may_pass() => return Err(why),
             Err(error) => {
                 tracing::warn!(family = scope.family, %error, "its history is damaged");
-                Vec::new()
+                (Vec::new(), Some(error.to_string()))
             }
         };
         self.failed_reads.succeeded(ReadSubject::Stack(scope));

@@ -22,8 +22,10 @@ impl Supervisor {
         };
         self.quarantine.why(family).map(str::to_owned).or_else(|| {
             let row = is_broken()?;
+            let hole = self.holes.all().get(&row.id);
+            let hole = hole.map(|hole| format!(": {hole}")).unwrap_or_default();
             Some(format!(
-                "the history of {} has a hole, so it cannot be rolled back",
+                "the history of {} has a hole, so it cannot be rolled back{hole}",
                 row.id
             ))
         })
@@ -67,6 +69,7 @@ impl Supervisor {
         self.dispatch.forget_family(family);
         self.metrics.show_quarantined(self.quarantine.len());
         self.outcome_waiters.forget_family(family);
+        self.holes.forget_family(family);
     }
 }
 

@@ -139,6 +139,7 @@ impl Supervisor {
             tickets: self.admission.tickets(),
             actors: self.dispatch.actors(),
             quarantined: self.quarantine.families(),
+            holes: self.holes.all(),
             telemetry: self.metrics.telemetry(),
             now: self.clock.now(),
             durable: self.pipeline.durable(),

@@ -70,6 +70,8 @@ pub(crate) struct DiagnosisInput<'a> {
     /// All of what the one lacks that is to be explained, if it waits.
     pub(crate) lack: Option<&'a Lack>,
     pub(crate) quarantined: &'a BTreeMap<u64, String>,
+    /// What is missing in histories of those whose rollback has met a hole.
+    pub(crate) holes: &'a BTreeMap<ProcedureId, String>,
     pub(crate) thresholds: &'a Measures,
     pub(crate) now: Timestamp,
     /// When this engine began: what passed before it does not count as running.
