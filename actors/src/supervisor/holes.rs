@@ -73,7 +73,7 @@ pub(super) fn missing(kernel: &Kernel, scope: ProcedureId, entries: &[HistoryEnt
         (standing < row.standing as usize).then_some((row, visit))
     });
     let (row, visit) = row?;
-    Some(named(&row, visit, entries, family.history))
+    Some(named(row, visit, entries, family.history))
 }
 
 /// Names the entry of a visit by what lies around it.
