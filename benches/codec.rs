@@ -13,8 +13,8 @@ use std::hint::black_box;
 use criterion::{BatchSize, Criterion, Throughput};
 use procession_actors::journal::codec;
 use procession_kernel::{
-    Birth, Blob, Commit, Epoch, Event, HistoryEntry, Kernel, Kind, KindRules, ProcedureId, Receipt, Record, Row, Rules,
-    StageEnded, StageOutcome, Ticket, Timestamp,
+    Birth, Blob, Commit, Epoch, Event, HistoryEntry, Kernel, Kind, KindRules, ProcedureId, Receipt, Record, RequestId,
+    Row, Rules, StageEnded, StageOutcome, Timestamp,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -46,7 +46,7 @@ fn written() -> Option<(Row, HistoryEntry)> {
         drop(commit.release(&Receipt::new(Epoch(1), kernel.seq())));
         records
     };
-    apply(&mut kernel, Event::Submitted(Ticket(1), vec![birth.into()]));
+    apply(&mut kernel, Event::Submitted(RequestId(1), vec![birth.into()]));
     let id = ProcedureId::root(1);
     let run = kernel.row(id)?.going?.run;
     let next = StageOutcome::Next(Blob::from(&b"\xc0"[..]));

@@ -14,7 +14,7 @@ use std::cell::Cell;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use procession_kernel::{
     Birth, Blob, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, JoinPolicy, Kernel, Kind, KindRules,
-    ProcedureId, Receipt, Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, UndoEnded,
+    ProcedureId, Receipt, Record, RequestId, Rules, Seq, StageEnded, StageOutcome, Timestamp, UndoEnded,
 };
 
 const NOW: Timestamp = Timestamp(1_700_000_000_000_000);
@@ -40,7 +40,7 @@ impl Driver {
             history: Vec::new(),
         };
         for _ in 0..families {
-            driver.run(Event::Submitted(Ticket(1), vec![birth().into()]));
+            driver.run(Event::Submitted(RequestId(1), vec![birth().into()]));
         }
         driver
     }
@@ -75,7 +75,7 @@ impl Driver {
 
     /// Runs a saga from its submission until all of it is undone.
     fn saga(&mut self) -> usize {
-        let (_, mut effects) = self.run(Event::Submitted(Ticket(1), vec![birth().into()]));
+        let (_, mut effects) = self.run(Event::Submitted(RequestId(1), vec![birth().into()]));
         let (mut ran, mut undone) = (0, 0);
         while let Some(effect) = effects.pop() {
             let (records, more) = match effect {
@@ -154,7 +154,7 @@ fn lives(criterion: &mut Criterion) {
         let family = Cell::new(1_000);
         bencher.iter(|| {
             family.set(family.get() + 1);
-            driver.run(Event::Submitted(Ticket(1), vec![birth().into()]));
+            driver.run(Event::Submitted(RequestId(1), vec![birth().into()]));
             driver.end_stage(ProcedureId::root(family.get()), StageOutcome::Done(Blob::default()))
         });
     });

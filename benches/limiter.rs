@@ -6,7 +6,7 @@
 //! 0.5 us, and as long with 100,000 waiting as with 10.
 
 use criterion::{BenchmarkId, Criterion, Throughput};
-use procession_kernel::{Admissions, Grant, LimitKey, LockNeed, Needs, Request, Ticket};
+use procession_kernel::{Admissions, Claim, ClaimId, Grant, LimitKey, LockNeed, Needs, Request};
 
 const WAITING: [u64; 4] = [10, 1_000, 10_000, 100_000];
 /// Paths of the case with many locks.
@@ -21,7 +21,7 @@ struct Line {
     /// What they need, one after another.
     needs: Vec<Needs>,
     next: u64,
-    holding: Vec<Ticket>,
+    holding: Vec<Claim>,
 }
 
 impl Line {
@@ -39,10 +39,10 @@ impl Line {
     }
 
     fn ask(&mut self) {
-        let ticket = Ticket(self.next);
+        let claim = Claim::first(ClaimId(self.next));
         let number = usize::try_from(self.next % PATHS).unwrap_or_default();
         let (grant, served) = self.admissions.request(Request {
-            ticket,
+            claim,
             needs: self.needs.get(number).cloned().unwrap_or_default(),
             kind: None,
             priority: 0,
@@ -50,14 +50,14 @@ impl Line {
         });
         self.next += 1;
         if grant == Grant::Granted {
-            self.holding.push(ticket);
+            self.holding.push(claim);
         }
         self.holding.extend(served);
     }
 
     fn pair(&mut self) {
-        if let Some(ticket) = self.holding.pop() {
-            let served = self.admissions.release(ticket);
+        if let Some(claim) = self.holding.pop() {
+            let served = self.admissions.release(claim.id);
             self.holding.extend(served);
         }
         self.ask();
@@ -135,8 +135,8 @@ fn beside(criterion: &mut Criterion) {
             line.holding.clear();
             bencher.iter(|| {
                 line.ask();
-                if let Some(ticket) = line.holding.pop() {
-                    line.admissions.release(ticket);
+                if let Some(claim) = line.holding.pop() {
+                    line.admissions.release(claim.id);
                 }
             });
         });

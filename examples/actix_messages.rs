@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use procession::messages::{AwaitOutcome, Limits, Query, SetLimit, Submit};
+use procession::messages::{AwaitOutcome, Limits, Operate, Query, Submit};
 use procession::{Executor, OperatorRequest, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 
@@ -40,12 +40,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let supervisor = executor.supervisor();
 
     // The first `?` is the mailbox's, the second the engine's answer.
-    let two = SetLimit {
-        key: Square::KIND.to_owned(),
-        limit: Some(2),
-        by: OperatorRequest::new("the example", "two squares at once are enough"),
-    };
-    supervisor.send(two).await??;
+    let by = OperatorRequest::new("the example", "two squares at once are enough");
+    supervisor.send(Operate::set_limit(Square::KIND, Some(2), by)).await??;
     let id = supervisor.send(Submit::new(&Square(12))?).await??;
     let outcome = supervisor.send(AwaitOutcome(id)).await??;
     println!("{id} ended {} with {:?}", outcome.state, outcome.output::<u64>()?);

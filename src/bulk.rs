@@ -9,9 +9,9 @@ use std::sync::Arc;
 use actix::WeakAddr;
 use actix::prelude::*;
 use futures::future::join_all;
-use procession_actors::messages::{self, Abort, AcknowledgeBy, Resume, RetryNow, RetryUndo, SetPriority, SkipUndo};
+use procession_actors::messages::Operate;
 use procession_actors::{AskError, Procedure, StageContext, StageError, Step, Supervisor};
-use procession_kernel::{Operated, OperatorRequest, Pause, ProcedureId, RetryPolicy};
+use procession_kernel::{Operated, OperatorRequest, Pause, ProcedureId, RetryPolicy, Verb};
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
@@ -20,26 +20,43 @@ const AT_ONCE: u16 = 32;
 /// Bytes of a refusal's text that are kept: enough for one of the engine's sentences.
 const TEXT_MAX: usize = 120;
 
-/// What is asked for of each.
+/// A verb that can be requested of many procedures at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum BulkVerb {
-    /// Nothing more of it is set going.
+    /// [`Verb::Pause`] of each procedure.
     Pause,
-    /// It goes on.
+    /// [`Verb::Resume`] of each procedure.
     Resume,
-    /// Its backoff ends now.
+    /// [`Verb::RetryNow`].
     Retry,
-    /// It stops between stages, and rolls back.
+    /// [`Verb::Abort`].
     Abort,
-    /// Its failed undo is tried again.
+    /// [`Verb::RetryUndo`].
     RetryUndo,
-    /// Its failed undo counts as done.
+    /// [`Verb::SkipUndo`].
     SkipUndo,
-    /// Its result may go sooner.
+    /// [`Verb::Acknowledge`].
     Acknowledge,
-    /// It gets this priority.
+    /// [`Verb::SetPriority`].
     Priority(i16),
+}
+
+impl BulkVerb {
+    /// Returns the verb for one of the procedures.
+    #[must_use]
+    pub const fn of(self, id: ProcedureId) -> Verb {
+        match self {
+            Self::Pause => Verb::Pause(Pause::One(id)),
+            Self::Resume => Verb::Resume(Pause::One(id)),
+            Self::Retry => Verb::RetryNow(id),
+            Self::Abort => Verb::Abort(id),
+            Self::RetryUndo => Verb::RetryUndo(id),
+            Self::SkipUndo => Verb::SkipUndo(id),
+            Self::Acknowledge => Verb::Acknowledge(id),
+            Self::Priority(priority) => Verb::SetPriority(id, priority),
+        }
+    }
 }
 
 /// What became of one.
@@ -144,18 +161,19 @@ impl Bulk {
         &self.report
     }
 
-    /// Says what is asked for of each.
+    /// Returns the verb in words, for example `skip-undo` or `priority 7`.
     #[must_use]
     pub fn words(&self) -> String {
+        let name = self.verb.of(ProcedureId::root(0)).name();
         match self.verb {
-            BulkVerb::Pause => "pause".to_owned(),
-            BulkVerb::Resume => "resume".to_owned(),
-            BulkVerb::Retry => "retry".to_owned(),
-            BulkVerb::Abort => "abort".to_owned(),
-            BulkVerb::RetryUndo => "retry-undo".to_owned(),
-            BulkVerb::SkipUndo => "skip-undo".to_owned(),
-            BulkVerb::Acknowledge => "acknowledge".to_owned(),
-            BulkVerb::Priority(priority) => format!("priority {priority}"),
+            BulkVerb::Priority(priority) => format!("{name} {priority}"),
+            BulkVerb::Pause
+            | BulkVerb::Resume
+            | BulkVerb::Retry
+            | BulkVerb::Abort
+            | BulkVerb::RetryUndo
+            | BulkVerb::SkipUndo
+            | BulkVerb::Acknowledge => name.to_string(),
         }
     }
 
@@ -202,28 +220,9 @@ impl BulkEngine {
         supervisor.ok_or(AskError::Stopped)
     }
 
-    async fn ask<M>(&self, message: M) -> Result<Operated, AskError>
-    where
-        M: Message<Result = Result<Operated, AskError>> + Send + 'static,
-        Supervisor: Handler<M>,
-        <Supervisor as Actor>::Context: actix::dev::ToEnvelope<Supervisor, M>,
-    {
+    async fn operate(&self, request: Operate) -> Result<Operated, AskError> {
         let supervisor = self.supervisor().await?;
-        supervisor.send(message).await.map_err(|_| AskError::Stopped)?
-    }
-
-    async fn make(&self, verb: BulkVerb, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
-        let what = Pause::One(id);
-        match verb {
-            BulkVerb::Pause => self.ask(messages::Pause { what, by }).await,
-            BulkVerb::Resume => self.ask(Resume { what, by }).await,
-            BulkVerb::Retry => self.ask(RetryNow { id, by }).await,
-            BulkVerb::Abort => self.ask(Abort { id, by }).await,
-            BulkVerb::RetryUndo => self.ask(RetryUndo { id, by }).await,
-            BulkVerb::SkipUndo => self.ask(SkipUndo { id, by }).await,
-            BulkVerb::Acknowledge => self.ask(AcknowledgeBy { id, by }).await,
-            BulkVerb::Priority(priority) => self.ask(SetPriority { id, priority, by }).await,
-        }
+        supervisor.send(request).await.map_err(|_| AskError::Stopped)?
     }
 }
 
@@ -253,7 +252,10 @@ impl Procedure for Bulk {
         let made = next.into_iter().map(|id| {
             let by = OperatorRequest::new(self.who.as_str(), self.why.as_str()).key(format!("{}: {id}", cx.id()));
             let (env, verb) = (cx.env(), self.verb);
-            async move { outcome(id, env.make(verb, id, by).await) }
+            async move {
+                let verb = verb.of(id);
+                outcome(id, env.operate(Operate { verb, by }).await)
+            }
         });
         for outcome in join_all(made).await {
             let outcome = outcome?;

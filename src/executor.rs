@@ -118,7 +118,7 @@ impl Executor {
     ) -> Result<Vec<Handle<P>>, SubmitError> {
         let mut submits = Vec::new();
         for submission in batch {
-            submits.push(submission.message().await?);
+            submits.push(submission.into_message().await?);
         }
         let sent = self.engine.ask(SubmitBatch(submits)).await;
         let ids = sent.map_err(|_| self.engine.unsubmitted())??;

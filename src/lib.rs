@@ -101,11 +101,11 @@ pub use procession_actors::{
     UpgradeError,
 };
 pub use procession_kernel::{
-    AbortAnswer, AuditEntry, BypassAs, BypassScope, Cause, CauseKind, Changed, ChildPermits, Deadlock, Ending, Epoch,
-    HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, LimitKey, LimitUse, Link, LockMode, LockNeed, LockPath,
-    Mark, NotUndone, OnFailure, OnTimeout, Operated, OperatorRequest, PATIENCE, ParseTraceParentError, Pause, Plan,
-    ProcedureId, ProcedureState, RetryPolicy, RevealScope, Seq, StateSnapshot, Timestamp, TraceParent, Until,
-    WaitReason, WaitingFor, fingerprint,
+    AbortAnswer, Act, AuditEntry, BypassAs, BypassScope, Cause, CauseKind, Changed, ChildPermits, Deadlock, Ending,
+    Epoch, HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, LimitKey, LimitUse, Link, LockMode, LockNeed,
+    LockPath, Mark, NotUndone, OnFailure, OnTimeout, Operated, OperatorRequest, PATIENCE, ParseTraceParentError, Pause,
+    Plan, ProcedureId, ProcedureState, RetryPolicy, RevealScope, Seq, StateSnapshot, Timestamp, TraceParent,
+    UnknownVerb, Until, Verb, VerbName, WaitReason, WaitingFor, fingerprint,
 };
 pub use sequence::{Sequence, SequenceStage, StepContext, Steps, UnknownSteps};
 

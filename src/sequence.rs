@@ -53,7 +53,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// A step that this process does not know:
 /// - [`Executor::submit`](crate::Executor::submit) refuses such a sequence with
-///   [`SubmitError::Unfit`](crate::SubmitError::Unfit); where one is submitted by
+///   [`SubmitError::Unsupported`](crate::SubmitError::Unsupported); where one is submitted by
 ///   message, or as a child, [`Steps::sequence`] refuses to make it;
 /// - one that is stored, and whose step is gone since, is set aside with the names that
 ///   are missing, alone, and goes on where it was when a start knows them again.

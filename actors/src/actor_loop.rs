@@ -1,9 +1,8 @@
-//! The loop of each of the engine's own actors, which a panic does not end in silence.
+//! The loop of each of the engine's own actors, in which a panic does not go unnoticed.
 //!
-//! actix drops an actor whose handler or future panics: its mailbox closes, whoever waits for it
-//! may wait for ever, and nothing says why. Here the panic is caught around the loop's every turn,
-//! and the actor says what becomes of it. The code that panicked is not run again: its message is
-//! gone, and with a restart all futures of the actor are.
+//! actix drops an actor whose handler or future panics. Its mailbox closes, callers may wait for ever, and nothing
+//! says why. Here the panic is caught around each turn of the loop, and the actor decides what follows. The code that
+//! panicked is not run again: its message is lost, and a restart loses all futures of the actor.
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,7 +18,7 @@ use futures::task::AtomicWaker;
 
 use crate::guard::panic_text;
 
-/// Messages that a mailbox takes until its actor sets the capacity.
+/// Capacity of a mailbox until its actor sets another.
 const CAPACITY: usize = 16;
 
 /// The text of the newest panic, for the actor that is about to be restarted.
@@ -27,7 +26,7 @@ const CAPACITY: usize = 16;
 pub(crate) struct LastPanic(Rc<RefCell<Option<String>>>);
 
 impl LastPanic {
-    /// Takes the text, put into a sentence about this actor.
+    /// Takes the text, as a sentence about this actor.
     pub(crate) fn take(&self, actor: &str) -> String {
         let text = self.0.borrow_mut().take();
         let text = text.unwrap_or_else(|| "without a text".to_owned());
@@ -35,8 +34,8 @@ impl LastPanic {
     }
 }
 
-/// Starts an actor on another thread. After a panic it goes on, without the futures that it had
-/// spawned; [`Supervised::restarting`] decides what else that means.
+/// Starts an actor on another thread. After a panic it continues without the futures that it had spawned;
+/// [`Supervised::restarting`] decides what else follows.
 pub(crate) fn start_restarting<A>(
     arbiter: &ArbiterHandle,
     make: impl FnOnce(&mut Context<A>, LastPanic) -> A + Send + 'static,
@@ -57,7 +56,7 @@ where
     Addr::new(sender)
 }
 
-/// Starts an actor on this thread. A panic ends it, and is told.
+/// Starts an actor on this thread. A panic ends it, and is reported.
 pub(crate) fn start_ending<A>(actor: A, mut tell: impl FnMut(String) + Unpin + 'static) -> Addr<A>
 where
     A: Actor<Context = Context<A>>,
@@ -73,9 +72,9 @@ where
 
 type Loop<A> = ContextFut<A, Context<A>>;
 
-/// What wakes an actor, in place of the waker of its task. A mailbox keeps the waker that it was
-/// given last for as long as anybody has its address, and a task's waker keeps the runtime with its
-/// descriptors; this one lets go of the task when the actor ends.
+/// Wakes an actor, instead of the waker of its task. A mailbox keeps its last waker as long as anybody has its
+/// address, and a task's waker keeps the runtime with its descriptors. This one releases the task when the actor
+/// ends.
 #[derive(Default)]
 struct Relay(AtomicWaker);
 
@@ -89,7 +88,7 @@ impl Wake for Relay {
     }
 }
 
-/// An actor's loop, and what happens when it panics: false ends it.
+/// An actor's loop, and what happens when it panics: `false` ends it.
 struct Caught<A: Actor<Context = Context<A>>, F> {
     actor: Loop<A>,
     panicked: F,
@@ -132,7 +131,7 @@ where
             relay,
             waker,
         } = self.get_mut();
-        // Before the turn: a wake during the turn makes another one.
+        // Registered before the turn, so that a wake during the turn causes another one.
         relay.0.register(cx.waker());
         let mut cx = task::Context::from_waker(waker);
         loop {

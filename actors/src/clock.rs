@@ -1,4 +1,4 @@
-//! The engine's clock: the only reader of time, real or the test's.
+//! The engine's clock: the only reader of time, real or a test's.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
@@ -12,24 +12,24 @@ pub trait Clock: Send + Sync + 'static {
     /// Reads the wall clock.
     fn now(&self) -> Timestamp;
 
-    /// Waits until this instant; at once if it has passed. It may end before that, if the wall clock
-    /// was set back meanwhile: whoever waits looks at the clock again.
+    /// Waits until this instant, or returns at once if it has passed. It may end early if the wall clock was set back
+    /// meanwhile, so callers must look at the clock again.
     fn sleep_until(&self, until: Timestamp) -> BoxFuture<'static, ()>;
 
-    /// Reads how long the machine has run, which nobody can set. With it the engine notices that the wall
-    /// clock was set forward, and keeps results that only look due. A clock without such a reading, the
-    /// default, is believed whatever it shows.
+    /// Returns how long the machine has run, which nobody can set. With it the engine notices that the wall clock was
+    /// set forward, and keeps results that only seem to be due. Without it, by default, the wall clock is always
+    /// believed.
     fn machine_time(&self) -> Option<MachineTime> {
         None
     }
 }
 
-/// How long a machine has run, as it counts itself.
+/// How long a machine has run, by its own count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MachineTime {
-    /// From which start of the machine it counts: readings with different numbers cannot be compared.
+    /// The boot from which it counts: readings of different boots cannot be compared.
     pub boot: u64,
-    /// The time since then.
+    /// The time since that boot.
     pub since: Duration,
 }
 
@@ -37,14 +37,14 @@ pub struct MachineTime {
 #[derive(Debug, Default, Clone, Copy)]
 pub struct SystemClock;
 
-/// Longest single wait. A wall clock that was set is noticed after this.
+/// Longest single wait: a change of the wall clock is noticed after this time.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// A wall clock that shows less than it did by this much was set back. Less than this is what keeps it
-/// right while it runs, and delays nobody for long.
+/// Difference from which on the wall clock counts as set back. Smaller corrections keep the clock right while it
+/// runs, and delay nobody for long.
 const SET_BACK: Duration = Duration::from_secs(1);
 
-/// Tells whether the wall clock was set back since it showed the first of these.
+/// Returns `true` if the wall clock was set back since it showed `before`.
 pub(crate) fn is_set_back(before: Timestamp, now: Timestamp) -> bool {
     before.since(now) >= SET_BACK
 }
@@ -69,21 +69,20 @@ async fn system_sleep_until(until: Timestamp) {
     }
 }
 
-/// Reads the machine's time, whatever the engine's clock: by it one tells how
-/// long a thread has been occupied.
+/// Returns the machine's time, whatever the engine's clock. It measures how long a thread has been occupied.
 #[expect(clippy::disallowed_methods, reason = "this is the one file that reads time")]
 pub(crate) fn machine_now() -> Instant {
     Instant::now()
 }
 
-/// Waits this long on the machine's time.
+/// Waits this long in the machine's time.
 #[expect(clippy::disallowed_methods, reason = "this is the one file that waits for time")]
 pub(crate) async fn machine_sleep(time: Duration) {
     tokio::time::sleep(time).await;
 }
 
-/// Reads the time since the machine was started from Linux, which tells it across processes. Where there is
-/// no such file it counts from the first reading of this process.
+/// Reads the time since boot from Linux, where it is comparable across processes. Elsewhere it counts from the first
+/// reading of this process.
 fn system_machine_time() -> MachineTime {
     static BOOT: OnceLock<Option<u64>> = OnceLock::new();
     let boot = *BOOT.get_or_init(|| parse_boot(&std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?));
@@ -94,13 +93,13 @@ fn system_machine_time() -> MachineTime {
     }
 }
 
-/// Reads the identifier that Linux draws at each boot.
+/// Parses the identifier that Linux draws at each boot.
 fn parse_boot(text: &str) -> Option<u64> {
     let digits: String = text.chars().filter(char::is_ascii_hexdigit).take(16).collect();
     u64::from_str_radix(&digits, 16).ok()
 }
 
-/// Reads the seconds since the boot: the first number of the file.
+/// Parses the seconds since boot: the first number of the file.
 fn parse_uptime(text: &str) -> Option<Duration> {
     let seconds = text.split_ascii_whitespace().next()?.parse().ok()?;
     Duration::try_from_secs_f64(seconds).ok()

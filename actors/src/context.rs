@@ -1,5 +1,5 @@
-//! What a stage is given: who it is, what woke it, the host's environment, and
-//! writes that become part of its own commit.
+//! What a stage receives: its identity, what woke it, the host's environment, and writes that become part of its
+//! commit.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::journal::{Reader, Space, codec};
 use crate::procedure::Procedure;
 use crate::step::{ChildOutcome, birth_of};
 
-/// Names one stage of one procedure in one store: the same on every run of that
-/// stage, and of no other. Give it to callees that deduplicate.
+/// Identifies one stage of one procedure in one store: equal for every run of that stage, and different for any
+/// other. Pass it to callees that deduplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Token {
-    /// The store's own number, drawn when it was made.
+    /// The store's own number, drawn when the store was created.
     pub store: u64,
     /// The procedure.
     pub procedure: ProcedureId,
-    /// Which visit of the procedure it is, from 0.
+    /// Number of the visit within the procedure, from 0.
     pub visit: u32,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Token {
     }
 }
 
-/// Grows from run to run, over restarts too. Give it to callees that refuse the late.
+/// Grows from run to run, across restarts too. Pass it to callees that refuse outdated requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fence {
     /// The engine's epoch.
@@ -49,13 +49,13 @@ pub struct Fence {
 pub struct Signal {
     /// Name of the event.
     pub name: String,
-    /// Number of the signal among those sent to this procedure.
+    /// Number of the signal among all signals sent to this procedure.
     pub number: u32,
     pub(crate) payload: Blob,
 }
 
 impl Signal {
-    /// Gives what the sender sent.
+    /// Returns the payload that the sender attached.
     ///
     /// # Errors
     ///
@@ -65,17 +65,17 @@ impl Signal {
     }
 }
 
-/// What woke the stage, with everything read that it needs.
+/// What woke the stage, with all the data that it needs.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Woken {
-    /// Nothing in particular.
+    /// No particular event.
     #[default]
     Plainly,
-    /// Its children.
+    /// The children's end.
     Children(Vec<ChildOutcome>),
-    /// A signal.
+    /// A signal's arrival.
     Signal(Box<Signal>),
-    /// Time, in place of an event.
+    /// The timeout of an event.
     Timeout,
 }
 
@@ -89,7 +89,7 @@ impl Woken {
     }
 }
 
-/// What a span says of the row that a call is made for.
+/// The fields of a span that come from the row of a call.
 #[derive(Clone, Copy)]
 pub(crate) struct OfRow {
     pub(crate) state: ProcedureState,
@@ -98,7 +98,7 @@ pub(crate) struct OfRow {
     pub(crate) trace: Option<TraceParent>,
 }
 
-/// A call on its way to a worker: what the kernel says of it, and what the supervisor adds.
+/// A call on its way to a worker: the kernel's part, and what the supervisor adds.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Call {
@@ -106,9 +106,9 @@ pub(crate) struct Call {
     /// The store's own number.
     pub(crate) store: u64,
     pub(crate) fence: Fence,
-    /// What was read for it.
+    /// What was read for the call.
     pub(crate) woken: Woken,
-    /// For the span alone; none if no span is wanted.
+    /// For the span alone; `None` if no span is wanted.
     pub(crate) row: Option<Box<OfRow>>,
 }
 
@@ -127,7 +127,7 @@ pub(crate) struct Host {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) reader: Reader,
     #[cfg(feature = "testkit")]
-    pub(crate) meddler: Option<Arc<dyn crate::meddle::seen::Meddler>>,
+    pub(crate) interceptor: Option<Arc<dyn crate::fault_injection::seen::StageInterceptor>>,
 }
 
 /// What a stage or an undo may use while it runs.
@@ -152,50 +152,49 @@ impl<'a, P: Procedure> StageContext<'a, P> {
         }
     }
 
-    /// Gives the environment that the host registered the kind with.
+    /// Returns the environment with which the host registered the kind.
     #[must_use]
     pub fn env(&self) -> &'a P::Env {
         self.env
     }
 
-    /// Gives the procedure's id.
+    /// Returns the procedure's id.
     #[must_use]
     pub fn id(&self) -> ProcedureId {
         self.call.stage.id
     }
 
-    /// Gives the number of this attempt, from 1.
+    /// Returns the number of this attempt, from 1.
     #[must_use]
     pub fn attempt(&self) -> u32 {
         self.call.stage.attempt
     }
 
-    /// Gives the token of this stage.
+    /// Returns the token of this stage.
     #[must_use]
     pub fn token(&self) -> Token {
         self.call.token()
     }
 
-    /// Gives the fence of this call.
+    /// Returns the fence of this call.
     #[must_use]
     pub fn fence(&self) -> Fence {
         self.call.fence
     }
 
-    /// Reads the engine's clock.
+    /// Returns the time of the engine's clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.host.clock.now()
     }
 
-    /// Gives the children's outcomes, in the order in which they were listed, to
-    /// the stage that their end set going.
+    /// Returns the children's outcomes in the order in which they were listed, if their end started this stage.
     #[must_use]
     pub fn children(&self) -> &'a [ChildOutcome] {
         self.call.woken.children()
     }
 
-    /// Gives the signal that set this stage going after a `Wait`.
+    /// Returns the signal that started this stage after a `Wait`.
     #[must_use]
     pub fn signal(&self) -> Option<&'a Signal> {
         match &self.call.woken {
@@ -204,21 +203,20 @@ impl<'a, P: Procedure> StageContext<'a, P> {
         }
     }
 
-    /// Tells whether a `Wait` ended because its time was up.
+    /// Returns `true` if a `Wait` ended because of its timeout.
     #[must_use]
     pub fn timed_out(&self) -> bool {
         matches!(self.call.woken, Woken::Timeout)
     }
 
-    /// Tells whether the procedure's own time is up, if it chose to be told.
+    /// Returns `true` if the procedure's own time is up, and it chose to be told.
     #[must_use]
     pub fn out_of_time(&self) -> bool {
         matches!(self.call.stage.task, StageTask::Execute { out_of_time: true, .. })
     }
 
-    /// Adds a child, born in this stage's own commit, for which the next stage
-    /// waits (HBase's `addChildProcedure`). With `Done` the procedure ends when all
-    /// of them have succeeded.
+    /// Adds a child for which the next stage waits (HBase's `addChildProcedure`). It is born in this stage's commit.
+    /// With `Done` the procedure ends when all added children have succeeded.
     ///
     /// # Errors
     ///
@@ -228,7 +226,7 @@ impl<'a, P: Procedure> StageContext<'a, P> {
         Ok(())
     }
 
-    /// Adds a child that is undone with the rest, though it succeeded.
+    /// Adds a child that is undone with the rest of the family, even if it succeeded.
     ///
     /// # Errors
     ///
@@ -240,14 +238,14 @@ impl<'a, P: Procedure> StageContext<'a, P> {
         Ok(())
     }
 
-    /// Tells whether user data can stand under this name and key.
+    /// Returns `true` if the store can keep user data under this name and key.
     fn can_exist(&self, space: &str, key: &[u8]) -> bool {
         let bounds = self.host.reader.bounds();
         bounds.admits_space(space) && bounds.admits_key(key)
     }
 
-    /// Puts a value of user data in this stage's own commit. Dropped with the
-    /// stage if it fails, retries, panics or yields.
+    /// Puts a value of user data in this stage's commit. The write is dropped if the stage fails, retries, panics or
+    /// yields.
     ///
     /// # Errors
     ///
@@ -255,7 +253,7 @@ impl<'a, P: Procedure> StageContext<'a, P> {
     /// empty or over 100 bytes, or if the key is empty or over 65,535 bytes.
     pub fn put<T: Serialize>(&mut self, space: &str, key: impl AsRef<[u8]>, value: &T) -> Result<(), CodecError> {
         let key = key.as_ref();
-        // A store that met it would fail, and take the engine with it.
+        // The store would refuse this write, and with it the whole commit, which stops the engine.
         if !self.can_exist(space, key) {
             let bounds = self.host.reader.bounds();
             let why = format!(
@@ -275,9 +273,9 @@ impl<'a, P: Procedure> StageContext<'a, P> {
         Ok(())
     }
 
-    /// Deletes a value of user data in this stage's own commit.
+    /// Deletes a value of user data in this stage's commit.
     pub fn delete(&mut self, space: &str, key: impl AsRef<[u8]>) {
-        // Where nothing can be, there is nothing to delete.
+        // A name or key that cannot exist has nothing to delete.
         if self.can_exist(space, key.as_ref()) {
             self.write(space, key.as_ref(), None);
         }
@@ -291,7 +289,7 @@ impl<'a, P: Procedure> StageContext<'a, P> {
         });
     }
 
-    /// Reads a value of user data: this stage's own write, or the last committed one.
+    /// Reads a value of user data: this stage's own write, or else the last committed value.
     ///
     /// # Errors
     ///
@@ -315,8 +313,8 @@ impl<'a, P: Procedure> StageContext<'a, P> {
         Ok(bytes.map(|bytes| codec::decode_user(&bytes)).transpose()?)
     }
 
-    /// Reads all committed user data whose key begins with `prefix`, in the order
-    /// of the keys; not what this stage itself wrote.
+    /// Reads all committed user data whose key begins with `prefix`, in key order. This stage's own writes are not
+    /// included.
     ///
     /// # Errors
     ///
@@ -329,8 +327,8 @@ impl<'a, P: Procedure> StageContext<'a, P> {
         self.host.reader.scan_user(space, prefix.as_ref()).await
     }
 
-    /// Submits a family of its own, born in this stage's own commit: exactly once,
-    /// however often the stage runs. Its number is given at the commit.
+    /// Submits a family of its own in this stage's commit: exactly once, however often the stage runs. Its number is
+    /// assigned at the commit.
     ///
     /// # Errors
     ///
@@ -342,8 +340,8 @@ impl<'a, P: Procedure> StageContext<'a, P> {
         Ok(())
     }
 
-    /// Runs blocking work on a thread of its own, so that others on this worker go on.
-    /// Where a test comes between (`testkit`), it is done on the thread of all else.
+    /// Runs blocking work on a thread of its own, so that other procedures on this worker continue. Under the
+    /// `testkit` fault injection the work runs on the same thread as everything else.
     ///
     /// # Errors
     ///
@@ -354,8 +352,8 @@ impl<'a, P: Procedure> StageContext<'a, P> {
         F: FnOnce() -> T + Send + 'static,
     {
         #[cfg(feature = "testkit")]
-        if self.host.meddler.is_some() {
-            // Others that are ready go first, as they would while a thread works.
+        if self.host.interceptor.is_some() {
+            // Other tasks that are ready run first, as they would while a thread works.
             tokio::task::yield_now().await;
             return crate::guard::guarded("blocking work", work).map_err(crate::StageError::Retry);
         }

@@ -22,10 +22,10 @@ use crate::read::{CommittedReader, Quarantined};
 use crate::registry::Registry;
 use crate::supervisor::dispatch::workers::Workers;
 use crate::supervisor::failure::{Broken, Failure};
+use crate::supervisor::lifecycle::Open;
+use crate::supervisor::lifecycle::recovery::{self, Code, Loaded};
 use crate::supervisor::metrics::mailboxes::{Depths, MailboxGauges};
-use crate::supervisor::opening::Open;
 use crate::supervisor::pipeline::in_place::InPlace;
-use crate::supervisor::recovery::{self, Code, Loaded};
 use crate::supervisor::{Parts, Supervisor};
 use crate::telemetry::{LimiterMetrics, Telemetry};
 use crate::threads::Threads;
@@ -82,15 +82,15 @@ pub struct Settings {
     pub worker_keep_alive: Duration,
     /// Workers at most, those that were added included. Default four times as many as asked for.
     pub max_workers: Option<usize>,
-    /// How often the engine looks for what is stuck, on its clock; none is never
-    /// on its own. Default 10 s. No more than a twentieth of the supervisor's time goes there.
-    pub audit_every: Option<Duration>,
+    /// How often a health check looks for what is stuck, on the engine's clock; with `None` one runs only when asked
+    /// for. Default 10 s. Checks take at most a twentieth of the supervisor's time.
+    pub health_check_every: Option<Duration>,
     /// From when on something is told as stuck.
     pub thresholds: Thresholds,
     /// Who comes between the engine and user code, in tests of procedures; blocking work
     /// is then done where it is asked for. Default nobody.
     #[cfg(feature = "testkit")]
-    pub meddler: Option<Arc<dyn crate::meddle::seen::Meddler>>,
+    pub interceptor: Option<Arc<dyn crate::fault_injection::seen::StageInterceptor>>,
 }
 
 impl Default for Settings {
@@ -112,10 +112,10 @@ impl Default for Settings {
             blocked_after: Duration::from_secs(5),
             worker_keep_alive: Duration::from_mins(1),
             max_workers: None,
-            audit_every: Some(Duration::from_secs(10)),
+            health_check_every: Some(Duration::from_secs(10)),
             thresholds: Thresholds::default(),
             #[cfg(feature = "testkit")]
-            meddler: None,
+            interceptor: None,
         }
     }
 }
@@ -283,9 +283,11 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`SubmitError::Unfit`] with what its [`check`](Procedure::check) says.
+    /// [`SubmitError::Unsupported`] with what its [`check`](Procedure::check) says.
     pub fn check<P: Procedure>(&self, procedure: &P) -> Result<(), SubmitError> {
-        self.registry.check(procedure).map_err(|why| SubmitError::Unfit { why })
+        self.registry
+            .check(procedure)
+            .map_err(|why| SubmitError::Unsupported { why })
     }
 
     /// Checks whether an encoded output is of a kind's own type, before it is put in place of
@@ -398,7 +400,7 @@ fn place(
         clock: Arc::clone(&settings.clock),
         reader,
         #[cfg(feature = "testkit")]
-        meddler: settings.meddler.clone(),
+        interceptor: settings.interceptor.clone(),
     });
     let told = depths.clone();
     let supervisor = start_restarting(&home, move |ctx: &mut Context<Supervisor>, panics| {

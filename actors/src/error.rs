@@ -1,10 +1,10 @@
-//! Errors, one enum per moment: start, submit, ask. Each says what to do now.
+//! Errors, one enum for each occasion: start, submission, request. Each says what to do now.
 
 use std::time::Duration;
 
 use procession_kernel::{Epoch, Key, Kind, LockNeed, ProcedureId, ProcedureState, Seq};
 
-/// A value that cannot be encoded, or bytes that are not of the type asked for.
+/// A value that cannot be encoded, or bytes that are not of the requested type.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{what}: {why}")]
 pub struct CodecError {
@@ -16,39 +16,41 @@ pub struct CodecError {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// Another engine has it.
+    /// Another engine holds the store.
     #[error(
         "the journal in {place} is in use by another engine{holder}; stop that one first, or use another directory"
     )]
     Held {
         /// Where the store is.
         place: String,
-        /// Who holds it, as far as the system tells; empty, or begins with a space.
+        /// The holder, as far as the system tells; empty, or begins with a space.
         holder: String,
     },
-    /// It is being read, and an engine needs it alone.
+    /// The store is being read, and an engine needs it alone.
     #[error("the journal in {place} is being read{reader}; start again when that is done")]
     BeingRead {
         /// Where the store is.
         place: String,
-        /// Who reads it, as far as the system tells; empty, or begins with a space.
+        /// The reader, as far as the system tells; empty, or begins with a space.
         reader: String,
     },
-    /// The engine that had it has ended, and has given it back.
+    /// The engine that held the store has stopped and released it.
     #[error("the journal in {place} was closed: its engine has stopped; start one to read it")]
     Closed {
         /// Where the store is.
         place: String,
     },
-    /// Data that was committed cannot be read.
-    #[error("the journal in {place} is damaged: {why}; restore it from a copy, or remove the directory to begin anew")]
+    /// Committed data cannot be read.
+    #[error(
+        "the journal in {place} is damaged: {why}; restore it from a copy, or remove the directory to start afresh"
+    )]
     Damaged {
         /// Where the store is.
         place: String,
         /// What is wrong.
         why: String,
     },
-    /// It was written by a newer release.
+    /// The store was written by a newer release.
     #[error(
         "the journal in {place} has format {found}, and this release reads up to {known}; use the release that wrote it"
     )]
@@ -60,18 +62,18 @@ pub enum StoreError {
         /// The newest format known.
         known: u32,
     },
-    /// The system refused.
+    /// The operating system reported an error.
     #[error("the journal in {place} cannot be used: {why}")]
     Io {
         /// Where the store is.
         place: String,
-        /// What the system said.
+        /// What the system reported.
         why: String,
     },
 }
 
 impl StoreError {
-    /// Tells whether the same read may succeed later: nothing that is stored is known to be wrong.
+    /// Returns `true` if the same read may succeed later, since the error does not show that stored data is wrong.
     pub(crate) const fn may_pass(&self) -> bool {
         match self {
             Self::Io { .. } | Self::Held { .. } | Self::BeingRead { .. } | Self::Closed { .. } => true,
@@ -84,13 +86,13 @@ impl StoreError {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadError {
-    /// The store did not give it.
+    /// The store could not be read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// It is not of the type asked for.
+    /// The data is not of the requested type.
     #[error(transparent)]
     Codec(#[from] CodecError),
-    /// It is more than may be read at once.
+    /// The data is larger than one read may return.
     #[error("{what} has more than {limit} bytes, the limit; read it offline, with a higher limit")]
     TooLarge {
         /// What was to be read.
@@ -107,7 +109,7 @@ pub enum StartError {
     /// The store cannot be opened or read.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Two registrations have one name.
+    /// Two registrations have the same name.
     #[error("two registrations have the kind \"{kind}\"; give one of them another KIND")]
     KindTwice {
         /// The name.
@@ -120,7 +122,7 @@ pub enum StartError {
         families: Vec<String>,
     },
     /// The start's own commit failed.
-    #[error("the engine could not write to its journal: {0}; see to the disk, then start again")]
+    #[error("the engine could not write to its journal: {0}; check the disk, then start again")]
     Journal(String),
     /// Another engine took the journal while this one started.
     #[error("the journal has moved to another engine, with epoch {newer}; leave it to that one, or stop it first")]
@@ -133,7 +135,7 @@ pub enum StartError {
     Thread(String),
 }
 
-/// A family that was not imported; nothing of it is stored, unless it says otherwise.
+/// An import that failed. Nothing of the family is stored, unless the error says otherwise.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ImportError {
@@ -143,7 +145,7 @@ pub enum ImportError {
     /// Something in the journal cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The export is not such as an engine gives, or not whole.
+    /// The export is incomplete, or not of the form that an engine writes.
     #[error("the export of family {family} cannot be imported: {why}")]
     Unusable {
         /// The family's number.
@@ -151,44 +153,44 @@ pub enum ImportError {
         /// What is wrong with it, and what to do.
         why: String,
     },
-    /// The journal has a family of this number.
+    /// The journal already has a family of this number.
     #[error(
-        "this journal has a family {family} already ({how}), and a family keeps its number: look at that one, \
+        "this journal already has a family {family} ({how}), and a family keeps its number: look at that family, \
          or import this one into another journal"
     )]
     Present {
         /// The family's number.
         family: u64,
-        /// How the one that is there stands.
+        /// The state of the existing family.
         how: String,
     },
-    /// Its idempotency key stands for another procedure.
+    /// The family's idempotency key stands for another procedure.
     #[error(
-        "the idempotency key \"{key}\" of the family stands for {id} in this journal; import it when that has gone, or into another journal"
+        "the idempotency key \"{key}\" of the family stands for {id} in this journal; import it once that procedure is evicted, or into another journal"
     )]
     KeyTaken {
         /// The key.
         key: Key,
-        /// What it stands for.
+        /// The procedure for which the key stands.
         id: ProcedureId,
     },
-    /// A lock that it holds is held in the journal, and the two exclude each other.
+    /// A lock of the family conflicts with a lock that is held in the journal.
     #[error(
-        "{id} holds the lock \"{lock}\", and {holder} holds \"{held}\" in this journal; let {holder} come to its end, or \
-         import the family into another journal"
+        "{id} holds the lock \"{lock}\", and {holder} holds \"{held}\" in this journal; wait until {holder} has ended, \
+         or import the family into another journal"
     )]
     Locked {
-        /// Who of the family holds it.
+        /// The family's member that holds the lock.
         id: ProcedureId,
         /// The lock.
         lock: LockNeed,
-        /// Who holds one that excludes it.
+        /// The procedure that holds the conflicting lock.
         holder: ProcedureId,
-        /// Which.
+        /// The conflicting lock.
         held: LockNeed,
     },
-    /// Who or why is too long for the audit.
-    #[error("{size} bytes of who, why or key are over the limit of {limit}; say it in fewer words")]
+    /// The name, reason or key of the request is too long for the audit log.
+    #[error("a name, reason or key of {size} bytes is over the limit of {limit}; use fewer words")]
     TooLong {
         /// Size in bytes.
         size: usize,
@@ -196,19 +198,19 @@ pub enum ImportError {
         limit: usize,
     },
     /// The commit was not acknowledged.
-    #[error("the import was not acknowledged: {0}; see to the disk, and look whether the family is there")]
+    #[error("the import was not acknowledged: {0}; check the disk, and whether the family is there")]
     Journal(String),
 }
 
-/// What keeps an engine from taking more submissions for now; each with its bound.
+/// A bound that keeps the engine from accepting more submissions for now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubmitBound {
     /// Requests that wait for their commit.
-    #[error("{0} requests wait for their commit, as many as may (`max_queued`)")]
+    #[error("{0} requests wait for their commit, which is the limit (`max_queued`)")]
     Queued(usize),
-    /// Families that are awake: neither ended nor waiting for a time or an event alone.
-    #[error("{0} procedures are awake, as many as submissions may bring the engine to (`max_awake`)")]
+    /// Families that are awake: neither ended nor waiting only for a time or an event.
+    #[error("{0} procedures are awake, which is the limit for submissions (`max_awake`)")]
     Awake(usize),
 }
 
@@ -216,10 +218,10 @@ pub enum SubmitBound {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum SubmitError {
-    /// The engine has as much as it admits.
+    /// The engine is at one of its bounds.
     #[error("{bound}; submit again in {} ms", .retry_after.as_millis())]
     Busy {
-        /// What it has as much of.
+        /// The bound that was reached.
         bound: SubmitBound,
         /// When to try again.
         retry_after: Duration,
@@ -230,10 +232,10 @@ pub enum SubmitError {
         /// The kind.
         kind: Kind,
     },
-    /// Its own check says that it cannot run in this process.
+    /// The procedure's own check says that it cannot run in this process.
     #[error("the procedure cannot run here: {why}; correct it, or register what it needs")]
-    Unfit {
-        /// What it says.
+    Unsupported {
+        /// The reason that the check gives.
         why: String,
     },
     /// The key stands for another submission.
@@ -241,19 +243,19 @@ pub enum SubmitError {
     KeyConflict {
         /// The key.
         key: String,
-        /// What it stands for.
+        /// The procedure for which the key stands.
         id: ProcedureId,
     },
-    /// Two submissions of one batch have one key, and are not the same.
+    /// Two submissions of one batch have the same key but different contents.
     #[error(
         "submissions {first} and {second} of the batch, counted from 0, have the key \"{key}\" and are not the same; give one of them another key"
     )]
     BatchConflict {
         /// The key.
         key: String,
-        /// Place of the one in the batch.
+        /// Position of the first in the batch.
         first: usize,
-        /// Place of the other.
+        /// Position of the second.
         second: usize,
     },
     /// The key cannot be stored.
@@ -263,6 +265,14 @@ pub enum SubmitError {
         size: usize,
         /// Limit in bytes.
         limit: usize,
+    },
+    /// The journal could not tell whether the key was used before, so nothing was submitted.
+    #[error("the key \"{key}\" could not be looked up, so nothing was submitted: {why}; {}", after_unread(.why))]
+    KeyUnread {
+        /// The key.
+        key: String,
+        /// Why it could not be read.
+        why: ReadError,
     },
     /// The value is too large.
     #[error(
@@ -285,17 +295,17 @@ pub enum SubmitError {
     /// The engine is draining.
     #[error("the engine is draining; submit to its successor")]
     Draining,
-    /// The journal has no numbers left for new families. Only damage to a stored number brings this about.
+    /// The journal has no numbers left for new families. Only damage to a stored number causes this.
     #[error("the journal has no numbers left for new families; export what is live, and import it into a new one")]
     NumbersExhausted,
     /// The value cannot be encoded.
     #[error(transparent)]
     Codec(#[from] CodecError),
-    /// The journal failed; whether this submission is stored is not known.
+    /// The journal failed; it is not known whether this submission is stored.
     #[error("the journal failed: {0}; restart the engine, and repeat with the same key")]
     JournalFailed(String),
-    /// Another engine has taken the journal. Nothing has failed: what this one acknowledged is in the journal, and
-    /// goes on there. Whether this submission is stored is not known.
+    /// Another engine has taken the journal. Nothing has failed: what this engine acknowledged is in the journal, and
+    /// continues there. It is not known whether this submission is stored.
     #[error("the journal has moved to another engine, with epoch {newer}; repeat there, with the same key")]
     Moved {
         /// The epoch of its owner now.
@@ -306,22 +316,32 @@ pub enum SubmitError {
     Stopped,
 }
 
-/// A question or request about a procedure that was not answered.
+/// Returns what to do about an idempotency key that could not be read.
+const fn after_unread(why: &ReadError) -> &'static str {
+    match why {
+        ReadError::Store(store) if store.may_pass() => "submit again, with the same key",
+        ReadError::Store(_) | ReadError::Codec(_) | ReadError::TooLarge { .. } => {
+            "see what is damaged with `procession doctor`"
+        }
+    }
+}
+
+/// A query or request about a procedure that could not be answered.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AskError {
-    /// No such procedure.
-    #[error("no procedure {0} is known: the id is wrong, or its result has gone")]
+    /// The procedure is unknown.
+    #[error("no procedure {0} is known: the id is wrong, or its result was evicted")]
     Unknown(ProcedureId),
-    /// It has ended.
+    /// The procedure has ended.
     #[error("procedure {id} has ended with revision {revision}; ask for its outcome")]
     Finished {
-        /// Which.
+        /// The procedure.
         id: ProcedureId,
-        /// The revision that it has: no stage of it changes that any more.
+        /// Its revision: no stage of it changes that any more.
         revision: Seq,
     },
-    /// What was sent is too large.
+    /// The data sent is too large.
     #[error("{size} bytes are over the limit of {limit}")]
     TooLarge {
         /// Size in bytes.
@@ -329,16 +349,16 @@ pub enum AskError {
         /// Limit in bytes.
         limit: usize,
     },
-    /// The sender's key stands for another signal: another name, or another payload.
+    /// The sender's key stands for another signal, with another name or payload.
     #[error(
         "the key \"{key}\" was used for another signal, number {number} to {id}; use a new key, or send the same signal"
     )]
     SignalConflict {
         /// The key.
         key: String,
-        /// To whom the other was sent.
+        /// The procedure to which the other signal was sent.
         id: ProcedureId,
-        /// The number of the other.
+        /// The number of the other signal.
         number: u32,
     },
     /// The key of a signal, a broadcast or a request cannot be stored.
@@ -349,17 +369,17 @@ pub enum AskError {
         /// Limit in bytes.
         limit: usize,
     },
-    /// It is not in a state in which this makes sense.
+    /// The procedure's state does not allow the request.
     #[error("{0}")]
     NotNow(String),
-    /// It has changed since whoever asks looked at it.
+    /// The procedure has changed since the caller read it.
     #[error("the procedure has revision {found} by now, not {expected}, and is in the state {state}; look at it again")]
     Revised {
-        /// The revision that was expected.
+        /// The revision that the caller expected.
         expected: Seq,
-        /// The revision that it has.
+        /// The revision that was found.
         found: Seq,
-        /// The state that it has.
+        /// The state that was found.
         state: ProcedureState,
     },
     /// More requests wait than the engine admits.
@@ -368,7 +388,7 @@ pub enum AskError {
         /// When to try again.
         retry_after: Duration,
     },
-    /// It did not happen in the time given.
+    /// It did not happen within the given time.
     #[error("not yet")]
     NotYet,
     /// The store cannot be read.
@@ -377,8 +397,8 @@ pub enum AskError {
     /// The journal failed.
     #[error("the journal failed: {0}; restart the engine")]
     JournalFailed(String),
-    /// Another engine has taken the journal. Nothing has failed: what this one acknowledged is in the journal, and
-    /// goes on there.
+    /// Another engine has taken the journal. Nothing has failed: what this engine acknowledged is in the journal, and
+    /// continues there.
     #[error("the journal has moved to another engine, with epoch {newer}; ask that one")]
     Moved {
         /// The epoch of its owner now.

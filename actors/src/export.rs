@@ -1,6 +1,5 @@
-//! `FamilyExport`: everything that the journal holds of one family, as it is
-//! stored and as people read it. It is read beside the engine, and never
-//! interprets what it cannot decode: of a damaged family that is the point.
+//! `FamilyExport`: everything that the journal holds of one family, as stored and in readable form. It is read beside
+//! the engine. Entries that cannot be decoded are kept as they are, since damaged families are what exports are for.
 
 use procession_kernel::{Blob, HistoryEntry, Key, ProcedureId, Row, Timestamp, settle_standing};
 use serde::{Deserialize, Serialize};
@@ -13,14 +12,14 @@ use crate::view::Status;
 /// Newest format of an export. Fields are added, never renamed and never reused.
 const EXPORT_FORMAT: u32 = 1;
 
-/// Bytes of one export at most, unless a caller that reads a closed journal asks for more. An export is held in
-/// memory as a whole, several times while it is encoded, beside a running engine.
+/// Largest export in bytes, unless a caller that reads a closed journal asks for more. An export is held in memory as
+/// a whole, several times while it is encoded, beside a running engine.
 pub(crate) const EXPORT_MAX: usize = 256 << 20;
 
-/// One family as the journal holds it, for an archive or for a report of a fault.
+/// One family as the journal holds it, for an archive or a fault report.
 ///
-/// Its serde form has words and numbers for people; in a format that people read, as
-/// JSON, raw bytes are hexadecimal. [`to_bytes`](Self::to_bytes) is the compact form.
+/// Its serde form has words and numbers for people; in a readable format such as JSON, raw bytes are hexadecimal.
+/// [`to_bytes`](Self::to_bytes) returns the compact form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FamilyExport {
@@ -28,16 +27,16 @@ pub struct FamilyExport {
     pub format: u32,
     /// The family's number.
     pub family: u64,
-    /// False if the family went on while it was read: parts may then be of different moments.
+    /// `false` if the family changed while it was read, so that its members may be from different moments.
     pub whole: bool,
-    /// Why the engine that exported it has it in quarantine.
+    /// Why the exporting engine has it in quarantine.
     #[serde(default)]
     pub quarantined: Option<String>,
     /// Its procedures, by member, as far as their rows can be read.
     pub procedures: Vec<ExportedProcedure>,
     /// Its executed stages and undos, in commit order, as far as they can be read.
     pub stages: Vec<ExportedStage>,
-    /// What cannot be read, each with its reason; it is among the entries all the same.
+    /// What cannot be read, each with its reason. The entries are among `entries` all the same.
     #[serde(default)]
     pub unreadable: Vec<String>,
     /// Every entry of the journal that belongs to the family, raw.
@@ -58,18 +57,18 @@ pub struct ExportedEntry {
     pub value: Blob,
 }
 
-/// One procedure of an export, as people read it.
+/// One procedure of an export, in readable form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ExportedProcedure {
     /// Its id, as `42.3`.
     pub id: String,
-    /// Its parent's id; none for a root.
+    /// Its parent's id; `None` for a root.
     #[serde(default)]
     pub parent: Option<String>,
-    /// Its type.
+    /// Its kind.
     pub kind: String,
-    /// Schema of its stored payload.
+    /// Schema version of its stored payload.
     pub version: u16,
     /// Its state.
     pub state: String,
@@ -88,20 +87,20 @@ pub struct ExportedProcedure {
     pub key: Option<String>,
     /// When it was born, in microseconds since 1970.
     pub submitted: Timestamp,
-    /// Since when state and reason are as they are.
+    /// When the current state and wait reason began.
     pub since: Timestamp,
     /// When it ended.
     #[serde(default)]
     pub ended: Option<Timestamp>,
 }
 
-/// One executed stage or undo of an export, as people read it.
+/// One executed stage or undo of an export, in readable form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ExportedStage {
     /// Its number in the family.
     pub number: u32,
-    /// Whose stage it is.
+    /// The procedure that ran the stage.
     pub id: String,
     /// The stage.
     pub stage: String,
@@ -109,10 +108,10 @@ pub struct ExportedStage {
     pub attempt: u32,
     /// How it ended.
     pub ending: String,
-    /// What it said when it failed.
+    /// The error, if it failed.
     #[serde(default)]
     pub error: Option<String>,
-    /// It stands on the rollback stack.
+    /// `true` if it stands on the rollback stack.
     pub stands: bool,
     /// When user code began.
     pub begun: Timestamp,
@@ -124,22 +123,22 @@ impl FamilyExport {
     /// The newest format that this release reads, and the one that it writes.
     pub const NEWEST_FORMAT: u32 = EXPORT_FORMAT;
 
-    /// Encodes it: a version byte, and MessagePack with field names.
+    /// Encodes the export as a version byte and MessagePack with field names.
     ///
     /// # Errors
     ///
-    /// [`CodecError`] if it cannot be encoded.
+    /// [`CodecError`] if the export cannot be encoded.
     pub fn to_bytes(&self) -> Result<Vec<u8>, CodecError> {
         let mut bytes = Vec::new();
         codec::encode_into(&mut bytes, self)?;
         Ok(bytes)
     }
 
-    /// Decodes what [`to_bytes`](Self::to_bytes) gave, in this release or an earlier one.
+    /// Decodes the output of [`to_bytes`](Self::to_bytes), of this release or an earlier one.
     ///
     /// # Errors
     ///
-    /// [`CodecError`] if it is no export, is damaged, or was written by a newer release.
+    /// [`CodecError`] if the bytes are no export, are damaged, or were written by a newer release.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, CodecError> {
         let export: Self = codec::decode(bytes)?;
         if export.format > EXPORT_FORMAT {
@@ -154,13 +153,13 @@ impl FamilyExport {
         Ok(export)
     }
 
-    /// Gives its procedures by member, as far as their rows can be read.
+    /// Returns its procedures by member, as far as their rows can be read.
     #[must_use]
     pub fn statuses(&self) -> Vec<Status> {
         self.rows().filter_map(Result::ok).map(|row| Status::of(&row)).collect()
     }
 
-    /// Gives its executed stages and undos in commit order, as far as they can be read.
+    /// Returns its executed stages and undos in commit order, as far as they can be read.
     #[must_use]
     pub fn history(&self) -> Vec<HistoryEntry> {
         let mut entries: Vec<HistoryEntry> = self.entries_of_history().filter_map(Result::ok).collect();
@@ -173,7 +172,7 @@ impl FamilyExport {
         u32::try_from(self.in_space(&Space::Procedures).count()).unwrap_or(u32::MAX)
     }
 
-    /// Gives the idempotency key that stands for it.
+    /// Returns the idempotency key that stands for the family.
     pub(crate) fn idempotency_key(&self) -> Option<Key> {
         let entry = self.in_space(&Space::Keys).next()?;
         let text = String::from_utf8_lossy(entry.key.as_slice());
@@ -235,7 +234,7 @@ impl ExportedEntry {
         }
     }
 
-    /// A procedure's id, or a family's number and that of an entry of its history.
+    /// Parses the procedure's id, or for the history the family's number and the entry's.
     fn id(&self) -> Result<ProcedureId, String> {
         keys::parse_procedure(self.key.as_slice()).ok_or_else(|| format!("a key in {} names nothing", self.space))
     }
@@ -268,7 +267,7 @@ impl From<HistoryEntry> for ExportedStage {
             id: ProcedureId::new(entry.family, entry.member).to_string(),
             stage: codec::describe(entry.stage.as_slice()),
             attempt: entry.attempt,
-            // Its variants are words, and on disk for ever.
+            // The names of the variants are words, and never change.
             ending: format!("{:?}", entry.ending),
             error: entry.error,
             stands: entry.stands,
@@ -278,7 +277,7 @@ impl From<HistoryEntry> for ExportedStage {
     }
 }
 
-/// Bytes: raw in a binary format, hexadecimal in one that people read.
+/// Serialises bytes: raw in a binary format, hexadecimal in a readable one.
 mod raw {
     use procession_kernel::Blob;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

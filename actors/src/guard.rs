@@ -1,4 +1,4 @@
-//! Panics in user code, caught and put into words.
+//! Catches panics in user code, and turns them into texts.
 
 use std::panic::AssertUnwindSafe;
 

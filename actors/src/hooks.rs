@@ -1,30 +1,30 @@
-//! What the hooks of a kind are told, and which hook is meant.
+//! What the hooks of a kind receive, and which hook is meant.
 
 use std::time::Duration;
 
 use procession_kernel::{Cause, Kind, ProcedureId, ProcedureState, Timestamp};
 
-/// What [`Procedure::on_submit`](crate::Procedure::on_submit) is told.
+/// The argument of [`Procedure::on_submit`](crate::Procedure::on_submit).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Submitted {
-    /// Who was born.
+    /// The procedure that was born.
     pub id: ProcedureId,
-    /// When.
+    /// When it was born.
     pub at: Timestamp,
 }
 
-/// What [`Procedure::on_finish`](crate::Procedure::on_finish) is told.
+/// The argument of [`Procedure::on_finish`](crate::Procedure::on_finish).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finished {
-    /// Who has ended.
+    /// The procedure that has ended.
     pub id: ProcedureId,
-    /// How: `Success`, `RolledBack` or `Failed`.
+    /// How it ended: `Success`, `RolledBack` or `Failed`.
     pub state: ProcedureState,
-    /// Why, unless it succeeded.
+    /// Why it failed; `None` after a success.
     pub cause: Option<Cause>,
-    /// Time from its birth to its end, restarts included.
+    /// Time from birth to end, including restarts.
     pub elapsed: Duration,
 }
 
@@ -42,7 +42,7 @@ impl HookCall {
     }
 }
 
-/// When in the start a recovery hook is called.
+/// The point of the start at which a recovery hook is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     Before,

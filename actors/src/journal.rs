@@ -1,6 +1,7 @@
-//! `Journal`: the actor that persists before anything is acknowledged. It lives on a thread of its own, hands batches
-//! to the store in the order in which they arrive, as many at once as the store likes, and tells the supervisor the
-//! answers in that order. It never interprets what it stores, and renews the ownership of a store that lapses.
+//! `Journal`: the actor that persists decisions before anything is acknowledged. It lives on a thread of its own, and
+//! hands batches to the store in order of arrival, as many at once as the store prefers. It passes the answers to the
+//! supervisor in the same order. It never interprets what it stores, and it renews the ownership of a store with a
+//! lease.
 //!
 //! A failed append is final: the journal is poisoned, and no later batch is acknowledged.
 
@@ -52,13 +53,13 @@ use crate::actor_loop::LastPanic;
 use crate::mail::{Depth, Outbox};
 use under_way::UnderWay;
 
-/// Families that are read over between two that are asked for. To begin a scan
-/// costs about as much as to read so many rows.
+/// Families that a scan reads and skips between two requested ones. Starting a new scan costs about as much as
+/// reading this many rows.
 pub(crate) const READ_OVER: u64 = 32;
-/// Batches that the supervisor has handed over and the journal has not answered, at most: enough for any store that
-/// commits several at once, and each may take megabytes.
+/// Most batches that the supervisor may have handed over without an answer. This is enough for any store that commits
+/// several at once, and each batch may take megabytes.
 pub const IN_FLIGHT_MAX: usize = 32;
-/// Messages that wait for the journal: every batch that the supervisor may hand over, and the release.
+/// Capacity of the journal's mailbox: every batch that the supervisor may hand over, and the release.
 const MAILBOX: usize = 2 * IN_FLIGHT_MAX;
 
 /// Asks for one batch to be written and synced.
@@ -66,12 +67,12 @@ const MAILBOX: usize = 2 * IN_FLIGHT_MAX;
 #[rtype(result = "()")]
 pub(crate) struct Append(pub(crate) Batch);
 
-/// Asks for the store to be given up in order; the journal then stops.
+/// Asks for an orderly release of the store; the journal then stops.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Release(pub(crate) Epoch);
 
-/// What became of the oldest batch that was not answered yet; or, without a batch, why no more will be taken.
+/// The answer to the oldest unanswered batch or, without a batch, why no more are taken.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Appended(pub(crate) Result<Receipt, AppendError>);
@@ -79,19 +80,19 @@ pub(crate) struct Appended(pub(crate) Result<Receipt, AppendError>);
 /// Why the journal takes no more batches; set once.
 type Poison = Rc<OnceCell<AppendError>>;
 
-/// The journal's actor. It alone keeps the store alive.
+/// The journal's actor. It is the only owner of the store's strong reference.
 pub(crate) struct Journal {
-    /// None once it was given up.
+    /// `None` once the store was released.
     store: Option<Arc<dyn JournalStore>>,
     epoch: Epoch,
     owner: Rc<Outbox<Appended>>,
     mail: Arc<Depth>,
     under_way: UnderWay,
-    /// Appends that the store likes to have under way at once.
+    /// Appends that the store prefers to have under way at once.
     most: usize,
     /// An answer on its way to a supervisor whose mailbox is full.
     telling: Option<LocalBoxFuture<'static, ()>>,
-    /// A future of this actor takes the answers that nothing waits for.
+    /// `true` while a future of this actor takes answers in the background.
     takes_answers: bool,
     poison: Poison,
     renewal: Option<JoinHandle<()>>,
@@ -121,7 +122,7 @@ impl Journal {
         }
     }
 
-    /// Hands a batch to the store, behind all that came before it.
+    /// Hands a batch to the store, behind all earlier ones.
     fn append(&mut self, batch: Batch) {
         let commit = (batch.epoch(), batch.seq());
         match (self.poison.get().cloned(), self.store.clone()) {
@@ -137,10 +138,10 @@ impl Journal {
         }
     }
 
-    /// Tells the supervisor the answers, in order, until no more than `left` appends are under way.
+    /// Passes answers to the supervisor, in order, until at most `left` appends are under way.
     fn poll_answers(&mut self, left: usize, cx: &mut TaskContext<'_>) -> Poll<()> {
         loop {
-            // The next answer must not overtake one that waits for room in the supervisor's mailbox.
+            // The next answer must not overtake an answer that waits for room in the supervisor's mailbox.
             if let Some(telling) = &mut self.telling {
                 ready!(telling.as_mut().poll(cx));
                 self.telling = None;
@@ -156,8 +157,8 @@ impl Journal {
         }
     }
 
-    /// After a failure every later answer is that failure, whatever the store says: the supervisor must not build on a
-    /// commit whose predecessor may be missing.
+    /// After a failure every later answer is that failure, whatever the store says. The supervisor must not build on
+    /// a commit whose predecessor may be missing.
     fn judge(&self, answer: Result<Receipt, AppendError>) -> Result<Receipt, AppendError> {
         if let Some(cause) = self.poison.get() {
             return Err(cause.clone());
@@ -165,12 +166,12 @@ impl Journal {
         answer.inspect_err(|cause| poison(&self.poison, cause))
     }
 
-    /// Begins to renew the ownership of a store on which it lapses.
+    /// Begins to renew the ownership of a store with a lease.
     fn begin_renewal(&mut self) {
         let Some(store) = self.store.clone() else { return };
         let Some(lasts) = store.lease() else { return };
         let (epoch, owner, poisoned) = (self.epoch, Rc::clone(&self.owner), Rc::clone(&self.poison));
-        // A task of its own: a future of the actor is not polled while the mailbox is kept shut.
+        // A separate task, because the actor's futures are not polled while its mailbox is kept shut.
         self.renewal = Some(actix_rt::spawn(async move {
             let cause = lease::keep(store, epoch, lasts).await;
             poison(&poisoned, &cause);
@@ -179,14 +180,14 @@ impl Journal {
     }
 }
 
-/// Notes why the journal takes no more batches; the first cause counts.
+/// Records why the journal takes no more batches; the first cause counts.
 fn poison(poison: &Poison, cause: &AppendError) {
     if poison.set(cause.clone()).is_ok() {
         tracing::error!(%cause, "the journal failed and takes no more commits");
     }
 }
 
-/// Takes answers until no more than `left` appends are under way.
+/// Takes answers until at most `left` appends are under way.
 struct Answers {
     left: usize,
 }
@@ -205,8 +206,8 @@ impl ActorFuture<Journal> for Answers {
 }
 
 impl Supervised for Journal {
-    /// Batches that were under way have no other answer, and nobody knows what became of them. One answer serves for
-    /// all of them: the supervisor fails with the first.
+    /// Batches that were under way get no other answer, since their outcome is unknown. One answer serves for all of
+    /// them: the supervisor fails with the first.
     fn restarting(&mut self, ctx: &mut Self::Context) {
         let cause = AppendError::Unknown(self.panics.take("the journal"));
         self.under_way.clear();
@@ -221,7 +222,7 @@ impl Actor for Journal {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
-        // Not once more after a panic: the journal is poisoned then.
+        // Not again after a panic: the journal is poisoned then.
         if self.renewal.is_none() && self.poison.get().is_none() {
             self.begin_renewal();
         }
@@ -242,7 +243,7 @@ impl Handler<Append> for Journal {
     fn handle(&mut self, Append(batch): Append, ctx: &mut Self::Context) {
         self.mail.taken();
         self.append(batch);
-        // `wait` keeps the mailbox shut while the store has as many appends as it likes.
+        // `wait` keeps the mailbox shut while the store has as many appends as it prefers.
         ctx.wait(Answers { left: self.most - 1 });
         if self.most > 1 && !self.takes_answers {
             self.takes_answers = true;
@@ -251,7 +252,8 @@ impl Handler<Append> for Journal {
     }
 }
 
-/// A receipt sets free all that its batch decided: one that is of another batch must set nothing free.
+/// Checks that a receipt belongs to this batch. A receipt releases everything that its batch decided, so a receipt of
+/// another batch must release nothing.
 pub(crate) fn of_batch(receipt: Receipt, (epoch, seq): (Epoch, Seq)) -> Result<Receipt, AppendError> {
     if (receipt.epoch(), receipt.seq()) == (epoch, seq) {
         return Ok(receipt);
@@ -269,22 +271,22 @@ impl Handler<Release> for Journal {
 
     fn handle(&mut self, Release(epoch): Release, _: &mut Self::Context) -> Self::Result {
         self.mail.taken();
-        // Behind every append: what the store was handed is answered before it is given up.
+        // Behind every append: all batches are answered before the store is released.
         let answered = Answers { left: 0 };
         let released = answered.then(move |(), journal: &mut Self, _| {
             let (store, renewal) = (journal.store.take(), journal.renewal.take());
             let release = async move {
                 if let Some(renewal) = renewal {
                     renewal.abort();
-                    // Until it has ended it holds the store.
+                    // The renewal holds a reference to the store until it has ended.
                     renewal.await.ok();
                 }
                 let Some(store) = store else { return };
                 if let Err(cause) = store.release(epoch).await {
                     tracing::warn!(%cause, "the store was not released in order");
                 }
-                // Closed before anybody is told: others may hold the store for a while yet, a read that waits for
-                // its turn for example, and whoever waited for the release may open the journal again.
+                // The store is closed before the release is answered. Others may still hold it, for example a queued
+                // read, and the caller may open the journal again right after the answer.
                 store.close().await;
             };
             release.into_actor(journal)

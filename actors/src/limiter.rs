@@ -1,11 +1,11 @@
-//! `Limiter`: the actor that holds the kernel's admissions, and gives permits
-//! and locks to whoever came first. It knows tickets, not procedures.
+//! `Limiter`: the actor that holds the kernel's admissions, and grants permits and locks in the order of requests. It
+//! knows claims, not procedures.
 
 use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Admissions, Blocker, Grant, Lack, Lacking, LimitCrowd, LimitKey, LockUse, Needs, Request, Ticket,
+    Admissions, Blocker, Claim, ClaimId, Grant, Lack, Lacking, LimitCrowd, LimitKey, LockUse, Needs, Request,
 };
 
 use crate::mail::{Depth, Outbox};
@@ -16,7 +16,7 @@ use crate::view::NAMED;
 /// each question beyond this costs a parked sender besides.
 const MAILBOX: usize = 1024;
 
-/// One that gives up what it held for its last stage and asks for the next, in one step.
+/// Gives up what a claim held for the last stage and requests what the next one needs, in one step.
 pub(crate) struct Exchange {
     pub(crate) gives: Needs,
     pub(crate) asks: Request,
@@ -30,17 +30,23 @@ pub(crate) struct Acquire {
     pub(crate) exchange: Option<Exchange>,
 }
 
-/// What the limiter says to that.
+/// The answer to one request, under the claim and generation of the request.
+pub(crate) struct Answer {
+    pub(crate) claim: Claim,
+    pub(crate) grant: Grant,
+}
+
+/// The answer to [`Acquire`].
 #[derive(Default, MessageResponse)]
 pub(crate) struct Acquired {
     /// Its place among all answers.
     pub(crate) turn: u64,
     /// In the order of the requests.
-    pub(crate) grants: Vec<Grant>,
-    /// The one that exchanged.
-    pub(crate) exchanged: Option<Grant>,
-    /// Others that are served by what it gave.
-    pub(crate) served: Vec<Ticket>,
+    pub(crate) answers: Vec<Answer>,
+    /// The answer to the exchange.
+    pub(crate) exchanged: Option<Answer>,
+    /// Requests of other claims, which waited until now, in the order of service.
+    pub(crate) served: Vec<Claim>,
 }
 
 /// Gives recorded holders what they held, before anything else is granted.
@@ -48,39 +54,39 @@ pub(crate) struct Acquired {
 #[rtype(result = "()")]
 pub(crate) struct Restore(pub(crate) Vec<Request>);
 
-/// Changes what a ticket holds or waits for; others may be served thereby.
+/// Changes what a claim holds or waits for. Others may be served by that.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) enum Change {
     /// Gives everything back, and leaves the queue.
-    Release(Ticket),
+    Release(ClaimId),
     /// Gives these back.
-    GiveBack(Ticket, Needs),
+    GiveBack(ClaimId, Needs),
     /// Leaves the queue, and keeps what it holds.
-    Cancel(Ticket),
+    Cancel(ClaimId),
     /// Leaves the queue, and keeps these alone, though it was served a moment ago.
-    Keep(Ticket, Needs),
+    Keep(ClaimId, Needs),
     /// Gets another place in the queues.
-    Priority(Ticket, i16),
+    Priority(ClaimId, i16),
     /// Another capacity.
     Capacity(LimitKey, Option<u32>),
 }
 
-/// Asks whom these changes would let in, one after the other; nothing is changed. Answered
-/// with what those held who would give back all, and who would be served, in order. None if
-/// more claims are known than may be copied for that.
+/// Makes these changes on a copy. Returns none if there are more claims than may be copied for that.
 #[derive(Message)]
-#[rtype(result = "Option<Foreseen>")]
-pub(crate) struct Would(pub(crate) Vec<Change>);
+#[rtype(result = "Option<Simulated>")]
+pub(crate) struct Simulate(pub(crate) Vec<Change>);
 
 /// What some changes would lead to.
-pub(crate) struct Foreseen {
-    pub(crate) released: Vec<(Ticket, Needs)>,
-    pub(crate) served: Vec<Ticket>,
+pub(crate) struct Simulated {
+    /// What the released claims hold.
+    pub(crate) released: Vec<(ClaimId, Needs)>,
+    /// Requests that would be served, in order.
+    pub(crate) served: Vec<Claim>,
 }
 
-/// Claims that are copied to look ahead, at most: some milliseconds of the limiter's time.
-const FORESEEN_MAX: usize = 20_000;
+/// The most claims that are copied for a simulation: some milliseconds of the limiter's time.
+const SIMULATED_MAX: usize = 20_000;
 
 /// Asks how every limit stands, with the first who hold and wait; answered with its place among all answers.
 #[derive(Message)]
@@ -92,9 +98,9 @@ pub(crate) struct Usage;
 #[rtype(result = "(u64, Vec<LockUse>)")]
 pub(crate) struct LocksHeld;
 
-/// One ticket that waits.
+/// One claim that waits.
 pub(crate) struct Waiting {
-    pub(crate) ticket: Ticket,
+    pub(crate) claim: ClaimId,
     pub(crate) blockers: Vec<Blocker>,
     pub(crate) passed: u32,
     /// Its place in the order of service: who has a smaller one goes first.
@@ -110,10 +116,10 @@ impl Waiting {
     /// Those who wait among so many claims, and where the next begin.
     fn from(admissions: &Admissions, from: usize, claims: usize) -> (Vec<Self>, Option<usize>) {
         let (page, next) = admissions.waiting_from(from, claims);
-        let waiting = |(ticket, order)| Self {
-            ticket,
-            blockers: admissions.blockers(ticket),
-            passed: admissions.passed(ticket),
+        let waiting = |(claim, order)| Self {
+            claim,
+            blockers: admissions.blockers(claim),
+            passed: admissions.passed(claim),
             order,
         };
         (page.into_iter().map(waiting).collect(), next)
@@ -129,7 +135,7 @@ const PAGE: usize = 2_048;
 #[rtype(result = "Waiters")]
 pub(crate) struct Waits {
     pub(crate) from: usize,
-    pub(crate) of: Option<(Ticket, Lacking)>,
+    pub(crate) of: Option<(ClaimId, Lacking)>,
 }
 
 /// One page of those who wait.
@@ -143,13 +149,13 @@ pub(crate) struct Waiters {
     pub(crate) next: Option<usize>,
 }
 
-/// Says that these tickets, which waited, now hold all that they asked for.
+/// Says that these requests, which waited, are now granted.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Served {
     /// Its place among all answers.
     pub(crate) turn: u64,
-    pub(crate) tickets: Vec<Ticket>,
+    pub(crate) claims: Vec<Claim>,
 }
 
 /// The limiter's actor.
@@ -184,21 +190,21 @@ impl Limiter {
         self.turns
     }
 
-    /// Shows how these limits stand, and those of whoever was served.
-    fn show(&mut self, limits: &[LimitKey], served: &[Ticket]) {
-        let of_served = served.iter().flat_map(|ticket| self.admissions.limits_of(*ticket));
+    /// Shows how these limits stand, and the limits of the served claims.
+    fn show(&mut self, limits: &[LimitKey], served: &[Claim]) {
+        let of_served = served.iter().flat_map(|claim| self.admissions.limits_of(claim.id));
         let keys: Vec<LimitKey> = limits.iter().cloned().chain(of_served).collect();
         for usage in keys.iter().filter_map(|key| self.admissions.usage_of(key)) {
             self.metrics.set(&usage);
         }
     }
 
-    fn tell(&mut self, tickets: Vec<Ticket>, ctx: &mut Context<Self>) {
-        if tickets.is_empty() {
+    fn tell(&mut self, claims: Vec<Claim>, ctx: &mut Context<Self>) {
+        if claims.is_empty() {
             return;
         }
         let turn = self.next_turn();
-        ctx.wait(self.supervisor.send(Served { turn, tickets }).into_actor(self));
+        ctx.wait(self.supervisor.send(Served { turn, claims }).into_actor(self));
     }
 }
 
@@ -220,15 +226,16 @@ impl Handler<Acquire> for Limiter {
             ..Acquired::default()
         };
         if let Some(Exchange { gives, asks }) = exchange {
-            let (grant, served) = self.admissions.exchange(asks.ticket, &gives, asks);
-            acquired.exchanged = Some(grant);
+            let claim = asks.claim;
+            let (grant, served) = self.admissions.exchange(&gives, asks);
+            acquired.exchanged = Some(Answer { claim, grant });
             acquired.served = served;
         }
         for request in requests {
-            let limits = request.needs.limits.clone();
+            let (claim, limits) = (request.claim, request.needs.limits.clone());
             let (grant, served) = self.admissions.request(request);
             self.show(&limits, &served);
-            acquired.grants.push(grant);
+            acquired.answers.push(Answer { claim, grant });
             acquired.served.extend(served);
         }
         acquired
@@ -256,8 +263,8 @@ impl Handler<Change> for Limiter {
     fn handle(&mut self, change: Change, ctx: &mut Self::Context) {
         self.mail.taken();
         let limits = match &change {
-            Change::Release(ticket) | Change::Cancel(ticket) | Change::Keep(ticket, _) => {
-                self.admissions.limits_of(*ticket)
+            Change::Release(claim) | Change::Cancel(claim) | Change::Keep(claim, _) => {
+                self.admissions.limits_of(*claim)
             }
             Change::GiveBack(_, needs) => needs.limits.clone(),
             Change::Capacity(key, _) => vec![key.clone()],
@@ -270,36 +277,36 @@ impl Handler<Change> for Limiter {
 }
 
 impl Change {
-    /// Makes the change; gives who is served by it.
-    fn apply(self, admissions: &mut Admissions) -> Vec<Ticket> {
+    /// Makes the change. Returns the requests that are served by it.
+    fn apply(self, admissions: &mut Admissions) -> Vec<Claim> {
         match self {
-            Self::Release(ticket) => admissions.release(ticket),
-            Self::GiveBack(ticket, needs) => admissions.give_back(ticket, &needs),
-            Self::Cancel(ticket) => admissions.cancel(ticket),
-            Self::Keep(ticket, needs) => admissions.keep(ticket, &needs),
-            Self::Priority(ticket, priority) => admissions.set_priority(ticket, priority),
+            Self::Release(claim) => admissions.release(claim),
+            Self::GiveBack(claim, needs) => admissions.give_back(claim, &needs),
+            Self::Cancel(claim) => admissions.cancel(claim),
+            Self::Keep(claim, needs) => admissions.keep(claim, &needs),
+            Self::Priority(claim, priority) => admissions.set_priority(claim, priority),
             Self::Capacity(key, limit) => admissions.set_limit(key, limit),
         }
     }
 }
 
-impl Handler<Would> for Limiter {
-    type Result = MessageResult<Would>;
+impl Handler<Simulate> for Limiter {
+    type Result = MessageResult<Simulate>;
 
-    fn handle(&mut self, Would(changes): Would, _: &mut Self::Context) -> Self::Result {
+    fn handle(&mut self, Simulate(changes): Simulate, _: &mut Self::Context) -> Self::Result {
         self.mail.taken();
-        if self.admissions.claimed() > FORESEEN_MAX {
+        if self.admissions.claimed() > SIMULATED_MAX {
             return MessageResult(None);
         }
         let mut admissions = self.admissions.clone();
         let (mut released, mut served) = (Vec::new(), Vec::new());
         for change in changes {
-            if let Change::Release(ticket) = &change {
-                released.push((*ticket, admissions.held(*ticket)));
+            if let Change::Release(claim) = &change {
+                released.push((*claim, admissions.held(*claim)));
             }
             served.extend(change.apply(&mut admissions));
         }
-        MessageResult(Some(Foreseen { released, served }))
+        MessageResult(Some(Simulated { released, served }))
     }
 }
 
@@ -327,7 +334,7 @@ impl Handler<Waits> for Limiter {
     fn handle(&mut self, Waits { from, of }: Waits, _: &mut Self::Context) -> Self::Result {
         self.mail.taken();
         let (waiting, next) = Waiting::from(&self.admissions, from, PAGE);
-        let lack = of.and_then(|(ticket, lacking)| self.admissions.lack(ticket, &lacking));
+        let lack = of.and_then(|(claim, lacking)| self.admissions.lack(claim, &lacking));
         Waiters {
             turn: self.next_turn(),
             waiting,

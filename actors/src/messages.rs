@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use actix::prelude::*;
 use procession_kernel::{
-    AuditEntry, Birth, Blob, BypassAs, BypassScope, HistoryEntry, Key, LimitUse, Operated, OperatorRequest,
-    ProcedureId, RevealScope, TraceParent,
+    AuditEntry, Birth, Blob, BypassAs, BypassScope, EventName, HistoryEntry, Key, LimitKey, LimitUse, Operated,
+    OperatorRequest, Pause, ProcedureId, RevealScope, TraceParent, Verb,
 };
 use serde::Serialize;
 
@@ -33,6 +33,10 @@ pub struct Submit {
 
 impl Submit {
     /// Encodes the procedure and asks it what the engine must know.
+    ///
+    /// It does not ask [`Procedure::check`], which needs the environment that the procedure's kind is registered with.
+    /// The engine takes such a message, and quarantines the family if its value cannot run. `into_message` of the
+    /// facade's `Submission` makes the same message and checks first.
     ///
     /// # Errors
     ///
@@ -115,17 +119,6 @@ pub struct History(pub ProcedureId);
 #[rtype(result = "Result<FamilyExport, AskError>")]
 pub struct Export(pub ProcedureId);
 
-/// Puts a quarantined family into the archive, and frees all that it holds:
-/// locks, permits, its idempotency key. Nothing of it is undone.
-#[derive(Message, Clone)]
-#[rtype(result = "Result<Operated, AskError>")]
-pub struct Discharge {
-    /// Number of the family.
-    pub family: u64,
-    /// Who asks, and why.
-    pub by: OperatorRequest,
-}
-
 /// Lists the families that were discharged, by number.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<Vec<ArchivedFamily>, AskError>")]
@@ -145,40 +138,6 @@ pub struct AwaitOutcome(pub ProcedureId);
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<(), AskError>")]
 pub struct Acknowledge(pub ProcedureId);
-
-/// Takes note of the result of a finished root as an operator does: with who and why.
-#[derive(Message, Clone)]
-#[rtype(result = "Result<Operated, AskError>")]
-pub struct AcknowledgeBy {
-    /// A member of its family.
-    pub id: ProcedureId,
-    /// Who asks, and why.
-    pub by: OperatorRequest,
-}
-
-/// Has it written down that users' data of a procedure is shown in full. Nothing of it is
-/// to be shown before this is answered.
-#[derive(Message, Clone)]
-#[rtype(result = "Result<Operated, AskError>")]
-pub struct AuditReveal {
-    /// Which one.
-    pub id: ProcedureId,
-    /// What of it is shown.
-    pub what: RevealScope,
-    /// Who asks, and why.
-    pub by: OperatorRequest,
-}
-
-/// Aborts a procedure: it stops between stages, and rolls back. What it met is
-/// in the answer's `abort`.
-#[derive(Message, Clone)]
-#[rtype(result = "Result<Operated, AskError>")]
-pub struct Abort {
-    /// Which one.
-    pub id: ProcedureId,
-    /// Who asks, and why.
-    pub by: OperatorRequest,
-}
 
 /// Sends a signal to a procedure; answered with its number once it is durable.
 #[derive(Message, Clone)]
@@ -213,17 +172,6 @@ impl SendSignal {
     }
 }
 
-/// Sends a signal as an operator does: with who and why. The key of the request is the
-/// sender's as well.
-#[derive(Message, Clone)]
-#[rtype(result = "Result<Operated, AskError>")]
-pub struct SignalBy {
-    /// The signal. A key of its own is not looked at.
-    pub signal: SendSignal,
-    /// Who asks, and why.
-    pub by: OperatorRequest,
-}
-
 /// Wakes all who wait for an event at its commit, first waiter first (HBase's
 /// `ProcedureEvent`). It is not kept; answered with how many it woke.
 #[derive(Message, Clone)]
@@ -256,116 +204,155 @@ impl Broadcast {
     }
 }
 
-/// Sets the capacity of a limit, durably; none is unlimited.
-#[derive(Message, Clone)]
+/// A request of an operator: a verb with its operands, who sends it, and why. It is answered once its audit entry
+/// is durable, with what changed; a dry run is answered with what would change.
+///
+/// ```
+/// # #[actix_rt::main]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use procession::{Executor, Noop, OperatorRequest, Pause, messages::Operate};
+/// # let directory = tempfile::tempdir()?;
+/// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+/// let by = OperatorRequest::new("ann", "the disk is full");
+/// let paused = executor.supervisor().send(Operate::pause(Pause::All, by)).await??;
+/// assert_eq!(paused.number, Some(0));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Message, Clone, Debug)]
 #[rtype(result = "Result<Operated, AskError>")]
-pub struct SetLimit {
-    /// Which limit; a kind's own has the kind's name.
-    pub key: String,
-    /// Its capacity.
-    pub limit: Option<u32>,
-    /// Who asks, and why.
+pub struct Operate {
+    /// What is requested.
+    pub verb: Verb,
+    /// Who sends the request, why, and on which conditions it takes effect.
     pub by: OperatorRequest,
 }
 
-/// Changes the priority of a procedure, and its place in the queues.
-#[derive(Message, Clone)]
-#[rtype(result = "Result<Operated, AskError>")]
-pub struct SetPriority {
-    /// Which one.
-    pub id: ProcedureId,
-    /// Higher goes first.
-    pub priority: i16,
-    /// Who asks, and why.
-    pub by: OperatorRequest,
-}
+impl Operate {
+    /// Aborts a procedure: it stops between stages, and rolls back. The answer's `abort` says what the abort met.
+    #[must_use]
+    pub const fn abort(id: ProcedureId, by: OperatorRequest) -> Self {
+        Self::new(Verb::Abort(id), by)
+    }
 
-/// Lets nothing more run of what it names; a stage that runs ends first.
-#[derive(Message, Clone)]
-#[rtype(result = "Result<Operated, AskError>")]
-pub struct Pause {
-    /// One with all below it, a kind, or everything.
-    pub what: procession_kernel::Pause,
-    /// Who asks, and why.
-    pub by: OperatorRequest,
-}
+    /// Pauses a procedure with all below it, a kind, or everything. A running stage ends first.
+    #[must_use]
+    pub const fn pause(what: Pause, by: OperatorRequest) -> Self {
+        Self::new(Verb::Pause(what), by)
+    }
 
-/// Lets go on what was paused, by an operator or as poison, or went in circles.
-#[derive(Message, Clone)]
-#[rtype(result = "Result<Operated, AskError>")]
-pub struct Resume {
-    /// One with all below it, a kind, or everything.
-    pub what: procession_kernel::Pause,
-    /// Who asks, and why.
-    pub by: OperatorRequest,
-}
+    /// Resumes what was paused by an operator, as poison, or for running one stage too often in a row.
+    #[must_use]
+    pub const fn resume(what: Pause, by: OperatorRequest) -> Self {
+        Self::new(Verb::Resume(what), by)
+    }
 
-/// Ends a backoff now, or the rest of one that waits for an operator as poison, or with
-/// a rollback that failed. The attempt, or the undo, begins at once; what has failed stays counted.
-#[derive(Message, Clone)]
-#[rtype(result = "Result<Operated, AskError>")]
-pub struct RetryNow {
-    /// Which one.
-    pub id: ProcedureId,
-    /// Who asks, and why.
-    pub by: OperatorRequest,
-}
+    /// Ends a backoff now, or the rest of a procedure that waits for an operator as poison or with a failed rollback.
+    /// The attempt, or the undo, begins at once. Failed attempts stay counted.
+    #[must_use]
+    pub const fn retry_now(id: ProcedureId, by: OperatorRequest) -> Self {
+        Self::new(Verb::RetryNow(id), by)
+    }
 
-/// Ends a procedure without its code, from any state: nothing is undone, its
-/// locks are free, its parent goes on by its join policy (HBase).
-#[derive(Message, Clone)]
-#[rtype(result = "Result<Operated, AskError>")]
-pub struct Bypass {
-    /// Which one.
-    pub id: ProcedureId,
-    /// Who ends with it; one with live children does not end without them.
-    pub scope: BypassScope,
-    /// As what it ends.
-    pub outcome: BypassAs,
-    /// Who asks, and why.
-    pub by: OperatorRequest,
-}
+    /// Ends a procedure without its code, from any state: nothing is undone, its locks are freed, and its parent goes
+    /// on by its join policy (HBase). A procedure with live children ends only together with them.
+    #[must_use]
+    pub const fn bypass(id: ProcedureId, scope: BypassScope, outcome: BypassAs, by: OperatorRequest) -> Self {
+        Self::new(Verb::Bypass(id, scope, outcome), by)
+    }
 
-impl Bypass {
-    /// Ends it as a success with this output, which must be of the procedure's own type.
+    /// Bypasses a procedure as a success with this output, which must be of the procedure's own type.
     ///
     /// # Errors
     ///
-    /// [`CodecError`] if it cannot be encoded.
-    pub fn with_output<T: Serialize>(
+    /// [`CodecError`] if the output cannot be encoded.
+    pub fn bypass_with_output<T: Serialize>(
         id: ProcedureId,
         scope: BypassScope,
         output: &T,
         by: OperatorRequest,
     ) -> Result<Self, CodecError> {
         let outcome = BypassAs::Output(codec::encode_user(output)?);
-        Ok(Self { id, scope, outcome, by })
+        Ok(Self::bypass(id, scope, outcome, by))
     }
-}
 
-/// Replaces the output of a procedure that succeeded.
-#[derive(Message, Clone)]
-#[rtype(result = "Result<Operated, AskError>")]
-pub struct OverrideResult {
-    pub(crate) id: ProcedureId,
-    pub(crate) output: Blob,
-    pub(crate) by: OperatorRequest,
-}
+    /// Tries an undo again whose attempts are exhausted.
+    #[must_use]
+    pub const fn retry_undo(id: ProcedureId, by: OperatorRequest) -> Self {
+        Self::new(Verb::RetryUndo(id), by)
+    }
 
-impl OverrideResult {
-    /// Encodes the new output, which must be of the procedure's own type.
+    /// Counts an undo as done whose attempts are exhausted.
+    #[must_use]
+    pub const fn skip_undo(id: ProcedureId, by: OperatorRequest) -> Self {
+        Self::new(Verb::SkipUndo(id), by)
+    }
+
+    /// Replaces the output of a procedure that succeeded, by one of the procedure's own type.
     ///
     /// # Errors
     ///
-    /// [`CodecError`] if it cannot be encoded.
-    pub fn new<T: Serialize>(id: ProcedureId, output: &T, by: OperatorRequest) -> Result<Self, CodecError> {
-        Ok(Self::encoded(id, codec::encode_user(output)?, by))
+    /// [`CodecError`] if the output cannot be encoded.
+    pub fn override_result<T: Serialize>(id: ProcedureId, output: &T, by: OperatorRequest) -> Result<Self, CodecError> {
+        Ok(Self::new(Verb::OverrideResult(id, codec::encode_user(output)?), by))
     }
 
-    /// Takes an output that is encoded already.
+    /// Changes the priority of a procedure, and its place in the queues.
     #[must_use]
-    pub const fn encoded(id: ProcedureId, output: Blob, by: OperatorRequest) -> Self {
-        Self { id, output, by }
+    pub const fn set_priority(id: ProcedureId, priority: i16, by: OperatorRequest) -> Self {
+        Self::new(Verb::SetPriority(id, priority), by)
+    }
+
+    /// Sets the capacity of a limit, durably; `None` is unlimited. The limit of a kind has the kind's name.
+    #[must_use]
+    pub fn set_limit(key: impl Into<String>, limit: Option<u32>, by: OperatorRequest) -> Self {
+        Self::new(Verb::SetLimit(LimitKey::from(key.into()), limit), by)
+    }
+
+    /// Puts a quarantined family into the archive, and frees all that it holds: locks, permits, its idempotency key.
+    /// Nothing of it is undone.
+    #[must_use]
+    pub const fn discharge(family: u64, by: OperatorRequest) -> Self {
+        Self::new(Verb::Discharge(family), by)
+    }
+
+    /// Records in the audit log that user data of a procedure is shown in full. Show none of it before this is
+    /// answered.
+    #[must_use]
+    pub const fn audit_reveal(id: ProcedureId, scope: RevealScope, by: OperatorRequest) -> Self {
+        Self::new(Verb::AuditReveal(id, scope), by)
+    }
+
+    /// Sends a signal. The key of the request is the sender's key as well.
+    ///
+    /// # Errors
+    ///
+    /// [`CodecError`] if the payload cannot be encoded.
+    pub fn signal<T: Serialize>(
+        id: ProcedureId,
+        name: impl Into<String>,
+        payload: &T,
+        by: OperatorRequest,
+    ) -> Result<Self, CodecError> {
+        let name = EventName::from(name.into());
+        Ok(Self::new(Verb::Signal(id, name, codec::encode_user(payload)?), by))
+    }
+
+    /// Takes note of the result of a finished root, so that it may be evicted sooner. Any member names the family.
+    #[must_use]
+    pub const fn acknowledge(id: ProcedureId, by: OperatorRequest) -> Self {
+        Self::new(Verb::Acknowledge(id), by)
+    }
+
+    /// Begins to stop the engine in order. It is answered once that is durable and no further stage is started;
+    /// the engine stops when its running stages have ended, or after the deadline.
+    #[must_use]
+    pub const fn drain(deadline: Duration, by: OperatorRequest) -> Self {
+        Self::new(Verb::Drain(deadline), by)
+    }
+
+    const fn new(verb: Verb, by: OperatorRequest) -> Self {
+        Self { verb, by }
     }
 }
 
@@ -389,32 +376,12 @@ pub struct Locks;
 #[rtype(result = "Result<Vec<LimitUse>, AskError>")]
 pub struct Limits;
 
-/// Tries an undo again that has used up its attempts.
-#[derive(Message, Clone)]
-#[rtype(result = "Result<Operated, AskError>")]
-pub struct RetryUndo {
-    /// A member of the family.
-    pub id: ProcedureId,
-    /// Who asks, and why.
-    pub by: OperatorRequest,
-}
-
-/// Skips an undo that has used up its attempts.
-#[derive(Message, Clone)]
-#[rtype(result = "Result<Operated, AskError>")]
-pub struct SkipUndo {
-    /// A member of the family.
-    pub id: ProcedureId,
-    /// Who asks, and why.
-    pub by: OperatorRequest,
-}
-
 /// Asks why a procedure does not move: who waits for whom, why, and since when.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<Explanation, AskError>")]
 pub struct Explain(pub ProcedureId);
 
-/// Runs an audit, and asks what is stuck. Answered also when the store does not
+/// Runs a health check, and asks what is stuck. Answered also when the store does not
 /// answer or has failed.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<Vec<Verdict>, AskError>")]
@@ -451,15 +418,4 @@ pub struct PollLatest(pub Recipient<LatestFeed>);
 pub struct Drain {
     /// How long running stages may take.
     pub deadline: Duration,
-}
-
-/// Stops the engine in order, as an operator does: with who and why. Answered once that is on
-/// disk and nothing more is set going; the engine stops later.
-#[derive(Message, Clone)]
-#[rtype(result = "Result<Operated, AskError>")]
-pub struct DrainBy {
-    /// How long running stages may take.
-    pub deadline: Duration,
-    /// Who asks, and why.
-    pub by: OperatorRequest,
 }

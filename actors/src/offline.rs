@@ -1,6 +1,5 @@
-//! Reading a closed journal: in its place, where the store is held while it is read, or
-//! from a private copy, which leaves no trace of the look. No epoch is taken. Only
-//! `import` writes, with an epoch of its own.
+//! Reading a closed journal: in its place, where the store is held while it is read, or from a private copy, which
+//! leaves no trace. No epoch is taken. Only `import` writes, with an epoch of its own.
 
 mod import;
 mod read;
@@ -25,21 +24,21 @@ use crate::read::{CommittedReader, Quarantined};
 
 /// A journal that no engine runs on, opened for reading.
 pub struct Offline {
-    // Dropped in this order: the copy goes when nobody reads it any more.
+    // Dropped in this order: the copy must outlive the store that reads it.
     store: Arc<dyn JournalStore>,
-    /// The same store, whose tables can be read through.
+    /// The same store, whose tables can be verified.
     tables: Arc<EmbeddedStore>,
     reader: Reader,
     committed: CommittedReader,
     as_of: (Epoch, Seq),
-    /// Around the journal itself, not around a copy of it.
+    /// The room around the journal itself, not around its copy.
     room: Option<DiskRoom>,
     _copy: Option<TempDir>,
 }
 
 impl Offline {
-    /// Opens the journal in a directory, in its place. Opening it does what every opening
-    /// does: a torn tail is cut off. Blocks while it is read.
+    /// Opens the journal in a directory, in its place. As with any opening, a torn tail is cut off. Blocks while the
+    /// journal is read.
     ///
     /// # Errors
     ///
@@ -51,15 +50,14 @@ impl Offline {
         Self::open_in(EmbeddedStore::open(directory, SyncMode::Data)?, directory, None)
     }
 
-    /// Opens a private copy of the journal in a directory: nothing in the directory is
-    /// written, and engines may have it again as soon as this returns. The copy is made in
-    /// the system's directory for temporary files (`TMPDIR`), can be read by this user
-    /// alone, and goes with this value. Blocks while it is copied and read.
+    /// Opens a private copy of the journal in a directory. Nothing in the directory is written, and engines may open
+    /// it as soon as this returns. The copy is made in the system's directory for temporary files (`TMPDIR`), is
+    /// readable by this user only, and is removed with this value. Blocks while the journal is copied and read.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] if an engine holds it, if it is damaged or missing, or if there is
-    /// no room for the copy.
+    /// [`StoreError`] if an engine holds the journal, if it is damaged or missing, or if there is no room for the
+    /// copy.
     pub fn open_copy(directory: &Path) -> Result<Self, StoreError> {
         let (copy, store) = copied(directory)?;
         Self::open_in(store, directory, Some(copy)).map_err(|error| named_after(directory, error))
@@ -82,7 +80,7 @@ impl Offline {
         })
     }
 
-    /// Reads all user data whose key begins with `prefix`, in the order of the keys.
+    /// Reads all user data whose key begins with `prefix`, in key order.
     ///
     /// # Errors
     ///
@@ -95,8 +93,8 @@ impl Offline {
         self.reader.scan_user(space, prefix.as_ref()).await
     }
 
-    /// Copies everything that the journal holds of the family of `id`. Returns `None` if it holds nothing. Families
-    /// that an engine would quarantine are copied as they are, without a reason.
+    /// Copies everything that the journal holds of the family of `id`. Returns `None` if it holds nothing. A family
+    /// that an engine would quarantine is copied as it is, without a reason.
     ///
     /// # Errors
     ///
@@ -106,7 +104,7 @@ impl Offline {
         self.export_up_to(id, EXPORT_MAX).await
     }
 
-    /// Copies a family as [`export`](Self::export) does, with another limit. It is held in memory as a whole.
+    /// Copies a family as [`export`](Self::export) does, with another limit. The copy is held in memory as a whole.
     ///
     /// # Errors
     ///
@@ -123,7 +121,8 @@ fn missing(directory: &Path) -> StoreError {
     }
 }
 
-/// Copies the journal in a directory into one that goes with the value given, and opens it there.
+/// Copies the journal in a directory into a temporary one, and opens it there. The copy is removed with the returned
+/// directory.
 fn copied(directory: &Path) -> Result<(TempDir, EmbeddedStore), StoreError> {
     let copy = private_directory().map_err(|error| StoreError::Io {
         place: directory.display().to_string(),
@@ -148,7 +147,7 @@ fn private_directory() -> std::io::Result<TempDir> {
     builder.tempdir()
 }
 
-/// Damage is told of the journal that was copied: the copy is nobody's business.
+/// Damage is reported with the path of the original journal, since the copy is temporary.
 fn named_after(directory: &Path, error: StoreError) -> StoreError {
     let place = directory.display().to_string();
     match error {

@@ -1,4 +1,4 @@
-//! The one trait that users implement, and what a kind says about itself.
+//! The trait that users implement, and the properties that a kind declares.
 
 use std::fmt::Debug;
 use std::future::Future;
@@ -14,18 +14,15 @@ use crate::step::{ChildOutcome, JoinVerdict, StageError, Step};
 use crate::thresholds::KindThresholds;
 use crate::upgrade::{Old, UpgradeError};
 
-/// A durable unit of work, cut into short stages.
+/// A durable unit of work, divided into short stages.
 ///
-/// The value itself is the procedure's state: it is stored after each stage
-/// that succeeds, and a stage always sees it as it was last committed. A stage
-/// that fails, panics or yields leaves no trace in it.
+/// The value is the procedure's state. It is stored after each successful stage, and a stage always starts from the
+/// last committed value. A stage that fails, panics or yields leaves no trace in it.
 ///
-/// **Stages run at least once.** A crash between a stage's last effect and its
-/// commit runs the stage again after the restart, with the same value. So a
-/// stage's effects outside the engine must bear repetition;
-/// [`StageContext::token`] and [`StageContext::fence`] help callees with that.
-/// What a stage writes through its context is part of its commit, and happens
-/// exactly once.
+/// **Stages run at least once.** A crash between a stage's last effect and its commit runs the stage again after the
+/// restart, with the same value. A stage's effects outside the engine must therefore be repeatable;
+/// [`StageContext::token`] and [`StageContext::fence`] help callees with that. What a stage writes through its
+/// context is part of its commit, and happens exactly once.
 ///
 /// ```
 /// use procession_actors::{Procedure, StageContext, StageError, Step};
@@ -48,50 +45,48 @@ use crate::upgrade::{Old, UpgradeError};
 /// }
 /// ```
 pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
-    /// Name of the type on disk. Never change it, and never reuse another's.
+    /// Name of the type on disk. Never change it, and never reuse the name of another kind.
     const KIND: &'static str;
-    /// Schema of the value; raise it when an older value can no longer be read as it stands.
+    /// Schema version of the value. Raise it when older values can no longer be decoded unchanged.
     const VERSION: u16 = 1;
-    /// Oldest version that [`upgrade`](Self::upgrade) reads. A live procedure of a
-    /// version before it is set aside at the start, as one whose code is gone.
+    /// Oldest version that [`upgrade`](Self::upgrade) reads. A live procedure of an earlier version is quarantined at
+    /// the start, as if its code were missing.
     const OLDEST: u16 = Self::VERSION;
-    /// False for a kind whose stages cannot be undone: it ends `Failed` at once.
+    /// `false` if stages of this kind cannot be undone: a failure then ends it `Failed` at once.
     const ROLLBACK: bool = true;
-    /// True for a kind that wants [`on_submit`](Self::on_submit) and
-    /// [`on_finish`](Self::on_finish); without it they cost nothing, and are not called.
+    /// `true` to have [`on_submit`](Self::on_submit) and [`on_finish`](Self::on_finish) called. Otherwise they cost
+    /// nothing and are not called.
     const METRIC_HOOKS: bool = false;
-    /// True for a kind that wants [`before_recover`](Self::before_recover) and
-    /// [`after_recover`](Self::after_recover); without it a start reads no value
-    /// of this kind, and does not call them.
+    /// `true` to have [`before_recover`](Self::before_recover) and [`after_recover`](Self::after_recover) called.
+    /// Otherwise a start reads no value of this kind, and does not call them.
     const RECOVERY_HOOKS: bool = false;
 
-    /// How long it holds its permits: for life (Tera), or while it is not parked.
+    /// How long a procedure holds its permits: for life (Tera), or only while it is not parked.
     const HOLD: Hold = Hold::ForLife;
-    /// True for a kind that holds its locks from the first grant to its end, across
-    /// waits, restarts and rollback (HBase's `holdLock`); else for the stage alone.
+    /// `true` to hold locks from the first grant to the end, across waits, restarts and rollback (HBase's
+    /// `holdLock`). Otherwise they are held for one stage at a time.
     const HOLD_LOCKS: bool = false;
-    /// How often one stage may run in a row before the procedure fails; none is
-    /// without bound (IoTDB's `circle`).
-    const SAME_STAGE: Option<u32> = None;
-    /// True for a kind with a [`completion_cleanup`](Self::completion_cleanup).
+    /// How often one stage may run in a row before the procedure fails; `None` is unbounded (IoTDB's `circle`).
+    const REPEAT_LIMIT: Option<u32> = None;
+    /// `true` for a kind with a [`completion_cleanup`](Self::completion_cleanup).
     const CLEANUP: bool = false;
-    /// How much history it leaves.
+    /// How much history is kept.
     const HISTORY: HistoryDetail = HistoryDetail::Full;
 
-    /// The stages; usually an enum without data, so that `match` is total.
+    /// The stages: usually an enum without data, so that `match` is exhaustive.
     type Stage: Clone + Debug + Serialize + DeserializeOwned + 'static;
-    /// What stages need of the host; given at registration, cloned to each worker.
+    /// What stages need from the host. It is given at registration and cloned for each worker.
     type Env: Clone + Send + Sync + 'static;
-    /// What the submitter gets.
+    /// The result that the submitter receives.
     type Output: Serialize + DeserializeOwned + 'static;
 
-    /// Names the stage that runs first.
+    /// Returns the stage that runs first.
     fn first(&self) -> Self::Stage;
 
-    /// Runs one stage, and says what comes next.
+    /// Runs one stage, and returns what comes next.
     ///
-    /// It runs on a worker's arbiter, among the stages of others. Stop that arbiter, and what runs
-    /// there has failed, as if it had panicked; an audit tells of it as `actor_lost`.
+    /// It runs on a worker's arbiter, among the stages of other procedures. If that arbiter is stopped, stages
+    /// running there fail as if they had panicked; the health check reports it as `actor_lost`.
     ///
     /// # Errors
     ///
@@ -103,15 +98,15 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         cx: &mut StageContext<'_, Self>,
     ) -> impl Future<Output = Result<Step<Self>, StageError>>;
 
-    /// Undoes one executed stage; called newest first, also for the stage that failed.
+    /// Undoes one executed stage. Undos run newest first, and include the stage that failed.
     ///
-    /// A stage may have been interrupted before it had any effect: an undo must
-    /// bear that there is nothing to undo. The default undoes nothing and succeeds.
+    /// A stage may have been interrupted before it had any effect, so an undo must tolerate having nothing to undo.
+    /// The default undoes nothing and succeeds.
     ///
     /// # Errors
     ///
-    /// Either error runs the undo again after a backoff; when the attempts are
-    /// used up the family waits for an operator.
+    /// Either error runs the undo again after a backoff. When the attempts are used up, the family waits for an
+    /// operator.
     fn rollback(
         &mut self,
         stage: Self::Stage,
@@ -121,8 +116,8 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         async { Ok(()) }
     }
 
-    /// Decides whether a parent that spawned with a custom join policy may go on.
-    /// Runs on a worker, on each end of a child, with all the children's outcomes in order.
+    /// Decides whether a parent that spawned with a custom join policy may continue. Runs on a worker each time a
+    /// child ends, with the outcomes of all children in order.
     fn join(&self, stage: &Self::Stage, outcomes: &[ChildOutcome]) -> JoinVerdict {
         let _ = stage;
         if outcomes.iter().any(|child| child.failed()) {
@@ -134,62 +129,61 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         }
     }
 
-    /// Locks that a stage needs: all of them or none are taken, together with its
-    /// permits, before it runs. Asked at submission and at the end of each stage. The
-    /// undo of a stage runs under the same locks; they are taken again for it.
+    /// Returns the locks that a stage needs. They are taken together with its permits, all or none, before the stage
+    /// runs. This is called at submission and at the end of each stage. The undo of a stage reacquires the same
+    /// locks.
     ///
-    /// Paths are hierarchical, as `ns/table/region`: an exclusive lock excludes
-    /// everything at and under its path; a descendant enters what its ancestors hold.
+    /// Paths are hierarchical, such as `ns/table/region`. An exclusive lock excludes everything at and under its
+    /// path, but descendants may enter paths that their ancestors hold.
     fn locks(&self, stage: &Self::Stage) -> Vec<LockNeed> {
         let _ = stage;
         Vec::new()
     }
 
-    /// False marks a point of no return: from this stage on a failure is tried
-    /// again, for ever, and an abort comes too late (HBase's `isRollbackSupported`).
+    /// Returns `false` to mark a point of no return. From this stage on, failures are retried for ever, and an abort
+    /// comes too late (HBase's `isRollbackSupported`).
     fn rollback_supported(&self, stage: &Self::Stage) -> bool {
         let _ = stage;
         true
     }
 
-    /// How long a stage is expected to take; one that takes longer is reported.
+    /// Returns how long a stage is expected to take; a longer run is reported.
     fn expected(&self, stage: &Self::Stage) -> Option<Duration> {
         let _ = stage;
         None
     }
 
-    /// What happens when its whole time is up.
+    /// Returns what happens when the procedure's [`timeout`](Self::timeout) expires.
     fn on_timeout(&self) -> OnTimeout {
         OnTimeout::Fail
     }
 
-    /// Cleans up outside the engine after the end, however it ended. Runs at least
-    /// once, after the end is durable; only for a kind with [`CLEANUP`](Self::CLEANUP).
+    /// Cleans up outside the engine after the procedure has ended, however it ended. Runs at least once, after the
+    /// end is durable, and only if [`CLEANUP`](Self::CLEANUP) is set.
     fn completion_cleanup(&mut self, env: &Self::Env) -> impl Future<Output = ()> {
         let _ = env;
         async {}
     }
 
-    /// How long results of this kind are kept after the end, if not as long as the engine's.
+    /// Returns how long results of this kind are kept after the end; `None` is the engine's default.
     fn keep_after_end() -> Option<Duration> {
         None
     }
 
-    /// How long results are kept after they were acknowledged, if not as long as the engine's.
+    /// Returns how long results are kept after they were acknowledged; `None` is the engine's default.
     fn keep_after_acknowledgement() -> Option<Duration> {
         None
     }
 
-    /// Makes a value of this version of one that was stored as `version`, which is
-    /// at least [`OLDEST`](Self::OLDEST) and below [`VERSION`](Self::VERSION).
+    /// Converts a value that was stored as `version` to the current version. `version` is at least
+    /// [`OLDEST`](Self::OLDEST) and below [`VERSION`](Self::VERSION).
     ///
-    /// It is called when such a value is revived, and what it gives is stored with
-    /// the next commit of a stage or an undo of that procedure, whatever that says:
-    /// once for each row, but for crashes and for join rules, which store nothing.
-    /// So it must depend on the old value alone.
+    /// The engine calls it when such a value is revived, and stores the result with the procedure's next commit of a
+    /// stage or an undo, whatever its outcome. Each row is therefore upgraded once, except after a crash and for join
+    /// rules, which store nothing. So the result must depend on the old value alone.
     ///
-    /// Stages are not upgraded: their names are on disk, too, so an enum of stages
-    /// keeps the names of those in which procedures may still stand, or which may be undone.
+    /// Stages are not upgraded, although their names are on disk, too. An enum of stages must keep the name of every
+    /// stage at which procedures may still stand, or which may be undone.
     ///
     /// ```
     /// use procession_actors::{Old, Procedure, StageContext, StageError, Step, UpgradeError};
@@ -198,7 +192,7 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     /// #[derive(Serialize, Deserialize)]
     /// struct Greet { names: Vec<String> }
     ///
-    /// /// As it was in version 1.
+    /// /// The value as it was in version 1.
     /// #[derive(Deserialize)]
     /// struct Greet1 { name: String }
     ///
@@ -227,51 +221,50 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
     ///
     /// # Errors
     ///
-    /// An error, or a panic, sets the family aside with that reason: it goes on
-    /// where it was when a start has code that can read it.
+    /// An error, or a panic, quarantines the family with that reason. The family continues where it was once a start
+    /// has code that can read it.
     fn upgrade(version: u16, old: Old<'_>) -> Result<Self, UpgradeError> {
         let _ = (version, old);
-        Err(UpgradeError::new("its code has no upgrade"))
+        Err(UpgradeError::new("its kind does not implement `upgrade`"))
     }
 
-    /// Tells whether this value can run here; asked when a stored value is revived,
-    /// and of one that is submitted through the executor, before it is sent.
+    /// Checks that this value can run in this process. It is called when a stored value is revived, and before a
+    /// value is submitted through the executor. It is not called for a bare `Submit::new`, nor for children: these
+    /// are quarantined when they are revived.
     ///
-    /// It is for what a value names and a process may lack, as a plug-in, or a step of a
-    /// sequence. It must not fail for what passes by itself.
+    /// Use it for things that a value names and a process may lack, such as a plug-in or a step of a sequence. It
+    /// must not fail for conditions that pass by themselves.
     ///
     /// # Errors
     ///
-    /// The submitter gets the text. A stored family is set aside with it, alone, and
-    /// goes on where it was after a start that can run it.
+    /// The submitter receives the text. A stored family is quarantined with it, without affecting others, and
+    /// continues where it was after a start that can run it.
     fn check(&self, env: &Self::Env) -> Result<(), String> {
         let _ = env;
         Ok(())
     }
 
-    /// The limit of which this procedure takes one permit, besides its kind's own.
+    /// Returns the limit from which this procedure takes one permit, in addition to its kind's own.
     fn limit(&self) -> Option<LimitKey> {
         None
     }
 
-    /// Higher goes first where it waits for a permit. Default 0.
+    /// Returns the priority: a higher one is served first when waiting for a permit. Default 0.
     fn priority(&self) -> i16 {
         0
     }
 
-    /// The whole time it may take, from its submission; none is no end.
+    /// Returns the total time that the procedure may take from its submission; `None` is unbounded.
     fn timeout(&self) -> Option<Duration> {
         None
     }
 
-    /// Counts a procedure of this kind that was born; for metrics of the kind's own.
+    /// Called when a procedure of this kind was born; for metrics of the kind's own.
     ///
-    /// Called on a worker once its birth is on disk, if
-    /// [`METRIC_HOOKS`](Self::METRIC_HOOKS) is set, and before its `on_finish`.
-    /// A panic is logged and changes nothing. A crash between the commit and the
-    /// call loses the call, as it loses the metrics of the process; so does an
-    /// engine whose workers are blocked while 100,000 calls wait, which counts
-    /// them in `procession_hooks_dropped_total`.
+    /// Runs on a worker once the birth is on disk, before `on_finish`, and only if
+    /// [`METRIC_HOOKS`](Self::METRIC_HOOKS) is set. A panic is logged and changes nothing. A crash between the commit
+    /// and the call loses the call, as it loses all metrics of the process. Calls are also dropped if the workers are
+    /// blocked while 100,000 calls wait; `procession_hooks_dropped_total` counts these.
     ///
     /// ```
     /// # use procession_actors::{Finished, Procedure, StageContext, StageError, Step, Submitted};
@@ -306,32 +299,30 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         let _ = (env, submitted);
     }
 
-    /// Counts a procedure of this kind that has ended; called like
-    /// [`on_submit`](Self::on_submit), once for each end.
+    /// Called when a procedure of this kind has ended, once for each end. Otherwise like
+    /// [`on_submit`](Self::on_submit).
     fn on_finish(env: &Self::Env, finished: &Finished) {
         let _ = (env, finished);
     }
 
-    /// Looks at an unfinished procedure that a start has found, before permits
-    /// and timers are restored.
+    /// Inspects an unfinished procedure that a start has found, before permits and timers are restored.
     ///
-    /// Called on a worker, once per start, if [`RECOVERY_HOOKS`](Self::RECOVERY_HOOKS)
-    /// is set: for each procedure that has not ended and is not quarantined, and
-    /// for all of them before the first stage or undo. It may write to the log
-    /// and prepare what the host needs; it changes nothing durable. The engine
-    /// opens when the last hook has ended, so a hook that waits makes the start wait.
+    /// Runs on a worker, once per start, if [`RECOVERY_HOOKS`](Self::RECOVERY_HOOKS) is set. It is called for each
+    /// procedure that has neither ended nor been quarantined, and for all of them before the first stage or undo. It
+    /// may log and prepare what the host needs; it changes nothing durable. The engine opens when the last hook has
+    /// ended, so a hook that waits delays the start.
     ///
     /// # Errors
     ///
-    /// Either error, and a panic, quarantines the procedure's family for this
-    /// start, with the reason. The others run.
+    /// Either error, and a panic, quarantines the procedure's family for this start, with the reason. Other families
+    /// run.
     fn before_recover(&self, env: &Self::Env) -> impl Future<Output = Result<(), StageError>> {
         let _ = env;
         async { Ok(()) }
     }
 
-    /// Looks at it again, when permits are with their holders and before timers
-    /// fire; all else as [`before_recover`](Self::before_recover).
+    /// Inspects the procedure again, after permits are restored to their holders and before timers fire. Otherwise
+    /// like [`before_recover`](Self::before_recover).
     ///
     /// # Errors
     ///
@@ -341,18 +332,18 @@ pub trait Procedure: Serialize + DeserializeOwned + Sized + 'static {
         async { Ok(()) }
     }
 
-    /// How often a stage of this kind is tried, and how long between.
+    /// Returns how often a stage of this kind is tried, and the backoff between attempts.
     fn retry() -> RetryPolicy {
         RetryPolicy::default()
     }
 
-    /// How often an undo of this kind is tried, and how long between.
+    /// Returns how often an undo of this kind is tried, and the backoff between attempts.
     fn retry_undo() -> RetryPolicy {
         RetryPolicy::default()
     }
 
-    /// From when on something of this kind is told as a verdict, where that is not as of the engine's
-    /// others. How long a stage may take is [`expected`](Self::expected)'s to say.
+    /// Returns the thresholds of this kind's verdicts, where they differ from the engine's.
+    /// [`expected`](Self::expected) says how long a stage may take.
     fn thresholds() -> KindThresholds {
         KindThresholds::default()
     }

@@ -1,6 +1,5 @@
-//! `ProcedureActor`: one per active procedure, on a worker. It runs one stage,
-//! one undo or one join rule per message, and reports. It never touches the
-//! journal and never decides what comes next.
+//! `ProcedureActor`: one per active procedure, on a worker. It runs one stage, one undo or one join rule per message,
+//! and reports the result. It never touches the journal and never decides what comes next.
 
 use std::sync::Arc;
 
@@ -18,19 +17,18 @@ use crate::registry::{Registry, Running};
 use crate::telemetry::{self, Marks};
 use crate::worker::{CallSlotGuard, Heartbeat, watched};
 
-/// What the actor of a procedure of this kind says: who reports late may be known no more.
+/// A report with the procedure's kind, since the procedure of a late report may no longer be known.
 pub(crate) struct Reported(pub(crate) Kind, pub(crate) Report);
 
-/// What a procedure's actor says.
+/// The result of a call.
 pub(crate) enum Report {
     /// A stage has ended.
     Stage(Box<StageEnded>),
     /// An undo has ended.
     Undo(Box<UndoEnded>),
-    /// A join rule has ruled.
-    /// Parent, first child of the list, how many of them it saw ended.
+    /// A join rule has ruled: parent, first child of the list, and how many children it saw ended.
     Join(ProcedureId, u32, u32, JoinRuling),
-    /// The code has cleaned up after the end.
+    /// The clean-up after the end has run.
     CleanedUp(ProcedureId),
     /// The stored value cannot be made to run.
     Unloadable(ProcedureId, String),
@@ -38,7 +36,7 @@ pub(crate) enum Report {
 
 /// The actor of one active procedure.
 pub(crate) struct ProcedureActor {
-    /// Version and value that it is revived from: the first call brings them. None once it was revived.
+    /// Version and value to revive the procedure from, brought by the first call. `None` once it was revived.
     stored: Option<(u16, Blob)>,
     running: Option<Box<dyn Running>>,
     registry: Arc<Registry>,
@@ -86,7 +84,7 @@ impl Handler<Call> for ProcedureActor {
 
     fn handle(&mut self, mut call: Call, ctx: &mut Self::Context) {
         if let Some(payload) = call.stage.payload.take() {
-            // Before the call may turn out to be revoked: a later call comes without the value.
+            // Stored before the call may turn out to be revoked, since a later call carries no value.
             self.stored = Some((call.stage.version, payload));
         }
         if !self.slot.begin() {
@@ -127,11 +125,11 @@ impl Handler<Call> for ProcedureActor {
     }
 }
 
-/// What the code said, and the procedure, which comes back with it.
+/// The report, and the procedure, which comes back with it.
 type Ran = (Reported, Box<dyn Running>);
 
 impl ProcedureActor {
-    /// Runs code to its end, with the mailbox shut, and reports what it says.
+    /// Runs code to its end, with the mailbox shut, and sends its report.
     fn run(&mut self, code: impl Future<Output = Ran> + 'static, ctx: &mut Context<Self>) {
         ctx.wait(code.into_actor(self).map(|(reported, running), actor, _| {
             actor.running = Some(running);
@@ -145,8 +143,8 @@ impl ProcedureActor {
     }
 }
 
-/// A call of user code. Its futures are blocks that use their arguments where these lie: an async function would have
-/// a second place for each, and all of it is moved several times for every call.
+/// A call of user code. Its futures are blocks that use their arguments in place. An async function would store each
+/// argument twice, and all of it is moved several times for every call.
 struct Code {
     call: Call,
     host: Arc<Host>,
@@ -212,7 +210,7 @@ impl Code {
     }
 }
 
-/// What the span says; `run` is the commit that set a stage going.
+/// Returns the fields of the span; `run` is the commit that started a stage.
 fn marks(call: &Call, run: Option<Seq>) -> Marks<'_> {
     let (state, revision, trace) = match &call.row {
         Some(row) => (row.state, row.revision, row.trace),

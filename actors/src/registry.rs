@@ -1,5 +1,5 @@
-//! Which kinds there are, and how a stored value becomes running code. Types
-//! are erased here: beyond this file nobody knows the user's.
+//! The registered kinds, and how a stored value becomes running code. Types are erased here: the rest of the engine
+//! does not know the users' types.
 
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -8,30 +8,31 @@ use std::panic::AssertUnwindSafe;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use procession_kernel::{
-    Ahead, Birth, Blob, EventName, JoinRuling, Kind, KindRules, Seq, StageEnded, StageOutcome, Timestamp, UserWrite,
+    Birth, Blob, EventName, JoinRuling, Kind, KindRules, NextStageNeeds, Seq, StageEnded, StageOutcome, Timestamp,
+    UserWrite,
 };
 
 use crate::context::{Call, Host, StageContext};
 use crate::error::CodecError;
+use crate::fault_injection::Calling;
 use crate::guard::{guarded, panic_text};
 use crate::hooks::{HookCall, Moment};
 use crate::journal::codec;
-use crate::meddle::Calling;
 use crate::procedure::Procedure;
 use crate::step::{ChildOutcome, JoinVerdict, StageError, Step, ahead_of};
 use crate::thresholds::{KindThresholds, Measures, Thresholds};
 use crate::upgrade::Old;
 
-/// What one call of user code did.
+/// The result of one call of user code.
 pub(crate) struct Did<T> {
     pub(crate) outcome: T,
     pub(crate) payload: Option<Blob>,
-    /// The value as it was upgraded, if no commit holds it yet.
+    /// The upgraded value, if no commit holds it yet.
     pub(crate) upgraded: Option<Blob>,
     pub(crate) writes: Vec<UserWrite>,
     pub(crate) submitted: Vec<Birth>,
     pub(crate) children: Vec<Birth>,
-    pub(crate) ahead: Ahead,
+    pub(crate) ahead: NextStageNeeds,
 }
 
 impl<T> Did<T> {
@@ -43,14 +44,14 @@ impl<T> Did<T> {
             writes: Vec::new(),
             submitted: Vec::new(),
             children: Vec::new(),
-            ahead: Ahead::default(),
+            ahead: NextStageNeeds::default(),
         }
     }
 }
 
 /// A procedure of any kind, revived on a worker.
 pub(crate) trait Running {
-    /// Runs the stage of a call. The commit is the one that set the stage going; it begins now.
+    /// Runs the stage of a call. The call's commit is the one that started the stage; the stage begins now.
     fn execute<'a>(
         &'a mut self,
         call: &'a Call,
@@ -85,7 +86,7 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Registers a kind with the environment that its stages get.
+    /// Registers a kind with the environment that its stages receive.
     pub fn register<P: Procedure>(&mut self, env: P::Env) {
         const { assert!(P::OLDEST <= P::VERSION, "OLDEST is above VERSION") };
         let kind = Kind::from(P::KIND);
@@ -95,7 +96,7 @@ impl Registry {
             rollback: P::ROLLBACK,
             retry: P::retry(),
             retry_undo: P::retry_undo(),
-            same_stage: P::SAME_STAGE,
+            repeat_limit: P::REPEAT_LIMIT,
             cleanup: P::CLEANUP,
             history: P::HISTORY,
             keep_after_end: P::keep_after_end(),
@@ -134,7 +135,7 @@ impl Registry {
             .collect()
     }
 
-    /// Gives from when on something is told as a verdict, of an engine with these thresholds.
+    /// Returns the verdict thresholds of all kinds, for an engine with these thresholds.
     pub(crate) fn measures(&self, engine: Thresholds) -> Measures {
         let kinds = self.kinds.iter();
         Measures::new(
@@ -166,7 +167,7 @@ impl Registry {
         if let Some(hook) = hook
             && let Err(why) = guarded("a metric hook", || hook(call))
         {
-            tracing::warn!(%kind, why, "a metric hook failed; what it counts is wrong by one");
+            tracing::warn!(%kind, why, "a metric hook failed; its count is off by one");
         }
     }
 
@@ -180,13 +181,13 @@ impl Registry {
         }
     }
 
-    /// Tells whether these bytes are an output of the kind; of one that is not registered nobody knows.
+    /// Checks that these bytes are an output of the kind. Outputs of unregistered kinds cannot be checked.
     pub(crate) fn check_output(&self, kind: &Kind, output: &Blob) -> Result<(), CodecError> {
         let registered = self.kinds.get(kind);
         registered.map_or(Ok(()), |registered| (registered.check_output)(output.as_slice()))
     }
 
-    /// Asks a value whether it can run here; a kind that is not registered is for others to refuse.
+    /// Asks a value whether it can run here. Unregistered kinds are refused elsewhere.
     pub(crate) fn check<P: Procedure>(&self, procedure: &P) -> Result<(), String> {
         let registered = self.kinds.get(&Kind::from(P::KIND));
         match registered.and_then(|registered| registered.env.downcast_ref::<P::Env>()) {
@@ -214,10 +215,10 @@ fn revive<P: Procedure>(payload: &Blob, version: u16, env: P::Env) -> Result<Box
 }
 
 struct Typed<P: Procedure> {
-    /// None after a call that left no commit: the next one reads `committed` again.
+    /// `None` after a call that left no commit: the next call decodes `committed` again.
     value: Option<P>,
     committed: Blob,
-    /// The value as it was upgraded, until a report takes it to its commit.
+    /// The upgraded value, until a report carries it to its commit.
     unwritten: Option<Blob>,
     env: P::Env,
 }
@@ -236,8 +237,8 @@ impl<P: Procedure> Typed<P> {
         Ok(self.value.insert(value))
     }
 
-    /// Makes a value of this version of the committed one, once: a call that leaves
-    /// no commit reads what came out of it.
+    /// Upgrades the committed value to this version, once: after a call without a commit, the upgraded value is read
+    /// again.
     fn upgrade(&mut self, version: u16) -> Result<(), String> {
         let old = Old::new(self.committed.as_slice());
         let value = guarded("upgrade", || P::upgrade(version, old))?;
@@ -247,7 +248,7 @@ impl<P: Procedure> Typed<P> {
         Ok(())
     }
 
-    /// Encodes the value as the stage left it; none if it is as it was.
+    /// Encodes the value as the stage left it; returns `None` if it is unchanged.
     fn changed(&mut self) -> Result<Option<Blob>, String> {
         let Some(value) = &self.value else { return Ok(None) };
         let bytes = guarded("Serialize", || codec::encode_user(value))?.map_err(|error| error.to_string())?;
@@ -262,9 +263,7 @@ impl<P: Procedure> Typed<P> {
         let stage: P::Stage = match codec::decode_user(call.stage.stage.as_slice()) {
             Ok(stage) => stage,
             Err(error) => {
-                return Did::nothing(StageOutcome::Fail(format!(
-                    "the stage is not one of this code: {error}"
-                )));
+                return Did::nothing(StageOutcome::Fail(format!("this code has no such stage: {error}")));
             }
         };
         let env = self.env.clone();
@@ -279,7 +278,7 @@ impl<P: Procedure> Typed<P> {
         let (writes, submitted) = (std::mem::take(&mut cx.writes), std::mem::take(&mut cx.births));
         let children = std::mem::take(&mut cx.children);
         drop(cx);
-        let mut ahead = Ahead::default();
+        let mut ahead = NextStageNeeds::default();
         let outcome = match result {
             Ok(Ok(step)) => self.step_taken(step, &mut ahead),
             Ok(Err(StageError::Retry(text))) => StageOutcome::Retry(text),
@@ -311,8 +310,8 @@ impl<P: Procedure> Typed<P> {
         }
     }
 
-    /// Asks user code all that the kernel must know of the stage that comes next.
-    fn step_taken(&self, step: Step<P>, ahead: &mut Ahead) -> StageOutcome {
+    /// Asks user code for everything that the kernel must know about the next stage.
+    fn step_taken(&self, step: Step<P>, ahead: &mut NextStageNeeds) -> StageOutcome {
         if let (Some(next), Some(value)) = (step.next_stage(), &self.value) {
             match guarded("locks", || ahead_of(value, next)) {
                 Ok(known) => *ahead = known,
@@ -336,7 +335,7 @@ impl<P: Procedure> Typed<P> {
     async fn run_undo(&mut self, call: &Call, host: &Host) -> Did<Result<(), String>> {
         let stage: P::Stage = match codec::decode_user(call.stage.stage.as_slice()) {
             Ok(stage) => stage,
-            Err(error) => return Did::nothing(Err(format!("the stage is not one of this code: {error}"))),
+            Err(error) => return Did::nothing(Err(format!("this code has no such stage: {error}"))),
         };
         let env = self.env.clone();
         let mut cx = StageContext::<P>::new(call, host, &env);
@@ -379,7 +378,7 @@ impl<P: Procedure> Running for Typed<P> {
     ) -> LocalBoxFuture<'a, Box<StageEnded>> {
         Box::pin(async move {
             let did = self.run_stage(call, host).await;
-            // A yield leaves no commit.
+            // A yield leaves no commit, so `committed` stays valid.
             let commits = did.outcome != StageOutcome::Yield;
             Box::new(StageEnded {
                 id: call.stage.id,

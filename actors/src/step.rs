@@ -1,11 +1,11 @@
-//! What a stage asks for next, and what it is told of its children.
+//! What a stage asks for next, and how its children stand.
 
 use std::fmt;
 use std::time::Duration;
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, Cause, ChildPermits, JoinPolicy, Kind, OnFailure, ProcedureId, ProcedureState, Row,
-    Timestamp,
+    Admission, Birth, Blob, Cause, ChildPermits, JoinPolicy, Kind, NextStageNeeds, OnFailure, ProcedureId,
+    ProcedureState, Row, Timestamp,
 };
 use serde::de::DeserializeOwned;
 
@@ -14,46 +14,42 @@ use crate::guard::guarded;
 use crate::journal::codec;
 use crate::procedure::Procedure;
 
-/// What a stage asks for next. The value, the step and all the stage wrote
-/// through its context are one commit.
+/// What a stage asks for next. The value, the step and everything the stage wrote through its context are one commit.
 pub enum Step<P: Procedure> {
-    /// Run that stage next, behind everything that already waits for the worker.
+    /// Run this stage next, behind everything that already waits for the worker.
     Next(P::Stage),
     /// The procedure has succeeded with this output.
     Done(P::Output),
-    /// Give birth to children; run `then` once their join policy is met. An
-    /// empty list is `Next(then)`.
+    /// Spawn children, and run `then` once their join policy is met. An empty list is the same as `Next(then)`.
     Spawn {
         /// The children, the join policy, and how many run at once.
         children: Children,
-        /// The stage that sees their outcomes.
+        /// The stage that sees the children's outcomes.
         then: P::Stage,
     },
-    /// Run `then` at this instant. It is durable and absolute: time that passes
-    /// while the engine is down counts.
+    /// Run `then` at this instant. It is durable and absolute: time that passes while the engine is down counts.
     Sleep {
-        /// When.
+        /// The instant.
         until: Timestamp,
-        /// The stage that runs then.
+        /// The stage to run at that instant.
         then: P::Stage,
     },
-    /// Run `then` when the named event arrives or the time is up. An event that
-    /// came before is consumed at once.
+    /// Run `then` when the named event arrives or the timeout expires. An event that arrived earlier is consumed at
+    /// once.
     Wait {
         /// Name of the event.
         event: String,
-        /// How long at most; none is for ever.
+        /// Longest wait; `None` waits for ever.
         timeout: Option<Duration>,
-        /// The stage that runs then; see [`StageContext::signal`](crate::StageContext::signal).
+        /// The stage to run; it reads the event with [`StageContext::signal`](crate::StageContext::signal).
         then: P::Stage,
     },
-    /// Run the same stage again, behind all others, with nothing stored and the
-    /// value as it was last committed.
+    /// Run the same stage again, behind all other stages. Nothing is stored, and the value is the last committed one.
     Yield,
 }
 
 impl<P: Procedure> Step<P> {
-    /// Gives the stage that this asks for, if it asks for one.
+    /// Returns the stage that this step asks for, if it asks for one.
     pub(crate) const fn next_stage(&self) -> Option<&P::Stage> {
         match self {
             Self::Next(then) | Self::Spawn { then, .. } | Self::Sleep { then, .. } | Self::Wait { then, .. } => {
@@ -92,28 +88,28 @@ impl<P: Procedure> fmt::Debug for Step<P> {
 
 /// Why a stage or an undo did not succeed.
 ///
-/// Any error passed up with `?` is a [`StageError::Retry`]: what fails outside
-/// usually passes, and attempts are bounded. Say `Fail` where it does not.
+/// An error passed up with `?` becomes [`StageError::Retry`], since failures outside the engine usually pass and
+/// attempts are bounded. Return `Fail` explicitly for failures that do not pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StageError {
     /// Try again after the kind's backoff.
     Retry(String),
-    /// Fail for good, and roll back.
+    /// Fail permanently, and roll back.
     Fail(String),
 }
 
 impl StageError {
-    /// Asks for another attempt.
+    /// Creates an error that asks for another attempt.
     pub fn retry(cause: impl fmt::Display) -> Self {
         Self::Retry(cause.to_string())
     }
 
-    /// Fails for good.
+    /// Creates an error that fails permanently.
     pub fn fail(cause: impl fmt::Display) -> Self {
         Self::Fail(cause.to_string())
     }
 
-    /// Gives what was said.
+    /// Returns the text of the error.
     #[must_use]
     pub fn text(&self) -> &str {
         match self {
@@ -128,7 +124,7 @@ impl<E: std::error::Error> From<E> for StageError {
     }
 }
 
-/// Children to be born in one commit, and how their parent waits for them.
+/// Children to spawn in one commit, and how their parent waits for them.
 ///
 /// ```
 /// # use procession_actors::{Children, Procedure};
@@ -145,13 +141,13 @@ pub struct Children {
 }
 
 impl Children {
-    /// Starts an empty list: all must succeed, and all run at once.
+    /// Creates an empty list: by default all children must succeed, and all run at once.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lists the procedures in this order.
+    /// Creates a list of these procedures, in this order.
     ///
     /// # Errors
     ///
@@ -160,7 +156,7 @@ impl Children {
         procedures.into_iter().try_fold(Self::new(), Self::and)
     }
 
-    /// Adds one child whose result stands even when the family rolls back later.
+    /// Adds a child whose result stands even when the family rolls back later.
     ///
     /// # Errors
     ///
@@ -169,7 +165,7 @@ impl Children {
         self.push(procedure, OnFailure::Keep, false)
     }
 
-    /// Adds one child that is undone with the rest, though it succeeded.
+    /// Adds a child that is undone with the rest of the family, even if it succeeded.
     ///
     /// # Errors
     ///
@@ -178,7 +174,7 @@ impl Children {
         self.push(procedure, OnFailure::Compensate, false)
     }
 
-    /// Adds a family of its own, born in the same commit, neither waited for nor rolled back.
+    /// Adds a family of its own. It is born in the same commit, and is neither waited for nor rolled back.
     ///
     /// # Errors
     ///
@@ -195,21 +191,21 @@ impl Children {
         Ok(self)
     }
 
-    /// Sets when the parent goes on.
+    /// Sets when the parent continues.
     #[must_use]
     pub fn join(mut self, policy: JoinPolicy) -> Self {
         self.join = policy;
         self
     }
 
-    /// Sets how many of them run at once; 0 is no limit.
+    /// Sets how many of the children run at once; 0 is unlimited.
     #[must_use]
     pub fn width(mut self, width: u32) -> Self {
         self.width = width;
         self
     }
 
-    /// Sets whose permits they run on. Default: they need none.
+    /// Sets whose permits the children use. Default: they need none.
     #[must_use]
     pub fn permits(mut self, permits: ChildPermits) -> Self {
         self.permits = permits;
@@ -222,22 +218,22 @@ impl Children {
         births
     }
 
-    /// Gives the number of children listed.
+    /// Returns the number of children listed.
     #[must_use]
     pub fn len(&self) -> usize {
         self.births.len()
     }
 
-    /// Tells whether none is listed.
+    /// Returns `true` if no child is listed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.births.is_empty()
     }
 }
 
-/// Asks a procedure all that the kernel must know of it, and encodes it.
+/// Asks a procedure for everything that the kernel must know about it, and encodes it.
 pub(crate) fn birth_of<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
-    // Its code may panic, also on the thread of whoever submits it.
+    // User code may panic here, also on the submitter's thread.
     guarded("a question to it", || asked_for_birth(procedure)).unwrap_or_else(|why| {
         Err(CodecError {
             what: "the procedure cannot be submitted",
@@ -268,49 +264,49 @@ fn asked_for_birth<P: Procedure>(procedure: &P) -> Result<Birth, CodecError> {
     })
 }
 
-/// Asks a procedure what the kernel must know of a stage before it runs.
-pub(crate) fn ahead_of<P: Procedure>(procedure: &P, stage: &P::Stage) -> Ahead {
+/// Asks a procedure what the kernel must know about a stage before it runs.
+pub(crate) fn ahead_of<P: Procedure>(procedure: &P, stage: &P::Stage) -> NextStageNeeds {
     let mut locks = procedure.locks(stage);
     locks.sort_unstable();
     locks.dedup();
     let name = || format!("{stage:?}");
-    Ahead {
+    NextStageNeeds {
         locks,
-        one_way: (!procedure.rollback_supported(stage)).then(name),
-        name: P::SAME_STAGE.map(|_| name()),
+        next_is_no_return: (!procedure.rollback_supported(stage)).then(name),
+        name: P::REPEAT_LIMIT.map(|_| name()),
         expected: procedure.expected(stage),
     }
 }
 
-/// What [`Procedure::join`] says.
+/// The answer of [`Procedure::join`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JoinVerdict {
-    /// The parent may go on.
+    /// The parent may continue.
     Met,
-    /// Not yet.
+    /// The rule is not met yet.
     Pending,
-    /// It can no longer be met: the parent fails.
+    /// The rule can no longer be met: the parent fails.
     Unmeetable,
 }
 
 /// How one child stands, as its parent's next stage sees it.
 #[derive(Debug, Clone)]
 pub struct ChildOutcome {
-    /// Who it is.
+    /// The child's id.
     pub id: ProcedureId,
-    /// Its type.
+    /// The child's kind.
     pub kind: Kind,
-    /// Its state.
+    /// The child's state.
     pub state: ProcedureState,
-    /// Why it failed.
+    /// Why the child failed.
     pub cause: Option<Cause>,
-    /// It has ended for good.
+    /// `true` once the child can no longer change.
     pub(crate) ended: bool,
     pub(crate) output: Option<Blob>,
 }
 
 impl ChildOutcome {
-    /// Reads it off a row.
+    /// Reads the outcome from a row.
     pub(crate) fn of(row: &Row, output: Option<Blob>) -> Self {
         Self {
             id: row.id,
@@ -322,19 +318,19 @@ impl ChildOutcome {
         }
     }
 
-    /// Tells whether it succeeded.
+    /// Returns `true` if the child succeeded.
     #[must_use]
     pub fn succeeded(&self) -> bool {
         self.state == ProcedureState::Success
     }
 
-    /// Tells whether it failed, rolled back or not.
+    /// Returns `true` if the child failed, rolled back or not.
     #[must_use]
     pub fn failed(&self) -> bool {
         matches!(self.state, ProcedureState::Failed | ProcedureState::RolledBack)
     }
 
-    /// Gives its output, if it succeeded.
+    /// Returns the child's output, if it succeeded.
     ///
     /// # Errors
     ///

@@ -3,57 +3,49 @@
 //! leaves only with the receipt. It runs no user code, and never holds anybody up.
 
 pub(crate) mod admission;
-mod credit;
 pub(crate) mod dispatch;
-pub(crate) mod drain;
-mod exports;
 pub(crate) mod failure;
-mod finished;
-mod handlers;
 pub(crate) mod health;
-mod holes;
+pub(crate) mod lifecycle;
 pub(crate) mod metrics;
-pub(crate) mod opening;
-mod operate;
-mod outcome_waiters;
 pub(crate) mod pipeline;
 mod quarantine;
-pub(crate) mod recovery;
-mod recovery_hooks;
-mod retention;
+mod requests;
 #[cfg(feature = "testkit")]
 pub(crate) mod reveal;
 mod status;
-mod submits;
-mod timer;
-pub(crate) mod wall;
 
-use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actix::prelude::*;
+use futures::FutureExt;
 use procession_kernel::{
-    Answer, AuditEntry, Commit, Decision, Effect, Ended, Event, HistoryEntry, Kernel, LifecycleEffect, LimitKey,
-    LimitUse, ProcedureId, Receipt, Record, RequestEffect, Row, StageEnded, Ticket, Timestamp,
+    AuditEntry, Claim, Commit, Decision, Effect, Ended, Event, EventName, EvictedFamily, Grant, HistoryEntry, Kernel,
+    Kind, Lack, LifecycleEffect, LimitKey, LimitUse, Operated, OperatorRequest, ProcedureId, Receipt, RequestEffect,
+    RequestId, Row, StageEnded, StoredTarget, Timestamp, Verb,
 };
-use rustc_hash::FxHashMap;
 use tokio::sync::oneshot;
 
 use self::metrics::Metrics;
+use self::metrics::hook_queue::HooksRan;
 use self::metrics::mailboxes::MailboxGauges;
 use crate::actor_loop::LastPanic;
 use crate::clock::{Clock, machine_now};
 use crate::context::Host;
 use crate::engine::Settings;
-use crate::error::{AskError, CodecError, StoreError};
+use crate::error::{AskError, CodecError, StartError, StoreError, SubmitError};
 use crate::export::{EXPORT_MAX, FamilyExport};
+use crate::hooks::Moment;
 use crate::journal::encode::LastLook;
-use crate::journal::{Appended, Journal, Reader};
-use crate::limiter::{Limiter, LocksHeld, Usage};
-use crate::mail::{Counted, Gathering, Notice, Ordered};
+use crate::journal::{Appended, Batch, Journal, Reader};
+use crate::limiter::{Acquired, Limiter, LocksHeld, Served, Usage, Waiters};
+use crate::mail::{self, Counted, Gathering, Notice, Ordered};
 use crate::messages::{
-    Archived, Audit, AwaitOutcome, Export, History, Limits, List, Locks, PollLatest, Query, ReadArchive, Subscribe,
-    SubscribeLatest, TakeSnapshot, Tree,
+    self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, History, Limits, List, Locks, Operate,
+    PollLatest, Query, ReadArchive, SendSignal, Submit, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree,
 };
 use crate::procedure_actor::{Report, Reported};
 use crate::read::CommittedReader;
@@ -61,36 +53,41 @@ use crate::read::pages::PAGE_MAX;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 use crate::threads::Threads;
-use crate::view::{ArchivedFamily, BatchUse, LockView, Outcome, Page, Recovered, Rule, Snapshot, Status};
-use admission::Admission;
-use admission::tickets::Tickets;
-use credit::Bulk;
-use dispatch::failed_reads::FailedRead;
+use crate::view::{
+    ArchivedFamily, BatchUse, DrainReport, Explanation, LockView, Outcome, Page, Rule, Snapshot, Status, Verdict,
+};
+use admission::claims::Claims;
+use admission::{Admission, PendingDemand, admit_births, admit_report};
+use dispatch::failed_reads::{FailedRead, ReadSubject};
 use dispatch::revival::{GroupRead, ReadsDue};
-use dispatch::rollback_stacks::StackRead;
+use dispatch::rollback_stacks::{StackRead, holes};
 use dispatch::workers::{WorkerCheckDue, Workers, check_workers_every};
 use dispatch::{Dispatch, DispatchParts, EngineView, Revived};
 use failure::{Broken, Failure, FailureCause};
-use finished::FinishedReads;
-use handlers::FlushTime;
-use health::Health;
-use health::diagnosis_input::{limit_views, lock_views};
-use holes::Holes;
-use outcome_waiters::OutcomeWaiters;
+use health::check::{self, Check, Next, Repairs, Requester, still_uncalled};
+use health::diagnosis_input::{Queues, limit_views, lock_views};
+use health::queue_reading::{PageRead, QueueReading, Reason};
+use health::{EngineState, Findings, Health, HealthCheckDue, actor_lost, explain};
+use lifecycle::Lifecycle;
+use lifecycle::recovery::Loaded;
+use lifecycle::recovery_hooks::{self, Failed};
+use lifecycle::retention::{Eviction, FoundDue, due_of, find_due};
+use lifecycle::timer::{TIMERS_AT_ONCE, TimeCame};
+use lifecycle::{Open, StopHere};
 use pipeline::in_place::InPlace;
-use pipeline::{Pipeline, PipelineSettings, SUBSCRIBERS, Waiting};
+use pipeline::{JournalGone, Pipeline, PipelineSettings, SUBSCRIBERS, Waiting};
 use quarantine::Quarantine;
-use recovery::{Loaded, Survey};
+use requests::Requests;
+use requests::discharge::why_quarantined;
+use requests::finished::FinishedRead;
+use requests::operate::{ToRead, to_read};
+use requests::replies::{self, Reply};
+use requests::submissions::{Taken, submitted};
 use status::EngineStatus;
-use timer::Timer;
-use wall::Wall;
 
 /// Messages that may wait for the supervisor before senders are held up: room
 /// for a report of every stage of a busy engine.
 const MAILBOX: usize = 16_384;
-
-/// What a request gets in the end: its answer, or why the journal failed.
-pub(crate) type Answered = Result<Answer, FailureCause>;
 
 /// What is done with an answer of the limiter when its turn comes.
 type Take = Box<dyn FnOnce(&mut Supervisor, &mut Context<Supervisor>)>;
@@ -123,28 +120,11 @@ pub struct Supervisor {
     dispatch: Dispatch,
     admission: Admission<Take>,
     registry: Arc<Registry>,
-    threads: Threads,
+    lifecycle: Lifecycle,
     clock: Arc<dyn Clock>,
     reader: Reader,
-    queued: usize,
-    awake: usize,
-    timer: Option<Timer>,
-    bulk: Bulk,
-    /// What the start noted of all rows; spent when it opens.
-    survey: Survey,
-    tickets: FxHashMap<Ticket, oneshot::Sender<Answered>>,
-    next_ticket: u64,
-    outcome_waiters: OutcomeWaiters,
-    holes: Holes,
-    report: Recovered,
+    requests: Requests,
     quarantine: Quarantine,
-    /// Quarantined families whose discharge is being committed.
-    discharging: BTreeSet<u64>,
-    next_due: Option<Timestamp>,
-    evicting: bool,
-    wall: Wall,
-    finished: FinishedReads,
-    drain: Option<drain::Draining>,
     health: Health,
     status: EngineStatus,
     panics: LastPanic,
@@ -153,7 +133,7 @@ pub struct Supervisor {
 impl Supervisor {
     pub(crate) fn new(parts: Parts) -> Self {
         let Parts {
-            loaded,
+            mut loaded,
             limited,
             limiter,
             journal,
@@ -170,7 +150,8 @@ impl Supervisor {
             in_flight,
             telemetry,
         } = parts;
-        let wall = Wall::new(loaded.last_look, loaded.kernel.rules());
+        let quarantine = Quarantine::new(&loaded.report.quarantined);
+        let lifecycle = Lifecycle::new(&mut loaded, threads);
         let reader = host.reader.clone();
         let dispatch = DispatchParts {
             workers,
@@ -188,32 +169,17 @@ impl Supervisor {
         };
         Self {
             metrics: Metrics::new(&registry, telemetry, mailboxes),
-            health: Health::new(settings.audit_every, registry.measures(settings.thresholds)),
+            health: Health::new(settings.health_check_every, registry.measures(settings.thresholds)),
             pipeline: Pipeline::new(&pipeline, journal, in_place),
             dispatch: Dispatch::new(dispatch),
             kernel: loaded.kernel,
             admission: Admission::new(limiter, limited, loaded.quarantined_holders),
             registry,
-            threads,
+            lifecycle,
             clock: settings.clock,
             reader,
-            queued: settings.queued,
-            awake: settings.awake,
-            timer: None,
-            bulk: Bulk::default(),
-            survey: loaded.survey,
-            tickets: FxHashMap::default(),
-            next_ticket: 0,
-            outcome_waiters: OutcomeWaiters::new(settings.awake),
-            holes: Holes::default(),
-            quarantine: Quarantine::new(&loaded.report.quarantined),
-            report: loaded.report,
-            discharging: BTreeSet::new(),
-            next_due: loaded.next_due,
-            evicting: false,
-            wall,
-            finished: FinishedReads::default(),
-            drain: None,
+            requests: Requests::new(settings.queued, settings.awake),
+            quarantine,
             status: EngineStatus::new(failure),
             panics,
         }
@@ -239,11 +205,11 @@ impl Supervisor {
     }
 
     fn commit_records(&mut self, decision: Decision, ctx: &mut Context<Self>) {
-        let look = self.wall.take_look(&*self.clock, self.kernel.is_draining());
+        let look = self.lifecycle.take_look(&*self.clock, self.kernel.is_draining());
         let (encoded, due) = self.visit_records(&decision, look);
         self.kernel.fold(decision, self.pipeline.open_commit());
         self.metrics.decided();
-        self.note_due(due);
+        self.lifecycle.note_due(due, &self.kernel);
         match encoded {
             Ok(()) => self.flush_soon(ctx),
             Err(error) => {
@@ -279,32 +245,6 @@ impl Supervisor {
         self.kernel.fold(decision, &mut commit);
         if let Some((commit, receipt)) = self.pipeline.hold(commit) {
             self.release(commit, &receipt, ctx);
-        }
-    }
-
-    /// The results' dues that a commit sets, so that eviction wakes in time.
-    fn note_due(&mut self, due: Option<Timestamp>) {
-        if let Some(due) = due
-            && self.next_due.is_none_or(|next| due < next)
-        {
-            self.next_due = Some(due);
-            self.arm();
-        }
-    }
-
-    fn arm(&self) {
-        if let Some(timer) = &self.timer {
-            let next = self
-                .kernel
-                .next_deadline()
-                .into_iter()
-                .chain(
-                    self.next_due
-                        .filter(|_| !self.evicting)
-                        .map(|due| self.wall.goes_at(due)),
-                )
-                .min();
-            timer.arm(next);
         }
     }
 
@@ -370,28 +310,6 @@ impl Supervisor {
         self.look_at_drain(ctx);
     }
 
-    /// Counts what a batch held, now that it is on disk.
-    fn count(&mut self, waiting: &mut Waiting) {
-        let now = self.clock.now();
-        let batch = BatchUse {
-            commits: waiting.commits.iter().map(Commit::decisions).sum(),
-            writes: waiting.writes,
-            took: now.since(waiting.appended),
-        };
-        self.metrics.committed(batch, std::mem::take(&mut waiting.observations));
-        self.metrics.show_mailboxes_soon(now);
-    }
-
-    /// Sends the next batch of metric hooks to a worker, unless one is out.
-    fn call_hooks(&mut self, ctx: &mut Context<Self>) {
-        if self.metrics.may_call_hooks()
-            && let Some(worker) = self.dispatch.next_worker()
-        {
-            let done = ctx.address().recipient();
-            self.metrics.call_hooks(worker, &self.registry, done);
-        }
-    }
-
     fn release(&mut self, commit: Commit, receipt: &Receipt, ctx: &mut Context<Self>) {
         match commit.release(receipt) {
             Ok(effects) => {
@@ -410,7 +328,6 @@ impl Supervisor {
         }
     }
 
-    /// Does what a receipt releases.
     /// Acts on an effect that a receipt has released: one arm for each wing.
     fn act(&mut self, effect: Effect, ctx: &mut Context<Self>) {
         match effect {
@@ -421,7 +338,7 @@ impl Supervisor {
             }
             Effect::Admission(effect) => {
                 if let Some(id) = self.admission.act(effect, self.quarantine.families()) {
-                    self.ask_for(id, ctx);
+                    self.request_admission(id, ctx);
                 }
             }
             Effect::Requests(effect) => self.act_on_request(effect),
@@ -431,11 +348,16 @@ impl Supervisor {
 
     fn act_on_request(&mut self, effect: RequestEffect) {
         match effect {
-            RequestEffect::Reply(ticket, answer) => self.answer(ticket, Ok(answer)),
+            RequestEffect::Reply(request, answer) => self.requests.reply(request, Ok(answer)),
             RequestEffect::Ended(ended) => self.ended(*ended),
             RequestEffect::Discharged(family) => self.discharged(family),
             RequestEffect::Operated(entry) => {
-                tracing::info!(who = entry.who, why = entry.why, what = entry.verb, "an operator acted");
+                tracing::info!(
+                    who = entry.who,
+                    why = entry.why,
+                    what = entry.words,
+                    "an operator acted"
+                );
             }
         }
     }
@@ -444,50 +366,23 @@ impl Supervisor {
         // A procedure that held something earlier, and nothing at its end, has its ticket still.
         self.admission.release(ended.id);
         self.dispatch.ended(ended.id);
-        self.outcome_waiters.ended(ended);
+        self.requests.ended(ended);
     }
 
-    fn answer(&mut self, ticket: Ticket, answer: Answered) {
-        if let Some(sender) = self.tickets.remove(&ticket) {
-            // The caller may have gone.
-            sender.send(answer).ok();
-        }
-    }
-
-    /// Does one thing while everybody else waits, and notes how long it took. A turn within a turn counts as part
-    /// of it.
+    /// Does one thing while all others wait, and notes how long it took. A turn within a turn counts as part of it.
+    /// The log names a long one by its place in the code.
+    #[track_caller]
     fn turn<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
-        let begun = machine_now();
+        self.turn_of(Location::caller(), work)
+    }
+
+    /// Does the same, and has the log name a long turn so.
+    fn turn_of<R>(&mut self, what: impl Display, work: impl FnOnce(&mut Self) -> R) -> R {
+        let (begun, before) = (machine_now(), self.kernel.seq());
         let done = work(self);
-        self.metrics.turn_ended(begun.elapsed());
+        let decisions = self.kernel.seq().0.saturating_sub(before.0);
+        self.metrics.turn_ended(what, begun.elapsed(), decisions);
         done
-    }
-
-    fn ticket(&mut self) -> (Ticket, oneshot::Receiver<Answered>) {
-        let (sender, receiver) = oneshot::channel();
-        let ticket = self.new_ticket();
-        match self.status.cause() {
-            // Nothing is decided any more, so nothing would ever answer it.
-            Some(why) => drop(sender.send(Err(why.clone()))),
-            None => drop(self.tickets.insert(ticket, sender)),
-        }
-        (ticket, receiver)
-    }
-
-    fn new_ticket(&mut self) -> Ticket {
-        self.next_ticket += 1;
-        Ticket(self.next_ticket)
-    }
-}
-
-/// Gives when something falls due that a record leaves behind.
-fn due_of(record: &Record) -> Option<Timestamp> {
-    if let Record::FamilyEnded(_, at) | Record::DueChanged(_, _, at) = record {
-        Some(*at)
-    } else if let Record::Evicted(doomed) = record {
-        doomed.key_until
-    } else {
-        None
     }
 }
 
@@ -496,11 +391,12 @@ impl Actor for Supervisor {
 
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
-        if self.timer.is_some() || self.status.has_failed() {
+        if self.lifecycle.has_timer() || self.status.has_failed() {
             // Started once more, after a panic.
             return;
         }
-        self.timer = Some(Timer::start(Arc::clone(&self.clock), ctx.address().recipient()));
+        let (clock, me) = (Arc::clone(&self.clock), ctx.address().recipient());
+        self.lifecycle.start_timer(clock, me);
         if let Some(time) = self.dispatch.check_workers_every() {
             check_workers_every(time, ctx.address().downgrade().recipient());
         }
@@ -516,9 +412,284 @@ impl Handler<Appended> for Supervisor {
     }
 }
 
+/// Says that the messages that waited at a decision have been handled, so its batch may be committed now.
+#[derive(Message)]
+#[rtype(result = "()")]
+struct FlushTime;
+
+impl Handler<FlushTime> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: FlushTime, ctx: &mut Self::Context) {
+        if self.status.has_failed() {
+            return;
+        }
+        let metrics = &mut self.metrics;
+        let append = |batch: &Batch| metrics.appended(batch);
+        match self.pipeline.commit_here(self.dispatch.active(), &*self.clock, append) {
+            Ok(Some(appended)) => self.appended(appended, ctx),
+            Ok(None) => {}
+            Err(JournalGone) => self.journal_gone(),
+        }
+    }
+}
+
 // Requests: a message becomes an event.
 
+type Asked<T> = ResponseFuture<Result<T, AskError>>;
+
+/// The answer to an operator. The store may have to be read before it is decided.
+type Operating = ResponseActFuture<Supervisor, Result<Operated, AskError>>;
+
+impl Handler<Submit> for Supervisor {
+    type Result = ResponseFuture<Result<ProcedureId, SubmitError>>;
+
+    fn handle(&mut self, submit: Submit, ctx: &mut Self::Context) -> Self::Result {
+        let (refused, kind) = (Arc::clone(&self.metrics.telemetry().refused), submit.birth.kind.clone());
+        let reply = self.submit(vec![submit], ctx);
+        Box::pin(async move {
+            let ids = submitted(reply).await;
+            let id = ids.and_then(|ids| ids.first().copied().ok_or(SubmitError::Stopped));
+            id.inspect_err(|why| refused.count(&kind, why))
+        })
+    }
+}
+
+impl Handler<SubmitBatch> for Supervisor {
+    type Result = ResponseFuture<Result<Vec<ProcedureId>, SubmitError>>;
+
+    fn handle(&mut self, SubmitBatch(submits): SubmitBatch, ctx: &mut Self::Context) -> Self::Result {
+        let refused = Arc::clone(&self.metrics.telemetry().refused);
+        let kinds: Vec<Kind> = submits.iter().map(|submit| submit.birth.kind.clone()).collect();
+        let reply = self.submit(submits, ctx);
+        Box::pin(async move {
+            let ids = submitted(reply).await;
+            ids.inspect_err(|why| kinds.iter().for_each(|kind| refused.count(kind, why)))
+        })
+    }
+}
+
+impl Handler<SendSignal> for Supervisor {
+    type Result = Asked<u32>;
+
+    fn handle(&mut self, SendSignal { id, name, payload, key }: SendSignal, ctx: &mut Self::Context) -> Self::Result {
+        let event = |request| Event::Signalled {
+            request,
+            id,
+            name: EventName::from(name),
+            payload,
+            key,
+        };
+        let reply = self.request(event, ctx);
+        Box::pin(replies::signalled(reply, self.committed()))
+    }
+}
+
+impl Handler<Broadcast> for Supervisor {
+    type Result = Asked<u32>;
+
+    fn handle(&mut self, Broadcast { name, payload, key }: Broadcast, ctx: &mut Self::Context) -> Self::Result {
+        let event = |request| Event::Broadcast {
+            request,
+            name: EventName::from(name),
+            payload,
+            key,
+        };
+        let reply = self.request(event, ctx);
+        Box::pin(replies::broadcast(reply, self.committed()))
+    }
+}
+
+impl Handler<Acknowledge> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<(), AskError>>;
+
+    fn handle(&mut self, Acknowledge(id): Acknowledge, _: &mut Self::Context) -> Self::Result {
+        let row = self.finished_row(ProcedureId::root(id.family));
+        Box::pin(row.then(move |row, supervisor, ctx| {
+            let reply = row.and_then(|row| {
+                let row = supervisor.requests.result_of(&supervisor.kernel, id, row)?;
+                supervisor.request(|request| Event::Acknowledged(request, row), ctx)
+            });
+            replies::done(reply, supervisor.committed()).into_actor(supervisor)
+        }))
+    }
+}
+
+impl Handler<Operate> for Supervisor {
+    type Result = Operating;
+
+    /// A verb whose target the store alone may hold is decided once that is read. All others are decided before this
+    /// returns, in the order of their messages.
+    fn handle(&mut self, Operate { verb, by }: Operate, ctx: &mut Self::Context) -> Self::Result {
+        match to_read(&verb) {
+            ToRead::Nothing => {
+                let operated = self.operate(verb, by, StoredTarget::None, ctx);
+                Box::pin(operated.into_actor(self))
+            }
+            ToRead::FinishedRow(id) => self.operate_on_row(id, verb, by),
+            ToRead::QuarantinedFamily(family) => self.operate_on_family(family, by),
+        }
+    }
+}
+
+impl Supervisor {
+    /// Decides the event of a caller's request, if the engine takes it; returns the reply to wait for.
+    fn request(&mut self, event: impl FnOnce(RequestId) -> Event, ctx: &mut Context<Self>) -> Result<Reply, AskError> {
+        if let Some(refusal) = self.status.refusal() {
+            return Err(refusal);
+        }
+        let (request, reply) = self.requests.admit()?;
+        self.decide(event(request), ctx);
+        Ok(reply)
+    }
+
+    /// Decides an operator's verb, with what the store holds of its target; returns its answer. The plan of a dry run
+    /// is completed by the limiter.
+    fn operate(
+        &mut self,
+        verb: Verb,
+        by: OperatorRequest,
+        stored: StoredTarget,
+        ctx: &mut Context<Self>,
+    ) -> Asked<Operated> {
+        let is_dry = by.dry_run;
+        let drain = if let Verb::Drain(deadline) = &verb {
+            Some(*deadline)
+        } else {
+            None
+        };
+        let event = |request| Event::Requested(request, Box::new(verb), Box::new(by), stored);
+        let reply = self.request(event, ctx);
+        if let Some(deadline) = drain {
+            self.begin_requested_drain(deadline, ctx);
+        }
+        let operated = replies::operated(reply, self.committed());
+        if is_dry {
+            self.dry_run(operated, ctx)
+        } else {
+            Box::pin(operated)
+        }
+    }
+
+    fn submit(&mut self, submits: Vec<Submit>, ctx: &mut Context<Self>) -> Result<Reply, SubmitError> {
+        if self.status.is_stopped() {
+            return Err(SubmitError::Stopped);
+        }
+        if let Some(why) = self.status.cause() {
+            return Err(why.unsubmitted());
+        }
+        let (taken, reply) = self.requests.take(&self.kernel, submits)?;
+        if let Some(longest) = taken.longest_key() {
+            self.lifecycle.note_key(longest);
+        }
+        if taken.has_unseen_keys() {
+            let work = taken.look_up(self.reader.clone());
+            ctx.spawn(work.into_actor(self).map(|taken, supervisor, ctx| match taken {
+                Ok(taken) => supervisor.admit(taken, ctx),
+                Err((request, why)) => supervisor.requests.reply(request, Err(why)),
+            }));
+        } else {
+            self.admit(taken, ctx);
+        }
+        Ok(reply)
+    }
+
+    /// Decides submissions once the limiter has answered for those that need limits or locks.
+    fn admit(&mut self, taken: Taken, ctx: &mut Context<Self>) {
+        let (request, mut submissions) = (taken.request, taken.submissions);
+        let demand = self.admission.demand_of_submissions(&self.kernel, &mut submissions);
+        if demand.is_empty() {
+            self.decide(Event::Submitted(request, submissions), ctx);
+            return;
+        }
+        let (pending, work) = self.admission.ask(demand, None);
+        self.await_limiter(work, ctx, move |supervisor, acquired, ctx| {
+            let births = submissions.iter_mut().map(|submission| &mut submission.birth);
+            admit_births(births, acquired.answers);
+            let event = Event::Submitted(request, submissions);
+            let decision = supervisor.kernel.decide(supervisor.clock.now(), event);
+            supervisor.commit_admitted(decision, pending, acquired.served, ctx);
+        });
+    }
+
+    /// Reads the row of a finished procedure. Decide on it in the same turn: see [`Requests::take_finished`].
+    fn finished_row(&mut self, id: ProcedureId) -> ResponseActFuture<Self, Result<Option<Row>, AskError>> {
+        let (settled, committed) = (self.settled(), self.committed());
+        let read = self.requests.read_finished(&self.kernel, id, settled, committed);
+        Box::pin(read.into_actor(self).then(move |read: FinishedRead, supervisor, _| {
+            match supervisor.requests.take_finished(&supervisor.kernel, read) {
+                Some(row) => Box::pin(actix::fut::ready(row)),
+                None => supervisor.finished_row(id),
+            }
+        }))
+    }
+
+    /// Decides a verb about a procedure that may have finished, once its row is read.
+    fn operate_on_row(&mut self, id: ProcedureId, verb: Verb, by: OperatorRequest) -> Operating {
+        Box::pin(self.finished_row(id).then(move |row, supervisor, ctx| {
+            let read = row.and_then(|row| supervisor.requests.verb_on_row(&supervisor.kernel, verb, id, row));
+            let operated = match read {
+                Ok((verb, stored)) => supervisor.operate(verb, by, stored, ctx),
+                Err(error) => Box::pin(async move { Err(error) }),
+            };
+            operated.into_actor(supervisor)
+        }))
+    }
+
+    /// Reads a family, and decides its discharge.
+    fn operate_on_family(&mut self, family: u64, by: OperatorRequest) -> Operating {
+        let why = why_quarantined(&self.kernel, &self.quarantine, self.dispatch.holes(), family);
+        let (settled, committed) = (self.settled(), self.committed());
+        let read = self.requests.read_for_discharge(family, why, settled, committed);
+        Box::pin(read.into_actor(self).then(move |read, supervisor, ctx| {
+            let operated = supervisor.discharge(family, read, by, ctx);
+            operated.into_actor(supervisor).map(move |operated, supervisor, _| {
+                supervisor.requests.discharge_answered(family);
+                operated
+            })
+        }))
+    }
+
+    /// Decides a discharge. A live family is quarantined first, in a commit before: from then on nothing of it moves.
+    fn discharge(
+        &mut self,
+        family: u64,
+        read: Result<StoredTarget, AskError>,
+        by: OperatorRequest,
+        ctx: &mut Context<Self>,
+    ) -> Asked<Operated> {
+        let why = why_quarantined(&self.kernel, &self.quarantine, self.dispatch.holes(), family);
+        let next = read.and_then(|read| self.requests.discharge(&self.kernel, family, read, why, &by));
+        match next {
+            Ok(next) => {
+                if let Some(why) = next.quarantine {
+                    self.quarantine_family(family, why, ctx);
+                }
+                self.operate(Verb::Discharge(family), by, next.stored, ctx)
+            }
+            Err(error) => Box::pin(async move { Err(error) }),
+        }
+    }
+
+    /// Forgets a family that is in the archive. What it held is freed by an effect of the same decision.
+    fn discharged(&mut self, family: u64) {
+        self.quarantine.remove(family);
+        self.dispatch.forget_family(family);
+        self.metrics.show_quarantined(self.quarantine.len());
+        self.requests.discharged(family);
+    }
+}
+
 // Questions: answered from what is on disk.
+
+#[cfg(feature = "testkit")]
+impl Handler<reveal::Reveal> for Supervisor {
+    type Result = MessageResult<reveal::Reveal>;
+
+    fn handle(&mut self, _: reveal::Reveal, _: &mut Self::Context) -> Self::Result {
+        MessageResult(Box::new(self.kernel.clone()))
+    }
+}
 
 type Queried<T> = ResponseFuture<Result<T, AskError>>;
 
@@ -559,9 +730,9 @@ impl Supervisor {
         })
     }
 
-    /// Returns locks or limits as the limiter named them. What the limiter granted and nobody has decided on is not shown:
-    /// its earlier answers are decided first, and are on disk when this answer is given.
-    fn shown<T: 'static, V: 'static, F: FnOnce(Vec<T>, &Tickets, &Kernel) -> Vec<V> + 'static>(
+    /// Returns locks or limits as the limiter named them. What the limiter granted and nobody has decided on is not
+    /// shown: its earlier answers are decided first, and are on disk when this answer is given.
+    fn shown<T: 'static, V: 'static, F: FnOnce(Vec<T>, &Claims, &Kernel) -> Vec<V> + 'static>(
         &mut self,
         told: Result<(u64, Vec<T>), AskError>,
         views: F,
@@ -570,8 +741,8 @@ impl Supervisor {
         let (sender, receiver) = oneshot::channel();
         let failure = self.status.failure();
         match told {
-            Ok((turn, told)) => self.in_turn(turn, ctx, |supervisor, _| {
-                let views = views(told, supervisor.admission.tickets(), &supervisor.kernel);
+            Ok((turn, told)) => self.sequence(turn, ctx, |supervisor, _| {
+                let views = views(told, supervisor.admission.claims(), &supervisor.kernel);
                 // The caller may have gone.
                 sender.send(Ok((views, supervisor.settled()))).ok();
             }),
@@ -600,7 +771,8 @@ impl Supervisor {
         (self.status.refusal().is_none() && !is_full, answer)
     }
 
-    /// Collects the figures of all wings at this moment.
+    /// Collects the figures of all wings at this moment. The size of the store is left out, because to ask for it may
+    /// block.
     fn snapshot(&mut self) -> Snapshot {
         let figures = self.metrics.figures();
         let quarantined = self.quarantine.families().iter();
@@ -620,9 +792,9 @@ impl Supervisor {
             lost_wakes: self.health.lost_wakes(&self.kernel),
             poisoned: self.status.cause().map(ToString::to_string),
             draining: self.kernel.is_draining(),
-            recovered: self.report.clone(),
+            recovered: self.lifecycle.recovered().clone(),
             quarantined: quarantined.map(|(family, why)| (*family, why.clone())).collect(),
-            size_bytes: self.reader.size_bytes(),
+            size_bytes: None,
             disk_room: self.health.disk_room(),
             commit_p99: figures.commit_p99,
             sync_times: self.reader.sync_times(),
@@ -687,7 +859,7 @@ impl Handler<AwaitOutcome> for Supervisor {
             return self
                 .query(move |committed| async move { committed.outcome(id).await?.ok_or(AskError::Unknown(id)) });
         }
-        let waiting = match self.outcome_waiters.add(id) {
+        let waiting = match self.requests.watch(id) {
             Ok(waiting) => waiting,
             Err(busy) => return Box::pin(async move { Err(busy) }),
         };
@@ -812,11 +984,13 @@ impl Handler<TakeSnapshot> for Supervisor {
     fn handle(&mut self, _: TakeSnapshot, _: &mut Self::Context) -> Self::Result {
         let settled = self.settled();
         let has_failed = self.status.has_failed();
-        let snapshot = self.snapshot();
+        let (mut snapshot, reader) = (self.snapshot(), self.reader.clone());
         Box::pin(async move {
             if !has_failed {
                 settled.await?;
             }
+            // Not in the supervisor's turn: the embedded store takes the lock that a sync holds.
+            snapshot.size_bytes = reader.measure_bytes().await;
             Ok(snapshot)
         })
     }
@@ -888,7 +1062,7 @@ impl Supervisor {
         let hole = damage.or_else(|| holes::missing(&self.kernel, scope, &entries));
         self.decide(Event::StackLoaded(scope, entries), ctx);
         if let Some(hole) = hole {
-            self.holes.note(&self.kernel, scope, hole);
+            self.dispatch.note_hole(&self.kernel, scope, hole);
         }
     }
 
@@ -1061,13 +1235,700 @@ impl Handler<WorkerCheckDue> for Supervisor {
 
 // Admission: claims, and the limiter's answers.
 
+/// Why an engine stops when its limiter no longer answers. A panic of the limiter is reported before, with its cause.
+const LIMITER_GONE: &str = "the limiter has ended, which is a defect of the engine";
+
+/// The answer to an operator's request that was a dry run.
+type DryRun = Result<Operated, AskError>;
+
+impl Handler<Served> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, Served { turn, claims }: Served, ctx: &mut Self::Context) {
+        self.metrics.taken();
+        self.turn(|supervisor| supervisor.sequence(turn, ctx, |supervisor, ctx| supervisor.grant(claims, ctx)));
+    }
+}
+
+impl Supervisor {
+    /// Takes an answer of the limiter after all earlier ones. One answer may rest on another: the limiter grants a lock
+    /// that a stage's report has just given up, and the report must be committed first.
+    fn sequence(
+        &mut self,
+        turn: u64,
+        ctx: &mut Context<Self>,
+        take: impl FnOnce(&mut Self, &mut Context<Self>) + 'static,
+    ) {
+        // Turn 0 means that no limiter answered. A failed engine may have lost an earlier answer, and decides nothing.
+        if turn == 0 || self.status.has_failed() {
+            return take(self, ctx);
+        }
+        self.admission.enqueue(turn, Box::new(take));
+        while let Some(take) = self.admission.next_answer() {
+            take(self, ctx);
+        }
+    }
+
+    /// Waits for the limiter's answer and takes it in its turn.
+    fn await_limiter(
+        &self,
+        answer: impl Future<Output = Result<Acquired, MailboxError>> + 'static,
+        ctx: &mut Context<Self>,
+        take: impl FnOnce(&mut Self, Acquired, &mut Context<Self>) + 'static,
+    ) {
+        ctx.spawn(answer.into_actor(self).map(move |acquired, supervisor, ctx| {
+            let Ok(acquired) = acquired else {
+                return supervisor.limiter_gone();
+            };
+            let turn = acquired.turn;
+            let take_if_open = move |supervisor: &mut Self, ctx: &mut Context<Self>| {
+                if supervisor.status.decides() {
+                    take(supervisor, acquired, ctx);
+                }
+            };
+            supervisor.turn(|supervisor| supervisor.sequence(turn, ctx, take_if_open));
+        }));
+    }
+
+    /// Fails the engine: a decision made without the limiter could give away what another procedure holds.
+    fn limiter_gone(&mut self) {
+        if !self.status.is_stopped() {
+            self.fail(FailureCause::Failed(LIMITER_GONE.to_owned()));
+        }
+    }
+
+    /// Commits a decision that rests on an answer of the limiter, then grants what the same answer served to others.
+    fn commit_admitted(
+        &mut self,
+        decision: Decision,
+        pending: PendingDemand,
+        served: Vec<Claim>,
+        ctx: &mut Context<Self>,
+    ) {
+        self.commit(decision, ctx);
+        // Before the grants: a procedure that this decision created may be among them.
+        self.admission.settle(&self.kernel, self.quarantine.families(), pending);
+        self.grant(served, ctx);
+    }
+
+    /// Asks the limiter for what a stage's report needs: limits and locks of new procedures, and locks of the next
+    /// stage. Returns the report if it needs nothing.
+    fn admit_report(&mut self, mut report: Box<StageEnded>, ctx: &mut Context<Self>) -> Option<Box<StageEnded>> {
+        let demand = self.admission.demand_of_report(&self.kernel, &mut report);
+        if demand.is_empty() {
+            return Some(report);
+        }
+        let (mut pending, answer) = self.admission.ask(demand, Some(report.id));
+        self.await_limiter(answer, ctx, move |supervisor, acquired, ctx| {
+            admit_report(&mut report, &mut pending, acquired.exchanged, acquired.answers);
+            let now = supervisor.clock.now();
+            let decision = supervisor.kernel.decide(now, Event::StageEnded(report));
+            supervisor.commit_admitted(decision, pending, acquired.served, ctx);
+            supervisor.look_at_drain(ctx);
+        });
+        None
+    }
+
+    /// Asks the limiter for all that a procedure lacks for its next stage; for an undo, for its locks alone.
+    fn request_admission(&mut self, id: ProcedureId, ctx: &mut Context<Self>) {
+        if let Some(answer) = self.admission.request(&self.kernel, self.quarantine.families(), id) {
+            self.await_limiter(answer, ctx, Self::answered);
+        }
+    }
+
+    /// Queues again for the procedures that waited for a permit or a lock before the start.
+    fn rejoin_queues(&mut self, waiting: Vec<ProcedureId>, ctx: &mut Context<Self>) {
+        let answer = self.admission.rejoin_queues(&self.kernel, waiting);
+        self.await_limiter(answer, ctx, Self::answered);
+    }
+
+    fn answered(&mut self, Acquired { answers, served, .. }: Acquired, ctx: &mut Context<Self>) {
+        let granted = answers.into_iter().filter(|answer| answer.grant == Grant::Granted);
+        self.grant(granted.map(|answer| answer.claim), ctx);
+        self.grant(served, ctx);
+    }
+
+    /// Decides grants of the limiter. Each is accepted only after the grants before it are decided: such a decision
+    /// may have the next procedure ask again, which makes its grant stale.
+    fn grant(&mut self, claims: impl IntoIterator<Item = Claim>, ctx: &mut Context<Self>) {
+        for claim in claims {
+            if let Some(id) = self.admission.accept(claim) {
+                self.decide(Event::Granted(id), ctx);
+            }
+        }
+    }
+
+    /// Completes the plan of a dry run: the limiter makes the plan's changes on a copy and says who would be served.
+    fn dry_run(
+        &self,
+        operated: impl Future<Output = DryRun> + 'static,
+        ctx: &mut Context<Self>,
+    ) -> ResponseFuture<DryRun> {
+        let (sender, receiver) = oneshot::channel();
+        let simulated = operated.into_actor(self).then(|operated, supervisor: &mut Self, _| {
+            let plan = operated.as_ref().ok().and_then(|operated| operated.plan.as_deref());
+            let answer = plan.and_then(|plan| supervisor.admission.simulate(plan));
+            let both = async move {
+                match answer {
+                    Some(answer) => (operated, Some(answer.await)),
+                    None => (operated, None),
+                }
+            };
+            both.into_actor(supervisor)
+        });
+        ctx.spawn(simulated.map(|(mut operated, answer), supervisor, _| {
+            let plan = operated.as_mut().ok().and_then(|operated| operated.plan.as_deref_mut());
+            if let Some((plan, simulated)) = plan.zip(answer) {
+                supervisor.admission.complete_plan(simulated, plan);
+            }
+            // The caller may have gone.
+            sender.send(operated).ok();
+        }));
+        Box::pin(async move { receiver.await.map_err(|_| AskError::Stopped)? })
+    }
+}
+
 // Health: checks and verdicts.
 
+impl Handler<HealthCheckDue> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: HealthCheckDue, ctx: &mut Self::Context) {
+        if !self.status.is_stopped() {
+            self.turn(|supervisor| supervisor.check_health(Requester::Clock, ctx));
+        }
+    }
+}
+
+impl Handler<messages::Verdicts> for Supervisor {
+    type Result = ResponseFuture<Result<Vec<Verdict>, AskError>>;
+
+    /// Answered also when the journal has failed: that is a verdict, too.
+    fn handle(&mut self, _: messages::Verdicts, ctx: &mut Self::Context) -> Self::Result {
+        if self.status.is_stopped() {
+            return Box::pin(async { Err(AskError::Stopped) });
+        }
+        let (sender, receiver) = oneshot::channel();
+        self.check_health(Requester::Caller(sender), ctx);
+        Box::pin(check::answer(receiver, self.status.failure()))
+    }
+}
+
+impl Handler<messages::Explain> for Supervisor {
+    type Result = ResponseFuture<Result<Explanation, AskError>>;
+
+    fn handle(&mut self, messages::Explain(id): messages::Explain, ctx: &mut Self::Context) -> Self::Result {
+        if let Some(refusal) = self.status.refusal() {
+            return Box::pin(async move { Err(refusal) });
+        }
+        let (sender, receiver) = oneshot::channel();
+        let reading = QueueReading::to_explain(id, sender, &self.kernel, self.admission.claims());
+        self.read_queues(reading, ctx);
+        Box::pin(explain::answer(id, receiver, self.committed()))
+    }
+}
+
+impl Supervisor {
+    /// Returns what the health wing reads.
+    fn engine_state(&self) -> EngineState<'_> {
+        EngineState {
+            kernel: &self.kernel,
+            claims: self.admission.claims(),
+            actors: self.dispatch.actors(),
+            quarantined: self.quarantine.families(),
+            holes: self.dispatch.holes(),
+            telemetry: self.metrics.telemetry(),
+            now: self.clock.now(),
+            durable: self.pipeline.durable(),
+            failed: self.status.cause(),
+            pending_reads: self.dispatch.pending_reads(),
+        }
+    }
+
+    /// Begins the health checks on the engine's clock.
+    fn begin_health_checks(&mut self, ctx: &mut Context<Self>) {
+        self.health.begin(self.clock.now(), self.quarantine.families().keys());
+        self.measure_disk(ctx);
+        self.check_later(Duration::ZERO, ctx);
+    }
+
+    fn check_later(&self, took: Duration, ctx: &mut Context<Self>) {
+        let me = ctx.address().downgrade().recipient();
+        if let Some(next) = self.health.next_check(&*self.clock, took, me) {
+            actix_rt::spawn(next);
+        }
+    }
+
+    fn measure_disk(&mut self, ctx: &mut Context<Self>) {
+        let Some(measured) = self.health.measure_disk(&self.reader) else {
+            return;
+        };
+        ctx.spawn(measured.into_actor(self).map(|measured, supervisor, _| {
+            supervisor.health.measured(&measured);
+            supervisor.metrics.measured(&measured);
+        }));
+    }
+
+    fn check_health(&mut self, requester: Requester, ctx: &mut Context<Self>) {
+        self.measure_disk(ctx);
+        let check = self.health.begin_check(requester, self.pipeline.durable());
+        self.read_queues(QueueReading::for_check(check, self.admission.claims()), ctx);
+    }
+
+    fn read_queues(&self, reading: QueueReading, ctx: &mut Context<Self>) {
+        let page = self.admission.limiter().ask(reading.next_page());
+        ctx.spawn(page.into_actor(self).map(move |page, supervisor, ctx| {
+            // Without a limiter the queues are empty.
+            let page = page.unwrap_or_default();
+            supervisor.turn(|supervisor| {
+                // In the limiter's turn, so that the kernel knows of every grant that was given before this page.
+                supervisor.sequence(page.turn, ctx, move |supervisor, ctx| {
+                    supervisor.page_read(reading, page, ctx)
+                });
+            });
+        }));
+    }
+
+    fn page_read(&mut self, reading: QueueReading, page: Waiters, ctx: &mut Context<Self>) {
+        match reading.take(page, self.admission.claims(), &self.kernel) {
+            PageRead::More(reading) => self.read_queues(reading, ctx),
+            PageRead::All(reason, queues, lack) => self.queues_read(reason, queues, lack, ctx),
+        }
+    }
+
+    fn queues_read(&mut self, reason: Reason, queues: Queues, lack: Option<Lack>, ctx: &mut Context<Self>) {
+        match reason {
+            Reason::Check(check) => {
+                // An engine that commits nothing may have thawed families all the same.
+                self.kernel.cool();
+                let next = self.health.start_check(check, queues, &self.engine_state());
+                self.continue_check(next, ctx);
+            }
+            Reason::Recheck(check) => {
+                let next = self.health.look_again(check, queues, &self.engine_state());
+                self.continue_check(next, ctx);
+            }
+            Reason::Explain(id, sender) => {
+                let explanation = self.health.explain(id, &queues, lack.as_ref(), &self.engine_state());
+                // It rests on everything decided so far, and is told once that is on disk. The caller may have gone.
+                sender.send((explanation, Box::pin(self.settled()))).ok();
+            }
+        }
+    }
+
+    /// Takes the next step of a check.
+    fn continue_check(&mut self, next: Next, ctx: &mut Context<Self>) {
+        match next {
+            Next::Yield(check) => {
+                let others = tokio::task::yield_now();
+                ctx.spawn(others.into_actor(self).map(move |(), supervisor, ctx| {
+                    supervisor.turn(|supervisor| {
+                        let next = supervisor.health.proceed(check, &supervisor.engine_state());
+                        supervisor.continue_check(next, ctx);
+                    });
+                }));
+            }
+            Next::Search(check, graph) => {
+                let work = actix_rt::task::spawn_blocking(move || graph.deadlocks());
+                ctx.spawn(work.into_actor(self).map(move |found, supervisor, ctx| {
+                    supervisor.turn(|supervisor| {
+                        // A search that panicked has found no deadlock.
+                        let (found, state) = (found.unwrap_or_default(), supervisor.engine_state());
+                        let next = supervisor.health.found_deadlocks(check, found, &state);
+                        supervisor.continue_check(next, ctx);
+                    });
+                }));
+            }
+            Next::AskAgain(check) => {
+                self.read_queues(QueueReading::for_recheck(check, self.admission.claims()), ctx);
+            }
+            Next::Repair(check, repairs) => self.end_check(check, repairs, ctx),
+        }
+    }
+
+    /// Repairs what was lost, and tells the verdicts.
+    fn end_check(&mut self, mut check: Box<Check>, repairs: Repairs, ctx: &mut Context<Self>) {
+        let begun = machine_now();
+        let repaired = self.repair(repairs, ctx);
+        self.metrics.lost_wakes(&self.kernel, &repaired);
+        let (now, is_serving) = (self.clock.now(), !self.status.has_failed());
+        self.health.look_for_unserved(&mut check, now, is_serving);
+        let lost = self.dispatch.lost_calls(&self.kernel);
+        let findings = Findings {
+            actors_lost: lost.map(|(id, lost)| actor_lost(id, lost)).collect(),
+            repaired: &repaired,
+            workers: self.dispatch.worker_statuses(&self.kernel),
+            appending_since: self.pipeline.appending_since(),
+            unreadable: self.dispatch.read_trouble(),
+            clock_ahead: self.lifecycle.clock_ahead(&*self.clock),
+        };
+        self.health.conclude(&mut check, findings, &self.engine_state());
+        let report = self.health.finish(check);
+        let waiters = report.waiters;
+        self.metrics
+            .checked(&report.verdicts, waiters.locks, waiters.oldest, now);
+        match report.requester {
+            Requester::Clock => self.check_later(report.took + begun.elapsed(), ctx),
+            Requester::Caller(sender) => {
+                // What was repaired is told once it is on disk. The caller may have gone.
+                let settled = (!repaired.is_empty()).then(|| self.settled().boxed_local());
+                sender.send((report.verdicts, settled)).ok();
+            }
+        }
+    }
+
+    /// Sets going again what was lost; returns each procedure, with what it had waited for.
+    fn repair(&mut self, mut repairs: Repairs, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
+        if !self.status.decides() {
+            return Vec::new();
+        }
+        self.replace_lost_calls(std::mem::take(&mut repairs.gone), ctx);
+        if self.kernel.is_draining() {
+            return Vec::new();
+        }
+        self.arm();
+        let mut repaired = if repairs.needs_wakes(&self.kernel) {
+            self.wake_lost(repairs.unknown, ctx)
+        } else {
+            Vec::new()
+        };
+        let uncalled = still_uncalled(repairs.uncalled, &self.engine_state(), || self.dispatch.pending_calls());
+        repaired.extend(self.call_uncalled(uncalled, ctx));
+        repaired
+    }
+
+    /// Wakes procedures that nothing would have woken; returns each, with what it waited for.
+    fn wake_lost(&mut self, unknown: Vec<ProcedureId>, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
+        let event = Event::HealthCheckDue {
+            granted: Vec::new(),
+            unknown,
+        };
+        let decision = self.kernel.decide(self.clock.now(), event);
+        let found = check::woken(&self.kernel, &decision);
+        if !found.is_empty() {
+            self.commit(decision, ctx);
+        }
+        found
+    }
+
+    /// Makes the calls that were never made; returns each, with what was lost.
+    fn call_uncalled(&mut self, uncalled: Vec<ProcedureId>, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
+        for id in &uncalled {
+            self.health.recalled();
+            for call in self.kernel.calls_of(*id) {
+                self.call(ctx, |dispatch, view| dispatch.call(view, call));
+            }
+        }
+        let lost = |id| (id, "the call of its stage".to_owned());
+        uncalled.into_iter().map(lost).collect()
+    }
+}
+
 // Metrics: what is counted.
+
+impl Supervisor {
+    /// Counts what a batch held, now that it is on disk.
+    fn count(&mut self, waiting: &mut Waiting) {
+        let now = self.clock.now();
+        let batch = BatchUse {
+            commits: waiting.commits.iter().map(Commit::decisions).sum(),
+            writes: waiting.writes,
+            took: now.since(waiting.appended),
+        };
+        self.metrics.committed(batch, std::mem::take(&mut waiting.observations));
+        self.metrics.show_mailboxes_soon(now);
+    }
+
+    /// Sends the next batch of metric hooks to a worker, unless one is out.
+    fn call_hooks(&mut self, ctx: &mut Context<Self>) {
+        if self.metrics.may_call_hooks()
+            && let Some(worker) = self.dispatch.next_worker()
+        {
+            let done = ctx.address().recipient();
+            self.metrics.call_hooks(worker, &self.registry, done);
+        }
+    }
+}
+
+impl Handler<HooksRan> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, _: HooksRan, ctx: &mut Self::Context) {
+        self.metrics.hooks_ran();
+        self.call_hooks(ctx);
+        self.look_at_drain(ctx);
+    }
+}
 
 // Lifecycle: start, timers, retention, drain, failure.
 
 impl Supervisor {
+    /// Returns the calls of the hooks of recovery at this moment. They are user code, so they run on the workers.
+    fn call_recovery_hooks(&mut self, moment: Moment) -> impl Future<Output = Result<Failed, StoreError>> + use<> {
+        let wanted = recovery_hooks::wanted(&self.kernel, &self.registry);
+        let mut worker = || self.dispatch.next_worker().cloned();
+        let calls = wanted.into_iter().map(|hooked| (hooked, worker())).collect();
+        recovery_hooks::call_all(calls, moment, self.reader.clone(), Arc::clone(&self.registry))
+    }
+
+    /// Restores what the limiter held, then calls the second hooks. Returns what these say, and the procedures that
+    /// wait for permits or locks.
+    fn restore_claims(
+        &mut self,
+        failed: Result<Failed, StoreError>,
+    ) -> impl Future<Output = Result<(Failed, Vec<ProcedureId>), StoreError>> + use<> {
+        // Before the families whose first hook failed are quarantined: they keep what they hold.
+        let claimants = self.lifecycle.take_claimants();
+        let waiting = self.turn(|supervisor| supervisor.admission.restore(&supervisor.kernel, &claimants));
+        let after = failed.map(|failed| {
+            self.quarantine_at_start(failed);
+            self.call_recovery_hooks(Moment::After)
+        });
+        async move { Ok((after?.await?, waiting)) }
+    }
+
+    /// Quarantines families whose hooks failed. The start's own commit sets all others going.
+    fn quarantine_at_start(&mut self, failed: Failed) {
+        for (family, why) in failed {
+            // Once for each family, however many of its hooks failed.
+            if self.lifecycle.quarantined_at_start(&self.kernel, family, &why) {
+                self.enter_quarantine(family, why);
+            }
+        }
+    }
+
+    /// Opens the engine, unless the store did not answer: that says nothing about the families, so the start fails
+    /// instead.
+    fn open_restored(
+        &mut self,
+        restored: Result<(Failed, Vec<ProcedureId>), StoreError>,
+        ctx: &mut Context<Self>,
+    ) -> ResponseActFuture<Self, Result<(), StartError>> {
+        match restored {
+            Ok((failed, waiting)) => {
+                self.quarantine_at_start(failed);
+                Box::pin(self.turn(|supervisor| supervisor.open(waiting, ctx)))
+            }
+            Err(error) => Box::pin(fut::err(StartError::Store(error))),
+        }
+    }
+
+    /// Decides the start's own commit, and lets what waits for permits queue up behind it.
+    fn open(
+        &mut self,
+        waiting: Vec<ProcedureId>,
+        ctx: &mut Context<Self>,
+    ) -> impl ActorFuture<Self, Output = Result<(), StartError>> + use<> {
+        self.rejoin_queues(waiting, ctx);
+        self.decide(Event::Recovered, ctx);
+        self.dispatch.reserve(self.kernel.going());
+        // After the decision: the start's own commit is not counted.
+        self.metrics.restart_totals();
+        // The reply rests on the start's commit as every other reply does.
+        let (committed, failure) = (self.pipeline.barrier(), self.status.failure());
+        let wait = async move {
+            match committed {
+                Some(committed) => committed.await.map_err(|_| failure.unstarted()),
+                None if failure.cause().is_some() => Err(failure.unstarted()),
+                None => Ok(()),
+            }
+        };
+        wait.into_actor(self).map(|opened, supervisor, ctx| {
+            supervisor.arm();
+            supervisor.begin_health_checks(ctx);
+            opened
+        })
+    }
+
+    fn arm(&self) {
+        self.lifecycle.arm(&self.kernel);
+    }
+
+    fn time_came(&mut self, was_set_back: bool, ctx: &mut Context<Self>) {
+        let now = self.clock.now();
+        if was_set_back && self.status.decides() {
+            tracing::warn!(%now, "the wall clock was set back: backoffs are cut to what their policies allow");
+            self.decide(Event::ClockSetBack, ctx);
+        }
+        if let Some(due) = self.kernel.next_deadline().filter(|due| *due <= now) {
+            self.metrics.telemetry().timer_lag.set(now.since(due));
+        }
+        let may_be_more = !self.has_credit() || self.serve_timers(ctx);
+        self.lifecycle.timers_wait(may_be_more);
+        // Before the timer is armed: while an eviction is under way no result arms it, or it would fire at once.
+        self.evict(ctx);
+        // If more are due than have their turn now, the timer is armed when there is credit again.
+        if self.status.decides() && !may_be_more {
+            self.arm();
+        }
+    }
+
+    /// Serves timers that are due. Returns `true` if there may be more.
+    fn serve_timers(&mut self, ctx: &mut Context<Self>) -> bool {
+        for _ in 0..TIMERS_AT_ONCE {
+            match self.kernel.due(self.clock.now()) {
+                Some(id) if self.status.decides() => self.decide(Event::TimerDue(id), ctx),
+                Some(_) | None => return false,
+            }
+        }
+        self.lifecycle.woke_some(self.kernel.seq());
+        true
+    }
+
+    /// Returns `true` if more may be woken in bulk.
+    fn has_credit(&self) -> bool {
+        let on_its_way = || {
+            let (reads, reports) = (self.dispatch.pending_reads(), self.dispatch.pending_reports());
+            reads as u64 + self.metrics.calls_waiting() + reports as u64
+        };
+        let is_backed_up = self.pipeline.is_backed_up();
+        self.lifecycle
+            .has_credit(self.pipeline.durable(), is_backed_up, on_its_way)
+    }
+
+    /// Goes on with what is woken in bulk, if there is credit: with timers, and a chunk of one broadcast.
+    fn wake_more(&mut self, ctx: &mut Context<Self>) {
+        if !self.status.decides() || !self.has_credit() {
+            return;
+        }
+        if let Some(event) = self.lifecycle.wake_more(&self.kernel) {
+            self.decide(event, ctx);
+            self.lifecycle.woke_some(self.kernel.seq());
+        }
+    }
+
+    /// Begins an eviction if a result is due and none is under way.
+    fn evict(&mut self, ctx: &mut Context<Self>) {
+        if !self.status.decides() {
+            return;
+        }
+        let Some(until) = self.lifecycle.begin_eviction(&*self.clock) else {
+            return;
+        };
+        let work = find_due(self.settled(), self.reader.clone(), until);
+        ctx.spawn(
+            work.into_actor(self)
+                .map(move |found, supervisor, ctx| supervisor.evict_found(found, until, ctx)),
+        );
+    }
+
+    fn evict_found(&mut self, found: FoundDue, until: Timestamp, ctx: &mut Context<Self>) {
+        match self.lifecycle.end_eviction(found) {
+            Eviction::Families(doomed) => {
+                self.dispatch.read_succeeded(ReadSubject::Due);
+                self.decide_evictions(doomed, until, ctx);
+                self.arm();
+            }
+            Eviction::ReadAgain(why) => self.read_again(FailedRead::Due, &why, ctx),
+            Eviction::Nothing => {}
+        }
+    }
+
+    /// Decides as of the time up to which results go: by that time a key of theirs stays or goes, too.
+    fn decide_evictions(&mut self, doomed: Vec<EvictedFamily>, until: Timestamp, ctx: &mut Context<Self>) {
+        // Before the decision: requests that are still reading these rows must read them again.
+        for doomed in &doomed {
+            self.requests.overtake(doomed.family);
+        }
+        // A drain may have made its last decision while the results were read: nothing is evicted after that.
+        if !doomed.is_empty() && self.status.decides() {
+            let decision = self.kernel.decide(until, Event::EvictionDue(doomed));
+            self.commit(decision, ctx);
+        }
+    }
+
+    /// Looks once more at the results that are due: the store could not be read.
+    fn evict_again(&mut self, ctx: &mut Context<Self>) {
+        self.lifecycle.look_again(self.clock.now());
+        self.evict(ctx);
+    }
+
+    fn begin_drain(
+        &mut self,
+        deadline: Duration,
+        waiter: Option<oneshot::Sender<DrainReport>>,
+        ctx: &mut Context<Self>,
+    ) {
+        if self.status.has_failed() {
+            // The decision that began the drain has failed, and so has the engine. A caller that waits finds the cause
+            // in its `Failure`.
+            return;
+        }
+        self.lifecycle.begin_drain(&self.kernel, waiter);
+        let late = self.clock.sleep_until(self.clock.now().after(deadline));
+        ctx.spawn(
+            late.into_actor(self)
+                .map(|(), supervisor, ctx| supervisor.end_drain(ctx)),
+        );
+        self.look_at_drain(ctx);
+    }
+
+    /// Begins the drain that an operator's request has just decided. A dry run or a refusal has decided none.
+    fn begin_requested_drain(&mut self, deadline: Duration, ctx: &mut Context<Self>) {
+        if self.kernel.is_draining() && !self.lifecycle.is_draining() {
+            self.begin_drain(deadline, None, ctx);
+        }
+    }
+
+    /// Ends the drain once nothing runs any more and no call of a metric hook is left.
+    fn look_at_drain(&mut self, ctx: &mut Context<Self>) {
+        let is_over = self.lifecycle.is_drained(&self.kernel)
+            && self.status.decides()
+            && self.metrics.hooks_are_over(self.pipeline.is_quiet());
+        if is_over {
+            self.end_drain(ctx);
+        }
+    }
+
+    fn end_drain(&mut self, ctx: &mut Context<Self>) {
+        // The deadline and the end of the last stage may both come: the first of them ends the drain.
+        if !self.status.decides() {
+            return;
+        }
+        let Some(report) = self.lifecycle.drain_report(&self.kernel) else {
+            return;
+        };
+        // However many requests wait: a drain is never turned away.
+        let (request, ended) = self.requests.open(self.status.cause());
+        self.decide(Event::DrainEnded(request), ctx);
+        // The drain's decision is the last. The store goes back as soon as it is on disk, so a commit behind it, such
+        // as an eviction, would reach a store that is closed or belongs to another engine.
+        self.status.last_decision_made();
+        let committed = async move { ended.received().await.is_ok() };
+        ctx.spawn(committed.into_actor(self).map(move |committed, supervisor, ctx| {
+            // If it failed, the callers that wait were told with all others.
+            if committed {
+                supervisor.release_store(report, ctx);
+            }
+        }));
+    }
+
+    fn release_store(&mut self, report: DrainReport, ctx: &mut Context<Self>) {
+        let released = self.pipeline.release();
+        ctx.spawn(
+            released
+                .into_actor(self)
+                .map(move |_, supervisor, ctx| supervisor.store_released(report, ctx)),
+        );
+    }
+
+    fn store_released(&mut self, report: DrainReport, ctx: &mut Context<Self>) {
+        self.stop(ctx);
+        // Only now that the store is closed: callers that wait for the drain may open it again.
+        self.lifecycle.drained(report);
+        // Last, and not before the answers have left: the receivers of some wait on these threads.
+        self.dispatch.stop_workers();
+        actix_rt::spawn(self.lifecycle.end_threads());
+    }
+
+    /// Ends the actor. Callers that still wait are answered when their channels are dropped with it.
+    fn stop(&mut self, ctx: &mut Context<Self>) {
+        self.status.stop();
+        self.dispatch.close();
+        self.lifecycle.stop();
+        ctx.stop();
+    }
+
     /// Quarantines a family that cannot run. All others go on, also those that waited while it was suspected.
     fn quarantine_family(&mut self, family: u64, why: String, ctx: &mut Context<Self>) {
         self.enter_quarantine(family, why);
@@ -1112,17 +1973,67 @@ impl Supervisor {
         // Callers that wait for an outcome, or for the end of a drain, find the cause in the `Failure` that they hold,
         // so the status is set before their channels are dropped.
         self.pipeline.clear();
-        self.outcome_waiters.clear();
-        self.drain = None;
+        self.lifecycle.abandon_drain();
         if let Some(cause) = self.status.cause() {
-            for (_, ticket) in self.tickets.drain() {
-                ticket.send(Err(cause.clone())).ok();
-            }
+            self.requests.fail_all(cause);
         }
         self.dispatch.close();
-        if let Some(timer) = &self.timer {
-            timer.arm(None);
+        self.lifecycle.disarm();
+    }
+}
+
+impl Handler<Open> for Supervisor {
+    type Result = ResponseActFuture<Self, Result<(), StartError>>;
+
+    /// Hooks, restored claims, hooks again, the start's own commit: in this order.
+    fn handle(&mut self, _: Open, _: &mut Self::Context) -> Self::Result {
+        let begun = self.clock.now();
+        self.metrics
+            .recovered(&self.lifecycle.take_unfinished(), self.quarantine.len());
+        let before = self.call_recovery_hooks(Moment::Before).into_actor(self);
+        let restored = before.then(|failed, supervisor, _| supervisor.restore_claims(failed).into_actor(supervisor));
+        let opened = restored.then(|restored, supervisor, ctx| supervisor.open_restored(restored, ctx));
+        Box::pin(opened.map(move |opened, supervisor, _| {
+            if opened.is_ok() {
+                let took = supervisor.lifecycle.started(supervisor.clock.now().since(begun));
+                supervisor.metrics.telemetry().recovery_seconds.set(took);
+            }
+            opened
+        }))
+    }
+}
+
+impl Handler<TimeCame> for Supervisor {
+    type Result = ();
+
+    fn handle(&mut self, TimeCame { was_set_back }: TimeCame, ctx: &mut Self::Context) {
+        self.turn(|supervisor| supervisor.time_came(was_set_back, ctx));
+    }
+}
+
+impl Handler<Drain> for Supervisor {
+    type Result = ResponseFuture<Result<DrainReport, AskError>>;
+
+    fn handle(&mut self, Drain { deadline }: Drain, ctx: &mut Self::Context) -> Self::Result {
+        if let Some(refusal) = self.status.refusal() {
+            return Box::pin(async move { Err(refusal) });
         }
+        let (sender, receiver) = oneshot::channel();
+        if let Err(sender) = self.lifecycle.join_drain(sender) {
+            self.decide(Event::DrainBegan, ctx);
+            self.begin_drain(deadline, Some(sender), ctx);
+        }
+        let failure = self.status.failure();
+        Box::pin(async move { receiver.await.map_err(|_| failure.unanswered()) })
+    }
+}
+
+impl Handler<StopHere> for Supervisor {
+    type Result = ();
+
+    /// A stage that waits for something of its own goes on to its end, and nobody hears its report.
+    fn handle(&mut self, _: StopHere, ctx: &mut Self::Context) {
+        self.stop(ctx);
     }
 }
 
@@ -1146,4 +2057,46 @@ impl Supervised for Supervisor {
             self.begin_health_checks(ctx);
         }
     }
+}
+
+// Mail: every request may also arrive counted, so that the depth of the mailbox is known.
+
+/// Implements the handlers of counted requests: taking one lowers the depth of the mailbox.
+macro_rules! taken_as_mail {
+    ($($message:ty),* $(,)?) => {
+        $(impl Handler<mail::Mail<$message>> for Supervisor {
+            type Result = <Self as Handler<$message>>::Result;
+
+            fn handle(&mut self, mail: mail::Mail<$message>, ctx: &mut Context<Self>) -> Self::Result {
+                self.turn_of(stringify!($message), |supervisor| mail::open(supervisor, mail, ctx))
+            }
+        })*
+    };
+}
+
+taken_as_mail! {
+    messages::Acknowledge,
+    messages::Archived,
+    messages::PollLatest,
+    messages::Audit,
+    messages::AwaitOutcome,
+    messages::Broadcast,
+    messages::Drain,
+    messages::Explain,
+    messages::Export,
+    messages::SubscribeLatest,
+    messages::History,
+    messages::Limits,
+    messages::List,
+    messages::Locks,
+    messages::Operate,
+    messages::Query,
+    messages::ReadArchive,
+    messages::SendSignal,
+    messages::Submit,
+    messages::SubmitBatch,
+    messages::Subscribe,
+    messages::TakeSnapshot,
+    messages::Tree,
+    messages::Verdicts,
 }

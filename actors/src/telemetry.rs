@@ -1,11 +1,9 @@
-//! Every metric name, every span and every field of a span, once. It holds
-//! handles and counts nothing itself; when something counts is the
-//! supervisor's to say, and never before its receipt.
+//! Defines every metric name, every span and every field of a span, once. It holds handles and counts nothing itself.
+//! The supervisor decides when something counts, and never before its receipt.
 //!
-//! The names stand for users in `docs/metrics.md`, which a test compares with
-//! the table here. Labels are only what this page lists: never an id, a key, a
-//! path or an error's text. A handle is asked of the recorder once, when the
-//! engine starts, so the recorder must be installed before.
+//! `docs/metrics.md` lists the names for users; a test compares it with the table here. Labels are restricted to what
+//! that page lists: never an id, a key, a path or an error's text. Handles are requested from the recorder once, when
+//! the engine starts, so the recorder must be installed before.
 
 mod kinds;
 mod labels;
@@ -47,7 +45,7 @@ pub(crate) struct SyncSeconds {
 }
 
 impl SyncSeconds {
-    /// Asks the recorder for it.
+    /// Requests the handle from the recorder.
     pub(crate) fn new() -> Self {
         Self {
             all: histogram(&SYNC_SECONDS, &[]),
@@ -60,7 +58,7 @@ impl SyncSeconds {
         self.newest().note(took);
     }
 
-    /// Tells how long the newest took; none if there was none.
+    /// Returns how long the newest syncs took; `None` if there was no sync.
     pub(crate) fn times(&self) -> Option<SyncTimes> {
         SyncTimes::of(&self.newest())
     }
@@ -70,7 +68,7 @@ impl SyncSeconds {
     }
 }
 
-/// What a dashboard records of its streams. Cheap to clone.
+/// Metrics of a dashboard's streams. Cheap to clone.
 #[derive(Clone)]
 pub struct StreamTelemetry {
     streams: Gauge,
@@ -78,7 +76,7 @@ pub struct StreamTelemetry {
 }
 
 impl Default for StreamTelemetry {
-    /// Asks the recorder for the handles; it must be installed before.
+    /// Requests the handles from the recorder, which must be installed before.
     fn default() -> Self {
         Self {
             streams: gauge(&DASHBOARD_STREAMS, &[]),
@@ -88,23 +86,23 @@ impl Default for StreamTelemetry {
 }
 
 impl StreamTelemetry {
-    /// So many are open.
+    /// Sets the number of open streams.
     pub fn open(&self, streams: usize) {
         self.streams.set(streams as f64);
     }
 
-    /// One was told to read anew.
+    /// Counts a stream that had to start over.
     pub fn resynced(&self) {
         self.resyncs.increment(1);
     }
 }
 
-/// All handles but the limiter's; the supervisor's own.
+/// All handles except the limiter's; owned by the supervisor.
 pub(crate) struct Telemetry {
     places: BTreeMap<Kind, usize>,
     kinds: Vec<KindMetrics>,
     recovered: [Gauge; 5],
-    /// Of procedures whose kind is not known.
+    /// For procedures of an unknown kind.
     late_unknown: Counter,
     lost_unknown: Counter,
     pub(crate) commits: Counter,
@@ -129,7 +127,7 @@ pub(crate) struct Telemetry {
 }
 
 impl Telemetry {
-    /// Asks the recorder for every handle; `kinds` are those registered.
+    /// Requests every handle from the recorder; `kinds` are the registered kinds.
     pub(crate) fn new<'a>(kinds: impl IntoIterator<Item = &'a Kind>) -> Self {
         describe();
         let (mut places, mut of) = (BTreeMap::new(), Vec::new());
@@ -169,14 +167,14 @@ impl Telemetry {
         new
     }
 
-    /// Shows how much waits for each actor, in the order of the labels.
+    /// Sets how many messages wait for each actor, in the order of the labels.
     pub(crate) fn mailboxes(&self, waiting: [u64; 5]) {
         for (gauge, waiting) in self.mailboxes.iter().zip(waiting) {
             gauge.set(waiting as f64);
         }
     }
 
-    /// Shows how many verdicts of each rule stand.
+    /// Sets how many verdicts of each rule are active.
     pub(crate) fn verdicts(&self, told: &[&str]) {
         let count = |rule: &str| told.iter().filter(|other| **other == rule).count() as f64;
         for (rule, gauge) in RULES.iter().zip(&self.stuck) {
@@ -185,17 +183,17 @@ impl Telemetry {
         self.rollback_failed.set(count("rollback_failed"));
     }
 
-    /// Gives what a stage of a kind usually takes at most, once that can be told.
+    /// Returns the usual upper bound of a stage's run time, once there are enough runs.
     pub(crate) fn usual(&self, kind: &Kind, stage: &str) -> Option<Duration> {
         self.kinds.get(self.place(kind)?)?.usual(stage)
     }
 
-    /// Gives the place of a kind's handles; none if it is not registered.
+    /// Returns the index of a kind's handles; `None` if the kind is not registered.
     pub(crate) fn place(&self, kind: &Kind) -> Option<usize> {
         self.places.get(kind).copied()
     }
 
-    /// Tells what happened to each kind since the engine started.
+    /// Returns the figures of each kind since the engine started.
     pub(crate) fn uses(&self, rules: &BTreeMap<Kind, KindRules>) -> Vec<KindUse> {
         let uses = self.places.iter().filter_map(|(kind, place)| {
             let (rules, metrics) = (rules.get(kind)?, self.kinds.get(*place)?);
@@ -204,7 +202,7 @@ impl Telemetry {
         uses.collect()
     }
 
-    /// Counts so many reports and wakes that came late.
+    /// Counts this many late reports and wakes.
     pub(crate) fn late(&self, place: Option<usize>, count: u64) {
         match place.and_then(|place| self.kinds.get(place)) {
             Some(kind) => kind.late(count),
@@ -212,7 +210,7 @@ impl Telemetry {
         }
     }
 
-    /// Counts a wake that was lost and made up for.
+    /// Counts a wake that was lost and repaired.
     pub(crate) fn lost(&self, place: Option<usize>) {
         match place.and_then(|place| self.kinds.get(place)) {
             Some(kind) => kind.lost(),
@@ -224,7 +222,7 @@ impl Telemetry {
         self.kinds.get_mut(place)
     }
 
-    /// Sets the gauges of what the start has found; the counters of a new process begin at zero.
+    /// Sets the gauges from the result of the start; the counters of a new process begin at zero.
     pub(crate) fn recovered(&mut self, live: &BTreeMap<(Kind, ProcedureState), u64>) {
         let mut found = [0_u64; 5];
         for ((kind, state), procedures) in live {

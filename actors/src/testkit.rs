@@ -1,9 +1,9 @@
-//! What tests of procedures and of the engine are made with.
+//! Tools for tests of procedures and of the engine.
 
 pub mod clock;
 pub mod format;
 pub mod log;
 
-pub use crate::meddle::seen::{Called, Fate, Leaving, Meddler, Meddling};
+pub use crate::fault_injection::seen::{Called, Injection, Interception, Leaving, StageInterceptor};
 pub use crate::supervisor::reveal::{Reveal, reload};
 pub use clock::TestClock;

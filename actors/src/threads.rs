@@ -1,5 +1,5 @@
-//! The threads of one engine. They are counted from their start to their end, so that whoever
-//! stops the engine can wait for all of them, whatever state its actors are in.
+//! The threads of one engine. They are counted from start to end, so that a shutdown can wait for all of them,
+//! whatever the state of its actors.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -13,12 +13,11 @@ use actix_rt::{Arbiter, ArbiterHandle};
 use crate::clock::machine_now;
 
 thread_local! {
-    /// Dropped by the thread as the last thing that it does: behind its runtime, which waits for
-    /// all blocking work that was begun on it.
+    /// Dropped by the thread as its last act: after its runtime, which waits for all blocking work begun on it.
     static END: RefCell<Option<End>> = const { RefCell::new(None) };
 }
 
-/// Held by a thread as long as it is there.
+/// Held by a thread as long as it exists.
 struct End {
     _mark: Arc<()>,
     _all: mpsc::Sender<Infallible>,
@@ -41,7 +40,7 @@ pub(crate) struct Threads(Arc<Mutex<State>>);
 
 struct State {
     started: Vec<Started>,
-    /// None once the threads were stopped: no more are started then.
+    /// `None` once the threads were stopped: no more are started then.
     all: Option<mpsc::Sender<Infallible>>,
     ends: Option<mpsc::Receiver<Infallible>>,
 }
@@ -91,27 +90,27 @@ impl Threads {
         }
     }
 
-    /// Tells whether the threads were told to end.
+    /// Returns `true` if the threads were told to end.
     pub(crate) fn is_stopped(&self) -> bool {
         self.state().all.is_none()
     }
 
-    /// Waits until all threads have ended that were stopped, but no longer than until `end`.
-    /// Gives how many are left. It blocks.
+    /// Waits until all stopped threads have ended, but no longer than until `end`. Returns how many are left. It
+    /// blocks.
     pub(crate) fn wait(&self, end: Instant) -> usize {
         let ends = self.state().ends.take();
         if let Some(ends) = ends {
             let left = end.saturating_duration_since(machine_now());
             match ends.recv_timeout(left) {
                 Err(RecvTimeoutError::Timeout) => self.state().ends = Some(ends),
-                // Nothing is ever sent.
+                // Nothing is ever sent: the channel closes when the last thread ends.
                 Err(RecvTimeoutError::Disconnected) | Ok(_) => {}
             }
         }
         self.left()
     }
 
-    /// Gives how many threads are there.
+    /// Returns how many threads exist.
     pub(crate) fn left(&self) -> usize {
         self.state().started.iter().filter(|started| started.is_there()).count()
     }

@@ -1,42 +1,41 @@
-//! From when on something is told as a verdict: of the engine, and of kinds that have their own.
+//! When a condition is reported as a verdict: for the engine, and for kinds with thresholds of their own.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use procession_kernel::{Kind, SAME_STAGE_FROZEN, STAGES_FROZEN};
 
-/// From when on something is told as a verdict. A kind may have its own: see [`KindThresholds`].
+/// When a condition is reported as a verdict. A kind may have its own: see [`KindThresholds`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Thresholds {
-    /// Failed attempts of a stage, or of an undo, in a row, that said the same but for numbers
-    /// (see [`fingerprint`](procession_kernel::fingerprint)). Default 5: with the default
-    /// backoff it has failed for a quarter of a minute.
+    /// Consecutive failed attempts of a stage or an undo with the same error, numbers aside (see
+    /// [`fingerprint`](procession_kernel::fingerprint)). Default 5: with the default backoff it has failed for a
+    /// quarter of a minute.
     pub retries: u32,
-    /// Runs of one stage in a row. Default 100; one that looks again every
-    /// minute is told of after more than an hour.
+    /// Consecutive runs of one stage. Default 100: a stage that polls every minute is reported after more than an
+    /// hour.
     pub same_stage: u32,
-    /// How often later ones may go before one that waits for a permit or a
-    /// lock. Default 128, half of [`PATIENCE`](procession_kernel::PATIENCE), at which it goes first.
+    /// How often later requests may overtake one that waits for a permit or a lock. Default 128, half of
+    /// [`PATIENCE`](procession_kernel::PATIENCE), at which it is served first.
     pub passed: u32,
-    /// How long all that one waits for may have been free without its being served, in two audits or
-    /// more. Default 5 s. In a sound engine it is never so: this is a watch over the limiter.
+    /// How long everything that a request waits for may be available without the request being served, in two health
+    /// checks or more. Default 5 s. This never happens in a sound engine: it watches the limiter.
     pub free: Duration,
-    /// How long the store may take for one batch. Default 5 s: a healthy disk
-    /// takes milliseconds, one that is busy a second.
+    /// How long the store may take for one batch. Default 5 s: a healthy disk takes milliseconds, a busy one a
+    /// second.
     pub store: Duration,
-    /// How long a stage runs at least before it is told of as taking four times as long as 99
-    /// of 100 of the newest did that succeeded; where its kind says what is expected, that counts alone.
-    /// Default 5 s: what takes less is over before anybody looks.
+    /// Shortest run of a stage that may be reported as unusual, which is four times the 99th percentile of its newest
+    /// successful runs. If its kind declares an expected time, only that counts. Default 5 s: shorter runs are over
+    /// before anybody looks.
     pub unusual: Duration,
-    /// How many stages one procedure may commit: all of them are in its history until its family
-    /// goes. Default 10,000; one that looks again every minute is told of after a week.
+    /// How many stages one procedure may commit; its history keeps all of them until its family is evicted. Default
+    /// 10,000: a stage that polls every minute is reported after a week.
     pub stages: u32,
-    /// How near a payload, the members of a family and the signals of a procedure may come to what
-    /// the builder's bounds allow, in percent. Default 50. Of payloads the engine knows
-    /// from a quarter of the bound on.
+    /// How near a payload, the number of a family's members and a procedure's signals may come to the builder's
+    /// bounds, in percent. Default 50. Payloads are tracked only from a quarter of the bound on.
     pub size_percent: u32,
-    /// How many bytes shall be free on the journal's disk, unless a tenth of the disk is less.
-    /// Default 1 GiB: the store needs room for its log, and to write tables again.
+    /// Bytes that must be free on the journal's disk, or a tenth of the disk if that is less. Default 1 GiB: the
+    /// store needs room for its log, and to rewrite tables.
     pub disk_free: u64,
 }
 
@@ -57,37 +56,37 @@ impl Default for Thresholds {
 }
 
 impl Thresholds {
-    /// Tells whether one that only waits may be told of, though nothing of it
-    /// has failed: such are many, and looked at one by one for that alone.
+    /// Returns `true` if a procedure that only waits, and has not failed, may be reported. There are many such
+    /// procedures, and each must be examined for this alone.
     const fn may_tell_of_frozen(&self) -> bool {
         self.retries == 0 || self.same_stage < SAME_STAGE_FROZEN || self.stages < STAGES_FROZEN
     }
 }
 
-/// From when on something of one kind is told as a verdict, where that is not as of the engine's others.
-/// What is none is as in [`Thresholds`], and means what its field there means.
+/// When a condition of one kind is reported as a verdict, where this differs from the engine's default. A field that
+/// is `None` is taken from [`Thresholds`], and each field has the meaning that it has there.
 ///
 /// ```
 /// use procession_actors::KindThresholds;
 ///
-/// // It looks every second whether a machine is up, for up to an hour.
+/// // It polls every second whether a machine is up, for up to an hour.
 /// let polls = KindThresholds { same_stage: Some(3_600), ..KindThresholds::default() };
 /// assert_eq!(polls.retries, None);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct KindThresholds {
-    /// Failed attempts in a row that said the same.
+    /// Consecutive failed attempts with the same error.
     pub retries: Option<u32>,
-    /// Runs of one stage in a row.
+    /// Consecutive runs of one stage.
     pub same_stage: Option<u32>,
-    /// How often later ones may go before one of them.
+    /// How often later requests may overtake a procedure of this kind.
     pub passed: Option<u32>,
-    /// How long a stage runs at least before it is told of as unusual.
+    /// Shortest run of a stage that may be reported as unusual.
     pub unusual: Option<Duration>,
-    /// How many stages one of them may commit.
+    /// How many stages one procedure may commit.
     pub stages: Option<u32>,
-    /// How near a payload, signals, and the members of a family whose root is of this kind may come to
-    /// what is allowed, in percent.
+    /// How near a payload, signals, and the members of a family with a root of this kind may come to their bounds, in
+    /// percent.
     pub size_percent: Option<u32>,
 }
 
@@ -114,7 +113,7 @@ impl KindThresholds {
     }
 }
 
-/// The thresholds of an engine, and of those of its kinds that have their own.
+/// The thresholds of an engine, and of its kinds with thresholds of their own.
 #[derive(Clone, Debug)]
 pub(crate) struct Measures {
     engine: Thresholds,
@@ -130,17 +129,17 @@ impl Measures {
         }
     }
 
-    /// Gives what holds of the engine itself.
+    /// Returns the thresholds of the engine itself.
     pub(crate) const fn engine(&self) -> &Thresholds {
         &self.engine
     }
 
-    /// Gives what holds of a kind.
+    /// Returns the thresholds of a kind.
     pub(crate) fn of(&self, kind: &Kind) -> &Thresholds {
         self.kinds.get(kind).unwrap_or(&self.engine)
     }
 
-    /// Tells whether one that only waits may be told of, though nothing of it has failed.
+    /// Returns `true` if a procedure that only waits, and has not failed, may be reported.
     pub(crate) fn may_tell_of_frozen(&self) -> bool {
         self.engine.may_tell_of_frozen() || self.kinds.values().any(Thresholds::may_tell_of_frozen)
     }
@@ -148,7 +147,7 @@ impl Measures {
 
 #[cfg(test)]
 mod tests {
-    //! Which threshold holds of whom.
+    //! Which thresholds apply to which kind.
 
     use super::*;
 

@@ -1,4 +1,4 @@
-//! Values of older versions: what `upgrade` is given, and what it may say.
+//! Values of older versions: the input of `upgrade`, and its error.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ impl<'a> Old<'a> {
         Self { bytes }
     }
 
-    /// Decodes it: MessagePack with field names, as it was stored.
+    /// Decodes the value from MessagePack with field names, as it was stored.
     ///
     /// # Errors
     ///
@@ -34,18 +34,17 @@ impl fmt::Debug for Old<'_> {
     }
 }
 
-/// Why a value of an older version could not be brought up to date. Any error
-/// passed up with `?` becomes one.
+/// Why a value of an older version could not be upgraded. Any error passed up with `?` becomes one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UpgradeError(String);
 
 impl UpgradeError {
-    /// Says why.
+    /// Creates an error with this text.
     pub fn new(why: impl fmt::Display) -> Self {
         Self(why.to_string())
     }
 
-    /// Gives what was said.
+    /// Returns the text of the error.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.0

@@ -98,7 +98,7 @@ impl Status {
             not_undone: row.not_undone.clone(),
             holds: row.holds,
             locks: row.locked.clone(),
-            past: row.past.clone(),
+            past: row.past_no_return.clone(),
             paused: row.paused,
             set_aside: false,
             mark: row.mark,
@@ -356,7 +356,7 @@ pub struct Snapshot {
     pub quarantined: Vec<(u64, String)>,
     /// Bytes that the store takes up, if it can tell.
     pub size_bytes: Option<u64>,
-    /// Room on the disk of the store, as it was measured at the last audit; none if it is on none, or cannot tell.
+    /// Room on the disk of the store, as it was measured at the last health check; none if it is on none, or cannot tell.
     pub disk_room: Option<DiskRoom>,
     /// Within which 99 of 100 of the newest 1,000 batches were on disk; none if there was none.
     pub commit_p99: Option<Duration>,

@@ -6,7 +6,7 @@ mod outcome;
 pub(super) mod target;
 
 use clap::{Args, Subcommand};
-use procession_kernel::ProcedureId;
+use procession_kernel::{ProcedureId, VerbName};
 use serde_json::{Value, json};
 
 use super::document::Document;
@@ -94,7 +94,7 @@ pub(super) struct BypassArgs {
 /// One act that was asked for.
 struct Wish {
     how: How,
-    verb: &'static str,
+    verb: VerbName,
     target: Target,
     recursive: bool,
 }
@@ -118,13 +118,13 @@ impl Act {
             recursive: false,
         };
         match self {
-            Self::Pause(args) => many("pause", args),
-            Self::Resume(args) => many("resume", args),
-            Self::Retry(args) => one("retry", args.how, args.id),
-            Self::Abort(args) => one("abort", args.how, args.id),
+            Self::Pause(args) => many(VerbName::Pause, args),
+            Self::Resume(args) => many(VerbName::Resume, args),
+            Self::Retry(args) => one(VerbName::RetryNow, args.how, args.id),
+            Self::Abort(args) => one(VerbName::Abort, args.how, args.id),
             Self::Bypass(args) => Wish {
                 recursive: args.recursive,
-                ..one("bypass", args.how, args.id)
+                ..one(VerbName::Bypass, args.how, args.id)
             },
         }
     }
@@ -149,7 +149,7 @@ impl Wish {
                 text: format!("it is too late to abort {}: {why}", self.target),
             });
         }
-        if !self.how.yes && !ask::is_meant(self.verb, &self.target)? {
+        if !self.how.yes && !ask::is_meant(self.verb.as_str(), &self.target)? {
             print::notice("nothing was done");
             return Ok(Exit::Done);
         }
@@ -157,7 +157,7 @@ impl Wish {
         let expected = planned
             .revision
             .as_deref()
-            .filter(|_| !matches!(self.verb, "pause" | "resume"));
+            .filter(|_| !matches!(self.verb, VerbName::Pause | VerbName::Resume));
         let done = self.apply(&site, &reason, expected).await?;
         let outcome: Outcome = done.read()?;
         if self.how.json {
@@ -213,7 +213,7 @@ impl Wish {
             fields.insert("reason".to_owned(), reason.into());
             fields.insert("key".to_owned(), ask::new_key().into());
             fields.extend(expected.map(|revision| ("expected".to_owned(), revision.into())));
-            if let (Target::One(id), "bypass") = (&self.target, self.verb) {
+            if let (Target::One(id), VerbName::Bypass) = (&self.target, self.verb) {
                 fields.insert("confirm".to_owned(), id.to_string().into());
             }
         }

@@ -1,5 +1,5 @@
-//! What operators do, as `POST`: each verb through the engine's own message, with who asks, why,
-//! and what it was meant for. `?dry_run=true` tells what it would do.
+//! Requests of operators, as `POST`: each verb is sent to the engine with who sends it, why, and the revision that it
+//! was planned for. With `?dry_run=true` the answer is the plan, and nothing changes.
 
 pub(super) mod bulk;
 mod reveal;
@@ -9,11 +9,15 @@ mod wish;
 use std::time::Duration;
 
 use actix_web::{HttpRequest, HttpResponse, ResponseError, web};
-use procession_actors::messages::{Bypass, OverrideResult};
-use procession_kernel::{AbortAnswer, BypassAs, BypassScope, Kind, Operated, Pause, Plan, ProcedureId, Seq};
+use procession_actors::AskError;
+use procession_actors::journal::codec;
+use procession_actors::messages::Operate;
+use procession_kernel::{
+    AbortAnswer, Blob, BypassAs, BypassScope, EventName, Kind, Operated, Pause, Plan, ProcedureId, Seq, Verb, VerbName,
+};
 use serde_json::{Value, json};
 
-use self::verb::Verb;
+use self::verb::Caution;
 use self::wish::{Body, Request, wrong};
 use super::access::Right;
 use super::params::id_of;
@@ -32,147 +36,119 @@ const HISTORY_MAX: usize = 100_000;
 /// `procedures/{id}/{verb}`.
 pub(super) async fn procedure(request: HttpRequest, body: Body, state: web::Data<State>) -> Answer {
     let caller = caller(&request)?;
-    let verb = Verb::of(word(&request, "verb")).ok_or_else(Problem::no_such_path)?;
-    caller.need(verb.right())?;
+    let (verb, terms) = verb::named(word(&request, "verb")).ok_or_else(Problem::no_such_path)?;
+    caller.need(terms.right)?;
     let id = id_of(&request)?;
-    let asked = Request::read_with(&request, body, &caller.0, verb.needs_reason())?;
-    if verb.needs_plan() {
+    let asked = Request::read_with(&request, body, &caller.0, terms.needs_reason)?;
+    if terms.caution != Caution::None {
         asked.must_be_planned()?;
     }
-    if verb.needs_id() {
+    if terms.caution == Caution::PlanAndId {
         asked.must_be_confirmed(id)?;
     }
-    match verb {
-        Verb::Reveal => reveal::reveal(&state, id, asked).await,
-        Verb::Export => reveal::export(&state, id, asked).await,
-        Verb::Pause
-        | Verb::Resume
-        | Verb::Retry
-        | Verb::Abort
-        | Verb::RetryUndo
-        | Verb::SkipUndo
-        | Verb::Bypass
-        | Verb::OverrideResult
-        | Verb::Discharge
-        | Verb::Priority
-        | Verb::Acknowledge
-        | Verb::Signal => {
-            // Read before it is asked: whoever goes by it is refused if anything came between.
-            let revision = revision(&state, verb, id).await?;
-            let is_dry = asked.by.dry_run;
-            let operated = make(&state, verb, id, asked).await?;
-            let mut body = shown(&operated, is_dry, Some(revision));
-            if let (Some(plan), Some(shown)) = (&operated.plan, body.get_mut("plan")) {
-                *shown = planned(&state, id, plan).await?;
-            }
-            state.reply_acted(is_dry, body)
-        }
+    if verb == VerbName::Reveal {
+        return reveal::reveal(&state, id, asked).await;
     }
+    if verb == VerbName::Export {
+        return reveal::export(&state, id, asked).await;
+    }
+    // Read before the request is decided: a request that expects it is refused if anything happened in between.
+    let revision = revision(&state, verb, id).await?;
+    let is_dry = asked.by.dry_run;
+    let operated = operate(&state, verb, id, asked).await?;
+    let mut body = shown(&operated, is_dry, Some(revision));
+    if let (Some(plan), Some(shown)) = (&operated.plan, body.get_mut("plan")) {
+        *shown = planned(&state, id, plan).await?;
+    }
+    state.reply_acted(is_dry, body)
 }
 
-/// Gives the revision of whom a verb concerns; 0 of one that is not there or cannot be read.
-async fn revision(state: &State, verb: Verb, id: ProcedureId) -> Result<Seq, Problem> {
-    let row = match verb {
-        // Of the whole family, which is set aside, perhaps because this row cannot be read.
-        Verb::Discharge => {
-            let root = state.engine().committed().status(ProcedureId::root(id.family)).await;
-            root.ok().flatten()
-        }
-        Verb::Acknowledge => state.engine().committed().status(ProcedureId::root(id.family)).await?,
-        Verb::Pause
-        | Verb::Resume
-        | Verb::Retry
-        | Verb::Abort
-        | Verb::RetryUndo
-        | Verb::SkipUndo
-        | Verb::Bypass
-        | Verb::OverrideResult
-        | Verb::Priority
-        | Verb::Signal
-        | Verb::Reveal
-        | Verb::Export => state.engine().committed().status(id).await?,
+/// Returns the revision of the row that a verb concerns; 0 if the row is not there or cannot be read.
+async fn revision(state: &State, verb: VerbName, id: ProcedureId) -> Result<Seq, Problem> {
+    let of_root = matches!(verb, VerbName::Discharge | VerbName::Acknowledge);
+    let id = if of_root { ProcedureId::root(id.family) } else { id };
+    let row = state.engine().committed().status(id).await;
+    let row = if verb == VerbName::Discharge {
+        // The family is quarantined, perhaps because this row cannot be read.
+        row.ok().flatten()
+    } else {
+        row?
     };
     Ok(row.map(|row| row.revision).unwrap_or_default())
 }
 
-async fn make(state: &State, verb: Verb, id: ProcedureId, request: Request) -> Result<Operated, Problem> {
-    let executor = &state.executor;
-    let scope = if request.wish.recursive {
+async fn operate(
+    state: &State,
+    verb: VerbName,
+    id: ProcedureId,
+    Request { wish, by }: Request,
+) -> Result<Operated, Problem> {
+    let scope = if wish.recursive {
         BypassScope::Descendants
     } else {
         BypassScope::Alone
     };
-    let Request { wish, by } = request;
-    let operated = match verb {
-        Verb::Pause => executor.pause(Pause::One(id), by).await,
-        Verb::Resume => executor.resume(Pause::One(id), by).await,
-        Verb::Retry => executor.retry_now(id, by).await,
-        Verb::Abort => executor.abort_by(id, by).await,
-        Verb::RetryUndo => executor.retry_undo(id, by).await,
-        Verb::SkipUndo => executor.skip_undo(id, by).await,
-        Verb::Bypass => executor.bypass(id, scope, BypassAs::Success, by).await,
-        Verb::OverrideResult => return override_result(state, id, scope, Request { wish, by }).await,
-        Verb::Discharge => executor.discharge(id.family, by).await,
-        Verb::Priority => {
-            let priority = wish.priority.ok_or_else(|| wrong("`priority` is missing."))?;
-            executor.set_priority(id, priority, by).await
-        }
-        Verb::Acknowledge => executor.acknowledge_by(id, by).await,
-        Verb::Signal => {
+    let verb = match verb {
+        VerbName::Pause => Verb::Pause(Pause::One(id)),
+        VerbName::Resume => Verb::Resume(Pause::One(id)),
+        VerbName::RetryNow => Verb::RetryNow(id),
+        VerbName::Abort => Verb::Abort(id),
+        VerbName::RetryUndo => Verb::RetryUndo(id),
+        VerbName::SkipUndo => Verb::SkipUndo(id),
+        VerbName::Bypass => Verb::Bypass(id, scope, BypassAs::Success),
+        VerbName::OverrideResult => with_output(state, id, scope, wish.output()?).await?,
+        VerbName::Discharge => Verb::Discharge(id.family),
+        VerbName::SetPriority => Verb::SetPriority(id, wish.priority()?),
+        VerbName::Acknowledge => Verb::Acknowledge(id),
+        VerbName::Signal => {
             let name = wish.name.filter(|name| !name.is_empty());
             let name = name.ok_or_else(|| wrong("`name` is missing."))?;
-            executor.signal_by(id, &name, &wish.payload, by).await
+            let payload = codec::encode_user(&wish.payload).map_err(AskError::from)?;
+            Verb::Signal(id, EventName::from(name), payload)
         }
-        // They are told apart before.
-        Verb::Reveal | Verb::Export => return Err(Problem::no_such_path()),
+        // They are served elsewhere.
+        VerbName::Reveal | VerbName::Export | VerbName::SetLimit | VerbName::Drain => {
+            return Err(Problem::no_such_path());
+        }
     };
-    Ok(operated?)
+    Ok(state.executor.operate(Operate { verb, by }).await?)
 }
 
-/// One that has not ended ends as a success with the output; of one that succeeded it is replaced.
-async fn override_result(
-    state: &State,
-    id: ProcedureId,
-    scope: BypassScope,
-    Request { wish, by }: Request,
-) -> Result<Operated, Problem> {
-    let output = wish.output()?;
+/// Returns the verb that gives a procedure an output: a bypass if it lives, and an override if it has ended.
+async fn with_output(state: &State, id: ProcedureId, scope: BypassScope, output: Blob) -> Result<Verb, Problem> {
     let row = state.engine().committed().status(id).await?;
     let row = row.ok_or_else(|| Problem::unknown(&format!("procedure {id}")))?;
     let fits = state.engine().check_output(&row.kind, &output);
     fits.map_err(|error| wrong(format!("The output is none of the kind \"{}\": {error}.", row.kind)))?;
-    let operated = if row.ended.is_some() {
-        state.executor.ask(OverrideResult::encoded(id, output, by)).await
+    Ok(if row.ended.is_some() {
+        Verb::OverrideResult(id, output)
     } else {
-        let outcome = BypassAs::Output(output);
-        state.executor.ask(Bypass { id, scope, outcome, by }).await
-    };
-    Ok(operated?)
+        Verb::Bypass(id, scope, BypassAs::Output(output))
+    })
 }
 
 /// `kinds/{kind}/{verb}` and `engine/{verb}`: to pause and to resume, and to drain.
 pub(super) async fn many(request: HttpRequest, body: Body, state: web::Data<State>) -> Answer {
     let caller = caller(&request)?;
     let kind = request.match_info().get("kind").map(Kind::from);
-    let pauses = match (word(&request, "verb"), &kind) {
-        ("pause", _) => true,
-        ("resume", _) => false,
-        ("drain", None) => {
-            caller.need(Right::Configure)?;
-            let asked = Request::read(&request, body, &caller.0)?;
-            return drain(&state, asked).await;
-        }
-        _ => return Err(Problem::no_such_path()),
+    let verb: VerbName = word(&request, "verb").parse().map_err(|_| Problem::no_such_path())?;
+    if verb == VerbName::Drain && kind.is_none() {
+        caller.need(Right::Configure)?;
+        let asked = Request::read(&request, body, &caller.0)?;
+        return drain(&state, asked).await;
+    }
+    let make = if verb == VerbName::Pause {
+        Verb::Pause
+    } else if verb == VerbName::Resume {
+        Verb::Resume
+    } else {
+        return Err(Problem::no_such_path());
     };
     caller.need(Right::Operate)?;
     let by = Request::read(&request, body, &caller.0)?.by;
-    let what = kind.map_or(Pause::All, Pause::Kind);
+    let verb = make(kind.map_or(Pause::All, Pause::Kind));
     let is_dry = by.dry_run;
-    let operated = if pauses {
-        state.executor.pause(what, by).await
-    } else {
-        state.executor.resume(what, by).await
-    }?;
+    let operated = state.executor.operate(Operate { verb, by }).await?;
     answer(&state, &operated, is_dry, None)
 }
 
@@ -229,7 +205,7 @@ pub(super) async fn other_method(request: HttpRequest) -> HttpResponse {
     let is_known = match verb {
         "" | "pause" | "resume" => true,
         "drain" => path.get("id").is_none() && path.get("kind").is_none(),
-        verb => path.get("kind").is_none() && Verb::of(verb).is_some(),
+        verb => path.get("kind").is_none() && verb::named(verb).is_some(),
     };
     let problem = if is_known {
         Problem::method("POST")

@@ -3,12 +3,12 @@
 //! | term | holds for |
 //! |---|---|
 //! | `who:ann` | acts of those whose name begins so |
-//! | `verb:abort` | acts whose words begin so |
+//! | `verb:abort` | acts whose name, or the words they are shown in, begin so |
 //! | `target:42.0`, `target:42` | acts on that procedure, or on any of that family |
 //! | `night` | acts whose words or reason contain this, in any case |
 
 use actix_web::{HttpRequest, web};
-use procession_kernel::{AuditEntry, ProcedureId};
+use procession_kernel::{Act, AuditEntry, ProcedureId};
 use serde_json::{Value, json};
 
 use super::live::AUDIT_NEWEST;
@@ -52,10 +52,15 @@ impl Term {
     fn admits(&self, entry: &AuditEntry) -> bool {
         match self {
             Self::Who(who) => entry.who.starts_with(who),
-            Self::Verb(verb) => entry.verb.starts_with(verb),
+            Self::Verb(verb) => {
+                let is_named = |act: &Act| act.name().starts_with(verb.as_str());
+                entry.act.as_ref().is_some_and(is_named) || entry.words.starts_with(verb)
+            }
             Self::Target(id) => entry.target == Some(*id),
             Self::Family(family) => entry.target.is_some_and(|id| id.family == *family),
-            Self::Words(words) => entry.verb.to_lowercase().contains(words) || entry.why.to_lowercase().contains(words),
+            Self::Words(words) => {
+                entry.words.to_lowercase().contains(words) || entry.why.to_lowercase().contains(words)
+            }
         }
     }
 }
@@ -132,7 +137,7 @@ fn act(entry: &AuditEntry) -> Value {
         "at": time(entry.at),
         "who": entry.who,
         "why": entry.why,
-        "verb": entry.verb,
+        "verb": entry.words,
         "target": entry.target.map(|id| id.to_string()),
         "changes": entry.changes.iter().map(changed).collect::<Vec<_>>(),
         "changed": entry.changed,

@@ -4,16 +4,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use procession_kernel::{AUDIT_KEPT, AuditEntry, Pause, ProcedureId};
+use procession_kernel::{AUDIT_KEPT, Act, AuditEntry, Pause};
 
 use super::audit;
 use super::problem::Problem;
 use super::state::State;
 
-/// How the words of acts begin that leave something paused.
-const VERBS: [&str; 2] = ["pause ", "import "];
-
-/// Acts that left something paused, the newest of each by its words.
+/// The newest act that paused each of what is, or was, paused.
 #[derive(Default)]
 pub(super) struct Pauses(Mutex<Known>);
 
@@ -21,14 +18,15 @@ pub(super) struct Pauses(Mutex<Known>);
 struct Known {
     /// All acts up to this one were looked at.
     upto: Option<u64>,
-    acts: BTreeMap<String, AuditEntry>,
+    acts: BTreeMap<Pause, AuditEntry>,
 }
 
 impl Known {
-    /// Takes acts, in any order. What the audit has dropped is forgotten.
+    /// Takes acts in any order, and forgets those that the audit log has dropped.
     fn take(&mut self, acts: Vec<AuditEntry>, upto: u64) {
         for act in acts {
-            let newest = self.acts.entry(act.verb.clone()).or_insert_with(|| act.clone());
+            let Some(what) = paused(&act) else { continue };
+            let newest = self.acts.entry(what).or_insert_with(|| act.clone());
             if newest.number < act.number {
                 *newest = act;
             }
@@ -37,21 +35,11 @@ impl Known {
         let kept = |act: &AuditEntry| act.number.saturating_add(AUDIT_KEPT as u64) > upto;
         self.acts.retain(|_, act| kept(act));
     }
-
-    /// Gives the act that paused this last: a pause, or an import, which leaves its root paused.
-    fn of(&self, what: &Pause) -> Option<AuditEntry> {
-        let paused = self.acts.get(&format!("pause {what}"));
-        let imported = match what {
-            Pause::One(id) if id.is_root() => self.acts.get(&imports(*id)),
-            Pause::One(_) | Pause::Kind(_) | Pause::All => None,
-        };
-        let acts = paused.into_iter().chain(imported);
-        acts.max_by_key(|act| act.number).cloned()
-    }
 }
 
-fn imports(root: ProcedureId) -> String {
-    format!("import the family {}", root.family)
+/// Returns what an act paused: a pause, or an import, which leaves its root paused.
+fn paused(act: &AuditEntry) -> Option<Pause> {
+    act.act.as_ref().and_then(Act::paused)
 }
 
 impl Pauses {
@@ -70,7 +58,7 @@ impl Pauses {
         if let Some((acts, upto)) = unread {
             known.take(acts, upto);
         }
-        Ok(pauses.iter().map(|what| known.of(what)).collect())
+        Ok(pauses.iter().map(|what| known.acts.get(what).cloned()).collect())
     }
 }
 
@@ -84,8 +72,7 @@ async fn unread(state: &State, after: Option<u64>) -> Result<Option<(Vec<AuditEn
         };
         upto = upto.max(Some(first.number));
         let oldest = last.number;
-        let is_pause = |act: &AuditEntry| VERBS.iter().any(|verb| act.verb.starts_with(verb));
-        acts.extend(page.into_iter().filter(is_pause));
+        acts.extend(page.into_iter().filter(|act| paused(act).is_some()));
         if oldest == 0 || after.is_some_and(|after| oldest <= after.saturating_add(1)) {
             break;
         }
@@ -98,28 +85,34 @@ async fn unread(state: &State, after: Option<u64>) -> Result<Option<(Vec<AuditEn
 mod tests {
     //! Which act counts, and which is forgotten.
 
+    use procession_kernel::ProcedureId;
+
     use super::*;
 
-    fn act(number: u64, verb: &str) -> AuditEntry {
-        AuditEntry {
-            number,
+    /// An act of an older release, which recorded only its words.
+    fn act(number: u64, words: &str) -> AuditEntry {
+        let entry = AuditEntry {
+            number: 0,
             at: procession_kernel::Timestamp(number),
             who: "ann".to_owned(),
             why: String::new(),
-            verb: verb.to_owned(),
+            words: words.to_owned(),
             target: None,
             changes: Vec::new(),
             changed: 0,
             key: None,
             digest: None,
-        }
+            act: None,
+            abort: None,
+        };
+        entry.restored(number)
     }
 
     #[test]
     fn the_newest_counts_as_long_as_the_audit_keeps_it() {
         let mut known = Known::default();
         let one = Pause::One(ProcedureId::root(7));
-        let number = |known: &Known, what: &Pause| known.of(what).map(|act| act.number);
+        let number = |known: &Known, what: &Pause| known.acts.get(what).map(|act| act.number);
         known.take(
             vec![act(9, "pause 7.0"), act(3, "pause 7.0"), act(4, "pause everything")],
             9,

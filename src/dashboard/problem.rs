@@ -286,8 +286,9 @@ impl From<SubmitError> for Problem {
             SubmitError::JournalFailed(why) => AskError::JournalFailed(why.clone()).into(),
             SubmitError::Moved { newer } => AskError::Moved { newer: *newer }.into(),
             SubmitError::Stopped | SubmitError::Draining => Self::closing(),
+            SubmitError::KeyUnread { why, .. } => AskError::Read(why.clone()).into(),
             SubmitError::UnknownKind { .. }
-            | SubmitError::Unfit { .. }
+            | SubmitError::Unsupported { .. }
             | SubmitError::BadKey { .. }
             | SubmitError::TooLarge { .. }
             | SubmitError::BatchTooLarge { .. }

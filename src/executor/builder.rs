@@ -98,11 +98,11 @@ impl Builder {
         self
     }
 
-    /// Looks for what is stuck this often, on the engine's clock; none is only when
-    /// asked. Default 10 s.
+    /// Sets how often a health check looks for what is stuck, on the engine's clock. With `None` one runs only when
+    /// asked for. Default 10 s.
     #[must_use]
-    pub fn audit_every(mut self, time: Option<Duration>) -> Self {
-        self.settings.audit_every = time;
+    pub fn health_check_every(mut self, time: Option<Duration>) -> Self {
+        self.settings.health_check_every = time;
         self
     }
 
@@ -249,21 +249,21 @@ impl Builder {
         self
     }
 
-    /// Runs all actors on the current thread, one commit a batch, without audits
+    /// Runs all actors on the current thread, one commit a batch, without health checks
     /// of its own, so that simulated time comes to rest: for simulation.
     #[must_use]
     pub fn inline(mut self) -> Self {
         self.settings.placement = Placement::Inline;
-        self.settings.audit_every = None;
+        self.settings.health_check_every = None;
         self.settings.merge = 1;
         self.settings.in_flight = Some(1);
         self
     }
 
-    /// Lets a test come between the engine and user code.
+    /// Lets a test intercept the calls between the engine and user code.
     #[cfg(feature = "testkit")]
-    pub(crate) fn meddler(mut self, meddler: Arc<dyn procession_actors::testkit::Meddler>) -> Self {
-        self.settings.meddler = Some(meddler);
+    pub(crate) fn interceptor(mut self, interceptor: Arc<dyn procession_actors::testkit::StageInterceptor>) -> Self {
+        self.settings.interceptor = Some(interceptor);
         self
     }
 

@@ -1,20 +1,26 @@
-//! What operators ask for: each request is journalled with who and why.
+//! Requests of operators. Each is journalled with who sent it, and why.
 
 use std::time::Duration;
 
 use super::Executor;
 use procession_actors::AskError;
 use procession_actors::FamilyExport;
-use procession_actors::messages::{
-    self, Abort, AcknowledgeBy, Audit, AuditReveal, Bypass, Discharge, DrainBy, OverrideResult, ReadArchive, Resume,
-    RetryNow, RetryUndo, SendSignal, SetLimit, SetPriority, SignalBy, SkipUndo,
-};
+use procession_actors::messages::{Audit, Operate, ReadArchive};
 use procession_kernel::{
     AbortAnswer, AuditEntry, BypassAs, BypassScope, Operated, OperatorRequest, Pause, ProcedureId, RevealScope,
 };
 use serde::Serialize;
 
 impl Executor {
+    /// Sends a request of an operator. The methods below are shorthand for it.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`] if the request is refused, or the engine has stopped or its journal has failed.
+    pub async fn operate(&self, request: Operate) -> Result<Operated, AskError> {
+        self.ask(request).await
+    }
+
     /// Aborts a procedure: it stops between stages, and rolls back. The intent
     /// is durable when this returns.
     ///
@@ -32,7 +38,7 @@ impl Executor {
     ///
     /// [`AskError::Finished`] if it has ended, [`AskError::Unknown`] if it is not known.
     pub async fn abort_by(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
-        self.ask(Abort { id, by }).await
+        self.operate(Operate::abort(id, by)).await
     }
 
     /// Sets the capacity of a limit, durably; none is unlimited.
@@ -41,8 +47,7 @@ impl Executor {
     ///
     /// [`AskError`] if the engine has stopped or its journal has failed.
     pub async fn set_limit(&self, key: &str, limit: Option<u32>, by: OperatorRequest) -> Result<Operated, AskError> {
-        let key = key.to_owned();
-        self.ask(SetLimit { key, limit, by }).await
+        self.operate(Operate::set_limit(key, limit, by)).await
     }
 
     /// Changes the priority of a procedure, and its place in the queues.
@@ -56,7 +61,7 @@ impl Executor {
         priority: i16,
         by: OperatorRequest,
     ) -> Result<Operated, AskError> {
-        self.ask(SetPriority { id, priority, by }).await
+        self.operate(Operate::set_priority(id, priority, by)).await
     }
 
     /// Lets nothing more run of a procedure with all below it, of a kind, or of everything.
@@ -65,7 +70,7 @@ impl Executor {
     ///
     /// [`AskError::Finished`] if it has ended, [`AskError::Unknown`] if it is not known.
     pub async fn pause(&self, what: Pause, by: OperatorRequest) -> Result<Operated, AskError> {
-        self.ask(messages::Pause { what, by }).await
+        self.operate(Operate::pause(what, by)).await
     }
 
     /// Lets go on what was paused, by an operator or as poison, or went in circles.
@@ -74,7 +79,7 @@ impl Executor {
     ///
     /// [`AskError::NotNow`] if it is not paused.
     pub async fn resume(&self, what: Pause, by: OperatorRequest) -> Result<Operated, AskError> {
-        self.ask(Resume { what, by }).await
+        self.operate(Operate::resume(what, by)).await
     }
 
     /// Ends a backoff now, or the rest of one that waits for an operator as poison, or with a
@@ -85,7 +90,7 @@ impl Executor {
     ///
     /// [`AskError::NotNow`] if it neither backs off nor rests.
     pub async fn retry_now(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
-        self.ask(RetryNow { id, by }).await
+        self.operate(Operate::retry_now(id, by)).await
     }
 
     /// Ends a procedure without its code, from any state. Nothing is undone.
@@ -100,7 +105,7 @@ impl Executor {
         outcome: BypassAs,
         by: OperatorRequest,
     ) -> Result<Operated, AskError> {
-        self.ask(Bypass { id, scope, outcome, by }).await
+        self.operate(Operate::bypass(id, scope, outcome, by)).await
     }
 
     /// Ends a procedure without its code, as a success with this output, of its own type.
@@ -115,7 +120,7 @@ impl Executor {
         output: &T,
         by: OperatorRequest,
     ) -> Result<Operated, AskError> {
-        self.ask(Bypass::with_output(id, scope, output, by)?).await
+        self.operate(Operate::bypass_with_output(id, scope, output, by)?).await
     }
 
     /// Replaces the output of a procedure that succeeded, by one of its own type.
@@ -129,7 +134,7 @@ impl Executor {
         output: &T,
         by: OperatorRequest,
     ) -> Result<Operated, AskError> {
-        self.ask(OverrideResult::new(id, output, by)?).await
+        self.operate(Operate::override_result(id, output, by)?).await
     }
 
     /// Gives what operators did, newest first, before the entry given if one is; 1,000 at once.
@@ -147,7 +152,7 @@ impl Executor {
     ///
     /// [`AskError::NotNow`] if the rollback has not failed.
     pub async fn retry_undo(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
-        self.ask(RetryUndo { id, by }).await
+        self.operate(Operate::retry_undo(id, by)).await
     }
 
     /// Skips an undo that has used up its attempts.
@@ -156,7 +161,7 @@ impl Executor {
     ///
     /// [`AskError::NotNow`] if the rollback has not failed.
     pub async fn skip_undo(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
-        self.ask(SkipUndo { id, by }).await
+        self.operate(Operate::skip_undo(id, by)).await
     }
 
     /// Puts a quarantined family into the archive, and frees all that it holds: locks,
@@ -166,7 +171,7 @@ impl Executor {
     ///
     /// [`AskError::NotNow`] if it is not quarantined, [`AskError::Unknown`] if it is not known.
     pub async fn discharge(&self, family: u64, by: OperatorRequest) -> Result<Operated, AskError> {
-        self.ask(Discharge { family, by }).await
+        self.operate(Operate::discharge(family, by)).await
     }
 
     /// Records in the audit log that user data of a procedure is shown in full. Show none of it
@@ -178,10 +183,10 @@ impl Executor {
     pub async fn audit_reveal(
         &self,
         id: ProcedureId,
-        what: RevealScope,
+        scope: RevealScope,
         by: OperatorRequest,
     ) -> Result<Operated, AskError> {
-        self.ask(AuditReveal { id, what, by }).await
+        self.operate(Operate::audit_reveal(id, scope, by)).await
     }
 
     /// Sends a signal as an operator does. The key of the request is the sender's as well.
@@ -196,8 +201,7 @@ impl Executor {
         payload: &T,
         by: OperatorRequest,
     ) -> Result<Operated, AskError> {
-        let signal = SendSignal::new(id, name, payload)?;
-        self.ask(SignalBy { signal, by }).await
+        self.operate(Operate::signal(id, name, payload, by)?).await
     }
 
     /// Takes note of the result of a finished root as an operator does: it may go sooner.
@@ -206,7 +210,7 @@ impl Executor {
     ///
     /// [`AskError::NotNow`] if it has not ended, [`AskError::Unknown`] if it is not known.
     pub async fn acknowledge_by(&self, id: ProcedureId, by: OperatorRequest) -> Result<Operated, AskError> {
-        self.ask(AcknowledgeBy { id, by }).await
+        self.operate(Operate::acknowledge(id, by)).await
     }
 
     /// Begins to stop the engine in order, as an operator does. It returns when that is on disk
@@ -216,7 +220,7 @@ impl Executor {
     ///
     /// [`AskError::NotNow`] if it drains already.
     pub async fn drain_by(&self, deadline: Duration, by: OperatorRequest) -> Result<Operated, AskError> {
-        self.ask(DrainBy { deadline, by }).await
+        self.operate(Operate::drain(deadline, by)).await
     }
 
     /// Reads a family that was discharged, as it was.

@@ -66,17 +66,45 @@ impl<P: Procedure> Submission<P> {
         self
     }
 
-    /// What was submitted before with this key keeps its id, though it could not be submitted now.
-    async fn is_repeat(&self) -> bool {
-        let Some(key) = &self.key else { return false };
+    /// Returns `true` if the key was used before. Such a submission is answered with the id of the first one, even if
+    /// its procedure cannot run here any more. A failed read tells neither, so it is an error of its own.
+    async fn is_repeat(&self) -> Result<bool, SubmitError> {
+        let Some(key) = &self.key else { return Ok(false) };
         let known = self.executor.engine.reader().get(Space::Keys, key.as_bytes().to_vec());
-        matches!(known.await, Ok(Some(_)))
+        match known.await {
+            Ok(entry) => Ok(entry.is_some()),
+            Err(why) => Err(SubmitError::KeyUnread {
+                key: key.clone(),
+                why: why.into(),
+            }),
+        }
     }
 
-    /// Asks the procedure whether it can run here, and encodes it.
-    pub(super) async fn message(self) -> Result<Submit, SubmitError> {
+    /// Checks that the procedure can run in this process, and returns the message that submits it: for senders that
+    /// talk to the [supervisor](Executor::supervisor) themselves, or build a
+    /// [`SubmitBatch`](crate::messages::SubmitBatch) of several kinds. [`Submit::new`] makes the same message and does
+    /// not check.
+    ///
+    /// ```
+    /// # #[actix_rt::main]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use procession::{Executor, Noop};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+    /// let message = executor.submit(Noop).key("a").into_message().await?;
+    /// let id = executor.supervisor().send(message).await??;
+    /// # assert_eq!(executor.submit(Noop).key("a").await?.id(), id);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`SubmitError::Unsupported`] with what [`check`](Procedure::check) says, unless the key was used before;
+    /// [`SubmitError::KeyUnread`] if that could not be read; [`SubmitError::Codec`] if the value cannot be encoded.
+    pub async fn into_message(self) -> Result<Submit, SubmitError> {
         if let Err(unfit) = self.executor.engine.check(&self.procedure)
-            && !self.is_repeat().await
+            && !self.is_repeat().await?
         {
             return Err(unfit);
         }
@@ -98,7 +126,7 @@ impl<P: Procedure> Submission<P> {
 
     async fn send(self) -> Result<Handle<P>, SubmitError> {
         let executor = self.executor.clone();
-        let submit = self.message().await?;
+        let submit = self.into_message().await?;
         let sent = executor.engine.ask(submit).await;
         let id = sent.map_err(|_| executor.engine.unsubmitted())??;
         Ok(executor.handle(id))

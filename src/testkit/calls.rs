@@ -4,7 +4,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use procession_actors::testkit::{Called, Fate, Leaving, Meddler, Meddling};
+use procession_actors::testkit::{Called, Injection, Interception, Leaving, StageInterceptor};
 use procession_kernel::ProcedureId;
 
 /// How often in a row a stage is made to fail: beyond its point of no return it is
@@ -147,7 +147,7 @@ impl Calls {
         dots.into_iter().chain(calls).collect::<Vec<_>>().join(", ")
     }
 
-    fn fate(&self, called: &Called, root_here: u64) -> Fate {
+    fn interception(&self, called: &Called, root_here: u64) -> Interception {
         let meets = |(spot, moment): &Failure| {
             let Spot(Called { attempt, undo, .. }) = spot;
             // An undo fails once, and then succeeds; a stage fails for good.
@@ -157,33 +157,33 @@ impl Calls {
         };
         let why = || "the test kit made it fail".to_owned();
         match self.stage.iter().chain(&self.undo).find_map(meets) {
-            None => Fate::AsItGoes,
-            Some(Moment::Before) => Fate::FailsBefore(why()),
-            Some(Moment::After) => Fate::FailsAfter(why()),
+            None => Interception::Proceed,
+            Some(Moment::Before) => Interception::FailsBefore(why()),
+            Some(Moment::After) => Interception::FailsAfter(why()),
         }
     }
 }
 
-impl Meddler for Calls {
-    fn begins(&self, called: &Called) -> Meddling {
+impl StageInterceptor for Calls {
+    fn begins(&self, called: &Called) -> Injection {
         let mut notes = self.notes();
         notes.inside += 1;
         let Some(seed) = notes.seed else {
-            return Meddling::default();
+            return Injection::default();
         };
         let root_here = notes
             .calls
             .first()
             .map_or(called.id.family, |first| first.called.id.family);
-        let fate = self.fate(called, root_here);
+        let interception = self.interception(called, root_here);
         notes.calls.push(Noted {
             called: called.clone(),
             left: None,
-            made_to_fail: fate != Fate::AsItGoes,
+            made_to_fail: interception != Interception::Proceed,
         });
-        Meddling {
+        Injection {
             turns: turns(seed, called.id, notes.calls.len()),
-            fate,
+            interception,
         }
     }
 

@@ -68,10 +68,10 @@ impl World {
     /// # Errors
     ///
     /// A sentence, if the export names a keyspace that no journal has, or a family of a
-    /// number that no engine gives.
+    /// number that no engine assigns.
     pub fn of_export(export: &FamilyExport) -> Result<Self, Trouble> {
         if export.family >= NUMBER_MAX {
-            return Err(format!("no engine gives a family the number {}", export.family).into());
+            return Err(format!("no engine assigns a family the number {}", export.family).into());
         }
         let world = Self::new();
         let mut entries = Vec::new();

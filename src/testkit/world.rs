@@ -109,7 +109,7 @@ impl World {
     /// Lives one engine's life: starts it with these faults, and drives it until
     /// the scenario ends or the store crashes. All on the current thread, one
     /// commit a batch, so that every decision is a commit of its own. Whatever
-    /// is in memory at the end is dropped at once, and writes no more. An audit
+    /// is in memory at the end is dropped at once, and writes no more. A health check
     /// before that must not find a wake that was lost.
     ///
     /// `set_up` may give the engine another clock: [`Run::now`] reads that one then, while [`Run::wait`] and
@@ -169,7 +169,7 @@ impl Run {
         self.executor.engine().clock().now()
     }
 
-    /// No wake was lost, as far as an audit can tell; one that drained or failed cannot be asked, nor
+    /// No wake was lost, as far as a health check can tell; one that drained or failed cannot be asked, nor
     /// one that waits for a receipt that is withheld, be it from the next commit on.
     async fn check_wakes(&self) -> Result<(), Trouble> {
         let mut asked = pin!(self.lost_wakes());
@@ -179,7 +179,7 @@ impl Run {
             }
             match futures::poll!(asked.as_mut()) {
                 Poll::Ready(Some(lost)) if lost > 0 => {
-                    return Err(format!("the engine lost {lost} wakes, which an audit has found").into());
+                    return Err(format!("the engine lost {lost} wakes, which a health check has found").into());
                 }
                 Poll::Ready(_) => return Ok(()),
                 Poll::Pending => turn().await,

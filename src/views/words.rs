@@ -96,7 +96,7 @@ impl From<&WaitReason> for Reason {
             WaitReason::RollbackFailed => Self::RollbackFailed,
             WaitReason::Lock(_) => Self::Lock,
             WaitReason::Paused => Self::Paused,
-            WaitReason::Circling => Self::Circling,
+            WaitReason::RepeatLimit => Self::Circling,
             WaitReason::Quarantined => Self::Quarantined,
         }
     }

@@ -114,7 +114,7 @@ macro_rules! kind {
         impl Procedure for $name {
             const KIND: &'static str = $kind;
             const HOLD_LOCKS: bool = true;
-            const SAME_STAGE: Option<u32> = Some(5);
+            const REPEAT_LIMIT: Option<u32> = Some(5);
             type Stage = Stage;
             type Env = ();
             type Output = String;

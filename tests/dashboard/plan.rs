@@ -83,7 +83,7 @@ fn a_family_is_warned_of() -> Tested {
     site(async |site| {
         let root = site.submit(Job::Parent(3), "a").await?;
         let whole = plan(site, &format!("procedures/{root}/abort"), &json!({})).await?;
-        assert!(warns(&whole, "it takes 3 descendants along"), "{whole}");
+        assert!(warns(&whole, "it includes 3 descendants"), "{whole}");
         assert_eq!(whole["undone"].as_array().map(Vec::len), Some(4), "{whole}");
         let numbers: Vec<u32> = whole["undone"]
             .as_array()
@@ -95,12 +95,9 @@ fn a_family_is_warned_of() -> Tested {
         let child = procession::ProcedureId::new(root.family, 1);
         let one = plan(site, &format!("procedures/{child}/abort"), &json!({})).await?;
         assert!(warns(&one, &format!("its parent {root} waits for its result")), "{one}");
-        assert!(
-            warns(&one, &format!("{root} fails with it, and is rolled back")),
-            "{one}"
-        );
+        assert!(warns(&one, &format!("{root} fails too, and is rolled back")), "{one}");
         let held = plan(site, &format!("procedures/{root}/pause"), &json!({})).await?;
-        assert!(warns(&held, "it takes 3 descendants along"), "{held}");
+        assert!(warns(&held, "it includes 3 descendants"), "{held}");
         assert_eq!(held["undone"], json!([]));
         Ok(())
     })

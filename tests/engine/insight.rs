@@ -5,6 +5,7 @@ mod deadlock;
 mod deadlock_stages;
 mod healthy;
 mod kit;
+mod measured_beside;
 mod stuck;
 mod stuck_crashed;
 mod stuck_engine;

@@ -1,8 +1,8 @@
 //! One record of every shape that goes to disk in format 1.
 
 use procession_kernel::{
-    Blob, Cause, CauseKind, Doomed, Ending, Epoch, EventName, Going, HistoryEntry, JoinPolicy, Key, KeyEntry, Kind,
-    LimitKey, NotUndone, OnFailure, ProcedureId, ProcedureState, Record, Round, Row, Seq, SignalEntry, Timestamp,
+    Blob, Cause, CauseKind, Ending, Epoch, EventName, EvictedFamily, HistoryEntry, InFlight, JoinPolicy, Key, KeyEntry,
+    Kind, LimitKey, NotUndone, OnFailure, ProcedureId, ProcedureState, Record, Round, Row, Seq, SignalEntry, Timestamp,
     UserWrite, WaitReason, Wake,
 };
 
@@ -41,7 +41,7 @@ fn full() -> Row {
         wait: Some(WaitReason::Backoff(2, Timestamp(5_000_000))),
         visit: 5,
         attempt: 2,
-        going: Some(Going {
+        going: Some(InFlight {
             run: Seq(76),
             deaths: 1,
             alone: true,
@@ -190,7 +190,7 @@ pub(crate) fn others() -> Vec<Sample> {
         };
         Record::Signal(ID, 4, entry, blob("payload"))
     };
-    let doomed = Doomed {
+    let doomed = EvictedFamily {
         key_until: None,
         raw: Vec::new(),
         family: 5,

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    AuditEntry, Blob, Changed, Doomed, Ending, EventName, HistoryEntry, Hold, Key, KeyEntry, Kind, Large, LimitKey,
-    LockNeed, Mark, OnTimeout, Pause, ProcedureId, ProcedureState, Record, Row, Said, SignalEntry, StateSnapshot,
-    Timestamp, WaitReason, fingerprint,
+    AuditEntry, Blob, Changed, Ending, EventName, EvictedFamily, FailureStreak, HistoryEntry, Hold, Key, KeyEntry,
+    Kind, LimitKey, LockNeed, Mark, OnTimeout, Pause, PayloadSizeNote, ProcedureId, ProcedureState, Record, Row,
+    SignalEntry, StateSnapshot, Timestamp, WaitReason, fingerprint,
 };
 
 use crate::samples::{ID, Sample, blob, plain, row};
@@ -22,8 +22,8 @@ fn full() -> Row {
         locked: locks(),
         locks_for_life: true,
         ready: Some(Timestamp(950_000)),
-        one_way: Some("Enable".to_owned()),
-        past: Some("WriteMeta".to_owned()),
+        next_is_no_return: Some("Enable".to_owned()),
+        past_no_return: Some("WriteMeta".to_owned()),
         same_stage: 3,
         expected: Some(Duration::from_millis(1_500)),
         on_timeout: OnTimeout::Execute,
@@ -41,7 +41,7 @@ pub(crate) fn rows() -> Vec<Sample> {
     let waits = [
         WaitReason::Lock("ns/table/region".into()),
         WaitReason::Paused,
-        WaitReason::Circling,
+        WaitReason::RepeatLimit,
     ];
     let mut all = vec![row("full".to_owned(), full())];
     for (number, wait) in waits.into_iter().enumerate() {
@@ -89,7 +89,7 @@ pub(crate) fn held() -> Vec<Sample> {
 pub(crate) fn large() -> Vec<Sample> {
     let stages = [("large", None), ("large-grown", Some(blob("s")))];
     let large = |(name, stage): (&str, Option<Blob>)| {
-        let large = Some(Box::new(Large { bytes: 700_000, stage }));
+        let large = Some(Box::new(PayloadSizeNote { bytes: 700_000, stage }));
         row(name.to_owned(), Row { large, ..plain() })
     };
     stages.map(large).into()
@@ -99,7 +99,7 @@ pub(crate) fn large() -> Vec<Sample> {
 pub(crate) fn said() -> Vec<Sample> {
     let texts = [("said", "rpc timeout rs-17"), ("said-nothing", "")];
     let said = |(name, text): (&str, &str)| {
-        let said = Said {
+        let said = FailureStreak {
             print: fingerprint(text),
             times: 5,
             text: text.to_owned(),
@@ -151,7 +151,7 @@ pub(crate) fn audit() -> AuditEntry {
         at: Timestamp(1_000_000),
         who: "ann".to_owned(),
         why: "it hangs".to_owned(),
-        verb: "bypass 42.3 as success".to_owned(),
+        words: "bypass 42.3 as success".to_owned(),
         target: Some(ID),
         changes: vec![Changed {
             id: ID,
@@ -169,6 +169,8 @@ pub(crate) fn audit() -> AuditEntry {
         changed: 1,
         key: Some(Key::from("act-1")),
         digest: None,
+        act: None,
+        abort: None,
     }
 }
 
@@ -204,8 +206,8 @@ fn small_act() -> AuditEntry {
     }
 }
 
-fn doomed() -> Doomed {
-    Doomed {
+fn doomed() -> EvictedFamily {
+    EvictedFamily {
         family: 5,
         due: Timestamp(6),
         members: 1,
@@ -220,11 +222,11 @@ fn doomed() -> Doomed {
 /// Everything else, deletes included.
 pub(crate) fn others() -> Vec<Sample> {
     let key = Key::from("req-42");
-    let kept = Doomed {
+    let kept = EvictedFamily {
         key_until: Some(Timestamp(9)),
         ..doomed()
     };
-    let discharged = Doomed {
+    let discharged = EvictedFamily {
         members: 0,
         history: 0,
         signals: Vec::new(),

@@ -1,8 +1,14 @@
 //! One record of every shape that format 4 has besides those before it.
 
-use procession_kernel::{Broadcast, EventName, Record, Row, Seq, WaitReason};
+use std::time::Duration;
+
+use procession_kernel::{
+    AbortAnswer, Act, AuditEntry, Blob, Broadcast, BypassAs, BypassScope, EventName, Kind, LimitKey, Pause,
+    ProcedureId, Record, RevealScope, Row, Seq, Verb, WaitReason,
+};
 
 use crate::samples::{Sample, blob, plain, row};
+use crate::samples_2;
 
 /// A row that began to wait while a broadcast for its event was waking others.
 pub(crate) fn rows() -> Vec<Sample> {
@@ -25,4 +31,52 @@ pub(crate) fn others() -> Vec<Sample> {
         ("broadcast-over", Record::BroadcastOver(Seq(300))),
     ];
     samples.map(|(name, record)| (name.to_owned(), record)).into()
+}
+
+/// An entry of the audit log for every act, and for each answer to an abort; the fields came after the others.
+pub(crate) fn acts() -> Vec<Sample> {
+    let id = ProcedureId::new(42, 3);
+    let bypass = |scope, outcome| Verb::Bypass(id, scope, outcome);
+    let verbs = [
+        Verb::Pause(Pause::One(id)),
+        Verb::Pause(Pause::Kind(Kind::from("copy"))),
+        Verb::Pause(Pause::All),
+        Verb::Resume(Pause::All),
+        Verb::RetryNow(id),
+        bypass(BypassScope::Alone, BypassAs::Success),
+        bypass(BypassScope::Descendants, BypassAs::Output(Blob::default())),
+        bypass(BypassScope::Ancestors, BypassAs::Failed),
+        bypass(BypassScope::Family, BypassAs::Success),
+        Verb::RetryUndo(id),
+        Verb::SkipUndo(id),
+        Verb::OverrideResult(id, Blob::default()),
+        Verb::SetPriority(id, -3),
+        Verb::SetLimit(LimitKey::from("gpu"), Some(2)),
+        Verb::SetLimit(LimitKey::from("gpu"), None),
+        Verb::Discharge(42),
+        Verb::AuditReveal(id, RevealScope::Values),
+        Verb::AuditReveal(id, RevealScope::Family),
+        Verb::Signal(id, EventName::from("go"), Blob::default()),
+        Verb::Acknowledge(id),
+        Verb::Drain(Duration::from_millis(1_500)),
+    ];
+    let answers = [
+        AbortAnswer::WillRollBack,
+        AbortAnswer::AlreadyRollingBack,
+        AbortAnswer::TooLate("it is late".to_owned()),
+    ];
+    let aborts = answers.map(|met| (Act::Operate(Verb::Abort(id)), Some(met)));
+    let acts = verbs.map(|verb| (Act::Operate(verb), None)).into_iter().chain(aborts);
+    let others = [Act::Broadcast(EventName::from("go")), Act::Import(42)].map(|act| (act, None));
+    let samples = acts.chain(others).map(|(act, abort)| {
+        let entry = AuditEntry {
+            words: act.to_string(),
+            changes: Vec::new(),
+            act: Some(act.clone()),
+            abort,
+            ..samples_2::audit()
+        };
+        (act.name().to_owned(), Record::Audit(Box::new(entry)))
+    });
+    samples.collect()
 }

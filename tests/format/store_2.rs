@@ -251,7 +251,7 @@ async fn operators_are_remembered(run: &Run) -> Tested {
     let verbs: Vec<&str> = audit
         .iter()
         .rev()
-        .map(|entry| entry.verb.split(' ').next().unwrap_or_default())
+        .map(|entry| entry.words.split(' ').next().unwrap_or_default())
         .collect();
     assert_eq!(verbs, ["discharge", "pause", "pause", "bypass"]);
     let archive = run.executor.archive().await?;

@@ -1,7 +1,7 @@
 //! Every shape of record that came with format 4, as bytes and back.
 
 use procession_actors::testkit::format;
-use procession_kernel::Record;
+use procession_kernel::{Act, Record, Verb};
 
 use crate::Tested;
 use crate::samples_4 as samples;
@@ -21,5 +21,42 @@ fn all_other_records_and_the_layout_of_keys_are_as_in_version_4() -> Tested {
             assert_eq!(format::broadcast(value(line)?)?, **broadcast, "{name}");
         }
     }
+    Ok(())
+}
+
+#[test]
+fn an_act_of_an_operator_is_as_it_was_when_it_got_a_type() -> Tested {
+    let samples = samples::acts();
+    for (line, (name, record)) in compare("v4/acts.hex", &samples)?.iter().zip(&samples) {
+        let Record::Audit(entry) = record else {
+            return Err(format!("{name} is no entry").into());
+        };
+        assert_eq!(format::audit(entry.number, value(line)?)?, **entry, "{name}");
+    }
+    Ok(())
+}
+
+/// A later release may add acts: this one still reads the entry, and shows its words.
+#[test]
+fn an_act_that_is_not_known_leaves_the_entry_readable() -> Tested {
+    let samples = samples::acts();
+    let lines = compare("v4/acts.hex", &samples)?;
+    let line = lines
+        .iter()
+        .find(|line| line.name == "skip-undo")
+        .ok_or("no such act")?;
+    let known = format::audit(12, value(line)?)?;
+    if !matches!(known.act, Some(Act::Operate(Verb::SkipUndo(_)))) {
+        return Err("another act".into());
+    }
+    // The name of the variant, `k`, stands between the maps of the act and of its id.
+    let bytes: Vec<u8> = value(line)?.to_vec();
+    let name = [0x81, 0xa1, b'k', 0x82];
+    let at = bytes.windows(4).position(|part| part == name).ok_or("no such name")?;
+    let mut changed = bytes;
+    *changed.get_mut(at + 2).ok_or("too short")? = b'Z';
+    let unknown = format::audit(12, &changed)?;
+    assert_eq!((unknown.act, unknown.target), (None, known.target));
+    assert_eq!(unknown.words, known.words);
     Ok(())
 }

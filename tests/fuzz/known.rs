@@ -7,7 +7,7 @@ use procession::testkit::{FaultPlan, Run, Trouble, World};
 use procession::{ProcedureId, ProcedureState, StartError};
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
-use procession_kernel::{Going, JoinPolicy, NAMED_MAX, NUMBER_MAX, Record, Round, Row, Seq, Timestamp, Wake};
+use procession_kernel::{InFlight, JoinPolicy, NAMED_MAX, NUMBER_MAX, Record, Round, Row, Seq, Timestamp, Wake};
 
 use crate::Tested;
 use crate::targets::{kinds, recovery, seeds};
@@ -61,7 +61,7 @@ fn with_row(edit: impl FnOnce(&mut Row)) -> Result<String, Trouble> {
 fn a_family_whose_number_no_engine_gave_is_put_aside() -> Tested {
     let live = NUMBER_MAX.to_be_bytes();
     let why = started((Space::Live, &live, &[]), Duration::ZERO)?;
-    assert_eq!(why.as_deref(), Some("no engine gave it its number"));
+    assert_eq!(why.as_deref(), Some("no engine assigned this family number"));
     Ok(())
 }
 
@@ -75,35 +75,35 @@ fn rows_that_no_engine_writes_are_put_aside() -> Tested {
     };
     for (said, why) in [
         (
-            "the number of its commit is none",
+            "its commit number is impossible",
             with_row(|row| row.revision = Seq(u64::MAX))?,
         ),
         (
-            "no engine made its commit",
+            "no engine made the commit that it names",
             with_row(|row| row.revision = Seq(NAMED_MAX + 1))?,
         ),
         ("are too many", with_row(|row| row.history = u32::MAX)?),
         ("are too many", with_row(|row| row.visit = u32::MAX)?),
         (
-            "woken by children that are not there",
+            "woken by children that do not exist",
             with_row(|row| row.wake = Some(Wake::Children(1, u32::MAX)))?,
         ),
         (
-            "children that are not there",
+            "children that do not exist",
             with_row(|row| row.rounds = vec![round(1, u32::MAX)])?,
         ),
         (
-            "children that are not there",
+            "children that do not exist",
             with_row(|row| row.rounds = vec![round(u32::MAX, 1)])?,
         ),
         (
-            "children that are not there",
+            "children that do not exist",
             with_row(|row| row.rounds = vec![round(1, 1), round(1, 1)])?,
         ),
         (
             "its stage is out",
             with_row(|row| {
-                row.going = Some(Going {
+                row.going = Some(InFlight {
                     run: Seq(7),
                     deaths: 0,
                     alone: false,

@@ -9,8 +9,8 @@ mod sync {
     pub(crate) use loom::sync::{Arc, Mutex, MutexGuard};
 }
 
-#[path = "../../actors/src/journal/fjall/line.rs"]
-mod line;
+#[path = "../../actors/src/journal/fjall/commit_queue.rs"]
+mod commit_queue;
 #[allow(dead_code, reason = "the engine uses all of it")]
 #[path = "../../actors/src/mail/depth.rs"]
 mod mail;

@@ -92,7 +92,7 @@ impl Story {
             Some(WaitReason::Backoff(attempts, _)) if *attempts > ATTEMPTS => {
                 Ask::Bypass(id, BypassScope::Family, BypassAs::Failed)
             }
-            Some(WaitReason::Poison | WaitReason::Circling) if !stopped => Ask::Resume(Pause::One(id)),
+            Some(WaitReason::Poison | WaitReason::RepeatLimit) if !stopped => Ask::Resume(Pause::One(id)),
             Some(_) | None => return false,
         };
         self.send(run, requests, ask, operator());

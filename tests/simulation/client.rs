@@ -120,7 +120,7 @@ pub(crate) fn told<T: Debug>(answer: Result<T, AskError>) -> Told {
 }
 
 /// Reads the verdicts: none may say that the limiter leaves somebody waiting for what is free.
-pub(crate) fn audited(answer: Result<Vec<Verdict>, AskError>) -> Told {
+pub(crate) fn verdicts(answer: Result<Vec<Verdict>, AskError>) -> Told {
     let verdicts = answer.as_deref().unwrap_or_default();
     match verdicts.iter().find(|verdict| verdict.fact("free").is_some()) {
         Some(unserved) => Told::Wrong(unserved.text.clone()),

@@ -6,7 +6,7 @@ use actix::prelude::*;
 use procession::ListFilter;
 use procession::testkit::{Run, Trouble};
 
-use super::client::{CIRCLING, Requests, Told, audited, conflict, ended, submit, submit_batch, told};
+use super::client::{CIRCLING, Requests, Told, conflict, ended, submit, submit_batch, told, verdicts};
 use super::feed::{Subscriber, Watched};
 use super::operate::operator;
 use super::shape::EVENTS;
@@ -280,7 +280,7 @@ impl Story {
         requests.add(format!("question {which} of {id}"), async move {
             match which {
                 0..2 => told(executor.explain(id).await),
-                2 => audited(executor.verdicts().await),
+                2 => verdicts(executor.verdicts().await),
                 3 => told(executor.list(ListFilter::default(), None, 7).await),
                 4 => told(executor.tree(id).await),
                 5 => told(executor.history(id).await),

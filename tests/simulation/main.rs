@@ -51,7 +51,6 @@ fn number(name: &str) -> Option<u64> {
 const COVERED: [&str; 19] = [
     "Backoff",
     "Children",
-    "Circling",
     "Crash",
     "Damage",
     "Deadlock",
@@ -63,6 +62,7 @@ const COVERED: [&str; 19] = [
     "Paused",
     "Permit",
     "Poison",
+    "RepeatLimit",
     "RollbackFailed",
     "RolledBack",
     "Success",

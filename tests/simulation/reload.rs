@@ -69,7 +69,7 @@ impl Story {
 
     /// No wake was lost; what waits is told of without a fault.
     async fn wakes(&mut self, run: &Run) -> Result<(), Trouble> {
-        // One that the limiter does not know counts when two audits in a row find it.
+        // One that the limiter does not know counts when two health checks in a row find it.
         for _ in 0..2 {
             let verdicts = run.executor.verdicts().await?;
             let lost = verdicts.iter().find(|verdict| verdict.rule == Rule::LostWake);

@@ -67,7 +67,7 @@ impl Settings {
             .retention(self.after_end, self.after_note)
             .merge(self.merge)
             .in_flight(self.in_flight)
-            // Nobody ever waits for what is free, as one audit after the other finds it.
+            // Nobody ever waits for what is free, as one health check after the other finds it.
             .thresholds(Thresholds {
                 free: Duration::ZERO,
                 ..Thresholds::default()

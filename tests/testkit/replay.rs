@@ -71,7 +71,7 @@ fn a_number_that_no_engine_gives_is_refused() -> Tested {
     export.family = u64::MAX;
     let refused = World::of_export(&export);
     let text = refused.err().map(|error| error.to_string()).unwrap_or_default();
-    assert!(text.contains("no engine gives a family the number"), "{text}");
+    assert!(text.contains("no engine assigns a family the number"), "{text}");
     Ok(())
 }
 

@@ -7,6 +7,7 @@ pub(crate) const KERNEL: &[&[&str]] = &[
     &["lifecycle", "lock", "cause", "history", "fingerprint"],
     &["needs"],
     &["wait"],
+    &["verb"],
     &["row", "audit", "waiters"],
     &["event", "record", "effect", "decision", "plan"],
     &["latch", "retry", "admission", "waits"],
@@ -40,7 +41,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
         "view",
         "export",
         "hooks",
-        "meddle",
+        "fault_injection",
         "thresholds",
     ],
     &["messages", "registry", "limiter", "worker", "read"],
@@ -57,8 +58,10 @@ pub(crate) const WINGS: &[(&str, &str)] = &[
     ("admission", "Admission"),
     ("dispatch", "Dispatch"),
     ("health", "Health"),
+    ("lifecycle", "Lifecycle"),
     ("metrics", "Metrics"),
     ("pipeline", "Pipeline"),
+    ("requests", "Requests"),
 ];
 
 /// Layers inside the supervisor: what is shared, what is counted, the road to the journal, and above it the wings that

@@ -20,7 +20,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::iter;
 
-use crate::id::{LimitKey, ProcedureId, Ticket, Timestamp};
+use crate::id::{Claim, ClaimId, LimitKey, ProcedureId, Timestamp};
 use crate::lock::{LockMode, LockNeed, LockPath};
 pub(crate) use crate::needs::{Lacking, Needs};
 
@@ -67,16 +67,16 @@ pub const PATIENCE: u32 = if cfg!(test) { 4 } else { 256 };
 /// A wish for permits and locks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Who asks.
-    pub ticket: Ticket,
+    /// The claim that asks, and the generation of this request. Its answer, and a later grant, carry both.
+    pub claim: Claim,
     /// What it asks for; what it holds already it keeps.
     pub needs: Needs,
     /// Which of the limits is its kind's own, if any is.
     pub kind: Option<LimitKey>,
     /// The higher goes first.
     pub priority: i16,
-    /// Tickets of its ancestors, nearest first. What they hold does not keep it out.
-    pub within: Vec<Ticket>,
+    /// Claims of its ancestors, nearest first. What they hold does not keep it out.
+    pub within: Vec<ClaimId>,
 }
 
 /// What a request is told.
@@ -110,15 +110,15 @@ pub struct LimitUse {
     pub waiters: Vec<(ProcedureId, Option<Timestamp>)>,
 }
 
-/// One limit as it stands, with tickets of those who hold its permits and of those who wait.
+/// One limit as it stands, with claims of those who hold its permits and of those who wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitCrowd {
     /// The limit.
     pub usage: LimitUse,
     /// Who has a permit.
-    pub holders: Vec<Ticket>,
+    pub holders: Vec<ClaimId>,
     /// Who waits, in the order of service; nobody if it is unlimited.
-    pub waiting: Vec<Ticket>,
+    pub waiting: Vec<ClaimId>,
 }
 
 /// One locked or wanted path as it stands.
@@ -126,10 +126,10 @@ pub struct LimitCrowd {
 pub struct LockUse {
     /// The path.
     pub path: LockPath,
-    /// Who holds it, by ticket.
-    pub holders: Vec<(Ticket, LockMode)>,
+    /// Who holds it, by claim.
+    pub holders: Vec<(ClaimId, LockMode)>,
     /// Who wants it, and how, in the order of service.
-    pub waiting: Vec<(Ticket, LockMode)>,
+    pub waiting: Vec<(ClaimId, LockMode)>,
 }
 
 /// One thing that a waiter lacks, and who keeps it from it.
@@ -138,7 +138,7 @@ pub struct Blocker {
     /// What it lacks.
     pub lacking: Lacking,
     /// Those who hold it, or who wait for it in a place before.
-    pub by: Vec<Ticket>,
+    pub by: Vec<ClaimId>,
     /// Whether it is enough that one of them moves.
     pub any: bool,
     /// They wait for it in a place before, which each keeps only as long as it
@@ -150,7 +150,7 @@ pub struct Blocker {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lack {
     /// This lock, and who holds what conflicts with it, each once.
-    Lock(LockNeed, Vec<Ticket>),
+    Lock(LockNeed, Vec<ClaimId>),
     /// A permit of this limit.
     Permit(LimitUse),
 }
@@ -169,10 +169,10 @@ impl Lack {
 /// All limits, all locks and all requests.
 ///
 /// ```
-/// use procession_kernel::{Admissions, Grant, LockNeed, Needs, Request, Ticket};
+/// use procession_kernel::{Admissions, Claim, ClaimId, Grant, LockNeed, Needs, Request};
 ///
-/// let ask = |ticket| Request {
-///     ticket: Ticket(ticket),
+/// let ask = |number| Request {
+///     claim: Claim::first(ClaimId(number)),
 ///     needs: Needs { limits: vec!["move".into()], locks: vec![LockNeed::exclusive("ns/table")] },
 ///     kind: Some("move".into()),
 ///     priority: 0,
@@ -181,7 +181,7 @@ impl Lack {
 /// let mut admissions = Admissions::new([("move".into(), Some(100))]);
 /// assert_eq!(admissions.request(ask(1)), (Grant::Granted, vec![]));
 /// assert!(matches!(admissions.request(ask(2)), (Grant::Queued(_), _)));
-/// assert_eq!(admissions.release(Ticket(1)), [Ticket(2)]);
+/// assert_eq!(admissions.release(ClaimId(1)), [Claim::first(ClaimId(2))]);
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Admissions {
@@ -231,7 +231,7 @@ impl Admissions {
             waiting: pool
                 .waiting
                 .iter()
-                .filter_map(|seat| self.claims.ticket(seat.slot))
+                .filter_map(|seat| self.claims.id_of(seat.slot))
                 .take(most)
                 .collect(),
         };
@@ -244,33 +244,33 @@ impl Admissions {
         self.pools.get(self.pools.find(key)?).map(Pool::usage)
     }
 
-    /// Gives the limits of which a ticket holds, or waits for, a permit each.
+    /// Gives the limits of which a claim holds, or waits for, a permit each.
     #[must_use]
-    pub fn limits_of(&self, ticket: Ticket) -> Vec<LimitKey> {
-        let mut limits = self.held(ticket).limits;
-        if let Some(waiting) = self.waiting_of(ticket) {
+    pub fn limits_of(&self, claim_id: ClaimId) -> Vec<LimitKey> {
+        let mut limits = self.held(claim_id).limits;
+        if let Some(waiting) = self.waiting_of(claim_id) {
             limits.extend(self.pools.keys(&waiting.limits));
         }
         limits
     }
 
     /// Gives all who wait, in the order of service.
-    pub fn waiting(&self) -> impl Iterator<Item = Ticket> {
+    pub fn waiting(&self) -> impl Iterator<Item = ClaimId> {
         let seats = self
             .claims
             .iter()
             .filter_map(|claim| Some(Reverse(claim.waiting()?.seat)));
         let mut queue: BinaryHeap<Reverse<Seat>> = seats.collect();
-        iter::from_fn(move || self.claims.ticket(queue.pop()?.0.slot))
+        iter::from_fn(move || self.claims.id_of(queue.pop()?.0.slot))
     }
 
     /// Gives those who wait among some of the claims, each with its place in the order of service, and where the
     /// next of the claims begin. Who waits all the while is met, whatever changes between two pages.
     #[must_use]
-    pub fn waiting_from(&self, from: usize, claims: usize) -> (Vec<(Ticket, u128)>, Option<usize>) {
+    pub fn waiting_from(&self, from: usize, claims: usize) -> (Vec<(ClaimId, u128)>, Option<usize>) {
         let (page, all) = self.claims.page(from, claims);
-        let mut waiting: Vec<(Ticket, u128)> = page
-            .filter_map(|claim| Some((claim.ticket, claim.waiting()?.seat.order())))
+        let mut waiting: Vec<(ClaimId, u128)> = page
+            .filter_map(|claim| Some((claim.id, claim.waiting()?.seat.order())))
             .collect();
         waiting.sort_unstable_by_key(|(_, order)| *order);
         let next = from.saturating_add(claims);
@@ -283,22 +283,22 @@ impl Admissions {
         self.claims.iter().count()
     }
 
-    /// Tells whether the ticket waits.
+    /// Tells whether the claim waits.
     #[must_use]
-    pub fn is_waiting(&self, ticket: Ticket) -> bool {
-        self.waiting_of(ticket).is_some()
+    pub fn is_waiting(&self, claim_id: ClaimId) -> bool {
+        self.waiting_of(claim_id).is_some()
     }
 
-    /// Tells how often the waiting ticket was passed; at most [`PATIENCE`] times.
+    /// Tells how often the waiting claim was passed; at most [`PATIENCE`] times.
     #[must_use]
-    pub fn passed(&self, ticket: Ticket) -> u32 {
-        self.waiting_of(ticket).map_or(0, |waiting| waiting.passed)
+    pub fn passed(&self, claim_id: ClaimId) -> u32 {
+        self.waiting_of(claim_id).map_or(0, |waiting| waiting.passed)
     }
 
-    /// Tells whether the ticket holds all of this, each lock in just that mode.
+    /// Tells whether the claim holds all of this, each lock in just that mode.
     #[must_use]
-    pub fn holds_all(&self, ticket: Ticket, needs: &Needs) -> bool {
-        let Some((_, claim)) = self.claims.get_by(ticket) else {
+    pub fn holds_all(&self, claim_id: ClaimId, needs: &Needs) -> bool {
+        let Some((_, claim)) = self.claims.get_by(claim_id) else {
             return needs.is_empty();
         };
         let has_permit = |key| self.pools.find(key).is_some_and(|id| claim.limits.contains(id));
@@ -306,10 +306,10 @@ impl Admissions {
         needs.limits.iter().all(has_permit) && needs.locks.iter().all(has_lock)
     }
 
-    /// Gives all that the ticket holds.
+    /// Gives all that the claim holds.
     #[must_use]
-    pub fn held(&self, ticket: Ticket) -> Needs {
-        let Some((_, claim)) = self.claims.get_by(ticket) else {
+    pub fn held(&self, claim_id: ClaimId) -> Needs {
+        let Some((_, claim)) = self.claims.get_by(claim_id) else {
             return Needs::default();
         };
         let mut needs = Needs {

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::{Key, ProcedureId, Seq, Timestamp};
 use crate::lifecycle::ProcedureState;
+use crate::verb::{AbortAnswer, Act, Verb};
 use crate::wait::WaitReason;
 
 /// Entries kept; the oldest go first.
@@ -114,9 +115,9 @@ pub struct AuditEntry {
     /// Why.
     #[serde(rename = "y")]
     pub why: String,
-    /// What was asked, in words.
+    /// The act in words, for people. Code goes by [`act`](Self::act).
     #[serde(rename = "v")]
-    pub verb: String,
+    pub words: String,
     /// Whom it concerns.
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
     pub target: Option<ProcedureId>,
@@ -133,12 +134,39 @@ pub struct AuditEntry {
     /// words; none if it brought none, or before this was noted.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<u64>,
+    /// The act. `None` if the entry was written before this was recorded and [`restored`](Self::restored) cannot
+    /// read it from the words, or if a later release added the act.
+    #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
+    #[serde(deserialize_with = "Act::known")]
+    pub act: Option<Act>,
+    /// What an abort met; a repeat of the request is answered the same. `None` of other acts, and of aborts that
+    /// were written before this was recorded.
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    pub abort: Option<AbortAnswer>,
 }
 
 impl AuditEntry {
-    /// Tells whether a request is the same again.
-    pub(crate) fn is_repeated_by(&self, words: &str, target: Option<ProcedureId>, digest: Option<u64>) -> bool {
-        let same_value = self.digest.is_none() || self.digest == digest;
-        self.verb == words && self.target == target && same_value
+    /// Completes an entry that was read from the store: sets its number, which is the key on disk, and the act and
+    /// the abort's answer of an entry that was written before these were recorded.
+    #[must_use]
+    pub fn restored(mut self, number: u64) -> Self {
+        self.number = number;
+        if self.act.is_none() {
+            self.act = Act::from_words(&self.words);
+        }
+        if matches!(self.act, Some(Act::Operate(Verb::Abort(_)))) && self.abort.is_none() {
+            // Only an abort that began a rollback was ever written.
+            self.abort = Some(AbortAnswer::WillRollBack);
+        }
+        self
+    }
+
+    /// Returns `true` if this act with this value is the same again.
+    pub(crate) fn is_repeated_by(&self, act: &Act, words: &str, digest: Option<u64>) -> bool {
+        match &self.act {
+            Some(before) => before == act && self.digest == digest,
+            // Older entries have only words, and some of them no digest.
+            None => self.words == words && (self.digest.is_none() || self.digest == digest),
+        }
     }
 }

@@ -1,46 +1,46 @@
-//! Why something failed, and what of it could not be undone.
+//! Why a procedure failed, and which of its stages could not be undone.
 
 use serde::{Deserialize, Serialize};
 
 use crate::id::{Blob, ProcedureId};
 
-/// Why something failed.
+/// Kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum CauseKind {
-    /// A stage said so.
+    /// A stage reported the failure.
     #[serde(rename = "f")]
     Failed,
-    /// A stage asked for another attempt, and had no more.
+    /// A stage asked for another attempt and had none left.
     #[serde(rename = "r")]
     AttemptsExhausted,
     /// User code panicked.
     #[serde(rename = "p")]
     Panicked,
-    /// Somebody aborted it.
+    /// An operator or a caller aborted the procedure.
     #[serde(rename = "a")]
     Aborted,
-    /// Its time was up.
+    /// The procedure's deadline passed.
     #[serde(rename = "t")]
     TimedOut,
-    /// It asked for more than a bound allows.
+    /// The procedure exceeded a bound.
     #[serde(rename = "b")]
     OverBound,
-    /// Its children could no longer meet the join policy.
+    /// The children could no longer meet the join policy.
     #[serde(rename = "j")]
     JoinUnmet,
 }
 
-/// Cause of a failure: kind, text, and the procedure in which it began.
+/// Cause of a failure: its kind, its text, and the procedure in which it began.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cause {
-    /// What sort of failure it is.
+    /// Kind of the failure.
     #[serde(rename = "k")]
     pub kind: CauseKind,
-    /// What user code, or who aborted, said of it; cut to [`Cause::TEXT_MAX`] bytes.
+    /// Text given by user code, or by the operator who aborted; cut to [`Cause::TEXT_MAX`] bytes.
     #[serde(rename = "t")]
     pub text: String,
-    /// The procedure in which it began.
+    /// Procedure in which the failure began.
     #[serde(rename = "o")]
     pub origin: ProcedureId,
 }
@@ -49,7 +49,7 @@ impl Cause {
     /// Longest text kept, in bytes: enough for a chain of errors, little enough for a row.
     pub const TEXT_MAX: usize = 2048;
 
-    /// Makes a cause; the text is cut at a character boundary.
+    /// Creates a cause. The text is cut at a character boundary.
     #[must_use]
     pub fn new(kind: CauseKind, text: impl Into<String>, origin: ProcedureId) -> Self {
         let mut text = text.into();
@@ -58,18 +58,18 @@ impl Cause {
     }
 }
 
-/// Gives the beginning of a text, of at most so many bytes, cut at a character boundary.
+/// Returns at most the first `most` bytes of a text, cut at a character boundary.
 pub(crate) fn cut(text: &str, most: usize) -> &str {
     text.split_at(text.floor_char_boundary(most)).0
 }
 
-/// A stage that was executed and could not be undone.
+/// An executed stage that could not be undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotUndone {
-    /// Whose stage it is.
+    /// Member number of the procedure that executed the stage.
     #[serde(rename = "m")]
     pub member: u32,
-    /// The stage, encoded.
+    /// The encoded stage.
     #[serde(rename = "s")]
     pub stage: Blob,
 }

@@ -1,9 +1,8 @@
-//! Rows as they were read, before anything is built of them: whether their
-//! numbers are such as an engine writes, and name nothing outside the family.
+//! Checks rows as they were read, before any state is built from them: their numbers must be plausible, and they must
+//! refer to nothing outside the family.
 //!
-//! Checksums find bytes that changed; this finds rows that are whole and wrong,
-//! so that no sum overflows, no count asks for memory, and a family that cannot
-//! be is put aside alone.
+//! Checksums find bytes that changed. This module finds rows that are intact but wrong. It runs first so that no sum
+//! overflows, no count requests huge allocations, and an impossible family is quarantined alone.
 
 use std::borrow::Borrow;
 
@@ -13,26 +12,27 @@ use crate::lifecycle::ProcedureState;
 use crate::row::Row;
 use crate::wait::{WaitReason, Wake};
 
-/// Above every number of a commit, an epoch or a family that an engine gets to, and far from the last one.
+/// An upper bound for the numbers of commits, epochs and families. No engine gets that far, and `u64::MAX` is still
+/// far away.
 pub const NUMBER_MAX: u64 = 1 << 62;
 
-/// The highest number of a family or a commit that a key or a row may name by itself. One above was given by an engine
-/// that had got so far, and the journal says so: else one damaged number would leave none to go on with.
+/// The highest family or commit number that a key or a row may state on its own authority. An engine that got further
+/// has recorded so in the journal. Without this limit, one damaged number would leave no numbers to continue with.
 pub const NAMED_MAX: u64 = NUMBER_MAX >> 1;
 
-/// Numbers before the last that are left to what goes on by itself: detached families, and those reserved ahead.
+/// Numbers kept in reserve below [`NUMBER_MAX`] for work that continues by itself: detached families and reservations.
 const ROOM: u64 = 1 << 32;
 
-/// Above every count that an engine gets to: of stages, attempts, history, signals.
+/// An upper bound for every count that an engine reaches: stages, attempts, history entries, signals.
 const COUNT_MAX: u32 = 1 << 31;
 
 impl Kernel {
-    /// Checks that an engine that got as far as this one can have given a family its number.
+    /// Checks that an engine that got as far as this one can have assigned this family number.
     pub(crate) fn check_number(&self, family: u64) -> Result<(), String> {
         if family < self.next_family || family <= NAMED_MAX {
             Ok(())
         } else {
-            Err("no engine gave it its number".to_owned())
+            Err("no engine assigned this family number".to_owned())
         }
     }
 
@@ -42,23 +42,26 @@ impl Kernel {
         self.check_number(family)?;
         let is_made = |seq: Seq| seq <= self.seq || seq.0 <= NAMED_MAX;
         match rows.iter().find(|row| !is_made(row.revision)) {
-            Some(row) => Err(format!("the row of {}: no engine made its commit", row.id)),
+            Some(row) => Err(format!(
+                "the row of {}: no engine made the commit that it names",
+                row.id
+            )),
             None => Ok(()),
         }
     }
 
-    /// Returns `true` if so few numbers are left that nothing new is accepted: the next start would refuse to read
-    /// what was written with them.
+    /// Returns `true` if too few numbers are left to accept new work. The next start would refuse to read rows written
+    /// with higher numbers.
     pub(crate) fn has_exhausted_numbers(&self) -> bool {
         self.next_family.max(self.next_audit) > NUMBER_MAX - ROOM
     }
 }
 
-/// Checks the rows of one family, in the order of their members.
+/// Checks the rows of one family, ordered by member.
 ///
 /// # Errors
 ///
-/// One sentence for the first row that no engine wrote.
+/// One sentence about the first row that no engine can have written.
 pub fn check_rows(rows: &[impl Borrow<Row>]) -> Result<(), String> {
     for row in rows.iter().map(Borrow::borrow) {
         check_row(rows, row).map_err(|why| format!("the row of {}: {why}", row.id))?;
@@ -72,7 +75,7 @@ fn check_row(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
     check_rounds(rows, row)?;
     match row.wake {
         Some(Wake::Children(first, count)) if !is_within(rows, first, count) => {
-            Err("it was woken by children that are not there".to_owned())
+            Err("it was woken by children that do not exist".to_owned())
         }
         Some(Wake::Children(..) | Wake::Signal(..) | Wake::Timeout(_)) | None => Ok(()),
     }
@@ -81,10 +84,10 @@ fn check_row(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
 fn check_numbers(row: &Row) -> Result<(), String> {
     let run = row.going.map_or(Seq::default(), |going| going.run);
     if row.revision.max(run).0 > NUMBER_MAX {
-        return Err("the number of its commit is none".to_owned());
+        return Err("its commit number is impossible".to_owned());
     }
     if row.waits_after > row.revision {
-        return Err("it waits behind a broadcast that came after it".to_owned());
+        return Err("it waits behind a broadcast newer than its own commit".to_owned());
     }
     let backoff = match row.wait {
         Some(WaitReason::Backoff(attempt, _)) => attempt,
@@ -98,8 +101,8 @@ fn check_numbers(row: &Row) -> Result<(), String> {
     let counts = [
         ("visits", row.visit),
         ("attempts", row.attempt.max(row.undo_attempts).max(backoff).max(said)),
-        ("entries of history", row.history.max(row.standing)),
-        ("times the same stage", row.same_stage),
+        ("history entries", row.history.max(row.standing)),
+        ("runs of the same stage", row.same_stage),
         ("signals", row.signals.max(signal)),
     ];
     match counts.into_iter().find(|(_, count)| *count > COUNT_MAX) {
@@ -108,22 +111,22 @@ fn check_numbers(row: &Row) -> Result<(), String> {
     }
 }
 
-/// Who has a state that is an end has ended, and at a time.
+/// Checks that a row in a final state has also recorded when it ended.
 fn check_end(row: &Row) -> Result<(), String> {
     let is_end = matches!(row.state, ProcedureState::Success | ProcedureState::RolledBack);
     if is_end && !row.is_ended() {
-        return Err(format!("it is {} and has not ended", row.state));
+        return Err(format!("its state is {}, but it has not ended", row.state));
     }
     Ok(())
 }
 
-/// Lists of children follow each other, and each names children of this very parent.
+/// Checks that the lists of children are in ascending order, and that each contains only children of this parent.
 fn check_rounds(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
     let mut after = row.id.member;
     for round in &row.rounds {
         let first = after.checked_add(1).filter(|least| round.first >= *least);
         if first.is_none() || round.count == 0 || !is_within(rows, round.first, round.count) {
-            return Err("it waits for children that are not there".to_owned());
+            return Err("it waits for children that do not exist".to_owned());
         }
         let mut children = rows
             .iter()
@@ -131,12 +134,12 @@ fn check_rounds(rows: &[impl Borrow<Row>], row: &Row) -> Result<(), String> {
             .skip(round.first as usize)
             .take(round.count as usize);
         if children.any(|child| child.parent != Some(row.id.member)) {
-            return Err("it waits for children of another".to_owned());
+            return Err("it waits for children of another parent".to_owned());
         }
         after = round.first + (round.count - 1);
     }
     if row.wait == Some(WaitReason::Children) && row.rounds.is_empty() {
-        return Err("it waits for children and has none".to_owned());
+        return Err("it waits for children, but has none".to_owned());
     }
     Ok(())
 }

@@ -1,19 +1,19 @@
-//! One event in, one decision out. Reads the kernel, changes nothing.
+//! Turns one event into one decision. It reads the kernel and changes nothing.
 //!
-//! Each group of events has a file of its own; all of them write into one
-//! [`Draft`], which is the kernel with the changes of this decision laid over it.
+//! Each group of events has a file of its own. All of them write into one [`Draft`]: the kernel, with the changes of
+//! this decision laid over it.
 
-mod audit;
 mod bypass;
-mod circle;
 mod clock;
 mod draft;
 mod end;
+mod health_check;
 mod hold;
 mod operate;
 mod pause;
 mod plan;
 mod recover;
+mod repeat_limit;
 mod retention;
 mod rollback;
 mod signal;
@@ -33,11 +33,11 @@ use crate::kernel::Kernel;
 pub(crate) use draft::Draft;
 
 impl Kernel {
-    /// Decides what an event leads to, at this time.
+    /// Decides what follows from an event at this time.
     pub fn decide(&self, now: Timestamp, event: Event) -> Decision {
         let mut draft = Draft::new(self, now);
         match event {
-            Event::Submitted(ticket, submissions) => draft.submitted(ticket, submissions),
+            Event::Submitted(request, submissions) => draft.submitted(request, submissions),
             Event::StageEnded(report) => draft.stage_ended(report),
             Event::UndoEnded(report) => draft.undo_ended(*report),
             Event::StackLoaded(scope, entries) => draft.stack_loaded(scope, entries),
@@ -50,34 +50,34 @@ impl Kernel {
             Event::TimerDue(id) => draft.timer_due(id),
             Event::Granted(id) => draft.granted(id),
             Event::Signalled {
-                ticket,
+                request,
                 id,
                 name,
                 payload,
                 key,
-            } => draft.signalled(ticket, id, name, payload, key),
+            } => draft.signalled(request, id, name, payload, key),
             Event::Broadcast {
-                ticket,
+                request,
                 name,
                 payload,
                 key,
-            } => draft.broadcast(ticket, name, payload, key),
+            } => draft.broadcast(request, name, payload, key),
             Event::WaveDue(seq) => draft.wave_due(seq),
-            Event::Requested(ticket, verb, by) => draft.requested(ticket, *verb, &by),
-            Event::Acknowledged(ticket, row) => draft.acknowledged(ticket, *row),
+            Event::Requested(request, verb, by, stored) => draft.requested(request, *verb, &by, stored),
+            Event::Acknowledged(request, row) => draft.acknowledged(request, *row),
             Event::EvictionDue(doomed) => draft.eviction_due(doomed),
             Event::CleanedUp(id) => draft.cleaned_up(id),
-            Event::AuditDue { granted, unknown } => draft.audit_due(granted, unknown),
+            Event::HealthCheckDue { granted, unknown } => draft.health_check_due(granted, unknown),
             Event::ClockSetBack => draft.clock_set_back(),
             Event::FamilyForgotten => draft.family_forgotten(),
             Event::DrainBegan => draft.drain_began(),
-            Event::DrainEnded(ticket) => draft.drain_ended(ticket),
+            Event::DrainEnded(request) => draft.drain_ended(request),
             Event::Recovered => draft.recovered(),
         }
         draft.finish()
     }
 
-    /// Tells whether a stage that is out would be followed by the next, as things stand.
+    /// Returns `true` if the running stage would be followed by the next one, as things stand.
     #[must_use]
     pub fn goes_on(&self, id: ProcedureId, run: Seq) -> bool {
         let draft = Draft::new(self, Timestamp::default());
@@ -87,15 +87,15 @@ impl Kernel {
             })
     }
 
-    /// Tells whether a procedure waits for a permit or a lock, for its next stage or for
-    /// its undo, as things stand: who has got on meanwhile needs to ask no more.
+    /// Returns `true` if a procedure waits for a permit or a lock now, for its next stage or its undo. A procedure
+    /// that has moved on meanwhile must not be asked for any more.
     #[must_use]
     pub fn waits_for_admission(&self, id: ProcedureId) -> bool {
         Draft::new(self, Timestamp::default()).waits_for_admission(id)
     }
 
-    /// Gives the others in the failing part of a member's family that hold locks: of
-    /// such a part one undo runs at a time and nothing else, so an undo enters what they hold.
+    /// Returns the other lock holders in the failing part of a member's family. In such a part one undo runs at a time
+    /// and nothing else does, so an undo may enter locks that they hold.
     #[must_use]
     pub fn rolled_back_with(&self, id: ProcedureId) -> Vec<ProcedureId> {
         let draft = Draft::new(self, Timestamp::default());
@@ -108,7 +108,7 @@ impl Kernel {
         holders.map(|row| row.id).filter(|other| *other != id).collect()
     }
 
-    /// Tells whether a failure at or above a procedure stops it: it runs no more.
+    /// Returns `true` if a failure at or above a procedure stops it, so that it runs no more stages.
     #[must_use]
     pub fn is_stopped(&self, id: ProcedureId) -> bool {
         let draft = Draft::new(self, Timestamp::default());

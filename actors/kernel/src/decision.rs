@@ -1,8 +1,7 @@
 //! Decide, then commit, then act, as types.
 //!
-//! A [`Decision`] shows its records and its bindings, and hides its effects. [`Commit`] merges
-//! decisions; once its records are handed to the journal, the effects leave
-//! only against the [`Receipt`] that proves the commit to be on disk.
+//! A [`Decision`] exposes its records and its bindings, and hides its effects. [`Commit`] merges decisions. Their
+//! effects are released only against the [`Receipt`] that proves the commit to be on disk.
 //!
 //! ```compile_fail,E0616
 //! # use procession_kernel::Decision;
@@ -30,24 +29,25 @@
 //! ```
 
 use crate::effect::Effect;
-use crate::id::{Epoch, ProcedureId, Seq, Ticket};
+use crate::id::{ClaimId, Epoch, ProcedureId, Seq};
 use crate::record::Record;
 
-/// What the shell must note of a decision at once, before its records are on disk.
+/// A change that the shell must apply at once, before the decision's records are on disk.
 ///
-/// A binding changes only how the shell reads the limiter's answers, which may arrive before the receipt.
-/// It is lost with the process, as those answers are, so nothing outside can ever see one that was not committed.
+/// A binding changes only how the shell interprets the limiter's answers, which may arrive before the receipt. It is
+/// lost with the process, as are those answers, so nothing outside can observe an uncommitted binding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
-    /// From now on this ticket of the limiter stands for this procedure.
-    Ticket(Ticket, ProcedureId),
-    /// From now on this procedure waits for the answer to a new request. The request leaves with the receipt, as
-    /// [`AdmissionEffect::Ask`](crate::AdmissionEffect::Ask); until it is answered, what an earlier request is granted
-    /// may be for another stage.
+    /// This claim now belongs to this procedure.
+    Claim(ClaimId, ProcedureId),
+    /// This procedure now waits for the answer to a new request. The request itself is sent with the receipt, as
+    /// [`AdmissionEffect::Ask`](crate::AdmissionEffect::Ask). Until it is answered, a grant for an earlier request may
+    /// belong to another stage.
     Request(ProcedureId),
 }
 
-/// What one event leads to: bindings that take effect at once, facts to be stored, and actions that wait for them.
+/// The consequences of one event: bindings that take effect at once, facts to be stored, and actions that wait for the
+/// facts.
 #[derive(Debug, Default)]
 #[must_use = "a decision that is dropped loses its records"]
 pub struct Decision {
@@ -72,7 +72,7 @@ impl Decision {
         }
     }
 
-    /// Returns what must be noted before anything else is decided or heard.
+    /// Returns the bindings, which must be applied before another event is decided or an answer is read.
     #[must_use]
     pub fn bindings(&self) -> &[Binding] {
         &self.bindings
@@ -84,8 +84,8 @@ impl Decision {
         &self.records
     }
 
-    /// Returns how many bytes the values and outputs among the records have, so that room for them can be made without
-    /// looking at each record.
+    /// Returns the total size of the values and outputs among the records, so that callers can reserve space without
+    /// visiting each record.
     #[must_use]
     pub const fn value_bytes(&self) -> usize {
         self.value_bytes
@@ -96,7 +96,7 @@ impl Decision {
         self.records.iter().filter(|record| record.is_durable())
     }
 
-    /// Returns `true` if anything goes to disk; only then is the decision a commit.
+    /// Returns `true` if any record goes to disk. Only then is the decision a commit.
     #[must_use]
     pub fn is_commit(&self) -> bool {
         self.records.iter().any(Record::is_durable)
@@ -115,29 +115,29 @@ pub struct Receipt {
 }
 
 impl Receipt {
-    /// Makes a receipt. Only a store does so, and only after its sync.
+    /// Creates a receipt. Only a store may do this, and only after its sync.
     #[must_use]
     pub const fn new(epoch: Epoch, seq: Seq) -> Self {
         Self { epoch, seq }
     }
 
-    /// Gives the epoch of the owner that committed.
+    /// Returns the epoch of the owner that committed.
     #[must_use]
     pub const fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// Gives the newest commit that is proved.
+    /// Returns the newest commit that the receipt proves.
     #[must_use]
     pub const fn seq(&self) -> Seq {
         self.seq
     }
 }
 
-/// Effects for which a commit has room from its start, at most: beyond that, growing it costs little for each.
+/// Largest number of effects for which a new commit reserves space. Beyond that, growth is cheap per effect.
 const ROOM: usize = 4_096;
 
-/// Effects of merged decisions that wait until everything up to `seq` is on disk.
+/// Effects of merged decisions, held until everything up to `seq` is on disk.
 #[derive(Debug, Default)]
 pub struct Commit {
     seq: Seq,
@@ -146,14 +146,14 @@ pub struct Commit {
 }
 
 impl Commit {
-    /// Starts an empty commit.
+    /// Creates an empty commit.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Starts an empty commit that will hold about as much as this one: growing it
-    /// from nothing would copy each effect several times.
+    /// Creates an empty commit with capacity for about as many effects as `other`. Growing from nothing would copy
+    /// each effect several times.
     #[must_use]
     pub fn like(other: &Self) -> Self {
         Self {
@@ -162,8 +162,7 @@ impl Commit {
         }
     }
 
-    /// Takes the effects of a decision that was applied, and of which `seq` is
-    /// the newest commit that it rests on.
+    /// Adds the effects of an applied decision. `seq` is the newest commit that they depend on.
     pub(crate) fn hold(&mut self, seq: Seq, is_commit: bool, effects: Vec<Effect>) {
         self.seq = self.seq.max(seq);
         self.decisions += usize::from(is_commit);
@@ -174,29 +173,29 @@ impl Commit {
         }
     }
 
-    /// Gives the newest commit that the effects rest on.
+    /// Returns the newest commit that the effects depend on.
     #[must_use]
     pub const fn seq(&self) -> Seq {
         self.seq
     }
 
-    /// Gives how many decisions that go to disk it merges.
+    /// Returns the number of merged decisions that go to disk.
     #[must_use]
     pub const fn decisions(&self) -> usize {
         self.decisions
     }
 
-    /// Tells whether it holds nothing.
+    /// Returns `true` if there is nothing to write and nothing to release.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.decisions == 0 && self.effects.is_empty()
     }
 
-    /// Lets the effects go.
+    /// Releases the effects.
     ///
     /// # Errors
     ///
-    /// The commit itself, if the receipt does not prove it.
+    /// Returns the commit itself if the receipt does not prove it.
     pub fn release(self, receipt: &Receipt) -> Result<Vec<Effect>, Self> {
         if receipt.seq() >= self.seq {
             Ok(self.effects)

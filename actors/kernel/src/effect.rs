@@ -1,46 +1,48 @@
-//! What is to be done once the records that cause it are on disk.
+//! Actions to perform once the records that cause them are on disk.
 
 use crate::audit::{AuditEntry, Changed};
 use crate::cause::{Cause, NotUndone};
-use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp};
+use crate::id::{Blob, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp};
 use crate::lifecycle::ProcedureState;
 use crate::needs::Needs;
 use crate::plan::Plan;
 use crate::row::{Mark, Round};
+use crate::verb::AbortAnswer;
 use crate::wait::Wake;
 
-/// One call of user code. The kernel makes it, from a decision or from the row that says that it is out, and it goes
-/// as it is to the worker that runs it; the shell adds what it reads.
+/// One call of user code. The kernel builds it from a decision, or from a row whose stage is out. It travels unchanged
+/// to the worker that runs it; the shell adds only the data that it reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageCall {
     /// The procedure.
     pub id: ProcedureId,
     /// Its type.
     pub kind: Kind,
-    /// Schema of its stored payload.
+    /// Schema version of the stored payload.
     pub version: u16,
-    /// The stage, encoded. For a join rule and a clean-up, the one that the procedure is at.
+    /// The encoded stage. For a join rule or a clean-up, the stage that the procedure has reached.
     pub stage: Blob,
-    /// The number of the visit.
+    /// Number of the visit.
     pub visit: u32,
-    /// The number of the attempt, from 1.
+    /// Number of the attempt, from 1.
     pub attempt: u32,
-    /// The procedure's value, if the decision or the shell has it at hand. Otherwise its actor has it, or the store.
+    /// The procedure's value, if the decision or the shell has it at hand. Otherwise the procedure's actor or the
+    /// store provides it.
     pub payload: Option<Blob>,
-    /// What the code is to do.
+    /// The task for user code.
     pub task: StageTask,
 }
 
-/// What a call has user code do.
+/// What user code is called for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StageTask {
     /// Run the stage.
     Execute {
-        /// The commit that set the stage going. The report must carry it.
+        /// The commit that started the stage. The report must carry this number.
         run: Seq,
-        /// What set it going, if that has to be read.
+        /// The event that woke the procedure, if its data has to be read.
         wake: Option<Wake>,
-        /// The procedure's own time is up, and its code is to be told.
+        /// The procedure's deadline has passed, and its code is told so.
         out_of_time: bool,
     },
     /// Undo the stage.
@@ -52,12 +54,12 @@ pub enum StageTask {
     },
     /// Ask the stage's join rule about these children.
     Join(Round),
-    /// Clean up: the procedure has ended.
+    /// Clean up after the procedure has ended.
     CleanUp,
 }
 
 impl StageCall {
-    /// Returns the commit that set the stage going, if this call runs it.
+    /// Returns the commit that started the stage, if this call runs a stage.
     #[must_use]
     pub const fn run(&self) -> Option<Seq> {
         match self.task {
@@ -66,7 +68,7 @@ impl StageCall {
         }
     }
 
-    /// Returns the scope and the history entry, if this call undoes the stage.
+    /// Returns the scope and the history entry, if this call undoes a stage.
     #[must_use]
     pub const fn undone(&self) -> Option<(ProcedureId, u32)> {
         match self.task {
@@ -79,83 +81,72 @@ impl StageCall {
 /// How a procedure ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ended {
-    /// Who.
+    /// The procedure.
     pub id: ProcedureId,
     /// Its type.
     pub kind: Kind,
-    /// Its last state.
+    /// Its final state.
     pub state: ProcedureState,
-    /// Why, if it failed.
+    /// Why it failed, if it did.
     pub cause: Option<Cause>,
     /// Executed stages that were not undone.
     pub not_undone: Vec<NotUndone>,
     /// Its output, if it succeeded in this decision.
     pub output: Option<Blob>,
-    /// What an operator did to its end.
+    /// How an operator changed its end, if one did.
     pub mark: Option<Mark>,
-    /// When it was born.
+    /// When it was submitted or spawned.
     pub submitted: Timestamp,
 }
 
-/// What an abort meets.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AbortAnswer {
-    /// It will be rolled back once what runs has ended.
-    WillRollBack,
-    /// It was failing already, for another reason.
-    AlreadyRollingBack,
-    /// It can no longer be aborted, because of this.
-    TooLate(String),
-}
-
-/// What a request of an operator did; with a dry run, what it would do.
+/// What an operator's request did, or would do in a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Operated {
-    /// Number of its entry in the audit; none for a dry run, and where nothing changed.
+    /// Number of its audit entry; `None` for a dry run, and if nothing changed.
     pub number: Option<u64>,
-    /// What changed, as far as it is named.
+    /// The changes that are listed by name.
     pub changes: Vec<Changed>,
-    /// How many procedures changed in all.
+    /// Total number of procedures that changed.
     pub changed: u32,
-    /// What an abort met.
+    /// Result of the abort, if the request was one.
     pub abort: Option<AbortAnswer>,
-    /// Of a dry run: what else it would lead to.
+    /// For a dry run: the further consequences.
     pub plan: Option<Box<Plan>>,
 }
 
-/// An answer to who asked.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The roots, in the order of the submissions.
     Submitted(Vec<ProcedureId>),
     /// The signal's number.
     Signalled(u32),
-    /// How many a broadcast woke.
+    /// How many procedures the broadcast woke.
     Broadcast(u32),
-    /// What a request did, or would do.
+    /// What the operator's request did, or would do.
     Operated(Box<Operated>),
-    /// It is done.
+    /// The request was carried out and returns no data.
     Done,
-    /// It is not done.
+    /// The request was refused.
     Refused(Refusal),
 }
 
-/// Why something was refused. Nothing of it is stored.
+/// Why a request was refused. Nothing of the request is stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// The kind is not registered.
     UnknownKind(Kind),
-    /// The key stands for another submission.
+    /// The key already stands for a different submission.
     KeyConflict(Key, ProcedureId),
-    /// Two submissions of one batch, counted from 0, have one key and are not the same.
+    /// Two different submissions of one batch, counted from 0, have the same key.
     BatchConflict(Key, usize, usize),
-    /// The sender's key stands for another signal to this procedure, of this number.
+    /// The sender's key already stands for a different signal to this procedure, with this number.
     SignalConflict(Key, ProcedureId, u32),
-    /// A key cannot be stored: size, limit.
+    /// The key cannot be stored: its size and the limit.
     BadKey(usize, usize),
-    /// The payload, or the signal, is too large: size, limit.
+    /// The payload or the signal is too large: its size and the limit.
     TooLarge(usize, usize),
-    /// Too many submissions in one batch: size, limit.
+    /// The batch has too many submissions: its size and the limit.
     BatchTooLarge(usize, usize),
     /// The engine is draining.
     Draining,
@@ -163,74 +154,74 @@ pub enum Refusal {
     NumbersExhausted,
     /// The procedure is not live.
     NotLive(ProcedureId),
-    /// The row is of another revision than the one expected: expected, found, and the state that the row has.
+    /// The row's revision is not the expected one: expected, found, and the state that the row has.
     Revised(Seq, Seq, ProcedureState),
-    /// It is not in a state in which this makes sense; the sentence says why.
+    /// The request makes no sense in the procedure's current state; the sentence says why.
     NotNow(String),
 }
 
-/// Something to do after the receipt, by the part of the shell that does it.
+/// An action to perform after the receipt, grouped by the part of the shell that performs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Calls of user code, and the actors that take them.
+    /// Calls of user code, and the actors that run them.
     Dispatch(DispatchEffect),
-    /// What the limiter is asked and told.
+    /// Requests and notices to the limiter.
     Admission(AdmissionEffect),
-    /// What callers learn.
+    /// Answers and notices to callers.
     Requests(RequestEffect),
     /// Timers.
     Lifecycle(LifecycleEffect),
 }
 
-/// A call of user code, or what happens to the actor that takes it.
+/// A call of user code, or a change to the actor that runs it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DispatchEffect {
     /// Call user code.
     Call(StageCall),
     /// Read the rollback stack of the family, for this scope.
     LoadStack(ProcedureId),
-    /// Let the procedure's actor go; the procedure is parked or has ended.
+    /// Stop the procedure's actor: the procedure is parked or has ended.
     Stop(ProcedureId),
 }
 
-/// What the limiter is asked and told.
+/// Requests and notices to the limiter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdmissionEffect {
-    /// Ask the limiter for all that this procedure lacks for its next stage, or undo.
+    /// Request everything that this procedure lacks for its next stage or undo.
     Ask(ProcedureId),
-    /// Tell the limiter that this procedure needs nothing more of it.
+    /// This procedure needs nothing more: release all that it holds, and drop its request.
     Release(ProcedureId),
-    /// Tell the limiter that no member of this family needs anything more of it.
+    /// No member of this family needs anything more.
     ReleaseFamily(u64),
-    /// Tell the limiter that this procedure gives these back, and goes on.
+    /// This procedure returns these permits and locks, and goes on.
     GiveBack(ProcedureId, Needs),
-    /// Tell the limiter that this procedure waits no more, and keeps what it holds.
+    /// This procedure withdraws its request, and keeps what it holds.
     Cancel(ProcedureId),
-    /// Tell the limiter that this procedure waits no more, and keeps these alone, whatever it was granted.
+    /// This procedure withdraws its request, and keeps exactly these permits and locks, whatever it was granted.
     Keep(ProcedureId, Needs),
-    /// Tell the limiter that a capacity has changed.
+    /// The capacity of a limit has changed.
     SetLimit(LimitKey, Option<u32>),
-    /// Tell the limiter that a procedure's position in its queues has changed.
+    /// The priority of a procedure has changed, and with it its position in the queues.
     SetPriority(ProcedureId, i16),
 }
 
-/// What callers and operators learn.
+/// Answers and notices to callers and operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestEffect {
     /// Answer a request.
-    Reply(Ticket, Answer),
-    /// Tell callers that wait for the outcome.
+    Reply(RequestId, Answer),
+    /// Notify callers that wait for the outcome.
     Ended(Box<Ended>),
-    /// A quarantined family is in the archive: callers that wait for an outcome of it get none.
+    /// A quarantined family was moved to the archive. Callers that wait for an outcome of it get none.
     Discharged(u64),
-    /// An operator acted; for the log.
+    /// An operator acted; this is for the log.
     Operated(Box<AuditEntry>),
 }
 
 /// What the engine does for itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LifecycleEffect {
-    /// Look at the earliest deadline again.
+    /// Reconsider the earliest deadline.
     ArmTimer,
 }
 
@@ -273,5 +264,5 @@ impl From<LifecycleEffect> for Effect {
 }
 
 /// Every decision of the hot path moves its effects through two lists, so their size is a cost of each stage. The
-/// groups must not add a word to what the largest effect takes.
+/// grouping must therefore not add a word to the size of the largest effect.
 const _: () = assert!(size_of::<Effect>() == size_of::<DispatchEffect>());

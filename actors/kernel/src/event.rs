@@ -1,15 +1,16 @@
 //! What happened, as it enters the kernel.
 
-use std::fmt;
 use std::time::Duration;
 
 use crate::audit::OperatorRequest;
 use crate::history::HistoryEntry;
-use crate::id::{Blob, Epoch, EventName, Key, Kind, LimitKey, ProcedureId, Seq, Ticket, Timestamp, TraceParent};
+use crate::id::{
+    Blob, ClaimId, Epoch, EventName, Key, Kind, LimitKey, ProcedureId, RequestId, Seq, Timestamp, TraceParent,
+};
 use crate::needs::Lacking;
-use crate::record::{Doomed, KeyEntry, UserWrite};
-use crate::row::{Ahead, ChildPermits, Hold, JoinPolicy, OnFailure, OnTimeout, Row};
-use crate::wait::Pause;
+use crate::record::{EvictedFamily, KeyEntry, UserWrite};
+use crate::row::{ChildPermits, Hold, JoinPolicy, NextStageNeeds, OnFailure, OnTimeout, Row};
+use crate::verb::Verb;
 
 mod make;
 
@@ -37,7 +38,7 @@ pub struct Birth {
     /// It holds its locks for life, not for the stage alone.
     pub locks_for_life: bool,
     /// What its code says of its first stage.
-    pub ahead: Ahead,
+    pub ahead: NextStageNeeds,
     /// The whole time it may take.
     pub timeout: Option<Duration>,
     /// What happens when that is up.
@@ -56,7 +57,7 @@ pub struct Admission {
     /// Limits of which it needs one permit each.
     pub limits: Vec<LimitKey>,
     /// The request that the limiter has; it was asked before the decision.
-    pub asked: Option<Ticket>,
+    pub asked: Option<ClaimId>,
     /// What it lacks; it was granted all if it was asked and lacks nothing.
     pub lacking: Option<Lacking>,
 }
@@ -152,7 +153,7 @@ pub struct StageEnded {
     /// Children collected one by one.
     pub children: Vec<Birth>,
     /// What its code says of the stage that runs next.
-    pub ahead: Ahead,
+    pub ahead: NextStageNeeds,
     /// The limiter's word on the next stage, if it was asked before this report was decided on.
     pub admission: Option<Admission>,
 }
@@ -189,178 +190,24 @@ pub enum JoinRuling {
     Unmeetable(String),
 }
 
-/// The members of a family that end with a bypassed procedure.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum BypassScope {
-    /// The procedure alone; refused if it has live children.
-    #[default]
-    Alone,
-    /// The procedure and all its descendants.
-    Descendants,
-    /// The procedure and all its ancestors; refused if an ancestor has other live children.
-    Ancestors,
-    /// The whole family.
-    Family,
-}
-
-/// As what a bypassed procedure ends.
+/// What the store holds of a request's target. It is read before the decision, because the target may not be
+/// in memory: it has ended, or its family is quarantined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum BypassAs {
-    /// `Success` without output (HBase).
+pub enum StoredTarget {
+    /// Nothing was read: the verb does not need it, or the store does not have it.
     #[default]
-    Success,
-    /// `Success` with this output.
-    Output(Blob),
-    /// `Failed`, with the reason given.
-    Failed,
-}
-
-/// The user data that is shown in full.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RevealScope {
-    /// Its payload and its output.
-    Values,
-    /// All that the journal holds of its family.
-    Family,
-}
-
-/// What an operator asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verb {
-    /// Stop between stages and roll back.
-    Abort(ProcedureId),
-    /// Let nothing more of it run.
-    Pause(Pause),
-    /// Let it go on: what was paused, poison, or going in circles.
-    Resume(Pause),
-    /// End a backoff now.
-    RetryNow(ProcedureId),
-    /// End it without its code.
-    Bypass(ProcedureId, BypassScope, BypassAs),
-    /// Try a failed undo again.
-    RetryUndo(ProcedureId),
-    /// Count a failed undo as done.
-    SkipUndo(ProcedureId),
-    /// Replace the output of one that succeeded; its row, if it is not in memory.
-    OverrideResult(ProcedureId, Blob, Option<Box<Row>>),
-    /// Change its place in the queues.
-    SetPriority(ProcedureId, i16),
-    /// Change a capacity; none is unlimited.
-    SetLimit(LimitKey, Option<u32>),
-    /// Put a quarantined family into the archive, as these bytes, and free what it holds.
-    Discharge(u64, Blob, Box<Doomed>),
-    /// Record that user data of a procedure is shown in full. Nothing changes.
-    AuditReveal(ProcedureId, RevealScope),
-    /// Send it a signal, as a sender would; the key of the request is the sender's.
-    Signal(ProcedureId, EventName, Blob),
-    /// Take note of the result of a finished root; its row as it stands on disk.
-    Acknowledge(ProcedureId, Box<Row>),
-    /// Set nothing more going, and stop once all has come to rest, or after this time.
-    Drain(Duration),
-}
-
-impl Verb {
-    /// Gives the one procedure that it concerns, if it is one.
-    #[must_use]
-    pub const fn target(&self) -> Option<ProcedureId> {
-        match self {
-            Self::Abort(id)
-            | Self::Pause(Pause::One(id))
-            | Self::Resume(Pause::One(id))
-            | Self::RetryNow(id)
-            | Self::Bypass(id, ..)
-            | Self::RetryUndo(id)
-            | Self::SkipUndo(id)
-            | Self::OverrideResult(id, ..)
-            | Self::SetPriority(id, _)
-            | Self::AuditReveal(id, _)
-            | Self::Signal(id, ..)
-            | Self::Acknowledge(id, _) => Some(*id),
-            Self::Discharge(family, ..) => Some(ProcedureId::root(*family)),
-            Self::Pause(_) | Self::Resume(_) | Self::SetLimit(..) | Self::Drain(_) => None,
-        }
-    }
-
-    /// Gives the value that it brings, which its words do not tell.
-    #[must_use]
-    pub const fn value(&self) -> Option<&Blob> {
-        match self {
-            Self::Signal(_, _, value)
-            | Self::OverrideResult(_, value, _)
-            | Self::Bypass(_, _, BypassAs::Output(value)) => Some(value),
-            Self::Abort(_)
-            | Self::Pause(_)
-            | Self::Resume(_)
-            | Self::RetryNow(_)
-            | Self::Bypass(_, _, BypassAs::Success | BypassAs::Failed)
-            | Self::RetryUndo(_)
-            | Self::SkipUndo(_)
-            | Self::SetPriority(..)
-            | Self::SetLimit(..)
-            | Self::Discharge(..)
-            | Self::AuditReveal(..)
-            | Self::Acknowledge(..)
-            | Self::Drain(_) => None,
-        }
-    }
-
-    /// Tells whether it is written down though nothing of it goes to disk.
-    #[must_use]
-    pub const fn is_always_noted(&self) -> bool {
-        matches!(self, Self::AuditReveal(..) | Self::Drain(_))
-    }
-}
-
-impl fmt::Display for Verb {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Abort(id) => write!(f, "abort {id}"),
-            Self::Pause(what) => write!(f, "pause {what}"),
-            Self::Resume(what) => write!(f, "resume {what}"),
-            Self::RetryNow(id) => write!(f, "retry {id} now"),
-            Self::Bypass(id, scope, outcome) => write!(f, "bypass {id}{} as {}", scope.words(), outcome.words()),
-            Self::RetryUndo(id) => write!(f, "retry the undo of {id}"),
-            Self::SkipUndo(id) => write!(f, "skip the undo of {id}"),
-            Self::OverrideResult(id, output, _) => write!(f, "override the result of {id} by {} bytes", output.len()),
-            Self::SetPriority(id, priority) => write!(f, "set the priority of {id} to {priority}"),
-            Self::SetLimit(key, Some(limit)) => write!(f, "set the limit {key} to {limit}"),
-            Self::SetLimit(key, None) => write!(f, "lift the limit {key}"),
-            Self::Discharge(family, ..) => write!(f, "discharge the family {family}"),
-            Self::AuditReveal(id, RevealScope::Values) => write!(f, "reveal the values of {id}"),
-            Self::AuditReveal(id, RevealScope::Family) => write!(f, "export the family of {id}"),
-            Self::Signal(id, name, payload) => write!(f, "signal {name} to {id} with {} bytes", payload.len()),
-            Self::Acknowledge(id, _) => write!(f, "acknowledge {id}"),
-            Self::Drain(time) => write!(f, "drain within {} ms", time.as_millis()),
-        }
-    }
-}
-
-impl BypassScope {
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Alone => "",
-            Self::Descendants => " and all below it",
-            Self::Ancestors => " and all above it",
-            Self::Family => " and its whole family",
-        }
-    }
-}
-
-impl BypassAs {
-    const fn words(&self) -> &'static str {
-        match self {
-            Self::Success => "success",
-            Self::Output(_) => "success with an output",
-            Self::Failed => "failed",
-        }
-    }
+    None,
+    /// The row of a finished procedure, for an override or an acknowledgement.
+    Row(Box<Row>),
+    /// A quarantined family as it goes into the archive, and the keys that a discharge deletes.
+    Archive(Blob, Box<EvictedFamily>),
 }
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// Somebody submits; all of it or nothing.
-    Submitted(Ticket, Vec<Submission>),
+    Submitted(RequestId, Vec<Submission>),
     /// A stage has ended.
     StageEnded(Box<StageEnded>),
     /// An undo has ended.
@@ -384,8 +231,8 @@ pub enum Event {
     Granted(ProcedureId),
     /// Somebody sends a signal.
     Signalled {
-        /// Who asks.
-        ticket: Ticket,
+        /// Where the reply goes.
+        request: RequestId,
         /// To whom.
         id: ProcedureId,
         /// Name of the event.
@@ -397,8 +244,8 @@ pub enum Event {
     },
     /// Somebody sends an event to all who wait for it now.
     Broadcast {
-        /// Who asks.
-        ticket: Ticket,
+        /// Where the reply goes.
+        request: RequestId,
         /// Name of the event.
         name: EventName,
         /// What is sent.
@@ -408,16 +255,16 @@ pub enum Event {
     },
     /// More of those are to be woken who wait for the broadcast of this commit.
     WaveDue(Seq),
-    /// An operator asks for something.
-    Requested(Ticket, Box<Verb>, Box<OperatorRequest>),
+    /// An operator sends a request, with what the store holds of its target.
+    Requested(RequestId, Box<Verb>, Box<OperatorRequest>, StoredTarget),
     /// Somebody has taken note of the result of a finished root; its row as it stands on disk.
-    Acknowledged(Ticket, Box<Row>),
+    Acknowledged(RequestId, Box<Row>),
     /// These finished families are due.
-    EvictionDue(Vec<Doomed>),
+    EvictionDue(Vec<EvictedFamily>),
     /// The code of one that has ended has cleaned up after it.
     CleanedUp(ProcedureId),
     /// Look for wakes that were lost. The limiter says who holds all that it waits for, and whom it does not know.
-    AuditDue {
+    HealthCheckDue {
         /// They hold all, and were not told.
         granted: Vec<ProcedureId>,
         /// They wait, and are in no queue.
@@ -430,7 +277,7 @@ pub enum Event {
     /// No more stages are to be set going.
     DrainBegan,
     /// Whatever still runs is left for the next start.
-    DrainEnded(Ticket),
+    DrainEnded(RequestId),
     /// All rows have been read; the engine opens.
     Recovered,
 }

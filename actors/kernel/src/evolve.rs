@@ -1,11 +1,11 @@
-//! The only writer of the kernel's state, live and at recovery: it folds one
-//! record into it. It decides nothing, and cannot fail.
+//! The only writer of the kernel's state, both live and at recovery. It folds records into the state, decides nothing,
+//! and cannot fail.
 
 use crate::families::arms;
 use crate::family::{Family, Scope, deadlines};
 use crate::id::{ProcedureId, Seq};
 use crate::kernel::Kernel;
-use crate::latch::{Latch, Standing};
+use crate::latch::{Latch, LatchState};
 use crate::record::Record;
 use crate::row::Row;
 use crate::wait::{SignalEntry, WaitReason};
@@ -89,7 +89,8 @@ impl Kernel {
             Record::Late(_) => self.late += 1,
             Record::Disarmed(id) => {
                 let own = self.row(*id).map_or([None, None], deadlines);
-                // Of any other it is a loss, which the audit makes up for.
+                // A live procedure whose timer goes missing is a lost wake, which the health check repairs. Only
+                // stopped procedures may therefore be subtracted from `armed`.
                 if self.is_stopped(*id) && self.disarmed.insert(*id) {
                     self.armed -= own_arms(self.row(*id));
                 }
@@ -110,19 +111,19 @@ impl Kernel {
         }
     }
 
-    /// Takes up where an earlier engine left off: family numbers from here on are new.
+    /// Continues where an earlier engine left off: family numbers from here on are new.
     pub fn continue_from(&mut self, reserved: u64) {
         self.reserved = self.reserved.max(reserved);
         self.next_family = self.next_family.max(reserved);
     }
 
-    /// Continues the numbers of commits: a revision then names one commit of the store, whichever engine made it.
+    /// Continues the commit numbers, so that a revision names one commit of the store, whichever engine made it.
     pub fn continue_after(&mut self, seq: Seq) {
         self.seq = self.seq.max(seq);
     }
 
-    /// Puts a family that cannot be loaded aside, as if it were not there. A broadcast that is to wake it
-    /// stays until the next start, which may be able to load it.
+    /// Quarantines a family that cannot be loaded, as if it did not exist. A broadcast that should wake it is kept
+    /// until the next start, which may be able to load the family.
     pub fn forget(&mut self, family: u64) {
         if let Some(family) = self.families.get(&family) {
             family.members.iter().for_each(|row| self.waiters.keep_for(row));
@@ -130,15 +131,15 @@ impl Kernel {
         drop(self.family_ended(family));
     }
 
-    /// Keeps the broadcasts that are under way until the next start, though nobody be left to be woken:
-    /// of a family that cannot be read nobody knows whether it waits for one.
+    /// Keeps every broadcast under way until the next start, even if no known waiter is left. An unreadable family may
+    /// contain waiters.
     pub fn keep_broadcasts(&mut self) {
         self.waiters.keep();
     }
 
     pub(crate) fn row_put(&mut self, row: Box<Row>) {
-        // Commits go on above every number that a row was written with, so that no
-        // stage ever gets the number under which an earlier engine set it going.
+        // Commits continue above every number written in a row. Otherwise a stage could be started under a number that
+        // an earlier engine had already used, and a late report would match it.
         self.seq = self.seq.max(row.revision);
         let family = self.families.get_or_begin(row.id.family);
         let old = family.row(row.id.member);
@@ -182,7 +183,7 @@ impl Kernel {
         family.put(row);
     }
 
-    /// Lets go of a family and of what is counted of it, and gives it.
+    /// Removes a family together with its timers and counts, and returns it.
     pub(crate) fn family_ended(&mut self, number: u64) -> Option<Family> {
         let family = self.families.remove(number)?;
         for row in &family.members {
@@ -228,14 +229,14 @@ fn own_arms(row: Option<&Row>) -> usize {
 impl Family {
     fn put(&mut self, row: Box<Row>) {
         let old = self.row(row.id.member);
-        let old_standing = old.map(Standing::of);
+        let old_standing = old.map(LatchState::of);
         let old_live = old.is_some_and(|old| !old.is_over());
         match (old_live, row.is_over()) {
             (true, true) => self.live -= 1,
             (false, false) => self.live += 1,
             (true, false) | (false, true) => {}
         }
-        // The row of a member names its newest entry: a start knows the numbers from there, too.
+        // A member's row names its newest history entry, so a start learns the numbers from the rows alone.
         self.history = self.history.max(row.history);
         self.count_child(&row, old_standing);
         self.latches_follow(&row);
@@ -253,16 +254,16 @@ impl Family {
         }
     }
 
-    fn count_child(&mut self, row: &Row, from: Option<Standing>) {
+    fn count_child(&mut self, row: &Row, from: Option<LatchState>) {
         let Some(round) = self.round_of(row).cloned() else {
             return;
         };
         if let Some(latch) = self.latches.get_mut(&round.first) {
-            latch.count(&round, row.id.member, from, Standing::of(row));
+            latch.count(&round, row.id.member, from, LatchState::of(row));
         }
     }
 
-    /// A parent's row says which lists of children still count.
+    /// Keeps exactly the latches of the lists that the parent's row names.
     fn latches_follow(&mut self, row: &Row) {
         let old = self
             .row(row.id.member)

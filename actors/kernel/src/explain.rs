@@ -1,8 +1,8 @@
-//! Whom a procedure waits for, and what moves it if that is nobody: read off
-//! the rows, for the operator and for the search for deadlocks. Reads only.
+//! Explains what a procedure waits for, from the rows alone: which other procedures, or what else will move it.
+//! Operators and the deadlock search use it. It changes nothing.
 //!
-//! What it waits for in the limiter's queues is the limiter's to say:
-//! [`Kernel::asks_as`] tells for whom to ask it.
+//! Waits in the limiter's queues are known only to the limiter; [`Kernel::asks_as`] names the procedure to ask it
+//! about.
 
 use std::fmt;
 
@@ -15,27 +15,27 @@ use crate::row::{JoinPolicy, Round, Row};
 use crate::wait::WaitReason;
 use crate::waits::{Need, Node, WaitingFor};
 
-/// What moves a procedure that waits for no other one. Stages are as stored, or in words.
+/// What will move a procedure that waits for no other procedure. Stages are encoded as stored, or given as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Until<S = Blob> {
-    /// Its stage, which is out.
+    /// The end of its running stage.
     Stage(S),
-    /// The undo of this stage of a member, which is out.
+    /// The end of the running undo of this stage of a member.
     Undo(ProcedureId, S),
-    /// Time.
+    /// A timer.
     Timer(Timestamp),
-    /// A signal or a broadcast, at the latest the instant given.
+    /// A signal or a broadcast, or the given instant at the latest.
     Event(EventName, Option<Timestamp>),
     /// An operator, for this reason.
     Operator(WaitReason),
-    /// The next start: the engine drains.
+    /// The next start, because the engine drains.
     Start,
-    /// Nobody and nothing keeps it: it goes on by itself, at once.
+    /// Nothing holds it back: it continues by itself, at once.
     Nothing,
 }
 
 impl<S> Until<S> {
-    /// Says the stage in another way.
+    /// Converts the stage, for instance to text.
     pub fn map<T>(self, say: impl FnOnce(S) -> T) -> Until<T> {
         match self {
             Self::Stage(stage) => Until::Stage(say(stage)),
@@ -55,7 +55,7 @@ impl<S: fmt::Display> fmt::Display for Until<S> {
             Self::Stage(stage) => write!(f, "stage {stage} ends"),
             Self::Undo(member, stage) => write!(f, "the undo of stage {stage} of {member} ends"),
             Self::Timer(at) => write!(f, "timer {}", at.0),
-            Self::Event(name, Some(at)) => write!(f, "event {name}, at the latest timer {}", at.0),
+            Self::Event(name, Some(at)) => write!(f, "event {name}, or timer {} at the latest", at.0),
             Self::Event(name, None) => write!(f, "event {name}"),
             Self::Operator(reason) => write!(f, "an operator acts: {reason}"),
             Self::Start => f.write_str("the next start"),
@@ -65,8 +65,8 @@ impl<S: fmt::Display> fmt::Display for Until<S> {
 }
 
 impl Kernel {
-    /// Gives what a procedure needs of others before it can move; the limiter's
-    /// part left out. None for one that is not live.
+    /// Returns what a procedure needs from others before it can move, without what it waits for in the limiter's
+    /// queues. Returns `None` if the procedure is not live.
     #[must_use]
     pub fn needs_of(&self, id: ProcedureId) -> Option<Node> {
         let family = self.families.get(&id.family)?;
@@ -87,8 +87,8 @@ impl Kernel {
         })
     }
 
-    /// Gives whose request it is that a procedure waits for in the limiter's
-    /// queues: its own, or that of the member whose undo is next.
+    /// Returns the member under whose name the limiter was asked: the procedure itself or, during a rollback, the
+    /// member whose undo is next.
     #[must_use]
     pub fn asks_as(&self, id: ProcedureId) -> Option<ProcedureId> {
         let family = self.families.get(&id.family)?;
@@ -102,7 +102,7 @@ impl Kernel {
         self.next_undo(id).map(|(member, _)| member)
     }
 
-    /// Gives what a procedure was told it lacks, and [whose request](Self::asks_as) it was.
+    /// Returns what a procedure was told it lacks, and [the member that asked for it](Self::asks_as).
     #[must_use]
     pub fn lacks(&self, id: ProcedureId) -> Option<(ProcedureId, Lacking)> {
         let asker = self.asks_as(id)?;
@@ -110,7 +110,8 @@ impl Kernel {
         Some((asker, row.wait.as_ref()?.lacking()?))
     }
 
-    /// Gives of one that waits for its children how many of these have ended, and how many there are.
+    /// Returns how many children of a waiting parent have ended, and how many there are. `None` if it does not wait
+    /// for children.
     #[must_use]
     pub fn children_of(&self, id: ProcedureId) -> Option<(u32, u32)> {
         let family = self.families.get(&id.family)?;
@@ -121,8 +122,8 @@ impl Kernel {
         Some((u32::try_from(ended).unwrap_or(u32::MAX), round.count))
     }
 
-    /// Gives who must move before somebody gives back what it holds: itself, or, of one
-    /// that has ended and is compensated, the root of the part that rolls back.
+    /// Returns the procedure that must move before a holder releases what it holds. That is the holder itself or, if
+    /// it has ended and is being compensated, the root of the part that rolls back.
     #[must_use]
     pub fn gives_back_as(&self, id: ProcedureId) -> ProcedureId {
         let family = self.families.get(&id.family);
@@ -130,15 +131,15 @@ impl Kernel {
         ended.and_then(|family| family.scope_of(id.member)).unwrap_or(id)
     }
 
-    /// Gives who moves on when a request is granted: who asks, or, of one that is
-    /// undone, the root of the part that rolls back. The reverse of [`asks_as`](Self::asks_as).
+    /// Returns the procedure that moves when a request is granted: the requester or, for an undo, the root of the part
+    /// that rolls back. This is the reverse of [`asks_as`](Self::asks_as).
     #[must_use]
     pub fn waits_as(&self, id: ProcedureId) -> ProcedureId {
         let family = self.families.get(&id.family);
         family.and_then(|family| family.scope_of(id.member)).unwrap_or(id)
     }
 
-    /// Tells what moves a procedure that waits for no other one.
+    /// Returns what will move a procedure that waits for no other procedure.
     #[must_use]
     pub fn until_of(&self, id: ProcedureId) -> Until {
         let row = self
@@ -164,7 +165,7 @@ impl Kernel {
                 reason @ (WaitReason::Poison
                 | WaitReason::RollbackFailed
                 | WaitReason::Paused
-                | WaitReason::Circling
+                | WaitReason::RepeatLimit
                 | WaitReason::Quarantined),
             ) => Until::Operator(reason.clone()),
             Some(WaitReason::Queue) if self.draining => Until::Start,
@@ -180,7 +181,7 @@ impl Kernel {
         }
     }
 
-    /// Gives the undo that comes next in a part of a family that rolls back: whose stage, and which.
+    /// Returns the next undo of a part of a family that rolls back: the member, and its stage.
     #[must_use]
     pub fn next_undo(&self, scope: ProcedureId) -> Option<(ProcedureId, Blob)> {
         match self.families.get(&scope.family)?.scopes.get(&scope.member)? {
@@ -207,7 +208,7 @@ impl Kernel {
                 | WaitReason::Poison
                 | WaitReason::RollbackFailed
                 | WaitReason::Paused
-                | WaitReason::Circling
+                | WaitReason::RepeatLimit
                 | WaitReason::Quarantined,
             )
             | None => Vec::new(),
@@ -219,8 +220,7 @@ impl Kernel {
         alone.map(|alone| one(WaitingFor::Suspect, alone)).into_iter().collect()
     }
 
-    /// A part of a family that fails waits until nothing of it runs; each of
-    /// its members waits for its rollback.
+    /// A failing part of a family waits until nothing of it runs. Each of its members waits for its rollback.
     fn needs_of_failing(&self, draft: &Draft<'_>, family: &Family, row: &Row, scope: ProcedureId) -> Vec<Need> {
         if row.wait == Some(WaitReason::Suspect) {
             return self.suspect(row);
@@ -233,7 +233,7 @@ impl Kernel {
         }
         let holds_up = |other: &&Row| {
             let runs = other.going.is_some() || other.wait == Some(WaitReason::Suspect) || undo_is_out(family, other);
-            // One beyond its point of no return is let end first, with all below it.
+            // A member past its point of no return may end first, with all its descendants.
             other.id != scope && !other.is_ended() && (runs || !draft.is_stopping(other))
         };
         let members = family.within(scope.member).filter(holds_up);
@@ -241,10 +241,10 @@ impl Kernel {
     }
 }
 
-/// Gives the highest at or above a member that has not ended, with nobody ended between; and whether an abort
-/// of that stops the member.
+/// Returns the topmost live procedure that is reached from this member through live parents. Also returns whether an
+/// abort of that procedure stops this member.
 fn head_of(family: &Family, row: &Row) -> (ProcedureId, bool) {
-    let is_open = |row: &Row| row.past.is_none() && !row.is_failing();
+    let is_open = |row: &Row| row.past_no_return.is_none() && !row.is_failing();
     let mut head = row;
     let mut can_abort = is_open(row);
     while let Some(above) = head
@@ -270,7 +270,8 @@ fn one(why: WaitingFor, of: ProcedureId) -> Need {
     }
 }
 
-/// Each child that must succeed or end is a need of its own; where some of them are enough, all are one.
+/// Returns one need per child if each of them must succeed or end. If some of them suffice, returns one need that any
+/// of them can meet.
 fn latch(family: &Family, round: &Round) -> Vec<Need> {
     let members = family
         .members
@@ -300,7 +301,8 @@ fn latch(family: &Family, round: &Round) -> Vec<Need> {
     }]
 }
 
-/// The first that is held back waits for any of those that were let go; each other for the one before it.
+/// Returns what a child held back by the width waits for. The first one waits for any active sibling; each other one
+/// waits for the one before it.
 fn width(family: &Family, row: &Row) -> Vec<Need> {
     let Some(round) = family.round_of(row) else {
         return Vec::new();

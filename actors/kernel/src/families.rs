@@ -1,11 +1,9 @@
-//! The live families: those that something is going on in as they are, those
-//! that only wait for a time or an event *frozen*, in a few dozen bytes each.
+//! The live families. A family that only waits for a timer or an event is *frozen* into a few dozen bytes; all others
+//! are awake.
 //!
-//! A frozen family is thawed by whoever asks for it, stays thawed until the
-//! next commit is folded in, and is one as any other again once a record
-//! changes it. Nobody outside can tell the difference but by the memory. What
-//! has to look at all families looks at those awake, and at what stands in
-//! front of a frozen one: [`rest`] says what such a one cannot be.
+//! Any lookup thaws a frozen family. It stays thawed until the next commit is folded in, and becomes awake once a
+//! record changes it. Apart from the memory, callers cannot tell the difference. Walks that must see all families
+//! visit the awake ones, and the summary kept beside each frozen one: [`rest`] defines what a frozen family cannot be.
 
 mod frozen;
 mod rest;
@@ -24,36 +22,36 @@ use frozen::{Names, Pack};
 
 pub use rest::{SAME_STAGE_FROZEN, STAGES_FROZEN};
 
-/// One that is frozen, and as it was before while somebody looks at it.
+/// A frozen family, and its thawed copy while it is being looked at.
 #[derive(Clone, Debug)]
 struct Frozen {
     bytes: Box<[u8]>,
     thawed: OnceCell<Box<Family>>,
 }
 
-/// All live families by their numbers.
+/// All live families by number.
 #[derive(Clone, Debug, Default)]
 pub struct Families {
     awake: BTreeMap<u64, Family>,
     frozen: BTreeMap<u64, Frozen>,
     names: Names,
     pack: Pack,
-    /// Timers that the frozen ones have.
+    /// Number of timers that the frozen families have.
     timers: usize,
-    /// Those of the frozen that were asked for.
+    /// Numbers of the frozen families that were thawed since the last commit.
     asked: RefCell<Vec<u64>>,
 }
 
-/// A family of a walk: one that is frozen is thawed for the walk alone.
+/// A family during a walk. A frozen family is thawed for the walk alone.
 #[derive(Debug)]
-pub enum Seen<'a> {
-    /// It is in memory anyway.
+pub enum FamilyRef<'a> {
+    /// The family is in memory anyway.
     Awake(&'a Family),
-    /// It was thawed just now.
+    /// The family was thawed for this walk.
     Thawed(Box<Family>),
 }
 
-impl Deref for Seen<'_> {
+impl Deref for FamilyRef<'_> {
     type Target = Family;
 
     fn deref(&self) -> &Family {
@@ -65,7 +63,7 @@ impl Deref for Seen<'_> {
 }
 
 impl Families {
-    /// Gives a family.
+    /// Returns a family.
     #[must_use]
     pub fn get(&self, number: &u64) -> Option<&Family> {
         match self.awake.get(number) {
@@ -82,48 +80,47 @@ impl Families {
         Some(thawed)
     }
 
-    /// Tells whether a family is live.
+    /// Returns `true` if the family is live.
     #[must_use]
     pub fn contains_key(&self, number: &u64) -> bool {
         self.awake.contains_key(number) || self.frozen.contains_key(number)
     }
 
-    /// Gives how many are live.
+    /// Returns the number of live families.
     #[must_use]
     pub fn len(&self) -> usize {
         self.awake.len() + self.frozen.len()
     }
 
-    /// Tells whether none is live.
+    /// Returns `true` if no family is live.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.awake.is_empty() && self.frozen.is_empty()
     }
 
-    /// Gives how many are frozen.
+    /// Returns the number of frozen families.
     #[must_use]
     pub fn frozen(&self) -> usize {
         self.frozen.len()
     }
 
-    /// Gives those that are not frozen, by number. A frozen one has one member,
-    /// which has not ended, waits for a time or an event, and has no stage out,
-    /// no failed attempt, and no lock.
+    /// Returns the awake families, by number. A frozen family has a single live member, which waits for a timer or
+    /// an event. It has no stage out, no failed attempt and no lock.
     pub fn awake(&self) -> impl Iterator<Item = &Family> {
         self.awake.values()
     }
 
-    /// Gives those that are not frozen, from this number on.
+    /// Returns the awake families from this number on.
     pub fn awake_from(&self, number: u64) -> impl Iterator<Item = (u64, &Family)> {
         self.awake.range(number..).map(|(number, family)| (*number, family))
     }
 
-    /// Gives all, by number; a frozen one is thawed as long as it is looked at.
+    /// Returns all families, by number. A frozen one is thawed only while it is visited.
     pub fn iter(&self) -> Iter<'_> {
         self.iter_from(0)
     }
 
-    /// Gives those from this number on.
+    /// Returns all families from this number on.
     pub fn iter_from(&self, number: u64) -> Iter<'_> {
         Iter {
             awake: self.awake.range(number..).peekable(),
@@ -132,19 +129,19 @@ impl Families {
         }
     }
 
-    /// Gives all, by number, each thawed until the next commit: for tests and tools, where they are few.
+    /// Returns all families, by number, each thawed until the next commit: for tests and tools with few families.
     pub fn values(&self) -> impl Iterator<Item = &Family> {
         self.into_iter().map(|(_, family)| family)
     }
 
-    /// Gives the numbers of all, in order.
+    /// Returns the numbers of all families, in order.
     pub fn keys(&self) -> impl Iterator<Item = &u64> {
         let numbers: BTreeSet<&u64> = self.awake.keys().chain(self.frozen.keys()).collect();
         numbers.into_iter()
     }
 
-    /// Gives the frozen ones of which a timer is not among these, of which `awake`
-    /// are of other families. Looks at each only if the count says that one is missing.
+    /// Returns the frozen families with a timer that is missing in `timers`; `awake` is the number of timers of other
+    /// families. Families are visited only if the counts show that a timer is missing.
     pub(crate) fn frozen_without_timer<'a>(
         &'a self,
         timers: &'a BTreeSet<(Timestamp, ProcedureId)>,
@@ -190,7 +187,7 @@ impl Families {
         Some(*family)
     }
 
-    /// Freezes a family, if nothing of it is awake.
+    /// Freezes a family, if it is at rest.
     pub(crate) fn freeze(&mut self, number: u64) {
         let Some(family) = self.awake.get(&number).filter(|family| rest::is_at_rest(family)) else {
             return;
@@ -203,7 +200,7 @@ impl Families {
         self.frozen.insert(number, Frozen { bytes, thawed });
     }
 
-    /// Lets go of what was thawed for a look.
+    /// Drops all thawed copies.
     pub(crate) fn cool(&mut self) {
         for number in std::mem::take(self.asked.get_mut()) {
             if let Some(frozen) = self.frozen.get_mut(&number) {
@@ -213,7 +210,7 @@ impl Families {
     }
 }
 
-/// Both of its timers are one if they are due at the same time.
+/// Returns the timers of a row. Two timers that are due at the same instant count as one.
 pub(crate) fn arms(row: &Row) -> impl Iterator<Item = Timestamp> {
     let [wait, own] = deadlines(row);
     wait.into_iter().chain(own.filter(|own| Some(*own) != wait))
@@ -223,7 +220,7 @@ fn timers_of(family: &Family) -> usize {
     family.members.iter().map(|row| arms(row).count()).sum()
 }
 
-/// All families by number; made by [`Families::iter`].
+/// Iterator over all families by number, created by [`Families::iter`].
 #[derive(Debug)]
 pub struct Iter<'a> {
     awake: Peekable<btree_map::Range<'a, u64, Family>>,
@@ -232,7 +229,7 @@ pub struct Iter<'a> {
 }
 
 impl<'a> Iterator for Iter<'a> {
-    type Item = (u64, Seen<'a>);
+    type Item = (u64, FamilyRef<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         let is_awake = match (self.awake.peek(), self.frozen.peek()) {
@@ -241,11 +238,11 @@ impl<'a> Iterator for Iter<'a> {
         };
         if is_awake {
             let (number, family) = self.awake.next()?;
-            return Some((*number, Seen::Awake(family)));
+            return Some((*number, FamilyRef::Awake(family)));
         }
         let (number, frozen) = self.frozen.next()?;
         let family = self.names.thaw(*number, &frozen.bytes);
-        Some((*number, Seen::Thawed(family)))
+        Some((*number, FamilyRef::Thawed(family)))
     }
 }
 
@@ -253,7 +250,7 @@ impl<'a> IntoIterator for &'a Families {
     type Item = (&'a u64, &'a Family);
     type IntoIter = std::vec::IntoIter<Self::Item>;
 
-    /// Thaws all, as [`values`](Families::values) does.
+    /// Thaws all families, as [`values`](Families::values) does.
     fn into_iter(self) -> Self::IntoIter {
         let frozen = self.frozen.iter();
         let thawed = frozen.filter_map(|(number, frozen)| Some((number, self.thaw(*number, frozen)?)));

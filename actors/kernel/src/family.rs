@@ -1,4 +1,4 @@
-//! A family in memory: the rows of its members, and what follows from them.
+//! A family in memory: the rows of its members, and the state derived from them.
 
 mod below;
 #[cfg(test)]
@@ -17,26 +17,26 @@ use crate::row::{Round, Row};
 pub use below::Below;
 pub use signals::Signals;
 
-/// Rollback of one scope, as far as it is in memory.
+/// State of one scope's rollback in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Its stack is being read.
     Loading,
-    /// Its stack is here; the last entry is on top. Tells whether the top is being undone.
+    /// Its stack is in memory; the last entry is the top.
     Held {
-        /// What is left to be undone.
+        /// Entries that remain to be undone.
         stack: Vec<HistoryEntry>,
-        /// What cannot be.
+        /// Stages that cannot be undone.
         not_undone: Vec<NotUndone>,
-        /// The undo of the top is out.
+        /// `true` while the undo of the top is out.
         out: bool,
     },
 }
 
-/// The rows of a family by member number. Each has a place of its own: they are large, and change one by one.
+/// The rows of a family by member number. Each is boxed, because rows are large and change one by one.
 pub type Members = Vec<Box<Row>>;
 
-/// A root and all that it spawned.
+/// A root and everything that it spawned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Family {
     /// Rows by member number; numbers are dense.
@@ -47,20 +47,20 @@ pub struct Family {
     pub live: u32,
     /// How many stages are out.
     pub going: u32,
-    /// One latch for each list of children, by the number of the first.
+    /// One latch for each list of children, by the number of its first child.
     pub latches: BTreeMap<u32, Latch>,
-    /// Members that the width of their list holds back.
+    /// Members that are held back by the width of their list.
     pub held: BTreeSet<u32>,
     /// Scopes that roll back, by member.
     pub scopes: BTreeMap<u32, Scope>,
-    /// Signals that wait, and those whose keys are remembered.
+    /// Pending signals, and consumed signals whose keys are remembered.
     pub signals: Signals,
-    /// Who was born by whom.
+    /// Index from parents to children.
     pub below: Below,
 }
 
 impl Family {
-    /// Gives the row of a member.
+    /// Returns the row of a member.
     #[must_use]
     pub fn row(&self, member: u32) -> Option<&Row> {
         #[cfg(test)]
@@ -68,19 +68,19 @@ impl Family {
         self.members.get(member as usize).map(|row| &**row)
     }
 
-    /// Gives the number that the next member will have.
+    /// Returns the number that the next member will get.
     #[must_use]
     pub fn next_member(&self) -> u32 {
         u32::try_from(self.members.len()).unwrap_or(u32::MAX)
     }
 
-    /// Gives the members from this one up to the root, itself first.
+    /// Returns the members from this one up to the root, starting with itself.
     pub fn ancestry(&self, member: u32) -> impl Iterator<Item = &Row> {
         std::iter::successors(self.row(member), |row| row.parent.and_then(|parent| self.row(parent)))
     }
 
-    /// Gives the outermost failing member at or above this one: the scope that it rolls back with.
-    /// One beyond its point of no return shields what lies below: that rolls back by itself.
+    /// Returns the outermost failing member at or above this one: the scope that it rolls back with. A member past its
+    /// point of no return shields its descendants, which then roll back on their own.
     #[must_use]
     pub fn scope_of(&self, member: u32) -> Option<ProcedureId> {
         let mut scope = None;
@@ -95,10 +95,10 @@ impl Family {
         scope
     }
 
-    /// Gives the rows of `scope` and of all below it, by member. It costs as much as there are of
-    /// them, however many others the family has.
+    /// Returns the rows of `scope` and of its descendants, by member. The cost depends on their number, not on the
+    /// size of the family.
     pub fn within(&self, scope: u32) -> impl Iterator<Item = &Row> {
-        // Of the whole family nobody is to be looked for.
+        // The whole family needs no search in the index.
         let (all, some) = match scope {
             0 => (self.members.len(), Vec::new()),
             _ => (0, self.below.within(scope)),
@@ -107,7 +107,7 @@ impl Family {
         all.chain(some.into_iter().filter_map(|member| self.row(member)))
     }
 
-    /// Takes the row of a member that is born now.
+    /// Adds the row of a newborn member.
     pub(crate) fn born(&mut self, row: Box<Row>) {
         if let Some(parent) = row.parent {
             self.below.born(parent, row.id.member);
@@ -115,27 +115,27 @@ impl Family {
         self.members.push(row);
     }
 
-    /// Tells whether `member` is `scope` or below it.
+    /// Returns `true` if `member` is `scope` or one of its descendants.
     #[must_use]
     pub fn is_within(&self, scope: u32, member: u32) -> bool {
         scope == 0 || self.ancestry(member).any(|row| row.id.member == scope)
     }
 
-    /// Finds the list of children in which a member was born.
+    /// Finds the list of children that the member belongs to.
     #[must_use]
     pub fn round_of(&self, row: &Row) -> Option<&Round> {
         let parent = self.row(row.parent?)?;
         parent.rounds.iter().rev().find(|round| round.contains(row.id.member))
     }
 
-    /// Finds the oldest signal of this name that a member has not consumed, nor consumes just now.
+    /// Finds the oldest pending signal of this name for a member, except the one that is being consumed.
     #[must_use]
     pub fn pending_signal(&self, member: u32, name: &str, consuming: Option<u32>) -> Option<u32> {
         self.signals.pending(member, name, consuming)
     }
 }
 
-/// What time does to a procedure.
+/// Returns the instants at which time affects a procedure: the end of its wait, and its own deadline.
 #[must_use]
 pub(crate) fn deadlines(row: &Row) -> [Option<Timestamp>; 2] {
     if row.is_ended() {

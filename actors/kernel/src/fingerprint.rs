@@ -1,19 +1,19 @@
-//! Fingerprints of what failures say: two that differ in numbers alone have the same one.
+//! Fingerprints of failure texts: texts that differ only in numbers have the same fingerprint.
 //!
-//! They are on disk and are compared across processes and releases, so what is folded here stays
-//! as it is. Were it ever changed, failures in a row would be counted anew once, and that is all.
+//! Fingerprints are on disk and are compared across processes and releases, so the folding must not change. If it ever
+//! did, streaks of failures would merely restart their count once.
 
-/// What stands for a number.
+/// Placeholder for a number.
 const SIGN: char = '#';
 
-/// As many letters that are all hex digits are a number, and no word.
+/// From this length on, a word of hex letters alone counts as a number.
 const HEX_LETTERS: usize = 8;
 
-/// Gives the fingerprint of a text: 64-bit FNV-1a over its UTF-8, in which each number is one sign.
+/// Returns the fingerprint of a text: 64-bit FNV-1a over its UTF-8, with each number replaced by one placeholder.
 ///
-/// A number is a run of decimal digits. So is a whole word of ASCII letters and digits that are all
-/// hex digits, behind `0x` or not, if one of them is a decimal digit, or there are eight of them, or it
-/// stands between two hyphens: ids are written so. Numbers that a single `.`, `,` or `:` joins are one.
+/// A run of decimal digits is a number. So is a whole word of hex digits, with or without `0x`, in one of three cases:
+/// it contains a decimal digit, it has at least eight digits, or it stands between two hyphens. Ids are written so.
+/// Numbers joined by a single `.`, `,` or `:` count as one number.
 #[must_use]
 pub fn fingerprint(text: &str) -> u64 {
     crate::id::fnv(folded(text).as_bytes())
@@ -58,7 +58,7 @@ fn push_word(folded: &mut String, word: &str) {
     }
 }
 
-/// Adds a number to what is folded, or to the number before it.
+/// Appends the placeholder, or merges the number with the number before it.
 fn push_sign(folded: &mut String) {
     let before = folded.strip_suffix(['.', ',', ':']).unwrap_or(folded);
     match before.ends_with(SIGN) {
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn a_fingerprint_is_the_same_for_ever() {
         assert_eq!(fingerprint(""), 0xcbf2_9ce4_8422_2325);
-        // A published vector of FNV-1a: nothing of it is folded.
+        // A published FNV-1a vector; its text contains no number to fold.
         assert_eq!(fingerprint("foobar"), 0x8594_4171_f739_67e8);
         let alike = ["timeout after 31 ms at rs-17", "timeout after 29 ms at rs-4"];
         assert_eq!(alike.map(fingerprint), [0xd3ef_794d_bf76_feb5; 2]);

@@ -1,4 +1,4 @@
-//! One executed stage or undo: rollback stack and timeline at once.
+//! History entries. They serve as rollback stack and as timeline.
 
 use std::collections::BTreeMap;
 
@@ -10,43 +10,43 @@ use crate::lock::LockNeed;
 /// How an executed stage or an undo ended. Append-only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Ending {
-    /// Went on with another stage.
+    /// The procedure went on with another stage.
     #[serde(rename = "n")]
     Next,
-    /// Ended the procedure with its output.
+    /// The procedure ended with its output.
     #[serde(rename = "d")]
     Done,
-    /// Gave birth to children.
+    /// The procedure spawned children.
     #[serde(rename = "s")]
     Spawn,
-    /// Went to sleep.
+    /// The procedure went to sleep.
     #[serde(rename = "z")]
     Sleep,
-    /// Waits for an event.
+    /// The procedure waits for an event.
     #[serde(rename = "w")]
     Wait,
-    /// Asked for another attempt.
+    /// The stage asked for another attempt.
     #[serde(rename = "r")]
     Retry,
-    /// Failed.
+    /// The stage failed.
     #[serde(rename = "f")]
     Fail,
-    /// Panicked.
+    /// The stage panicked.
     #[serde(rename = "p")]
     Panic,
-    /// An undo that succeeded.
+    /// The undo succeeded.
     #[serde(rename = "u")]
     Undone,
-    /// An undo that failed.
+    /// The undo failed.
     #[serde(rename = "v")]
     UndoFailed,
-    /// An undo that an operator skipped.
+    /// An operator skipped the undo.
     #[serde(rename = "k")]
     UndoSkipped,
 }
 
-/// Says of entries that were read which of them stand: of each visit the newest attempt alone.
-/// On disk an older one may still say that it does.
+/// Settles which of the read entries stand: only the newest attempt of each visit. On disk, an older attempt may still
+/// be marked as standing.
 pub fn settle_standing(entries: &mut [HistoryEntry]) {
     let mut newest: BTreeMap<(u64, u32, u32), u32> = BTreeMap::new();
     for entry in entries.iter().filter(|entry| entry.ending.is_stage()) {
@@ -59,41 +59,41 @@ pub fn settle_standing(entries: &mut [HistoryEntry]) {
     }
 }
 
-/// One executed stage or undo: rollback stack and timeline at once.
+/// One executed stage or undo.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HistoryEntry {
     /// The family; part of the key on disk.
     #[serde(skip)]
     pub family: u64,
-    /// Its number in the family, dense from 1; part of the key on disk.
+    /// Number of the entry in the family, dense from 1; part of the key on disk.
     #[serde(skip)]
     pub number: u32,
-    /// Whose stage.
+    /// Member number of the procedure.
     #[serde(rename = "m")]
     pub member: u32,
-    /// The stage, encoded.
+    /// The encoded stage.
     #[serde(rename = "g")]
     pub stage: Blob,
-    /// Which visit of the member it is.
+    /// Number of the member's visit.
     #[serde(rename = "i")]
     pub visit: u32,
-    /// Which attempt, from 1. Only the last few of a visit are kept, and the newest is never
-    /// left out: its number is how many there were.
+    /// Number of the attempt, from 1. Only the last few attempts of a visit are kept. The newest is never dropped, so
+    /// its number is the number of attempts.
     #[serde(rename = "a")]
     pub attempt: u32,
-    /// How it ended.
+    /// How the stage or undo ended.
     #[serde(rename = "o")]
     pub ending: Ending,
-    /// What it said when it failed, cut; or who skipped it and why.
+    /// Text of the failure, cut; or the operator who skipped the undo, and why.
     #[serde(rename = "e", default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// It stands on the rollback stack, unless a newer entry of the same visit does.
+    /// The stage is on the rollback stack, unless a newer entry of the same visit is.
     #[serde(rename = "s", default, skip_serializing_if = "std::ops::Not::not")]
     pub stands: bool,
-    /// When it became ready to run.
+    /// When the stage became ready to run.
     #[serde(rename = "q")]
     pub queued: Timestamp,
-    /// When it was admitted, if it had to wait for a lock or a permit after it was ready.
+    /// When the stage was admitted, if it had to wait for a lock or a permit after it was ready.
     #[serde(rename = "d", default, skip_serializing_if = "Option::is_none")]
     pub admitted: Option<Timestamp>,
     /// When user code began.
@@ -102,8 +102,8 @@ pub struct HistoryEntry {
     /// When user code ended.
     #[serde(rename = "t")]
     pub ended: Timestamp,
-    /// The locks that a stage ran under, if the one that came next needed others. Undone newest first,
-    /// each stage that does not say ran under those that its member's row names then.
+    /// The locks that the stage ran under, if the following stage needed others. Undos go newest first, so an entry
+    /// without this field ran under the locks that the member's row names by then.
     #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
     pub locks: Option<Vec<LockNeed>>,
 }

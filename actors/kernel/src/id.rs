@@ -1,5 +1,5 @@
-//! The names of things: procedures, kinds, commits, epochs and instants.
-//! Each is a newtype of its own, so that none can be passed for another.
+//! Identifiers: procedures, kinds, commits, epochs and instants. Each is a newtype, so that the compiler tells them
+//! apart.
 
 mod digest;
 mod instant;
@@ -16,12 +16,12 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Identity of a procedure: the number of its family and its own number in it.
+/// Identity of a procedure: the number of its family, and its own number in the family.
 ///
-/// The root of a family is member 0. It reads and parses as `42.3`.
+/// The root of a family is member 0. An id is displayed and parsed as `42.3`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ProcedureId {
-    /// Number of the family; grows in the order of commits and never comes back.
+    /// Number of the family. It grows in the order of commits and is never reused.
     #[serde(rename = "f")]
     pub family: u64,
     /// Number of the member within the family; the root is 0.
@@ -30,19 +30,19 @@ pub struct ProcedureId {
 }
 
 impl ProcedureId {
-    /// Names member `member` of family `family`.
+    /// Creates the id of a member of a family.
     #[must_use]
     pub const fn new(family: u64, member: u32) -> Self {
         Self { family, member }
     }
 
-    /// Names the root of family `family`.
+    /// Creates the id of the root of a family.
     #[must_use]
     pub const fn root(family: u64) -> Self {
         Self::new(family, 0)
     }
 
-    /// Tells whether this is the root of its family.
+    /// Returns `true` if this is the root of its family.
     #[must_use]
     pub const fn is_root(self) -> bool {
         self.member == 0
@@ -61,7 +61,7 @@ impl fmt::Debug for ProcedureId {
     }
 }
 
-/// A text that does not name a procedure.
+/// The text is not a procedure id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseProcedureIdError(String);
 
@@ -99,13 +99,13 @@ macro_rules! shared_text {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Makes the name from its text.
+            /// Creates the name from its text.
             #[must_use]
             pub fn new(text: impl Into<Arc<str>>) -> Self {
                 Self(text.into())
             }
 
-            /// Gives the text of the name.
+            /// Returns the text of the name.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -151,15 +151,15 @@ macro_rules! shared_text {
 }
 
 shared_text! {
-    /// Stable name of a type of procedure, as it stands on disk.
+    /// Stable name of a type of procedure, as stored on disk.
     Kind
 }
 shared_text! {
-    /// Name of an admission limit; a kind's own limit has the kind's name.
+    /// Name of an admission limit. A kind's own limit has the kind's name.
     LimitKey
 }
 shared_text! {
-    /// Name of an event that a procedure waits for.
+    /// Name of an event that procedures wait for.
     EventName
 }
 shared_text! {
@@ -167,30 +167,31 @@ shared_text! {
     Key
 }
 
-/// Bytes that the engine stores and hands on without looking inside; cheap to clone.
+/// Bytes that the engine stores and passes on without interpreting them; cheap to clone.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Blob(Arc<[u8]>);
 
 impl Blob {
-    /// Gives the bytes.
+    /// Returns the bytes.
     #[must_use]
     pub fn as_slice(&self) -> &[u8] {
         &self.0
     }
 
-    /// Gives the number of bytes.
+    /// Returns the number of bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Gives a digest by which the same bytes are known again: 64-bit FNV-1a. It is on disk, and stays as it is.
+    /// Returns a digest that identifies repeated content: 64-bit FNV-1a. It is on disk, so the algorithm must not
+    /// change.
     #[must_use]
     pub fn digest(&self) -> u64 {
         fnv(&self.0)
     }
 
-    /// Tells whether there are no bytes.
+    /// Returns `true` if there are no bytes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -252,7 +253,7 @@ impl<'de> Deserialize<'de> for Blob {
 pub struct Seq(pub u64);
 
 impl Seq {
-    /// Gives the number after this one.
+    /// Returns the next number.
     #[must_use]
     pub const fn next(self) -> Self {
         Self(self.0 + 1)
@@ -265,7 +266,7 @@ impl fmt::Display for Seq {
     }
 }
 
-/// Number of an ownership of the store; each start of an engine takes a higher one.
+/// Number of an ownership of the store. Each start of an engine takes a higher one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Epoch(pub u64);
@@ -282,23 +283,48 @@ impl fmt::Display for Epoch {
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// Gives the instant `delay` later; the last representable one if that is too far.
+    /// Returns the instant `delay` later, or the last representable instant if that is too far.
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         let delay = u64::try_from(delay.as_micros()).unwrap_or(u64::MAX);
         Self(self.0.saturating_add(delay))
     }
 
-    /// Gives the time from `earlier` to this instant; zero if `earlier` is not before it.
+    /// Returns the time from `earlier` to this instant, or zero if `earlier` is not before it.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }
 }
 
-/// Number of a request that waits for its answer; means something only to who asked.
+/// Number of a caller's request that waits for its reply. Only the caller that chose it gives it a meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Ticket(pub u64);
+pub struct RequestId(pub u64);
+
+/// Names what one procedure holds and asks of the limiter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClaimId(pub u64);
+
+/// One request of a claim.
+///
+/// Each request of a claim has a higher generation than the one before it. The limiter answers a request with its
+/// generation, whether at once or when it is served later. So a grant of an older request can be told from a grant of
+/// the newest one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Claim {
+    /// Which claim.
+    pub id: ClaimId,
+    /// Which request of it.
+    pub generation: u64,
+}
+
+impl Claim {
+    /// Returns the first request of a claim.
+    #[must_use]
+    pub const fn first(id: ClaimId) -> Self {
+        Self { id, generation: 1 }
+    }
+}
 
 #[cfg(test)]
 mod tests;

@@ -1,25 +1,25 @@
-//! A family that a start has read: it is taken in whole, or not at all.
+//! Takes in a family that a start has read: as a whole, or not at all.
 
 use crate::family::{Family, Members};
 use crate::kernel::Kernel;
 use crate::record::Record;
 
-/// A family that cannot be: why, and its rows, of which some may hold something.
+/// A family that violates a rule: the reason, and its rows, which may still hold locks or permits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unfit {
     /// The first rule that is broken.
     pub why: String,
-    /// What was to be taken in.
+    /// The rows that were rejected.
     pub rows: Members,
 }
 
 impl Kernel {
-    /// Takes a family in that was just read: its rows in the order of their members, which
-    /// [`check_rows`](crate::check_rows) found sound, and its signals.
+    /// Takes in a family that was just read: its rows ordered by member, already accepted by
+    /// [`check_rows`](crate::check_rows), and its signals.
     ///
     /// # Errors
     ///
-    /// The first rule that is broken, and the rows: nothing of the family is left in the kernel.
+    /// Returns the first rule that is broken, and the rows. Nothing of the family is left in the kernel.
     pub fn take_in(&mut self, number: u64, rows: Members, signals: &[Record]) -> Result<(), Unfit> {
         if let Err(why) = self.check_given(number, &rows) {
             return Err(Unfit { why, rows });
@@ -40,11 +40,12 @@ impl Kernel {
         Ok(())
     }
 
-    /// Passes over a family that cannot be: no other gets its number.
+    /// Skips a family that cannot be taken in, so that no other family gets its number.
     ///
     /// # Errors
     ///
-    /// No engine gave it that number, so it is not counted on from; whatever else is wrong with it comes of that.
+    /// No engine assigned that number, so numbering does not continue from it. Any other fault of the family follows
+    /// from that.
     pub fn pass_over(&mut self, number: u64) -> Result<(), String> {
         self.check_number(number)?;
         self.next_family = self.next_family.max(number + 1);

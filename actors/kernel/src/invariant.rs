@@ -1,8 +1,8 @@
-//! What must hold of the state after every decision.
+//! Invariants that must hold after every decision.
 
 use crate::family::Family;
 use crate::kernel::Kernel;
-use crate::latch::{Latch, Standing};
+use crate::latch::{Latch, LatchState};
 use crate::lifecycle::ProcedureState;
 use crate::row::Row;
 use crate::wait::WaitReason;
@@ -12,14 +12,14 @@ impl Kernel {
     ///
     /// # Errors
     ///
-    /// One sentence for the first rule that is broken.
+    /// One sentence about the first rule that is broken.
     pub fn validate(&self) -> Result<(), String> {
         for (number, family) in self.families.iter() {
             family.validate().map_err(|why| format!("family {number}: {why}"))?;
         }
         let going: usize = self.families.awake().map(|family| family.going as usize).sum();
         if going != self.going {
-            return Err(format!("{going} stages are out, and {} are counted", self.going));
+            return Err(format!("{going} stages are out, but {} are counted", self.going));
         }
         Ok(())
     }
@@ -36,7 +36,7 @@ impl Family {
         }
         let live = self.members.iter().filter(|row| !row.is_over()).count();
         if live != self.live as usize {
-            return Err(format!("{live} members are live, and {} are counted", self.live));
+            return Err(format!("{live} members are live, but {} are counted", self.live));
         }
         for row in &self.members {
             for round in &row.rounds {
@@ -47,7 +47,7 @@ impl Family {
                     .skip(round.first as usize)
                     .take(round.count as usize);
                 for child in children {
-                    latch.count(round, child.id.member, None, Standing::of(child));
+                    latch.count(round, child.id.member, None, LatchState::of(child));
                 }
                 if self.latches.get(&round.first) != Some(&latch) {
                     return Err(format!(
@@ -63,7 +63,7 @@ impl Family {
     fn validate_row(&self, number: u32, row: &Row) -> Result<(), String> {
         let broken = |why: &str| Err(why.to_owned());
         if row.id.member != number {
-            return broken("its number is not its place");
+            return broken("its number does not match its position");
         }
         if number == 0 && row.parent.is_some() {
             return broken("the root has a parent");
@@ -75,11 +75,11 @@ impl Family {
             row.state,
             ProcedureState::Success | ProcedureState::RolledBack | ProcedureState::Failed
         );
-        // A child that is compensated takes its locks again.
+        // A child that is being compensated takes its locks again.
         let compensated = row.parent.is_some() && self.scope_of(number).is_some();
         let holds = row.holds || (!row.locked.is_empty() && !compensated);
         if row.is_ended() && (!ended_state || holds || row.going.is_some() || row.wait.is_some()) {
-            return broken("it has ended, and still holds or waits for something");
+            return broken("it has ended, but still holds or waits for something");
         }
         let stopping = self.scope_of(number).is_some();
         let idle = row.going.is_none() && row.wait.is_none();
@@ -88,10 +88,10 @@ impl Family {
         }
         let runs = matches!(row.state, ProcedureState::Runnable | ProcedureState::Failed) && row.wait.is_none();
         if row.going.is_some() && !runs {
-            return broken("its stage is out, and it waits or has not begun");
+            return broken("its stage is out, but it waits or has not begun");
         }
         if row.state == ProcedureState::Waiting && !stopping && row.wait != Some(WaitReason::Children) {
-            return broken("it is Waiting, and not for children");
+            return broken("it is Waiting, but not for children");
         }
         Ok(())
     }

@@ -1,15 +1,15 @@
-//! How many children a parent still waits for: recounted from their rows, never stored.
+//! Counts the children that a parent still waits for. Counts are rebuilt from the rows and never stored.
 
 use crate::lifecycle::ProcedureState;
 use crate::row::{JoinPolicy, Round, Row};
 use crate::wait::WaitReason;
 
-/// Where one child stands, as its latch counts it.
+/// State of one child as its latch counts it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum LatchState {
     /// Held back by the width.
     Held,
-    /// Going, or parked.
+    /// Running or parked.
     Active,
     /// Failed, and being rolled back.
     Failing,
@@ -19,8 +19,8 @@ pub enum Standing {
     Succeeded,
 }
 
-impl Standing {
-    /// Reads it off a row.
+impl LatchState {
+    /// Returns the state that a row implies.
     #[must_use]
     pub const fn of(row: &Row) -> Self {
         match (row.state, row.is_ended()) {
@@ -49,9 +49,9 @@ impl Standing {
 pub enum Join {
     /// The parent may go on.
     Met,
-    /// Not yet.
+    /// The policy is not met yet.
     Pending,
-    /// It can no longer be met.
+    /// The policy can no longer be met.
     Unmeetable,
     /// User code must be asked.
     Ask,
@@ -60,26 +60,26 @@ pub enum Join {
 /// Counts of one list of children.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latch {
-    /// Children in the list.
+    /// Number of children in the list.
     pub count: u32,
     /// Held back by the width.
     pub held: u32,
-    /// Going, parked, or rolling back.
+    /// Running, parked, or rolling back.
     pub active: u32,
     /// Failed or failing, ended or not.
     pub unsuccessful: u32,
-    /// Ended, however.
+    /// Ended, with or without success.
     pub ended: u32,
     /// Succeeded.
     pub succeeded: u32,
-    /// Of the named ones: not yet succeeded.
+    /// Named children that have not succeeded yet.
     pub named_left: u32,
-    /// Of the named ones: failed or failing.
+    /// Named children that have failed or are failing.
     pub named_lost: u32,
 }
 
 impl Latch {
-    /// Starts the counts of a list of which no child is counted yet.
+    /// Creates the latch of a list whose children are not counted yet.
     #[must_use]
     pub fn new(round: &Round) -> Self {
         Self {
@@ -89,8 +89,8 @@ impl Latch {
         }
     }
 
-    /// Moves one child from one standing to another; none is not yet counted.
-    pub fn count(&mut self, round: &Round, member: u32, from: Option<Standing>, to: Standing) {
+    /// Moves one child from one state to another; `from` is `None` if it was not counted yet.
+    pub fn count(&mut self, round: &Round, member: u32, from: Option<LatchState>, to: LatchState) {
         let named = round.names(member);
         if let Some(from) = from {
             self.apply(from, named, false);
@@ -98,37 +98,37 @@ impl Latch {
         self.apply(to, named, true);
     }
 
-    fn apply(&mut self, standing: Standing, named: bool, enters: bool) {
+    fn apply(&mut self, standing: LatchState, named: bool, enters: bool) {
         let step = |count: &mut u32| {
             *count = if enters { *count + 1 } else { count.saturating_sub(1) };
         };
         match standing {
-            Standing::Held => step(&mut self.held),
-            Standing::Active => step(&mut self.active),
-            Standing::Failing => {
+            LatchState::Held => step(&mut self.held),
+            LatchState::Active => step(&mut self.active),
+            LatchState::Failing => {
                 step(&mut self.active);
                 step(&mut self.unsuccessful);
             }
-            Standing::Failed => {
+            LatchState::Failed => {
                 step(&mut self.ended);
                 step(&mut self.unsuccessful);
             }
-            Standing::Succeeded => {
+            LatchState::Succeeded => {
                 step(&mut self.ended);
                 step(&mut self.succeeded);
             }
         }
         if named {
             match standing {
-                Standing::Succeeded if enters => self.named_left = self.named_left.saturating_sub(1),
-                Standing::Succeeded => self.named_left += 1,
-                Standing::Failing | Standing::Failed => step(&mut self.named_lost),
-                Standing::Held | Standing::Active => {}
+                LatchState::Succeeded if enters => self.named_left = self.named_left.saturating_sub(1),
+                LatchState::Succeeded => self.named_left += 1,
+                LatchState::Failing | LatchState::Failed => step(&mut self.named_lost),
+                LatchState::Held | LatchState::Active => {}
             }
         }
     }
 
-    /// Says whether the parent may go on.
+    /// Returns whether the parent may go on.
     #[must_use]
     pub fn join(&self, policy: &JoinPolicy) -> Join {
         let (met, unmeetable) = match policy {
@@ -147,13 +147,13 @@ impl Latch {
         }
     }
 
-    /// Tells whether the width lets another child start.
+    /// Returns `true` if the width lets another child start.
     #[must_use]
     pub const fn has_room(&self, round: &Round) -> bool {
         self.held > 0 && (round.width == 0 || self.active < round.width)
     }
 
-    /// Tells whether all children have ended.
+    /// Returns `true` if all children have ended.
     #[must_use]
     pub const fn is_over(&self) -> bool {
         self.ended == self.count

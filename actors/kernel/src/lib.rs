@@ -1,4 +1,4 @@
-//! The pure core of Procession: it decides, and never does.
+//! The pure core of Procession: it decides, and never acts.
 //!
 //! ```text
 //!  Event ──▶ Kernel::decide(&self, now) ──▶ Decision { bindings, records, effects }
@@ -8,12 +8,11 @@
 //!                                               ▼
 //!                          Commit { effects held back } ── Receipt ──▶ effects
 //! ```
-//! One stage, end to end: its report is an [`Event`]; the [`Decision`] holds
-//! the row, the history entry and all else that must be on disk, and the next
-//! [`Effect`]s; these leave the [`Commit`] only against a [`Receipt`].
+//! One stage, end to end: its report is an [`Event`]. The [`Decision`] holds the row, the history entry, everything
+//! else that must be on disk, and the next [`Effect`]s. The effects leave the [`Commit`] only against a [`Receipt`].
 //!
-//! The kernel knows no actor, no clock, no I/O and no random number: time is an
-//! argument, maps are ordered, and the same events give the same state.
+//! The kernel knows no actor, no clock, no I/O and no random number. Time is an argument, maps are ordered, and the
+//! same events produce the same state.
 
 mod admission;
 mod audit;
@@ -42,6 +41,7 @@ mod plan;
 mod record;
 mod retry;
 mod row;
+mod verb;
 mod wait;
 mod waiters;
 mod waits;
@@ -52,32 +52,35 @@ pub use cause::{Cause, CauseKind, NotUndone};
 pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};
 pub use decision::{Binding, Commit, Decision, Receipt};
 pub use effect::{
-    AbortAnswer, AdmissionEffect, Answer, DispatchEffect, Effect, Ended, LifecycleEffect, Operated, Refusal,
-    RequestEffect, StageCall, StageTask,
+    AdmissionEffect, Answer, DispatchEffect, Effect, Ended, LifecycleEffect, Operated, Refusal, RequestEffect,
+    StageCall, StageTask,
 };
 pub use event::{
-    Admission, Birth, BypassAs, BypassScope, Event, JoinRuling, KeyAsked, RevealScope, StageEnded, StageOutcome,
-    Submission, UndoEnded, Verb,
+    Admission, Birth, Event, JoinRuling, KeyAsked, StageEnded, StageOutcome, StoredTarget, Submission, UndoEnded,
 };
 pub use explain::Until;
-pub use families::{Families, SAME_STAGE_FROZEN, STAGES_FROZEN, Seen};
+pub use families::{Families, FamilyRef, SAME_STAGE_FROZEN, STAGES_FROZEN};
 pub use family::{Below, Family, Members, Scope, Signals};
 pub use fingerprint::fingerprint;
 pub use history::{Ending, HistoryEntry, settle_standing};
 pub use id::{
-    Blob, Epoch, EventName, Key, Kind, LimitKey, ParseProcedureIdError, ParseTraceParentError, ProcedureId, Seq,
-    Ticket, Timestamp, TraceParent,
+    Blob, Claim, ClaimId, Epoch, EventName, Key, Kind, LimitKey, ParseProcedureIdError, ParseTraceParentError,
+    ProcedureId, RequestId, Seq, Timestamp, TraceParent,
 };
 pub use intake::Unfit;
 pub use kernel::{Bounds, HistoryDetail, Kernel, KindRules, Rules};
-pub use latch::{Join, Latch, Standing};
+pub use latch::{Join, Latch, LatchState};
 pub use lifecycle::ProcedureState;
 pub use lock::{LockMode, LockNeed, LockPath};
 pub use needs::{Lacking, Needs};
 pub use plan::{Executed, Freed, PLAN_NAMED, Plan, PlannedStage};
-pub use record::{Doomed, KeyEntry, Record, UserWrite};
+pub use record::{EvictedFamily, KeyEntry, Record, UserWrite};
 pub use retry::RetryPolicy;
-pub use row::{Ahead, ChildPermits, Going, Hold, JoinPolicy, Large, Mark, OnFailure, OnTimeout, Round, Row, Said};
+pub use row::{
+    ChildPermits, FailureStreak, Hold, InFlight, JoinPolicy, Mark, NextStageNeeds, OnFailure, OnTimeout,
+    PayloadSizeNote, Round, Row,
+};
+pub use verb::{AbortAnswer, Act, BypassAs, BypassScope, RevealScope, UnknownVerb, Verb, VerbName};
 pub use wait::{Pause, SignalEntry, WaitReason, Wake};
 pub use waiters::Broadcast;
 pub use waits::{Deadlock, Link, Need, Node, WaitGraph, WaitingFor};

@@ -1,12 +1,12 @@
-//! The states of a procedure and the one table of legal transitions.
+//! The states of a procedure, and the single table of legal transitions.
 //!
 //! ```text
 //! Initializing ─▶ Runnable ⇄ Waiting | WaitingTimeout ─▶ Success
 //!       │             │               │                      │ compensated
 //!       └─────────────┴───── Failed ──┴──▶ RolledBack ◀──────┘
 //! ```
-//! `Failed` has its rollback before it; it is an end only for a kind without
-//! rollback. An operator's bypass leads from any state to an end.
+//! A `Failed` procedure still faces its rollback; the state is final only for a kind without rollback. An operator's
+//! bypass leads from any state to a final one.
 
 use std::fmt;
 
@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 
 /// State of a procedure, after HBase's `ProcedureState`.
 ///
-/// Append-only: the short names stand on disk.
+/// Append-only: the short names are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ProcedureState {
-    /// Born, and not yet set going: held back by a width or a permit.
+    /// Born, and not yet started: held back by a width, a permit or a lock.
     #[serde(rename = "I")]
     Initializing,
     /// Its next stage runs or is queued.
@@ -26,7 +26,7 @@ pub enum ProcedureState {
     /// Waits for its children.
     #[serde(rename = "W")]
     Waiting,
-    /// Waits for a time or an event.
+    /// Waits for a timer or an event.
     #[serde(rename = "T")]
     WaitingTimeout,
     /// Every executed stage that can be undone has been undone.
@@ -35,7 +35,7 @@ pub enum ProcedureState {
     /// Ended with an output.
     #[serde(rename = "S")]
     Success,
-    /// Failed: rollback is before it, or its kind has none.
+    /// Failed: its rollback is pending, or its kind has none.
     #[serde(rename = "F")]
     Failed,
 }
@@ -52,7 +52,7 @@ impl ProcedureState {
         Self::Success,
     ];
 
-    /// Tells whether one commit may lead from this state to `next`.
+    /// Returns `true` if one commit may lead from this state to `next`.
     #[must_use]
     pub const fn may_become(self, next: Self) -> bool {
         use ProcedureState as S;
@@ -73,7 +73,7 @@ impl ProcedureState {
         }
     }
 
-    /// Prints the table of legal transitions as `docs/lifecycle.md` shows it.
+    /// Returns the table of legal transitions as `docs/lifecycle.md` shows it.
     #[must_use]
     pub fn table() -> String {
         let mut table = String::from("| from \\ to |");

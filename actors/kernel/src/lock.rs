@@ -1,5 +1,5 @@
-//! What a lock is on and how: a path in a tree, shared or exclusive. Says which
-//! two exclude each other; who holds them is the business of `admission`.
+//! Lock paths and modes: a path in a tree, locked shared or exclusive. This module says which two locks exclude each
+//! other; `admission` tracks their holders.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -7,16 +7,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A place in the tree of things that can be locked, for instance `ns/table/region`.
+/// A place in the tree of lockable things, for instance `ns/table/region`.
 ///
-/// Segments are separated by `/`; slashes at the ends and repeated ones are
-/// dropped. The empty path is the whole tree: it covers every other one, and
-/// is shown as `/`.
+/// Segments are separated by `/`. Leading, trailing and repeated slashes are dropped. The empty path is the whole
+/// tree: it covers every other path, and is displayed as `/`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LockPath(Arc<str>);
 
 impl LockPath {
-    /// Makes the path from its text.
+    /// Creates the path from its text.
     #[must_use]
     pub fn new(text: impl AsRef<str>) -> Self {
         let text = text.as_ref();
@@ -28,18 +27,18 @@ impl LockPath {
         Self(segments.join("/").into())
     }
 
-    /// Gives the text of the path, without slashes at its ends; empty for the whole tree.
+    /// Returns the text of the path, without slashes at its ends; empty for the whole tree.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Gives the paths above this one, nearest first; the whole tree is the last.
+    /// Returns the paths above this one, nearest first. The whole tree is the last.
     pub fn ancestors(&self) -> impl Iterator<Item = Self> {
         self.above().map(|text| Self(text.into()))
     }
 
-    /// Tells whether `other` is this path or lies under it.
+    /// Returns `true` if `other` is this path or lies under it.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         match other.0.strip_prefix(&*self.0) {
@@ -48,13 +47,13 @@ impl LockPath {
         }
     }
 
-    /// Gives the texts of the paths above, nearest first.
+    /// Returns the texts of the paths above this one, nearest first.
     pub(crate) fn above(&self) -> impl Iterator<Item = &str> {
         std::iter::successors(parent_of(&self.0), |text| parent_of(text))
     }
 }
 
-/// Gives the path one level up; the whole tree has none.
+/// Returns the path one level up, or `None` for the whole tree.
 fn parent_of(text: &str) -> Option<&str> {
     match text.rsplit_once('/') {
         Some((parent, _)) => Some(parent),
@@ -105,13 +104,13 @@ impl<'de> Deserialize<'de> for LockPath {
     }
 }
 
-/// How a path is locked. Append-only: the short names stand on disk.
+/// How a path is locked. Append-only: the short names are on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum LockMode {
-    /// Together with others that are shared.
+    /// Held together with other shared locks.
     #[serde(rename = "s")]
     Shared,
-    /// Alone at the path and under it.
+    /// Held alone at the path and under it.
     #[serde(rename = "x")]
     Exclusive,
 }
@@ -125,19 +124,19 @@ impl fmt::Display for LockMode {
     }
 }
 
-/// One lock that is asked for, or held.
+/// One lock that is requested or held.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LockNeed {
-    /// What is locked.
+    /// The locked path.
     #[serde(rename = "p")]
     pub path: LockPath,
-    /// How.
+    /// The mode.
     #[serde(rename = "m")]
     pub mode: LockMode,
 }
 
 impl LockNeed {
-    /// Names a lock that others may share.
+    /// Creates a lock that others may share.
     #[must_use]
     pub fn shared(path: impl Into<LockPath>) -> Self {
         Self {
@@ -146,7 +145,7 @@ impl LockNeed {
         }
     }
 
-    /// Names a lock on a path and on all that lies under it.
+    /// Creates an exclusive lock on a path and on everything under it.
     #[must_use]
     pub fn exclusive(path: impl Into<LockPath>) -> Self {
         Self {
@@ -155,10 +154,10 @@ impl LockNeed {
         }
     }
 
-    /// Tells whether two that are strangers may not hold both at once.
+    /// Returns `true` if two unrelated procedures may not hold both locks at once.
     ///
-    /// Taking a path takes those above it shared, but not exclusive: hence a
-    /// shared lock excludes nothing that lies under its path.
+    /// Locking a path implicitly locks the paths above it shared, never exclusive. Hence a shared lock excludes
+    /// nothing under its path.
     #[must_use]
     pub fn conflicts(&self, other: &Self) -> bool {
         let excludes = |one: &Self, by: &Self| by.mode == LockMode::Exclusive && by.path.covers(&one.path);

@@ -1,9 +1,9 @@
-//! What is asked of the limiter in one request, and what of it is lacking.
+//! What one request asks of the limiter, and what of it is lacking.
 
 use crate::id::LimitKey;
 use crate::lock::{LockNeed, LockPath};
 
-/// Permits and locks that are asked for, held or given back together.
+/// Permits and locks that are requested, held or released together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// One permit of each of these limits.
@@ -13,14 +13,14 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Tells whether nothing is needed.
+    /// Returns `true` if nothing is needed.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.limits.is_empty() && self.locks.is_empty()
     }
 }
 
-/// A thing that a waiter does not get yet.
+/// A permit or lock that a waiter does not have yet.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lacking {
     /// A permit of this limit.

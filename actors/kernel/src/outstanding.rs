@@ -1,5 +1,5 @@
-//! Which call of user code a procedure's row says is out: what the shell needs
-//! to issue one again that it took back before it had begun.
+//! Reconstructs the calls of user code that a procedure's row says are out. The shell uses this to reissue a call that
+//! it took back before it began.
 
 use crate::effect::{StageCall, StageTask};
 use crate::family::{Family, Scope};
@@ -11,12 +11,11 @@ use crate::row::{JoinPolicy, Row};
 use crate::wait::WaitReason;
 
 impl Kernel {
-    /// Gives the calls that are out for a procedure, as the decisions gave them
-    /// that set them going: its stage, or its clean-up, the undo of one of its stages, or its
-    /// join rule. One that has ended may be undone while it cleans up: these are two.
+    /// Returns the outstanding calls of a procedure, exactly as the decisions issued them: its stage or its clean-up,
+    /// the undo of one of its stages, or its join rule. An ended procedure may be undone while it cleans up, which
+    /// makes two calls.
     ///
-    /// The state may be ahead of the disk: it is for the caller to see that a
-    /// call is one whose receipt it has.
+    /// The state may be ahead of the disk. The caller must check that it already has the receipt for the call.
     #[must_use]
     pub fn calls_of(&self, id: ProcedureId) -> Vec<StageCall> {
         let Some(family) = self.families.get(&id.family) else {
@@ -34,7 +33,7 @@ impl Kernel {
     }
 }
 
-/// Returns a call of a procedure at its stage.
+/// Returns a call for the procedure's current stage.
 pub(crate) fn call_of(row: &Row, task: StageTask) -> StageCall {
     StageCall {
         id: row.id,
@@ -48,7 +47,7 @@ pub(crate) fn call_of(row: &Row, task: StageTask) -> StageCall {
     }
 }
 
-/// Returns the call of the stage that a row says is out.
+/// Returns the call of the stage that the row says is out.
 pub(crate) fn stage_of(row: &Row, payload: Option<Blob>) -> Option<StageCall> {
     let task = StageTask::Execute {
         run: row.going?.run,
@@ -61,7 +60,7 @@ pub(crate) fn stage_of(row: &Row, payload: Option<Blob>) -> Option<StageCall> {
     })
 }
 
-/// Returns the call that undoes a history entry, which is of this member.
+/// Returns the call that undoes a history entry of this member.
 pub(crate) fn undo_call(row: &Row, scope: ProcedureId, entry: &HistoryEntry, attempt: u32) -> StageCall {
     StageCall {
         id: row.id,

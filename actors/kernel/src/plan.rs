@@ -1,5 +1,5 @@
-//! What a request of an operator would lead to, beyond the rows that it changes: undos,
-//! what is freed, who moves then, and what to think of before. A dry run makes it.
+//! The consequences of an operator's request beyond the changed rows: undos, released locks and permits, procedures
+//! that move next, and warnings. A dry run makes a plan.
 
 use std::collections::BTreeMap;
 
@@ -8,65 +8,65 @@ use crate::history::HistoryEntry;
 use crate::id::{LimitKey, ProcedureId};
 use crate::lock::LockNeed;
 
-/// Members, or undos, that one plan names at most; beyond these it says that it was cut.
+/// Largest number of members or undos that a plan lists. If there are more, [`Plan::truncated`] is set.
 pub const PLAN_NAMED: usize = 1_000;
 
 /// Executed stages of one member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Executed {
-    /// Whose.
+    /// The member.
     pub id: ProcedureId,
-    /// How many stand on the rollback stack.
+    /// How many of its stages are on the rollback stack.
     pub stages: u32,
-    /// Why they are not undone; none if they are.
+    /// Why they are not undone; `None` if they are.
     pub why: Option<String>,
 }
 
-/// What one member gives back.
+/// What one member releases.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Freed {
-    /// Who.
+    /// The member.
     pub id: ProcedureId,
     /// Permits, one of each limit.
     pub limits: Vec<LimitKey>,
     /// Locks.
     pub locks: Vec<LockNeed>,
-    /// Only when the rollback has come to its end, not in the act's own commit.
+    /// `true` if they are released only at the end of the rollback, not in the request's own commit.
     pub later: bool,
 }
 
-/// What a request would lead to.
+/// The consequences of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Members whose executed stages would be undone.
     pub undone: Vec<Executed>,
-    /// Members whose executed stages would stay as they are, each with why.
+    /// Members whose executed stages would remain, each with the reason.
     pub stays: Vec<Executed>,
-    /// What would be given back.
+    /// The permits and locks that would be released.
     pub freed: Vec<Freed>,
-    /// Who would be admitted by that, first come first served; filled in by the engine, whose
-    /// limiter knows the queues.
+    /// Procedures that would be admitted then, first come, first served. The engine fills this in, because its limiter
+    /// knows the queues.
     pub moves_next: Vec<ProcedureId>,
-    /// What to think of before, in words.
+    /// Warnings to consider first.
     pub warnings: Vec<String>,
-    /// Not all is named.
+    /// `true` if not everything is listed.
     pub truncated: bool,
-    /// What the limiter would be told in the act's own commit.
+    /// What the limiter would be told in the request's own commit.
     pub told: Vec<AdmissionEffect>,
 }
 
 /// One executed stage of a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedStage<'a> {
-    /// Its entry in the history.
+    /// Its history entry.
     pub entry: &'a HistoryEntry,
-    /// Why it is not undone; none if it is.
+    /// Why it is not undone; `None` if it is.
     pub why: Option<&'a str>,
 }
 
 impl Plan {
-    /// Names the stages of a plan by the family's history, whose standing is settled: those
-    /// that would be undone in the order of their undos, then those that stay.
+    /// Returns the stages of the plan, given the family's history with settled standing. Stages to be undone come
+    /// first, in the order of their undos, then the stages that remain.
     #[must_use]
     pub fn stages<'a>(&'a self, history: &'a [HistoryEntry]) -> Vec<PlannedStage<'a>> {
         let members: BTreeMap<(u64, u32), Option<&str>> = self

@@ -1,20 +1,20 @@
-//! How often something is tried, and how long between: exponential backoff.
+//! Retry policies: number of attempts, and exponential backoff in between.
 
 use std::time::Duration;
 
-/// Attempts and the delays between them.
+/// Number of attempts, and the delays between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How often in all; at least 1. Default 3.
+    /// Total number of attempts; at least 1. Default 3.
     pub attempts: u32,
     /// Delay after the first failed attempt. Default 1 s.
     pub base: Duration,
-    /// What each further delay is multiplied by. Default 2.
+    /// Factor between one delay and the next. Default 2.
     pub factor: u32,
     /// Longest delay. Default 5 minutes.
     pub max: Duration,
-    /// By how many thousandths a delay is lengthened at most, drawn anew for each,
-    /// so that those who failed together do not come back together. Default 0.
+    /// Largest random extension of a delay, in thousandths of it, drawn for each delay, so that procedures which
+    /// failed together do not retry together. Default 0.
     pub jitter: u16,
 }
 
@@ -31,7 +31,7 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Allows this many attempts in all.
+    /// Allows this many attempts in total.
     #[must_use]
     pub const fn attempts(mut self, attempts: u32) -> Self {
         self.attempts = attempts;
@@ -52,20 +52,20 @@ impl RetryPolicy {
         self
     }
 
-    /// Lengthens each delay by up to this many thousandths of it.
+    /// Extends each delay by up to this many thousandths of it.
     #[must_use]
     pub const fn jitter(mut self, thousandths: u16) -> Self {
         self.jitter = thousandths;
         self
     }
 
-    /// Tells whether another attempt may follow when `failed` have failed.
+    /// Returns `true` if another attempt may follow after `failed` failed attempts.
     #[must_use]
     pub const fn allows_another(&self, failed: u32) -> bool {
         failed < self.attempts
     }
 
-    /// Gives the delay before the next attempt when `failed` have failed.
+    /// Returns the delay before the next attempt after `failed` failed attempts.
     #[must_use]
     pub fn delay(&self, failed: u32) -> Duration {
         let doublings = failed.saturating_sub(1).min(63);
@@ -73,19 +73,19 @@ impl RetryPolicy {
         self.base.saturating_mul(factor).min(self.max)
     }
 
-    /// Gives that delay with its jitter, which is drawn from this number alone.
+    /// Returns that delay with its jitter, which depends on `drawn` alone.
     #[must_use]
     pub fn jittered(&self, failed: u32, drawn: u64) -> Duration {
         self.lengthened(self.delay(failed), drawn)
     }
 
-    /// Gives the longest delay with its jitter.
+    /// Returns the longest delay with its jitter.
     #[must_use]
     pub fn longest(&self, drawn: u64) -> Duration {
         self.lengthened(self.max, drawn)
     }
 
-    /// Gives the longest that the delay after so many failed attempts can be, whatever is drawn.
+    /// Returns an upper bound of the delay after `failed` failed attempts, whatever jitter is drawn.
     #[must_use]
     pub fn longest_after(&self, failed: u32) -> Duration {
         let delay = if self.allows_another(failed) {

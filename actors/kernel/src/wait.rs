@@ -8,10 +8,10 @@ use crate::id::{Blob, EventName, Key, Kind, LimitKey, Timestamp};
 use crate::lock::LockPath;
 use crate::needs::Lacking;
 
-/// Why a procedure does not run. Append-only: the short names stand on disk.
+/// Why a procedure does not run. Append-only: the short names are on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum WaitReason {
-    /// Held back by its parent's limit on children that run at once.
+    /// Held back by its parent's limit on concurrently running children.
     #[serde(rename = "w")]
     Width,
     /// Waits for a permit of this limit.
@@ -23,16 +23,16 @@ pub enum WaitReason {
     /// Sleeps until this instant.
     #[serde(rename = "t")]
     Timer(Timestamp),
-    /// Waits for this event, at most until the instant given.
+    /// Waits for this event, at most until the given instant.
     #[serde(rename = "e")]
     Event(EventName, Option<Timestamp>),
-    /// Failed this many attempts; the next is at the instant given.
+    /// This many attempts failed; the next one is at the given instant.
     #[serde(rename = "b")]
     Backoff(u32, Timestamp),
-    /// Runnable, and not set going because the engine drained.
+    /// Runnable, but not started because the engine drained.
     #[serde(rename = "q")]
     Queue,
-    /// Met by two crashes; waits until the suspect before it has ended.
+    /// Was running at two crashes, and waits until the previous suspect has ended.
     #[serde(rename = "s")]
     Suspect,
     /// The process died while it ran alone: paused until an operator resumes it.
@@ -44,19 +44,19 @@ pub enum WaitReason {
     /// Waits for this lock.
     #[serde(rename = "l")]
     Lock(LockPath),
-    /// An operator has paused it, its kind, or everything.
+    /// An operator has paused the procedure, its kind, or everything.
     #[serde(rename = "u")]
     Paused,
     /// Past its point of no return, it ran one stage as often in a row as its kind allows: waits for an operator.
     #[serde(rename = "o")]
-    Circling,
-    /// Its family could not be loaded, or has no code.
+    RepeatLimit,
+    /// Its family could not be loaded, or its kind is not registered.
     #[serde(rename = "z")]
     Quarantined,
 }
 
 impl WaitReason {
-    /// Gives the instant at which time ends this wait, if time does.
+    /// Returns the instant at which this wait times out, or `None` if it has no timer.
     #[must_use]
     pub const fn deadline(&self) -> Option<Timestamp> {
         match self {
@@ -71,25 +71,25 @@ impl WaitReason {
             | Self::RollbackFailed
             | Self::Lock(_)
             | Self::Paused
-            | Self::Circling
+            | Self::RepeatLimit
             | Self::Quarantined => None,
         }
     }
 }
 
 impl WaitReason {
-    /// Tells whether it waits for a time or an event: for nothing in the engine.
+    /// Returns `true` if it waits for a timer or an event, hence for nothing inside the engine.
     pub(crate) const fn is_rest(&self) -> bool {
         matches!(self, Self::Timer(_) | Self::Event(..))
     }
 
-    /// Tells whether it waits for a permit or a lock.
+    /// Returns `true` if it waits for a permit or a lock.
     #[must_use]
     pub const fn is_admission(&self) -> bool {
         matches!(self, Self::Permit(_) | Self::Lock(_))
     }
 
-    /// Gives the permit or the lock that it waits for.
+    /// Returns the permit or the lock that it waits for.
     #[must_use]
     pub fn lacking(&self) -> Option<Lacking> {
         match self {
@@ -105,7 +105,7 @@ impl WaitReason {
             | Self::Poison
             | Self::RollbackFailed
             | Self::Paused
-            | Self::Circling
+            | Self::RepeatLimit
             | Self::Quarantined => None,
         }
     }
@@ -133,10 +133,10 @@ impl From<Lacking> for WaitReason {
 /// What an operator pauses or resumes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Pause {
-    /// This procedure, and all below it.
+    /// This procedure and all its descendants.
     #[serde(rename = "o")]
     One(crate::id::ProcedureId),
-    /// All of this kind.
+    /// All procedures of this kind.
     #[serde(rename = "k")]
     Kind(Kind),
     /// Everything.
@@ -159,47 +159,47 @@ impl fmt::Display for WaitReason {
             Self::RollbackFailed => f.write_str("rollback failed"),
             Self::Lock(path) => write!(f, "waits for the lock {path}"),
             Self::Paused => f.write_str("paused"),
-            Self::Circling => f.write_str("ran one stage too often in a row"),
+            Self::RepeatLimit => f.write_str("ran one stage too often in a row"),
             Self::Quarantined => f.write_str("quarantined"),
         }
     }
 }
 
-/// What set a stage going, kept until that stage commits anything but a retry,
-/// so that every attempt of it sees the same.
+/// What woke a procedure. It is kept until the stage commits anything but a retry, so that every attempt sees the
+/// same.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Wake {
-    /// The children numbered from the first given, that many.
+    /// Children: the number of the first, and how many there are.
     #[serde(rename = "c")]
     Children(u32, u32),
     /// The event of this name arrived as the signal with this number.
     #[serde(rename = "s")]
     Signal(EventName, u32),
-    /// The time for the event of this name was up.
+    /// The wait for the event of this name timed out.
     #[serde(rename = "o")]
     Timeout(EventName),
 }
 
-/// A delivered signal as the kernel remembers it; its payload stays in the store.
+/// A delivered signal as the kernel remembers it. Its payload stays in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignalEntry {
     /// Name of the event.
     #[serde(rename = "n")]
     pub name: EventName,
-    /// The sender's key, by which a repeat is recognised.
+    /// The sender's key, which identifies a repeat.
     #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
-    /// Consumed already; kept for its key alone.
+    /// `true` if the signal was consumed and is kept only for its key.
     #[serde(rename = "c", default, skip_serializing_if = "is_false")]
     pub consumed: bool,
-    /// [Digest](Blob::digest) of what it carries, if it has a key: a repeat carries the same. None of
-    /// one that was kept before this was noted; its repeats are told by their name alone.
+    /// [Digest](Blob::digest) of the payload, if the signal has a key: a repeat has the same digest. `None` in signals
+    /// stored before digests were recorded; their repeats are recognised by name alone.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<u64>,
 }
 
 impl SignalEntry {
-    /// Tells whether a signal is the same again: its name, and what it carries.
+    /// Returns `true` if the given signal repeats this one: same name, same payload.
     #[must_use]
     pub fn is_repeated_by(&self, name: &EventName, payload: &Blob) -> bool {
         self.name == *name && self.digest.is_none_or(|digest| digest == payload.digest())

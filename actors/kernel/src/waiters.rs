@@ -1,11 +1,10 @@
-//! Who waits for which event, and the broadcasts that have not yet woken all who waited for theirs.
+//! The waiters of each event, and the broadcasts that have not yet woken all of their waiters.
 //!
-//! All of it follows from the rows and from the broadcasts under way, so a start builds it anew and
-//! nothing of it is stored. A broadcast that wakes more than one commit should hold is a *wave*: its
-//! commit stores the name, the payload and the number of that commit; the wakes follow in commits of
-//! their own. Who began to wait while a wave for the event was under way says so in its row
-//! ([`Row::waits_after`]). Each waiter thus belongs to one wave at most: the first for its event that is
-//! newer than what its row says. No list of those to be woken is stored.
+//! All of this follows from the rows and from the broadcasts under way. A start rebuilds it, and none of it is stored.
+//! A broadcast that wakes more procedures than one commit should hold is a *wave*. Its commit stores the name, the
+//! payload and the number of that commit; later commits wake the waiters. A procedure that begins to wait while a wave
+//! for its event is under way records that in its row ([`Row::waits_after`]). Hence each waiter belongs to at most one
+//! wave: the first one for its event that is newer than its row states. No list of procedures to wake is stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound::{Excluded, Unbounded};
@@ -16,21 +15,21 @@ use crate::id::{Blob, EventName, ProcedureId, Seq, Timestamp};
 use crate::row::Row;
 use crate::wait::WaitReason;
 
-/// A broadcast as it is stored until all of its waiters are woken.
+/// A broadcast, stored until all of its waiters are woken.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Broadcast {
     /// Name of the event.
     #[serde(rename = "n")]
     pub name: EventName,
-    /// What the woken are told.
+    /// Payload that the woken procedures receive.
     #[serde(rename = "p")]
     pub payload: Blob,
 }
 
-/// One that waits: after which wave it began to, since when, and who it is. First waiter first.
+/// A waiter: the wave after which it began to wait, since when, and its id. The order is first waiter first.
 type Waiter = (Seq, Timestamp, ProcedureId);
 
-/// Those who wait for one event. Most events have one waiter: a set for each would take ten times as much.
+/// The waiters of one event. Most events have a single waiter, and a set for each would take ten times the memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Line {
     One(Waiter),
@@ -62,7 +61,7 @@ impl Line {
         }
     }
 
-    /// Takes one out; tells whether nobody is left.
+    /// Removes a waiter. Returns `true` if the line is then empty.
     fn remove(&mut self, waiter: &Waiter) -> bool {
         match self {
             Self::One(first) => first == waiter,
@@ -74,26 +73,26 @@ impl Line {
     }
 }
 
-/// A broadcast under way, and how many of its waiters are left.
+/// A broadcast under way, and the number of its remaining waiters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Wave {
     broadcast: Broadcast,
     left: usize,
-    /// It stays when nobody is left: a family that is set aside may belong to it.
+    /// The wave is kept even without waiters, because a quarantined family may contain some.
     kept: bool,
 }
 
-/// All who wait for an event, and all waves.
+/// All waiters by event, and all waves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Waiters {
     lines: BTreeMap<EventName, Line>,
     waves: BTreeMap<Seq, Wave>,
-    /// Members that fail: those below them wait for nothing any more.
+    /// Failing members: their descendants no longer wait for anything.
     failing: BTreeSet<ProcedureId>,
 }
 
 impl Waiters {
-    /// Follows a row from how it was to how it is.
+    /// Updates the index for a change of a row.
     pub(crate) fn follow(&mut self, old: Option<&Row>, new: Option<&Row>) {
         let (was, is) = (old.and_then(waits), new.and_then(waits));
         if was != is {
@@ -137,7 +136,7 @@ impl Waiters {
             .map(|(_, wave)| wave)
     }
 
-    /// Begins a wave with the commit of this number: all who wait by now and belong to no earlier one are in it.
+    /// Begins a wave with the commit of this number. It covers all current waiters that belong to no earlier wave.
     pub(crate) fn begin(&mut self, seq: Seq, broadcast: &Broadcast) {
         let left = self.unclaimed(&broadcast.name);
         let wave = Wave {
@@ -148,14 +147,14 @@ impl Waiters {
         self.waves.insert(seq, wave);
     }
 
-    /// Keeps every wave that is under way until the next start: of what is set aside nobody knows whether it waits.
+    /// Keeps every wave under way until the next start, because an unreadable family may contain waiters.
     pub(crate) fn keep(&mut self) {
         for wave in self.waves.values_mut() {
             wave.kept = true;
         }
     }
 
-    /// Keeps the wave that is to wake this one, if one is.
+    /// Keeps the wave that should wake this waiter, if there is one.
     pub(crate) fn keep_for(&mut self, row: &Row) {
         if let Some((name, (after, ..))) = waits(row)
             && let Some(wave) = self.wave_mut(name, after)
@@ -164,12 +163,12 @@ impl Waiters {
         }
     }
 
-    /// Tells whether a wave stays when nobody is left.
+    /// Returns `true` if the wave is kept even without waiters.
     pub(crate) fn is_kept(&self, seq: Seq) -> bool {
         self.waves.get(&seq).is_some_and(|wave| wave.kept)
     }
 
-    /// Gives what a wave's waiters are told.
+    /// Returns the payload of a wave.
     pub(crate) fn payload(&self, seq: Seq) -> Option<&Blob> {
         self.waves.get(&seq).map(|wave| &wave.broadcast.payload)
     }
@@ -179,7 +178,7 @@ impl Waiters {
         self.waves.remove(&seq);
     }
 
-    /// Counts those who wait for an event and belong to no wave.
+    /// Counts the waiters of an event that belong to no wave.
     pub(crate) fn unclaimed(&self, name: &EventName) -> usize {
         let claimed = self.waves_of(name).map(|(_, wave)| wave.left).sum();
         self.lines.get(name).map_or(0, Line::len).saturating_sub(claimed)
@@ -190,17 +189,18 @@ impl Waiters {
         waves.filter(move |(_, wave)| wave.broadcast.name == *name)
     }
 
-    /// Gives how many waves are under way.
+    /// Returns the number of waves under way.
     pub(crate) fn waves(&self) -> usize {
         self.waves.len()
     }
 
-    /// Gives the newest wave for an event: who begins to wait now is not in it, nor in any before it.
+    /// Returns the newest wave for an event. A procedure that begins to wait now belongs neither to it nor to an
+    /// earlier one.
     pub(crate) fn newest(&self, name: &EventName) -> Option<Seq> {
         self.waves_of(name).next_back().map(|(seq, _)| seq)
     }
 
-    /// Gives the wave that is to wake this one, if one is.
+    /// Returns the wave that should wake this procedure, if there is one.
     pub(crate) fn wave_of(&self, row: &Row) -> Option<(Seq, &Broadcast)> {
         let (name, (after, ..)) = waits(row)?;
         let mut newer = self.waves.range((Excluded(after), Unbounded));
@@ -208,13 +208,13 @@ impl Waiters {
         Some((*seq, &wave.broadcast))
     }
 
-    /// Gives those who wait for an event, first waiter first.
+    /// Returns the waiters of an event, first waiter first.
     pub(crate) fn of(&self, name: &EventName) -> impl Iterator<Item = ProcedureId> {
         let line = self.lines.get(name);
         line.into_iter().flat_map(Line::iter).map(|(.., id)| *id)
     }
 
-    /// Gives the wave that is served after this one, each in turn. Of two for one event the earlier goes first.
+    /// Returns the wave to serve after this one, in turn. Of two waves for one event, the earlier is served first.
     pub(crate) fn next(&self, served: Seq) -> Option<Seq> {
         let is_done = |wave: &Wave| wave.kept && wave.left == 0;
         let is_first = |(seq, wave): &(&Seq, &Wave)| {
@@ -226,7 +226,7 @@ impl Waiters {
         next.map(|(seq, _)| *seq)
     }
 
-    /// Gives what a wave says, the first of its waiters, and whether these are the last.
+    /// Returns the broadcast of a wave, its first `most` waiters, and whether these are the last.
     pub(crate) fn chunk(&self, seq: Seq, most: usize) -> Option<(&Broadcast, Vec<ProcedureId>, bool)> {
         let wave = self.waves.get(&seq)?;
         let line = self.lines.get(&wave.broadcast.name);
@@ -237,7 +237,7 @@ impl Waiters {
         Some((&wave.broadcast, chunk, is_last))
     }
 
-    /// Gives the families in which a member fails.
+    /// Returns the families in which a member fails, without duplicates.
     pub(crate) fn failing(&self) -> impl Iterator<Item = u64> {
         let mut before = None;
         let families = self.failing.iter().map(|id| id.family);
@@ -245,7 +245,7 @@ impl Waiters {
     }
 }
 
-/// Gives what one waits for, if it is an event.
+/// Returns the event and the waiter, if the row waits for an event.
 fn waits(row: &Row) -> Option<(&EventName, Waiter)> {
     match &row.wait {
         Some(WaitReason::Event(name, _)) if !row.is_ended() => Some((name, (row.waits_after, row.since, row.id))),

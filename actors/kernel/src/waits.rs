@@ -1,6 +1,5 @@
-//! Who waits for whom, as a graph: the chain behind one procedure, and the
-//! deadlocks. It is built from one reading, asked, and thrown away; it decides
-//! nothing and ends nobody.
+//! The wait graph: the chain of procedures that block another, and the deadlocks. It is built from one reading,
+//! queried, and dropped. It decides nothing and ends no procedure.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -14,21 +13,21 @@ mod cycles;
 /// What one procedure waits for another for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum WaitingFor {
-    /// A lock that it holds, or wants in a place before.
+    /// A lock that the other holds, or waits for ahead in the queue.
     Lock(LockPath),
-    /// A permit that it has, or waits for in a place before.
+    /// A permit that the other holds, or waits for ahead in the queue.
     Permit(LimitKey),
-    /// Its end, being a child.
+    /// The end of a child.
     Latch,
-    /// Its start or end, being a sibling within the width.
+    /// The start or end of a sibling within the width.
     Width,
-    /// The end of its running stage, before the family rolls back.
+    /// The end of a running stage, before the family rolls back.
     Stage,
-    /// Its rollback, which undoes both.
+    /// The rollback that undoes both.
     Rollback,
-    /// Its end, being a suspect that runs alone.
+    /// The end of a suspect that runs alone.
     Suspect,
-    /// An event that it is known to send.
+    /// An event that the other is known to send.
     Event(EventName),
 }
 
@@ -50,11 +49,11 @@ impl fmt::Display for WaitingFor {
 /// One edge: who waits for whom, why, and since when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
-    /// Who waits.
+    /// The waiting procedure.
     pub from: ProcedureId,
-    /// For whom.
+    /// The procedure that it waits for.
     pub to: ProcedureId,
-    /// Why.
+    /// The reason.
     pub why: WaitingFor,
     /// Since when `from` waits.
     pub since: Timestamp,
@@ -63,12 +62,12 @@ pub struct Link {
 /// One thing that a procedure needs before it can move.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Need {
-    /// What it is.
+    /// What is needed.
     pub why: WaitingFor,
-    /// Those who can give it: one of them is enough. If there is none, nobody
-    /// in the graph keeps it, and it counts as met.
+    /// The procedures that can provide it; any of them suffices. If the list is empty, no procedure in the graph holds
+    /// it, and the need counts as met.
     pub of: Vec<ProcedureId>,
-    /// They wait for it in a place before: it is met, too, once they lack no lock any more.
+    /// These procedures wait for the same thing ahead in the queue. The need is then also met once they lack no lock.
     pub place: bool,
 }
 
@@ -77,44 +76,45 @@ pub struct Need {
 pub struct Node {
     /// Since when it waits.
     pub since: Timestamp,
-    /// All of these must be met. Without any it can move by itself: it runs, or
-    /// waits for a timer, an event or an operator.
+    /// All of these must be met. Without needs a procedure can move by itself: it runs, or waits for a timer, an event
+    /// or an operator.
     pub needs: Vec<Need>,
-    /// Its priority, by which the victim is chosen.
+    /// Its priority, which decides the choice of the victim.
     pub priority: i16,
-    /// Whom to abort so that it waits no more: the root, or the highest above it that has not
-    /// ended. A child for which its parent's join policy did not wait may outlive that.
+    /// The procedure to abort so that this one stops waiting: the topmost live procedure above it, usually the root. A
+    /// child that its parent's join policy did not wait for may outlive its root.
     pub head: ProcedureId,
-    /// An abort of that reaches it: nobody from here to there is beyond a point of no return, or fails already.
+    /// `true` if an abort of `head` reaches this procedure: on the way, none is past its point of no return or failing
+    /// already.
     pub can_abort: bool,
 }
 
-/// A cycle of procedures none of which can ever move by itself.
+/// A cycle of procedures that can never move by themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Deadlock {
-    /// The links, beginning at the smallest id; each leads to the next, the last to the first.
+    /// The links, starting at the smallest id. Each leads to the next, and the last to the first.
     pub cycle: Vec<Link>,
-    /// The root that the policy would abort; where that has ended, the highest below it that has not.
+    /// The procedure that the policy would abort: a root or, if it has ended, the topmost live procedure below it.
     pub victim: ProcedureId,
-    /// An abort of the victim resolves it. If not, no abort reaches any of them: each is beyond a point of no return,
-    /// or fails already, and the victim has to be bypassed, with all below it.
+    /// `true` if aborting the victim resolves the deadlock. Otherwise no abort reaches any member: each is past its
+    /// point of no return, or failing already. Then the victim must be bypassed, with all its descendants.
     pub can_abort: bool,
 }
 
 impl Deadlock {
-    /// Says what resolves it, as a part of a sentence.
+    /// Returns the remedy as a clause for use in a sentence.
     #[must_use]
     pub fn remedy(&self) -> String {
         let victim = self.victim;
         if self.can_abort {
             format!("aborting {victim} resolves it")
         } else {
-            format!("no abort reaches any of them; bypassing {victim} and all below it resolves it")
+            format!("no abort reaches any of them; bypassing {victim} with all its descendants resolves it")
         }
     }
 }
 
-/// What of a procedure is waited for.
+/// The part of a procedure that others wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Part {
     /// That it moves.
@@ -123,7 +123,7 @@ enum Part {
     Locks,
 }
 
-/// A procedure, or its locks alone.
+/// A procedure, or only its locks.
 type Spot = (ProcedureId, Part);
 
 impl Need {
@@ -133,38 +133,37 @@ impl Need {
     }
 }
 
-/// Who waits for whom.
+/// The graph of waiting procedures.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WaitGraph {
     nodes: BTreeMap<ProcedureId, Node>,
 }
 
 impl WaitGraph {
-    /// Makes a graph without procedures.
+    /// Creates an empty graph.
     #[must_use]
     pub const fn new() -> Self {
         Self { nodes: BTreeMap::new() }
     }
 
-    /// Gives how many procedures are in it.
+    /// Returns the number of procedures in the graph.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Tells whether nobody is in it.
+    /// Returns `true` if the graph is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
 
-    /// Adds a procedure; one of the same id is replaced.
+    /// Adds a procedure, or replaces the one with the same id.
     pub fn insert(&mut self, id: ProcedureId, node: Node) {
         self.nodes.insert(id, node);
     }
 
-    /// Gives the links that lead on from a procedure, nearest first, each once,
-    /// and at most so many.
+    /// Returns the links reachable from a procedure, nearest first, without duplicates, and at most `most`.
     #[must_use]
     pub fn chain(&self, from: ProcedureId, most: usize) -> Vec<Link> {
         let mut links = Vec::new();
@@ -189,14 +188,13 @@ impl WaitGraph {
 
     /// Finds the deadlocks.
     ///
-    /// A procedure can move if for each of its needs one of those who can give
-    /// it can move; who is not in the graph can. Of the rest each knot of
-    /// procedures that all wait for each other gives at least one cycle. A
-    /// procedure is in at most one of them: where cycles overlap, the others
-    /// are found once the first is resolved. Who merely waits behind a deadlock is in none.
+    /// A procedure can move if, for each of its needs, some provider can move. Providers outside the graph always can.
+    /// Among the remaining procedures, each knot of procedures that all wait for each other yields at least one cycle.
+    /// A procedure is in at most one reported cycle: where cycles overlap, the others are found once the first is
+    /// resolved. A procedure that merely waits behind a deadlock is in none.
     ///
-    /// The victim is the head of the cycle's member with the lowest priority,
-    /// of these the youngest: mostly its root. Who cannot be aborted comes last.
+    /// The victim is the head of the cycle's member with the lowest priority and, among equals, the youngest. That is
+    /// usually its root. Members that cannot be aborted are chosen last.
     #[must_use]
     pub fn deadlocks(&self) -> Vec<Deadlock> {
         let stuck = self.stuck();
@@ -224,7 +222,7 @@ impl WaitGraph {
         }
     }
 
-    /// Gives every procedure, and once more those whose locks alone are waited for.
+    /// Returns every procedure, plus a second entry for each procedure whose locks alone are waited for.
     fn spots(&self) -> BTreeSet<Spot> {
         let mut spots = BTreeSet::new();
         for (id, node) in &self.nodes {
@@ -239,7 +237,7 @@ impl WaitGraph {
         spots
     }
 
-    /// Gives those who cannot move: all but the least set that can.
+    /// Returns the procedures that cannot move. This computes the least set that can move, and takes the rest.
     fn stuck(&self) -> BTreeSet<Spot> {
         let mut unmet: BTreeMap<Spot, BTreeSet<usize>> = BTreeMap::new();
         let mut waited_for: BTreeMap<Spot, Vec<(Spot, usize)>> = BTreeMap::new();
@@ -275,7 +273,7 @@ impl WaitGraph {
         unmet.into_keys().collect()
     }
 
-    /// Gives for each member of a knot one edge that stays within it, the first there is.
+    /// Returns, for each member of a knot, its first edge that stays within the knot.
     fn ways_within_knots(&self, stuck: &BTreeSet<Spot>) -> BTreeMap<Spot, (Spot, &Need)> {
         let unmet = |spot: Spot| {
             let is_unmet = |need: &&Need| !need.of.is_empty() && need.spots().all(|of| stuck.contains(&of));

@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Ahead, Birth, Blob, Commit, Effect, Epoch, Event, EventName, JoinPolicy, Kernel, Kind, KindRules, OperatorRequest,
-    Pause, ProcedureId, ProcedureState, Receipt, Rules, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Birth, Blob, Commit, Effect, Epoch, Event, EventName, JoinPolicy, Kernel, Kind, KindRules, NextStageNeeds,
+    OperatorRequest, Pause, ProcedureId, ProcedureState, Receipt, RequestId, Rules, StageEnded, StageOutcome,
+    StoredTarget, Timestamp, Verb, WaitReason,
 };
 
 type Tested = Result<(), String>;
@@ -25,7 +26,7 @@ fn birth() -> Birth {
 /// A root beyond its point of no return, whose one stage may run twice in a row and has run once so.
 fn circling() -> Result<Kernel, String> {
     let rules = KindRules {
-        same_stage: Some(2),
+        repeat_limit: Some(2),
         ..KindRules::new(1)
     };
     let rules = Rules {
@@ -34,8 +35,8 @@ fn circling() -> Result<Kernel, String> {
     };
     let mut kernel = Kernel::new(rules, Epoch(1), 0);
     let mut root = birth();
-    root.ahead.one_way = Some("1".to_owned());
-    feed(&mut kernel, NOW, Event::Submitted(Ticket(1), vec![root.into()]));
+    root.ahead.next_is_no_return = Some("1".to_owned());
+    feed(&mut kernel, NOW, Event::Submitted(RequestId(1), vec![root.into()]));
     report(&mut kernel, ROOT, StageOutcome::Next(stage()), 0)?;
     assert!(is_going(&kernel, ROOT));
     Ok(kernel)
@@ -57,9 +58,9 @@ fn report(kernel: &mut Kernel, id: ProcedureId, outcome: StageOutcome, children:
     let run = going.ok_or_else(|| format!("{id} has no stage out"))?.run;
     let mut report = StageEnded::new(id, run, Epoch(1), NOW, outcome);
     report.children = vec![birth(); children];
-    report.ahead = Ahead {
-        one_way: Some("1".to_owned()),
-        ..Ahead::default()
+    report.ahead = NextStageNeeds {
+        next_is_no_return: Some("1".to_owned()),
+        ..NextStageNeeds::default()
     };
     feed(kernel, NOW, Event::StageEnded(Box::new(report)));
     Ok(())
@@ -75,10 +76,15 @@ fn wait_of(kernel: &Kernel) -> Option<WaitReason> {
 
 /// It waits for an operator, and goes on when that one says so.
 fn is_resumed(kernel: &mut Kernel) {
-    assert_eq!(wait_of(kernel), Some(WaitReason::Circling));
+    assert_eq!(wait_of(kernel), Some(WaitReason::RepeatLimit));
     assert_eq!(kernel.row(ROOT).map(|row| row.state), Some(ProcedureState::Runnable));
     let by = OperatorRequest::new("ann", "the fault is gone");
-    let resume = Event::Requested(Ticket(2), Box::new(Verb::Resume(Pause::One(ROOT))), Box::new(by));
+    let resume = Event::Requested(
+        RequestId(2),
+        Box::new(Verb::Resume(Pause::One(ROOT))),
+        Box::new(by),
+        StoredTarget::None,
+    );
     feed(kernel, DUE, resume);
     assert!(is_going(kernel, ROOT));
     assert_eq!(kernel.row(ROOT).map(|row| row.same_stage), Some(0));
@@ -129,7 +135,7 @@ fn it_waits_for_its_event_first_and_sees_it_after_the_resume() -> Tested {
     report(&mut kernel, ROOT, wait, 0)?;
     assert!(matches!(wait_of(&kernel), Some(WaitReason::Event(..))));
     let signal = Event::Signalled {
-        ticket: Ticket(3),
+        request: RequestId(3),
         id: ROOT,
         name: go,
         payload: Blob::default(),

@@ -9,7 +9,7 @@ use std::time::Duration;
 )]
 use std::time::Instant;
 
-use procession_kernel::{Admissions, Grant, LimitKey, LockNeed, LockPath, Needs, PATIENCE, Request, Ticket};
+use procession_kernel::{Admissions, Claim, ClaimId, Grant, LimitKey, LockNeed, LockPath, Needs, PATIENCE, Request};
 
 /// A small generator of its own, so that a seed always gives the same run.
 struct Dice(u64);
@@ -51,7 +51,7 @@ impl Dice {
             limits,
         };
         Request {
-            ticket: Ticket(number),
+            claim: Claim::first(ClaimId(number)),
             needs,
             kind: Some(kind),
             priority: i16::try_from(self.roll(5)).unwrap_or_default(),
@@ -68,7 +68,7 @@ fn limits() -> Vec<(LimitKey, Option<u32>)> {
 }
 
 /// Everybody asks; one who runs at random ends, until all have. Gives the order of service.
-fn run(seed: u64, requests: u64) -> Vec<Ticket> {
+fn run(seed: u64, requests: u64) -> Vec<Claim> {
     let mut dice = Dice(seed);
     let mut admissions = Admissions::new(limits());
     let (mut running, mut order) = (BTreeSet::new(), Vec::new());
@@ -78,8 +78,9 @@ fn run(seed: u64, requests: u64) -> Vec<Ticket> {
         order.extend(served.iter().copied());
         running.extend(served);
         if grant == Grant::Granted {
-            order.push(Ticket(number));
-            running.insert(Ticket(number));
+            let claim = Claim::first(ClaimId(number));
+            order.push(claim);
+            running.insert(claim);
         }
         if dice.roll(3) == 0 {
             end_one(&mut dice, &mut admissions, &mut running, &mut order);
@@ -87,7 +88,7 @@ fn run(seed: u64, requests: u64) -> Vec<Ticket> {
     }
     while !running.is_empty() {
         end_one(&mut dice, &mut admissions, &mut running, &mut order);
-        let passed = admissions.waiting().take(50).map(|ticket| admissions.passed(ticket));
+        let passed = admissions.waiting().take(50).map(|claim| admissions.passed(claim));
         most = passed.max().unwrap_or_default().max(most);
     }
     assert!(most <= PATIENCE, "seed {seed}: one was passed {most} times");
@@ -107,11 +108,11 @@ fn run(seed: u64, requests: u64) -> Vec<Ticket> {
     order
 }
 
-fn end_one(dice: &mut Dice, admissions: &mut Admissions, running: &mut BTreeSet<Ticket>, order: &mut Vec<Ticket>) {
+fn end_one(dice: &mut Dice, admissions: &mut Admissions, running: &mut BTreeSet<Claim>, order: &mut Vec<Claim>) {
     let place = usize::try_from(dice.roll(running.len().max(1) as u64)).unwrap_or_default();
-    if let Some(ticket) = running.iter().nth(place).copied() {
-        running.remove(&ticket);
-        let served = admissions.release(ticket);
+    if let Some(claim) = running.iter().nth(place).copied() {
+        running.remove(&claim);
+        let served = admissions.release(claim.id);
         order.extend(served.iter().copied());
         running.extend(served);
     }
@@ -122,7 +123,7 @@ fn all_of_ten_thousand_are_served() {
     const REQUESTS: u64 = 10_000;
     let mut order = run(1, REQUESTS);
     order.sort_unstable();
-    let all: Vec<Ticket> = (0..REQUESTS).map(Ticket).collect();
+    let all: Vec<Claim> = (0..REQUESTS).map(|number| Claim::first(ClaimId(number))).collect();
     assert!(order == all, "each is served once");
 }
 
@@ -136,24 +137,24 @@ fn the_same_requests_are_served_in_the_same_order() {
 fn grant_time(waiting: u64, needs: &Needs) -> Duration {
     const ROUNDS: u64 = 2_000;
     let mut admissions = Admissions::new([(LimitKey::from("kind"), Some(1))]);
-    let request = |ticket| Request {
-        ticket: Ticket(ticket),
+    let request = |number| Request {
+        claim: Claim::first(ClaimId(number)),
         needs: needs.clone(),
         kind: None,
         priority: 0,
         within: Vec::new(),
     };
-    for ticket in 0..=waiting {
-        admissions.request(request(ticket));
+    for number in 0..=waiting {
+        admissions.request(request(number));
     }
     let mut times: Vec<Duration> = (0..ROUNDS)
-        .map(|ticket| {
+        .map(|number| {
             let begun = Instant::now();
-            let served = admissions.release(Ticket(ticket));
+            let served = admissions.release(ClaimId(number));
             let took = begun.elapsed();
-            assert_eq!(served, [Ticket(ticket + 1)]);
+            assert_eq!(served, [Claim::first(ClaimId(number + 1))]);
             // The queue keeps its length.
-            admissions.request(request(waiting + 1 + ticket));
+            admissions.request(request(waiting + 1 + number));
             took
         })
         .collect();

@@ -8,7 +8,8 @@
 use procession_kernel::{
     Answer, Birth, Blob, Commit, Decision, DispatchEffect, Effect, Epoch, Event, Kernel, Kind, KindRules,
     LifecycleEffect, NAMED_MAX, NUMBER_MAX, Pause, ProcedureId, ProcedureState, Receipt, Record, Refusal,
-    RequestEffect, Rules, Seq, StageEnded, StageOutcome, StageTask, Ticket, Timestamp, Verb, WaitReason,
+    RequestEffect, RequestId, Rules, Seq, StageEnded, StageOutcome, StageTask, StoredTarget, Timestamp, Verb,
+    WaitReason,
 };
 
 const NOW: Timestamp = Timestamp(1_000_000);
@@ -35,7 +36,7 @@ fn birth() -> Birth {
 }
 
 fn submit(births: usize) -> Event {
-    Event::Submitted(Ticket(1), vec![birth().into(); births])
+    Event::Submitted(RequestId(1), vec![birth().into(); births])
 }
 
 /// Applies a decision as if its commit were on disk at once.
@@ -215,7 +216,7 @@ fn a_refusal_leaves_nothing_and_waits_for_what_it_rests_on() {
     let decision = kernel.decide(NOW, submit(1));
     let mut held = Commit::new();
     kernel.apply(decision, &mut held);
-    let decision = kernel.decide(NOW, Event::Submitted(Ticket(2), vec![unknown.into()]));
+    let decision = kernel.decide(NOW, Event::Submitted(RequestId(2), vec![unknown.into()]));
     assert!(!decision.is_commit());
     let mut refusal = Commit::new();
     kernel.apply(decision, &mut refusal);
@@ -223,7 +224,7 @@ fn a_refusal_leaves_nothing_and_waits_for_what_it_rests_on() {
     let released = refusal.release(&Receipt::new(Epoch(1), Seq(1))).ok();
     assert!(matches!(
         released.as_deref(),
-        Some([Effect::Requests(RequestEffect::Reply(Ticket(2), Answer::Refused(_)))])
+        Some([Effect::Requests(RequestEffect::Reply(RequestId(2), Answer::Refused(_)))])
     ));
 }
 
@@ -240,15 +241,20 @@ fn near_the_last_number_nothing_new_is_taken_and_what_runs_goes_on() {
     let decision = kernel.decide(NOW, submit(1));
     assert!(decision.records().is_empty());
     let refused = Effect::Requests(RequestEffect::Reply(
-        Ticket(1),
+        RequestId(1),
         Answer::Refused(Refusal::NumbersExhausted),
     ));
     assert_eq!(settle(&mut kernel, decision), [refused]);
-    let pause = Event::Requested(Ticket(2), Box::new(Verb::Pause(Pause::All)), Box::default());
+    let pause = Event::Requested(
+        RequestId(2),
+        Box::new(Verb::Pause(Pause::All)),
+        Box::default(),
+        StoredTarget::None,
+    );
     let decision = kernel.decide(NOW, pause);
     assert!(decision.records().is_empty());
     let refused = Effect::Requests(RequestEffect::Reply(
-        Ticket(2),
+        RequestId(2),
         Answer::Refused(Refusal::NumbersExhausted),
     ));
     assert_eq!(settle(&mut kernel, decision), [refused]);
@@ -269,7 +275,10 @@ fn a_number_above_those_given_is_believed_up_to_a_bound_alone() {
         assert_eq!(taken.is_ok(), trial.row(ProcedureId::root(family)).is_some());
         taken.err().map(|unfit| (unfit.why, unfit.rows.len()))
     };
-    let (no_number, no_commit) = ("no engine gave it its number", "no engine made its commit");
+    let (no_number, no_commit) = (
+        "no engine assigned this family number",
+        "no engine made the commit that it names",
+    );
     let is = |refused: Option<(String, usize)>, why: &str| {
         refused.is_some_and(|(said, rows)| said.contains(why) && rows == 1)
     };

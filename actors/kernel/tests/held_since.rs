@@ -4,8 +4,8 @@
 mod shell;
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, Effect, Epoch, Event, Kind, Lacking, LockNeed, OperatorRequest, Seq, StageEnded,
-    StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Admission, Birth, Blob, ClaimId, Effect, Epoch, Event, Kind, Lacking, LockNeed, NextStageNeeds, OperatorRequest,
+    RequestId, Seq, StageEnded, StageOutcome, StoredTarget, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -16,7 +16,7 @@ fn lock(path: &str) -> LockNeed {
 fn admission(lacking: Option<&str>) -> Admission {
     Admission {
         limits: Vec::new(),
-        asked: Some(Ticket(1)),
+        asked: Some(ClaimId(1)),
         lacking: lacking.map(|path| Lacking::Lock(path.into())),
     }
 }
@@ -31,10 +31,10 @@ fn born(locks: &[&str], for_life: bool) -> Shell {
     })
 }
 
-fn ahead(locks: &[&str]) -> Ahead {
-    Ahead {
+fn ahead(locks: &[&str]) -> NextStageNeeds {
+    NextStageNeeds {
         locks: locks.iter().copied().map(lock).collect(),
-        ..Ahead::default()
+        ..NextStageNeeds::default()
     }
 }
 
@@ -105,7 +105,12 @@ fn an_undo_holds_its_locks_since_it_was_granted_them() -> Result<(), String> {
     let abort = Box::new(Verb::Abort(ROOT));
     shell.feed(
         6,
-        Event::Requested(Ticket(3), abort, Box::new(OperatorRequest::new("ann", "over"))),
+        Event::Requested(
+            RequestId(3),
+            abort,
+            Box::new(OperatorRequest::new("ann", "over")),
+            StoredTarget::None,
+        ),
     );
     let stack = shell.history.clone();
     shell.feed(7, Event::StackLoaded(ROOT, stack));

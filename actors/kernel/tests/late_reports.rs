@@ -3,7 +3,7 @@
 
 use procession_kernel::{
     Birth, Blob, Commit, Effect, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, ProcedureState,
-    Receipt, Record, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp,
+    Receipt, Record, RequestId, Rules, Seq, StageEnded, StageOutcome, Timestamp,
 };
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
@@ -59,7 +59,7 @@ fn left(kernel: &Kernel) -> Option<u32> {
 /// A root that waits for two children, both of which are out.
 fn two_children(epoch: Epoch) -> Result<Kernel, String> {
     let mut kernel = kernel(epoch);
-    feed(&mut kernel, NOW, Event::Submitted(Ticket(1), vec![birth().into()]))?;
+    feed(&mut kernel, NOW, Event::Submitted(RequestId(1), vec![birth().into()]))?;
     let spawn = StageOutcome::Spawn {
         births: vec![birth(), birth()],
         join: JoinPolicy::AllSucceeded,

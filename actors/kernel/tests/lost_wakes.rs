@@ -1,12 +1,12 @@
-//! A wake that is lost is found by the audit, made up for, and counted; where
+//! A wake that is lost is found by the health check, made up for, and counted; where
 //! none is lost, it finds nothing.
 
 use std::time::Duration;
 
 use procession_kernel::{
-    Admission, AdmissionEffect, Ahead, Birth, Blob, Commit, Decision, Effect, Epoch, Event, JoinPolicy, Kernel, Kind,
-    KindRules, Lacking, LifecycleEffect, LockNeed, ProcedureId, ProcedureState, Receipt, Record, Rules, StageEnded,
-    StageOutcome, Ticket, Timestamp, WaitReason,
+    Admission, AdmissionEffect, Birth, Blob, ClaimId, Commit, Decision, Effect, Epoch, Event, JoinPolicy, Kernel, Kind,
+    KindRules, Lacking, LifecycleEffect, LockNeed, NextStageNeeds, ProcedureId, ProcedureState, Receipt, Record,
+    RequestId, Rules, StageEnded, StageOutcome, Timestamp, WaitReason,
 };
 
 type Tested = Result<(), String>;
@@ -36,7 +36,7 @@ impl Shell {
         };
         let kernel = Kernel::new(rules, Epoch(1), 0);
         let mut shell = Self { kernel, now: NOW };
-        shell.feed(Event::Submitted(Ticket(1), vec![birth.into()]));
+        shell.feed(Event::Submitted(RequestId(1), vec![birth.into()]));
         shell
     }
 
@@ -65,12 +65,12 @@ impl Shell {
         Ok(())
     }
 
-    fn audit(&mut self) -> Vec<Effect> {
-        self.tell_audit(Vec::new(), Vec::new())
+    fn check(&mut self) -> Vec<Effect> {
+        self.tell_check(Vec::new(), Vec::new())
     }
 
-    fn tell_audit(&mut self, granted: Vec<ProcedureId>, unknown: Vec<ProcedureId>) -> Vec<Effect> {
-        let effects = self.feed(Event::AuditDue { granted, unknown });
+    fn tell_check(&mut self, granted: Vec<ProcedureId>, unknown: Vec<ProcedureId>) -> Vec<Effect> {
+        let effects = self.feed(Event::HealthCheckDue { granted, unknown });
         assert_eq!(self.kernel.validate(), Ok(()));
         effects
     }
@@ -108,12 +108,12 @@ fn e_108_the_end_of_a_child_is_found() -> Tested {
     shell.kernel.evolve(&Record::Row(Box::new(waiting)));
     assert_eq!(shell.wait_of(ROOT), Some(WaitReason::Children));
 
-    shell.audit();
+    shell.check();
     assert_eq!(shell.kernel.found(), 1);
     assert!(shell.is_going(ROOT), "it goes on as if it had been woken");
     shell.stage(ROOT, done())?;
     assert!(shell.kernel.families().is_empty(), "and ends");
-    shell.audit();
+    shell.check();
     assert_eq!(shell.kernel.found(), 1);
     Ok(())
 }
@@ -126,7 +126,7 @@ fn e_108_the_failure_of_a_child_is_found() -> Tested {
     shell.stage(CHILD, StageOutcome::Fail("boom".to_owned()))?;
     shell.kernel.evolve(&Record::Row(Box::new(waiting)));
 
-    shell.audit();
+    shell.check();
     assert_eq!(shell.kernel.found(), 1);
     let root = shell.kernel.row(ROOT).ok_or("there is no root")?;
     assert_eq!(root.state, ProcedureState::Failed);
@@ -144,7 +144,7 @@ fn e_108_the_turn_of_one_held_back_by_the_width_is_found() -> Tested {
     assert!(shell.is_going(second));
     shell.kernel.evolve(&Record::Row(Box::new(held)));
 
-    shell.audit();
+    shell.check();
     assert_eq!(shell.kernel.found(), 1);
     assert!(shell.is_going(second));
     Ok(())
@@ -157,7 +157,7 @@ fn e_108_a_timer_is_found() -> Tested {
     shell.kernel.evolve(&Record::Disarmed(ROOT));
     assert_eq!(shell.kernel.next_deadline(), None);
 
-    let effects = shell.audit();
+    let effects = shell.check();
     assert_eq!(shell.kernel.found(), 1);
     assert_eq!(shell.kernel.next_deadline(), Some(DUE));
     assert!(effects.contains(&Effect::Lifecycle(LifecycleEffect::ArmTimer)));
@@ -174,7 +174,7 @@ fn e_108_the_time_of_a_whole_procedure_is_found() {
         ..birth()
     });
     shell.kernel.evolve(&Record::Disarmed(ROOT));
-    shell.audit();
+    shell.check();
     assert_eq!(shell.kernel.found(), 1);
     assert_eq!(shell.kernel.next_deadline(), Some(DUE));
 }
@@ -182,13 +182,13 @@ fn e_108_the_time_of_a_whole_procedure_is_found() {
 /// A root that was born while another held the lock that it needs.
 fn waits_for_a_lock() -> Shell {
     let shell = Shell::new(Birth {
-        ahead: Ahead {
+        ahead: NextStageNeeds {
             locks: vec![LockNeed::exclusive("t")],
-            ..Ahead::default()
+            ..NextStageNeeds::default()
         },
         admission: Admission {
             limits: Vec::new(),
-            asked: Some(Ticket(7)),
+            asked: Some(ClaimId(7)),
             lacking: Some(Lacking::Lock("t".into())),
         },
         ..birth()
@@ -201,7 +201,7 @@ fn waits_for_a_lock() -> Shell {
 fn e_108_a_grant_is_found() {
     let mut shell = waits_for_a_lock();
     // The limiter has granted it, and nobody heard.
-    shell.tell_audit(vec![ROOT], Vec::new());
+    shell.tell_check(vec![ROOT], Vec::new());
     assert_eq!(shell.kernel.found(), 1);
     assert!(shell.is_going(ROOT));
     let locked = shell.kernel.row(ROOT).map(|row| row.locked.len());
@@ -215,7 +215,7 @@ fn e_108_a_grant_is_found() {
 #[test]
 fn e_108_one_in_no_queue_is_found() {
     let mut shell = waits_for_a_lock();
-    let effects = shell.tell_audit(Vec::new(), vec![ROOT]);
+    let effects = shell.tell_check(Vec::new(), vec![ROOT]);
     assert_eq!(shell.kernel.found(), 1);
     assert_eq!(
         effects,
@@ -229,19 +229,19 @@ fn e_108_one_in_no_queue_is_found() {
 fn e_108_without_a_fault_nothing_is_found() -> Tested {
     let mut shell = Shell::new(birth());
     let before = shell.kernel.clone();
-    shell.audit();
+    shell.check();
     assert_eq!(shell.kernel, before, "a stage is out");
 
     shell.stage(ROOT, spawn(2, 1))?;
-    shell.audit();
+    shell.check();
     shell.stage(CHILD, StageOutcome::Sleep(DUE, Blob::default()))?;
-    shell.audit();
+    shell.check();
     shell.now = DUE;
     shell.feed(Event::TimerDue(CHILD));
-    shell.audit();
+    shell.check();
     shell.stage(CHILD, StageOutcome::Fail("boom".to_owned()))?;
     let before = shell.kernel.clone();
-    assert_eq!(shell.audit(), [], "the family rolls back");
+    assert_eq!(shell.check(), [], "the family rolls back");
     assert_eq!(shell.kernel, before);
     assert_eq!(
         shell.kernel.row(ROOT).map(|row| row.state),
@@ -249,11 +249,11 @@ fn e_108_without_a_fault_nothing_is_found() -> Tested {
     );
 
     let mut shell = waits_for_a_lock();
-    shell.audit();
+    shell.check();
     assert_eq!(shell.kernel.found(), 0);
     // Who is told of has got on already.
     shell.feed(Event::Granted(ROOT));
-    shell.tell_audit(vec![ROOT], vec![ROOT]);
+    shell.tell_check(vec![ROOT], vec![ROOT]);
     assert_eq!(shell.kernel.found(), 0);
     Ok(())
 }

@@ -1,9 +1,9 @@
 //! Lost wakes and crashes together: a wake is lost once, in memory alone or on the disk as well, and the
-//! process dies before or after any commit. The family comes to its end, and no audit finds more than was lost.
+//! process dies before or after any commit. The family comes to its end, and no health check finds more than was lost.
 
 use procession_kernel::{
-    Admission, Ahead, Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, Lacking, LockNeed,
-    ProcedureId, Record, Row, Rules, StageEnded, StageOutcome, Ticket, Timestamp, WaitReason,
+    Admission, Birth, Blob, ClaimId, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, Lacking, LockNeed,
+    NextStageNeeds, ProcedureId, Record, RequestId, Row, Rules, StageEnded, StageOutcome, Timestamp, WaitReason,
 };
 
 const ROOT: ProcedureId = ProcedureId::new(1, 0);
@@ -53,13 +53,13 @@ fn birth(wake: Wake) -> Birth {
         return birth;
     }
     Birth {
-        ahead: Ahead {
+        ahead: NextStageNeeds {
             locks: vec![LockNeed::exclusive("t")],
-            ..Ahead::default()
+            ..NextStageNeeds::default()
         },
         admission: Admission {
             limits: Vec::new(),
-            asked: Some(Ticket(7)),
+            asked: Some(ClaimId(7)),
             lacking: Some(Lacking::Lock("t".into())),
         },
         ..birth
@@ -168,7 +168,7 @@ impl Life {
             Some(WaitReason::Timer(_)) if !self.is_lost => {
                 self.is_lost = true;
                 self.kernel.evolve(&Record::Disarmed(ROOT));
-                self.audit(false)?;
+                self.check(false)?;
             }
             Some(WaitReason::Timer(_)) if self.kernel.next_deadline().is_some() => {
                 self.now = DUE;
@@ -180,15 +180,15 @@ impl Life {
             }
             Some(WaitReason::Lock(_)) => {
                 self.is_lost = true;
-                self.audit(true)?;
+                self.check(true)?;
             }
-            _ => self.audit(false)?,
+            _ => self.check(false)?,
         }
         Ok(true)
     }
 
-    fn audit(&mut self, is_granted: bool) -> Result<(), Died> {
-        self.feed(Event::AuditDue {
+    fn check(&mut self, is_granted: bool) -> Result<(), Died> {
+        self.feed(Event::HealthCheckDue {
             granted: is_granted.then_some(ROOT).into_iter().collect(),
             unknown: Vec::new(),
         })
@@ -196,7 +196,7 @@ impl Life {
 
     /// Lives to the end, through the crash. Gives the commits.
     fn play(mut self) -> usize {
-        let submitted = Event::Submitted(Ticket(1), vec![birth(self.wake).into()]);
+        let submitted = Event::Submitted(RequestId(1), vec![birth(self.wake).into()]);
         // A client whose submission is not on the disk sends it again.
         for _ in 0..100 {
             let is_there = self.disk.iter().any(|record| matches!(record, Record::Row(_)));
@@ -217,9 +217,9 @@ impl Life {
         assert!(self.is_lost || self.epoch > 1);
         assert!(self.found <= 1, "found {}", self.found);
         let all = self.found;
-        assert!(self.audit(false).is_ok() && self.kernel.found() <= all, "and no more");
+        assert!(self.check(false).is_ok() && self.kernel.found() <= all, "and no more");
         if self.epoch == 1 {
-            assert_eq!(self.found, 1, "without a crash the audit finds it");
+            assert_eq!(self.found, 1, "without a crash the health check finds it");
         }
         self.commits
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use procession_kernel::{
     Birth, Blob, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, JoinPolicy, JoinRuling, Kernel, Kind,
-    KindRules, OnFailure, ProcedureId, Receipt, Record, Rules, StageCall, StageEnded, StageOutcome, StageTask, Ticket,
-    Timestamp, UndoEnded,
+    KindRules, OnFailure, ProcedureId, Receipt, Record, RequestId, Rules, StageCall, StageEnded, StageOutcome,
+    StageTask, Timestamp, UndoEnded,
 };
 
 type Tested = Result<(), String>;
@@ -113,7 +113,7 @@ impl Shell {
 #[test]
 fn the_call_that_is_out_is_the_one_that_was_asked_for() -> Tested {
     let mut shell = Shell::new();
-    shell.feed(NOW, Event::Submitted(Ticket(1), vec![birth().into()]));
+    shell.feed(NOW, Event::Submitted(RequestId(1), vec![birth().into()]));
     shell.stage(ROOT, StageOutcome::Retry("not yet".to_owned()))?;
     assert_eq!(shell.kernel.calls_of(ROOT), [], "it waits for its next attempt");
     shell.feed(LATER, Event::TimerDue(ROOT));
@@ -167,7 +167,7 @@ fn one_that_is_undone_while_it_cleans_up_has_two_calls_out() -> Tested {
         cleanup: true,
         ..KindRules::new(1)
     });
-    shell.feed(NOW, Event::Submitted(Ticket(1), vec![birth().into()]));
+    shell.feed(NOW, Event::Submitted(RequestId(1), vec![birth().into()]));
     shell.stage(
         ROOT,
         StageOutcome::Spawn {

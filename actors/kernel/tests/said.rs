@@ -5,8 +5,8 @@
 mod shell;
 
 use procession_kernel::{
-    Birth, Blob, Epoch, Event, Kind, OperatorRequest, Record, Seq, StageEnded, StageOutcome, Ticket, Timestamp,
-    UndoEnded, Verb,
+    Birth, Blob, Epoch, Event, Kind, OperatorRequest, Record, RequestId, Seq, StageEnded, StageOutcome, StoredTarget,
+    Timestamp, UndoEnded, Verb,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -89,13 +89,13 @@ fn undos_are_counted_by_themselves_each_of_them_and_each_retry_of_one() {
     let by = || Box::new(OperatorRequest::new("ann", "it is repaired"));
     shell.feed(
         7 * HOUR,
-        Event::Requested(Ticket(3), Box::new(Verb::RetryNow(ROOT)), by()),
+        Event::Requested(RequestId(3), Box::new(Verb::RetryNow(ROOT)), by(), StoredTarget::None),
     );
     shell.undone(7, top, Err("stuck"));
     assert_eq!(shell.said(), Some((4, "stuck")), "what has failed stays counted");
     shell.feed(
         8 * HOUR,
-        Event::Requested(Ticket(4), Box::new(Verb::RetryUndo(ROOT)), by()),
+        Event::Requested(RequestId(4), Box::new(Verb::RetryUndo(ROOT)), by(), StoredTarget::None),
     );
     assert_eq!(shell.said(), None);
     shell.undone(8, top, Err("stuck"));

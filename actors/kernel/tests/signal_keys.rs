@@ -12,7 +12,7 @@ mod shell;
 
 use procession_kernel::{
     Answer, Birth, Blob, Bounds, Effect, Epoch, Event, EventName, Key, Kind, OperatorRequest, Pause, ProcedureId,
-    Refusal, RequestEffect, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Refusal, RequestEffect, RequestId, StageEnded, StageOutcome, StoredTarget, Timestamp, Verb, WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -33,7 +33,7 @@ fn send(shell: &mut Shell, name: &str, payload: &[u8], key: Option<&str>) -> Ans
     let effects = shell.feed(
         1,
         Event::Signalled {
-            ticket: Ticket(1),
+            request: RequestId(1),
             id: ROOT,
             name: EventName::from(name),
             payload: Blob::from(payload),
@@ -46,7 +46,10 @@ fn send(shell: &mut Shell, name: &str, payload: &[u8], key: Option<&str>) -> Ans
 fn send_by(shell: &mut Shell, name: &str, payload: &[u8], key: &str) -> Answer {
     let verb = Verb::Signal(ROOT, EventName::from(name), Blob::from(payload));
     let by = OperatorRequest::new("ann", "why").key(key);
-    answer(shell.feed(1, Event::Requested(Ticket(1), Box::new(verb), Box::new(by))))
+    answer(shell.feed(
+        1,
+        Event::Requested(RequestId(1), Box::new(verb), Box::new(by), StoredTarget::None),
+    ))
 }
 
 /// The stage that is out waits for `beat` next.
@@ -168,7 +171,7 @@ fn a_broadcast_s_key_stands_for_one_payload() {
         let effects = shell.feed(
             1,
             Event::Broadcast {
-                ticket: Ticket(1),
+                request: RequestId(1),
                 name: EventName::from("go"),
                 payload: Blob::from(payload),
                 key: Some(Key::from("k")),
@@ -189,12 +192,15 @@ fn an_empty_key_is_refused() {
     assert_eq!(send_by(&mut shell, "go", b"1", ""), refused);
     let pause = Verb::Pause(Pause::One(ProcedureId::root(1)));
     let by = OperatorRequest::new("ann", "why").key("");
-    let paused = shell.feed(1, Event::Requested(Ticket(1), Box::new(pause), Box::new(by)));
+    let paused = shell.feed(
+        1,
+        Event::Requested(RequestId(1), Box::new(pause), Box::new(by), StoredTarget::None),
+    );
     assert_eq!(answer(paused), refused);
     let broadcast = shell.feed(
         1,
         Event::Broadcast {
-            ticket: Ticket(1),
+            request: RequestId(1),
             name: EventName::from("go"),
             payload: Blob::default(),
             key: Some(Key::from("")),

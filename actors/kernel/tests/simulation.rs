@@ -1,6 +1,6 @@
 //! The kernel alone, under random histories: submissions, every outcome of a
 //! stage and of an undo, timers, signals, permits and locks, every verb of an
-//! operator, audits, crashes.
+//! operator, health checks, crashes.
 //! After each decision the state is checked against itself, against the disk,
 //! and against what rollback may do; with no message on its way, against the
 //! limiter as well. In the calm at the end everything settles.
@@ -70,13 +70,13 @@ fn number(name: &str) -> Option<u64> {
 const WAITS: [&str; 14] = [
     "Backoff",
     "Children",
-    "Circling",
     "Event",
     "Lock",
     "Paused",
     "Permit",
     "Poison",
     "Queue",
+    "RepeatLimit",
     "RollbackFailed",
     "Suspect",
     "Timer",

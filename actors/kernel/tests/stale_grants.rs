@@ -4,8 +4,9 @@
 mod shell;
 
 use procession_kernel::{
-    Admission, AdmissionEffect, Ahead, Birth, Blob, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed,
-    Needs, OperatorRequest, StageEnded, StageOutcome, Ticket, Timestamp, Verb, WaitReason,
+    Admission, AdmissionEffect, Birth, Blob, ClaimId, Effect, Epoch, Event, Hold, Kind, Lacking, LimitKey, LockNeed,
+    Needs, NextStageNeeds, OperatorRequest, RequestId, StageEnded, StageOutcome, StoredTarget, Timestamp, Verb,
+    WaitReason,
 };
 use shell::{KIND, ROOT, Shell};
 
@@ -14,16 +15,16 @@ const NOW: u64 = 1_000_000;
 #[test]
 fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Result<(), String> {
     let limits = vec![LimitKey::from(KIND)];
-    let ahead = Ahead {
+    let ahead = NextStageNeeds {
         locks: vec![LockNeed::exclusive("t")],
-        ..Ahead::default()
+        ..NextStageNeeds::default()
     };
     let mut shell = Shell::new(Birth {
         hold: Hold::WhileActive,
         ahead: ahead.clone(),
         admission: Admission {
             limits: limits.clone(),
-            asked: Some(Ticket(1)),
+            asked: Some(ClaimId(1)),
             lacking: None,
         },
         ..Birth::new(Kind::from(KIND), 1, Blob::default(), Blob::default())
@@ -39,7 +40,7 @@ fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Resul
         ahead,
         admission: Some(Admission {
             limits: limits.clone(),
-            asked: Some(Ticket(1)),
+            asked: Some(ClaimId(1)),
             lacking: Some(Lacking::Lock("t".into())),
         }),
         ..StageEnded::new(ROOT, run, Epoch(1), Timestamp(NOW), StageOutcome::Next(Blob::default()))
@@ -47,7 +48,10 @@ fn a_grant_for_the_stage_before_gives_an_undo_its_locks_and_no_permit() -> Resul
     shell.feed(NOW, Event::StageEnded(Box::new(report)));
     let abort = Verb::Abort(ROOT);
     let by = Box::new(OperatorRequest::new("ann", "over"));
-    shell.feed(NOW, Event::Requested(Ticket(3), Box::new(abort), by));
+    shell.feed(
+        NOW,
+        Event::Requested(RequestId(3), Box::new(abort), by, StoredTarget::None),
+    );
     let stack = shell.history.clone();
     shell.feed(NOW, Event::StackLoaded(ROOT, stack));
     let wait = shell.kernel.row(ROOT).and_then(|row| row.wait.clone());

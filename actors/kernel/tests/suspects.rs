@@ -2,7 +2,7 @@
 //! aside, the next goes at once.
 
 use procession_kernel::{
-    Birth, Blob, Commit, Effect, Epoch, Event, Kernel, Kind, KindRules, ProcedureId, Receipt, Record, Rules, Ticket,
+    Birth, Blob, Commit, Effect, Epoch, Event, Kernel, Kind, KindRules, ProcedureId, Receipt, Record, RequestId, Rules,
     Timestamp, WaitReason,
 };
 
@@ -31,7 +31,7 @@ fn feed(kernel: &mut Kernel, event: Event) -> (Vec<Record>, Vec<Effect>) {
 fn suspects() -> Kernel {
     let mut before = Kernel::new(rules(), Epoch(1), 0);
     let birth = Birth::new(Kind::from("k"), 1, Blob::from(&b"1"[..]), Blob::default());
-    let (records, _) = feed(&mut before, Event::Submitted(Ticket(1), vec![birth.into(); 3]));
+    let (records, _) = feed(&mut before, Event::Submitted(RequestId(1), vec![birth.into(); 3]));
     let mut kernel = Kernel::new(rules(), Epoch(3), 2);
     for record in &records {
         kernel.evolve(record);

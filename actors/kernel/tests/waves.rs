@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use procession_kernel::{
     Answer, Birth, Blob, Commit, Decision, Effect, Epoch, Event, EventName, Kernel, Kind, KindRules, OperatorRequest,
-    Pause, ProcedureId, Receipt, Record, RequestEffect, Rules, Seq, StageEnded, StageOutcome, Ticket, Timestamp, Verb,
-    WaitReason, Wake,
+    Pause, ProcedureId, Receipt, Record, RequestEffect, RequestId, Rules, Seq, StageEnded, StageOutcome, StoredTarget,
+    Timestamp, Verb, WaitReason, Wake,
 };
 
 type Tested = Result<(), Box<dyn std::error::Error>>;
 
-const ASKER: Ticket = Ticket(7);
+const ASKER: RequestId = RequestId(7);
 
 fn blob(text: &str) -> Blob {
     Blob::from(text.as_bytes().to_vec())
@@ -63,7 +63,7 @@ impl Engine {
         self.now = at(second);
         let family = self.kernel.families().keys().last().map_or(1, |last| last + 1);
         let birth = Birth::new(Kind::from("k"), 1, blob("1"), blob("value"));
-        self.feed(Event::Submitted(Ticket(1), vec![birth.into()]))?;
+        self.feed(Event::Submitted(RequestId(1), vec![birth.into()]))?;
         let id = ProcedureId::root(family);
         self.waits(id, timeout)?;
         Ok(id)
@@ -85,7 +85,7 @@ impl Engine {
     /// Broadcasts; gives how many are said to be woken.
     fn broadcast(&mut self) -> Result<u32, String> {
         let effects = self.feed(Event::Broadcast {
-            ticket: ASKER,
+            request: ASKER,
             name: EventName::from("go"),
             payload: blob("said"),
             key: None,
@@ -244,7 +244,7 @@ fn what_comes_before_its_turn_finds_it_woken() -> Tested {
     engine.feed(Event::TimerDue(timed))?;
     assert!(engine.is_woken(timed), "its time is up later");
     engine.feed(Event::Signalled {
-        ticket: Ticket(9),
+        request: RequestId(9),
         id: told,
         name: EventName::from("go"),
         payload: blob("to it alone"),
@@ -269,9 +269,10 @@ fn an_abort_a_pause_and_a_drain_within_it() -> Tested {
     assert_eq!(engine.broadcast()?, 5);
     let ask = |verb| {
         Event::Requested(
-            Ticket(3),
+            RequestId(3),
             Box::new(verb),
             Box::new(OperatorRequest::new("ann", "a test")),
+            StoredTarget::None,
         )
     };
     engine.feed(ask(Verb::Abort(ids[0])))?;
@@ -299,7 +300,7 @@ fn a_large_payload_is_copied_into_few_rows_by_one_commit() -> Tested {
     }
     let payload = Blob::from(vec![0; 1 << 20]);
     engine.feed(Event::Broadcast {
-        ticket: ASKER,
+        request: ASKER,
         name: EventName::from("go"),
         payload,
         key: None,

@@ -18,7 +18,7 @@ use crate::clock::machine_now;
 use crate::journal::JournalStore;
 use crate::supervisor::Supervisor;
 use crate::supervisor::dispatch::workers::Heartbeats;
-use crate::supervisor::drain::StopHere;
+use crate::supervisor::lifecycle::StopHere;
 use crate::threads::Threads;
 use crate::view::ShutdownReport;
 

@@ -1,5 +1,5 @@
-//! One atomic batch: writes to any keyspaces, encoded one behind the other in
-//! one buffer, so that a batch of thousands costs a few allocations.
+//! One atomic batch of writes to any keyspaces. The writes are encoded one behind the other in one buffer, so that a
+//! batch of thousands costs a few allocations.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub struct Write<'a> {
     pub space: &'a Space,
     /// The key.
     pub key: &'a [u8],
-    /// The value; none deletes.
+    /// The value; `None` deletes the key.
     pub value: Option<&'a [u8]>,
 }
 
@@ -25,7 +25,7 @@ struct Slot {
     value: Option<Range<usize>>,
 }
 
-/// Writes that take effect together, the epoch of their owner, and their number.
+/// Writes that take effect together, with the epoch of their owner and their number.
 #[derive(Debug, Clone)]
 pub struct Batch {
     epoch: Epoch,
@@ -35,7 +35,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Starts an empty batch of this owner.
+    /// Creates an empty batch of this owner.
     #[must_use]
     pub fn new(epoch: Epoch) -> Self {
         Self {
@@ -46,8 +46,8 @@ impl Batch {
         }
     }
 
-    /// Starts an empty batch that will be about as large as this one: growing it
-    /// from nothing would copy each of its bytes several times.
+    /// Creates an empty batch with the capacity of this one. Growing it from nothing would copy each of its bytes
+    /// several times.
     #[must_use]
     pub fn like(other: &Self) -> Self {
         Self {
@@ -58,42 +58,42 @@ impl Batch {
         }
     }
 
-    /// Gives the epoch of the owner.
+    /// Returns the epoch of the owner.
     #[must_use]
     pub fn epoch(&self) -> Epoch {
         self.epoch
     }
 
-    /// Gives the number of the newest commit in it.
+    /// Returns the number of the newest commit in the batch.
     #[must_use]
     pub fn seq(&self) -> Seq {
         self.seq
     }
 
-    /// Says that it now holds all up to this commit.
+    /// Records that the batch now holds everything up to this commit.
     pub fn advance_to(&mut self, seq: Seq) {
         self.seq = seq;
     }
 
-    /// Gives the number of writes.
+    /// Returns the number of writes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Tells whether nothing is written.
+    /// Returns `true` if there are no writes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
 
-    /// Gives the number of bytes of all keys and values.
+    /// Returns the size of all keys and values in bytes.
     #[must_use]
     pub fn size_bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Makes room for so many more writes, of so many bytes in all.
+    /// Reserves room for this many more writes, of this many bytes in total.
     pub fn reserve(&mut self, writes: usize, bytes: usize) {
         self.slots.reserve(writes);
         self.bytes.reserve(bytes);
@@ -103,7 +103,7 @@ impl Batch {
     ///
     /// # Errors
     ///
-    /// What `encode` returns; the batch is then as it was before.
+    /// The error of `encode`; the batch is then unchanged.
     pub fn put_with<E>(
         &mut self,
         space: Space,
@@ -130,7 +130,7 @@ impl Batch {
         }
     }
 
-    /// Adds a put of bytes.
+    /// Adds a put of these bytes.
     pub fn put(&mut self, space: Space, key: &[u8], value: &[u8]) {
         let start = self.bytes.len();
         self.bytes.extend_from_slice(key);
@@ -156,7 +156,7 @@ impl Batch {
         });
     }
 
-    /// Gives the writes in the order in which they were added.
+    /// Returns the writes in the order in which they were added.
     pub fn writes(&self) -> impl ExactSizeIterator<Item = Write<'_>> {
         self.slots.iter().map(|slot| self.write_of(slot))
     }

@@ -1,15 +1,15 @@
-//! How large what a store takes may be.
+//! The largest keys, values and batches that a store takes.
 
 use super::batch::Write;
 use super::keys::Space;
 
-/// The largest keys, values and batches of a store, in bytes. The engine checks them before anything becomes part of a
-/// commit, because a commit that the store refuses stops the engine.
+/// The largest keys, values and batches of a store, in bytes. The engine checks them before anything becomes part of
+/// a commit, because a commit that the store refuses stops the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreBounds {
     /// Longest name of a keyspace of user data.
     pub space_name: usize,
-    /// Longest key; the engine's own have up to 1,100.
+    /// Longest key; the engine's own keys have up to 1,100 bytes.
     pub key: usize,
     /// Longest value.
     pub value: usize,
@@ -18,19 +18,19 @@ pub struct StoreBounds {
 }
 
 impl StoreBounds {
-    /// Tells whether a keyspace of user data may have this name.
+    /// Returns `true` if a keyspace of user data may have this name.
     #[must_use]
     pub fn admits_space(&self, name: &str) -> bool {
         (1..=self.space_name).contains(&name.len())
     }
 
-    /// Tells whether a key may be this one.
+    /// Returns `true` if this may be a key.
     #[must_use]
     pub fn admits_key(&self, key: &[u8]) -> bool {
         (1..=self.key).contains(&key.len())
     }
 
-    /// Says why the store would refuse this write; none if it takes it.
+    /// Returns why the store would refuse this write, or `None` if the store takes it.
     #[must_use]
     pub fn refusal(&self, write: &Write<'_>) -> Option<String> {
         if let Space::User(name) = write.space

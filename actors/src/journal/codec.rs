@@ -1,5 +1,4 @@
-//! Values as bytes: a version byte and MessagePack with field names. The only
-//! file that names rmp-serde.
+//! Encodes values as a version byte and MessagePack with field names. The only file that names rmp-serde.
 
 use std::cell::Cell;
 
@@ -9,20 +8,19 @@ use serde::de::DeserializeOwned;
 
 use crate::error::CodecError;
 
-/// Version of the engine's own values. Readers know all versions up to it.
+/// Version of the engine's own values. Readers know every version up to it.
 pub const VALUE_VERSION: u8 = 1;
 
-/// Deepest nesting of a value that is read; deeper ones are refused before they exhaust the stack.
+/// Deepest nesting of a value that is read. Deeper values are refused before they exhaust the stack.
 const MAX_DEPTH: usize = 128;
 
-/// Encodes a user's value: MessagePack with field names, no version byte (the
-/// kind's version stands in the row).
+/// Encodes a user's value as MessagePack with field names. It has no version byte: the row stores the kind's version.
 ///
 /// # Errors
 ///
-/// [`CodecError`] if the value's own `Serialize` refuses.
+/// [`CodecError`] if the value's own `Serialize` fails.
 pub fn encode_user<T: Serialize + ?Sized>(value: &T) -> Result<Blob, CodecError> {
-    // Taken, not borrowed: a value's own `Serialize` may come here again.
+    // Taken, not borrowed: the value's `Serialize` may call this function again.
     let mut bytes = SCRATCH.take();
     bytes.clear();
     let encoded = write_named(&mut bytes, value).map(|()| Blob::from(bytes.as_slice()));
@@ -35,11 +33,11 @@ pub fn encode_user<T: Serialize + ?Sized>(value: &T) -> Result<Blob, CodecError>
     })
 }
 
-/// Bytes that a thread keeps for encoding: most values fit.
+/// Largest buffer that a thread keeps for encoding; most values fit.
 const SCRATCH_MAX: usize = 64 * 1024;
 
 thread_local! {
-    /// Values are encoded here, and copied once when their size is known.
+    /// Buffer in which values are encoded, to be copied once when their size is known.
     static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
@@ -99,8 +97,8 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     T::deserialize(&mut deserializer).map_err(|error| error.to_string())
 }
 
-/// Gives the name of the variant that these bytes are a stage of; `()` for one without, and `-` for
-/// what is no variant, a number for example. Only what stands in front is read.
+/// Returns the name of the variant that these bytes of a stage encode: `()` for a unit, and `-` for bytes that are no
+/// variant, such as a number. Only the beginning is read.
 #[must_use]
 pub fn variant(bytes: &[u8]) -> &str {
     match bytes {
@@ -110,7 +108,7 @@ pub fn variant(bytes: &[u8]) -> &str {
     }
 }
 
-/// Gives the text at the beginning, if it is a short one.
+/// Returns the text at the beginning of the bytes, if it is a short text.
 fn text(bytes: &[u8]) -> Option<&str> {
     let (length, rest) = match bytes {
         [length @ 0xa0..=0xbf, rest @ ..] => (length & 0x1f, rest),
@@ -120,7 +118,7 @@ fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(rest.get(..usize::from(length))?).ok()
 }
 
-/// Says in a word which stage these bytes are: the variant's name, a number, or `()`.
+/// Returns a short text for the stage that these bytes encode: the variant's name, a number, or `()`.
 #[must_use]
 pub fn describe(bytes: &[u8]) -> String {
     if bytes == [0xc0] {

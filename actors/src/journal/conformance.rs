@@ -1,7 +1,7 @@
-//! What every journal store must keep, as a suite that a store's author runs.
+//! The promises that every journal store must keep, as a suite for authors of stores.
 //!
-//! Each check gets an *opener*: it opens the same place each time it is called,
-//! after the store before has been dropped, as after a restart.
+//! Each check receives an *opener*, which opens the same place each time it is called, after the previous store has
+//! been dropped, as after a restart.
 
 use futures::executor::block_on;
 use futures::future::join_all;
@@ -33,11 +33,11 @@ impl From<AppendError> for BrokenPromise {
     }
 }
 
-/// What a check of a promise comes to.
+/// The result of checking a promise.
 pub type Kept = Result<(), BrokenPromise>;
 
-/// Checks every promise but the one that needs a fault. `place` makes a new,
-/// empty place each time it is called, and gives its opener.
+/// Checks every promise except the one that needs a fault. `place` creates a new, empty place each time it is called,
+/// and returns its opener.
 ///
 /// # Errors
 ///
@@ -60,7 +60,8 @@ where
     check_close(&place())
 }
 
-/// A batch over several keyspaces is there as a whole after a restart, and `size_bytes` can be asked.
+/// Checks that a batch over several keyspaces is there as a whole after a restart, and that `size_bytes` can be
+/// called.
 ///
 /// # Errors
 ///
@@ -79,7 +80,7 @@ pub fn check_batches_last<S: JournalStore>(open: &impl Fn() -> Result<S, StoreEr
             "a receipt names the epoch and the number of its batch",
         )?;
     }
-    // It may say nothing; it may not fail.
+    // It may return `None`, but must not panic.
     store.size_bytes();
     drop(store);
     let store = open()?;
@@ -101,7 +102,7 @@ pub fn check_batches_last<S: JournalStore>(open: &impl Fn() -> Result<S, StoreEr
     )
 }
 
-/// Batches take effect in the order of the calls, in whatever order their answers are polled.
+/// Checks that batches take effect in the order of the calls, in whatever order their answers are polled.
 ///
 /// # Errors
 ///
@@ -141,8 +142,8 @@ pub fn check_order<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -
     check_last(&store)
 }
 
-/// Of several appends under way one fails, because the store refuses its batch: those before it take effect, and all
-/// behind it fail, though they were handed over before anybody knew.
+/// Checks what happens when the store refuses one of several appends under way. Earlier ones take effect, and all
+/// later ones fail, although they were handed over before the failure was known.
 ///
 /// # Errors
 ///
@@ -186,7 +187,7 @@ pub fn check_failure_under_way<S: JournalStore>(open: &impl Fn() -> Result<S, St
     )
 }
 
-/// Reads see what was committed, in the order of the keys, within their bounds.
+/// Checks that reads see what was committed, in key order and within their bounds.
 ///
 /// # Errors
 ///
@@ -229,7 +230,7 @@ pub fn check_reads<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -
     hold(other.is_none(), "keyspaces are apart")
 }
 
-/// The last write of a key counts, between batches and within one; deletes delete.
+/// Checks that the last write of a key counts, between batches and within one, and that deletes delete.
 ///
 /// # Errors
 ///
@@ -263,7 +264,7 @@ pub fn check_overwrites<S: JournalStore>(open: &impl Fn() -> Result<S, StoreErro
     )
 }
 
-/// User keyspaces come into being with their first write, under any name of up to 100 bytes.
+/// Checks that user keyspaces are created by their first write, under any name of up to 100 bytes.
 ///
 /// # Errors
 ///
@@ -314,7 +315,7 @@ pub fn check_user_spaces<S: JournalStore>(open: &impl Fn() -> Result<S, StoreErr
     check_names(&open()?)
 }
 
-/// Each owner gets a higher epoch than any before, also after a restart; the first batch may be empty.
+/// Checks that each owner gets a higher epoch than any before, also after a restart; the first batch may be empty.
 ///
 /// # Errors
 ///
@@ -333,7 +334,7 @@ pub fn check_epochs<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) 
     Ok(())
 }
 
-/// Once a newer epoch was acquired, an older one is fenced and leaves nothing.
+/// Checks that once a newer epoch was acquired, an older one is fenced and leaves nothing.
 ///
 /// # Errors
 ///
@@ -343,8 +344,8 @@ pub fn check_fencing<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>)
     let old = take(&store)?;
     commit(&store, old, 1, |batch| batch.put(Space::Keys, b"old", b"1"))?;
     let new = block_on(store.acquire())?;
-    hold(new > old, "whoever takes the store gets a higher epoch than its owner")?;
-    // Before the new owner has written anything.
+    hold(new > old, "a new owner gets a higher epoch than the previous one")?;
+    // The old owner must be fenced before the new owner has written anything.
     check_fenced(&store, old, new)?;
     commit(&store, new, 2, |batch| batch.put(Space::Keys, b"new", b"1"))?;
     check_fenced(&store, old, new)?;
@@ -372,7 +373,8 @@ fn check_fenced<S: JournalStore>(store: &S, old: Epoch, new: Epoch) -> Kept {
     )
 }
 
-/// An owner may die before it writes, so epochs may be skipped: the next one goes on behind the newest batch.
+/// Checks that epochs may be skipped, since an owner may die before it writes. The next owner continues behind the
+/// newest batch.
 ///
 /// # Errors
 ///
@@ -401,7 +403,7 @@ pub fn check_skipped_epochs<S: JournalStore>(open: &impl Fn() -> Result<S, Store
     });
     hold(
         block_on(store.head())? == head,
-        "the owner behind a skipped epoch goes on behind the newest batch",
+        "the owner after a skipped epoch continues behind the newest batch",
     )?;
     hold(
         block_on(store.acquire())? > next,
@@ -409,7 +411,7 @@ pub fn check_skipped_epochs<S: JournalStore>(open: &impl Fn() -> Result<S, Store
     )
 }
 
-/// The head is the last batch with a receipt, and to ask for it writes and takes nothing.
+/// Checks that the head is the last batch with a receipt, and that reading it neither writes nor takes ownership.
 ///
 /// # Errors
 ///
@@ -438,8 +440,8 @@ pub fn check_head<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) ->
     )
 }
 
-/// After one append has failed, none succeeds, and what was acknowledged can
-/// still be read. The store must be one whose second commit fails.
+/// Checks that after a failed append no other succeeds, and that acknowledged data can still be read. The store must
+/// be one whose second commit fails.
 ///
 /// # Errors
 ///
@@ -469,7 +471,7 @@ pub fn check_failure_is_final<S: JournalStore>(store: &S) -> Kept {
     )
 }
 
-/// From, to, limit, and the keys expected.
+/// First key, end, limit, and the keys expected.
 type ScanCase<'a> = (&'a [u8], Option<&'a [u8]>, usize, &'a [&'a [u8]]);
 
 fn hold(is_kept: bool, promise: &str) -> Kept {

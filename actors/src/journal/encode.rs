@@ -1,6 +1,6 @@
-//! Records as writes: the one place that knows which record goes under which key.
+//! Converts records to writes: the only place that knows which record is stored under which key.
 
-use procession_kernel::{Blob, Doomed, Epoch, Pause, ProcedureId, Record, Seq, SignalEntry};
+use procession_kernel::{Blob, Epoch, EvictedFamily, Pause, ProcedureId, Record, Seq, SignalEntry};
 use serde::{Deserialize, Serialize};
 
 use super::batch::Batch;
@@ -8,21 +8,21 @@ use super::codec;
 use super::keys::{self, OUTPUT, PAYLOAD, Space};
 use crate::error::CodecError;
 
-/// Family numbers below this may have been given.
+/// Family numbers below this value may have been assigned.
 pub(crate) const META_FAMILIES: &[u8] = b"families";
-/// The epoch of the newest engine that started, and how often engines had died.
+/// The epoch of the engine that started last, and how often engines had died.
 pub(crate) const META_STARTED: &[u8] = b"started";
-/// The epoch of the newest engine that stopped in order.
+/// The epoch of the engine that last stopped in order.
 pub(crate) const META_STOPPED: &[u8] = b"stopped";
 /// The store's own number.
 pub(crate) const META_STORE: &[u8] = b"store";
-/// What the last look at the clocks has shown.
+/// The result of the last clock check.
 pub(crate) const META_CLOCK: &[u8] = b"clock";
 /// Prefix of what operators have paused.
 pub(crate) const META_PAUSE: &[u8] = b"pause/";
-/// Prefix of the broadcasts that have not woken all of their waiters yet.
+/// Prefix of broadcasts that have not woken all of their waiters yet.
 pub(crate) const META_BROADCAST: &[u8] = b"broadcast/";
-/// Prefix of the capacities that were set at run time.
+/// Prefix of capacities that were set at run time.
 pub(crate) const META_LIMIT: &[u8] = b"limit/";
 
 /// Value of `META_STARTED`.
@@ -34,25 +34,25 @@ pub(crate) struct Started {
     pub(crate) deaths: u32,
 }
 
-/// Value of `META_CLOCK`: what one look at the clocks has shown, and what follows from it. All times in microseconds.
+/// Value of `META_CLOCK`: the readings of one clock check, and what follows from them. All times in microseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct LastLook {
-    /// What the wall clock showed.
+    /// Reading of the wall clock.
     #[serde(rename = "w")]
     pub(crate) wall: u64,
-    /// From which start of the machine it counts.
+    /// The boot of the machine from which `since` counts.
     #[serde(rename = "b")]
     pub(crate) boot: u64,
-    /// How long it had run.
+    /// How long the machine had run.
     #[serde(rename = "s")]
     pub(crate) since: u64,
-    /// By how much the wall clock is ahead.
+    /// How far the wall clock is ahead.
     #[serde(rename = "a", default, skip_serializing_if = "is_zero")]
     pub(crate) ahead: u64,
-    /// For how much longer that counts.
+    /// For how much longer `ahead` counts.
     #[serde(rename = "l", default, skip_serializing_if = "is_zero")]
     pub(crate) left: u64,
-    /// The longest time for which a key was to be kept.
+    /// The longest time for which a key had to be kept.
     #[serde(rename = "k", default, skip_serializing_if = "is_zero")]
     pub(crate) key: u64,
 }
@@ -71,20 +71,20 @@ pub(crate) struct StoredSignal {
     pub(crate) payload: Blob,
 }
 
-/// Records from which on room is made for all of them at once.
+/// Number of records from which on room is reserved for all of them at once.
 const MANY: usize = 64;
-/// Bytes that a record takes up on disk beside a value of the user's: more than most do.
+/// Bytes reserved for a record on disk in addition to a user's value: more than most records take.
 const EACH: usize = 160;
 
-/// Makes room for so many records with so many bytes of values: to grow a large batch copies it, and memory that
-/// was never touched before costs more than what is written there.
+/// Reserves room for this many records with this many bytes of values. Growing a large batch copies it, and touching
+/// fresh memory costs more than writing to it.
 pub(crate) fn make_room(batch: &mut Batch, records: usize, value_bytes: usize) {
     if records >= MANY {
         batch.reserve(records, records * EACH + value_bytes);
     }
 }
 
-/// Adds what a record means on disk.
+/// Adds the writes of a record.
 pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError> {
     match record {
         Record::Row(row) | Record::FinishedRow(row) => {
@@ -182,7 +182,7 @@ pub(crate) fn write(batch: &mut Batch, record: &Record) -> Result<(), CodecError
     Ok(())
 }
 
-/// Adds what a look at the clocks has shown.
+/// Adds the result of a clock check.
 pub(crate) fn write_look(batch: &mut Batch, look: &LastLook) -> Result<(), CodecError> {
     batch.put_with(Space::Meta, META_CLOCK, |bytes| codec::encode_into(bytes, look))
 }
@@ -212,8 +212,8 @@ fn pause_key(what: &Pause) -> Vec<u8> {
     key
 }
 
-fn evict(batch: &mut Batch, doomed: &Doomed) {
-    // Of a family that may not be readable, every key is named as it is.
+fn evict(batch: &mut Batch, doomed: &EvictedFamily) {
+    // A family may be unreadable, so every key is deleted under its raw name.
     let members = if doomed.raw.is_empty() { doomed.members } else { 0 };
     for member in 0..members {
         let id = ProcedureId::new(doomed.family, member);
@@ -234,7 +234,7 @@ fn evict(batch: &mut Batch, doomed: &Doomed) {
         }
     }
     match (&doomed.key, doomed.key_until) {
-        // Its key outlives it: what is left goes when that is up.
+        // The idempotency key outlives the family: the entry is evicted when the key expires.
         (Some(key), Some(until)) => {
             let place = keys::finished(until, doomed.family);
             batch.put(Space::Finished, &place, key.as_str().as_bytes());

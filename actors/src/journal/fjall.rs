@@ -1,14 +1,13 @@
-//! The embedded store: keyspaces of fjall in a directory that one process
-//! owns. Only the files below it name fjall.
+//! The embedded store: keyspaces of fjall in a directory that one process owns. Only the modules below this one name
+//! fjall.
 //!
-//! A batch is one write batch of fjall and one sync of its log; most of its
-//! writes are one value in it (`recent`), until a checkpoint. What is found at
-//! opening: a torn tail of the log is dropped, since nobody was told of it;
-//! a log that is broken in the middle, missing, or shorter than the watermark,
-//! a missing keyspace or table, and a damaged table index are errors. A damaged
-//! block of a table is found when it is read. What is not found: damage to the
-//! last batch before a power cut, when the watermark was lost with it; that
-//! looks like the torn tail of a batch that was never acknowledged.
+//! A batch is one write batch of fjall and one sync of its log. Until a checkpoint, most of its writes are one value
+//! in it (`recent`).
+//!
+//! An opening drops a torn tail of the log, since it was never acknowledged. It reports these as errors: a log that
+//! is broken in the middle, missing, or shorter than the watermark; a missing keyspace or table; a damaged table
+//! index. A damaged block of a table is found when it is read. One case is not found: damage to the last batch before
+//! a power cut that also lost its watermark. It looks like the torn tail of a batch that was never acknowledged.
 
 use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, TryLockError};
@@ -29,10 +28,10 @@ use crate::error::StoreError;
 
 mod chain;
 mod checkpoint;
+mod commit_queue;
 mod committed;
 mod copy;
 mod directory;
-mod line;
 mod locks;
 mod log;
 mod log_files;
@@ -51,18 +50,18 @@ mod write;
 use opened::Opened;
 use write::Pending;
 
-// Records of the newest commits, in the bytes that fjall reads and writes.
+// Records of the newest commits, in the byte type that fjall reads and writes.
 type Encoder = recent::Encoder<Slice>;
 type Layers = recent::Layers<Slice>;
 type BatchRecord = recent::BatchRecord<Slice>;
 type Table = recent::Table<Slice>;
 
-/// Longest value, in bytes: fjall's limit, less some room for what else a record holds.
+/// Longest value in bytes: fjall's limit, less some room for the rest of a record.
 const VALUE_MAX: usize = 0xf000_0000;
 
-/// What the store takes. fjall takes 255 bytes of a name, prefix included; 100 are enough for a name and leave a store
-/// of another kind some room. The key's bound is fjall's. A batch is one item of a log, which must stay readable as a
-/// whole in memory.
+/// The bounds of the store. fjall takes names of 255 bytes, prefix included; 100 bytes are enough for a name and
+/// leave some room to other stores. The key's bound is fjall's. A batch is one item of a log, which must stay
+/// readable as a whole in memory.
 pub(crate) const BOUNDS: StoreBounds = StoreBounds {
     space_name: 100,
     key: 65_535,
@@ -70,10 +69,10 @@ pub(crate) const BOUNDS: StoreBounds = StoreBounds {
     batch: VALUE_MAX,
 };
 
-/// How much of its log the store syncs with each batch.
+/// What the store syncs of its log with each batch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SyncMode {
-    /// The data, as `fdatasync` does: enough on every system that keeps its word.
+    /// The data, as `fdatasync` does: enough on every system that honours it.
     #[default]
     Data,
     /// The data and all of the file's attributes, as `fsync` does.
@@ -95,44 +94,44 @@ impl SyncMode {
 /// The journal store in a directory of its own.
 pub struct FjallStore {
     place: PathBuf,
-    /// All that holds threads, locks or files, in one place that can be emptied: none once it was closed. Each call
-    /// uses it under the shared lock, so `close` waits for the calls under way, and for nobody who merely holds
-    /// the store. A call takes the lock once: a second time could wait for a `close` that waits for the first.
+    /// Everything that holds threads, locks or files, in one place that can be emptied; `None` once it was closed.
+    /// Each call uses it under the shared lock, so `close` waits for calls under way, but not for mere references to
+    /// the store. A call must take the lock only once: a second time could wait for a `close` that waits for the
+    /// first.
     opened: RwLock<Option<Opened>>,
 }
 
 impl FjallStore {
-    /// Bytes of commits, and of their index in memory, at which the newest version of what they wrote is put into
-    /// tables, unless told otherwise. With more, more is written over before; but a start reads them.
+    /// Default size of commits and their index in memory at which a checkpoint is due. A larger size overwrites more
+    /// before it reaches tables, but a start must read it all.
     pub const CHECKPOINT_BYTES: usize = 24 * 1024 * 1024;
 
-    /// Bytes of all memory tables together beyond which the largest are written out, unless told otherwise. That of
-    /// the newest commits may take 48 MiB and each other one 16 MiB, so a store of ten busy keyspaces would reach
-    /// 200 MiB by itself, and one of a hundred 1.6 GiB. With this, six keyspaces are as they would be alone; of more,
-    /// each has smaller tables, which are merged once more. What is being written out comes on top, for as long as
-    /// that takes.
+    /// Default limit of all memory tables together, in bytes, beyond which the largest are written out. Alone, the
+    /// table of the newest commits may take 48 MiB and each other table 16 MiB. A store of ten busy keyspaces would
+    /// then reach 200 MiB, and one of a hundred 1.6 GiB. With this limit six keyspaces behave as they would alone;
+    /// with more, each has smaller tables, which are merged once more. Tables being written out are not counted.
     pub const MEMORY_BYTES: u64 = 128 * 1024 * 1024;
 
-    /// Opens the journal in a directory, and makes it if the directory is empty or missing.
+    /// Opens the journal in a directory, and creates it if the directory is empty or missing.
     ///
     /// # Errors
     ///
-    /// [`StoreError`]: another engine holds it, it is damaged, it is of a newer
-    /// release, or the directory holds something else.
+    /// [`StoreError`] if another engine holds the journal, it is damaged, a newer release wrote it, or the directory
+    /// holds something else.
     pub fn open(directory: &Path, sync: SyncMode) -> Result<Self, StoreError> {
         Ok(Self::holding(open::open(directory, sync)?))
     }
 
-    /// Opens a journal as [`open`](Self::open) does, for measuring what fjall alone does with the same writes:
-    /// nothing passes through `recent`.
+    /// Opens a journal as [`open`](Self::open) does, but without `recent`, to measure fjall alone with the same
+    /// writes.
     pub(super) fn open_plain(directory: &Path, sync: SyncMode) -> Result<Self, StoreError> {
         let mut opened = open::open(directory, sync)?;
         opened.is_plain = true;
         Ok(Self::holding(opened))
     }
 
-    /// Sets at how many bytes of commits the newest version of what they wrote is put into tables, in place of
-    /// [`CHECKPOINT_BYTES`](Self::CHECKPOINT_BYTES). Up to three times as many are kept while that goes on; then
+    /// Sets the size of commits at which a checkpoint is due, instead of
+    /// [`CHECKPOINT_BYTES`](Self::CHECKPOINT_BYTES). While a checkpoint runs, up to three times as much is kept; then
     /// commits wait.
     #[must_use]
     pub fn checkpoint_at(mut self, bytes: usize) -> Self {
@@ -143,8 +142,7 @@ impl FjallStore {
         self
     }
 
-    /// Sets how many bytes all memory tables may take together before the largest are written out, in place of
-    /// [`MEMORY_BYTES`](Self::MEMORY_BYTES).
+    /// Sets the limit of all memory tables together, instead of [`MEMORY_BYTES`](Self::MEMORY_BYTES).
     #[must_use]
     pub fn memory_at(mut self, bytes: u64) -> Self {
         let opened = self.opened.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -154,32 +152,34 @@ impl FjallStore {
         self
     }
 
-    /// Tells whether there is a journal in a directory: a tool that only reads
-    /// asks before it opens, since opening makes one.
+    /// Returns `true` if there is a journal in a directory. Tools that only read check this before they open it,
+    /// since opening creates a journal.
     #[must_use]
     pub fn exists(directory: &Path) -> bool {
         directory::holds_store(directory)
     }
 
-    /// Copies the journal in a directory into another one that is empty. No engine may hold it; one that starts
-    /// meanwhile waits a second, and others may read beside. Nothing is written where it is; what engines left there, a torn
-    /// tail for example, is copied as it is. Blocks while it is copied.
+    /// Copies the journal in a directory into another, empty directory. No engine may hold the journal; an engine
+    /// that starts meanwhile waits for a second, and others may read it at the same time. Nothing is written to the
+    /// original, and leftovers of engines, such as a torn tail, are copied as they are. Blocks until the copy is
+    /// complete.
     ///
     /// # Errors
     ///
-    /// [`StoreError`]: there is no journal, an engine holds it, or it cannot be read or written.
+    /// [`StoreError`] if there is no journal, an engine holds it, or it cannot be read or written.
     pub fn copy(directory: &Path, to: &Path) -> Result<(), StoreError> {
         copy::copy(directory, to)
     }
 
-    /// Gives the room on the disk of a directory, if the system tells.
+    /// Returns the room on the disk of a directory, or `None` if the system does not tell.
     #[must_use]
     pub fn room_of(directory: &Path) -> Option<DiskRoom> {
         directory::room_of(directory)
     }
 
-    /// Says which engine holds the journal in a directory; none if none does, and empty if nobody can tell which.
-    /// Others may read it, and an engine that opens it in the same instant waits for this look.
+    /// Returns the name of the engine that holds the journal in a directory: `None` if no engine holds it, and empty
+    /// if the holder is unknown. Others may read the journal, and an engine that opens it at the same instant waits
+    /// for this look.
     ///
     /// # Errors
     ///
@@ -195,18 +195,18 @@ impl FjallStore {
         }
     }
 
-    /// Reads every table through. Gives how many bytes that were, and what is damaged.
+    /// Reads every table through. Returns the number of bytes read, and a text for each damage.
     pub(crate) fn verify_tables(&self) -> (u64, Vec<String>) {
         self.with(Opened::verify_tables).unwrap_or_default()
     }
 
-    /// Uses what is open; none if it was closed. Must not be called from within itself.
+    /// Calls `act` with the open store, or returns `None` if it was closed. Must not be nested: see `opened`.
     fn with<T>(&self, act: impl FnOnce(&Opened) -> T) -> Option<T> {
         let opened = self.opened.read().unwrap_or_else(PoisonError::into_inner);
         opened.as_ref().map(act)
     }
 
-    /// Reads from what is open.
+    /// Reads from the open store.
     fn read<T>(&self, read: impl FnOnce(&Opened) -> Result<T, StoreError>) -> Result<T, StoreError> {
         self.with(read).unwrap_or_else(|| {
             Err(StoreError::Closed {
@@ -215,13 +215,14 @@ impl FjallStore {
         })
     }
 
-    /// Asks what is open as its owner.
+    /// Calls the open store as its owner.
     fn own<T>(&self, act: impl FnOnce(&Opened) -> Result<T, AppendError>) -> Result<T, AppendError> {
         self.with(act)
             .unwrap_or_else(|| Err(AppendError::Failed(CLOSED.to_owned())))
     }
 
-    /// Asks for a figure. It is not worth waiting for a close: its caller may be a thread that others wait for.
+    /// Returns a figure of the open store. It never waits for a close, since the calling thread may be one that
+    /// others wait for.
     fn figure<T>(&self, tell: impl FnOnce(&Opened) -> Option<T>) -> Option<T> {
         let opened = match self.opened.try_read() {
             Ok(opened) => opened,
@@ -232,10 +233,10 @@ impl FjallStore {
     }
 
     fn close_now(&self) {
-        // A commit may wait for a checkpoint that gets nowhere; this answers it.
+        // A commit may wait for a checkpoint that makes no progress; this answers it.
         self.with(Opened::begin_close);
         let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
-        // Ended under the lock: a second close answers when the first has given all back.
+        // Ended under the lock, so that a second close answers only when the first has returned everything.
         if let Some(opened) = opened.take() {
             opened.close();
         }
@@ -248,7 +249,7 @@ impl Drop for FjallStore {
     }
 }
 
-/// Gives how many bytes of a log are whole batches, and whether another follows what is none.
+/// Returns how many bytes of a log are whole batches, and whether another whole batch follows an invalid one.
 #[cfg(feature = "testkit")]
 pub(crate) fn look(bytes: &[u8]) -> (usize, bool) {
     log::look(bytes)
@@ -256,11 +257,11 @@ pub(crate) fn look(bytes: &[u8]) -> (usize, bool) {
 
 impl JournalStore for FjallStore {
     fn acquire(&self) -> BoxFuture<'_, Result<Epoch, StoreError>> {
-        ready(self.read(|opened| Ok(opened.line.writer().grant()))).boxed()
+        ready(self.read(|opened| Ok(opened.commit_queue.writer().grant()))).boxed()
     }
 
     fn renew(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
-        ready(self.own(|opened| opened.line.writer().admit(epoch))).boxed()
+        ready(self.own(|opened| opened.commit_queue.writer().admit(epoch))).boxed()
     }
 
     fn release(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
@@ -275,12 +276,12 @@ impl JournalStore for FjallStore {
         // The call decides the order, not the poll.
         let (answer, receipt) = oneshot::channel();
         let queued = self.own(|opened| {
-            opened.line.push(Pending { batch, answer });
+            opened.commit_queue.push(Pending { batch, answer });
             Ok(())
         });
         async move {
             queued?;
-            // If it was closed meanwhile, `close` has committed what was handed in.
+            // If the store was closed meanwhile, `close` has committed the queued batches.
             self.with(Opened::commit_queued);
             receipt
                 .await

@@ -1,5 +1,5 @@
-//! The layout of keys. Numbers are big-endian, so that the order of bytes is
-//! the order of numbers and a family is one contiguous range.
+//! The layout of keys. Numbers are big-endian, so that byte order is numeric order and a family is one contiguous
+//! range.
 
 use procession_kernel::{Key, ProcedureId, Timestamp};
 
@@ -14,19 +14,19 @@ pub enum Space {
     History,
     /// root · index · number · name → signal.
     Signals,
-    /// idempotency key → what it stands for.
+    /// idempotency key → the procedure for which it stands.
     Keys,
-    /// root → nothing; there while the family is live.
+    /// root → nothing; present while the family is live.
     Live,
-    /// due time · root → nothing; what eviction goes by.
+    /// due time · root → nothing; the order of eviction.
     Finished,
     /// name → engine value.
     Meta,
-    /// number → act of an operator.
+    /// number → act of an operator, for the audit log.
     Audit,
-    /// root → a family that was discharged, as it was.
+    /// root → a discharged family, in its last state.
     Archive,
-    /// `user.` name: the user's own.
+    /// `user.` name: user data.
     User(Key),
 }
 
@@ -45,7 +45,7 @@ impl Space {
         Self::Archive,
     ];
 
-    /// Gives the name on disk.
+    /// Returns the name on disk.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -63,7 +63,7 @@ impl Space {
         }
     }
 
-    /// Gives a number by which keyspaces are told apart within a run of the program; all of the user's have one.
+    /// Returns a sort key for keyspaces. All user keyspaces share one value. Not stored on disk.
     pub(super) const fn number(&self) -> u8 {
         match self {
             Self::Procedures => 0,
@@ -86,7 +86,7 @@ pub const PAYLOAD: u8 = 0;
 /// Tag of an output's key.
 pub const OUTPUT: u8 = 1;
 
-/// Key of a row.
+/// Returns the key of a row.
 #[must_use]
 pub fn procedure(id: ProcedureId) -> [u8; 12] {
     let mut key = [0; 12];
@@ -95,7 +95,7 @@ pub fn procedure(id: ProcedureId) -> [u8; 12] {
     key
 }
 
-/// Key of a payload or an output.
+/// Returns the key of a payload or an output.
 #[must_use]
 pub fn payload(id: ProcedureId, tag: u8) -> [u8; 13] {
     let mut key = [tag; 13];
@@ -103,13 +103,13 @@ pub fn payload(id: ProcedureId, tag: u8) -> [u8; 13] {
     key
 }
 
-/// Key of a history entry.
+/// Returns the key of a history entry.
 #[must_use]
 pub fn history(family: u64, number: u32) -> [u8; 12] {
     procedure(ProcedureId::new(family, number))
 }
 
-/// Key of a signal.
+/// Returns the key of a signal.
 #[must_use]
 pub fn signal(id: ProcedureId, number: u32, name: &str) -> Vec<u8> {
     let mut key = Vec::with_capacity(16 + name.len());
@@ -119,13 +119,13 @@ pub fn signal(id: ProcedureId, number: u32, name: &str) -> Vec<u8> {
     key
 }
 
-/// Key of a family in `live`; also the beginning of every key of that family.
+/// Returns the key of a family in `live`, which is also the prefix of every key of that family.
 #[must_use]
 pub fn family(family: u64) -> [u8; 8] {
     family.to_be_bytes()
 }
 
-/// Key of a family in `finished`.
+/// Returns the key of a family in `finished`.
 #[must_use]
 pub fn finished(due: Timestamp, family: u64) -> [u8; 16] {
     let mut key = [0; 16];
@@ -134,13 +134,13 @@ pub fn finished(due: Timestamp, family: u64) -> [u8; 16] {
     key
 }
 
-/// Reads the key of a family in `live` back.
+/// Parses the key of a family in `live`.
 #[must_use]
 pub fn parse_family(key: &[u8]) -> Option<u64> {
     key.try_into().ok().map(u64::from_be_bytes)
 }
 
-/// Reads the key of a row or a history entry back.
+/// Parses the key of a row or a history entry.
 #[must_use]
 pub fn parse_procedure(key: &[u8]) -> Option<ProcedureId> {
     let family = u64::from_be_bytes(key.get(..8)?.try_into().ok()?);
@@ -148,7 +148,7 @@ pub fn parse_procedure(key: &[u8]) -> Option<ProcedureId> {
     Some(ProcedureId::new(family, member))
 }
 
-/// Reads the key of a signal back.
+/// Parses the key of a signal.
 #[must_use]
 pub fn parse_signal(key: &[u8]) -> Option<(ProcedureId, u32, String)> {
     let id = parse_procedure(key)?;
@@ -157,7 +157,7 @@ pub fn parse_signal(key: &[u8]) -> Option<(ProcedureId, u32, String)> {
     Some((id, number, name))
 }
 
-/// Reads the key of a finished family back.
+/// Parses the key of a finished family.
 #[must_use]
 pub fn parse_finished(key: &[u8]) -> Option<(Timestamp, u64)> {
     let due = u64::from_be_bytes(key.get(..8)?.try_into().ok()?);
@@ -165,12 +165,12 @@ pub fn parse_finished(key: &[u8]) -> Option<(Timestamp, u64)> {
     Some((Timestamp(due), family))
 }
 
-/// Returns the smallest key greater than `key`: where a scan goes on after an entry.
+/// Returns the smallest key greater than `key`, where a scan continues after an entry.
 pub(crate) fn after(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }
 
-/// Returns the first key after all that begin with `prefix`, or `None` if there is no such key.
+/// Returns the first key after all keys with this prefix, or `None` if there is no such key.
 #[must_use]
 pub fn after_prefix(prefix: &[u8]) -> Option<Vec<u8>> {
     let mut end = prefix.to_vec();

@@ -1,12 +1,13 @@
-//! What every store keeps under the same names, whatever it is made of: the rows of `meta` that say whose the newest
-//! commit is, and in which format. An export of one store's rows can be read by a reader of another's.
+//! What every store keeps under the same names, whatever its technology: the rows of `meta` that name the newest
+//! commit, its owner and the format. A reader of one store can therefore read rows exported from another.
 
 /// The newest format of the journal that this release reads, and the one it writes.
 ///
-/// 2 since rows name locks: a release that knows 1 would drop them without a word.
-/// 3 since the newest commits are in a keyspace of their own: one that knows 2 would not see them.
-/// 4 since a broadcast may be stored before all of its waiters are woken: one that knows 3 would leave them asleep.
-/// A store of an older format becomes one of 4 with the first commit of an engine.
+/// 2 since rows name locks: a release that knows 1 would drop them silently.
+/// 3 since the newest commits have a keyspace of their own: a release that knows 2 would not see them.
+/// 4 since a broadcast may be stored before all of its waiters are woken: a release that knows 3 would leave them
+/// asleep.
+/// The first commit of an engine upgrades a store of an older format to 4.
 pub const FORMAT: u32 = 4;
 
 /// Key in `meta` of the format, a big-endian `u32`.
@@ -17,8 +18,8 @@ pub const EPOCH_KEY: &[u8] = b"epoch";
 pub const SEQ_KEY: &[u8] = b"seq";
 /// Prefix of the keys in `meta` that name the keyspaces in use, so that a missing keyspace is noticed.
 pub const SPACE_PREFIX: &[u8] = b"space/";
-/// What stands behind [`SPACE_PREFIX`] and before the name of a keyspace of user data.
+/// Prefix of the keys in `meta` that name keyspaces of user data; the rest of the key is the name.
 pub const USER_SPACE_PREFIX: &[u8] = b"space/user.";
 
-/// What every call is told once its store was closed.
+/// The reason in every answer of a closed store.
 pub(super) const CLOSED: &str = "the journal was closed";

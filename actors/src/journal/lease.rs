@@ -1,4 +1,4 @@
-//! Ownership that lapses: whoever owns such a store renews it in time, however busy or idle the engine is.
+//! Renews ownership with a lease in time, however busy or idle the engine is.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,15 +9,15 @@ use procession_kernel::Epoch;
 use super::store::{AppendError, JournalStore};
 use crate::clock::{machine_now, machine_sleep};
 
-/// Renewals within the time for which ownership lasts: two may fail before it lapses.
+/// Renewals within one lease: two may fail before it lapses.
 const RENEWALS: u32 = 3;
 
-/// Renews ownership until that is refused for good or it has lapsed, and returns why.
+/// Renews ownership until that is refused for good or the lease is over, and returns why.
 ///
-/// It goes by the machine's time, as the store does. A renewal that fails without being fenced is tried again: the
-/// store may be out of reach for a moment, and every batch is fenced by the store itself in any case.
+/// It counts in the machine's time, as the store does. A renewal that fails without being fenced is retried, since
+/// the store may be briefly unreachable. This is safe because the store itself fences every batch.
 pub(super) async fn keep(store: Arc<dyn JournalStore>, epoch: Epoch, lasts: Duration) -> AppendError {
-    // Counted from before the call: the store may have begun to count before its answer arrived.
+    // Counted from before the call, since the store may have begun to count before its answer arrived.
     let mut renewed = machine_now();
     loop {
         machine_sleep(lasts / RENEWALS).await;
@@ -40,6 +40,6 @@ pub(super) async fn keep(store: Arc<dyn JournalStore>, epoch: Epoch, lasts: Dura
                 lasts.as_millis()
             ));
         }
-        tracing::warn!(%failed, "the ownership of the journal was not renewed and is tried again");
+        tracing::warn!(%failed, "renewing the ownership of the journal failed and is tried again");
     }
 }

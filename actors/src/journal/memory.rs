@@ -1,9 +1,8 @@
-//! The in-memory twin of the embedded store, with points at which it fails.
+//! The in-memory twin of the embedded store, with injected faults.
 //!
-//! Its disk is a log of bytes that outlives it, so that a torn write is torn
-//! in truth. After a crash the store is dead: none of its futures resolves and
-//! none of its writes arrives, as if the process were gone; what runs on it is
-//! to be raced against [`MemoryStore::crashed`] and dropped.
+//! Its disk is a log of bytes that outlives the store, so that a torn write really is torn. After a crash the store
+//! is dead, as if the process were gone: none of its futures resolves and none of its writes arrives. Race the code
+//! that runs on it against [`MemoryStore::crashed`], and drop it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -60,7 +59,7 @@ struct State {
     reads: ReadFault,
     failed_reads: u64,
     late: Late,
-    /// Batches on the disk whose receipts are withheld; none if receipts flow.
+    /// Batches on the disk whose receipts are withheld; `None` if receipts are given at once.
     withheld: Option<VecDeque<Withheld>>,
     /// Taken when it fires; a store without it is dead.
     bell: Option<oneshot::Sender<()>>,
@@ -69,7 +68,7 @@ struct State {
 
 type Answer = Result<Receipt, AppendError>;
 
-/// What every call is told after a close.
+/// The error of every call after a close.
 struct Closed;
 
 impl From<Closed> for StoreError {
@@ -97,18 +96,18 @@ impl MemoryStore {
     ///
     /// # Errors
     ///
-    /// [`StoreError::Held`] while another store on it lives, and
-    /// [`StoreError::Damaged`] if a byte of it was changed.
+    /// [`StoreError::Held`] while another store on the disk exists, and [`StoreError::Damaged`] if a byte of it was
+    /// changed.
     pub fn open(disk: &MemoryDisk, plan: FaultPlan) -> Result<Self, StoreError> {
         Self::open_as(Sharing::Exclusive, disk, plan)
     }
 
-    /// Opens the disk as one of several machines that reach the same store: others may have it open. Whoever acquires
-    /// it last is its owner, and the others are fenced.
+    /// Opens the disk like one of several machines that reach the same store, so others may have it open. The last
+    /// opener to acquire it is its owner, and the others are fenced.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Damaged`] if a byte of it was changed.
+    /// [`StoreError::Damaged`] if a byte of the disk was changed.
     pub fn open_shared(disk: &MemoryDisk, plan: FaultPlan) -> Result<Self, StoreError> {
         Self::open_as(Sharing::Shared, disk, plan)
     }
@@ -143,10 +142,10 @@ impl MemoryStore {
         })
     }
 
-    /// Resolves when the process is to be taken for dead.
+    /// Resolves when the process counts as dead.
     #[must_use]
     pub fn crashed(&self) -> BoxFuture<'static, ()> {
-        // The sender also goes when the store is dropped, which is no crash.
+        // The sender is also dropped with the store, which is no crash.
         let crashed = self.crashed.clone();
         async move {
             if crashed.await.is_err() {
@@ -156,18 +155,18 @@ impl MemoryStore {
         .boxed()
     }
 
-    /// Tells whether it has crashed.
+    /// Returns `true` if the store has crashed.
     #[must_use]
     pub fn is_dead(&self) -> bool {
         self.lock().bell.is_none()
     }
 
-    /// Crashes it now, between two commits.
+    /// Crashes the store now, between two commits.
     pub fn crash(&self) {
         self.die(&mut self.lock());
     }
 
-    /// Gives the receipts that are withheld, in order, and withholds no more.
+    /// Releases the withheld receipts, in order, and withholds no more.
     pub fn release_receipts(&self) {
         let mut state = self.lock();
         for Withheld { batch, answer } in state.withheld.take().unwrap_or_default() {
@@ -176,59 +175,59 @@ impl MemoryStore {
         }
     }
 
-    /// Has this happen to the next commit, whatever its number, in place of what the plan has for it. With
-    /// [`Fault::Withhold`] receipts are withheld from that commit on, and with one that fails no later
-    /// commit succeeds.
+    /// Injects this fault into the next commit, whatever its number, instead of the fault that is planned for it.
+    /// With [`Fault::Withhold`] receipts are withheld from that commit on. After a fault that fails the commit, no
+    /// later commit succeeds.
     pub fn fault_next(&self, fault: Fault) {
         self.lock().next_fault = Some(fault);
     }
 
-    /// Has reads fail from now on, in place of what was to fail before.
+    /// Makes reads fail from now on, instead of any earlier read fault.
     pub fn fail_reads(&self, fault: ReadFault) {
         self.lock().reads = fault;
     }
 
-    /// Gives the number of reads that have failed.
+    /// Returns the number of reads that have failed.
     #[must_use]
     pub fn failed_reads(&self) -> u64 {
         self.lock().failed_reads
     }
 
-    /// Has its disk have this room from now on; it is on none before.
+    /// Sets the room on the store's disk; until then the store reports none.
     pub fn set_disk_room(&self, room: DiskRoom) {
         self.lock().room = Some(room);
     }
 
-    /// Has its newest syncs have taken this long; it has none to tell of before.
+    /// Sets the times of the newest syncs; until then the store reports none.
     pub fn set_sync_times(&self, times: SyncTimes) {
         self.lock().sync_times = Some(times);
     }
 
-    /// Tells whether a receipt is withheld.
+    /// Returns `true` if a receipt is withheld.
     #[must_use]
     pub fn is_withholding(&self) -> bool {
         self.lock().withheld.is_some()
     }
 
-    /// Gives the number of commits that were handed in and admitted, the failed one included.
+    /// Returns the number of commits that were admitted, including the failed one.
     #[must_use]
     pub fn commits(&self) -> u64 {
         self.lock().commits
     }
 
-    /// Gives the number of bytes of all whole frames that it wrote.
+    /// Returns the size of all whole frames that the store wrote, in bytes.
     #[must_use]
     pub fn appended_bytes(&self) -> u64 {
         self.lock().bytes
     }
 
-    /// Gives the number of rows that were read, a miss counted as one.
+    /// Returns the number of rows that were read; a miss counts as one.
     #[must_use]
     pub fn reads(&self) -> u64 {
         self.reads.load(Ordering::Relaxed)
     }
 
-    /// Gives the number of appends that were tried after one had failed.
+    /// Returns the number of appends that were tried after a failed one.
     #[must_use]
     pub fn appends_after_failure(&self) -> u64 {
         self.lock().refused
@@ -238,7 +237,7 @@ impl MemoryStore {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives what is computed from the state, at once if the store lives, and never if it is dead.
+    /// Answers with a value computed from the state: at once if the store is alive, never if it is dead.
     fn answer<'a, T: Send + 'a, E: From<Closed> + Send + 'a>(
         &'a self,
         compute: impl FnOnce(&mut State) -> Result<T, E>,
@@ -254,7 +253,7 @@ impl MemoryStore {
         self.later(&mut state, answer)
     }
 
-    /// Gives an answer as late as the plan says, unless the store dies before.
+    /// Delays an answer as the plan says, unless the store dies before.
     fn later<'a, T: Send + 'a>(&'a self, state: &mut State, answer: BoxFuture<'a, T>) -> BoxFuture<'a, T> {
         let turns = state.late.turns();
         if turns == 0 {
@@ -315,7 +314,7 @@ impl MemoryStore {
         self.finish(state, fault, batch)
     }
 
-    /// Brings to the disk what the fault lets through.
+    /// Writes the part of a batch that the fault lets through to the disk.
     fn write(&self, fault: Option<Fault>, batch: &Batch, frame: &[u8], ends: Vec<usize>) {
         let mut disk = self.disk.lock();
         let kept = match fault {
@@ -330,7 +329,7 @@ impl MemoryStore {
         }
     }
 
-    /// Gives the answer; none if there will never be one.
+    /// Returns the answer to a commit, or `None` if there will never be one.
     fn finish(&self, state: &mut State, fault: Option<Fault>, batch: Batch) -> Option<BoxFuture<'static, Answer>> {
         match fault {
             Some(Fault::CrashBefore | Fault::CrashAfter | Fault::Torn { .. }) => {
@@ -340,7 +339,7 @@ impl MemoryStore {
             Some(fault @ (Fault::FailWrite | Fault::FailNoSpace | Fault::FailSync)) => {
                 state.failure = fault.cause();
                 let cause = fault.cause().unwrap_or_default().to_owned();
-                // After a failed sync nobody can say what the disk has.
+                // After a failed sync it is unknown what is on the disk.
                 let error = if fault == Fault::FailSync {
                     AppendError::Unknown(cause)
                 } else {
@@ -358,13 +357,13 @@ impl MemoryStore {
             state.apply(&batch);
             return Some(ready(Ok(receipt)).boxed());
         };
-        // A receipt proves all before it, so a later one waits as well.
+        // A receipt proves all earlier commits, so a later receipt must wait as well.
         let (answer, given) = oneshot::channel();
         withheld.push_back(Withheld { batch, answer });
         let answer = async move {
             match given.await {
                 Ok(answer) => answer,
-                // It crashed, and the dead hear nothing.
+                // The store crashed, and a dead process hears nothing.
                 Err(oneshot::Canceled) => pending().await,
             }
         };
@@ -427,7 +426,7 @@ impl JournalStore for MemoryStore {
         self.answer(|state| self.admit(state, epoch))
     }
 
-    /// A commit whose receipt is withheld is on the disk, and its caller cannot know.
+    /// A commit whose receipt is withheld is on the disk, but its caller cannot know.
     fn close(&self) -> BoxFuture<'_, ()> {
         let mut state = self.lock();
         state.is_closed = true;
@@ -457,7 +456,7 @@ impl JournalStore for MemoryStore {
         self.answer(|state| match state.failure {
             Some(cause) => Err(StoreError::Io {
                 place: PLACE.to_owned(),
-                why: format!("a commit failed ({cause}), and what became of it shows when it is opened again"),
+                why: format!("a commit failed ({cause}); the next opening shows its outcome"),
             }),
             None => Ok(head),
         })

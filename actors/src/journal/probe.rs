@@ -1,9 +1,8 @@
-//! Measures the store alone, so that the engine's rate can be compared with it.
+//! Measures the store alone, for comparison with the engine's rate.
 //!
-//! A loop on a thread of its own that only appends batches, one sync each, and
-//! waits for each receipt. Timed: filling the batch and the append. Not timed:
-//! opening the store. The keys are those of chains of stages that advance side by
-//! side: rows and payloads overwritten in place, history entries new.
+//! A loop on its own thread appends batches, one sync each, and waits for each receipt. Filling the batch and the
+//! append are timed; opening the store is not. The keys are those of chains of stages that advance side by side: rows
+//! and payloads are overwritten in place, history entries are new.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -18,9 +17,9 @@ use super::keys::{self, Space};
 use super::store::{AppendError, JournalStore};
 use crate::error::StoreError;
 
-/// Stages of each synthetic procedure; as many as the usual chain has.
+/// Stages of each synthetic procedure, as in the usual chain.
 const STAGES: u64 = 10;
-/// Batches before the timed ones: the store's first writes make its files.
+/// Untimed batches at the beginning, since the store's first writes create its files.
 const WARM_UP: u32 = 16;
 
 /// What one measurement appends.
@@ -30,18 +29,18 @@ pub struct RawLoad {
     pub writes_per_batch: usize,
     /// Bytes of key and value of each write.
     pub bytes_per_write: usize,
-    /// How many procedures advance side by side: with each batch, or over several.
+    /// How many procedures advance side by side, with each batch or over several.
     pub side_by_side: u64,
-    /// How long at most.
+    /// Longest duration of the measurement.
     pub longest: Duration,
-    /// How many batches at most.
+    /// Most batches of the measurement.
     pub batches: u32,
     /// How each batch is synced.
     pub sync: SyncMode,
 }
 
 impl Default for RawLoad {
-    /// One put at a time, synced as the engine does.
+    /// One put per batch, synced as the engine does.
     fn default() -> Self {
         Self {
             writes_per_batch: 1,
@@ -54,7 +53,7 @@ impl Default for RawLoad {
     }
 }
 
-/// What the store reached.
+/// The rate that the store reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RawRate {
     /// Batches appended, timed.
@@ -69,7 +68,7 @@ pub struct RawRate {
     pub sync: &'static str,
 }
 
-/// A store that could not be measured.
+/// Why a store could not be measured.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProbeError {
@@ -84,7 +83,7 @@ pub enum ProbeError {
     Thread(String),
 }
 
-/// Appends synthetic batches to a new store in `directory`, and tells how fast it was.
+/// Appends synthetic batches to a new store in `directory`, and returns how fast it was.
 ///
 /// The caller removes the directory.
 ///
@@ -97,7 +96,7 @@ pub async fn raw_store_rate(directory: impl Into<PathBuf>, load: RawLoad) -> Res
     std::thread::Builder::new()
         .name("procession-probe".to_owned())
         .spawn(move || {
-            // Whoever asked may have gone; then nobody needs the answer.
+            // The caller may have dropped its receiver; then the answer is not needed.
             drop(answer.send(measure(&directory, &load)));
         })
         .map_err(|error| ProbeError::Thread(error.to_string()))?;
@@ -152,7 +151,7 @@ fn rate(times: &mut [Duration], elapsed: Duration, load: &RawLoad) -> RawRate {
     }
 }
 
-/// Fills one batch after another as a chain of stages would.
+/// Fills batches as a chain of stages would.
 struct Writer {
     epoch: Epoch,
     seq: Seq,
@@ -208,7 +207,7 @@ impl Writer {
     }
 }
 
-/// Bytes that do not compress, the same on every run.
+/// Returns incompressible bytes, the same on every run.
 fn noise(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     let next = || {

@@ -1,7 +1,7 @@
 //! `ReadPool`: a few threads that may block, and the reads that wait for them.
 //!
-//! A thread that has ended a read takes the next one itself. A read therefore waits only for the reads before it,
-//! never for a busy arbiter to start it.
+//! A thread that has finished a read takes the next one itself. A read therefore waits only for earlier reads, never
+//! for a busy arbiter to start it.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ const THREADS: usize = 8;
 /// A read that also delivers its answer.
 type Read = Box<dyn FnOnce() + Send>;
 
-/// The reads that wait, and how many threads serve them.
+/// The queued reads, and how many threads serve them.
 #[derive(Default)]
 pub(super) struct ReadPool(Mutex<State>);
 
@@ -36,16 +36,16 @@ impl ReadPool {
         })
     }
 
-    /// Runs reads in their order until none waits, then gives the thread's place back.
+    /// Runs the queued reads in order until none is left, then frees the thread's slot.
     fn serve(&self) {
         while let Some(read) = self.next() {
-            // A read that panics delivers no answer, and its caller learns that from the closed channel.
+            // A read that panics delivers no answer; its caller notices the closed channel.
             catch_unwind(AssertUnwindSafe(read)).ok();
         }
     }
 
-    /// Returns the next read. Without one the thread's place is free: under the same lock, so that a read which is
-    /// queued next gets a thread.
+    /// Returns the next read. If there is none, the thread's slot is freed under the same lock, so that the next
+    /// queued read gets a thread.
     fn next(&self) -> Option<Read> {
         let mut state = self.state();
         let next = state.waiting.pop_front();
@@ -58,14 +58,14 @@ impl ReadPool {
     }
 }
 
-/// One of the pool's threads, before it runs.
+/// A thread of the pool before it runs.
 pub(super) struct PoolThread {
     /// `None` once it has run.
     pool: Option<Arc<ReadPool>>,
 }
 
 impl PoolThread {
-    /// Runs the reads that wait, on the calling thread, until there are none.
+    /// Runs the queued reads on the calling thread until none is left.
     pub(super) fn run(mut self) {
         self.serve();
     }
@@ -78,8 +78,8 @@ impl PoolThread {
 }
 
 impl Drop for PoolThread {
-    /// A runtime that shuts down drops the blocking work it has not begun. Callers on other runtimes wait for these
-    /// reads, and this thread's place is taken, so the reads run here.
+    /// A runtime that shuts down drops blocking work that has not begun. Callers on other runtimes wait for these
+    /// reads, and this thread still occupies its slot, so the reads run here.
     fn drop(&mut self) {
         self.serve();
     }

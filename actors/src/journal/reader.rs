@@ -14,10 +14,10 @@ use super::store::{Entries, JournalStore, Scan, SyncTimes};
 use crate::error::{CodecError, ReadError, StoreError};
 use crate::mail::{Depth, Stamp};
 
-/// Entries read at once in a longer scan.
+/// Entries per page of a longer scan.
 pub(crate) const PAGE: usize = 4096;
 
-/// A handle for reading what is committed. It does not keep the store open.
+/// A handle for reading committed data. It does not keep the store open.
 #[derive(Clone)]
 pub struct Reader {
     store: Weak<dyn JournalStore>,
@@ -36,7 +36,7 @@ impl Reader {
         }
     }
 
-    /// Returns how large what the store takes may be.
+    /// Returns the largest keys, values and batches that the store takes.
     pub(crate) const fn bounds(&self) -> StoreBounds {
         self.bounds
     }
@@ -46,7 +46,7 @@ impl Reader {
         self.depth.waiting()
     }
 
-    /// Reads from the store where it may block.
+    /// Runs a read of the store on a thread that may block.
     pub(crate) async fn run<T, F>(&self, read: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
@@ -69,7 +69,7 @@ impl Reader {
                 return;
             }
             let found = futures::executor::block_on(read(&*store));
-            // Before the answer: its receiver may be waiting for the store to be free.
+            // The reference is dropped before the answer: the receiver may be waiting for the store to be free.
             drop(store);
             answer.send(found).ok();
         }));
@@ -79,13 +79,22 @@ impl Reader {
         told.await.map_err(|_| closed())?
     }
 
-    /// Returns the size of the store in bytes, if it can tell.
+    /// Returns the bytes that the store takes up, if it can tell. It may block as long as a sync takes: actors use
+    /// [`Self::measure_bytes`].
     #[must_use]
     pub fn size_bytes(&self) -> Option<u64> {
         self.store.upgrade()?.size_bytes()
     }
 
-    /// Returns how long the store's newest syncs took, if it can tell.
+    /// Returns the bytes that the store takes up, measured where reads may block.
+    pub(crate) async fn measure_bytes(&self) -> Option<u64> {
+        let measured = self
+            .run(|store| Box::pin(std::future::ready(Ok(store.size_bytes()))))
+            .await;
+        measured.ok().flatten()
+    }
+
+    /// Returns how long the store's newest syncs took, or `None` if it cannot tell.
     #[must_use]
     pub fn sync_times(&self) -> Option<SyncTimes> {
         self.store.upgrade()?.sync_times()
@@ -120,7 +129,7 @@ impl Reader {
         self.scan_pages(Scan { space, from, to, limit }).await
     }
 
-    /// Reads a range of any length page by page, so that no read holds a thread of the pool for long.
+    /// Reads a range of any length page by page, so that no read occupies a thread of the pool for long.
     async fn scan_pages(&self, scan: Scan) -> Result<Entries, StoreError> {
         let Scan {
             space,
@@ -174,7 +183,7 @@ impl Reader {
         Ok(bytes.map(|bytes| decode_row(id, &bytes)).transpose()?)
     }
 
-    /// Reads a row and one of its payloads in one go.
+    /// Reads a row and one of its payloads in one call of the store.
     pub(crate) async fn row_with(&self, id: ProcedureId, tag: u8) -> Result<Option<(Row, Option<Vec<u8>>)>, ReadError> {
         let both = self.run(move |store| {
             let row = store.get(Space::Procedures, keys::procedure(id).to_vec());
@@ -186,7 +195,7 @@ impl Reader {
         Ok(row.map(|row| (row, payload)))
     }
 
-    /// Reads the audit entries with numbers from `begin` to before `end`.
+    /// Reads the audit entries with numbers in `begin..end`.
     pub(crate) async fn audit(&self, begin: u64, end: u64) -> Result<Vec<AuditEntry>, ReadError> {
         let entries = self
             .scan(Scan {
@@ -197,10 +206,9 @@ impl Reader {
             })
             .await?;
         let decoded = entries.iter().map(|(key, value)| {
-            let mut entry: AuditEntry = codec::decode(value)?;
+            let entry: AuditEntry = codec::decode(value)?;
             let number = key.get(..8).and_then(|key| key.try_into().ok());
-            entry.number = number.map(u64::from_be_bytes).unwrap_or_default();
-            Ok(entry)
+            Ok(entry.restored(number.map(u64::from_be_bytes).unwrap_or_default()))
         });
         decoded.collect()
     }
@@ -231,7 +239,7 @@ impl Reader {
     }
 }
 
-/// Decodes a history entry. Returns `None` if the key is not one of the history.
+/// Decodes a history entry. Returns `None` if the key does not belong to the history.
 pub(crate) fn decode_entry(key: &[u8], value: &[u8]) -> Result<Option<HistoryEntry>, CodecError> {
     let Some(id) = keys::parse_procedure(key) else {
         return Ok(None);
@@ -248,7 +256,7 @@ pub(crate) fn decode_entry(key: &[u8], value: &[u8]) -> Result<Option<HistoryEnt
     Ok(Some(entry))
 }
 
-/// Marks which of the entries still stand on the rollback stack.
+/// Marks the entries that still stand on the rollback stack.
 pub(crate) fn settled(mut entries: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
     settle_standing(&mut entries);
     entries
@@ -273,7 +281,7 @@ mod tests {
     use super::*;
     use crate::journal::fjall::{FjallStore, SyncMode};
 
-    /// Nobody polls them meanwhile: the thread that asked is busy, as an engine's is that commits all the time.
+    /// The waiting futures are not polled: the asking thread is busy, like an engine's that commits all the time.
     #[actix_rt::test]
     async fn reads_that_wait_begin_without_their_askers() {
         let place = tempfile::tempdir().unwrap();

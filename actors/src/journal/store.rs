@@ -1,19 +1,17 @@
-//! What the engine asks of a store: ordered keyspaces, atomic batches, an owner.
+//! What the engine requires of a store: ordered keyspaces, atomic batches, one owner.
 //!
-//! To ensure correctness, a store must keep these promises; the suite in
-//! `conformance` checks them:
+//! A store must keep these promises; the suite in `conformance` checks them:
 //! - a batch is there as a whole or not at all, after any crash;
 //! - when `append` answers with a receipt, the batch is on stable storage;
-//! - batches take effect in the order in which `append` was called, also when
-//!   several are under way;
-//! - once `acquire` has answered with an epoch, every batch of an older one is
-//!   answered `Fenced` and leaves nothing, also if the new owner never writes;
-//! - epochs only grow, and may be skipped: an owner may die before it writes;
-//! - after a failed append, no later one of the same epoch succeeds, those
-//!   that were under way when it failed included;
+//! - batches take effect in the order in which `append` was called, even if several are under way;
+//! - once `acquire` has answered with an epoch, every batch of an older epoch is answered `Fenced` and leaves
+//!   nothing, even if the new owner never writes;
+//! - epochs only grow, and may be skipped, since an owner may die before it writes;
+//! - after a failed append, no later append of the same epoch succeeds, including appends that were under way when it
+//!   failed;
 //! - `get` and `scan` see every batch whose receipt has been given;
-//! - once `close` has answered, the same place can be opened again at once,
-//!   whoever still holds the old store.
+//! - once `close` has answered, the same place can be opened again at once, even while references to the old store
+//!   exist.
 
 use std::time::Duration;
 
@@ -28,7 +26,7 @@ use super::layout::USER_SPACE_PREFIX;
 use crate::error::StoreError;
 pub use crate::telemetry::SyncTimes;
 
-/// What became of a batch that has no receipt.
+/// Why a batch has no receipt.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppendError {
@@ -38,91 +36,91 @@ pub enum AppendError {
         /// The epoch of the new owner.
         newer: Epoch,
     },
-    /// The store cannot say whether the batch is there. Read the
-    /// [`head`](JournalStore::head) before anything else.
+    /// The store cannot say whether the batch is there. Read the [`head`](JournalStore::head) before anything else.
     #[error("the store cannot say whether the commit is on disk: {0}")]
     Unknown(String),
-    /// The batch is not there, and no later one will be.
+    /// The batch is not there, and no later batch will be.
     #[error("the commit failed: {0}")]
     Failed(String),
 }
 
-/// Where a journal stands: the newest batch that took effect.
+/// The position of a journal: the newest batch that took effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Head {
     /// The epoch of its owner.
     pub epoch: Epoch,
-    /// Its number.
+    /// The number of the batch.
     pub seq: Seq,
 }
 
-/// Keys and values in the order of the keys.
+/// Keys and values, in key order.
 pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
-/// A range of keys of one keyspace, read in order.
+/// A range of keys in one keyspace, read in order.
 #[derive(Debug, Clone)]
 pub struct Scan {
     /// The keyspace.
     pub space: Space,
-    /// The first key that may be given.
+    /// First key of the range.
     pub from: Vec<u8>,
-    /// The first key that may not be given; none is the end of the keyspace.
+    /// First key after the range; `None` is the end of the keyspace.
     pub to: Option<Vec<u8>>,
-    /// How many entries at most; go on from the last key.
+    /// Most entries to return; continue after the last key.
     pub limit: usize,
 }
 
-/// Room on the disk on which a store is.
+/// Room on the disk that holds a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DiskRoom {
-    /// Bytes that are free for who runs the engine.
+    /// Bytes that are free for the user who runs the engine.
     pub free: u64,
-    /// Bytes of the whole disk.
+    /// Size of the whole disk in bytes.
     pub whole: u64,
 }
 
 /// A store of ordered keyspaces with atomic batches and one owner at a time.
 pub trait JournalStore: Send + Sync + 'static {
-    /// Takes the store, and returns the epoch that its owner must write with. When it answers, no batch of an older
-    /// epoch can take effect any more: what [`head`](Self::head) and reads say from then on is final until the new
-    /// owner writes.
+    /// Takes ownership, and returns the epoch that the owner must write with. When it answers, no batch of an older
+    /// epoch can take effect any more. Until the new owner writes, [`head`](Self::head) and reads are therefore
+    /// final.
     fn acquire(&self) -> BoxFuture<'_, Result<Epoch, StoreError>>;
 
-    /// Returns for how long ownership lasts after [`acquire`](Self::acquire) and each [`renew`](Self::renew); `None`,
-    /// the default, if it never lapses. The engine renews three times within it, and stops when it has lapsed.
+    /// Returns how long ownership lasts after [`acquire`](Self::acquire) and each [`renew`](Self::renew). `None`, the
+    /// default, means that it never lapses. The engine renews three times within this time, and stops once ownership
+    /// has lapsed.
     fn lease(&self) -> Option<Duration> {
         None
     }
 
-    /// Says that the owner is alive, for stores on which ownership lapses. Answered [`Fenced`](AppendError::Fenced)
-    /// once another owner has acquired the store; any other error is tried again until the lease is over.
+    /// Renews ownership, for stores with a [`lease`](Self::lease). Answers [`Fenced`](AppendError::Fenced) once
+    /// another owner has acquired the store. The engine retries after any other error until the lease is over.
     fn renew(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>>;
 
-    /// Gives the store up in order.
+    /// Releases ownership in order.
     fn release(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>>;
 
-    /// Gives back every thread, lock and file handle of the store, whatever state it is in: poisoned, after a
-    /// failed commit, or never acquired. Waits until reads and commits under way have ended, and may block the
-    /// thread as reads may. Afterwards every call is answered with an error that says that the journal was
-    /// closed. May be called more than once; each call answers when all is given back.
+    /// Returns every thread, lock and file handle of the store, whatever its state: poisoned, after a failed commit,
+    /// or never acquired. It waits until reads and commits under way have ended, and may block the thread as reads
+    /// may. Every later call is answered with an error that says that the journal was closed. It may be called more
+    /// than once; each call answers when everything is returned.
     fn close(&self) -> BoxFuture<'_, ()> {
         ready(()).boxed()
     }
 
-    /// Returns how many appends the store likes to have under way at once. The engine calls [`append`](Self::append)
-    /// again before that many are answered, and takes the answers in the order of the calls. 1, the default, is best
-    /// where one sync ends before the next begins; a store behind a network likes more. At most
-    /// [`IN_FLIGHT_MAX`](super::IN_FLIGHT_MAX) count.
+    /// Returns how many appends the store prefers to have under way at once. The engine calls
+    /// [`append`](Self::append) again before that many are answered, and takes the answers in the order of the calls.
+    /// The default, 1, is best for a store that completes one sync before the next begins; a store behind a network
+    /// prefers more. At most [`IN_FLIGHT_MAX`](super::IN_FLIGHT_MAX) count.
     fn under_way(&self) -> usize {
         1
     }
 
-    /// Writes one batch atomically and syncs it. After one has failed, every later one of the same epoch fails, those
-    /// that are under way included.
+    /// Writes one batch atomically and syncs it. After a failure every later append of the same epoch fails,
+    /// including appends that are under way.
     fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Receipt, AppendError>>;
 
-    /// Returns the epoch and the number of the last batch that took effect, whoever wrote it; none if there is none.
-    /// It writes nothing and takes nothing, so a reader may ask.
+    /// Returns the epoch and the number of the last batch that took effect, whoever wrote it, or `None` if there is
+    /// none. It neither writes nor takes ownership, so readers may call it.
     fn head(&self) -> BoxFuture<'_, Result<Option<Head>, StoreError>>;
 
     /// Reads one value.
@@ -131,8 +129,8 @@ pub trait JournalStore: Send + Sync + 'static {
     /// Reads a range.
     fn scan(&self, scan: Scan) -> BoxFuture<'_, Result<Entries, StoreError>>;
 
-    /// Gives the names of the keyspaces of user data that it has. Unless a store says otherwise they are what
-    /// `meta` names, as the embedded store writes it.
+    /// Returns the names of the keyspaces of user data. The default reads them from `meta`, where the embedded store
+    /// records them.
     fn user_spaces(&self) -> BoxFuture<'_, Result<Vec<Key>, StoreError>> {
         let scan = Scan {
             space: Space::Meta,
@@ -151,27 +149,28 @@ pub trait JournalStore: Send + Sync + 'static {
         .boxed()
     }
 
-    /// Returns how large keys, values and batches may be. They do not change while the store is open.
+    /// Returns the largest keys, values and batches that the store takes. They do not change while the store is open.
     fn bounds(&self) -> StoreBounds;
 
-    /// Gives the bytes that the store takes up, if it can tell.
+    /// Returns the bytes that the store takes up, if it can tell. It may block as reads may: the embedded store takes
+    /// the lock that a sync holds.
     fn size_bytes(&self) -> Option<u64>;
 
-    /// Gives the room on its disk, if it is on one and can tell. It may block as reads may.
+    /// Returns the room on the store's disk, or `None` if it has no disk or cannot tell. It may block as reads may.
     fn disk_room(&self) -> Option<DiskRoom> {
         None
     }
 
-    /// Tells how long its newest syncs took, if it syncs and has measured them.
+    /// Returns how long the newest syncs took, or `None` if the store does not measure them.
     fn sync_times(&self) -> Option<SyncTimes> {
         None
     }
 
-    /// Tells whether reads may block the thread, and so must leave the arbiters.
+    /// Returns `true` if reads may block the thread, and must therefore not run on an arbiter.
     fn reads_block(&self) -> bool;
 
-    /// Tells whether [`append`](Self::append) is done, sync and all, the first time that it is polled,
-    /// on the thread that polls it. The engine then saves changes of thread while it has little to do.
+    /// Returns `true` if [`append`](Self::append) completes in its first poll, including the sync, on the polling
+    /// thread. The engine then saves thread switches while it has little to do.
     fn appends_at_once(&self) -> bool {
         false
     }

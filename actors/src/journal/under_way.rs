@@ -15,14 +15,14 @@ enum Append {
     Answered(Answer),
 }
 
-/// The appends that the store has been handed and the supervisor has not been told of. The journal bounds their number.
+/// Appends that the store has, and of which the supervisor has no answer yet. The journal bounds their number.
 #[derive(Default)]
 pub(super) struct UnderWay {
     appends: VecDeque<Append>,
 }
 
 impl UnderWay {
-    /// Adds an append behind all others. It begins when [`Self::poll_oldest`] is called next.
+    /// Adds an append behind all others. It begins with the next call of [`Self::poll_oldest`].
     pub(super) fn push(&mut self, append: impl Future<Output = Answer> + 'static) {
         self.appends.push_back(Append::Pending(Box::pin(append)));
     }
@@ -32,7 +32,7 @@ impl UnderWay {
         self.appends.len()
     }
 
-    /// Drops all of them: nobody will be told what became of them.
+    /// Drops all appends: their outcome will not be reported.
     pub(super) fn clear(&mut self) {
         self.appends.clear();
     }

@@ -1,6 +1,5 @@
-//! `Importer`: puts an exported family into a journal that no engine runs on, all of it
-//! in one commit or nothing. It never overwrites, and never lets anything run: a live
-//! family comes back paused at its root.
+//! `Importer`: puts an exported family into a journal that no engine runs on, as one commit or not at all. It never
+//! overwrites, and never starts anything: a live family arrives paused at its root.
 
 mod content;
 mod fields;
@@ -20,30 +19,29 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::{ImportError, ReadError, StartError, StoreError};
 use crate::export::FamilyExport;
 use crate::journal::{Batch, EmbeddedStore, JournalStore, Reader, SyncMode};
-use crate::supervisor::recovery::{self, Code};
+use crate::supervisor::lifecycle::recovery::{self, Code};
 use crate::view::Status;
 use content::Content;
 use settle::Settled;
 use target::Target;
 
-/// How long a finished family is kept at least: somebody brought it by hand, and the
-/// journal's next engine may start a day later.
+/// Shortest retention of a finished family. Somebody imported it by hand, and the journal's next engine may start a
+/// day later.
 pub(super) const KEPT_AT_LEAST: Duration = Duration::from_secs(24 * 3_600);
 
-/// A closed journal, into which families may be put that were exported from this one or
-/// from another.
+/// A closed journal that receives families exported from this or another journal.
 ///
-/// A family keeps its number, and all of it is put in with one commit, with an entry in
-/// the audit. One that lives comes back paused at its root, so that somebody looks at it
-/// before an engine runs it; what was out when it was exported is in doubt, and runs again
-/// when it is resumed. One that has ended is kept as long as it was to be kept after its
-/// end, counted from the import, and at least a day.
+/// A family keeps its number, and is imported with one commit, with an entry in the audit log. A live family arrives
+/// paused at its root, so that somebody looks at it before an engine runs it. Stages that were running when it was
+/// exported are in doubt, and run again when the family is resumed. An ended family is kept for its full retention
+/// after the end, counted from the import, and at least for a day.
 ///
-/// An export is a copy: before a family is resumed here, be sure that it does not live
-/// elsewhere. What stages did outside the engine, and user data, are no part of it. In
+/// An export is a copy: before you resume a family here, make sure that it does not live elsewhere. Effects of stages
+/// outside the engine, and user data, are not included. In another journal the tokens and fences of its stages differ
+/// from those that it had.
 /// another journal the tokens and fences of its stages differ from those that it had.
 pub struct Importer {
-    // Dropped in this order: the copy goes when nobody reads it any more.
+    // Dropped in this order: the copy must outlive the store that reads it.
     store: Arc<dyn JournalStore>,
     reader: Reader,
     clock: Arc<dyn Clock>,
@@ -56,25 +54,25 @@ pub struct Importer {
 pub struct Imported {
     /// The family's number.
     pub family: u64,
-    /// The import's entry in the audit; none for a dry run.
+    /// Number of the import's audit entry; `None` for a dry run.
     pub number: Option<u64>,
-    /// It has not ended: it is paused at its root.
+    /// `true` if it has not ended; it is then paused at its root.
     pub live: bool,
-    /// When the result of one that has ended goes.
+    /// When the result of an ended family is evicted.
     pub due: Option<Timestamp>,
-    /// Its procedures, as they stand then.
+    /// Its procedures, as they are after the import.
     pub procedures: Vec<Status>,
-    /// Entries of its history.
+    /// Number of its history entries.
     pub history: usize,
-    /// Signals that it has.
+    /// Number of its signals.
     pub signals: usize,
-    /// What to mind, a sentence each.
+    /// Warnings, a sentence each.
     pub warnings: Vec<String>,
 }
 
 impl Importer {
-    /// Opens the journal in a directory, in its place, and holds it until this value is
-    /// dropped. Blocks while it is read.
+    /// Opens the journal in a directory, in its place, and holds it until this value is dropped. Blocks while the
+    /// journal is read.
     ///
     /// # Errors
     ///
@@ -87,12 +85,12 @@ impl Importer {
         Ok(Self::on(Arc::new(store), Arc::new(SystemClock)))
     }
 
-    /// Opens a private copy of the journal in a directory, for dry runs: nothing in the
-    /// directory is written. What is imported goes into the copy, and with it.
+    /// Opens a private copy of the journal in a directory, for dry runs. Nothing in the directory is written. Imports
+    /// go into the copy, and are removed with it.
     ///
     /// # Errors
     ///
-    /// [`StoreError`] as [`Offline::open_copy`](super::Offline::open_copy) gives it.
+    /// [`StoreError`] as from [`Offline::open_copy`](super::Offline::open_copy).
     pub fn open_copy(directory: &Path) -> Result<Self, StoreError> {
         let (copy, store) = copied(directory)?;
         Ok(Self {
@@ -101,7 +99,7 @@ impl Importer {
         })
     }
 
-    /// Imports into a store that no engine runs on, on a clock of its own.
+    /// Creates an importer for a store that no engine runs on, with its own clock.
     #[must_use]
     pub fn on(store: Arc<dyn JournalStore>, clock: Arc<dyn Clock>) -> Self {
         Self {
@@ -112,8 +110,7 @@ impl Importer {
         }
     }
 
-    /// Reads a family of the journal's own archive, where a discharge put it; none if
-    /// there is none of this number.
+    /// Reads a discharged family from the journal's own archive; `None` if the archive has no family of this number.
     ///
     /// # Errors
     ///
@@ -122,15 +119,15 @@ impl Importer {
         FamilyExport::read_archived(&self.reader, family).await
     }
 
-    /// Puts a family into the journal: all of it in one commit, or nothing. A dry run only
-    /// says what would be put. Of `by` counts who, why, and whether it is a dry run.
+    /// Puts a family into the journal, as one commit or not at all. A dry run only returns what would be put. Of
+    /// `by`, the import uses the name, the reason and the dry-run flag.
     ///
-    /// The archive's entry of a family that was discharged stays: it says how it was then.
+    /// The archive entry of a discharged family stays: it records the family as it was then.
     ///
     /// # Errors
     ///
-    /// [`ImportError`]: the export contradicts itself or is not whole; the journal has a
-    /// family of this number, its idempotency key stands for another, or a lock that it holds is held.
+    /// [`ImportError`] if the export contradicts itself or is incomplete; if the journal has a family of this number;
+    /// if its idempotency key stands for another procedure; or if one of its locks is held.
     pub async fn import(&self, export: &FamilyExport, by: &OperatorRequest) -> Result<Imported, ImportError> {
         let content = Content::of(export).map_err(|why| ImportError::Unusable {
             family: export.family,
@@ -165,7 +162,7 @@ impl Importer {
         Ok(imported)
     }
 
-    /// The epoch is a new one: from here on no engine that ever had the journal may write.
+    /// Commits with a new epoch: from here on no engine that ever had the journal may write.
     async fn commit(&self, epoch: Epoch, batch: Batch) -> Result<(), ImportError> {
         let store = Arc::clone(&self.store);
         let append = async move {
@@ -185,11 +182,11 @@ impl Importer {
 fn quarantined(export: &FamilyExport) -> Option<String> {
     let why = export.quarantined.as_ref()?;
     Some(format!(
-        "where it was exported it was set aside ({why}): the next start sets it aside again unless that is repaired"
+        "it was quarantined where it was exported ({why}): the next start quarantines it again unless that is repaired"
     ))
 }
 
-/// Names the first few of many.
+/// Returns the first few of many names.
 fn named(names: impl IntoIterator<Item = String>) -> String {
     const NAMED: usize = 8;
     let mut names: Vec<String> = names.into_iter().collect();

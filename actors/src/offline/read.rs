@@ -8,7 +8,7 @@ use crate::journal::DiskRoom;
 use crate::view::{FamilyScope, KeptSignal, Page, Status};
 
 impl Offline {
-    /// Lists the procedures in `scope` that `admits` accepts, by id from a cursor on, 1,000 at most. After 100,000
+    /// Lists up to 1,000 procedures in `scope` that `admits` accepts, by id, starting after a cursor. After 100,000
     /// rows it stops and sets `truncated`.
     ///
     /// # Errors

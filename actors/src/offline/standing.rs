@@ -1,5 +1,5 @@
-//! How all stands in a closed journal: its live rows in a kernel as a start would read
-//! them, and in an admission as a start would restore them. Nothing goes on from there.
+//! The state of a closed journal: its live rows in a kernel as a start would read them, and in an admission as a
+//! start would restore them. Nothing runs from there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,25 +11,24 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::{AskError, StartError};
 use crate::limiter::Waiting;
 use crate::read::{CommittedReader, Quarantined};
+use crate::supervisor::admission::claims::Claims;
 use crate::supervisor::admission::requests::AdmissionRequests;
-use crate::supervisor::admission::tickets::Tickets;
 use crate::supervisor::health::diagnosis_input::{DiagnosisInput, Queues, limit_views, lock_views};
 use crate::supervisor::health::explain::stored;
-use crate::supervisor::recovery::{self, Code};
+use crate::supervisor::lifecycle::recovery::{self, Code};
 use crate::thresholds::{Measures, Thresholds};
 use crate::view::{Explanation, LockView, NAMED, Recovered, Status, Verdict};
 
-/// How the unfinished procedures of a closed journal stand to each other.
+/// How the unfinished procedures of a closed journal relate to each other.
 ///
-/// The rows do not tell all: capacities that the code sets are not on disk, nor is how
-/// often one was passed in a queue. Of a family that rolls back, the undo that is next
-/// is not looked up.
+/// The rows do not tell everything. Capacities set by code are not on disk, nor is how often a request was overtaken
+/// in a queue. The next undo of a family that rolls back is not looked up.
 pub struct Standing {
     kernel: Kernel,
-    tickets: Tickets,
+    claims: Claims,
     queues: Queues,
     admissions: Admissions,
-    /// Limits whose capacity nobody has written down.
+    /// Limits whose capacity is not on disk.
     unknown: BTreeSet<LimitKey>,
     quarantined: Quarantined,
     report: Recovered,
@@ -38,7 +37,7 @@ pub struct Standing {
 }
 
 impl Offline {
-    /// Reads all live families, and who waits for whom among them.
+    /// Reads all live families, and which of them wait for each other.
     ///
     /// # Errors
     ///
@@ -50,11 +49,10 @@ impl Offline {
         let kernel = loaded.kernel;
         let limits = kernel.limits().iter().map(|(key, limit)| (key.clone(), *limit));
         let mut admissions = Admissions::new(limits);
-        let (mut tickets, mut newest) = (Tickets::new(Vec::new()), 0);
+        let mut claims = Claims::new(Vec::new());
         let mut requests = AdmissionRequests {
             kernel: &kernel,
-            tickets: &mut tickets,
-            newest: &mut newest,
+            claims: &mut claims,
         };
         let (held, waiting) = requests.restored(loaded.quarantined_holders, &loaded.survey.claimants);
         for request in held {
@@ -67,24 +65,23 @@ impl Offline {
             }
         }
         Ok(Standing {
-            queues: Queues::new(Waiting::all(&admissions), &tickets, &kernel),
+            queues: Queues::new(Waiting::all(&admissions), &claims, &kernel),
             quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
             report: loaded.report,
             thresholds: Measures::new(Thresholds::default(), []),
             kernel,
-            tickets,
+            claims,
             admissions,
             unknown,
             now,
         })
     }
 
-    /// Says why a procedure stands where it stands, as far as the rows tell.
+    /// Explains why a procedure is where it is, as far as the rows tell.
     ///
     /// # Errors
     ///
-    /// [`AskError::Unknown`] if the journal does not know it; [`AskError`] if its row
-    /// cannot be read.
+    /// [`AskError::Unknown`] if the journal does not know the procedure; [`AskError`] if its row cannot be read.
     pub async fn explain(&self, standing: &Standing, id: ProcedureId) -> Result<Explanation, AskError> {
         match standing.explain(id) {
             Some(explanation) => Ok(explanation),
@@ -98,7 +95,7 @@ impl Offline {
 
 static NO_HOLES: BTreeMap<ProcedureId, String> = BTreeMap::new();
 
-/// A capacity that the code sets is not on disk: where one waits for a permit, all are out.
+/// Capacities set by code are not on disk. If a procedure waits for a permit, all permits are assumed to be out.
 fn fill(kernel: &Kernel, waiting: &[ProcedureId], admissions: &mut Admissions) -> BTreeSet<LimitKey> {
     let wanted = waiting.iter().filter_map(|id| match &kernel.row(*id)?.wait {
         Some(WaitReason::Permit(key)) if !kernel.limits().contains_key(key) => Some(key.clone()),
@@ -115,14 +112,14 @@ fn fill(kernel: &Kernel, waiting: &[ProcedureId], admissions: &mut Admissions) -
 impl Standing {
     fn explain(&self, id: ProcedureId) -> Option<Explanation> {
         let lacks = self.kernel.lacks(id);
-        let lack = lacks.and_then(|(asker, lacking)| self.admissions.lack(self.tickets.ticket(asker)?, &lacking));
+        let lack = lacks.and_then(|(asker, lacking)| self.admissions.lack(self.claims.claim(asker)?, &lacking));
         let input = DiagnosisInput {
             lack: lack.as_ref(),
             ..self.input()
         };
         let mut explanation = input.explain(id)?;
         if let Some(crate::view::Particulars::Permit(limit)) = &mut explanation.particulars {
-            // A capacity that nobody has written down.
+            // The capacity is not on disk.
             limit.limit = limit.limit.filter(|_| !self.unknown.contains(&limit.key));
         }
         Some(explanation)
@@ -131,7 +128,7 @@ impl Standing {
     fn input(&self) -> DiagnosisInput<'_> {
         DiagnosisInput {
             kernel: &self.kernel,
-            tickets: &self.tickets,
+            claims: &self.claims,
             queues: &self.queues,
             lack: None,
             quarantined: &self.quarantined,
@@ -144,19 +141,19 @@ impl Standing {
             called: &|_| "was begun, and is called again at the next start",
             usual: &|_| None,
             unserved: None,
-            // The engine's own are not on disk.
+            // The engine's own bounds are not on disk.
             bounds: &self.kernel.rules().bounds,
             knows_bounds: false,
         }
     }
 
-    /// Gives all that is stuck or damaged, in the order of the rules.
+    /// Returns everything that is stuck or damaged, in the order of the rules.
     #[must_use]
     pub fn verdicts(&self) -> Vec<Verdict> {
         self.input().verdicts()
     }
 
-    /// Shows a procedure as one of a family that a start would put aside, if it is.
+    /// Marks a procedure as quarantined if a start would quarantine its family.
     #[must_use]
     pub fn shown(&self, status: Status) -> Status {
         match self.quarantined.contains_key(&status.id.family) {
@@ -165,17 +162,17 @@ impl Standing {
         }
     }
 
-    /// Gives every lock that is held or wanted.
+    /// Returns every lock that is held or wanted.
     #[must_use]
     pub fn locks(&self) -> Vec<LockView> {
-        lock_views(self.admissions.locks(), &self.tickets, &self.kernel)
+        lock_views(self.admissions.locks(), &self.claims, &self.kernel)
     }
 
-    /// Gives every limit of which a permit is out or wanted, or whose capacity was set at
-    /// run time. Capacities that only the code sets are not known, and none.
+    /// Returns every limit with a permit that is held or wanted, or with a capacity set at run time. A capacity set
+    /// by code is unknown and `None`.
     #[must_use]
     pub fn limits(&self) -> Vec<LimitUse> {
-        let mut limits = limit_views(self.admissions.crowds(NAMED), &self.tickets, &self.kernel);
+        let mut limits = limit_views(self.admissions.crowds(NAMED), &self.claims, &self.kernel);
         for limit in &mut limits {
             if self.unknown.contains(&limit.key) {
                 limit.limit = None;
@@ -184,7 +181,7 @@ impl Standing {
         limits
     }
 
-    /// Gives how many unfinished procedures there are of each kind and version.
+    /// Returns the number of unfinished procedures of each kind and version.
     #[must_use]
     pub fn kinds(&self) -> BTreeMap<(Kind, u16), usize> {
         let mut kinds = BTreeMap::new();
@@ -196,8 +193,7 @@ impl Standing {
         kinds
     }
 
-    /// Gives what a start would take up, and what it would have to put aside whatever
-    /// kinds it knows.
+    /// Returns what a start would recover, and what it would quarantine whatever kinds are registered.
     #[must_use]
     pub const fn recovered(&self) -> &Recovered {
         &self.report

@@ -1,4 +1,4 @@
-//! Reading a closed journal through: every byte of every table, and every entry of every keyspace.
+//! Verifies a closed journal: every byte of every table, and every entry of every keyspace.
 
 use procession_kernel::{AuditEntry, HistoryEntry, Key, KeyEntry};
 use serde::de::IgnoredAny;
@@ -12,12 +12,12 @@ use crate::journal::reader::decode_row;
 use crate::journal::store::Scan;
 use crate::journal::{Space, codec, keys};
 
-/// Entries that are read at once. A value may have megabytes.
+/// Entries per read. A value may have megabytes.
 const PAGE: usize = 256;
-/// Damages that are told one by one. Where there are more, a disk is failing, and more of them say no more.
+/// Damages that are listed individually. Beyond that a disk is failing, and more texts add nothing.
 const TOLD: usize = 1_000;
 
-/// What reading a journal through has found.
+/// The result of verifying a journal.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Verified {
@@ -25,9 +25,9 @@ pub struct Verified {
     pub bytes: u64,
     /// Entries that were read.
     pub entries: u64,
-    /// What is damaged, a sentence each; of very many, the first 1,000.
+    /// A sentence for each damage; of very many, the first 1,000.
     pub damages: Vec<String>,
-    /// How much is damaged.
+    /// Total number of damages.
     pub damaged: usize,
 }
 
@@ -41,12 +41,12 @@ impl Verified {
 }
 
 impl Offline {
-    /// Reads the journal through: compares each table with its checksum, and decodes each entry. Rows of procedures
-    /// that cannot be read are counted here, too. Takes about as long as reading all of its files twice.
+    /// Verifies the journal: compares each table with its checksum, and decodes each entry. Unreadable rows of
+    /// procedures are counted here, too. Takes about as long as reading all of its files twice.
     ///
     /// # Errors
     ///
-    /// [`ReadError`] if the store cannot say which keyspaces it has. Damage is no error: it is in the answer.
+    /// [`ReadError`] if the store's keyspaces cannot be listed. Damage is no error, but part of the answer.
     pub async fn verify(&self) -> Result<Verified, ReadError> {
         let mut verified = Verified::default();
         let (bytes, damages) = self.tables.verify_tables();
@@ -78,7 +78,7 @@ impl Offline {
             };
             let page = match self.reader.scan(scan).await {
                 Ok(page) => page,
-                // Where its next entry begins is not known, so the rest of this keyspace is not read.
+                // The next entry cannot be located, so the rest of this keyspace is skipped.
                 Err(error) => return verified.add(error.to_string()),
             };
             verified.entries += page.len() as u64;
@@ -88,7 +88,7 @@ impl Offline {
                 }
             }
             match page.last() {
-                // The next key of all is the same with a zero behind it.
+                // The smallest greater key is the same with a zero appended.
                 Some((last, _)) if page.len() == PAGE => from = [last.as_slice(), &[0]].concat(),
                 _ => return,
             }
@@ -96,7 +96,7 @@ impl Offline {
     }
 }
 
-/// Names an entry by the procedure that its key begins with; by its bytes where it begins with none.
+/// Names an entry by the procedure at the beginning of its key, or else by the bytes of the key.
 fn describe(key: &[u8]) -> String {
     match keys::parse_procedure(key) {
         Some(id) => format!("entry of {id}"),
@@ -131,7 +131,7 @@ fn decode(space: &Space, key: &[u8], value: &[u8]) -> Result<(), CodecError> {
         Space::Finished => wanted(keys::parse_finished(key).is_some()),
         Space::Payloads => wanted(keys::parse_procedure(key).is_some()),
         Space::User(_) => codec::decode_user::<IgnoredAny>(value).map(drop),
-        // Its values have a shape each; what of them a start needs, it has read.
+        // Its values have different layouts; a start has already read those that it needs.
         Space::Meta => Ok(()),
     }
 }

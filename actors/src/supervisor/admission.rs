@@ -1,55 +1,54 @@
-//! The admission wing: what procedures hold and want of the limiter. It owns the tickets under which the limiter knows
-//! them, the way to the limiter, and the order in which the limiter's answers are taken.
+//! The admission wing: what procedures hold and want of the limiter. It owns the claims under which the limiter knows
+//! procedures, the address of the limiter, and the order in which the limiter's answers are taken.
 //!
-//! What a procedure needs is asked for *before* the decision where that is known, so that a grant rides in the same
-//! commit. It is given back *after* the commit that says so. The wing builds requests and matches answers; the
+//! A procedure's needs are requested *before* a decision where they are known by then, so that a grant rides in the
+//! same commit. They are given back *after* the commit that says so. The wing builds requests and matches answers; the
 //! supervisor waits for the limiter and decides.
 
+pub(crate) mod claims;
 mod dry_run;
 pub(crate) mod requests;
 mod sequencer;
-pub(crate) mod tickets;
 
 use std::collections::BTreeMap;
 
 use actix::MailboxError;
 use procession_kernel::{
-    Admission as Admitted, AdmissionEffect, Binding, Birth, Grant, Hold, Kernel, Lacking, LimitKey, LockNeed, Needs,
-    ProcedureId, Request, Row, StageEnded, StageOutcome, Ticket,
+    Admission as Admitted, AdmissionEffect, Binding, Birth, Claim, ClaimId, Grant, Hold, Kernel, Lacking, LimitKey,
+    LockNeed, Needs, Plan, ProcedureId, Request, Row, StageEnded, StageOutcome, Submission,
 };
 
-use crate::limiter::{Acquire, Acquired, Change, Exchange, Limiter, Restore};
+use crate::limiter::{Acquire, Acquired, Answer, Change, Exchange, Limiter, Restore, Simulate, Simulated};
 use crate::mail::Ordered;
+use claims::Claims;
 use requests::{AdmissionRequests, within, within_above};
 use sequencer::Sequencer;
-pub(super) use tickets::Heard;
-use tickets::Tickets;
 
-/// What is asked of the limiter before a decision.
+/// What a decision needs of the limiter before it can be made.
 #[derive(Default)]
-pub(super) struct Asking {
+pub(super) struct Demand {
     acquire: Acquire,
 }
 
-impl Asking {
+impl Demand {
+    /// Returns `true` if the decision can be made at once.
     pub(super) fn is_empty(&self) -> bool {
         self.acquire.requests.is_empty() && self.acquire.exchange.is_none()
     }
 }
 
-/// What was asked, to be matched with the answer.
-pub(super) struct Asked {
-    /// Of procedures to be born.
-    tickets: Vec<Ticket>,
-    exchange: Option<(Ticket, ProcedureId)>,
-    /// Permits that are asked for anew with the locks of the next stage.
+/// A demand that the limiter has and that is to be matched with its answer.
+pub(super) struct PendingDemand {
+    /// The claims of procedures that the decision is to create.
+    births: Vec<ClaimId>,
+    exchange: Option<(Claim, ProcedureId)>,
+    /// The limits of which permits are requested anew with the locks of the next stage.
     limits: Option<Vec<LimitKey>>,
 }
 
 /// The admission wing. `A` is what the supervisor does with an answer of the limiter when its turn comes.
 pub(super) struct Admission<A> {
-    tickets: Tickets,
-    newest: u64,
+    claims: Claims,
     limiter: Ordered<Limiter>,
     sequencer: Sequencer<A>,
     /// What quarantined families hold, until it is restored.
@@ -63,20 +62,19 @@ impl<A> Admission<A> {
         quarantined_holders: Vec<(ProcedureId, Row)>,
     ) -> Self {
         Self {
-            tickets: Tickets::new(limited),
-            newest: 0,
+            claims: Claims::new(limited),
             limiter,
             sequencer: Sequencer::default(),
             quarantined_holders,
         }
     }
 
-    /// Returns who holds or waits with which ticket.
-    pub(super) const fn tickets(&self) -> &Tickets {
-        &self.tickets
+    /// Returns which claim belongs to which procedure.
+    pub(super) const fn claims(&self) -> &Claims {
+        &self.claims
     }
 
-    /// Returns the way to the limiter, for questions that change nothing.
+    /// Returns the limiter's address, for questions that change nothing.
     pub(super) const fn limiter(&self) -> &Ordered<Limiter> {
         &self.limiter
     }
@@ -98,18 +96,18 @@ impl<A> Admission<A> {
         self.sequencer.clear();
     }
 
-    // Questions before a decision.
+    // Requests before a decision.
 
-    /// Writes into a birth which limits it needs, and adds that to what is asked. A child's parent is given.
+    /// Writes into a birth which limits it needs, and adds them to the demand. `parent` is that of a child.
     pub(super) fn demand(
         &mut self,
         kernel: &Kernel,
         birth: &mut Birth,
         parent: Option<ProcedureId>,
         asks: bool,
-        asking: &mut Asking,
+        demand: &mut Demand,
     ) {
-        let limits = self.tickets.limits_of(birth, parent.is_some());
+        let limits = self.claims.limits_of(birth, parent.is_some());
         if limits.is_empty() && birth.ahead.locks.is_empty() {
             return;
         }
@@ -117,24 +115,40 @@ impl<A> Admission<A> {
         if !asks {
             return;
         }
-        self.newest += 1;
-        let ticket = Ticket(self.newest);
-        birth.admission.asked = Some(ticket);
+        let claim = self.claims.new_claim();
+        birth.admission.asked = Some(claim);
         let kind = LimitKey::new(birth.kind.as_str());
-        asking.acquire.requests.push(Request {
-            ticket,
+        demand.acquire.requests.push(Request {
+            claim: Claim::first(claim),
             kind: limits.contains(&kind).then_some(kind),
             needs: needs(limits, birth.ahead.locks.clone()),
             priority: birth.priority,
             within: parent
-                .map(|parent| within(kernel, &self.tickets, parent))
+                .map(|parent| within(kernel, &self.claims, parent))
                 .unwrap_or_default(),
         });
     }
 
+    /// Collects what submissions need. Submissions that repeat a key give no birth, so they need nothing; nor does
+    /// any while the engine drains, because it will refuse them.
+    pub(super) fn demand_of_submissions(&mut self, kernel: &Kernel, submissions: &mut [Submission]) -> Demand {
+        let mut demand = Demand::default();
+        if kernel.is_draining() {
+            return demand;
+        }
+        for submission in submissions {
+            let key = submission.key.as_ref();
+            let is_repeat = submission.known.is_some() || key.is_some_and(|asked| kernel.key(&asked.key).is_some());
+            if !is_repeat {
+                self.demand(kernel, &mut submission.birth, None, true, &mut demand);
+            }
+        }
+        demand
+    }
+
     /// Collects what a stage's report needs: for births, and for the locks of the next stage.
-    pub(super) fn demand_of_report(&mut self, kernel: &Kernel, report: &mut StageEnded) -> Asking {
-        let mut asking = Asking::default();
+    pub(super) fn demand_of_report(&mut self, kernel: &Kernel, report: &mut StageEnded) -> Demand {
+        let mut demand = Demand::default();
         let parent = report.id;
         let mut width = usize::MAX;
         if let StageOutcome::Spawn { width: most, .. } = &report.outcome
@@ -145,18 +159,21 @@ impl<A> Admission<A> {
         let mut children = 0;
         for birth in births_of(report) {
             if birth.detached {
-                self.demand(kernel, birth, None, true, &mut asking);
+                self.demand(kernel, birth, None, true, &mut demand);
             } else {
-                // A child that the width holds back asks when it is let go on.
-                self.demand(kernel, birth, Some(parent), children < width, &mut asking);
+                // A child that the width holds back asks when it may begin.
+                self.demand(kernel, birth, Some(parent), children < width, &mut demand);
                 children += 1;
             }
         }
-        asking.acquire.exchange = self.exchange(kernel, report);
-        asking
+        demand.acquire.exchange = self.exchange(kernel, report);
+        demand
     }
 
-    /// Returns the exchange of locks of a procedure whose next stage needs some, and would run at once.
+    /// Returns the exchange of locks of a procedure whose next stage needs locks and would run at once.
+    ///
+    /// No decision can have the procedure ask while the exchange is under way: its stage counts as running until the
+    /// report is decided. So the answer rides in the report and is never stale; only what is served later can be.
     fn exchange(&mut self, kernel: &Kernel, report: &StageEnded) -> Option<Exchange> {
         let next = matches!(report.outcome, StageOutcome::Next(_)) && report.children.is_empty();
         if !next || report.ahead.locks.is_empty() || !kernel.goes_on(report.id, report.run) {
@@ -178,7 +195,7 @@ impl<A> Admission<A> {
         } else {
             (row.locked.clone(), report.ahead.locks.clone())
         };
-        // Permits held while it is active are given up and asked for with the locks, all or nothing.
+        // Permits that it holds while active are given up and requested with the locks, all or nothing.
         let limits = if row.holds && row.hold == Hold::WhileActive {
             row.limits.clone()
         } else {
@@ -189,88 +206,111 @@ impl<A> Admission<A> {
         Some(Exchange {
             gives: needs(limits.clone(), gives),
             asks: Request {
-                ticket: self.requests(kernel).ticket_of(id),
+                claim: self.claims.renew(id),
                 kind: limits.contains(&kind).then_some(kind),
                 needs: needs(limits, locks),
                 priority,
-                within: within_above(kernel, &self.tickets, id),
+                within: within_above(kernel, &self.claims, id),
             },
         })
     }
 
-    /// Asks the limiter. The answer is matched with [`admit_births`] or [`admit_report`], and settled with
-    /// [`Self::settle`].
+    /// Asks the limiter. [`admit_births`] or [`admit_report`] takes the answer, [`Self::settle`] what follows from it.
     pub(super) fn ask(
         &self,
-        asking: Asking,
+        demand: Demand,
         of: Option<ProcedureId>,
-    ) -> (Asked, impl Future<Output = Result<Acquired, MailboxError>> + use<A>) {
-        let exchange = asking.acquire.exchange.as_ref();
-        let asked = Asked {
-            tickets: asking.acquire.requests.iter().map(|request| request.ticket).collect(),
-            exchange: exchange.map(|exchange| exchange.asks.ticket).zip(of),
+    ) -> (
+        PendingDemand,
+        impl Future<Output = Result<Acquired, MailboxError>> + use<A>,
+    ) {
+        let Demand { acquire } = demand;
+        let exchange = acquire.exchange.as_ref();
+        let pending = PendingDemand {
+            births: acquire.requests.iter().map(|request| request.claim.id).collect(),
+            exchange: exchange.map(|exchange| exchange.asks.claim).zip(of),
             limits: exchange.map(|exchange| exchange.asks.needs.limits.clone()),
         };
-        (asked, self.limiter.ask(asking.acquire))
+        (pending, self.limiter.ask(acquire))
     }
 
-    /// Takes effect of a decision at once: an answer of the limiter that arrives before the receipt must find its
-    /// procedure, and one to an earlier request must not be taken for a grant of the new one.
+    /// Applies a decision's bindings, before its receipt: an answer of the limiter that arrives before the receipt must
+    /// find its procedure, and a grant of an older request must be known as stale.
     pub(super) fn bind(&mut self, bindings: &[Binding]) {
         for binding in bindings {
             match *binding {
-                Binding::Ticket(ticket, id) => self.tickets.bind(ticket, id),
-                Binding::Request(id) => self.tickets.asks(id),
+                Binding::Claim(claim, id) => self.claims.bind(Claim::first(claim), id),
+                Binding::Request(id) => self.claims.will_request(id),
             }
         }
     }
 
-    /// Settles what was asked before a decision that has been committed: tickets that it bound to nobody are given
-    /// back. Must run after [`Self::bind`] of that decision.
-    pub(super) fn settle(&mut self, kernel: &Kernel, quarantined: &BTreeMap<u64, String>, asked: Asked) {
-        let mut unbound = asked.tickets;
-        unbound.retain(|ticket| self.tickets.holder(*ticket).is_none());
-        if let Some((ticket, id)) = asked.exchange {
+    /// Settles a demand after its decision: releases the claims of procedures that the decision did not create. Must
+    /// run after [`Self::bind`] of that decision.
+    pub(super) fn settle(&mut self, kernel: &Kernel, quarantined: &BTreeMap<u64, String>, pending: PendingDemand) {
+        let mut unbound = pending.births;
+        unbound.retain(|claim| self.claims.procedure(*claim).is_none());
+        if let Some((claim, id)) = pending.exchange {
             // A procedure whose family was quarantined meanwhile keeps what it holds.
             let keeps = quarantined.contains_key(&id.family);
-            if keeps || kernel.row(id).is_some_and(|row| !row.is_ended()) {
-                self.tickets.bind(ticket, id);
-            } else {
-                // It has ended while the limiter was asked.
-                unbound.push(ticket);
+            if !keeps && kernel.row(id).is_none_or(Row::is_ended) {
+                // It ended while the limiter was asked. It may have released its claim before the exchange arrived.
+                unbound.push(claim.id);
+            } else if self.claims.claim(id).is_none() {
+                self.claims.bind(claim, id);
             }
         }
-        for ticket in unbound {
-            self.limiter.tell(Change::Release(ticket));
+        for claim in unbound {
+            self.limiter.tell(Change::Release(claim));
         }
     }
 
-    // Questions after a decision.
+    // Requests after a decision.
 
-    /// Notes what became of a question. Tells whether the procedure is to be told of a grant.
-    pub(super) fn hears(&mut self, id: ProcedureId, heard: Heard) -> bool {
-        self.tickets.hears(id, heard)
+    /// Returns the procedure that a grant belongs to; none if the grant is stale.
+    pub(super) fn accept(&self, grant: Claim) -> Option<ProcedureId> {
+        self.claims.accept(grant)
     }
 
-    /// Returns the procedure that is to be told that this ticket was served.
-    pub(super) fn served(&mut self, ticket: Ticket) -> Option<ProcedureId> {
-        self.tickets.served(ticket)
-    }
-
-    /// Asks for all that a procedure lacks for its next stage; for an undo, for its locks alone. None if it no longer
-    /// waits: it would be granted what it does not wait for.
-    pub(super) fn ask_for(
+    /// Asks for all that a procedure lacks for its next stage; for an undo, for its locks alone. Returns none if the
+    /// request is not sent: a later decision has the procedure ask again, or it no longer waits.
+    pub(super) fn request(
         &mut self,
         kernel: &Kernel,
+        quarantined: &BTreeMap<u64, String>,
         id: ProcedureId,
     ) -> Option<impl Future<Output = Result<Acquired, MailboxError>> + use<A>> {
-        // Before the request is built: that gives a ticket to one that has none.
+        if !self.claims.may_request(id) {
+            return None;
+        }
         let waits = kernel.waits_for_admission(id);
-        let request = waits.then(|| self.request_of(kernel, id)).flatten()?;
+        let Some(request) = waits.then(|| self.request_of(kernel, id)).flatten() else {
+            // What a quarantined family holds was settled when it was quarantined.
+            if !quarantined.contains_key(&id.family) {
+                self.withdraw(kernel, id);
+            }
+            return None;
+        };
         Some(self.limiter.ask(Acquire {
             requests: vec![request],
             exchange: None,
         }))
+    }
+
+    /// Has a procedure keep what its row holds, and wait for nothing. Its older requests may have been granted after
+    /// the newest one was decided; such a grant is stale, and this gives back what it gave. The limiter serves an older
+    /// request only before it hears of this, so nothing is granted afterwards.
+    ///
+    /// The row may be ahead of the disk. That is safe: what it no longer holds can only go to decisions that come later
+    /// in the journal. And it does not lag behind the limiter: no exchange can be under way, because the procedure's
+    /// next stage begins with an effect that leaves behind the request that is not sent.
+    fn withdraw(&mut self, kernel: &Kernel, id: ProcedureId) {
+        let held = kernel.row(id).map(Row::held).unwrap_or_default();
+        if held.is_empty() {
+            self.release(id);
+        } else {
+            self.change_of(id, |claim| Change::Keep(claim, held));
+        }
     }
 
     /// Builds the request for all that a procedure lacks.
@@ -281,8 +321,7 @@ impl<A> Admission<A> {
     fn requests<'a>(&'a mut self, kernel: &'a Kernel) -> AdmissionRequests<'a> {
         AdmissionRequests {
             kernel,
-            tickets: &mut self.tickets,
-            newest: &mut self.newest,
+            claims: &mut self.claims,
         }
     }
 
@@ -297,32 +336,35 @@ impl<A> Admission<A> {
         waiting
     }
 
-    /// Has those who waited before the start queue up again, in one message: who goes first must ask first. Returns
-    /// those who asked, in the order of the grants.
-    pub(super) fn queue_again(
+    /// Queues again for all procedures that waited before the start. All requests go in one message, because the order
+    /// of the requests is the order of service.
+    pub(super) fn rejoin_queues(
         &mut self,
         kernel: &Kernel,
         waiting: Vec<ProcedureId>,
-    ) -> (
-        Vec<ProcedureId>,
-        impl Future<Output = Result<Acquired, MailboxError>> + use<A>,
-    ) {
-        let mut ids = Vec::with_capacity(waiting.len());
+    ) -> impl Future<Output = Result<Acquired, MailboxError>> + use<A> {
         let mut acquire = Acquire::default();
         for id in waiting {
-            if let Some(request) = self.request_of(kernel, id) {
-                self.tickets.asks(id);
-                ids.push(id);
-                acquire.requests.push(request);
-            }
+            self.claims.renew(id);
+            acquire.requests.extend(self.request_of(kernel, id));
         }
-        (ids, self.limiter.ask(acquire))
+        self.limiter.ask(acquire)
+    }
+
+    // Dry runs.
+
+    /// Asks the limiter to make a plan's changes on a copy. None if the plan changes nothing there. The answer goes to
+    /// [`Self::complete_plan`].
+    pub(super) fn simulate(&self, plan: &Plan) -> Option<impl Future<Output = Option<Simulated>> + use<A>> {
+        let changes = self.changes_of(plan);
+        let answer = (!changes.is_empty()).then(|| self.limiter.ask(Simulate(changes)))?;
+        Some(async move { answer.await.ok().flatten() })
     }
 
     // What the receipt releases.
 
     /// Carries an effect to the limiter. Returns the procedure that asks: the supervisor builds its request with
-    /// [`Self::ask_for`], and waits for the answer.
+    /// [`Self::request`], and waits for the answer.
     pub(super) fn act(&mut self, effect: AdmissionEffect, quarantined: &BTreeMap<u64, String>) -> Option<ProcedureId> {
         match effect {
             AdmissionEffect::Ask(id) => return Some(id),
@@ -330,78 +372,83 @@ impl<A> Admission<A> {
             AdmissionEffect::Release(id) if quarantined.contains_key(&id.family) => self.change_of(id, Change::Cancel),
             AdmissionEffect::Release(id) => self.release(id),
             AdmissionEffect::ReleaseFamily(family) => self.release_family(family),
-            AdmissionEffect::GiveBack(id, needs) => self.change_of(id, |ticket| Change::GiveBack(ticket, needs)),
+            AdmissionEffect::GiveBack(id, needs) => self.change_of(id, |claim| Change::GiveBack(claim, needs)),
             AdmissionEffect::Cancel(id) => self.change_of(id, Change::Cancel),
-            AdmissionEffect::Keep(id, needs) => self.change_of(id, |ticket| Change::Keep(ticket, needs)),
+            AdmissionEffect::Keep(id, needs) => self.change_of(id, |claim| Change::Keep(claim, needs)),
             AdmissionEffect::SetLimit(key, limit) => self.set_limit(key, limit),
             AdmissionEffect::SetPriority(id, priority) => {
-                self.change_of(id, |ticket| Change::Priority(ticket, priority));
+                self.change_of(id, |claim| Change::Priority(claim, priority));
             }
         }
         None
     }
 
-    /// Carries a change to the limiter, if the procedure has a ticket.
-    fn change_of(&self, id: ProcedureId, change: impl FnOnce(Ticket) -> Change) {
-        if let Some(ticket) = self.tickets.ticket(id) {
-            self.limiter.tell(change(ticket));
+    /// Tells the limiter of a change, if the procedure has a claim.
+    fn change_of(&self, id: ProcedureId, change: impl FnOnce(ClaimId) -> Change) {
+        if let Some(claim) = self.claims.claim(id) {
+            self.limiter.tell(change(claim));
         }
     }
 
     /// Frees all that a procedure holds.
     pub(super) fn release(&mut self, id: ProcedureId) {
-        if let Some(ticket) = self.tickets.unbind(id) {
-            self.limiter.tell(Change::Release(ticket));
+        if let Some(claim) = self.claims.unbind(id) {
+            self.limiter.tell(Change::Release(claim));
         }
     }
 
-    /// Forgets a ticket as a defect would, and tells the limiter nothing.
+    /// Forgets a claim as a defect would, and tells the limiter nothing.
     #[cfg(test)]
-    pub(super) fn forget_ticket(&mut self, id: ProcedureId) {
-        self.tickets.unbind(id);
+    pub(super) fn forget_claim(&mut self, id: ProcedureId) {
+        self.claims.unbind(id);
     }
 
     /// Frees all that a discharged family holds.
     fn release_family(&mut self, family: u64) {
-        for (id, _) in self.tickets.of_family(family) {
+        for (id, _) in self.claims.of_family(family) {
             self.release(id);
         }
     }
 
-    /// Has a quarantined family keep what its rows say that it holds, and wait for nothing more. What the limiter
-    /// gives it in this moment nobody would ever take.
+    /// Has a quarantined family keep what its rows hold, and wait for nothing. A grant that is under way to it goes
+    /// back: nobody would ever take it.
     pub(super) fn withdraw_family(&self, kernel: &Kernel, family: u64) {
-        for (id, ticket) in self.tickets.of_family(family) {
+        for (id, claim) in self.claims.of_family(family) {
             let held = kernel.row(id).map(Row::held).unwrap_or_default();
-            self.limiter.tell(Change::Keep(ticket, held));
+            self.limiter.tell(Change::Keep(claim, held));
         }
     }
 
     /// Sets the capacity of a limit.
     fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) {
-        self.tickets.limited(&key);
+        self.claims.limited(&key);
         self.limiter.tell(Change::Capacity(key, limit));
     }
 }
 
-/// Writes the limiter's word into the births, which are in the order of the requests.
-pub(super) fn admit_births<'a>(births: impl Iterator<Item = &'a mut Birth>, grants: Vec<Grant>) {
+/// Writes the limiter's answer into the births, which are in the order of the requests.
+pub(super) fn admit_births<'a>(births: impl Iterator<Item = &'a mut Birth>, answers: Vec<Answer>) {
     let asked = births.filter(|birth| birth.admission.asked.is_some());
-    for (birth, grant) in asked.zip(grants) {
-        birth.admission.lacking = lacking(grant);
+    for (birth, answer) in asked.zip(answers) {
+        birth.admission.lacking = lacking(answer.grant);
     }
 }
 
-/// Writes the limiter's word into a report.
-pub(super) fn admit_report(report: &mut StageEnded, asked: &mut Asked, exchanged: Option<Grant>, grants: Vec<Grant>) {
-    if let Some(limits) = asked.limits.take() {
-        report.admission = exchanged.map(|grant| Admitted {
+/// Writes the limiter's answer into a report.
+pub(super) fn admit_report(
+    report: &mut StageEnded,
+    pending: &mut PendingDemand,
+    exchanged: Option<Answer>,
+    answers: Vec<Answer>,
+) {
+    if let Some(limits) = pending.limits.take() {
+        report.admission = exchanged.map(|Answer { claim, grant }| Admitted {
             limits,
-            asked: asked.exchange.map(|(ticket, _)| ticket),
+            asked: Some(claim.id),
             lacking: lacking(grant),
         });
     }
-    admit_births(births_of(report), grants);
+    admit_births(births_of(report), answers);
 }
 
 fn births_of(report: &mut StageEnded) -> impl Iterator<Item = &mut Birth> {
@@ -432,3 +479,6 @@ fn lacking(grant: Grant) -> Option<Lacking> {
         Grant::Queued(lacking) => Some(lacking),
     }
 }
+
+#[cfg(test)]
+mod tests;

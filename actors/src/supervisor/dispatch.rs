@@ -43,6 +43,7 @@ use payload_cache::{BornPayloads, PayloadCache};
 
 use revival::{CallInputs, Group, GroupRead, InputRequest, Revival};
 use rollback_stacks::entries::ScopeEntries;
+use rollback_stacks::holes::Holes;
 use rollback_stacks::{RollbackStacks, StackRead};
 use wake_batch::WakeBatch;
 use workers::Workers;
@@ -98,6 +99,7 @@ pub(super) struct Dispatch {
     outputs: OutputCache,
     join_rules: JoinRules,
     stacks: RollbackStacks,
+    holes: Holes,
     orphaned_calls: OrphanedCalls,
     /// The engine has failed or stopped, so no call is made any more.
     is_closed: bool,
@@ -128,6 +130,7 @@ impl Dispatch {
             outputs: OutputCache::default(),
             join_rules: JoinRules::default(),
             stacks: RollbackStacks::new(stacks),
+            holes: Holes::default(),
             orphaned_calls: OrphanedCalls::default(),
             is_closed: false,
         }
@@ -158,6 +161,7 @@ impl Dispatch {
         self.payloads.forget(family);
         self.outputs.forget(family);
         self.stacks.forget(family);
+        self.holes.forget_family(family);
     }
 
     /// Lets all actors go and makes no call any more: the engine has failed or stopped.
@@ -456,6 +460,17 @@ impl Dispatch {
         };
         self.failed_reads.succeeded(ReadSubject::Stack(scope));
         Ok(entries)
+    }
+
+    /// Notes what is missing of the history that a rollback needs. Call it once the stack is decided: only a rollback
+    /// that has parked is noted.
+    pub(super) fn note_hole(&mut self, kernel: &Kernel, scope: ProcedureId, hole: String) {
+        self.holes.note(kernel, scope, hole);
+    }
+
+    /// Returns what is missing of histories, by the procedure whose rollback has met it.
+    pub(super) const fn holes(&self) -> &BTreeMap<ProcedureId, String> {
+        self.holes.all()
     }
 
     // Reads that failed.

@@ -80,6 +80,12 @@ impl Failure {
         self.0.get().map(FailureCause::to_string)
     }
 
+    /// Returns what a start that nobody will answer is told.
+    pub(super) fn unstarted(&self) -> StartError {
+        let stopped = || StartError::Journal("the engine stopped while it started".to_owned());
+        self.0.get().cloned().map_or_else(stopped, FailureCause::unstarted)
+    }
+
     /// Returns the answer to a question that nobody will answer.
     pub(crate) fn unanswered(&self) -> AskError {
         self.0.get().map_or(AskError::Stopped, FailureCause::unanswered)

@@ -12,22 +12,28 @@ pub(crate) mod diagnosis_input;
 mod disk;
 pub(crate) mod explain;
 mod overrun;
+pub(super) mod queue_reading;
 mod rules;
 mod size;
 mod starved;
 
-use super::failure::FailureCause;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use procession_kernel::{Kernel, ProcedureId, Row, Seq, Timestamp};
+use actix::WeakRecipient;
+use actix::prelude::*;
+use futures::FutureExt;
+use procession_kernel::{Kernel, Lack, ProcedureId, Row, Seq, Timestamp};
 
-use super::admission::tickets::Tickets;
+use super::admission::claims::Claims;
 use super::dispatch::actor_table::ActorTable;
-use crate::journal::DiskRoom;
+use super::failure::FailureCause;
+use crate::clock::Clock;
+use crate::journal::{DiskRoom, Reader};
+use crate::mail::deliver;
 use crate::telemetry::Telemetry;
 use crate::thresholds::Measures;
-use crate::view::{Rule, Verdict};
+use crate::view::{Explanation, Rule, Verdict};
 use diagnosis_input::{DiagnosisInput, Queues, StageTiming};
 use disk::Disk;
 pub(super) use rules::{Findings, actor_lost};
@@ -35,6 +41,18 @@ use starved::Unserved;
 
 /// The part of its time that the supervisor spends on health checks at most: one in so many.
 const SHARE: u32 = 20;
+
+/// A measurement of the store and its disk.
+pub(super) struct Measured {
+    pub(super) room: Option<DiskRoom>,
+    /// Bytes that the store takes up.
+    pub(super) bytes: Option<u64>,
+}
+
+/// Says that it is time for a health check.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(super) struct HealthCheckDue;
 
 /// What tells a verdict from others of its rule: a procedure, and a stage, a worker or a count.
 type Subject = (Rule, Option<ProcedureId>, Option<String>);
@@ -56,7 +74,7 @@ pub(super) struct Health {
 /// What the wing reads of the engine.
 pub(super) struct EngineState<'a> {
     pub(super) kernel: &'a Kernel,
-    pub(super) tickets: &'a Tickets,
+    pub(super) claims: &'a Claims,
     pub(super) actors: &'a ActorTable,
     pub(super) quarantined: &'a BTreeMap<u64, String>,
     /// What is missing in histories of those whose rollback has met a hole.
@@ -101,9 +119,21 @@ impl Health {
         }
     }
 
-    /// Returns when the next check is due. The longer the last one took, the later: see [`SHARE`].
-    pub(super) fn next_check(&self, now: Timestamp, took: Duration) -> Option<Timestamp> {
-        self.every.map(|every| now.after(every.max(took * SHARE)))
+    /// Returns a task that sends the next health check when it is due. The longer the last one took, the later: see
+    /// [`SHARE`]. The caller spawns it on the arbiter, not in the actor, so that a busy mailbox cannot starve it.
+    pub(super) fn next_check(
+        &self,
+        clock: &dyn Clock,
+        took: Duration,
+        to: WeakRecipient<HealthCheckDue>,
+    ) -> Option<impl Future<Output = ()> + use<>> {
+        let sleep = clock.sleep_until(clock.now().after(self.every?.max(took * SHARE)));
+        Some(async move {
+            sleep.await;
+            if let Some(to) = to.upgrade() {
+                deliver(&to, HealthCheckDue).await;
+            }
+        })
     }
 
     /// Notes when something began of which no row says since when. It is logged where it begins.
@@ -126,15 +156,38 @@ impl Health {
         self.disk.room()
     }
 
-    /// Tells whether to measure the disk: false while a measurement is under way. A disk that does not answer is
-    /// one of the things that a check tells of, so no check waits for it.
-    pub(super) const fn begin_measuring(&mut self) -> bool {
-        self.disk.begin()
+    /// Returns a measurement of the store and its disk, unless one is under way. A disk that does not answer is one of
+    /// the things that a check tells of, so no check waits for it.
+    pub(super) fn measure_disk(&mut self, reader: &Reader) -> Option<impl Future<Output = Measured> + use<>> {
+        let reader = reader.clone();
+        self.disk.begin().then_some(async move {
+            let room = reader.run(|store| async { Ok(store.disk_room()) }.boxed()).await;
+            Measured {
+                room: room.ok().flatten(),
+                bytes: reader.measure_bytes().await,
+            }
+        })
     }
 
-    /// Takes a measurement of the disk.
-    pub(super) const fn measured(&mut self, room: Option<DiskRoom>) {
-        self.disk.measured(room);
+    /// Records a measurement of the disk.
+    pub(super) const fn measured(&mut self, measured: &Measured) {
+        self.disk.measured(measured.room);
+    }
+
+    /// Explains why a live procedure waits; `None` if it is not live.
+    pub(super) fn explain(
+        &self,
+        id: ProcedureId,
+        queues: &Queues,
+        lack: Option<&Lack>,
+        state: &EngineState<'_>,
+    ) -> Option<Explanation> {
+        let called = |id| state.progress(id);
+        let input = DiagnosisInput {
+            lack,
+            ..self.input(state, queues, &called, &|_| None)
+        };
+        input.explain(id)
     }
 
     /// Builds the input of rules and explanations: the kernel, the queues, and what this wing remembers.
@@ -147,7 +200,7 @@ impl Health {
     ) -> DiagnosisInput<'a> {
         DiagnosisInput {
             kernel: state.kernel,
-            tickets: state.tickets,
+            claims: state.claims,
             queues,
             lack: None,
             quarantined: state.quarantined,
@@ -189,3 +242,6 @@ impl Health {
         self.known = known;
     }
 }
+
+#[cfg(test)]
+mod tests;

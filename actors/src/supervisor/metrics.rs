@@ -10,20 +10,25 @@ pub(crate) mod mailboxes;
 pub(super) mod observations;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actix::{ArbiterHandle, Recipient};
 use procession_kernel::{Kernel, Kind, ProcedureId, ProcedureState, Record, Seq, Timestamp};
 
+use super::health::Measured;
 use crate::clock::Clock;
 use crate::journal::Batch;
 use crate::registry::Registry;
 use crate::telemetry::{Telemetry, Times};
-use crate::view::BatchUse;
+use crate::view::{BatchUse, Verdict};
 use hook_queue::{HookQueue, HooksRan};
 use mailboxes::MailboxGauges;
 use observations::{Observation, Observer};
+
+/// A turn that takes longer is logged: the supervisor should serve nobody longer than this while others wait.
+const LONG_TURN: Duration = Duration::from_millis(5);
 
 /// Totals of this run.
 #[derive(Default)]
@@ -223,12 +228,44 @@ impl Metrics {
         self.mailboxes.show(&self.telemetry, now);
     }
 
+    // Health checks.
+
+    /// Shows what a health check has found, how many procedures wait for a lock, and since when the oldest runnable one
+    /// waits.
+    pub(super) fn checked(
+        &mut self,
+        verdicts: &[Verdict],
+        lock_waiters: u32,
+        oldest: Option<Timestamp>,
+        now: Timestamp,
+    ) {
+        let told: Vec<&str> = verdicts.iter().map(|verdict| verdict.rule.as_str()).collect();
+        self.telemetry.verdicts(&told);
+        self.telemetry.lock_waiters.set(lock_waiters);
+        let waited = oldest.map_or(Duration::ZERO, |since| now.since(since));
+        self.telemetry.oldest_runnable.set(waited);
+        self.show_mailboxes(now);
+    }
+
+    /// Shows a measurement of the store and its disk.
+    pub(super) fn measured(&self, measured: &Measured) {
+        if let Some(room) = measured.room {
+            self.telemetry.disk_free.set(room.free as f64);
+        }
+        if let Some(bytes) = measured.bytes {
+            self.telemetry.bytes.set(bytes as f64);
+        }
+    }
+
     // Turns.
 
     /// Notes how long the supervisor did one thing while everybody else waited. It is the machine's time, so a
     /// turn in which the thread was not scheduled counts in full, as it does for whoever waited.
-    pub(super) fn turn_ended(&mut self, took: Duration) {
+    pub(super) fn turn_ended(&mut self, what: impl Display, took: Duration, decisions: u64) {
         self.longest_turn = self.longest_turn.max(took);
+        if took > LONG_TURN {
+            tracing::debug!(%what, ?took, decisions, "a turn of the supervisor took long");
+        }
     }
 
     /// Returns the figures of this run.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actix::prelude::*;
 use procession_kernel::{Epoch, Kernel, Rules};
 
-use super::{Supervisor, recovery};
+use super::lifecycle::recovery;
 use crate::clock::Clock;
 use crate::error::StartError;
 use crate::journal::JournalStore;
@@ -15,14 +15,6 @@ use crate::journal::JournalStore;
 #[derive(Message, Clone, Copy, Debug)]
 #[rtype(result = "Box<Kernel>")]
 pub struct Reveal;
-
-impl Handler<Reveal> for Supervisor {
-    type Result = MessageResult<Reveal>;
-
-    fn handle(&mut self, _: Reveal, _: &mut Self::Context) -> Self::Result {
-        MessageResult(Box::new(self.kernel.clone()))
-    }
-}
 
 /// Reads the store as the next start would, and gives the state that it would begin with. Its owner keeps it.
 ///

@@ -13,10 +13,10 @@ use super::names::{
 use super::times::Times;
 use super::uses::{KindUse, StageUse};
 
-/// Stages of one kind that have series of their own. An enum has fewer variants;
-/// the rest go together, so that no kind can flood the recorder.
+/// Stages of one kind with series of their own. An enum has fewer variants; further stages share one series, so that
+/// no kind can flood the recorder.
 const STAGES: usize = 64;
-/// Runs of which 99 of 100 can be told.
+/// Runs that are needed for a 99th percentile.
 const ENOUGH: usize = 100;
 
 /// Handles of one kind.
@@ -30,15 +30,15 @@ pub(crate) struct KindMetrics {
     pub(super) active: [(u64, Gauge); 5],
     waits: [Histogram; 14],
     panics: Counter,
-    /// The kind's name, for stages that come up later.
+    /// The kind's name, for stages that appear later.
     name: String,
     stages: Vec<(String, StageMetrics)>,
-    /// The place of the one that ran last.
+    /// Index of the stage that ran last.
     last: usize,
     tally: Tally,
 }
 
-/// The same in plain numbers: a recorder may keep none.
+/// The same figures as plain numbers, since a recorder may keep none.
 #[derive(Default)]
 struct Tally {
     submitted: u64,
@@ -69,7 +69,7 @@ impl KindMetrics {
         }
     }
 
-    /// Tells what happened since the engine started.
+    /// Returns the figures since the engine started.
     pub(super) fn uses(&self, kind: &Kind, rules: &KindRules) -> KindUse {
         let stages = self.stages.iter().map(|(stage, metrics)| StageUse {
             stage: stage.clone(),
@@ -125,7 +125,7 @@ impl KindMetrics {
         }
     }
 
-    /// User code of this stage, or of its undo, has run.
+    /// Records that user code of this stage, or of its undo, has run.
     pub(crate) fn ran(&mut self, stage: &str, ending: Ending, took: Duration) {
         if ending == Ending::Panic {
             self.tally.panics += 1;
@@ -148,14 +148,14 @@ impl KindMetrics {
         }
     }
 
-    /// Gives within which time 99 of 100 of the newest runs of a stage were done; none before
-    /// a hundred of them, nor of one that has no series of its own.
+    /// Returns the 99th percentile of the newest runs of a stage. Returns `None` before a hundred runs, and for a
+    /// stage without a series of its own.
     pub(crate) fn usual(&self, stage: &str) -> Option<Duration> {
         let (_, metrics) = self.stages.iter().find(|(name, _)| name == stage)?;
         metrics.newest.p99().filter(|_| metrics.newest.len() >= ENOUGH)
     }
 
-    /// Finds the handles of a stage; mostly those that were asked for last.
+    /// Finds the handles of a stage, which is mostly the stage of the previous call.
     fn stage(&mut self, stage: &str) -> Option<&mut StageMetrics> {
         let is_it = |(name, _): &(String, StageMetrics)| name == stage;
         if !self.stages.get(self.last).is_some_and(is_it) {
@@ -177,7 +177,7 @@ impl KindMetrics {
         self.stages.len() - 1
     }
 
-    /// One procedure of this kind left the state at one place, and entered that at another.
+    /// Records that a procedure of this kind left one state and entered another.
     pub(crate) fn moved(&mut self, from: Option<usize>, to: Option<usize>) {
         if let Some((count, gauge)) = from.and_then(|place| self.active.get_mut(place)) {
             *count = count.saturating_sub(1);
@@ -190,7 +190,7 @@ impl KindMetrics {
     }
 }
 
-/// Handles of one stage; asked of the recorder when it has first run.
+/// Handles of one stage, requested from the recorder after its first run.
 struct StageMetrics {
     ok: Histogram,
     retry: Histogram,
@@ -198,9 +198,9 @@ struct StageMetrics {
     panicked: Histogram,
     undo_ok: Histogram,
     undo_failed: Histogram,
-    /// What all of it took; the name stands beside it.
+    /// Total figures of the stage; its name is stored elsewhere.
     taken: StageUse,
-    /// What the newest runs took that have succeeded.
+    /// Times of the newest successful runs.
     newest: Times,
 }
 
@@ -220,7 +220,7 @@ impl StageMetrics {
         }
     }
 
-    /// Gives where a call that ended so is recorded; none if no user code ran.
+    /// Returns the histogram for a call with this ending; `None` if no user code ran.
     const fn of(&self, ending: Ending) -> Option<&Histogram> {
         match ending {
             Ending::Next | Ending::Done | Ending::Spawn | Ending::Sleep | Ending::Wait => Some(&self.ok),

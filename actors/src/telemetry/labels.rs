@@ -1,4 +1,4 @@
-//! Values of labels: lists, and the place in them of what the engine knows by its own types.
+//! Values of labels as lists, and the index in them of the engine's own types.
 
 use procession_kernel::{ProcedureState, WaitReason};
 
@@ -6,7 +6,7 @@ use crate::error::SubmitError;
 
 pub(super) const LIVE: [&str; 5] = ["initializing", "runnable", "waiting", "waiting_timeout", "failed"];
 
-/// Gives the place of a state in which a procedure has not ended.
+/// Returns the index of a state in which a procedure has not ended.
 pub(crate) const fn live_place(state: ProcedureState) -> Option<usize> {
     match state {
         ProcedureState::Initializing => Some(0),
@@ -35,7 +35,7 @@ pub(super) const WAITS: [&str; 14] = [
     "circling",
 ];
 
-/// Gives the place of a reason.
+/// Returns the index of a wait reason.
 pub(crate) const fn wait_place(reason: &WaitReason) -> usize {
     match reason {
         WaitReason::Width => 0,
@@ -51,7 +51,7 @@ pub(crate) const fn wait_place(reason: &WaitReason) -> usize {
         WaitReason::Quarantined => 10,
         WaitReason::Lock(_) => 11,
         WaitReason::Paused => 12,
-        WaitReason::Circling => 13,
+        WaitReason::RepeatLimit => 13,
     }
 }
 
@@ -91,7 +91,7 @@ pub(super) const RULES: [&str; 17] = [
     "size",
 ];
 
-pub(super) const REFUSALS: [&str; 11] = [
+pub(super) const REFUSALS: [&str; 12] = [
     "busy",
     "unknown_kind",
     "key_conflict",
@@ -103,9 +103,10 @@ pub(super) const REFUSALS: [&str; 11] = [
     "stopped",
     "numbers_exhausted",
     "moved",
+    "key_unread",
 ];
 
-/// Gives the place of a refusal; none for what its sender finds out before it sends.
+/// Returns the index of a refusal; `None` for errors that the sender detects before sending.
 pub(super) const fn refusal_place(error: &SubmitError) -> Option<usize> {
     match error {
         SubmitError::Busy { .. } => Some(0),
@@ -119,13 +120,14 @@ pub(super) const fn refusal_place(error: &SubmitError) -> Option<usize> {
         SubmitError::Stopped => Some(8),
         SubmitError::NumbersExhausted => Some(9),
         SubmitError::Moved { .. } => Some(10),
-        SubmitError::Unfit { .. } | SubmitError::Codec(_) => None,
+        SubmitError::KeyUnread { .. } => Some(11),
+        SubmitError::Unsupported { .. } | SubmitError::Codec(_) => None,
     }
 }
 
-/// Of which kind the one was that came too late, if nobody knows it any more.
+/// Kind of a late report whose procedure is no longer known.
 pub(super) const UNKNOWN: &str = "unknown";
-/// Whose submission was refused, if its kind is not registered.
+/// Kind of a refused submission whose kind is not registered.
 pub(super) const UNREGISTERED: &str = "unregistered";
-/// The stage of those beyond the bound.
+/// Stage for all stages beyond the bound.
 pub(super) const OTHER: &str = "other";

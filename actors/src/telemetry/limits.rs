@@ -1,4 +1,4 @@
-//! Handles of limits; the limiter's own.
+//! Handles of limits, owned by the limiter.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ struct LimitMetrics {
     waiting: Gauge,
 }
 
-/// Handles of limits; the limiter's own.
+/// Handles of limits, owned by the limiter.
 #[derive(Default)]
 pub(crate) struct LimiterMetrics(BTreeMap<LimitKey, LimitMetrics>);
 
@@ -26,7 +26,7 @@ impl LimiterMetrics {
         new
     }
 
-    /// Shows a limit as it stands; one that is new gets its handles here.
+    /// Sets the gauges of a limit; a new limit gets its handles here.
     pub(crate) fn set(&mut self, limit: &LimitUse) {
         let of = self.0.entry(limit.key.clone()).or_insert_with(|| {
             let name = [limit.key.as_str()];

@@ -1,8 +1,8 @@
-//! The table of metrics: what `docs/metrics.md` shows, a test compares them.
+//! The table of metrics in `docs/metrics.md`; a test compares the two.
 
 use metrics::{Counter, Gauge, Histogram, Label, Unit};
 
-/// What sort of series a metric is.
+/// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sort {
     Counter,
@@ -42,33 +42,33 @@ metrics! {
     FINISHED, "procession_finished_total", Counter, ["kind", "outcome"], Count,
         "procedures ended; `outcome` is `success`, `rolled_back` or `failed`";
     FAILED, "procession_failed_total", Counter, ["kind"], Count,
-        "procedures ended in any other way than success";
+        "procedures that ended without success";
     PROCEDURE_SECONDS, "procession_procedure_seconds", Histogram, ["kind", "outcome"], Seconds,
         "from birth to end, one sample for each end";
     ACTIVE, "procession_active", Gauge, ["kind", "state"], Count,
         "procedures that have not ended; `failed` is being rolled back";
     STAGE_SECONDS, "procession_stage_seconds", Histogram, ["kind", "stage", "outcome"], Seconds,
-        "user code of one stage; `outcome` is `ok`, `retry`, `failed` or `panicked`, and a call that yields is none";
+        "user code of one stage; `outcome` is `ok`, `retry`, `failed` or `panicked`, and yields are not counted";
     UNDO_SECONDS, "procession_undo_seconds", Histogram, ["kind", "stage", "outcome"], Seconds,
         "user code of one undo; `outcome` is `ok` or `failed`";
     WAIT_SECONDS, "procession_wait_seconds", Histogram, ["kind", "reason"], Seconds,
         "one wait, from its beginning to its end";
     RETRIES, "procession_retries_total", Counter, ["kind"], Count,
-        "stages that are to be tried again after a backoff";
+        "stages that are retried after a backoff";
     PANICS, "procession_panics_total", Counter, ["kind"], Count,
         "stages that panicked";
     LATE, "procession_late_wakes_total", Counter, ["kind"], Count,
         "reports and wakes that came too late and changed nothing";
     LIMITER_USED, "procession_limiter_used", Gauge, ["limit"], Count,
-        "permits that are out";
+        "permits in use";
     LIMITER_LIMIT, "procession_limiter_limit", Gauge, ["limit"], Count,
         "capacity; infinite for a limit that was lifted";
     LIMITER_WAITING, "procession_limiter_waiting", Gauge, ["limit"], Count,
         "requests that wait for a permit";
     LOCK_WAITERS, "procession_lock_waiters", Gauge, [], Count,
-        "procedures that wait for a lock, at the last audit";
+        "procedures that wait for a lock, at the last health check";
     OLDEST_RUNNABLE, "procession_oldest_runnable_seconds", Gauge, [], Seconds,
-        "how long the one has waited, at the last audit, that has waited longest for a lock, a permit or its turn";
+        "longest current wait for a lock, a permit or a turn, at the last health check";
     COMMITS, "procession_journal_commits_total", Counter, [], Count,
         "commits that are on disk";
     BATCH_COMMITS, "procession_journal_batch_commits", Histogram, [], Count,
@@ -80,9 +80,9 @@ metrics! {
     SYNC_SECONDS, "procession_journal_sync_seconds", Histogram, [], Seconds,
         "one batch, written and synced by the embedded store";
     BYTES, "procession_journal_bytes", Gauge, [], Bytes,
-        "what the store takes up on the disk, read at each audit";
+        "size of the store on the disk, read at each health check";
     DISK_FREE, "procession_journal_disk_free_bytes", Gauge, [], Bytes,
-        "room that is left on the disk of the journal";
+        "free room on the disk of the journal";
     COMMITS_WAITING, "procession_commits_waiting", Gauge, [], Count,
         "commits decided and not yet on disk, read at each receipt";
     POISONED, "procession_journal_poisoned", Gauge, [], Count,
@@ -92,25 +92,25 @@ metrics! {
     RECOVERED, "procession_recovered", Gauge, ["state"], Count,
         "unfinished procedures that the last start found";
     QUARANTINED, "procession_quarantined", Gauge, [], Count,
-        "families set aside";
+        "quarantined families";
     STUCK, "procession_stuck", Gauge, ["rule"], Count,
-        "verdicts that the last audit told";
+        "verdicts of the last health check";
     ROLLBACK_FAILED, "procession_rollback_failed", Gauge, [], Count,
-        "procedures whose rollback waits for an operator, at the last audit";
+        "procedures whose rollback waits for an operator, at the last health check";
     WORKER_BLOCKED, "procession_worker_blocked_seconds", Gauge, [], Seconds,
-        "how long user code has held the worker that it holds longest; 0 while none is blocked";
+        "longest time that user code has held a worker; 0 while none is blocked";
     MAILBOX_DEPTH, "procession_mailbox_depth", Gauge, ["actor"], Count,
-        "messages that wait for an actor, looked at ten times a second at most; of the workers, calls of stages and undos";
+        "messages that wait for an actor, read at most ten times a second; for workers, calls of stages and undos";
     TIMER_LAG, "procession_timer_lag_seconds", Gauge, [], Seconds,
         "how late the last timer was served";
     LOST_WAKES, "procession_lost_wakes_total", Counter, ["kind"], Count,
-        "wakes that were lost, and made up for; anything but 0 is a defect";
+        "wakes that were lost and repaired; anything but 0 is a defect";
     HOOKS_DROPPED, "procession_hooks_dropped_total", Counter, [], Count,
-        "calls of `on_submit` and `on_finish` dropped because too many waited";
+        "calls of `on_submit` and `on_finish` that were dropped because too many waited";
     DASHBOARD_STREAMS, "procession_dashboard_streams", Gauge, [], Count,
         "streams of the dashboard that are open";
     DASHBOARD_RESYNCS, "procession_dashboard_resyncs_total", Counter, [], Count,
-        "streams of the dashboard that were told to read anew, because they had missed too much";
+        "streams of the dashboard that had to start over because they had missed too much";
 }
 
 fn labels(metric: &Metric, values: &[&str]) -> Vec<Label> {

@@ -1,4 +1,4 @@
-//! Counters of what was refused; its sender may wait for the answer anywhere.
+//! Counters of refused submissions. They are shared, since the sender may wait for the answer on any thread.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ impl Refused {
         }
     }
 
-    /// Counts one submission that was not taken.
+    /// Counts one refused submission.
     pub(crate) fn count(&self, kind: &Kind, why: &SubmitError) {
         let reasons = self.kinds.get(kind).unwrap_or(&self.unregistered);
         if let Some(reason) = refusal_place(why).and_then(|place| reasons.get(place)) {

@@ -1,4 +1,4 @@
-//! The page shows exactly what the code registers; what no engine of a test reaches moves.
+//! The page shows exactly what the code registers. Metrics that no engine test reaches are tested here.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::labels::{LIVE, MAILBOXES, REFUSALS, RULES, WAITS};
 use super::names::{ALL, MAILBOX_DEPTH, Metric, SYNC_SECONDS, Sort};
 use crate::journal::{Batch, EmbeddedStore, JournalStore, Space, SyncMode};
 
-/// Runs this with a recorder of its own. Gives every counter and gauge, by its name and labels.
+/// Runs this with a recorder of its own. Returns every counter and gauge, by name and labels.
 pub(crate) fn recorded(run: impl FnOnce()) -> BTreeMap<String, f64> {
     let recorder = DebuggingRecorder::new();
     metrics::with_local_recorder(&recorder, run);

@@ -1,14 +1,14 @@
-//! How long the newest of something took.
+//! Durations of the newest events of one sort.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The newest times, a bounded number of them.
+/// A bounded number of the newest durations.
 #[derive(Default)]
 pub(crate) struct Times(VecDeque<Duration>);
 
 impl Times {
-    /// Times that are remembered.
+    /// Number of durations that are remembered.
     const KEPT: usize = 1_000;
 
     pub(crate) fn note(&mut self, time: Duration) {
@@ -18,17 +18,17 @@ impl Times {
         self.0.push_back(time);
     }
 
-    /// Gives how many are remembered.
+    /// Returns how many durations are remembered.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Gives the time within which 99 of 100 were done; none if there are none.
+    /// Returns the 99th percentile; `None` if there are no durations.
     pub(crate) fn p99(&self) -> Option<Duration> {
         self.within(99)
     }
 
-    /// Gives the time within which so many of 100 were done; none if there are none.
+    /// Returns this percentile; `None` if there are no durations.
     pub(crate) fn within(&self, of_100: usize) -> Option<Duration> {
         let mut times: Vec<Duration> = self.0.iter().copied().collect();
         let place = (times.len() * of_100).div_ceil(100).checked_sub(1)?;
@@ -40,14 +40,14 @@ impl Times {
 /// How long the newest syncs of a store took, 1,000 at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SyncTimes {
-    /// Within which half of them were done.
+    /// The median.
     pub p50: Duration,
-    /// Within which 99 of 100 were done.
+    /// The 99th percentile.
     pub p99: Duration,
 }
 
 impl SyncTimes {
-    /// None if there was no sync.
+    /// Returns `None` if there was no sync.
     pub(crate) fn of(times: &Times) -> Option<Self> {
         Some(Self {
             p50: times.within(50)?,

@@ -1,10 +1,10 @@
-//! What happened to each kind since the engine started, in plain numbers: a recorder may keep none.
+//! Figures of each kind since the engine started, as plain numbers, since a recorder may keep none.
 
 use std::time::Duration;
 
 use procession_kernel::Kind;
 
-/// One kind: its versions, and what happened to procedures of it since the engine started.
+/// One kind: its versions, and the figures of its procedures since the engine started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KindUse {
@@ -16,26 +16,26 @@ pub struct KindUse {
     pub oldest: u16,
     /// Procedures born.
     pub submitted: u64,
-    /// Procedures ended: as successes, rolled back, and failed.
+    /// Procedures ended: successes, rolled back, and failed.
     pub finished: [u64; 3],
-    /// Stages that are to be tried again.
+    /// Stages that are retried.
     pub retries: u64,
     /// Stages that panicked.
     pub panics: u64,
-    /// User code of its stages and undos, by stage; 64 of them at most, the rest go together.
+    /// User code of its stages and undos, by stage; at most 64 stages, further ones share an entry.
     pub stages: Vec<StageUse>,
 }
 
-/// What user code of one stage took.
+/// Run times of the user code of one stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StageUse {
     /// Its name.
     pub stage: String,
-    /// How often it, or its undo, has run.
+    /// How often the stage, or its undo, has run.
     pub runs: u64,
-    /// What that took in all.
+    /// Total run time.
     pub total: Duration,
-    /// What the longest took.
+    /// Longest run time.
     pub longest: Duration,
 }

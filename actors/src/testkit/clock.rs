@@ -1,4 +1,4 @@
-//! A clock that stands still until it is told to move.
+//! A clock that stands still until a test moves it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,22 +14,21 @@ use crate::clock::{Clock, MachineTime};
 #[derive(Default)]
 struct State {
     now: Timestamp,
-    /// How often the machine was started anew, and how long it has run since.
+    /// The machine's boot count, and how long it has run since.
     boot: u64,
     since: Duration,
-    /// Sleepers by deadline, then by the order in which they began.
+    /// Sleepers by deadline, then in order of arrival.
     sleepers: BTreeMap<(Timestamp, u64), oneshot::Sender<()>>,
     begun: u64,
 }
 
-/// A clock of the test: it moves only by [`advance`](Self::advance) and
-/// [`jump`](Self::jump), and is set by [`step_wall`](Self::step_wall) and
-/// [`set_back_to`](Self::set_back_to). Clones show the same time.
+/// A test's clock. It moves only by [`advance`](Self::advance) and [`jump`](Self::jump), and is set by
+/// [`step_wall`](Self::step_wall) and [`set_back_to`](Self::set_back_to). Clones show the same time.
 #[derive(Clone, Default)]
 pub struct TestClock(Arc<Mutex<State>>);
 
 impl TestClock {
-    /// Makes a clock that stands at the time zero.
+    /// Creates a clock at time zero.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -39,7 +38,7 @@ impl TestClock {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes a clock that shows the same time, of the same machine, and goes its own way from here on.
+    /// Creates an independent clock that starts with the same time on the same machine.
     #[must_use]
     pub fn fork(&self) -> Self {
         let state = self.state();
@@ -53,28 +52,29 @@ impl TestClock {
         Self(Arc::new(Mutex::new(fork)))
     }
 
-    /// Sets the wall clock forward by this much: the machine's own time stands still. Wakes who is due.
+    /// Sets the wall clock forward by this much, while the machine's own time stands still. Wakes sleepers that are
+    /// due.
     pub fn step_wall(&self, by: Duration) {
         let mut state = self.state();
         state.now = state.now.after(by);
         Self::wake_due(state);
     }
 
-    /// Starts the machine anew: its time begins at zero, and is not comparable with what it was.
+    /// Reboots the machine: its time begins at zero, and cannot be compared with earlier readings.
     pub fn reboot(&self) {
         let mut state = self.state();
         state.boot += 1;
         state.since = Duration::ZERO;
     }
 
-    /// Moves on by this much, and wakes who is due.
+    /// Moves the clock forward by this much, and wakes sleepers that are due.
     pub fn advance(&self, delay: Duration) {
         let to = self.state().now.after(delay);
         self.advance_to(to);
     }
 
-    /// Sets the clock back to this instant, as an operator or a time server does; never forward. Whoever
-    /// sleeps looks at it again.
+    /// Sets the clock back to this instant, as an operator or a time server does; never forward. Sleepers look at the
+    /// clock again.
     pub fn set_back_to(&self, to: Timestamp) {
         let mut state = self.state();
         state.now = state.now.min(to);
@@ -85,7 +85,7 @@ impl TestClock {
         }
     }
 
-    /// Moves on to this instant; never back.
+    /// Moves the clock forward to this instant; never back.
     pub fn advance_to(&self, to: Timestamp) {
         let mut state = self.state();
         let by = to.since(state.now);
@@ -100,12 +100,12 @@ impl TestClock {
         let due = std::mem::replace(&mut state.sleepers, later);
         drop(state);
         for (_, sleeper) in due {
-            // One that was dropped meanwhile sleeps no more.
+            // A sleeper that was dropped meanwhile needs no wake.
             sleeper.send(()).ok();
         }
     }
 
-    /// Jumps to the earliest deadline that somebody sleeps for; tells whether there was one.
+    /// Jumps to the earliest deadline of a sleeper; returns `false` if there was none.
     pub fn jump(&self) -> bool {
         let next = {
             let mut state = self.state();
@@ -121,7 +121,7 @@ impl TestClock {
         }
     }
 
-    /// Gives the earliest deadline that somebody sleeps for.
+    /// Returns the earliest deadline of a sleeper.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Timestamp> {
         let mut state = self.state();

@@ -1,5 +1,5 @@
-//! What is on disk, for tests that compare it with files of earlier releases:
-//! records as writes, and values read back.
+//! The formats on disk, for tests that compare them with files of earlier releases: records as writes, and decoded
+//! values.
 
 use procession_kernel::{
     AuditEntry, Blob, Broadcast, Epoch, HistoryEntry, KeyEntry, Pause, ProcedureId, Record, Row, SignalEntry,
@@ -11,7 +11,7 @@ use crate::journal::reader::decode_row;
 use crate::journal::{Batch, codec, rewritten_commit};
 use crate::view::ListFilter;
 
-/// Gives the writes that records mean, in their order.
+/// Returns the writes of these records, in order.
 ///
 /// # Errors
 ///
@@ -24,13 +24,14 @@ pub fn writes(records: &[Record]) -> Result<Batch, CodecError> {
     Ok(batch)
 }
 
-/// Reads a commit as the embedded store keeps it until a checkpoint, and writes it again; none if this release cannot.
+/// Decodes a commit as the embedded store keeps it until a checkpoint, and encodes it again; `None` if this release
+/// cannot.
 #[must_use]
 pub fn commit(bytes: &[u8]) -> Option<Vec<u8>> {
     rewritten_commit(bytes)
 }
 
-/// Reads a row back.
+/// Decodes a row.
 ///
 /// # Errors
 ///
@@ -39,13 +40,13 @@ pub fn row(id: ProcedureId, bytes: &[u8]) -> Result<Row, CodecError> {
     decode_row(id, bytes)
 }
 
-/// Tells whether a list with this filter shows a row.
+/// Returns `true` if a list with this filter shows a row.
 #[must_use]
 pub fn admits(filter: &ListFilter, row: &Row) -> bool {
     filter.admits(row)
 }
 
-/// Reads a history entry back.
+/// Decodes a history entry.
 ///
 /// # Errors
 ///
@@ -58,7 +59,7 @@ pub fn history(family: u64, number: u32, bytes: &[u8]) -> Result<HistoryEntry, C
     })
 }
 
-/// Reads a signal and its payload back.
+/// Decodes a signal and its payload.
 ///
 /// # Errors
 ///
@@ -67,7 +68,7 @@ pub fn signal(bytes: &[u8]) -> Result<(SignalEntry, Blob), CodecError> {
     codec::decode(bytes).map(|StoredSignal { entry, payload }| (entry, payload))
 }
 
-/// Reads back what an idempotency key stands for.
+/// Decodes the entry of an idempotency key.
 ///
 /// # Errors
 ///
@@ -76,7 +77,7 @@ pub fn key_entry(bytes: &[u8]) -> Result<KeyEntry, CodecError> {
     codec::decode(bytes)
 }
 
-/// Reads an act of an operator back.
+/// Decodes an entry of the audit log.
 ///
 /// # Errors
 ///
@@ -88,7 +89,7 @@ pub fn audit(number: u64, bytes: &[u8]) -> Result<AuditEntry, CodecError> {
     })
 }
 
-/// Reads back what operators have paused.
+/// Decodes a pause that an operator has set.
 ///
 /// # Errors
 ///
@@ -97,7 +98,7 @@ pub fn pause(bytes: &[u8]) -> Result<Pause, CodecError> {
     codec::decode(bytes)
 }
 
-/// Reads back a broadcast that has not woken all of its waiters.
+/// Decodes a broadcast that has not woken all of its waiters.
 ///
 /// # Errors
 ///
@@ -106,7 +107,7 @@ pub fn broadcast(bytes: &[u8]) -> Result<Broadcast, CodecError> {
     codec::decode(bytes)
 }
 
-/// Reads back which engine started last, and how often engines had died.
+/// Decodes which engine started last, and how often engines had died.
 ///
 /// # Errors
 ///
@@ -115,7 +116,7 @@ pub fn started(bytes: &[u8]) -> Result<(Epoch, u32), CodecError> {
     codec::decode(bytes).map(|Started { epoch, deaths }| (epoch, deaths))
 }
 
-/// Reads a capacity back.
+/// Decodes a capacity.
 ///
 /// # Errors
 ///

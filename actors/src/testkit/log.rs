@@ -1,17 +1,17 @@
-//! The embedded store's look at its log, for tests that give it any bytes.
+//! The embedded store's check of its log, for tests with arbitrary bytes.
 
 use crate::journal::look_at_log;
 
-/// What was found in the bytes of a log.
+/// The result of checking the bytes of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// Bytes of whole batches, from the beginning.
     pub whole: usize,
-    /// Behind them is another whole batch: what lies between was changed.
+    /// `true` if another whole batch follows them: what lies between was changed.
     pub damaged: bool,
 }
 
-/// Looks at the bytes of the newest log as an opening does.
+/// Checks the bytes of the newest log as an opening does.
 #[must_use]
 pub fn look(bytes: &[u8]) -> Found {
     let (whole, damaged) = look_at_log(bytes);

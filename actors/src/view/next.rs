@@ -58,7 +58,7 @@ fn rolls_back(row: &Row) -> String {
             | WaitReason::Event(..)
             | WaitReason::Queue
             | WaitReason::Poison
-            | WaitReason::Circling,
+            | WaitReason::RepeatLimit,
         ) => "it is rolled back when nothing of its family runs".to_owned(),
     }
 }
@@ -80,7 +80,7 @@ fn goes_on(row: &Row) -> String {
         WaitReason::Lock(path) => format!("{stage} runs when the lock {path} is free, and its turn has come"),
         WaitReason::Queue => format!("{stage} runs at the next start"),
         WaitReason::Suspect => format!("{stage} runs alone, when the suspect before it has reported"),
-        WaitReason::Paused | WaitReason::Poison | WaitReason::Circling => {
+        WaitReason::Paused | WaitReason::Poison | WaitReason::RepeatLimit => {
             format!("{stage} runs when an operator resumes it")
         }
         WaitReason::RollbackFailed | WaitReason::Quarantined => QUARANTINED.to_owned(),

@@ -1,5 +1,6 @@
 //! What an act would do, or has done, in words.
 
+use procession_kernel::VerbName;
 use serde::Deserialize;
 
 use super::super::print;
@@ -69,15 +70,26 @@ impl Outcome {
         Some(met.why.as_deref().unwrap_or("it has passed its point of no return"))
     }
 
-    /// Says what was done.
-    pub(super) fn sentence(&self, verb: &str, target: &Target) -> String {
+    /// Returns a sentence that says what was done.
+    pub(super) fn sentence(&self, verb: VerbName, target: &Target) -> String {
         let done = match verb {
-            "pause" => "is paused",
-            "resume" => "goes on",
-            "retry" => "is tried again",
-            "bypass" => "has ended, by you",
-            "abort" => self.met().unwrap_or("is aborted"),
-            other => other,
+            VerbName::Pause => "is paused",
+            VerbName::Resume => "goes on",
+            VerbName::RetryNow => "is tried again",
+            VerbName::Bypass => "has ended, by you",
+            VerbName::Abort => self.met().unwrap_or("is aborted"),
+            // The command line does not offer these.
+            VerbName::RetryUndo
+            | VerbName::SkipUndo
+            | VerbName::OverrideResult
+            | VerbName::SetPriority
+            | VerbName::SetLimit
+            | VerbName::Discharge
+            | VerbName::Reveal
+            | VerbName::Export
+            | VerbName::Signal
+            | VerbName::Acknowledge
+            | VerbName::Drain => verb.as_str(),
         };
         let changed = match self.changed {
             1 => "1 procedure changed".to_owned(),

@@ -6,10 +6,10 @@ use std::future::IntoFuture;
 use actix_web::{HttpRequest, web};
 use procession_actors::Procedure;
 use procession_actors::journal::codec;
-use procession_kernel::ProcedureId;
+use procession_kernel::{ProcedureId, VerbName};
 use serde_json::{Value, json};
 
-use super::verb::Verb;
+use super::verb::named;
 use super::wish::{Body, Request, wrong};
 use super::word;
 use crate::bulk::{Bulk, BulkReport, BulkVerb};
@@ -29,11 +29,11 @@ const SHOWN: usize = 100;
 /// `bulk/{verb}`.
 pub(in crate::dashboard) async fn begin(request: HttpRequest, body: Body, state: web::Data<State>) -> Answer {
     let caller = caller(&request)?;
-    let verb = Verb::of(word(&request, "verb")).ok_or_else(Problem::no_such_path)?;
-    caller.need(verb.right())?;
+    let (verb, terms) = named(word(&request, "verb")).ok_or_else(Problem::no_such_path)?;
+    caller.need(terms.right)?;
     // It tells which procedures there are.
     caller.need(Right::View)?;
-    let asked = Request::read_with(&request, body, &caller.0, verb.needs_reason())?;
+    let asked = Request::read_with(&request, body, &caller.0, terms.needs_reason)?;
     let verb = of_many(verb, &asked)?;
     if let Some(id) = repeated(&state, verb, &asked).await? {
         return begun(&state, id, None);
@@ -86,22 +86,26 @@ fn begun(state: &State, id: ProcedureId, count: Option<usize>) -> Answer {
     state.reply_acted(false, body)
 }
 
-/// Gives what is asked for of each; what needs each id typed is not for many.
-fn of_many(verb: Verb, asked: &Request) -> Result<BulkVerb, Problem> {
+/// Returns the verb for many procedures. A verb that needs each id typed, or brings a value, is refused.
+fn of_many(verb: VerbName, asked: &Request) -> Result<BulkVerb, Problem> {
     match verb {
-        Verb::Pause => Ok(BulkVerb::Pause),
-        Verb::Resume => Ok(BulkVerb::Resume),
-        Verb::Retry => Ok(BulkVerb::Retry),
-        Verb::Abort => Ok(BulkVerb::Abort),
-        Verb::RetryUndo => Ok(BulkVerb::RetryUndo),
-        Verb::SkipUndo => Ok(BulkVerb::SkipUndo),
-        Verb::Acknowledge => Ok(BulkVerb::Acknowledge),
-        Verb::Priority => {
-            let priority = asked.wish.priority.ok_or_else(|| wrong("`priority` is missing."))?;
-            Ok(BulkVerb::Priority(priority))
-        }
-        Verb::Bypass | Verb::OverrideResult | Verb::Discharge | Verb::Signal | Verb::Reveal | Verb::Export => {
-            let text = format!("\"{}\" is not asked for of many at once.", verb.as_str());
+        VerbName::Pause => Ok(BulkVerb::Pause),
+        VerbName::Resume => Ok(BulkVerb::Resume),
+        VerbName::RetryNow => Ok(BulkVerb::Retry),
+        VerbName::Abort => Ok(BulkVerb::Abort),
+        VerbName::RetryUndo => Ok(BulkVerb::RetryUndo),
+        VerbName::SkipUndo => Ok(BulkVerb::SkipUndo),
+        VerbName::Acknowledge => Ok(BulkVerb::Acknowledge),
+        VerbName::SetPriority => Ok(BulkVerb::Priority(asked.wish.priority()?)),
+        VerbName::Bypass
+        | VerbName::OverrideResult
+        | VerbName::Discharge
+        | VerbName::Signal
+        | VerbName::Reveal
+        | VerbName::Export
+        | VerbName::SetLimit
+        | VerbName::Drain => {
+            let text = format!("\"{verb}\" is not asked for of many at once.");
             Err(Problem::request(text, "Ask for it of one at a time."))
         }
     }

@@ -1,98 +1,50 @@
-//! What can be asked for of one procedure: each verb with the right that it needs, and with
-//! what must be sent for it.
+//! The table of verbs: for each verb of one procedure, the right that it asks for and what must be sent with it.
+
+use procession_kernel::VerbName;
 
 use crate::dashboard::access::Right;
 
-/// What can be asked for of one procedure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::dashboard) enum Verb {
-    Pause,
-    Resume,
-    Retry,
-    Abort,
-    RetryUndo,
-    SkipUndo,
-    Bypass,
-    OverrideResult,
-    Discharge,
-    Priority,
-    Acknowledge,
-    Signal,
-    Reveal,
-    Export,
+/// What a verb requires.
+pub(in crate::dashboard) struct Terms {
+    /// The caller's right.
+    pub(in crate::dashboard) right: Right,
+    /// A reason must be sent, for the audit log.
+    pub(super) needs_reason: bool,
+    /// What the caller must have seen first.
+    pub(super) caution: Caution,
 }
 
-impl Verb {
-    /// Every verb.
-    const ALL: [Self; 14] = [
-        Self::Pause,
-        Self::Resume,
-        Self::Retry,
-        Self::Abort,
-        Self::RetryUndo,
-        Self::SkipUndo,
-        Self::Bypass,
-        Self::OverrideResult,
-        Self::Discharge,
-        Self::Priority,
-        Self::Acknowledge,
-        Self::Signal,
-        Self::Reveal,
-        Self::Export,
-    ];
+/// How far the interface keeps an operator from a slip.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Caution {
+    /// It can be taken back, or changes nothing.
+    None,
+    /// It cannot be taken back: the plan must be seen first.
+    Plan,
+    /// It gives up what the code would do: the plan must be seen, and the id typed once more.
+    PlanAndId,
+}
 
-    pub(in crate::dashboard) fn of(word: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|verb| verb.as_str() == word)
-    }
-
-    /// Gives its name, as paths have it.
-    pub(in crate::dashboard) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Pause => "pause",
-            Self::Resume => "resume",
-            Self::Retry => "retry",
-            Self::Abort => "abort",
-            Self::RetryUndo => "retry-undo",
-            Self::SkipUndo => "skip-undo",
-            Self::Bypass => "bypass",
-            Self::OverrideResult => "override-result",
-            Self::Discharge => "discharge",
-            Self::Priority => "priority",
-            Self::Acknowledge => "acknowledge",
-            Self::Signal => "signal",
-            Self::Reveal => "reveal",
-            Self::Export => "export",
-        }
-    }
-
-    pub(in crate::dashboard) const fn right(self) -> Right {
-        match self {
-            Self::Pause | Self::Resume | Self::Retry | Self::RetryUndo | Self::Acknowledge => Right::Operate,
-            Self::Abort => Right::Abort,
-            Self::SkipUndo | Self::Bypass | Self::OverrideResult | Self::Discharge => Right::Repair,
-            Self::Priority => Right::Configure,
-            Self::Signal => Right::Submit,
-            Self::Reveal | Self::Export => Right::Payload,
-        }
-    }
-
-    /// Tells whether a plan must be seen first: what it does cannot be taken back.
-    pub(super) const fn needs_plan(self) -> bool {
-        match self {
-            Self::Abort | Self::RetryUndo | Self::SkipUndo => true,
-            Self::Bypass | Self::OverrideResult | Self::Discharge => true,
-            Self::Pause | Self::Resume | Self::Retry | Self::Priority => false,
-            Self::Acknowledge | Self::Signal | Self::Reveal | Self::Export => false,
-        }
-    }
-
-    /// Tells whether the id must be typed once more.
-    pub(super) const fn needs_id(self) -> bool {
-        matches!(self, Self::Bypass | Self::OverrideResult | Self::Discharge)
-    }
-
-    /// Tells whether it needs a reason: a sender gives none.
-    pub(super) const fn needs_reason(self) -> bool {
-        !matches!(self, Self::Acknowledge | Self::Signal)
-    }
+/// Finds a verb of one procedure by its name, with what it requires. The capacity of a limit and the drain have paths
+/// of their own.
+pub(in crate::dashboard) fn named(word: &str) -> Option<(VerbName, Terms)> {
+    let name: VerbName = word.parse().ok()?;
+    let (right, needs_reason, caution) = match name {
+        VerbName::Pause | VerbName::Resume | VerbName::RetryNow => (Right::Operate, true, Caution::None),
+        VerbName::RetryUndo => (Right::Operate, true, Caution::Plan),
+        VerbName::Acknowledge => (Right::Operate, false, Caution::None),
+        VerbName::Abort => (Right::Abort, true, Caution::Plan),
+        VerbName::SkipUndo => (Right::Repair, true, Caution::Plan),
+        VerbName::Bypass | VerbName::OverrideResult | VerbName::Discharge => (Right::Repair, true, Caution::PlanAndId),
+        VerbName::SetPriority => (Right::Configure, true, Caution::None),
+        VerbName::Signal => (Right::Submit, false, Caution::None),
+        VerbName::Reveal | VerbName::Export => (Right::Payload, true, Caution::None),
+        VerbName::SetLimit | VerbName::Drain => return None,
+    };
+    let terms = Terms {
+        right,
+        needs_reason,
+        caution,
+    };
+    Some((name, terms))
 }

@@ -188,7 +188,12 @@ impl Wish {
         Ok(by)
     }
 
-    /// Gives the output that is sent, as stages leave theirs.
+    /// Returns the priority that is sent.
+    pub(super) fn priority(&self) -> Result<i16, Problem> {
+        self.priority.ok_or_else(|| wrong("`priority` is missing."))
+    }
+
+    /// Returns the output that is sent, encoded as stages leave theirs.
     pub(super) fn output(&self) -> Result<Blob, Problem> {
         let output = self.output.as_ref();
         let output = output.ok_or_else(|| wrong("`output` is missing; `null` is one, too."))?;

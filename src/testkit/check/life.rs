@@ -128,7 +128,7 @@ impl<S: 'static> Trial<'_, S> {
     }
 
     fn set_up(&self, builder: crate::Builder) -> crate::Builder {
-        let builder = builder.seed(self.check.seed.max(1)).meddler(self.calls.clone());
+        let builder = builder.seed(self.check.seed.max(1)).interceptor(self.calls.clone());
         (self.check.register)(&self.state, builder)
     }
 

@@ -1,4 +1,4 @@
-//! In a healthy engine an audit finds nothing, whatever is on its way.
+//! In a healthy engine a health check finds nothing, whatever is on its way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,8 +39,8 @@ async fn submit(executor: &Executor, number: usize) -> Result<Handle<Planned>, T
     Ok(executor.handle(id))
 }
 
-/// Audits on and on, while others run; gives how many there were.
-fn audits(executor: &Executor) -> tokio::task::JoinHandle<Result<usize, String>> {
+/// Health checks on and on, while others run; gives how many there were.
+fn checks(executor: &Executor) -> tokio::task::JoinHandle<Result<usize, String>> {
     let executor = executor.clone();
     actix_rt::spawn(async move {
         for number in 0.. {
@@ -68,12 +68,12 @@ async fn drive(run: &Run, lab: &Lab, families: usize) -> Tested {
     for number in 0..families {
         handles.push(submit(&run.executor, number).await?);
     }
-    let audits = audits(&run.executor);
+    let checks = checks(&run.executor);
     for handle in &handles {
         // How it ends does not matter here.
         run.wait(run.executor.outcome(handle.id())).await??;
     }
-    assert!(audits.await?? > 1, "{}", lab.calls().len());
+    assert!(checks.await?? > 1, "{}", lab.calls().len());
     assert_eq!(run.executor.snapshot().await?.lost_wakes, 0);
     Ok(())
 }
@@ -89,7 +89,7 @@ fn limits(lab: &Lab, builder: Builder) -> Builder {
 }
 
 #[test]
-fn e_108_audits_find_nothing_while_all_is_on_its_way() -> Tested {
+fn e_108_health_checks_find_nothing_while_all_is_on_its_way() -> Tested {
     let lab = Lab::default();
     World::new()
         .run(
@@ -101,7 +101,7 @@ fn e_108_audits_find_nothing_while_all_is_on_its_way() -> Tested {
 }
 
 #[test]
-fn e_108_audits_find_nothing_with_threads() -> Tested {
+fn e_108_health_checks_find_nothing_with_threads() -> Tested {
     let lab = Lab::default();
     let set_up = |builder: Builder| {
         let builder = limits(&lab, builder).clock(Arc::new(SystemClock));
@@ -109,7 +109,7 @@ fn e_108_audits_find_nothing_with_threads() -> Tested {
             .workers(2)
             .merge(64)
             .in_flight(2)
-            .audit_every(Some(Duration::from_millis(5)))
+            .health_check_every(Some(Duration::from_millis(5)))
     };
     World::new()
         .run(FaultPlan::none(), set_up, async |run| {
@@ -117,20 +117,20 @@ fn e_108_audits_find_nothing_with_threads() -> Tested {
             for number in 0..300 {
                 handles.push(submit(&run.executor, number).await?);
             }
-            let audits = audits(&run.executor);
+            let checks = checks(&run.executor);
             for handle in &handles {
                 run.executor.outcome(handle.id()).await?;
             }
-            assert!(audits.await?? > 1);
+            assert!(checks.await?? > 1);
             assert_eq!(run.executor.snapshot().await?.lost_wakes, 0);
             Ok(())
         })?
         .done()
 }
 
-/// A few of them, small enough to be crashed at every commit, with audits all the while in every life.
+/// A few of them, small enough to be crashed at every commit, with health checks all the while in every life.
 #[test]
-fn e_108_audits_find_nothing_however_it_crashes() -> Tested {
+fn e_108_health_checks_find_nothing_however_it_crashes() -> Tested {
     let families = || {
         let parent = plan("p", [spawn([chain("x", 1).exclusive("t")]), Act::Done(1)]);
         let sleeps = plan("s", [Act::Sleep(40), Act::Done(1)]).exclusive("t");
@@ -141,11 +141,11 @@ fn e_108_audits_find_nothing_however_it_crashes() -> Tested {
         for (plan, key) in families() {
             handles.push(run.executor.submit(Limited(plan)).key(key).await?);
         }
-        let audits = audits(&run.executor);
+        let checks = checks(&run.executor);
         for handle in handles {
             run.wait(handle.outcome()).await??;
         }
-        audits.await??;
+        checks.await??;
         assert_eq!(run.executor.snapshot().await?.lost_wakes, 0);
         Ok(())
     };

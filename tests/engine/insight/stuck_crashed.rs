@@ -112,7 +112,7 @@ fn e_115_one_that_was_parked_for_going_in_circles_stays_so_however_it_crashes() 
         let root = plan("c", [Act::Goto(1)]).one_way(1);
         let id = submit(run, Circling(root), "k").await?.id();
         run.settle().await;
-        if run.executor.status(id).await?.wait == Some(WaitReason::Circling) {
+        if run.executor.status(id).await?.wait == Some(WaitReason::RepeatLimit) {
             exactly(run, Some(Rule::NoProgress), id).await?;
             let bypass = run.executor.bypass(id, BypassScope::Alone, BypassAs::Success, by("b"));
             bypass.await?;

@@ -1,5 +1,5 @@
 //! Verdicts of the engine itself: a store that does not answer, or has failed;
-//! and the audit on the engine's clock, which logs each verdict once.
+//! and the health check on the engine's clock, which logs each verdict once.
 
 use std::fmt::{Debug, Write as _};
 use std::future::IntoFuture;
@@ -93,7 +93,7 @@ impl Log {
 }
 
 #[test]
-fn e_115_the_audit_on_the_clock_logs_a_verdict_once_and_shows_it() -> Tested {
+fn e_115_the_health_check_on_the_clock_logs_a_verdict_once_and_shows_it() -> Tested {
     // Or a line that another test's thread reaches first counts as wanted by nobody, here too.
     tracing::subscriber::set_global_default(tracing_subscriber::registry()).ok();
     let (log, lab, recorder) = (Log::default(), Lab::default(), DebuggingRecorder::new());
@@ -109,7 +109,7 @@ fn e_115_the_audit_on_the_clock_logs_a_verdict_once_and_shows_it() -> Tested {
             _ => f64::NAN,
         }
     };
-    let audits = |builder: Builder| set_up(&lab, builder).audit_every(Some(Duration::from_secs(10)));
+    let checks = |builder: Builder| set_up(&lab, builder).health_check_every(Some(Duration::from_secs(10)));
     let drive = async |run: &Run| -> Tested {
         let slow = run
             .wait(run.executor.submit(Slow("slow".to_owned())).into_future())
@@ -129,15 +129,15 @@ fn e_115_the_audit_on_the_clock_logs_a_verdict_once_and_shows_it() -> Tested {
     };
     metrics::with_local_recorder(&recorder, || {
         tracing::subscriber::with_default(tracing_subscriber::registry().with(log.clone()), || {
-            World::new().run(FaultPlan::none(), audits, drive)?.done()
+            World::new().run(FaultPlan::none(), checks, drive)?.done()
         })
     })
 }
 
 #[test]
-fn e_115_the_audit_commits_nothing() -> Tested {
+fn e_115_the_health_check_commits_nothing() -> Tested {
     let lab = Lab::default();
-    let audits = |builder: Builder| set_up(&lab, builder).audit_every(Some(Duration::from_secs(10)));
+    let checks = |builder: Builder| set_up(&lab, builder).health_check_every(Some(Duration::from_secs(10)));
     let drive = async |run: &Run| -> Tested {
         let sleeps = plan("a", [Act::Sleep(86_400_000), Act::Done(1)]).exclusive("t");
         run.executor.submit(Holding(sleeps)).await?;
@@ -145,9 +145,9 @@ fn e_115_the_audit_commits_nothing() -> Tested {
         run.settle().await;
         let before = run.store.commits();
         run.pass(Duration::from_hours(1)).await;
-        assert_eq!(run.store.commits(), before, "360 audits");
+        assert_eq!(run.store.commits(), before, "360 health checks");
         assert_eq!(run.executor.snapshot().await?.lost_wakes, 0);
         Ok(())
     };
-    World::new().run(FaultPlan::none(), audits, drive)?.done()
+    World::new().run(FaultPlan::none(), checks, drive)?.done()
 }

@@ -340,7 +340,7 @@ fn e_115_a_disk_that_is_nearly_full_is_told_of_before_it_is() -> Tested {
         live(Thresholds::default(), async |run, _| {
             let free = async |free: u64, whole: u64| {
                 run.store.set_disk_room(DiskRoom { free, whole });
-                // One audit measures, the next one tells.
+                // One health check measures, the next one tells.
                 told(run).await?;
                 run.settle().await;
                 told(run).await

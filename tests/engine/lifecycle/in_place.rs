@@ -137,7 +137,7 @@ impl Bench {
         let builder = Executor::builder("unused").store(Arc::new(store)).workers(1);
         let executor = kinds(&Lab::default(), builder)
             .register::<Lingers>(door.clone())
-            .audit_every(None)
+            .health_check_every(None)
             .start()
             .await?;
         Ok(Self {

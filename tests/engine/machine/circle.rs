@@ -12,7 +12,7 @@ fn endless() -> Plan {
     plan("a", [Act::Next, Act::Goto(2)])
 }
 
-const TEXT: &str = "stage 2 was run 5 times in a row, which is the bound";
+const TEXT: &str = "stage 2 ran 5 times in a row, which is the limit";
 
 #[test]
 fn e_043_the_bound_names_the_stage_and_the_count() -> Tested {
@@ -107,7 +107,7 @@ fn past_its_point_of_no_return_it_waits_for_an_operator() -> Tested {
             let status = handle.status().await?;
             assert_eq!(
                 (status.state, status.wait),
-                (State::Runnable, Some(WaitReason::Circling))
+                (State::Runnable, Some(WaitReason::RepeatLimit))
             );
             run.pass(Duration::from_secs(3600)).await;
             assert_eq!(lab.count("a2"), 5, "time does not move it");
@@ -132,7 +132,7 @@ fn what_the_last_visit_asked_for_is_done_first() -> Tested {
         let handle = submit(run, Circling(root.clone()), "a").await?;
         run.settle().await;
         if lab.count("a2") == 5 {
-            assert_eq!(handle.status().await?.wait, Some(WaitReason::Circling));
+            assert_eq!(handle.status().await?.wait, Some(WaitReason::RepeatLimit));
         }
         resume(run, handle.id()).await?;
         assert_eq!(run.wait(handle.outcome()).await??, 3);

@@ -36,7 +36,7 @@ fn newest_first_and_paged() -> Tested {
         assert_eq!(reasons(&second), ["act 1", "act 0"]);
         let third = run.executor.audit(second.last().map(|entry| entry.number), 4).await?;
         assert!(third.is_empty());
-        let verbs: Vec<_> = first.iter().map(|entry| entry.verb.as_str()).collect();
+        let verbs: Vec<_> = first.iter().map(|entry| entry.words.as_str()).collect();
         assert_eq!(verbs[0], "set the limit some to 5");
         Ok(())
     })
@@ -146,7 +146,7 @@ fn an_abort_is_in_the_audit_and_one_that_meets_it_is_not() -> Tested {
         run.wait(handle.outcome()).await?.err().ok_or("it succeeded")?;
         let audit = run.executor.audit(None, 10).await?;
         assert_eq!(reasons(&audit), ["wrong table"]);
-        assert_eq!(audit[0].verb, format!("abort {}", handle.id()));
+        assert_eq!(audit[0].words, format!("abort {}", handle.id()));
         Ok(())
     })?;
     assert_eq!(done.commits, 4);

@@ -32,7 +32,7 @@ async fn entries(run: &Run) -> Result<BTreeMap<String, usize>, Trouble> {
     let mut entries = BTreeMap::new();
     for entry in run.executor.audit(None, 1_000).await? {
         assert_eq!((entry.who.as_str(), entry.why.as_str()), ("ann", WHY));
-        *entries.entry(entry.verb).or_default() += 1;
+        *entries.entry(entry.words).or_default() += 1;
     }
     Ok(entries)
 }

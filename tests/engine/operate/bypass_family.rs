@@ -90,7 +90,7 @@ fn a_member_is_bypassed_only_with_the_part_that_fails() -> Tested {
             .executor
             .bypass(c, BypassScope::Alone, BypassAs::Success, by())
             .await;
-        let expected = format!("{c} fails with {0}; bypass {0}", handle.id());
+        let expected = format!("{c} fails together with {0}; bypass {0} instead", handle.id());
         assert!(
             matches!(&refused, Err(AskError::NotNow(why)) if *why == expected),
             "{refused:?}"

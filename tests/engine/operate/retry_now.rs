@@ -62,7 +62,7 @@ fn e_058_dry_run_then_retry_now_and_the_audit() -> Tested {
         let entry = &audit[0];
         assert_eq!((entry.who.as_str(), entry.why.as_str()), ("ann", "the disk is back"));
         assert_eq!(
-            (entry.verb.clone(), entry.target),
+            (entry.words.clone(), entry.target),
             (format!("retry {} now", hour.id()), Some(hour.id()))
         );
         assert_eq!(
@@ -157,7 +157,7 @@ fn a_failed_rollback_is_retried_and_skipped_once() -> Tested {
             .audit(None, 10)
             .await?
             .into_iter()
-            .map(|entry| entry.verb)
+            .map(|entry| entry.words)
             .collect();
         assert_eq!(
             verbs,

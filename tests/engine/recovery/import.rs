@@ -200,7 +200,7 @@ fn numbers_of_commits_and_families_go_on_above_the_imported() -> Tested {
             return Err(format!("one act: {audit:?}").into());
         };
         assert_eq!((Some(entry.number), entry.who.as_str()), (imported.number, "ann"));
-        assert_eq!(entry.verb, format!("import the family {}", export.family));
+        assert_eq!(entry.words, format!("import the family {}", export.family));
         assert_eq!(
             (entry.why.as_str(), entry.target, entry.changed),
             ("to look at it", Some(again), 3)

@@ -74,14 +74,17 @@ impl Procedure for Stopping {
     }
 }
 
-fn on_threads(audit_every: Option<Duration>, drive: impl AsyncFnOnce(&Run, &Lab, &AtomicU32) -> Tested) -> Tested {
+fn on_threads(
+    health_check_every: Option<Duration>,
+    drive: impl AsyncFnOnce(&Run, &Lab, &AtomicU32) -> Tested,
+) -> Tested {
     let (lab, calls) = (Lab::default(), Arc::new(AtomicU32::new(0)));
     let set_up = |builder: Builder| {
         kinds(&lab, builder)
             .register::<Stopping>(Arc::clone(&calls))
             .clock(Arc::new(SystemClock))
             .workers(2)
-            .audit_every(audit_every)
+            .health_check_every(health_check_every)
     };
     World::new()
         .run(FaultPlan::none(), set_up, async |run| drive(run, &lab, &calls).await)?
@@ -157,7 +160,7 @@ fn e_115_a_stage_that_stops_its_thread_each_time_uses_up_its_attempts() -> Teste
 /// Half of their actors would be started on a thread that is gone.
 #[test]
 fn e_115_nobody_else_waits_for_a_thread_that_is_gone() -> Tested {
-    // A call that was on its way to the thread when that ended is found by an audit.
+    // A call that was on its way to the thread when that ended is found by a health check.
     on_threads(Some(Duration::from_millis(20)), async |run, lab, calls| {
         let stopping = run
             .executor

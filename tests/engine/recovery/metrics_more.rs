@@ -1,4 +1,4 @@
-//! What is counted of stages by their names, of refusals, and at an audit.
+//! What is counted of stages by their names, of refusals, and at a health check.
 
 use std::future::IntoFuture;
 use std::time::Duration;
@@ -147,7 +147,7 @@ fn refusals_are_counted_by_kind_and_reason() -> Tested {
 }
 
 #[test]
-fn an_audit_shows_what_waits_for_an_operator() -> Tested {
+fn a_health_check_shows_what_waits_for_an_operator() -> Tested {
     let lab = Lab::default();
     let mut failing = plan("f", [Act::Next, Act::Fail("boom".to_owned())]);
     failing.undos.insert(1, UndoAct::Fail(99));
@@ -168,7 +168,7 @@ fn an_audit_shows_what_waits_for_an_operator() -> Tested {
 }
 
 #[test]
-fn an_audit_shows_who_waits_for_a_lock_and_how_long() -> Tested {
+fn a_health_check_shows_who_waits_for_a_lock_and_how_long() -> Tested {
     let lab = Lab::default();
     let wants = |name: &str, act: Act| Holding(plan(name, [act, Act::Done(1)]).locks([LockNeed::exclusive("t")]));
     let read = recorded(

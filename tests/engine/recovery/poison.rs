@@ -281,7 +281,11 @@ fn when_the_suspect_that_runs_is_set_aside_the_next_one_goes_at_once() -> Tested
         let quarantined = run.executor.snapshot().await?.quarantined;
         assert_eq!(quarantined.first().map(|(family, _)| *family), Some(a.family));
         let status = run.executor.status(b).await?;
-        assert_eq!(status.state, ProcedureState::Success, "no audit was needed: {status:?}");
+        assert_eq!(
+            status.state,
+            ProcedureState::Success,
+            "no health check was needed: {status:?}"
+        );
         Ok(())
     })
 }

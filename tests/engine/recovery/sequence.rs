@@ -3,7 +3,9 @@
 use std::future::IntoFuture;
 use std::sync::{Mutex, PoisonError};
 
-use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
+use procession::messages::SubmitBatch;
+use procession::provider::Space;
+use procession::testkit::{FaultPlan, ReadFault, Run, Trouble, World, enumerate};
 use procession::{Builder, Noop, ProcedureState, Sequence, StageError, Steps, SubmitError, UnknownSteps, WaitReason};
 
 use crate::support::{Lab, Planned, Tested, chain, end, kinds};
@@ -188,7 +190,7 @@ fn e_046_a_name_that_is_not_there_is_refused_at_submission() -> Tested {
                     .executor
                     .submit(Sequence::new(["copy", "swich", "cleen", "swich"]))
                     .await;
-                let Err(SubmitError::Unfit { why }) = refused.map(|handle| handle.id()) else {
+                let Err(SubmitError::Unsupported { why }) = refused.map(|handle| handle.id()) else {
                     return Err("it was not refused".into());
                 };
                 assert_eq!(why, "no step is registered with the name \"swich\", \"cleen\"");
@@ -205,6 +207,51 @@ fn e_046_a_name_that_is_not_there_is_refused_at_submission() -> Tested {
                 Ok(())
             },
         )?
+        .done()?;
+    Ok(())
+}
+
+#[test]
+fn a_message_is_checked_where_it_is_made() -> Tested {
+    let lab = Lab::default();
+    let (unfit, fit) = (|| Sequence::new(["swich"]), || Sequence::new(["copy"]));
+    let work = async |run: &Run| {
+        let refused = run.executor.submit(unfit()).into_message().await;
+        assert!(
+            matches!(refused, Err(SubmitError::Unsupported { .. })),
+            "{:?}",
+            refused.err()
+        );
+        assert_eq!(run.store.commits(), 1, "nothing of it is stored");
+        let fit = fit().with_input(&Vec::<String>::new())?;
+        let messages = vec![run.executor.submit(fit).key("k").into_message().await?];
+        let ids = run.executor.supervisor().send(SubmitBatch(messages)).await??;
+        let repeated = run.executor.submit(unfit()).key("k").into_message().await;
+        assert!(
+            repeated.is_ok(),
+            "the key was used before, so the conflict is for the engine to tell"
+        );
+        assert_eq!(ids.len(), 1);
+        Ok(())
+    };
+    World::new()
+        .run(FaultPlan::none(), |builder| whole(&lab, builder), work)?
+        .done()?;
+    Ok(())
+}
+
+#[test]
+fn a_key_that_cannot_be_read_is_not_taken_for_unused() -> Tested {
+    let lab = Lab::default();
+    let work = async |run: &Run| {
+        run.store.fail_reads(ReadFault::once().of(Space::Keys));
+        let refused = run.executor.submit(Sequence::new(["swich"])).key("k").await;
+        let refused = refused.map(|handle| handle.id());
+        assert!(matches!(refused, Err(SubmitError::KeyUnread { .. })), "{refused:?}");
+        Ok(())
+    };
+    World::new()
+        .run(FaultPlan::none(), |builder| whole(&lab, builder), work)?
         .done()?;
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use procession::provider::Space;
 use procession::testkit::{Ended, FaultPlan, ReadFault, Run, Trouble, World};
-use procession::{AskError, Handle, ProcedureId, ProcedureState, ReadError, StartError, StoreError};
+use procession::{AskError, Handle, ProcedureId, ProcedureState, ReadError, StartError, StoreError, SubmitError};
 
 use crate::support::{Act, Lab, Patient, Plan, Planned, Tested, kinds, live, plan, spawn};
 
@@ -222,4 +222,26 @@ fn whichever_read_of_a_start_fails_the_start_is_refused_and_nothing_is_quarantin
         }
     }
     Ok(())
+}
+
+#[test]
+fn a_submission_whose_key_cannot_be_read_is_refused_and_may_be_repeated() -> Tested {
+    let lab = Lab::default();
+    live(&lab, async |run| {
+        let submit = || run.executor.submit(Planned(plan("k", [Act::Done(1)]))).key("k");
+        run.store.fail_reads(ReadFault::once().of(Space::Keys));
+        let refused = run.wait(submit().into_future()).await?.map(|handle| handle.id());
+        let Err(error @ SubmitError::KeyUnread { .. }) = refused else {
+            return Err(format!("it got {refused:?}").into());
+        };
+        let text = error.to_string();
+        assert!(text.starts_with("the key \"k\" could not be looked up"), "{text}");
+        assert!(text.ends_with("submit again, with the same key"), "{text}");
+        assert_eq!(run.executor.snapshot().await?.poisoned, None);
+        assert_eq!(run.store.commits(), 1, "nothing of it is stored");
+        let first = run.wait(submit().into_future()).await??.id();
+        assert_eq!(run.wait(submit().into_future()).await??.id(), first);
+        assert_eq!(lab.line(), "k1");
+        Ok(())
+    })
 }

@@ -242,8 +242,8 @@ fn e_097_a_dropped_version_and_an_unknown_kind_are_set_aside_or_refused() -> Tes
     assert_eq!(
         refused::<ThirdAlone>(&world, &lab)?,
         [
-            listed(first, &dropped(first, 1, "3 alone")),
-            listed(second, &dropped(second, 2, "3 alone")),
+            listed(first, &dropped(first, 1, "only 3")),
+            listed(second, &dropped(second, 2, "only 3")),
             listed(unknown, &gone)
         ]
     );
@@ -259,8 +259,8 @@ fn e_097_a_dropped_version_and_an_unknown_kind_are_set_aside_or_refused() -> Tes
             assert_eq!(
                 quarantined,
                 [
-                    (first.family, dropped(first, 1, "3 alone")),
-                    (second.family, dropped(second, 2, "3 alone")),
+                    (first.family, dropped(first, 1, "only 3")),
+                    (second.family, dropped(second, 2, "only 3")),
                     (unknown.family, gone.clone())
                 ]
             );

@@ -170,7 +170,7 @@ async fn is_archived(run: &Run, spoilt: ProcedureId, export: &procession::Family
         return Err(format!("one act: {audit:?}").into());
     };
     assert_eq!((Some(entry.number), entry.who.as_str()), (number, "ann"));
-    assert_eq!(entry.verb, format!("discharge the family {}", spoilt.family));
+    assert_eq!(entry.words, format!("discharge the family {}", spoilt.family));
     // The same request again takes effect once; without its key there is nothing to discharge.
     let commits = run.executor.snapshot().await?.commits;
     let again = run.executor.discharge(spoilt.family, by()).await?;

@@ -44,7 +44,7 @@ async fn is_remembered(run: &Run, first: ProcedureId) -> Tested {
         "{gone:?}"
     );
     let text = gone.err().map(|error| error.to_string()).unwrap_or_default();
-    assert!(text.contains("its result has gone"), "{text}");
+    assert!(text.contains("its result was evicted"), "{text}");
     Ok(())
 }
 

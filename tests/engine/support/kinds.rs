@@ -139,7 +139,7 @@ kind_of_plan! {
 kind_of_plan! {
     /// A plan whose stages run five times in a row at most.
     Circling, "circling", rollback: true, attempts: 3, undo_attempts: 3, with: {
-        const SAME_STAGE: Option<u32> = Some(5);
+        const REPEAT_LIMIT: Option<u32> = Some(5);
     }
 }
 kind_of_plan! {

@@ -94,7 +94,7 @@ pub(crate) fn live(world: &World) -> Result<Option<bool>, Trouble> {
             return Ok(None);
         }
         // Rows that waited for what had come: found, told, and made up for.
-        Err(error) if error.to_string().contains("which an audit has found") => None,
+        Err(error) if error.to_string().contains("which a health check has found") => None,
         Err(error) => return Err(error),
     };
     // What could be started once can be started again.
@@ -104,7 +104,7 @@ pub(crate) fn live(world: &World) -> Result<Option<bool>, Trouble> {
         Ok(())
     });
     match again {
-        Err(error) if error.to_string().contains("which an audit has found") => {}
+        Err(error) if error.to_string().contains("which a health check has found") => {}
         Err(error) => return Err(error),
         Ok(again) => again.done()?,
     }

@@ -12,7 +12,7 @@ use procession::{
 };
 use procession_actors::journal::keys;
 use procession_actors::testkit::format;
-use procession_kernel::{Blob, Ending, Going, Hold, Record, Round, Row, Said, Seq, Wake};
+use procession_kernel::{Blob, Ending, FailureStreak, Hold, InFlight, Record, Round, Row, Seq, Wake};
 
 use serde_json::json;
 
@@ -218,7 +218,7 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
         11 => row.visit = feed.count(),
         12 => row.attempt = feed.count(),
         13 | 14 => {
-            row.going = feed.maybe(|feed| Going {
+            row.going = feed.maybe(|feed| InFlight {
                 run: Seq(feed.number()),
                 deaths: feed.count(),
                 alone: feed.byte().is_multiple_of(2),
@@ -235,8 +235,8 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
         24 => row.locks = feed.few(lock),
         25 => row.locked = feed.few(lock),
         26 => row.locks_for_life = !row.locks_for_life,
-        27 => row.one_way = Some("a".to_owned()),
-        28 => row.past = feed.maybe(|_| "a".to_owned()),
+        27 => row.next_is_no_return = Some("a".to_owned()),
+        28 => row.past_no_return = feed.maybe(|_| "a".to_owned()),
         29 => row.same_stage = feed.count(),
         30 => row.expected = Some(Duration::new(feed.number(), 0)),
         31 => {
@@ -259,8 +259,8 @@ fn edit_row(row: &mut Row, feed: &mut Feed<'_>) {
     }
 }
 
-fn said(feed: &mut Feed<'_>) -> Box<Said> {
-    Box::new(Said {
+fn said(feed: &mut Feed<'_>) -> Box<FailureStreak> {
+    Box::new(FailureStreak {
         print: feed.number(),
         times: feed.count(),
         text: "a".to_owned(),
@@ -281,7 +281,7 @@ fn wait(feed: &mut Feed<'_>) -> WaitReason {
         9 => WaitReason::RollbackFailed,
         10 => WaitReason::Lock("a/b".into()),
         11 => WaitReason::Paused,
-        12 => WaitReason::Circling,
+        12 => WaitReason::RepeatLimit,
         _ => WaitReason::Quarantined,
     }
 }

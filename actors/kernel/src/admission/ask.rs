@@ -1,22 +1,22 @@
 //! What may be asked of the value, and told to it: each call changes what one
-//! ticket has or wants, and then serves whoever can be served.
+//! claim has or wants, and then serves whoever can be served.
 
-use super::claim::{Claim, Limits, Locks, Slot};
+use super::claim::{ClaimState, Limits, Locks, Slot};
 use super::judge::Finding;
 use super::seat::Seat;
 use super::{Admissions, Grant, Needs, Request};
-use crate::id::{LimitKey, Ticket};
+use crate::id::{Claim, ClaimId, LimitKey};
 
 impl Admissions {
-    /// Asks for what the ticket does not hold already: all of it or nothing.
+    /// Asks for what the claim does not hold already: all of it or nothing.
     /// Gives the answer, and the others that are served thereby, in order.
     ///
     /// Others can be: a descendant passes whoever waits for what its ancestor
     /// was just granted, and one that was passed once too often goes first. A
-    /// ticket that waits already waits for both, in the place it has.
-    pub fn request(&mut self, request: Request) -> (Grant, Vec<Ticket>) {
-        let ticket = request.ticket;
-        let slot = self.claims.find_or_add(ticket);
+    /// claim that waits already waits for both, in the place it has.
+    pub fn request(&mut self, request: Request) -> (Grant, Vec<Claim>) {
+        let Claim { id, .. } = request.claim;
+        let slot = self.claims.find_or_add(id);
         let waited = self.claims.waiting(slot).is_some();
         self.leave_seat(slot);
         self.enter(slot, request);
@@ -31,7 +31,7 @@ impl Admissions {
             self.forget_idle_claim(slot);
         }
         let mut served = self.serve();
-        served.retain(|other| *other != ticket);
+        served.retain(|other| other.id != id);
         let finding = self.judge(slot);
         if !waited {
             self.count_wait(slot, finding);
@@ -66,7 +66,7 @@ impl Admissions {
         })
     }
 
-    /// Notes what a ticket that has no seat asks for, if it lacks anything at all.
+    /// Notes what a claim that has no seat asks for, if it lacks anything at all.
     fn enter(&mut self, slot: Slot, request: Request) {
         self.arrivals += 1;
         let seat = Seat::new(slot, request.priority, self.arrivals, 0);
@@ -74,12 +74,13 @@ impl Admissions {
         let Some(claim) = self.claims.get_mut(slot) else {
             return;
         };
+        claim.renew(request.claim.generation);
         claim.within = request.within;
         if !claim.is_waiting {
             claim.wish.begin(seat, request.priority);
         }
         claim.wish.kind = claim.wish.kind.or(kind);
-        let Claim {
+        let ClaimState {
             limits, locks, wish, ..
         } = claim;
         for key in &request.needs.limits {
@@ -101,8 +102,8 @@ impl Admissions {
 
     /// Gives a recorded holder its own back, beyond the capacity and whoever
     /// holds it too. Gives the others that are served thereby: none, as long as nobody waits.
-    pub fn restore(&mut self, request: Request) -> Vec<Ticket> {
-        let slot = self.claims.find_or_add(request.ticket);
+    pub fn restore(&mut self, request: Request) -> Vec<Claim> {
+        let slot = self.claims.find_or_add(request.claim.id);
         self.with_seat_left(slot, |this| this.take_back(slot, request));
         self.forget_idle_claim(slot);
         self.serve()
@@ -112,6 +113,7 @@ impl Admissions {
         let Some(claim) = self.claims.get_mut(slot) else {
             return;
         };
+        claim.renew(request.claim.generation);
         claim.within = request.within;
         let (mut limits, mut locks) = (Limits::default(), Locks::default());
         for key in &request.needs.limits {
@@ -148,30 +150,30 @@ impl Admissions {
         }
     }
 
-    /// Gives back those parts of what the ticket holds. Gives those that are served thereby, in order.
-    pub fn give_back(&mut self, ticket: Ticket, needs: &Needs) -> Vec<Ticket> {
-        if let Some(slot) = self.claims.find(ticket) {
+    /// Gives back those parts of what the claim holds. Gives those that are served thereby, in order.
+    pub fn give_back(&mut self, claim_id: ClaimId, needs: &Needs) -> Vec<Claim> {
+        if let Some(slot) = self.claims.find(claim_id) {
             self.with_seat_left(slot, |this| this.let_go(slot, needs));
             self.forget_idle_claim(slot);
         }
         self.serve()
     }
 
-    /// Takes the ticket off the queue; it keeps what it holds. Gives those that are served thereby, in order.
-    pub fn cancel(&mut self, ticket: Ticket) -> Vec<Ticket> {
-        if let Some(slot) = self.claims.find(ticket) {
+    /// Takes the claim off the queue; it keeps what it holds. Gives those that are served thereby, in order.
+    pub fn cancel(&mut self, claim_id: ClaimId) -> Vec<Claim> {
+        if let Some(slot) = self.claims.find(claim_id) {
             self.want_nothing(slot);
             self.forget_idle_claim(slot);
         }
         self.serve()
     }
 
-    /// Takes the ticket off the queue and gives back all that it holds but these. Gives those that are served
+    /// Takes the claim off the queue and gives back all that it holds but these. Gives those that are served
     /// thereby, in order.
-    pub fn keep(&mut self, ticket: Ticket, needs: &Needs) -> Vec<Ticket> {
-        if let Some(slot) = self.claims.find(ticket) {
+    pub fn keep(&mut self, claim_id: ClaimId, needs: &Needs) -> Vec<Claim> {
+        if let Some(slot) = self.claims.find(claim_id) {
             self.want_nothing(slot);
-            let mut over = self.held(ticket);
+            let mut over = self.held(claim_id);
             over.limits.retain(|limit| !needs.limits.contains(limit));
             over.locks.retain(|lock| !needs.locks.contains(lock));
             self.let_go(slot, &over);
@@ -180,10 +182,10 @@ impl Admissions {
         self.serve()
     }
 
-    /// Takes the ticket off the queue and gives back all that it holds. Gives
+    /// Takes the claim off the queue and gives back all that it holds. Gives
     /// those that are served thereby, in order.
-    pub fn release(&mut self, ticket: Ticket) -> Vec<Ticket> {
-        if let Some(slot) = self.claims.find(ticket) {
+    pub fn release(&mut self, claim_id: ClaimId) -> Vec<Claim> {
+        if let Some(slot) = self.claims.find(claim_id) {
             self.want_nothing(slot);
             self.let_go_of_all(slot);
             self.forget_idle_claim(slot);
@@ -202,23 +204,23 @@ impl Admissions {
 
     /// Gives parts back and asks again, behind all who wait with the same
     /// priority, in one step. Gives the answer, and the others that are served, in order.
-    pub fn exchange(&mut self, ticket: Ticket, give: &Needs, request: Request) -> (Grant, Vec<Ticket>) {
-        if let Some(slot) = self.claims.find(ticket) {
+    pub fn exchange(&mut self, give: &Needs, request: Request) -> (Grant, Vec<Claim>) {
+        if let Some(slot) = self.claims.find(request.claim.id) {
             self.with_seat_left(slot, |this| this.let_go(slot, give));
         }
-        self.request(Request { ticket, ..request })
+        self.request(request)
     }
 
     /// Changes a capacity. Raising serves exactly the difference; lowering takes nothing back.
-    pub fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) -> Vec<Ticket> {
+    pub fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) -> Vec<Claim> {
         let id = self.pools.set(&key, limit, &self.claims);
         self.pools.stir(id);
         self.serve()
     }
 
-    /// Changes the priority with which the ticket waits; it keeps its arrival.
-    pub fn set_priority(&mut self, ticket: Ticket, priority: i16) -> Vec<Ticket> {
-        if let Some(slot) = self.claims.find(ticket) {
+    /// Changes the priority with which the claim waits; it keeps its arrival.
+    pub fn set_priority(&mut self, claim_id: ClaimId, priority: i16) -> Vec<Claim> {
+        if let Some(slot) = self.claims.find(claim_id) {
             self.with_seat_left(slot, |this| {
                 if let Some(waiting) = this.claims.waiting_mut(slot) {
                     waiting.priority = priority;
@@ -229,7 +231,7 @@ impl Admissions {
         self.serve()
     }
 
-    /// Drops what is known of a ticket that holds nothing and waits for nothing.
+    /// Drops what is known of a claim that holds nothing and waits for nothing.
     fn forget_idle_claim(&mut self, slot: Slot) {
         let claim = self.claims.get(slot);
         if claim.is_some_and(|claim| claim.is_empty_handed() && !claim.is_waiting) {

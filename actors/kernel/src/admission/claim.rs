@@ -1,4 +1,4 @@
-//! What one ticket holds and what it waits for.
+//! What one claim holds and what it waits for.
 
 use super::few::Few;
 use super::index::{self, Index};
@@ -6,7 +6,7 @@ use super::line::LineId;
 use super::node::Lock;
 use super::pool::PoolId;
 use super::seat::Seat;
-use crate::id::Ticket;
+use crate::id::{Claim, ClaimId};
 
 /// Number of a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,7 +39,7 @@ pub(super) enum Watch {
     Limit(PoolId),
 }
 
-/// What a ticket waits for.
+/// What a claim waits for.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     pub(super) seat: Seat,
@@ -92,11 +92,13 @@ impl Standing {
     }
 }
 
-/// A ticket that holds something, or waits.
+/// A claim that holds something, or waits.
 #[derive(Clone, Debug)]
-pub(super) struct Claim {
-    pub(super) ticket: Ticket,
-    /// Whether there is such a ticket; its place is free otherwise.
+pub(super) struct ClaimState {
+    pub(super) id: ClaimId,
+    /// The generation of its newest request, which a grant answers.
+    generation: u64,
+    /// Whether there is such a claim; its place is free otherwise.
     is_there: bool,
     pub(super) is_waiting: bool,
     /// One of those who watch it; the others hang on that one.
@@ -104,15 +106,16 @@ pub(super) struct Claim {
     pub(super) limits: Limits,
     pub(super) locks: Locks,
     /// Tickets of its ancestors, nearest first.
-    pub(super) within: Vec<Ticket>,
+    pub(super) within: Vec<ClaimId>,
     /// What it waits for, if it does. Kept in place: it is long, and moving it takes time.
     pub(super) wish: Waiting,
 }
 
-impl Claim {
-    fn new(ticket: Ticket) -> Self {
+impl ClaimState {
+    fn new(id: ClaimId) -> Self {
         Self {
-            ticket,
+            id,
+            generation: 0,
             is_there: true,
             is_waiting: false,
             watcher: None,
@@ -145,18 +148,31 @@ impl Claim {
         self.is_waiting.then_some(&mut self.wish)
     }
 
+    /// Notes a newer request: what is granted from now on answers this generation.
+    pub(super) const fn renew(&mut self, generation: u64) {
+        self.generation = generation;
+    }
+
+    /// Returns the claim as its newest request named it.
+    pub(super) const fn claim(&self) -> Claim {
+        Claim {
+            id: self.id,
+            generation: self.generation,
+        }
+    }
+
     /// Has it wait if it wants anything.
     pub(super) fn settle(&mut self) {
         self.is_waiting = !(self.wish.limits.is_empty() && self.wish.locks.is_empty());
     }
 }
 
-/// All claims, by number and by ticket.
+/// All claims, by number and by claim.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Claims {
-    all: Vec<Claim>,
+    all: Vec<ClaimState>,
     free: Vec<Slot>,
-    by_ticket: Index,
+    by_id: Index,
 }
 
 impl Claims {
@@ -164,33 +180,30 @@ impl Claims {
     const KEPT: usize = 1024;
 
     #[inline]
-    pub(super) fn find(&self, ticket: Ticket) -> Option<Slot> {
-        let is = |number| {
-            self.all
-                .get(number as usize)
-                .is_some_and(|claim| claim.ticket == ticket)
-        };
-        self.by_ticket.find(index::of_number(ticket.0), is).map(Slot)
+    pub(super) fn find(&self, claim_id: ClaimId) -> Option<Slot> {
+        let is = |number| self.all.get(number as usize).is_some_and(|claim| claim.id == claim_id);
+        self.by_id.find(index::of_number(claim_id.0), is).map(Slot)
     }
 
-    pub(super) fn find_or_add(&mut self, ticket: Ticket) -> Slot {
-        if let Some(slot) = self.find(ticket) {
+    pub(super) fn find_or_add(&mut self, claim_id: ClaimId) -> Slot {
+        if let Some(slot) = self.find(claim_id) {
             return slot;
         }
         let slot = match self.free.pop() {
             Some(slot) => {
                 if let Some(claim) = self.all.get_mut(slot.0 as usize) {
-                    claim.ticket = ticket;
+                    claim.id = claim_id;
+                    claim.generation = 0;
                     claim.is_there = true;
                 }
                 slot
             }
             None => {
-                self.all.push(Claim::new(ticket));
+                self.all.push(ClaimState::new(claim_id));
                 Slot(u32::try_from(self.all.len() - 1).unwrap_or(u32::MAX))
             }
         };
-        self.by_ticket.insert(index::of_number(ticket.0), slot.0);
+        self.by_id.insert(index::of_number(claim_id.0), slot.0);
         slot
     }
 
@@ -201,8 +214,8 @@ impl Claims {
         };
         claim.is_there = false;
         claim.within = Vec::new();
-        let hash = index::of_number(claim.ticket.0);
-        self.by_ticket.remove(hash, slot.0);
+        let hash = index::of_number(claim.id.0);
+        self.by_id.remove(hash, slot.0);
         self.free.push(slot);
         if self.free.len() == self.all.len() && self.all.len() > Self::KEPT {
             *self = Self::default();
@@ -210,12 +223,12 @@ impl Claims {
     }
 
     #[inline]
-    pub(super) fn get(&self, slot: Slot) -> Option<&Claim> {
+    pub(super) fn get(&self, slot: Slot) -> Option<&ClaimState> {
         self.all.get(slot.0 as usize).filter(|claim| claim.is_there)
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut Claim> {
+    pub(super) fn get_mut(&mut self, slot: Slot) -> Option<&mut ClaimState> {
         self.all.get_mut(slot.0 as usize).filter(|claim| claim.is_there)
     }
 
@@ -229,23 +242,23 @@ impl Claims {
         self.get_mut(slot)?.waiting_mut()
     }
 
-    pub(super) fn get_by(&self, ticket: Ticket) -> Option<(Slot, &Claim)> {
-        let slot = self.find(ticket)?;
+    pub(super) fn get_by(&self, claim_id: ClaimId) -> Option<(Slot, &ClaimState)> {
+        let slot = self.find(claim_id)?;
         Some((slot, self.get(slot)?))
     }
 
-    pub(super) fn ticket(&self, slot: Slot) -> Option<Ticket> {
-        self.get(slot).map(|claim| claim.ticket)
+    pub(super) fn id_of(&self, slot: Slot) -> Option<ClaimId> {
+        self.get(slot).map(|claim| claim.id)
     }
 
     /// Gives those in some slots, from this one on, and how many slots there are.
-    pub(super) fn page(&self, from: usize, slots: usize) -> (impl Iterator<Item = &Claim>, usize) {
+    pub(super) fn page(&self, from: usize, slots: usize) -> (impl Iterator<Item = &ClaimState>, usize) {
         let page = self.all.iter().skip(from).take(slots);
         (page.filter(|claim| claim.is_there), self.all.len())
     }
 
     /// Gives all, in no order that means anything.
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Claim> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &ClaimState> {
         self.all.iter().filter(|claim| claim.is_there)
     }
 

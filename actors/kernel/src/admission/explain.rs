@@ -3,15 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::claim::{Claim, Slot, Waiting};
+use super::claim::{ClaimState, Slot, Waiting};
 use super::node::Lock;
 use super::pool::PoolId;
 use super::{Admissions, Blocker, Lack, Lacking, LockUse};
-use crate::id::Ticket;
+use crate::id::ClaimId;
 use crate::lock::{LockMode, LockNeed, LockPath};
 
 impl Admissions {
-    /// Gives all that a waiting ticket lacks; nothing for one that does not wait.
+    /// Gives all that a waiting claim lacks; nothing for one that does not wait.
     ///
     /// For a lock, `by` has those who wait for it in a place before, nearest
     /// first, up to one that itself waits for all the rest, and the holders
@@ -19,8 +19,8 @@ impl Admissions {
     /// that needs the same as another before it has that one; else the holders
     /// and those for whom a permit is kept. So the whole is short for a long queue.
     #[must_use]
-    pub fn blockers(&self, ticket: Ticket) -> Vec<Blocker> {
-        let Some(slot) = self.claims.find(ticket) else {
+    pub fn blockers(&self, claim_id: ClaimId) -> Vec<Blocker> {
+        let Some(slot) = self.claims.find(claim_id) else {
             return Vec::new();
         };
         let Some((claim, waiting)) = self.waiter(slot) else {
@@ -35,11 +35,17 @@ impl Admissions {
         for_locks.chain(for_permits).collect()
     }
 
-    fn lock_blockers(&self, slot: Slot, claim: &Claim, waiting: &Waiting, lock: Lock) -> impl Iterator<Item = Blocker> {
+    fn lock_blockers(
+        &self,
+        slot: Slot,
+        claim: &ClaimState,
+        waiting: &Waiting,
+        lock: Lock,
+    ) -> impl Iterator<Item = Blocker> {
         let mut before = Vec::new();
         let mut is_all = false;
         for other in self.places_before(slot, claim, waiting, lock) {
-            before.extend(self.claims.ticket(other));
+            before.extend(self.claims.id_of(other));
             is_all = self.waits_for_all_before(other, lock);
             if is_all {
                 break;
@@ -60,23 +66,23 @@ impl Admissions {
     }
 
     /// Gives who holds what conflicts with a lock, but for itself and those it is within.
-    fn holders(&self, slot: Slot, claim: &Claim, lock: Lock) -> BTreeSet<Ticket> {
+    fn holders(&self, slot: Slot, claim: &ClaimState, lock: Lock) -> BTreeSet<ClaimId> {
         let mut holders = BTreeSet::new();
         self.tree.each_holder(lock, |holder| {
             let is_kin = self.is_kin(holder, slot, claim);
-            holders.extend(self.claims.ticket(holder).filter(|_| !is_kin));
+            holders.extend(self.claims.id_of(holder).filter(|_| !is_kin));
             false
         });
         holders
     }
 
-    /// Says all of one thing that a waiting ticket lacks: of what it was told once, or of the first that is in
+    /// Says all of one thing that a waiting claim lacks: of what it was told once, or of the first that is in
     /// its way if that is no more; none if nothing is.
     #[must_use]
-    pub fn lack(&self, ticket: Ticket, told: &Lacking) -> Option<Lack> {
-        let slot = self.claims.find(ticket)?;
+    pub fn lack(&self, claim_id: ClaimId, told: &Lacking) -> Option<Lack> {
+        let slot = self.claims.find(claim_id)?;
         let (claim, waiting) = self.waiter(slot)?;
-        let blockers = self.blockers(ticket);
+        let blockers = self.blockers(claim_id);
         let mut lacks = blockers.iter().map(|blocker| &blocker.lacking);
         let lacking = lacks
             .clone()
@@ -105,14 +111,14 @@ impl Admissions {
         })
     }
 
-    fn permit_blockers(&self, slot: Slot, claim: &Claim, waiting: &Waiting, id: PoolId) -> Option<Blocker> {
+    fn permit_blockers(&self, slot: Slot, claim: &ClaimState, waiting: &Waiting, id: PoolId) -> Option<Blocker> {
         let pool = self.pools.get(id)?;
         let mate = self
             .lines
             .first_like(claim, waiting)
             .filter(|first| *first < waiting.seat);
         let by = match mate {
-            Some(mate) => self.claims.ticket(mate.slot).into_iter().collect(),
+            Some(mate) => self.claims.id_of(mate.slot).into_iter().collect(),
             None => self.holders_and_guards(slot, claim, waiting, id),
         };
         Some(Blocker {
@@ -123,13 +129,13 @@ impl Admissions {
         })
     }
 
-    fn holders_and_guards(&self, slot: Slot, claim: &Claim, waiting: &Waiting, id: PoolId) -> Vec<Ticket> {
+    fn holders_and_guards(&self, slot: Slot, claim: &ClaimState, waiting: &Waiting, id: PoolId) -> Vec<ClaimId> {
         let Some(pool) = self.pools.get(id) else {
             return Vec::new();
         };
         let is_full = !pool.has_room();
         let guards = self.guards_against(slot, claim, waiting, id).filter(|_| !is_full);
-        let guards = guards.filter_map(|guard| self.claims.ticket(guard));
+        let guards = guards.filter_map(|guard| self.claims.id_of(guard));
         guards.chain(pool.holders.iter()).collect()
     }
 
@@ -137,25 +143,25 @@ impl Admissions {
     #[must_use]
     pub fn locks(&self) -> Vec<LockUse> {
         let mut uses: BTreeMap<LockPath, LockUse> = BTreeMap::new();
-        let mut holders: Vec<&Claim> = self.claims.iter().filter(|claim| !claim.locks.is_empty()).collect();
-        holders.sort_unstable_by_key(|claim| claim.ticket);
+        let mut holders: Vec<&ClaimState> = self.claims.iter().filter(|claim| !claim.locks.is_empty()).collect();
+        holders.sort_unstable_by_key(|claim| claim.id);
         for claim in holders {
             let mut locks: Vec<LockNeed> = claim.locks.iter().map(|lock| self.tree.need(lock)).collect();
             locks.sort_unstable();
             for lock in locks {
                 let mode = lock.mode;
-                use_of(&mut uses, lock.path).holders.push((claim.ticket, mode));
+                use_of(&mut uses, lock.path).holders.push((claim.id, mode));
             }
         }
-        for ticket in self.waiting() {
-            let waiting = self.waiting_of(ticket);
+        for claim_id in self.waiting() {
+            let waiting = self.waiting_of(claim_id);
             for lock in waiting.into_iter().flat_map(|waiting| waiting.locks.iter()) {
                 let waiting = &mut use_of(&mut uses, self.tree.path(lock)).waiting;
-                match waiting.last_mut().filter(|(last, _)| *last == ticket) {
+                match waiting.last_mut().filter(|(last, _)| *last == claim_id) {
                     // It wants the path in both modes: the stronger one counts.
                     Some((_, mode)) if lock.is_exclusive() => *mode = LockMode::Exclusive,
                     Some(_) => {}
-                    None => waiting.push((ticket, lock.mode())),
+                    None => waiting.push((claim_id, lock.mode())),
                 }
             }
         }

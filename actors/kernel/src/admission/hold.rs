@@ -1,6 +1,6 @@
 //! Giving and taking: what a grant or a return changes, and who was passed by it.
 
-use super::claim::{Claim, Limits, Locks, Slot};
+use super::claim::{ClaimState, Limits, Locks, Slot};
 use super::node::{Lock, Part};
 use super::pool::PoolId;
 use super::seat::Seat;
@@ -33,7 +33,7 @@ impl Admissions {
         if !passed.is_empty() {
             let is_entering = |other: &Slot| {
                 let entering = self.claims.get(*other).map(|claim| &claim.within);
-                entering.is_some_and(|within| within.contains(&claim.ticket))
+                entering.is_some_and(|within| within.contains(&claim.id))
             };
             passed.retain(|other| !is_entering(other));
         }
@@ -56,14 +56,14 @@ impl Admissions {
 
     /// Notes those who came before a waiter and wait for what conflicts with a
     /// lock, strangers to its shelter aside.
-    fn asked_before(&self, slot: Slot, claim: &Claim, arrival: u64, lock: Lock, passed: &mut Vec<Slot>) {
+    fn asked_before(&self, slot: Slot, claim: &ClaimState, arrival: u64, lock: Lock, passed: &mut Vec<Slot>) {
         let parts = [Part::Reserved, Part::Idle];
         let Some((holder, holds)) = self.shelter(slot, claim, lock) else {
             return parts
                 .into_iter()
                 .for_each(|part| self.tree.came_before(part, lock, arrival, passed));
         };
-        if let Some(inside) = self.insides.of(holds.ticket) {
+        if let Some(inside) = self.insides.of(holds.id) {
             let levels = parts.into_iter().map(|part| inside.part(part));
             levels.for_each(|levels| self.tree.came_before_in(levels, lock, arrival, passed));
         }
@@ -90,18 +90,18 @@ impl Admissions {
         let Some(claim) = self.claims.get_mut(slot) else {
             return;
         };
-        let ticket = claim.ticket;
+        let claim_id = claim.id;
         limits.iter().for_each(|id| claim.limits.push(id));
         locks.iter().for_each(|lock| claim.locks.push(lock));
         for id in limits.iter() {
-            self.pools.take(id, ticket);
+            self.pools.take(id, claim_id);
         }
         for lock in locks.iter() {
             self.tree.hold(lock, slot);
             // For these the lock was free until now.
             self.look_at_idle(lock, None);
         }
-        self.look_inside(ticket);
+        self.look_inside(claim_id);
     }
 
     /// Takes from a claim those parts of what it holds.
@@ -135,7 +135,7 @@ impl Admissions {
     fn let_go_of_permit(&mut self, slot: Slot, id: PoolId) {
         if let Some(claim) = self.claims.get_mut(slot) {
             claim.limits.remove(id);
-            self.pools.give_back(id, claim.ticket);
+            self.pools.give_back(id, claim.id);
         }
     }
 
@@ -149,8 +149,8 @@ impl Admissions {
 
     fn has_let_go(&mut self, slot: Slot) {
         self.look_at_watchers(slot);
-        if let Some(ticket) = self.claims.ticket(slot) {
-            self.look_inside(ticket);
+        if let Some(claim_id) = self.claims.id_of(slot) {
+            self.look_inside(claim_id);
         }
     }
 }

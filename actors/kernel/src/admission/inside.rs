@@ -1,4 +1,4 @@
-//! Who waits inside whom: the waiting descendants of a ticket, and what they
+//! Who waits inside whom: the waiting descendants of a claim, and what they
 //! wait for. One who holds a path exclusive keeps strangers out of it, so only
 //! these matter to each other there.
 
@@ -10,12 +10,12 @@ use super::node::{Level, Lock, Part, Spot};
 use super::seat::Seat;
 use super::slab::Slab;
 use super::tree::Tree;
-use crate::id::Ticket;
+use crate::id::ClaimId;
 
-/// The waiting descendants of one ticket.
+/// The waiting descendants of one claim.
 #[derive(Clone, Debug)]
 pub(super) struct Inside {
-    ancestor: Ticket,
+    ancestor: ClaimId,
     pub(super) waiting: BTreeSet<Slot>,
     reserved: BTreeMap<Spot, Level>,
     idle: BTreeMap<Spot, Level>,
@@ -37,7 +37,7 @@ impl Inside {
     }
 }
 
-/// The waiting descendants of all tickets that have any.
+/// The waiting descendants of all claims that have any.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Insides {
     all: Slab<Inside>,
@@ -45,22 +45,22 @@ pub(super) struct Insides {
 }
 
 impl Insides {
-    fn find(&self, ancestor: Ticket) -> Option<u32> {
+    fn find(&self, ancestor: ClaimId) -> Option<u32> {
         let is = |number| self.all.get(number).is_some_and(|inside| inside.ancestor == ancestor);
         self.by_ancestor.find(index::of_number(ancestor.0), is)
     }
 
-    /// Gives what waits inside a ticket.
-    pub(super) fn of(&self, ancestor: Ticket) -> Option<&Inside> {
+    /// Gives what waits inside a claim.
+    pub(super) fn of(&self, ancestor: ClaimId) -> Option<&Inside> {
         self.all.get(self.find(ancestor)?)
     }
 
-    fn of_mut(&mut self, ancestor: Ticket) -> Option<&mut Inside> {
+    fn of_mut(&mut self, ancestor: ClaimId) -> Option<&mut Inside> {
         self.all.get_mut(self.find(ancestor)?)
     }
 
-    /// Notes that somebody waits inside a ticket.
-    pub(super) fn enter(&mut self, ancestor: Ticket, slot: Slot) {
+    /// Notes that somebody waits inside a claim.
+    pub(super) fn enter(&mut self, ancestor: ClaimId, slot: Slot) {
         if self.find(ancestor).is_none() {
             let number = self.all.add(Inside {
                 ancestor,
@@ -75,8 +75,8 @@ impl Insides {
         }
     }
 
-    /// Notes that somebody waits inside a ticket no more.
-    pub(super) fn leave(&mut self, ancestor: Ticket, slot: Slot) {
+    /// Notes that somebody waits inside a claim no more.
+    pub(super) fn leave(&mut self, ancestor: ClaimId, slot: Slot) {
         let Some(number) = self.find(ancestor) else {
             return;
         };
@@ -90,8 +90,8 @@ impl Insides {
         }
     }
 
-    /// Notes that somebody inside a ticket waits for a lock.
-    pub(super) fn sit(&mut self, ancestor: Ticket, tree: &Tree, part: Part, lock: Lock, seat: Seat) {
+    /// Notes that somebody inside a claim waits for a lock.
+    pub(super) fn sit(&mut self, ancestor: ClaimId, tree: &Tree, part: Part, lock: Lock, seat: Seat) {
         let Some(inside) = self.of_mut(ancestor) else {
             return;
         };
@@ -101,8 +101,8 @@ impl Insides {
         }
     }
 
-    /// Notes that somebody inside a ticket waits for a lock no more.
-    pub(super) fn rise(&mut self, ancestor: Ticket, tree: &Tree, part: Part, lock: Lock, seat: Seat) {
+    /// Notes that somebody inside a claim waits for a lock no more.
+    pub(super) fn rise(&mut self, ancestor: ClaimId, tree: &Tree, part: Part, lock: Lock, seat: Seat) {
         let Some(inside) = self.of_mut(ancestor) else {
             return;
         };

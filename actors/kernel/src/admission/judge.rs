@@ -3,12 +3,12 @@
 
 use std::iter;
 
-use super::claim::{Claim, Slot, Standing, Waiting};
+use super::claim::{ClaimState, Slot, Standing, Waiting};
 use super::node::{Lock, Part};
 use super::pool::PoolId;
 use super::seat::Seat;
 use super::{Admissions, Grant, Lacking};
-use crate::id::Ticket;
+use crate::id::ClaimId;
 
 /// What is found about a waiter.
 #[derive(Clone, Copy, Debug)]
@@ -52,7 +52,7 @@ impl Admissions {
     /// Gives one who keeps a waiter from a lock. The nearest waiter before it
     /// comes before any holder: of many who wait for one holder each then
     /// watches the next, and only the first of them the holder.
-    fn lock_blocker(&self, slot: Slot, claim: &Claim, waiting: &Waiting, lock: Lock) -> Option<Slot> {
+    fn lock_blocker(&self, slot: Slot, claim: &ClaimState, waiting: &Waiting, lock: Lock) -> Option<Slot> {
         let shelter = self.shelter(slot, claim, lock);
         let mut bound = waiting.seat;
         while let Some(seat) = self.place_before(shelter, lock, bound) {
@@ -68,7 +68,7 @@ impl Admissions {
     pub(super) fn places_before<'a>(
         &'a self,
         slot: Slot,
-        claim: &'a Claim,
+        claim: &'a ClaimState,
         waiting: &Waiting,
         lock: Lock,
     ) -> impl Iterator<Item = Slot> + 'a {
@@ -81,11 +81,11 @@ impl Admissions {
 
     /// Gives the last place before `bound` of one who waits, inside the shelter
     /// if there is one, for what conflicts with a lock.
-    fn place_before(&self, shelter: Option<(Slot, &Claim)>, lock: Lock, bound: Seat) -> Option<Seat> {
+    fn place_before(&self, shelter: Option<(Slot, &ClaimState)>, lock: Lock, bound: Seat) -> Option<Seat> {
         let Some((holder, holds)) = shelter else {
             return self.tree.last_before(Part::Reserved, lock, bound);
         };
-        let inside = self.insides.of(holds.ticket);
+        let inside = self.insides.of(holds.id);
         let last = inside.and_then(|inside| self.tree.last_before_in(inside.part(Part::Reserved), lock, bound));
         let own = self.own_seat(holder, lock, |place| place.standing.reserves_locks(place.seat));
         last.max(own.filter(|own| *own < bound))
@@ -101,7 +101,12 @@ impl Admissions {
     /// Gives the claim or an ancestor of it that holds the path, or one above
     /// it, exclusive. Strangers who want the lock wait for that one, so only
     /// its own descendants matter: a crowd outside costs nothing.
-    pub(super) fn shelter<'a>(&'a self, slot: Slot, claim: &'a Claim, lock: Lock) -> Option<(Slot, &'a Claim)> {
+    pub(super) fn shelter<'a>(
+        &'a self,
+        slot: Slot,
+        claim: &'a ClaimState,
+        lock: Lock,
+    ) -> Option<(Slot, &'a ClaimState)> {
         if claim.has_nothing() {
             return None;
         }
@@ -110,17 +115,17 @@ impl Admissions {
     }
 
     /// Tells whether a holder keeps nobody out: the one who asks, or an ancestor.
-    pub(super) fn is_kin(&self, holder: Slot, slot: Slot, claim: &Claim) -> bool {
+    pub(super) fn is_kin(&self, holder: Slot, slot: Slot, claim: &ClaimState) -> bool {
         let is_within = || {
-            let ticket = self.claims.ticket(holder);
-            ticket.is_some_and(|ticket| claim.within.contains(&ticket))
+            let claim_id = self.claims.id_of(holder);
+            claim_id.is_some_and(|claim_id| claim.within.contains(&claim_id))
         };
         holder == slot || (!claim.within.is_empty() && is_within())
     }
 
     /// Tells whether a permit of this limit can be given to a waiter, and one
     /// be left for who must have one.
-    pub(super) fn has_permit_for(&self, slot: Slot, claim: &Claim, waiting: &Waiting, id: PoolId) -> bool {
+    pub(super) fn has_permit_for(&self, slot: Slot, claim: &ClaimState, waiting: &Waiting, id: PoolId) -> bool {
         let Some(pool) = self.pools.get(id) else {
             return true;
         };
@@ -135,7 +140,7 @@ impl Admissions {
     pub(super) fn guards_against<'a>(
         &'a self,
         slot: Slot,
-        claim: &'a Claim,
+        claim: &'a ClaimState,
         waiting: &Waiting,
         id: PoolId,
     ) -> impl Iterator<Item = Slot> + 'a {
@@ -152,7 +157,7 @@ impl Admissions {
     /// It does not if the waiter may depend on that one: it waits for a lock
     /// that this one or an ancestor of it holds; or, lacking permits alone and
     /// reserving only because it was passed so often, for a permit of theirs.
-    fn holds_up(&self, waiter: Slot, asker: Slot, claim: &Claim) -> bool {
+    fn holds_up(&self, waiter: Slot, asker: Slot, claim: &ClaimState) -> bool {
         let Some(waiting) = self.claims.waiting(waiter) else {
             return false;
         };
@@ -165,20 +170,20 @@ impl Admissions {
     }
 
     /// Tells whether one who passes a waiter has a part of what that one waits for.
-    pub(super) fn has_part_of(&self, asker: Slot, claim: &Claim, waiter: Slot) -> bool {
+    pub(super) fn has_part_of(&self, asker: Slot, claim: &ClaimState, waiter: Slot) -> bool {
         let waiting = self.claims.waiting(waiter);
         let has_permit = waiting.is_some_and(|waiting| self.has_permit_of(asker, claim, waiting));
         has_permit || self.has_lock_of(asker, claim, waiter)
     }
 
     /// Tells whether a claim or one of its ancestors holds a permit that a waiter waits for.
-    fn has_permit_of(&self, asker: Slot, claim: &Claim, waiting: &Waiting) -> bool {
+    fn has_permit_of(&self, asker: Slot, claim: &ClaimState, waiting: &Waiting) -> bool {
         self.kin(asker, claim)
             .any(|(_, claim)| waiting.limits.iter().any(|id| claim.limits.contains(id)))
     }
 
     /// Tells whether a claim or one of its ancestors holds a lock that keeps a waiter out.
-    fn has_lock_of(&self, asker: Slot, claim: &Claim, waiter: Slot) -> bool {
+    fn has_lock_of(&self, asker: Slot, claim: &ClaimState, waiter: Slot) -> bool {
         if claim.has_nothing() {
             return false;
         }
@@ -187,23 +192,23 @@ impl Admissions {
         };
         self.kin(asker, claim)
             .filter(|(_, claim)| !claim.locks.is_empty())
-            .filter(|(holder, claim)| *holder != waiter && !entering.within.contains(&claim.ticket))
+            .filter(|(holder, claim)| *holder != waiter && !entering.within.contains(&claim.id))
             .flat_map(|(_, claim)| claim.locks.iter())
             .any(|lock| waiting.locks.iter().any(|need| self.tree.conflict(need, lock)))
     }
 
     /// Gives a claim and its ancestors', as far as they hold or want anything, nearest first.
-    pub(super) fn kin<'a>(&'a self, slot: Slot, claim: &'a Claim) -> impl Iterator<Item = (Slot, &'a Claim)> {
-        let ancestors = claim.within.iter().filter_map(|ticket| self.claims.get_by(*ticket));
+    pub(super) fn kin<'a>(&'a self, slot: Slot, claim: &'a ClaimState) -> impl Iterator<Item = (Slot, &'a ClaimState)> {
+        let ancestors = claim.within.iter().filter_map(|claim_id| self.claims.get_by(*claim_id));
         iter::once((slot, claim)).chain(ancestors)
     }
 
-    pub(super) fn waiter(&self, slot: Slot) -> Option<(&Claim, &Waiting)> {
+    pub(super) fn waiter(&self, slot: Slot) -> Option<(&ClaimState, &Waiting)> {
         let claim = self.claims.get(slot)?;
         Some((claim, claim.waiting()?))
     }
 
-    pub(super) fn waiting_of(&self, ticket: Ticket) -> Option<&Waiting> {
-        self.claims.waiting(self.claims.find(ticket)?)
+    pub(super) fn waiting_of(&self, claim_id: ClaimId) -> Option<&Waiting> {
+        self.claims.waiting(self.claims.find(claim_id)?)
     }
 }

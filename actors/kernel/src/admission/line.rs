@@ -1,12 +1,12 @@
 //! Those who lack permits alone and are alike: if the first of them lacks one,
 //! all do, and only the first needs to watch.
 
-use super::claim::{Claim, Limits, Waiting};
+use super::claim::{ClaimState, Limits, Waiting};
 use super::index::{self, Index};
 use super::pool::PoolId;
 use super::seat::{Seat, Seats};
 use super::slab::Slab;
-use crate::id::Ticket;
+use crate::id::ClaimId;
 
 /// Number of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,14 +17,14 @@ pub(super) struct LineId(u32);
 struct Line {
     limits: Limits,
     kind: Option<PoolId>,
-    within: Vec<Ticket>,
+    within: Vec<ClaimId>,
     /// One who holds something already is like nobody else.
-    alone: Option<Ticket>,
+    alone: Option<ClaimId>,
     seats: Seats,
 }
 
 impl Line {
-    fn is_of(&self, claim: &Claim, waiting: &Waiting) -> bool {
+    fn is_of(&self, claim: &ClaimState, waiting: &Waiting) -> bool {
         self.limits.as_slice() == waiting.limits.as_slice()
             && self.kind == waiting.kind
             && self.within == claim.within
@@ -32,15 +32,15 @@ impl Line {
     }
 }
 
-fn alone(claim: &Claim) -> Option<Ticket> {
-    (!claim.is_empty_handed()).then_some(claim.ticket)
+fn alone(claim: &ClaimState) -> Option<ClaimId> {
+    (!claim.is_empty_handed()).then_some(claim.id)
 }
 
-fn hash(limits: &Limits, kind: Option<PoolId>, within: &[Ticket], alone: Option<Ticket>) -> u32 {
+fn hash(limits: &Limits, kind: Option<PoolId>, within: &[ClaimId], alone: Option<ClaimId>) -> u32 {
     let limits = limits.iter().map(|limit| u64::from(limit.0));
     let kind = kind.map_or(u64::MAX, |kind| u64::from(kind.0));
-    let tickets = within.iter().chain(&alone).map(|ticket| ticket.0);
-    index::of_numbers(limits.chain([kind]).chain(tickets))
+    let claim_ids = within.iter().chain(&alone).map(|claim_id| claim_id.0);
+    index::of_numbers(limits.chain([kind]).chain(claim_ids))
 }
 
 /// All lines.
@@ -51,14 +51,14 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    fn find(&self, claim: &Claim, waiting: &Waiting) -> Option<u32> {
+    fn find(&self, claim: &ClaimState, waiting: &Waiting) -> Option<u32> {
         let is = |number| self.all.get(number).is_some_and(|line| line.is_of(claim, waiting));
         let hash = hash(&waiting.limits, waiting.kind, &claim.within, alone(claim));
         self.by_needs.find(hash, is)
     }
 
     /// Puts a waiter in its line.
-    pub(super) fn join(&mut self, claim: &Claim, waiting: &Waiting) -> LineId {
+    pub(super) fn join(&mut self, claim: &ClaimState, waiting: &Waiting) -> LineId {
         let number = self.find(claim, waiting).unwrap_or_else(|| {
             let line = Line {
                 limits: waiting.limits.clone(),
@@ -99,7 +99,7 @@ impl Lines {
     }
 
     /// Gives the first of those who need the same permits as this waiter.
-    pub(super) fn first_like(&self, claim: &Claim, waiting: &Waiting) -> Option<Seat> {
+    pub(super) fn first_like(&self, claim: &ClaimState, waiting: &Waiting) -> Option<Seat> {
         self.all.get(self.find(claim, waiting)?)?.seats.first()
     }
 

@@ -17,17 +17,17 @@ use super::claim::{Slot, Standing, Watch};
 use super::judge::Finding;
 use super::node::Lock;
 use super::seat::Seat;
-use crate::id::Ticket;
+use crate::id::{Claim, ClaimId};
 
 impl Admissions {
     /// Works off all that must be looked at. Gives those that are served, in order.
-    pub(super) fn serve(&mut self) -> Vec<Ticket> {
+    pub(super) fn serve(&mut self) -> Vec<Claim> {
         let mut served = Vec::new();
         while let Some(slot) = self.next_to_look_at() {
             if let Finding::Free = self.look_at(slot)
-                && let Some(ticket) = self.claims.ticket(slot)
+                && let Some(claim) = self.claims.get(slot)
             {
-                served.push(ticket);
+                served.push(claim.claim());
             }
         }
         served
@@ -114,12 +114,12 @@ impl Admissions {
         finding
     }
 
-    /// Has the waiting descendants of a ticket looked at: what it holds decides whom they pass.
-    pub(super) fn look_inside(&mut self, ticket: Ticket) {
+    /// Has the waiting descendants of a claim looked at: what it holds decides whom they pass.
+    pub(super) fn look_inside(&mut self, claim_id: ClaimId) {
         if self.insides.is_empty() {
             return;
         }
-        let inside = self.insides.of(ticket);
+        let inside = self.insides.of(claim_id);
         let waiting: Vec<Slot> = inside
             .into_iter()
             .flat_map(|inside| inside.waiting.iter().copied())

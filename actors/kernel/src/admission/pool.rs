@@ -1,11 +1,11 @@
 //! The limits: the capacity of each, who has a permit of it and who waits for one.
 
 use super::LimitUse;
-use super::claim::{Claim, Claims, Limits};
+use super::claim::{ClaimState, Claims, Limits};
 use super::index::{self, Index};
 use super::seat::{Seat, Seats};
 use super::sorted::Sorted;
-use crate::id::{LimitKey, Ticket};
+use crate::id::{ClaimId, LimitKey};
 
 /// Number of a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -20,7 +20,7 @@ pub(super) struct Pool {
     /// Its capacity; none is unlimited.
     pub(super) limit: Option<u32>,
     /// Each has one permit.
-    pub(super) holders: Sorted<Ticket>,
+    pub(super) holders: Sorted<ClaimId>,
     used: u32,
     /// How many wait.
     crowd: usize,
@@ -194,7 +194,7 @@ impl Pools {
     pub(super) fn set(&mut self, key: &LimitKey, limit: Option<u32>, claims: &Claims) -> PoolId {
         let id = self.ask(key);
         if let Some(pool) = self.get_mut(id) {
-            let waiting = claims.iter().filter_map(Claim::waiting);
+            let waiting = claims.iter().filter_map(ClaimState::waiting);
             let crowd = waiting.filter(|waiting| waiting.limits.contains(id));
             pool.set(limit, crowd.map(|waiting| (waiting.seat, waiting.kind == Some(id))));
         }
@@ -261,18 +261,18 @@ impl Pools {
         }
     }
 
-    /// Notes that a ticket has a permit, which it had not.
-    pub(super) fn take(&mut self, id: PoolId, ticket: Ticket) {
+    /// Notes that a claim has a permit, which it had not.
+    pub(super) fn take(&mut self, id: PoolId, claim_id: ClaimId) {
         if let Some(pool) = self.get_mut(id) {
-            pool.holders.insert(ticket);
+            pool.holders.insert(claim_id);
             pool.used += 1;
         }
     }
 
-    /// Notes that a ticket gave its permit back.
-    pub(super) fn give_back(&mut self, id: PoolId, ticket: Ticket) {
+    /// Notes that a claim gave its permit back.
+    pub(super) fn give_back(&mut self, id: PoolId, claim_id: ClaimId) {
         if let Some(pool) = self.get_mut(id)
-            && pool.holders.remove(ticket)
+            && pool.holders.remove(claim_id)
         {
             pool.used -= 1;
         }

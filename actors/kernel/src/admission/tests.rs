@@ -23,10 +23,10 @@ pub(super) fn needs(texts: &[&str]) -> Needs {
 }
 
 /// Makes a request whose kind's own limit is the first one, with priority 0.
-pub(super) fn request(ticket: u64, texts: &[&str]) -> Request {
+pub(super) fn request(claim: u64, texts: &[&str]) -> Request {
     let needs = needs(texts);
     Request {
-        ticket: Ticket(ticket),
+        claim: Claim::first(ClaimId(claim)),
         kind: needs.limits.first().cloned(),
         needs,
         priority: 0,
@@ -46,22 +46,22 @@ impl Admissions {
     }
 
     /// Asks; tells whether it was granted. Nobody else is served.
-    fn ask(&mut self, ticket: u64, texts: &[&str]) -> bool {
-        self.ask_for(request(ticket, texts))
+    fn ask(&mut self, claim: u64, texts: &[&str]) -> bool {
+        self.ask_for(request(claim, texts))
     }
 
-    fn ask_within(&mut self, ticket: u64, within: &[u64], texts: &[&str]) -> bool {
-        let within = within.iter().copied().map(Ticket).collect();
+    fn ask_within(&mut self, claim: u64, within: &[u64], texts: &[&str]) -> bool {
+        let within = within.iter().copied().map(ClaimId).collect();
         self.ask_for(Request {
             within,
-            ..request(ticket, texts)
+            ..request(claim, texts)
         })
     }
 
-    fn ask_with(&mut self, ticket: u64, priority: i16, texts: &[&str]) -> bool {
+    fn ask_with(&mut self, claim: u64, priority: i16, texts: &[&str]) -> bool {
         self.ask_for(Request {
             priority,
-            ..request(ticket, texts)
+            ..request(claim, texts)
         })
     }
 
@@ -71,21 +71,27 @@ impl Admissions {
         grant == Grant::Granted
     }
 
-    /// Releases; gives the numbers of those that are served.
-    fn end(&mut self, ticket: u64) -> Vec<u64> {
-        numbers(&self.release(Ticket(ticket)))
+    /// Releases a claim. Returns the numbers of the claims that are served.
+    fn end(&mut self, claim: u64) -> Vec<u64> {
+        numbers(&self.release(ClaimId(claim)))
     }
 
-    fn lacking(&self, ticket: u64) -> Vec<(Lacking, Vec<u64>, bool)> {
-        self.blockers(Ticket(ticket))
+    fn lacking(&self, claim: u64) -> Vec<(Lacking, Vec<u64>, bool)> {
+        self.blockers(ClaimId(claim))
             .into_iter()
-            .map(|blocker| (blocker.lacking, numbers(&blocker.by), blocker.any))
+            .map(|blocker| (blocker.lacking, ids(&blocker.by), blocker.any))
             .collect()
     }
 }
 
-pub(super) fn numbers(tickets: &[Ticket]) -> Vec<u64> {
-    tickets.iter().map(|ticket| ticket.0).collect()
+/// Returns the numbers of claims that were served.
+pub(super) fn numbers(claims: &[Claim]) -> Vec<u64> {
+    claims.iter().map(|claim| claim.id.0).collect()
+}
+
+/// Returns the numbers of claims.
+pub(super) fn ids(claims: &[ClaimId]) -> Vec<u64> {
+    claims.iter().map(|id| id.0).collect()
 }
 
 pub(super) fn permit(key: &str) -> Lacking {

@@ -111,7 +111,7 @@ impl Admissions {
         };
         let is_inside = |watcher: &Slot| {
             let watcher = self.claims.get(*watcher);
-            watcher.is_some_and(|watcher| watcher.within.contains(&claim.ticket))
+            watcher.is_some_and(|watcher| watcher.within.contains(&claim.id))
         };
         let watchers = iter::successors(claim.watcher, |watcher| self.claims.waiting(*watcher)?.later);
         let inside: Vec<Slot> = watchers.filter(is_inside).collect();

@@ -4,16 +4,15 @@ use super::draft::Draft;
 use crate::audit::OperatorRequest;
 use crate::cause::{Cause, CauseKind};
 use crate::effect::{DispatchEffect, Refusal};
-use crate::event::{BypassAs, BypassScope};
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
 use crate::record::Record;
 use crate::row::{Mark, OnFailure, Row};
+use crate::verb::{BypassAs, BypassScope};
 
 impl Draft<'_> {
-    /// Ends a procedure and the members that the scope names, in one commit. Nothing is
-    /// undone; locks and permits are free; its parent goes on by its join policy;
-    /// a stage that still runs reports to nobody.
+    /// Ends a procedure and the members in the scope, in one commit. Nothing is undone. Locks and permits are
+    /// released, the parent goes on by its join policy, and the report of a running stage will be ignored.
     pub(super) fn bypass(
         &mut self,
         id: ProcedureId,
@@ -29,7 +28,7 @@ impl Draft<'_> {
             BypassScope::Ancestors | BypassScope::Family => ProcedureId::root(id.family),
         };
         if let Some(scope) = self.scope_of(top).filter(|scope| *scope != top) {
-            let text = format!("{id} fails with {scope}; bypass {scope}");
+            let text = format!("{id} fails together with {scope}; bypass {scope} instead");
             return Err(Refusal::NotNow(text));
         }
         let limit = self.kernel.rules.bounds.payload;
@@ -44,7 +43,8 @@ impl Draft<'_> {
             let outcome = if *member == id { outcome } else { &BypassAs::Success };
             self.end_bypassed(*member, outcome, by);
         }
-        // One may be the suspect that others wait behind; those that end here as well are not let go.
+        // After all ends: a bypassed member may be the suspect that others wait behind, and members that end here must
+        // not be started.
         ends.iter().for_each(|member| self.next_suspect(*member));
         if let Some(parent) = self.child_moved(top) {
             self.fail_upwards(parent, top);
@@ -54,7 +54,8 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Gives the members that end, if all that live at and below them are among them.
+    /// Returns the members to end. Refuses if a live member at or below `top` is not among them, because it would be
+    /// orphaned.
     fn reached(
         &self,
         id: ProcedureId,
@@ -78,7 +79,7 @@ impl Draft<'_> {
                 ends.push(row.id);
             } else if family.is_within(top.member, member) {
                 let text = format!(
-                    "{} is live below {top}; bypass it first, or all of them together",
+                    "{} is live below {top}; bypass it first, or bypass all of them together",
                     row.id
                 );
                 return Err(Refusal::NotNow(text));
@@ -115,10 +116,10 @@ impl Draft<'_> {
         self.put(row);
     }
 
-    /// A rollback that ends here leaves nothing behind: one that had succeeded and
-    /// was to be undone holds its locks again, or waits for them.
+    /// Releases the locks of compensations that the bypass cancels. A succeeded member that was to be undone has taken
+    /// its locks again, or waits for them.
     fn leave_compensations(&mut self, top: ProcedureId) {
-        // The part that rolls back may lie below what is bypassed.
+        // The part that rolls back may start below the bypassed procedure.
         let again = |row: &Row| row.is_ended() && row.on_failure == OnFailure::Compensate && self.is_stopped(row.id);
         let left: Vec<Row> = match self.family(top.family) {
             Some(family) => family.within(top.member).filter(|row| again(row)).cloned().collect(),

@@ -1,4 +1,5 @@
-//! A wall clock that was set back: what was armed while it was ahead would wait as long as it was wrong.
+//! Handles a wall clock that was set back. Otherwise timers armed while it was ahead would wait for as long as it was
+//! wrong.
 
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use crate::row::Row;
 use crate::wait::WaitReason;
 
 impl Draft<'_> {
-    /// Brings every backoff forward that would last longer than its policy allows. Sleeps and deadlines
-    /// are instants that user code chose, and stay.
+    /// Shortens every backoff that would last longer than its policy allows. Sleeps and deadlines are instants that
+    /// user code chose, so they stay.
     pub(super) fn clock_set_back(&mut self) {
         let long: Vec<(ProcedureId, WaitReason)> = self
             .kernel
@@ -33,7 +34,8 @@ impl Draft<'_> {
         (until > latest).then_some(WaitReason::Backoff(attempt, latest))
     }
 
-    /// Of an undo nobody knows whose it is before the stack is read: then all below the scope count.
+    /// Returns the longest backoff that the policies allow. During a rollback, the undo's member is unknown until the
+    /// stack is read, so all members of the scope count.
     fn longest_backoff(&self, row: &Row, attempt: u32) -> Duration {
         let rules = |row: &Row| self.kernel.kind(&row.kind);
         if !row.is_failing() {

@@ -1,4 +1,4 @@
-//! The kernel with the changes of one decision laid over it.
+//! The kernel, with the changes of one decision laid over it.
 
 mod few;
 
@@ -10,30 +10,30 @@ use crate::decision::{Binding, Decision};
 use crate::effect::{AdmissionEffect, Answer, DispatchEffect, Effect, LifecycleEffect, Refusal, RequestEffect};
 use crate::event::Birth;
 use crate::family::Family;
-use crate::id::{Blob, ProcedureId, Seq, Ticket, Timestamp};
+use crate::id::{Blob, ProcedureId, RequestId, Seq, Timestamp};
 use crate::kernel::Kernel;
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::stage_of;
 use crate::record::{Record, UserWrite};
-use crate::row::{Going, Row};
+use crate::row::{InFlight, Row};
 use crate::wait::{Pause, WaitReason, Wake};
 
-/// How many family numbers one reservation covers: a record every so many
-/// submissions, and as many numbers lost at most by a crash.
+/// How many family numbers one reservation covers. One record is written per that many submissions, and a crash loses
+/// at most that many numbers.
 const RESERVATION: u64 = 1024;
 
 pub(crate) struct Draft<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) now: Timestamp,
-    /// The commit that this decision will be, if it leaves anything for the disk.
+    /// The commit number of this decision, if it leaves anything for the disk.
     pub(super) seq: Seq,
-    /// The family that was asked for last: nearly every question is about the same.
+    /// The family looked up last. Nearly all lookups of a decision are for the same one.
     at_hand: Cell<Option<(u64, &'a Family)>>,
     rows: Few<ProcedureId, Box<Row>>,
-    /// The newest number of each family that gets entries.
+    /// The newest history number of each family that gets entries.
     history: Few<u64, u32>,
     records: Vec<Record>,
-    /// Bytes of values and outputs among the records.
+    /// Total size of the values and outputs among the records.
     value_bytes: usize,
     /// Records that must follow the rows.
     closing: Vec<Record>,
@@ -41,9 +41,9 @@ pub(crate) struct Draft<'a> {
     effects: Vec<Effect>,
     next_family: u64,
     pub(super) next_suspect_taken: bool,
-    /// What an operator lets go on in this very decision.
+    /// The pause that an operator lifts in this very decision.
     pub(super) resumed: Option<Pause>,
-    /// The signal that the stage which reports has consumed.
+    /// The signal that the reporting stage has consumed.
     consumed: Option<u32>,
 }
 
@@ -79,7 +79,7 @@ impl<'a> Draft<'a> {
             row.forget_said();
             let before = self.row_before(row.id);
             row.waits_after = self.waits_after(&row, before);
-            // Ours to keep: nothing may be committed from a broken state.
+            // An invariant of the engine: nothing may be committed from a broken state.
             assert!(
                 before.is_none_or(|old| old.state.may_become(row.state)),
                 "an illegal transition of {}",
@@ -91,7 +91,8 @@ impl<'a> Draft<'a> {
         Decision::new(self.bindings, self.records, self.value_bytes, self.effects)
     }
 
-    /// Who begins to wait for an event is in none of the broadcasts of it that are under way.
+    /// Returns the newest broadcast under way that a waiter does not belong to. A procedure that begins to wait for an
+    /// event belongs to none of the event's broadcasts under way.
     fn waits_after(&self, row: &Row, before: Option<&Row>) -> Seq {
         match &row.wait {
             Some(wait @ WaitReason::Event(name, _)) => match before {
@@ -115,23 +116,23 @@ impl<'a> Draft<'a> {
         Some(family)
     }
 
-    /// Gives the row as it was before this decision.
+    /// Returns the row as it was before this decision.
     pub(super) fn row_before(&self, id: ProcedureId) -> Option<&'a Row> {
         self.family(id.family)?.row(id.member)
     }
 
-    /// Gives the row that this decision puts in the place of the one before it.
+    /// Returns the row if this decision has changed it.
     pub(super) fn row_after(&self, id: ProcedureId) -> Option<&Row> {
         self.rows.get(id).map(|row| &**row)
     }
 
-    /// Gives the row as this decision has it so far.
+    /// Returns the row as this decision has it so far.
     pub(super) fn row(&self, id: ProcedureId) -> Option<&Row> {
         self.row_after(id).or_else(|| self.row_before(id))
     }
 
-    /// Counts the members that have not ended, as this decision leaves them:
-    /// from what it changed, so that a wide family costs no more than a small one.
+    /// Counts the members that have not ended, as this decision leaves them. Only changed rows are visited, so that a
+    /// wide family costs no more than a small one.
     pub(super) fn live_members(&self, family: u64) -> u32 {
         let mut live = self.family(family).map_or(0, |family| family.live);
         let of_family = ProcedureId::root(family)..=ProcedureId::new(family, u32::MAX);
@@ -150,8 +151,8 @@ impl<'a> Draft<'a> {
         row.parent.map(|parent| ProcedureId::new(row.id.family, parent))
     }
 
-    /// Gives the outermost failing member at or above this one, changes included. One
-    /// beyond its point of no return shields what lies below: that rolls back by itself.
+    /// Returns the outermost failing member at or above this one, including changes of this decision. A member past
+    /// its point of no return shields its descendants, which then roll back on their own.
     pub(crate) fn scope_of(&self, id: ProcedureId) -> Option<ProcedureId> {
         let mut scope = None;
         let mut at = self.row(id);
@@ -167,8 +168,8 @@ impl<'a> Draft<'a> {
         scope
     }
 
-    /// Tells whether a failure at or above a member stops it. One beyond its
-    /// point of no return shields itself and all below it: it is let end first.
+    /// Returns `true` if a failure at or above a member stops it. A member past its point of no return shields itself
+    /// and its descendants: it may end first.
     pub(crate) fn is_stopping(&self, row: &Row) -> bool {
         let mut at = Some(row);
         while let Some(row) = at {
@@ -187,7 +188,7 @@ impl<'a> Draft<'a> {
         self.row(id).is_some_and(|row| self.is_stopping(row))
     }
 
-    /// Tells whether an operator holds a procedure back: itself, one above it, its kind, or everything.
+    /// Returns `true` if an operator has paused a procedure, an ancestor, its kind, or everything.
     pub(crate) fn is_paused(&self, row: &Row) -> bool {
         let holds = |what: &Pause| self.kernel.pauses.contains(what) && self.resumed.as_ref() != Some(what);
         if !self.kernel.pauses.is_empty() && (holds(&Pause::All) || holds(&Pause::Kind(row.kind.clone()))) {
@@ -203,7 +204,7 @@ impl<'a> Draft<'a> {
         false
     }
 
-    /// Tells whether this decision leaves anything for the disk.
+    /// Returns `true` if this decision leaves anything for the disk.
     pub(super) fn leaves_records(&self) -> bool {
         !self.rows.is_empty() || self.records.iter().chain(&self.closing).any(Record::is_durable)
     }
@@ -219,19 +220,19 @@ impl<'a> Draft<'a> {
         members
     }
 
-    /// Gives the rows that this decision changes, each with how it was.
+    /// Returns the rows that this decision changes, each with its previous state.
     pub(super) fn changes(&self) -> impl Iterator<Item = (Option<&Row>, &Row)> {
         self.rows.iter().map(|(id, row)| (self.row_before(*id), &**row))
     }
 
-    /// Gives what this decision would do after its commit, so far.
+    /// Returns the effects of this decision so far.
     pub(super) fn effects(&self) -> &[Effect] {
         &self.effects
     }
 
     // Writing.
 
-    /// Forgets all that this decision would have done: it was only asked about.
+    /// Discards everything that this decision would do, after a dry run.
     pub(super) fn forget(&mut self) {
         self.rows.clear();
         self.records.clear();
@@ -242,7 +243,7 @@ impl<'a> Draft<'a> {
         self.next_family = self.kernel.next_family;
     }
 
-    /// Takes a row to be changed; what is put back replaces it.
+    /// Takes a row out for changes; the caller puts it back.
     pub(super) fn take(&mut self, id: ProcedureId) -> Option<Box<Row>> {
         match self.rows.remove(id) {
             Some(row) => Some(row),
@@ -261,12 +262,12 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Makes room for many records at once: to grow a long list copies it.
+    /// Reserves space for many records, because growing a long list copies it.
     pub(super) fn expect_records(&mut self, number: usize) {
         self.records.reserve(number);
     }
 
-    /// The same for effects.
+    /// Reserves space for many effects.
     pub(super) fn expect_effects(&mut self, number: usize) {
         self.effects.reserve(number);
     }
@@ -276,7 +277,7 @@ impl<'a> Draft<'a> {
         self.records.push(record);
     }
 
-    /// Gives the scopes whose undo reports in this very decision.
+    /// Returns the scopes whose undo reports in this very decision.
     pub(super) fn reported_scopes(&self) -> Vec<ProcedureId> {
         let mut scopes = Vec::new();
         for record in &self.closing {
@@ -287,13 +288,13 @@ impl<'a> Draft<'a> {
         scopes
     }
 
-    /// Tells whether this decision ends a family already: several members may end in it.
+    /// Returns `true` if this decision already ends the family: several members may end in it.
     pub(super) fn ends_family(&self, number: u64) -> bool {
         let ends = |record: &Record| matches!(record, Record::FamilyEnded(family, _) if *family == number);
         self.closing.iter().any(ends)
     }
 
-    /// Leaves a record that must be applied after the rows.
+    /// Adds a record that must be applied after the rows.
     pub(super) fn close_with(&mut self, record: Record) {
         self.closing.push(record);
     }
@@ -302,19 +303,19 @@ impl<'a> Draft<'a> {
         self.effects.push(effect.into());
     }
 
-    /// Has a procedure ask the limiter anew. The binding comes first: an answer to an earlier request may
-    /// arrive while this one waits for its receipt.
+    /// Requests admission for a procedure. The binding takes effect at once: an answer to an earlier request may
+    /// arrive while this request waits for its receipt.
     pub(super) fn request(&mut self, id: ProcedureId) {
         self.bindings.push(Binding::Request(id));
         self.effect(AdmissionEffect::Ask(id));
     }
 
-    pub(super) fn reply(&mut self, ticket: Ticket, answer: Answer) {
-        self.effect(RequestEffect::Reply(ticket, answer));
+    pub(super) fn reply(&mut self, request: RequestId, answer: Answer) {
+        self.effect(RequestEffect::Reply(request, answer));
     }
 
-    pub(super) fn refuse(&mut self, ticket: Ticket, refusal: Refusal) {
-        self.reply(ticket, Answer::Refused(refusal));
+    pub(super) fn refuse(&mut self, request: RequestId, refusal: Refusal) {
+        self.reply(request, Answer::Refused(refusal));
     }
 
     pub(super) fn late(&mut self, id: ProcedureId) {
@@ -338,15 +339,15 @@ impl<'a> Draft<'a> {
         number
     }
 
-    // Setting going and parking.
+    // Starting and parking.
 
-    /// Lets the next stage of a procedure run after the commit, if nothing holds
-    /// it back: a drain, an operator, a lock or a permit that it lacks, or that it goes in circles.
+    /// Lets the next stage of a procedure run after the commit, unless something holds it back: a drain, a pause, a
+    /// missing lock or permit, or its repeat limit.
     pub(super) fn set_going(&mut self, row: &mut Row, payload: Option<Blob>) {
-        if self.circles(row) {
-            // It counts anew when an operator lets it go on.
+        if self.waits_at_repeat_limit(row) {
+            // Counting restarts when an operator lets the procedure go on.
             row.same_stage = 0;
-            self.park(row, ProcedureState::Runnable, WaitReason::Circling);
+            self.park(row, ProcedureState::Runnable, WaitReason::RepeatLimit);
             return;
         }
         row.ready = match &row.wait {
@@ -373,27 +374,28 @@ impl<'a> Draft<'a> {
         }
     }
 
-    /// Marks a stage as out, and has it run.
+    /// Marks a stage as out, and issues its call. The mark is on disk before user code runs, because effects wait for
+    /// the receipt.
     fn start(&mut self, row: &mut Row, payload: Option<Blob>) {
         self.give_back_other_locks(row);
         row.wait = None;
         if row.out_of_time {
             row.deadline = None;
         }
-        row.going = Some(Going {
+        row.going = Some(InFlight {
             run: self.seq,
             deaths: self.kernel.deaths,
             alone: false,
         });
-        if row.past.is_none() && row.one_way.is_some() {
-            row.past.clone_from(&row.one_way);
+        if row.past_no_return.is_none() && row.next_is_no_return.is_some() {
+            row.past_no_return.clone_from(&row.next_is_no_return);
         }
         self.advance(row, payload);
     }
 
     fn hold_back(&mut self, row: &mut Row) {
         if row.wait == Some(WaitReason::Suspect) {
-            // It stays in doubt, and keeps what it holds.
+            // A suspect stays in doubt, and keeps what it holds.
         } else if self.kernel.draining {
             row.wait = Some(WaitReason::Queue);
         } else if self.is_paused(row) {
@@ -407,20 +409,20 @@ impl<'a> Draft<'a> {
         self.effect(DispatchEffect::Stop(row.id));
     }
 
-    /// Has the stage that a row says is out run.
+    /// Issues the call of the stage that the row says is out.
     pub(super) fn advance(&mut self, row: &Row, payload: Option<Blob>) {
         if let Some(call) = stage_of(row, payload) {
             self.effect(DispatchEffect::Call(call));
         }
     }
 
-    /// Parks a procedure: it gives up its actor and waits for what `reason` names.
+    /// Parks a procedure: it gives up its actor and waits for `reason`.
     pub(super) fn park(&mut self, row: &mut Row, state: ProcedureState, reason: WaitReason) {
         self.give_back(row, false);
         self.park_holding(row, state, reason);
     }
 
-    /// Parks a procedure that keeps its permits, for its children run on them.
+    /// Parks a procedure that keeps its permits because its children run on them.
     pub(super) fn park_holding(&mut self, row: &mut Row, state: ProcedureState, reason: WaitReason) {
         self.give_back(row, true);
         row.state = state;
@@ -434,12 +436,12 @@ impl<'a> Draft<'a> {
         self.effect(DispatchEffect::Stop(row.id));
     }
 
-    /// Makes the row of a procedure that is born now.
+    /// Creates the row of a newborn procedure.
     pub(super) fn born(&mut self, id: ProcedureId, birth: &Birth) -> Box<Row> {
         let admission = &birth.admission;
         let granted = admission.is_granted();
-        if let Some(ticket) = admission.asked {
-            self.bindings.push(Binding::Ticket(ticket, id));
+        if let Some(claim) = admission.asked {
+            self.bindings.push(Binding::Claim(claim, id));
         }
         let mut row = Box::new(Row {
             revision: self.seq,
@@ -450,7 +452,7 @@ impl<'a> Draft<'a> {
             hold: birth.hold,
             locks: birth.ahead.locks.clone(),
             locks_for_life: birth.locks_for_life,
-            one_way: birth.ahead.one_way.clone(),
+            next_is_no_return: birth.ahead.next_is_no_return.clone(),
             expected: birth.ahead.expected,
             on_timeout: birth.on_timeout,
             priority: birth.priority,
@@ -465,12 +467,12 @@ impl<'a> Draft<'a> {
         row
     }
 
-    /// Gives the oldest signal of this name that is kept for a member, and that its stage has not just consumed.
+    /// Returns the oldest signal of this name that is kept for a member, except one that its stage has just consumed.
     pub(super) fn pending_signal(&self, id: ProcedureId, name: &str) -> Option<u32> {
         self.family(id.family)?.pending_signal(id.member, name, self.consumed)
     }
 
-    /// The signal that a stage saw is consumed by a commit that is not a retry.
+    /// Consumes the signal that the stage saw. Every commit except a retry does this.
     pub(super) fn consume_wake(&mut self, row: &mut Row) {
         if let Some(Wake::Signal(name, number)) = row.wake.take() {
             self.consumed = Some(number);
@@ -490,7 +492,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Says what a row waits for, of what it lacks; which of it comes last is the limiter's to say.
+/// Returns one thing that the row lacks. Only the limiter knows which of them will be available last.
 fn lacking(row: &Row) -> WaitReason {
     let lock = row.locks.iter().find(|need| !row.locked.contains(need));
     match (lock, row.limits.first()) {

@@ -1,4 +1,4 @@
-//! Success and failure: how one member's end moves its parent, and its family.
+//! Success and failure: how the end of one member moves its parent and its family.
 
 use super::draft::Draft;
 use crate::cause::Cause;
@@ -18,7 +18,7 @@ impl Draft<'_> {
         row.since = self.now;
         self.record(Record::Output(id, output.clone()));
         if row.locks_for_life {
-            // What it gives back now, a compensation takes again.
+            // The end releases these locks; a compensation takes them again.
             row.locks.clone_from(&row.locked);
         }
         self.ended(&mut row, Some(output));
@@ -26,21 +26,23 @@ impl Draft<'_> {
         if let Some(parent) = self.child_moved(id) {
             self.fail_upwards(parent, id);
         }
-        self.shelter_ended(id);
-        // One that was let end, for it was beyond its point of no return, may be what a rollback waited for.
+        self.stop_formerly_shielded(id);
+        // A rollback may have waited for this member, which was past its point of no return and allowed to end first.
         self.begin_rollback_if_quiet(id);
         self.end_family_if_over(id.family);
     }
 
-    /// One beyond its point of no return sheltered those below it: with its end they fail with what is above.
-    pub(super) fn shelter_ended(&mut self, id: ProcedureId) {
-        let sheltered = self.row(id).is_some_and(|row| row.past.is_some());
-        if let Some(scope) = self.scope_of(id).filter(|_| sheltered) {
+    /// A member past its point of no return shields its descendants from a failure above. When it ends, they fail with
+    /// that scope and must leave the limiter's queues.
+    pub(super) fn stop_formerly_shielded(&mut self, id: ProcedureId) {
+        let was_shield = self.row(id).is_some_and(|row| row.past_no_return.is_some());
+        if let Some(scope) = self.scope_of(id).filter(|_| was_shield) {
             self.leave_queues(scope);
         }
     }
 
-    /// What every end has in common: time, actor, permits, those who wait for the outcome.
+    /// Does what every end has in common: sets the time, stops the actor, releases permits and locks, and notifies
+    /// callers that wait for the outcome.
     pub(super) fn ended(&mut self, row: &mut Row, output: Option<Blob>) {
         row.ended = Some(self.now);
         row.going = None;
@@ -64,7 +66,7 @@ impl Draft<'_> {
         })));
     }
 
-    /// An end gives back all that was held, or waited for.
+    /// Releases everything that an ending procedure held or waited for.
     pub(super) fn release(&mut self, row: &mut Row) {
         if row.limits.is_empty() && row.locks.is_empty() && row.locked.is_empty() {
             return;
@@ -74,7 +76,7 @@ impl Draft<'_> {
         self.effect(AdmissionEffect::Release(row.id));
     }
 
-    /// Its code has cleaned up: nothing more is to be done for it.
+    /// Completes an end after its code has cleaned up.
     pub(super) fn cleaned_up(&mut self, id: ProcedureId) {
         if self.row(id).is_none_or(|row| !row.cleaning) {
             self.late(id);
@@ -84,8 +86,8 @@ impl Draft<'_> {
         self.end_family_if_over(id.family);
     }
 
-    /// A member fails. Its part of the family fails with it, and its parent too
-    /// if its join policy can no longer be met, and so on up.
+    /// Fails a member and with it its part of the family. The parent fails too if its join policy can no longer be
+    /// met, and so on upwards.
     pub(super) fn fail(&mut self, mut row: Box<Row>, cause: Cause) {
         let id = row.id;
         row.state = ProcedureState::Failed;
@@ -93,14 +95,14 @@ impl Draft<'_> {
         row.since = self.now;
         row.output = None;
         row.ready = None;
-        // What waits as a suspect is in doubt: it runs before anything is undone. What is
-        // paused as poison is in doubt as well, and undone without being run.
+        // A waiting suspect is in doubt: it runs before anything is undone. A poisoned stage is in doubt as well, but
+        // is undone without being run again.
         let in_doubt = |wait: &WaitReason| matches!(wait, WaitReason::Suspect | WaitReason::Poison);
         row.wait = row.wait.take().filter(in_doubt);
         if row.going.is_none() && row.wait.is_none() {
             self.attempts_settled(&mut row);
         }
-        // A stage that is out keeps its actor: it reports before anything is undone.
+        // A stage that is out keeps its actor, because it reports before anything is undone.
         if row.going.is_none() {
             self.effect(DispatchEffect::Stop(id));
         }
@@ -137,7 +139,7 @@ impl Draft<'_> {
         });
     }
 
-    /// A family is over when every member has ended; its result is then kept for a while.
+    /// Ends a family once every member has ended. Its result is then kept for a while.
     pub(super) fn end_family_if_over(&mut self, number: u64) {
         if self.live_members(number) > 0 || self.ends_family(number) {
             return;

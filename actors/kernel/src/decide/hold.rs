@@ -1,5 +1,5 @@
-//! What a procedure holds of the limiter: taken before a stage, given back
-//! when it is parked or ends, and never counted twice.
+//! Permits and locks of a procedure: taken before a stage, released when it is parked or ends, and never counted
+//! twice.
 
 use super::draft::Draft;
 use crate::effect::AdmissionEffect;
@@ -9,7 +9,7 @@ use crate::row::{Hold, Row};
 use crate::wait::WaitReason;
 
 impl Draft<'_> {
-    /// A parked procedure gives back what it does not hold for life.
+    /// Releases what a parked procedure does not hold for life.
     pub(super) fn give_back(&mut self, row: &mut Row, keeps_permits: bool) {
         let mut needs = Needs::default();
         if row.hold == Hold::WhileActive && row.holds && !keeps_permits {
@@ -24,8 +24,8 @@ impl Draft<'_> {
         }
     }
 
-    /// A stage has ended, and the next follows without the limiter having been asked:
-    /// what was held for it alone goes back, so that those who wait have their turn.
+    /// Releases the locks of an ended stage when the next stage follows without a request to the limiter, so that
+    /// waiters get their turn.
     pub(super) fn give_back_locks(&mut self, row: &mut Row) {
         if !row.locks_for_life && !row.locked.is_empty() {
             let (limits, locks) = (Vec::new(), row.unlock_all());
@@ -33,7 +33,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Locks of the stage before, which the one that starts does not need.
+    /// Releases locks of the previous stage that the starting stage does not need.
     pub(super) fn give_back_other_locks(&mut self, row: &mut Row) {
         if row.locks_for_life || row.locked.iter().all(|held| row.locks.contains(held)) {
             return;
@@ -43,7 +43,7 @@ impl Draft<'_> {
         self.effect(AdmissionEffect::GiveBack(row.id, Needs { limits, locks }));
     }
 
-    /// The limiter has granted all that a procedure waits for: its next stage, or its next undo.
+    /// Handles a grant of everything that a procedure waits for, for its next stage or its next undo.
     pub(super) fn granted(&mut self, id: ProcedureId) {
         let scope = self.scope_of(id);
         let waits = self
@@ -57,7 +57,8 @@ impl Draft<'_> {
         } else if let Some(scope) = scope.filter(|scope| self.undo_waits_for(*scope, id)) {
             let now = self.now;
             self.change(id, |row| hold_locks(row, now));
-            // The grant may be of the stage that it waited for before: an undo needs no permit.
+            // The grant may belong to the stage that it waited for before the failure. An undo needs no permit, so
+            // granted permits go back.
             self.give_back_unheld(id);
             self.try_undo_again(scope);
         } else {
@@ -66,12 +67,12 @@ impl Draft<'_> {
         }
     }
 
-    /// Gives back what the limiter granted to one who waits no more.
+    /// Returns a late grant: the procedure no longer waits for it.
     fn settle(&mut self, id: ProcedureId) {
         match self.row(id) {
             None => self.effect(AdmissionEffect::Release(id)),
             Some(row) if row.is_ended() && row.locked.is_empty() => self.effect(AdmissionEffect::Release(id)),
-            // What it asks for next may have been granted already.
+            // The limiter may already have granted what the procedure will request next.
             Some(row) if row.going.is_some() => {
                 let limits = if row.holds { Vec::new() } else { row.limits.clone() };
                 let locks = row.locks.iter().filter(|need| !row.locked.contains(need));
@@ -86,7 +87,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Gives back the permits that its row does not hold, should the limiter have granted them.
+    /// Releases the permits that the row does not hold, in case the limiter has granted them.
     fn give_back_unheld(&mut self, id: ProcedureId) {
         let row = self.row(id).filter(|row| !row.holds && !row.limits.is_empty());
         if let Some(limits) = row.map(|row| row.limits.clone()) {
@@ -95,7 +96,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Takes those of a failing part off the limiter's queues: they run no more.
+    /// Removes the members of a failing part from the limiter's queues, because they run no more stages.
     pub(super) fn leave_queues(&mut self, scope: ProcedureId) {
         let outermost = self.scope_of(scope);
         let Some(family) = self.family(scope.family) else {
@@ -103,9 +104,9 @@ impl Draft<'_> {
         };
         for row in family.within(scope.member) {
             let waits = row.wait.as_ref().is_some_and(WaitReason::is_admission);
-            // Below one beyond its point of no return a part rolls back by itself: it goes on waiting.
+            // Below a member past its point of no return, a part rolls back on its own and goes on waiting.
             if waits && self.scope_of(row.id) == outermost && self.is_stopped(row.id) {
-                // A smaller part that rolled back by itself waits with the member that it undoes.
+                // A smaller part that was already rolling back waits under the name of the member that it undoes.
                 let top = self.held(row.id).and_then(|(stack, _, _)| stack.last());
                 let member = top.filter(|_| row.is_failing()).map_or(row.id.member, |top| top.member);
                 self.effect(AdmissionEffect::Cancel(ProcedureId::new(row.id.family, member)));
@@ -119,7 +120,7 @@ fn hold_all(row: &mut Row, now: Timestamp) {
     hold_locks(row, now);
 }
 
-/// Those that it holds of other stages it keeps.
+/// Adds the needed locks; locks held from other stages are kept.
 fn hold_locks(row: &mut Row, now: Timestamp) {
     let needs = std::mem::take(&mut row.locks);
     row.lock_all(&needs, now);

@@ -5,62 +5,74 @@
 use super::draft::Draft;
 use crate::audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, StateSnapshot};
 use crate::cause::{Cause, CauseKind};
-use crate::effect::{AbortAnswer, AdmissionEffect, Answer, Operated, Refusal, RequestEffect};
-use crate::event::Verb;
+use crate::effect::{AdmissionEffect, Answer, Operated, Refusal, RequestEffect};
+use crate::event::StoredTarget;
 use crate::family::Scope;
 use crate::history::HistoryEntry;
-use crate::id::{Blob, LimitKey, ProcedureId, Seq, Ticket};
+use crate::id::{Blob, LimitKey, ProcedureId, RequestId, Seq};
 use crate::lifecycle::ProcedureState;
-use crate::record::{Doomed, Record};
+use crate::record::Record;
 use crate::row::{Mark, Row};
+use crate::verb::{AbortAnswer, Act, Verb};
 use crate::wait::WaitReason;
 
-/// What a request led to, beside the rows that it changes.
+/// What an abort met; a refusal leaves everything as it was.
 pub(super) type Done = Result<Option<AbortAnswer>, Refusal>;
 
-/// What is asked for, as it is written down.
-struct Asked {
+/// A request as its audit entry records it.
+struct Recorded {
+    act: Act,
     words: String,
     target: Option<ProcedureId>,
     digest: Option<u64>,
 }
 
+impl Recorded {
+    fn new(verb: &Verb, by: &OperatorRequest) -> Self {
+        Self {
+            act: Act::Operate(verb.clone().recorded()),
+            words: verb.to_string(),
+            target: verb.target(),
+            // A value is compared only with that of a repeat, which has the same key.
+            digest: by.key.as_ref().and_then(|_| verb.value()).map(Blob::digest),
+        }
+    }
+}
+
 impl Draft<'_> {
-    pub(super) fn requested(&mut self, ticket: Ticket, verb: Verb, by: &OperatorRequest) {
-        let (words, target) = (verb.to_string(), verb.target());
-        let digest = by.key.as_ref().and_then(|_| verb.value()).map(Blob::digest);
+    pub(super) fn requested(&mut self, request: RequestId, verb: Verb, by: &OperatorRequest, stored: StoredTarget) {
+        let recorded = Recorded::new(&verb, by);
         let is_noted = verb.is_always_noted();
         let planned = by.dry_run.then(|| verb.clone());
         if let Err(refusal) = self.check_by(by) {
-            return self.refuse(ticket, refusal);
+            return self.refuse(request, refusal);
         }
         if let Verb::Signal(id, name, payload) = &verb
             && let Err(refusal) = self.repeats(*id, name, payload, by.key.as_ref())
         {
-            return self.refuse(ticket, refusal);
+            return self.refuse(request, refusal);
         }
         if let Some(before) = by.key.as_ref().and_then(|key| self.kernel.requests.get(key)) {
-            let answer = repeated(before, &words, target, digest);
-            return self.reply(ticket, answer);
+            let answer = repeated(before, &recorded);
+            return self.reply(request, answer);
         }
         if self.kernel.has_exhausted_numbers() {
-            return self.refuse(ticket, Refusal::NumbersExhausted);
+            return self.refuse(request, Refusal::NumbersExhausted);
         }
-        if let Some(refusal) = by.expected.and_then(|seq| self.check_revision(&verb, seq)) {
-            return self.refuse(ticket, refusal);
+        if let Some(refusal) = by.expected.and_then(|seq| self.check_revision(&verb, &stored, seq)) {
+            return self.refuse(request, refusal);
         }
-        let abort = match self.obey(verb, by) {
+        let abort = match self.obey(verb, by, stored) {
             Ok(abort) => abort,
             Err(refusal) => {
                 self.forget();
-                return self.refuse(ticket, refusal);
+                return self.refuse(request, refusal);
             }
         };
         let plan = planned.map(|verb| Box::new(self.plan(&verb, abort.as_ref())));
-        let asked = Asked { words, target, digest };
-        let mut operated = self.audited(asked, by, abort, is_noted);
+        let mut operated = self.audited(recorded, by, abort, is_noted);
         operated.plan = plan;
-        self.reply(ticket, Answer::Operated(Box::new(operated)));
+        self.reply(request, Answer::Operated(Box::new(operated)));
     }
 
     fn check_by(&self, by: &OperatorRequest) -> Result<(), Refusal> {
@@ -77,18 +89,16 @@ impl Draft<'_> {
         }
     }
 
-    fn check_revision(&self, verb: &Verb, expected: Seq) -> Option<Refusal> {
-        let row = match (self.row(verb.target()?), verb) {
+    fn check_revision(&self, verb: &Verb, stored: &StoredTarget, expected: Seq) -> Option<Refusal> {
+        let row = match (self.row(verb.target()?), stored) {
             (Some(row), _) => row,
-            // Of a finished family: its row came with the request.
-            (None, Verb::OverrideResult(_, _, row)) => row.as_ref()?,
-            (None, Verb::Acknowledge(_, row)) => row,
-            (None, _) => return None,
+            (None, StoredTarget::Row(row)) => row,
+            (None, StoredTarget::None | StoredTarget::Archive(..)) => return None,
         };
         (row.revision != expected).then_some(Refusal::Revised(expected, row.revision, row.state))
     }
 
-    fn obey(&mut self, verb: Verb, by: &OperatorRequest) -> Done {
+    fn obey(&mut self, verb: Verb, by: &OperatorRequest, stored: StoredTarget) -> Done {
         match verb {
             Verb::Abort(id) => return self.abort(id, by),
             Verb::Pause(what) => self.pause(what)?,
@@ -97,23 +107,29 @@ impl Draft<'_> {
             Verb::Bypass(id, scope, outcome) => self.bypass(id, scope, &outcome, by)?,
             Verb::RetryUndo(id) => self.retry_undo(id)?,
             Verb::SkipUndo(id) => self.skip_failed_undo(id, by)?,
-            Verb::OverrideResult(id, output, row) => self.override_result(id, output, row)?,
+            Verb::OverrideResult(id, output) => self.override_result(id, output, stored)?,
             Verb::SetPriority(id, priority) => self.set_priority(id, priority)?,
             Verb::SetLimit(key, limit) => self.set_limit(key, limit)?,
-            Verb::Discharge(family, archive, doomed) => self.discharge(family, archive, doomed)?,
-            // Who shows it has found it: one that has ended is not in memory.
+            Verb::Discharge(family) => self.discharge(family, stored)?,
+            // The caller has read the data already; a finished procedure is not in memory.
             Verb::AuditReveal(..) => {}
             Verb::Signal(id, name, payload) => {
                 self.take_signal(id, name, payload, by.key.clone())?;
             }
-            Verb::Acknowledge(_, row) => self.take_note_of(*row),
+            Verb::Acknowledge(id) => self.acknowledge(id, stored)?,
             Verb::Drain(_) => self.drain_by_request()?,
         }
         Ok(None)
     }
 
-    /// Writes down what was done; a dry run is forgotten instead, and only told of.
-    fn audited(&mut self, asked: Asked, by: &OperatorRequest, abort: Option<AbortAnswer>, is_noted: bool) -> Operated {
+    /// Records the request in the audit log. A dry run is undone instead, and only answered.
+    fn audited(
+        &mut self,
+        recorded: Recorded,
+        by: &OperatorRequest,
+        abort: Option<AbortAnswer>,
+        is_noted: bool,
+    ) -> Operated {
         let (changes, changed) = self.changed();
         let mut operated = Operated {
             number: None,
@@ -125,34 +141,41 @@ impl Draft<'_> {
         if by.dry_run {
             self.forget();
         } else if is_noted || self.leaves_records() {
-            operated.number = Some(self.write_down(asked, by, &operated));
+            operated.number = Some(self.write_down(recorded, by, &operated));
         }
         operated
     }
 
-    /// A broadcast with a key is written down, too: so its repeat is recognised.
-    pub(super) fn note_broadcast(&mut self, words: String, digest: Option<u64>, woken: u32, by: &OperatorRequest) {
+    /// Records a broadcast with a key, so that its repeat is recognised.
+    pub(super) fn note_broadcast(&mut self, act: Act, digest: Option<u64>, woken: u32, by: &OperatorRequest) {
         let operated = Operated {
             changed: woken,
             ..Operated::default()
         };
-        let target = None;
-        self.write_down(Asked { words, target, digest }, by, &operated);
+        let recorded = Recorded {
+            words: act.to_string(),
+            act,
+            target: None,
+            digest,
+        };
+        self.write_down(recorded, by, &operated);
     }
 
-    fn write_down(&mut self, asked: Asked, by: &OperatorRequest, operated: &Operated) -> u64 {
+    fn write_down(&mut self, recorded: Recorded, by: &OperatorRequest, operated: &Operated) -> u64 {
         let number = self.kernel.next_audit;
         let entry = Box::new(AuditEntry {
             number,
             at: self.now,
             who: by.who.clone(),
             why: by.why.clone(),
-            verb: asked.words,
-            target: asked.target,
+            words: recorded.words,
+            target: recorded.target,
             changes: operated.changes.clone(),
             changed: operated.changed,
             key: by.key.clone(),
-            digest: asked.digest,
+            digest: recorded.digest,
+            act: Some(recorded.act),
+            abort: operated.abort.clone(),
         });
         self.record(Record::Audit(entry.clone()));
         self.effect(RequestEffect::Operated(entry));
@@ -182,7 +205,7 @@ impl Draft<'_> {
         let Some(row) = self.row(id).filter(|row| !row.is_ended()) else {
             return Err(Refusal::NotLive(id));
         };
-        if let Some(stage) = &row.past {
+        if let Some(stage) = &row.past_no_return {
             let text = format!("it passed its point of no return with stage {stage}");
             return Ok(Some(AbortAnswer::TooLate(text)));
         }
@@ -206,16 +229,16 @@ impl Draft<'_> {
         Ok(Some(AbortAnswer::WillRollBack))
     }
 
-    /// Puts a quarantined family into the archive; without an archive there is no such family.
-    fn discharge(&mut self, family: u64, archive: Blob, doomed: Box<Doomed>) -> Result<(), Refusal> {
-        if archive.is_empty() {
+    /// Puts a quarantined family into the archive. Only a quarantined family is read for it.
+    fn discharge(&mut self, family: u64, stored: StoredTarget) -> Result<(), Refusal> {
+        let StoredTarget::Archive(archive, doomed) = stored else {
             return Err(match self.family(family) {
                 Some(_) => Refusal::NotNow(format!(
                     "the family {family} is not quarantined; abort or bypass it instead"
                 )),
                 None => Refusal::NotLive(ProcedureId::root(family)),
             });
-        }
+        };
         self.record(Record::Archived(family, archive));
         self.record(Record::Evicted(doomed));
         self.effect(AdmissionEffect::ReleaseFamily(family));
@@ -313,15 +336,25 @@ impl Draft<'_> {
         })
     }
 
-    /// Replaces the output of one that succeeded; who asks for it from now on gets the new one.
-    fn override_result(&mut self, id: ProcedureId, output: Blob, row: Option<Box<Row>>) -> Result<(), Refusal> {
+    /// Takes note of the result of a finished root.
+    fn acknowledge(&mut self, id: ProcedureId, stored: StoredTarget) -> Result<(), Refusal> {
+        let StoredTarget::Row(row) = stored else {
+            return Err(Refusal::NotLive(id));
+        };
+        self.take_note_of(*row);
+        Ok(())
+    }
+
+    /// Replaces the output of a procedure that succeeded. Callers that ask for it from now on get the new output.
+    fn override_result(&mut self, id: ProcedureId, output: Blob, stored: StoredTarget) -> Result<(), Refusal> {
         let limit = self.kernel.rules.bounds.payload;
         if output.len() > limit {
             return Err(Refusal::TooLarge(output.len(), limit));
         }
-        let in_memory = self.row(id).is_some();
-        let Some(row) = self.row(id).cloned().map(Box::new).or(row) else {
-            return Err(Refusal::NotLive(id));
+        let (mut row, in_memory) = match (self.row(id), stored) {
+            (Some(row), _) => (Box::new(row.clone()), true),
+            (None, StoredTarget::Row(row)) => (row, false),
+            (None, StoredTarget::None | StoredTarget::Archive(..)) => return Err(Refusal::NotLive(id)),
         };
         if row.state != ProcedureState::Success {
             let text = format!(
@@ -330,7 +363,6 @@ impl Draft<'_> {
             );
             return Err(Refusal::NotNow(text));
         }
-        let mut row = row;
         row.mark.get_or_insert(Mark::Overridden);
         self.record(Record::Output(id, output));
         if in_memory {
@@ -343,17 +375,17 @@ impl Draft<'_> {
     }
 }
 
-/// The same request again is answered as it was; another with the same key is refused.
-fn repeated(before: &AuditEntry, words: &str, target: Option<ProcedureId>, digest: Option<u64>) -> Answer {
-    if !before.is_repeated_by(words, target, digest) {
-        let text = format!("the key was used for another request: {}", before.verb);
+/// Answers a repeat of a request as the request itself was answered. Another request with its key is refused.
+fn repeated(before: &AuditEntry, again: &Recorded) -> Answer {
+    if !before.is_repeated_by(&again.act, &again.words, again.digest) {
+        let text = format!("the key was used for another request: {}", before.words);
         return Answer::Refused(Refusal::NotNow(text));
     }
     Answer::Operated(Box::new(Operated {
         number: Some(before.number),
         changes: before.changes.clone(),
         changed: before.changed,
-        abort: before.verb.starts_with("abort ").then_some(AbortAnswer::WillRollBack),
+        abort: before.abort.clone(),
         plan: None,
     }))
 }
@@ -363,5 +395,84 @@ fn snapshot_of(row: &Row) -> StateSnapshot {
         state: row.state,
         wait: row.wait.clone(),
         going: row.going.is_some(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    //! How a repeated request is answered.
+
+    use super::*;
+    use crate::id::Timestamp;
+
+    fn entry(recorded: &Recorded) -> AuditEntry {
+        AuditEntry {
+            number: 7,
+            at: Timestamp(1),
+            who: "ann".to_owned(),
+            why: "wrong table".to_owned(),
+            words: recorded.words.clone(),
+            target: recorded.target,
+            changes: Vec::new(),
+            changed: 0,
+            key: None,
+            digest: recorded.digest,
+            act: Some(recorded.act.clone()),
+            abort: None,
+        }
+    }
+
+    fn abort_of(answer: Answer) -> Option<AbortAnswer> {
+        let Answer::Operated(operated) = answer else {
+            panic!("{answer:?}");
+        };
+        operated.abort
+    }
+
+    #[test]
+    fn a_repeated_abort_is_answered_as_the_first_was() {
+        let by = OperatorRequest::new("ann", "wrong table").key("a");
+        let abort = Recorded::new(&Verb::Abort(ProcedureId::root(4)), &by);
+        let answers = [
+            AbortAnswer::WillRollBack,
+            AbortAnswer::AlreadyRollingBack,
+            AbortAnswer::TooLate("it passed its point of no return".to_owned()),
+        ];
+        for met in answers {
+            let before = AuditEntry {
+                abort: Some(met.clone()),
+                ..entry(&abort)
+            };
+            assert_eq!(abort_of(repeated(&before, &abort)), Some(met));
+        }
+        // An entry of an older release has only words; such an abort began a rollback.
+        let old = AuditEntry {
+            act: None,
+            ..entry(&abort)
+        };
+        assert_eq!(
+            abort_of(repeated(&old.restored(7), &abort)),
+            Some(AbortAnswer::WillRollBack)
+        );
+    }
+
+    #[test]
+    fn a_repeat_is_told_by_the_act_and_its_value() {
+        let by = OperatorRequest::new("ann", "a signal").key("a");
+        let signal = |value: &[u8]| {
+            let verb = Verb::Signal(ProcedureId::root(4), "go".into(), Blob::from(value));
+            Recorded::new(&verb, &by)
+        };
+        let before = entry(&signal(b"one"));
+        assert!(matches!(repeated(&before, &signal(b"one")), Answer::Operated(_)));
+        // The words are the same: they tell the size alone.
+        assert!(matches!(repeated(&before, &signal(b"two")), Answer::Refused(_)));
+        let old = AuditEntry {
+            act: None,
+            digest: None,
+            ..entry(&signal(b"one"))
+        };
+        assert!(matches!(repeated(&old.clone(), &signal(b"two")), Answer::Operated(_)));
+        assert!(matches!(repeated(&old, &signal(b"three")), Answer::Refused(_)));
     }
 }

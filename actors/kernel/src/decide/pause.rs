@@ -1,4 +1,4 @@
-//! Pause and resume: of one procedure with all below it, of a kind, of everything.
+//! Pause and resume: of one procedure with its descendants, of a kind, or of everything.
 
 use super::draft::Draft;
 use crate::effect::Refusal;
@@ -8,7 +8,7 @@ use crate::row::Row;
 use crate::wait::{Pause, WaitReason};
 
 impl Draft<'_> {
-    /// From this commit on nothing of it is set going; what runs ends its stage.
+    /// Pauses a procedure, a kind or everything. From this commit on nothing of it is started; running stages finish.
     pub(super) fn pause(&mut self, what: Pause) -> Result<(), Refusal> {
         match what {
             Pause::One(id) => {
@@ -27,8 +27,7 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Lets go on what was paused; of one procedure also what was paused as
-    /// poison, or went in circles.
+    /// Lifts a pause. For a single procedure, this also resumes a poisoned one, and one that reached its repeat limit.
     pub(super) fn resume_what(&mut self, what: &Pause) -> Result<(), Refusal> {
         match what {
             Pause::One(id) => self.resume_one(*id),
@@ -44,7 +43,7 @@ impl Draft<'_> {
     }
 
     fn resume_one(&mut self, id: ProcedureId) -> Result<(), Refusal> {
-        // One that ended meanwhile still holds back what lies below it.
+        // A paused procedure that has ended meanwhile still holds back its descendants.
         let row = self.row(id).filter(|row| !row.is_ended() || row.paused);
         let row = row.ok_or(Refusal::NotLive(id))?;
         if row.paused {
@@ -52,17 +51,17 @@ impl Draft<'_> {
             self.let_go_on(Some(id));
             return Ok(());
         }
-        if !matches!(row.wait, Some(WaitReason::Poison | WaitReason::Circling)) {
-            let text = format!("{id} is not paused itself; there is nothing to resume");
+        if !matches!(row.wait, Some(WaitReason::Poison | WaitReason::RepeatLimit)) {
+            let text = format!("{id} itself is not paused, so there is nothing to resume");
             return Err(Refusal::NotNow(text));
         }
         self.run_parked(id)
     }
 
-    /// Sets one going that was paused as poison, or went in circles.
+    /// Starts a procedure that was poisoned, or that reached its repeat limit.
     pub(super) fn run_parked(&mut self, id: ProcedureId) -> Result<(), Refusal> {
         if let Some(scope) = self.scope_of(id).filter(|_| self.is_stopped(id)) {
-            let text = format!("{id} fails with {scope}; it is rolled back, and does not run again");
+            let text = format!("{id} fails together with {scope}; it is rolled back, and does not run again");
             return Err(Refusal::NotNow(text));
         }
         if let Some(mut row) = self.take(id) {
@@ -72,10 +71,10 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Sets going all that nothing holds back any more, first come first served.
+    /// Starts everything that is no longer held back, first come, first served.
     fn let_go_on(&mut self, below: Option<ProcedureId>) {
         let kernel = self.kernel;
-        // One that is frozen is not held back.
+        // A paused family is never frozen, so the awake ones suffice.
         let one = below.and_then(|id| kernel.families.get(&id.family));
         let all = below.is_none().then(|| kernel.families.awake());
         let families = one.into_iter().chain(all.into_iter().flatten());
@@ -91,7 +90,7 @@ impl Draft<'_> {
             if self.scope_of(id) == Some(id) {
                 self.try_undo_again(id);
             } else if self.is_stopped(id) {
-                // It runs no more; what it did is undone with the rest.
+                // It runs no more stages; those that it executed are undone with the rest.
             } else if let Some(mut row) = self.take(id) {
                 self.set_going(&mut row, None);
                 self.put(row);

@@ -1,17 +1,17 @@
-//! The plan of a request: read off the decision that would be made, and off the state behind it.
+//! The plan of a request, taken from the decision that would be made and from the state behind it.
 
 use super::draft::Draft;
-use crate::effect::{AbortAnswer, AdmissionEffect, Effect};
-use crate::event::{BypassScope, Verb};
+use crate::effect::{AdmissionEffect, Effect};
 use crate::family::Family;
 use crate::id::ProcedureId;
 use crate::lifecycle::ProcedureState;
 use crate::plan::{Executed, Freed, PLAN_NAMED, Plan};
 use crate::row::{Mark, Row};
+use crate::verb::{AbortAnswer, BypassScope, Verb};
 use crate::wait::{Pause, WaitReason};
 
 impl Draft<'_> {
-    /// Says what this decision would lead to, before it is forgotten.
+    /// Describes the consequences of this decision, before it is discarded.
     pub(super) fn plan(&self, verb: &Verb, abort: Option<&AbortAnswer>) -> Plan {
         let mut plan = Plan {
             told: self.told_to_limiter(),
@@ -22,7 +22,8 @@ impl Draft<'_> {
             if let Verb::Bypass(..) = verb {
                 self.stays_bypassed(&mut plan);
             }
-            // What fails already rolls back whatever is asked for: it is told where it is asked about.
+            // A failing part rolls back whatever the request is. The plan mentions it only for requests that concern
+            // rollbacks.
             let is_rolled_back = matches!(
                 verb,
                 Verb::Abort(_) | Verb::RetryUndo(_) | Verb::SkipUndo(_) | Verb::Bypass(..) | Verb::RetryNow(_)
@@ -80,7 +81,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Its end may have failed one above it.
+    /// Returns the scope that fails above the target, since the target's end may have failed an ancestor.
     fn failing_above(&self, target: ProcedureId) -> Option<ProcedureId> {
         let parent = self.row(target).and_then(|row| self.parent(row))?;
         self.scope_of(parent)
@@ -114,37 +115,39 @@ impl Draft<'_> {
         }
     }
 
-    /// Gives the rows at and below a member, as this decision would have them.
+    /// Returns the rows of a member and its descendants, as this decision would leave them.
     fn within<'b>(&'b self, family: &'b Family, top: ProcedureId) -> impl Iterator<Item = &'b Row> {
         family.within(top.member).filter_map(|row| self.row(row.id))
     }
 
     fn why_not_undone(&self, scope: ProcedureId, row: &Row) -> Option<String> {
-        if let Some(stage) = &row.past {
+        if let Some(stage) = &row.past_no_return {
             return Some(format!("it passed its point of no return with stage {stage}"));
         }
         if row.mark == Some(Mark::Bypassed) {
-            return Some("an operator has ended it as it stands".to_owned());
+            return Some("an operator has bypassed it".to_owned());
         }
         if !self.kernel.can_undo(row) {
             return Some(format!("the kind \"{}\" has no rollback", row.kind));
         }
         self.is_kept(scope, row)
-            .then(|| "it has succeeded, and is kept".to_owned())
+            .then(|| "it has succeeded, and its result is kept".to_owned())
     }
 
     fn warn(&self, verb: &Verb, abort: Option<&AbortAnswer>, plan: &mut Plan) {
         let mut warnings = Vec::new();
         match abort {
             Some(AbortAnswer::TooLate(why)) => warnings.push(format!("it is past its point of no return: {why}")),
-            Some(AbortAnswer::AlreadyRollingBack) => warnings.push("it rolls back already".to_owned()),
+            Some(AbortAnswer::AlreadyRollingBack) => warnings.push("it is already rolling back".to_owned()),
             Some(AbortAnswer::WillRollBack) | None => {}
         }
         match verb {
-            Verb::Drain(_) => warnings.push(format!("{} stages are out", self.kernel.going)),
-            Verb::Pause(Pause::All) => warnings.push("nothing at all is set going before it is resumed".to_owned()),
-            Verb::Pause(Pause::Kind(kind)) => warnings.push(format!("no \"{kind}\" is set going before it is resumed")),
-            Verb::Discharge(..) => warnings.push("nothing of it is undone, and nobody gets its outcome".to_owned()),
+            Verb::Drain(_) => warnings.push(format!("{} stages are running", self.kernel.going)),
+            Verb::Pause(Pause::All) => warnings.push("nothing is started until everything is resumed".to_owned()),
+            Verb::Pause(Pause::Kind(kind)) => {
+                warnings.push(format!("no \"{kind}\" is started until the kind is resumed"))
+            }
+            Verb::Discharge(..) => warnings.push("nothing of it is undone, and no caller gets its outcome".to_owned()),
             Verb::Abort(id)
             | Verb::Pause(Pause::One(id))
             | Verb::Bypass(id, ..)
@@ -173,10 +176,10 @@ impl Draft<'_> {
         let takes = matches!(verb, Verb::Abort(_) | Verb::Pause(_))
             || matches!(verb, Verb::Bypass(_, scope, _) if *scope != BypassScope::Alone);
         if takes && below > 0 {
-            warnings.push(format!("it takes {below} descendants along"));
+            warnings.push(format!("it includes {below} descendants"));
         }
         if let Verb::Bypass(_, BypassScope::Ancestors | BypassScope::Family, _) = verb {
-            warnings.push("it ends all above it as well".to_owned());
+            warnings.push("it also ends all its ancestors".to_owned());
         }
         let parent = self.parent(before).and_then(|parent| self.row_before(parent));
         if let Some(parent) = parent.filter(|parent| ends && parent.wait == Some(WaitReason::Children)) {
@@ -184,22 +187,22 @@ impl Draft<'_> {
         }
         let scope = self.scope_of(id).or_else(|| self.failing_above(id));
         if let Some(scope) = scope.filter(|scope| ends && *scope != id) {
-            warnings.push(format!("{scope} fails with it, and is rolled back"));
+            warnings.push(format!("{scope} fails too, and is rolled back"));
         }
         self.warn_of_stages(id, scope, verb, warnings);
         let stays: u32 = plan.stays.iter().map(|executed| executed.stages).sum();
         if stays > 0 {
-            warnings.push(format!("{stays} executed stages stay as they are"));
+            warnings.push(format!("{stays} executed stages are not undone"));
         }
         let moves = matches!(verb, Verb::Abort(_) | Verb::RetryNow(_) | Verb::RetryUndo(_));
         if moves && self.is_paused(before) {
-            warnings.push("it is paused: nothing of it moves before it is resumed".to_owned());
+            warnings.push("it is paused: nothing of it runs until it is resumed".to_owned());
         }
         if self.kernel.draining {
-            warnings.push("the engine drains: nothing is set going before its next start".to_owned());
+            warnings.push("the engine drains: nothing is started until its next start".to_owned());
         }
         if let Verb::SkipUndo(_) = verb {
-            warnings.push("what the skipped stage did stays as it is".to_owned());
+            warnings.push("the effects of the skipped stage remain".to_owned());
         }
     }
 
@@ -207,11 +210,11 @@ impl Draft<'_> {
         let Some(family) = self.family(id.family) else { return };
         let out = |top: ProcedureId| family.within(top.member).filter(|row| row.going.is_some()).count();
         let words = if let Verb::Abort(_) = verb {
-            "ends first, and is undone as well"
+            "finishes first, and is undone as well"
         } else if let Verb::Pause(_) = verb {
-            "ends first"
+            "finishes first"
         } else if let Verb::Bypass(..) = verb {
-            "reports to nobody: what it says is left out of account"
+            "finishes, but its report is ignored"
         } else {
             return;
         };

@@ -1,7 +1,6 @@
-//! The start: everything has been read, and what was under way goes on.
+//! The start: everything has been read, and work that was under way goes on.
 //!
-//! Who goes first: families that roll back, then those that had executed a
-//! stage, then the others, each by id.
+//! Order: first families that roll back, then procedures that had executed a stage, then the others, each by id.
 
 use super::draft::Draft;
 use crate::effect::{DispatchEffect, LifecycleEffect, StageTask};
@@ -11,39 +10,39 @@ use crate::lifecycle::ProcedureState;
 use crate::outstanding::call_of;
 use crate::outstanding::stage_of;
 use crate::record::Record;
-use crate::row::{Going, JoinPolicy, Row};
+use crate::row::{InFlight, JoinPolicy, Row};
 use crate::wait::WaitReason;
 
-/// A stage met by this many deaths runs as a suspect: alone among its like.
+/// A stage that was out at this many deaths runs as a suspect, with no other suspect beside it.
 const SUSPECT_AFTER: u32 = 2;
 
 /// What the start does with one procedure.
 enum Resumption {
-    /// Run its stage again; nothing of its row changes.
+    /// Run its stage again; the row does not change.
     Again,
-    /// Set it going anew.
+    /// Start its stage anew.
     Anew,
-    /// It may be what kills the process.
+    /// Run it as a suspect: it may be what kills the process.
     Suspect,
-    /// It killed the process while it ran alone.
+    /// Park it as poison: it killed the process while it ran alone.
     Poison,
     /// Ask its own join rule.
     Ask,
-    /// Its children had their last word already: earlier engines could not tell.
+    /// Settle its join: its children have all reported, but an earlier engine could not tell.
     Joined,
-    /// Time, a signal, a child, a grant or an operator will move it.
+    /// Leave it alone: a timer, a signal, a child, a grant or an operator will move it.
     Stay,
 }
 
 impl Draft<'_> {
     pub(super) fn recovered(&mut self) {
         self.record(Record::Started(self.kernel.epoch, self.kernel.deaths));
-        // It may have been set back while no engine ran.
+        // The clock may have been set back while no engine ran.
         self.clock_set_back();
         let mut executed = Vec::new();
         let mut fresh = Vec::new();
         let mut scopes = Vec::new();
-        // Time or a signal will move those that are frozen.
+        // Frozen families are skipped: a timer or a signal will move them.
         let kernel = self.kernel;
         for row in kernel.families.awake().flat_map(|family| &family.members) {
             if row.cleaning {
@@ -77,15 +76,15 @@ impl Draft<'_> {
         self.effect(LifecycleEffect::ArmTimer);
     }
 
-    /// An undo that waited for a lock waits on: it asks again once its stack is
-    /// read, and nothing of that is new on disk.
+    /// Returns `true` if an undo of the scope waits for a lock. It asks again once its stack is read, and nothing of
+    /// that is new on disk.
     fn waits_for_lock(&self, scope: ProcedureId) -> bool {
         self.row(scope)
             .is_some_and(|row| matches!(row.wait, Some(WaitReason::Lock(_))))
     }
 
-    /// Resumes one by its row from before, which nearly all still have: to look each up again would take as long
-    /// as all else of it.
+    /// Resumes one procedure, given its row from before. Nearly all rows are unchanged; looking each up again would
+    /// take as long as everything else.
     fn resume(&mut self, before: &Row, suspects: &mut Vec<ProcedureId>) {
         let id = before.id;
         let row = self.row_after(id).unwrap_or(before);
@@ -127,7 +126,7 @@ impl Draft<'_> {
         if let Some(going) = row.going {
             let deaths = self.kernel.deaths.saturating_sub(going.deaths);
             return match (stopping, going.alone && deaths > 0, deaths >= SUSPECT_AFTER) {
-                // What is in doubt in a failing family must run to its commit, so that it can be undone.
+                // A stage in doubt in a failing family must run to its commit, so that it can be undone.
                 (true, ..) | (false, false, false) => Resumption::Again,
                 (false, true, _) => Resumption::Poison,
                 (false, false, true) => Resumption::Suspect,
@@ -145,7 +144,8 @@ impl Draft<'_> {
         }
     }
 
-    /// A named set whose places were never checked may have left a parent waiting whose children all ended.
+    /// Returns `true` if a named set is settled. Engines that did not check places could leave a parent waiting
+    /// although all its children had ended.
     fn is_joined(&self, row: &Row) -> bool {
         let round = row.rounds.last();
         let named = round.filter(|round| matches!(round.join, JoinPolicy::Named(_)));
@@ -154,14 +154,15 @@ impl Draft<'_> {
         matches!(latch, Some(Join::Met | Join::Unmeetable))
     }
 
-    /// Suspects run one at a time beside healthy work; those held back lose their mark.
+    /// Starts the first suspect beside healthy work, and parks the others without their marks. Suspects run one at a
+    /// time, so that a death identifies the culprit.
     fn hold_suspects(&mut self, suspects: &[ProcedureId]) {
         let Some((first, rest)) = suspects.split_first() else {
             return;
         };
         for id in rest {
             if let Some(mut row) = self.take(*id) {
-                // Its stage may have run in part: nobody else enters what it holds.
+                // Its stage may have run in part, so it keeps its locks and permits and nobody else enters them.
                 row.going = None;
                 row.ready = None;
                 row.wait = Some(WaitReason::Suspect);
@@ -170,10 +171,10 @@ impl Draft<'_> {
                 self.put(row);
             }
         }
-        // The suspect keeps its count: it dies once more, and it is poison.
+        // The suspect keeps its death count: one more death makes it poison.
         self.change(*first, |row| {
             if let Some(going) = row.going {
-                row.going = Some(Going { alone: true, ..going });
+                row.going = Some(InFlight { alone: true, ..going });
             }
         });
         if let Some(row) = self.row(*first).cloned() {

@@ -1,17 +1,17 @@
-//! What becomes of results, and what an engine that stops leaves behind.
+//! Retention of results, and what a stopping engine leaves behind.
 
 use super::draft::Draft;
 use crate::effect::{Answer, Refusal};
-use crate::id::{ProcedureId, Ticket};
+use crate::id::{ProcedureId, RequestId};
 use crate::lifecycle::ProcedureState;
-use crate::record::{Doomed, Record};
-use crate::row::{Going, Row};
+use crate::record::{EvictedFamily, Record};
+use crate::row::{InFlight, Row};
 
 impl Draft<'_> {
-    /// Takes note that somebody has the result: it may go sooner.
-    pub(super) fn acknowledged(&mut self, ticket: Ticket, row: Row) {
+    /// Records that a caller has the result, so that it may be evicted earlier.
+    pub(super) fn acknowledged(&mut self, request: RequestId, row: Row) {
         self.take_note_of(row);
-        self.reply(ticket, Answer::Done);
+        self.reply(request, Answer::Done);
     }
 
     pub(super) fn take_note_of(&mut self, mut row: Row) {
@@ -25,15 +25,15 @@ impl Draft<'_> {
             self.record(Record::DueChanged(row.id.family, old, due));
             row.due = Some(due);
             row.revision = self.seq;
-            // The family is not in memory any more: the row only goes to disk.
+            // The family is no longer in memory, so the row only goes to disk.
             self.record(Record::FinishedRow(Box::new(row)));
         }
     }
 
-    pub(super) fn eviction_due(&mut self, doomed: Vec<Doomed>) {
+    pub(super) fn eviction_due(&mut self, doomed: Vec<EvictedFamily>) {
         for mut family in doomed {
             match (family.members, &family.key) {
-                // Nothing is left of it but its key.
+                // Only the key of the family is left.
                 (0, Some(key)) => self.record(Record::KeyExpired(key.clone(), family.due, family.family)),
                 _ => {
                     family.key_until = family.key_until.filter(|until| *until > self.now);
@@ -49,14 +49,15 @@ impl Draft<'_> {
 
     pub(super) fn drain_by_request(&mut self) -> Result<(), Refusal> {
         if self.kernel.draining {
-            return Err(Refusal::NotNow("the engine drains already".to_owned()));
+            return Err(Refusal::NotNow("the engine is already draining".to_owned()));
         }
         self.record(Record::Draining);
         Ok(())
     }
 
-    /// What still runs loses its mark: the next start runs it, and counts nothing against it.
-    pub(super) fn drain_ended(&mut self, ticket: Ticket) {
+    /// Ends a drain. Stages that still run lose their death counts: the next start runs them, and counts nothing
+    /// against them.
+    pub(super) fn drain_ended(&mut self, request: RequestId) {
         let out: Vec<ProcedureId> = self
             .kernel
             .families
@@ -70,7 +71,7 @@ impl Draft<'_> {
             let now = self.now;
             self.change(id, |row| {
                 if let Some(going) = &mut row.going {
-                    going.deaths = Going::UNCOUNTED;
+                    going.deaths = InFlight::UNCOUNTED;
                     going.alone = false;
                 }
                 if row.state != ProcedureState::Failed {
@@ -79,6 +80,6 @@ impl Draft<'_> {
             });
         }
         self.record(Record::Stopped(self.kernel.epoch));
-        self.reply(ticket, Answer::Done);
+        self.reply(request, Answer::Done);
     }
 }

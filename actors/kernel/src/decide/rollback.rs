@@ -1,5 +1,5 @@
-//! Rollback: every executed stage of the failing part, undone newest first,
-//! one commit per undo, when nothing of that part runs any more.
+//! Rollback: every executed stage of the failing part is undone, newest first, one commit per undo, once nothing of
+//! that part runs any more.
 
 use super::draft::Draft;
 use crate::cause::NotUndone;
@@ -13,8 +13,7 @@ use crate::row::{Mark, OnFailure, Row};
 use crate::wait::WaitReason;
 
 impl Draft<'_> {
-    /// Begins the rollback of the part of the family that this member fails
-    /// with, if nothing of it runs.
+    /// Begins the rollback of the part of the family that this member fails with, if nothing of it runs.
     pub(super) fn begin_rollback_if_quiet(&mut self, member: ProcedureId) {
         let Some(scope) = self.scope_of(member) else { return };
         if self.is_busy(scope) {
@@ -38,8 +37,8 @@ impl Draft<'_> {
         self.ask_stack(scope);
     }
 
-    /// A stage paused as poison may have done its work before the process died. It
-    /// must not run again, so it counts as executed: its undo sets right what it did.
+    /// Counts poisoned stages as executed. Such a stage may have done its work before the process died, and it must
+    /// not run again. So its undo has to repair what it did.
     fn count_poison(&mut self, scope: ProcedureId) {
         let Some(family) = self.family(scope.family) else {
             return;
@@ -99,8 +98,8 @@ impl Draft<'_> {
         };
         let stage_out = family
             .within(scope.member)
-            // A suspect held back lost its mark, not the doubt: it runs to its commit first, too.
-            // One beyond its point of no return is let end first, with all below it.
+            // A parked suspect has lost its mark but not the doubt: it must run to its commit first, too. A member
+            // past its point of no return may end first, with all its descendants.
             .any(|row| {
                 self.row(row.id).is_some_and(|row| {
                     let shielded = !row.is_ended() && !self.is_stopping(row);
@@ -114,7 +113,7 @@ impl Draft<'_> {
         let undo_out = scopes.any(|(id, state)| {
             matches!(state, Scope::Held { out: true, .. })
                 && !self.undo_reported(id)
-                // An operator ends it in this very decision: what its undo reports is late.
+                // An operator ends the scope in this very decision: its undo's report will be late.
                 && self.row(id).is_some_and(|row| !row.is_ended())
         });
         stage_out || undo_out
@@ -132,19 +131,20 @@ impl Draft<'_> {
             .any(|row| executed(row) && (root_can || self.can_undo(row)))
     }
 
-    /// Tells whether the stages of a member can be undone: its kind supports it,
-    /// it has not passed its point of no return, and no operator has ended it as it stands.
+    /// Returns `true` if the stages of a member can be undone: its kind supports it, it is not past its point of no
+    /// return, and no operator has bypassed it.
     pub(super) fn can_undo(&self, row: &Row) -> bool {
-        row.past.is_none() && row.mark != Some(Mark::Bypassed) && self.kernel.can_undo(row)
+        row.past_no_return.is_none() && row.mark != Some(Mark::Bypassed) && self.kernel.can_undo(row)
     }
 
-    /// A success that is kept covers what lies below it, as far as that has ended:
-    /// who still lives there fails with the scope, and is undone like the rest.
+    /// Returns `true` if the row, or an ended ancestor within the scope, is a success that is kept. A live descendant
+    /// of a kept success fails with the scope, and is undone like the rest.
     pub(super) fn is_kept(&self, scope: ProcedureId, row: &Row) -> bool {
         let mut at = Some(row);
         while let Some(row) = at.filter(|row| row.id != scope && row.is_ended()) {
-            // What cannot be undone is kept as well, and told of.
-            if row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep && row.past.is_none() {
+            // A success that cannot be undone is not covered here: it stays, and is reported as not undone.
+            if row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep && row.past_no_return.is_none()
+            {
                 return true;
             }
             at = self.parent(row).and_then(|parent| self.row(parent));
@@ -179,7 +179,7 @@ impl Draft<'_> {
             .collect();
         match stack.last() {
             None => self.finish_scope(scope, not_undone),
-            // Read again after a restart, for the operator to retry or skip its top.
+            // The stack was read again after a restart, so that an operator can retry or skip its top.
             Some(_) if self.waits_for_operator(scope) => {
                 self.close_with(Record::StackHeld(scope, stack, not_undone));
                 self.close_with(Record::UndoOut(scope, false));
@@ -192,7 +192,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Picks what stands of the scope, oldest first: of each visit the newest attempt.
+    /// Returns the standing entries of the scope, oldest first: of each visit the newest attempt.
     fn standing_within(&self, scope: ProcedureId, mut entries: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
         let Some(family) = self.family(scope.family) else {
             return Vec::new();
@@ -214,8 +214,8 @@ impl Draft<'_> {
         entries
     }
 
-    /// A hole in the history is met here: fewer entries than the rows say stand, or one
-    /// that no row of the family has come to.
+    /// Returns `false` if the history has a hole: fewer entries than the rows count as standing, or an entry newer
+    /// than any that a row names.
     fn is_complete(&self, scope: ProcedureId, within: &[HistoryEntry]) -> bool {
         let Some(family) = self.family(scope.family) else {
             return false;
@@ -243,7 +243,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Nothing is left to undo: everyone in this part of the family has ended.
+    /// Ends every member of this part of the family. Nothing is left to undo.
     pub(super) fn finish_scope(&mut self, scope: ProcedureId, not_undone: Vec<NotUndone>) {
         let Some(family) = self.family(scope.family) else {
             return;
@@ -300,7 +300,7 @@ impl Draft<'_> {
 }
 
 impl Ending {
-    /// Tells whether it ends a stage, not an undo.
+    /// Returns `true` if it ends a stage rather than an undo.
     #[must_use]
     pub const fn is_stage(self) -> bool {
         match self {

@@ -1,16 +1,17 @@
-//! Signals: durable before their sender is answered, consumed once.
+//! Signals: durable before their sender is answered, and consumed once.
 
 use super::draft::Draft;
 use crate::audit::OperatorRequest;
 use crate::effect::{Answer, Refusal};
-use crate::id::{Blob, EventName, Key, ProcedureId, Ticket};
+use crate::id::{Blob, EventName, Key, ProcedureId, RequestId};
 use crate::record::Record;
+use crate::verb::Act;
 use crate::wait::{SignalEntry, WaitReason, Wake};
 
 impl Draft<'_> {
     pub(super) fn signalled(
         &mut self,
-        ticket: Ticket,
+        request: RequestId,
         id: ProcedureId,
         name: EventName,
         payload: Blob,
@@ -20,10 +21,10 @@ impl Draft<'_> {
             Ok(number) => Answer::Signalled(number),
             Err(refusal) => Answer::Refused(refusal),
         };
-        self.reply(ticket, answer);
+        self.reply(request, answer);
     }
 
-    /// Keeps a signal, and wakes whom it is for; gives its number. A repeat has that of the first.
+    /// Stores a signal, wakes its receiver, and returns the signal's number. A repeat gets the number of the first.
     pub(super) fn take_signal(
         &mut self,
         id: ProcedureId,
@@ -54,12 +55,12 @@ impl Draft<'_> {
                 format!("{waiting} signals wait for {id}, which is the limit; send again when it has consumed some");
             return Err(Refusal::NotNow(text));
         }
-        // A broadcast that is to wake it came first.
+        // A broadcast under way was sent earlier, so the receiver gets it first.
         self.wake_by_wave(id);
         Ok(self.deliver(id, name, payload, key))
     }
 
-    /// Gives the number of the signal that is sent again with its key; refuses another one with that key.
+    /// Returns the number of the signal that this one repeats. Refuses a different signal with the same key.
     pub(super) fn repeats(
         &self,
         id: ProcedureId,
@@ -78,7 +79,7 @@ impl Draft<'_> {
         }
     }
 
-    /// An empty key is the same for all who forgot theirs.
+    /// Refuses an empty key: all senders that forgot theirs would share it.
     pub(super) fn check_key(&self, key: Option<&Key>) -> Result<(), Refusal> {
         match key {
             Some(key) if key.as_str().is_empty() => Err(Refusal::BadKey(0, self.kernel.rules.bounds.name)),
@@ -86,7 +87,7 @@ impl Draft<'_> {
         }
     }
 
-    /// A consumed signal stays for its key; the oldest makes room.
+    /// Makes room for one more consumed signal that is kept for its key: the oldest ones are dropped.
     pub(super) fn key_remembered(&mut self, id: ProcedureId) {
         let Some(family) = self.family(id.family) else { return };
         let (kept, most) = (family.signals.consumed(id.member), self.kernel.rules.bounds.signal_keys);
@@ -96,7 +97,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Keeps a signal, and wakes whom it is for if that is what it waits for; gives its number.
+    /// Stores a signal, wakes its receiver if it waits for that event, and returns the signal's number.
     pub(super) fn deliver(&mut self, id: ProcedureId, name: EventName, payload: Blob, key: Option<Key>) -> u32 {
         let number = self.row(id).map_or(0, |row| row.signals) + 1;
         self.wake_with(id, number, name.clone());
@@ -122,47 +123,47 @@ impl Draft<'_> {
         self.put(row);
     }
 
-    /// Wakes all who wait for this event now, first waiter first. It is not kept.
-    pub(super) fn broadcast(&mut self, ticket: Ticket, name: EventName, payload: Blob, key: Option<Key>) {
+    /// Wakes all current waiters of an event, first waiter first. The signal is not kept for later ones.
+    pub(super) fn broadcast(&mut self, request: RequestId, name: EventName, payload: Blob, key: Option<Key>) {
         if let Err(refusal) = self.check_key(key.as_ref()) {
-            return self.refuse(ticket, refusal);
+            return self.refuse(request, refusal);
         }
         let bounds = &self.kernel.rules.bounds;
         let sizes = [name.as_str().len(), key.as_ref().map_or(0, |key| key.as_str().len())];
         if let Some(size) = sizes.into_iter().find(|size| *size > bounds.name) {
-            return self.refuse(ticket, Refusal::TooLarge(size, bounds.name));
+            return self.refuse(request, Refusal::TooLarge(size, bounds.name));
         }
         if payload.len() > bounds.payload {
-            return self.refuse(ticket, Refusal::TooLarge(payload.len(), bounds.payload));
+            return self.refuse(request, Refusal::TooLarge(payload.len(), bounds.payload));
         }
-        let words = format!("broadcast {name}");
+        let act = Act::Broadcast(name.clone());
         let digest = key.as_ref().map(|_| payload.digest());
         if let Some(before) = key.as_ref().and_then(|key| self.kernel.requests.get(key)) {
-            let answer = if before.is_repeated_by(&words, None, digest) {
+            let answer = if before.is_repeated_by(&act, &act.to_string(), digest) {
                 Answer::Broadcast(before.changed)
             } else {
                 Answer::Refused(Refusal::NotNow(format!(
                     "the key was used for another request: {}",
-                    before.verb
+                    before.words
                 )))
             };
-            return self.reply(ticket, answer);
+            return self.reply(request, answer);
         }
         if key.is_some() && self.kernel.has_exhausted_numbers() {
-            return self.refuse(ticket, Refusal::NumbersExhausted);
+            return self.refuse(request, Refusal::NumbersExhausted);
         }
         let woken = match self.wake_all(&name, &payload) {
             Ok(woken) => u32::try_from(woken).unwrap_or(u32::MAX),
-            Err(refusal) => return self.refuse(ticket, refusal),
+            Err(refusal) => return self.refuse(request, refusal),
         };
         if key.is_some() {
-            // The key is remembered as an operator's is, among the last ones.
+            // The key is remembered with those of operators' requests, and dropped with the oldest of them.
             let by = OperatorRequest {
                 key,
                 ..OperatorRequest::default()
             };
-            self.note_broadcast(words, digest, woken, &by);
+            self.note_broadcast(act, digest, woken, &by);
         }
-        self.reply(ticket, Answer::Broadcast(woken));
+        self.reply(request, Answer::Broadcast(woken));
     }
 }

@@ -1,5 +1,5 @@
-//! Children: born in their parent's commit, counted by its latch, and waited
-//! for until the join policy is met or lost.
+//! Children: born in their parent's commit, counted by its latch, and awaited until the join policy is met or can no
+//! longer be met.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::cause::{Cause, CauseKind};
 use crate::effect::{DispatchEffect, LifecycleEffect, StageTask};
 use crate::event::{Birth, JoinRuling};
 use crate::id::ProcedureId;
-use crate::latch::{Join, Latch, Standing};
+use crate::latch::{Join, Latch, LatchState};
 use crate::lifecycle::ProcedureState;
 use crate::outstanding::call_of;
 use crate::record::Record;
@@ -16,7 +16,7 @@ use crate::row::{ChildPermits, JoinPolicy, Round, Row};
 use crate::wait::{WaitReason, Wake};
 
 impl Draft<'_> {
-    /// Says whether a member may give birth to these, and if not, why.
+    /// Checks that a member may spawn these children.
     pub(super) fn check_spawn(&self, parent: ProcedureId, births: &[Birth], added: &[Birth]) -> Result<(), String> {
         let bounds = &self.kernel.rules.bounds;
         let born = births.len() + added.len();
@@ -76,7 +76,7 @@ impl Draft<'_> {
             join,
             width,
         };
-        // A policy that asks for nobody is met before anyone moves.
+        // A policy that requires no child is met before any child moves.
         let waits = Latch::new(&round).join(&round.join) != Join::Met;
         parent.rounds.push(round);
         if !waits {
@@ -90,7 +90,7 @@ impl Draft<'_> {
         }
         let parent_id = parent.id;
         self.put(parent);
-        // A value and a row of each, and a call of those that begin at once.
+        // A value and a row for each, and a call for each child that begins at once.
         self.expect_records(2 * children.len());
         let most = if width == 0 { u32::MAX } else { width };
         self.expect_effects(children.len().min(most as usize));
@@ -116,9 +116,9 @@ impl Draft<'_> {
         self.put(row);
     }
 
-    /// A child has ended, or has failed and is being rolled back: count it, let
-    /// the next one within the width start, and see whether its parent goes on.
-    /// Gives the parent if the policy can no longer be met.
+    /// Handles a child that has ended, or has failed and is being rolled back. It updates the count, starts the next
+    /// child within the width, and decides whether the parent goes on. Returns the parent if the policy can no longer
+    /// be met.
     pub(super) fn child_moved(&mut self, child: ProcedureId) -> Option<ProcedureId> {
         let row = self.row(child)?;
         let parent = self.parent(row)?;
@@ -135,8 +135,8 @@ impl Draft<'_> {
             .get(&round.first)
             .cloned()
             .unwrap_or_else(|| Latch::new(&round));
-        let before = self.row_before(child).map(Standing::of);
-        latch.count(&round, child.member, before, Standing::of(row));
+        let before = self.row_before(child).map(LatchState::of);
+        latch.count(&round, child.member, before, LatchState::of(row));
 
         let stopping = self.is_stopped(parent);
         let waits = self.row(parent).is_some_and(|row| {
@@ -145,7 +145,7 @@ impl Draft<'_> {
         let join = latch.join(&round.join);
         let is_past = self.row(parent).is_some_and(Row::is_past_return);
         if waits && !stopping && join == Join::Unmeetable && !is_past {
-            // It fails with its children: none of those that are held back begins.
+            // The parent fails, so no child that is still held back may begin. Hence this comes before `start_held`.
             return Some(parent);
         }
         if !stopping && latch.has_room(&round) {
@@ -162,7 +162,7 @@ impl Draft<'_> {
         None
     }
 
-    /// Starts the child with the lowest number that the width holds back.
+    /// Starts the lowest-numbered child that the width holds back.
     fn start_held(&mut self, family: u64, round: &Round) {
         let Some(held) = self.family(family).map(|family| &family.held) else {
             return;
@@ -177,8 +177,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Its children let a parent go on. One beyond its point of no return goes on
-    /// also when they cannot: it fails no more, and its next stage sees how they stand.
+    /// Lets a parent go on after its children. Past its point of no return it goes on even if its policy cannot be
+    /// met: it can no longer fail, and its next stage sees the children's states.
     pub(super) fn go_on(&mut self, parent: ProcedureId, round: &Round) {
         let Some(mut row) = self.take(parent) else { return };
         if let Some(output) = row.output.take() {
@@ -215,13 +215,14 @@ impl Draft<'_> {
                     .unwrap_or_else(|| Cause::new(CauseKind::JoinUnmet, text, parent));
                 self.fail_or_go_on(parent, &round, cause);
             }
-            // One that saw fewer ends is asked again, or will be: each end asks.
+            // A ruling that saw fewer ends is outdated: each end asks the rule again.
             JoinRuling::Pending if seen < round.count => {}
             JoinRuling::Pending => self.pending_for_good(parent, &round),
         }
     }
 
-    /// The last word of its children was lost: what it said is read off them once more.
+    /// Settles the join of a parent whose children have all reported, when the report was lost. The latch, rebuilt
+    /// from the rows, has the result.
     pub(super) fn joined_late(&mut self, parent: ProcedureId, round: &Round) {
         let family = self.family(parent.family);
         let latch = family.and_then(|family| family.latches.get(&round.first));
@@ -245,7 +246,7 @@ impl Draft<'_> {
         }
     }
 
-    /// A rule that is still pending when it has seen every child's end can never be met.
+    /// Fails the join: a rule that is pending after every child has ended can never be met.
     fn pending_for_good(&mut self, parent: ProcedureId, round: &Round) {
         let text = "every child has ended, and the join rule is still pending";
         let cause = Cause::new(CauseKind::JoinUnmet, text, parent);
@@ -263,8 +264,8 @@ impl Draft<'_> {
     }
 }
 
-/// Checks that each place of a named set is that of a child to wait for. Children that were added
-/// one by one stand behind those of the list.
+/// Checks that each place of a named set is an attached child. Children that were added one by one come after the
+/// listed ones.
 pub(super) fn check_places(join: &JoinPolicy, births: &[Birth], added: &[Birth]) -> Result<(), String> {
     let JoinPolicy::Named(places) = join else { return Ok(()) };
     let listed = |place: usize| births.get(place).or_else(|| added.get(place - births.len()));
@@ -272,13 +273,13 @@ pub(super) fn check_places(join: &JoinPolicy, births: &[Birth], added: &[Birth])
         match listed(*place as usize) {
             Some(birth) if birth.detached => {
                 return Err(format!(
-                    "place {place} of the join policy is that of a detached child, which nobody waits for"
+                    "place {place} of the join policy is that of a detached child, which no parent waits for"
                 ));
             }
             Some(_) => {}
             None => {
                 return Err(format!(
-                    "place {place} of the join policy names nobody: the list has {} children, counted from 0",
+                    "place {place} of the join policy names no child: the list has {} children, counted from 0",
                     births.len() + added.len()
                 ));
             }
@@ -287,7 +288,8 @@ pub(super) fn check_places(join: &JoinPolicy, births: &[Birth], added: &[Birth])
     Ok(())
 }
 
-/// Rows know only attached children: the places of a named set are counted among these, each once.
+/// Renumbers the places of a named set to count attached children only, since rows know no others. Duplicates are
+/// dropped.
 fn among_attached(join: JoinPolicy, births: &[Birth]) -> JoinPolicy {
     let JoinPolicy::Named(places) = join else { return join };
     let named: BTreeSet<u32> = places.into_iter().collect();

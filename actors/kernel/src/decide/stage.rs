@@ -36,11 +36,12 @@ impl Draft<'_> {
         } else {
             self.stage_obeyed(row, report);
         }
-        // Last, when it is known what this stage has moved.
+        // This comes last, when the moves of this stage are known.
         self.next_suspect(id);
     }
 
-    /// What is over a bound becomes a failure that names the bound, and leaves nothing.
+    /// Turns a report that exceeds a bound into a failure that names the bound. A failed stage writes, submits and
+    /// spawns nothing.
     fn within_bounds(&self, mut report: Box<StageEnded>) -> Box<StageEnded> {
         if let Err(text) = self.check_report(&report) {
             report.outcome = StageOutcome::Refused(text);
@@ -143,7 +144,7 @@ impl Draft<'_> {
             return;
         };
         if self.is_stopping(&row) || self.kernel.draining {
-            // A yielded call has not executed: nothing is left standing.
+            // A yielded call has not executed, so nothing is added to the rollback stack.
             let mut row = Box::new(row);
             row.going = None;
             row.wait = Some(WaitReason::Queue);
@@ -158,7 +159,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Writes what the stage did: entry, value, user data, submissions.
+    /// Records what the stage did: history entry, value, user data, submissions.
     fn stage_recorded(&mut self, row: &mut Row, report: &mut StageEnded) {
         let number = self.next_history(row.id.family);
         let (ending, error) = ending_of(&report.outcome);
@@ -186,7 +187,7 @@ impl Draft<'_> {
         row.ready = None;
         row.going = None;
         if is_success(&report.outcome) {
-            row.one_way.clone_from(&report.ahead.one_way);
+            row.next_is_no_return.clone_from(&report.ahead.next_is_no_return);
             row.expected = report.ahead.expected;
         }
         self.admission_recorded(row, report);
@@ -202,15 +203,15 @@ impl Draft<'_> {
         }
     }
 
-    /// The limiter was asked about the next stage before this decision: what was
-    /// held for the last one is given back already.
+    /// Records the limiter's answer for the next stage. The limiter was asked before this decision, so the previous
+    /// stage's locks and permits are released already.
     fn admission_recorded(&mut self, row: &mut Row, report: &StageEnded) {
         let Some(admission) = &report.admission else { return };
-        // Permits that are held while it is active were part of the exchange.
+        // Permits held only while the procedure is active were part of the exchange.
         if !admission.limits.is_empty() {
             row.holds = admission.is_granted();
         }
-        // Of the stage that was to come, also if the report was refused meanwhile.
+        // These belong to the stage that was to follow, even if the report has been refused since.
         match (row.locks_for_life, admission.is_granted()) {
             (true, true) => row.lock_all(&report.ahead.locks, self.now),
             (true, false) => {}
@@ -219,7 +220,8 @@ impl Draft<'_> {
         }
     }
 
-    /// Writes a value of this code: the row's version follows it. `stage` wrote it, or its undo did.
+    /// Records a value written by the current code, so the row's version follows the code. `stage` returns the stage
+    /// that wrote the value, or whose undo did.
     pub(super) fn value_recorded(&mut self, row: &mut Row, value: Blob, stage: impl FnOnce(&Row) -> Blob) {
         row.note_size(value.len(), self.kernel.rules.bounds.payload, |row| Some(stage(row)));
         self.record(Record::Payload(row.id, value));
@@ -236,9 +238,10 @@ impl Draft<'_> {
             let again = next_stage(&report.outcome).is_some_and(|next| *next == row.stage);
             row.same_stage = if again { row.same_stage + 1 } else { 0 };
         }
-        // Beyond the point of no return it does what it asked for, and waits before that stage runs once more.
-        if let Some(bound) = self.over_same_stage(&row).filter(|_| row.past.is_none()) {
-            self.over_bound(row, bound, &report);
+        // Past the point of no return the outcome is obeyed; the procedure then waits before that stage runs once
+        // more.
+        if let Some(bound) = self.reached_repeat_limit(&row).filter(|_| row.past_no_return.is_none()) {
+            self.fail_at_repeat_limit(row, bound, &report);
             return;
         }
         let id = row.id;
@@ -292,7 +295,8 @@ impl Draft<'_> {
         self.tell_if_overdue(id);
     }
 
-    /// No attempt follows: the failed ones are told of, or not. The newest stands on the stack.
+    /// Ends the attempts of a visit. If the kind keeps only its stack, the entries of failed attempts are dropped,
+    /// except the newest, which is on the stack.
     pub(super) fn attempts_settled(&mut self, row: &mut Row) {
         let attempts = std::mem::take(&mut row.attempts_kept);
         if self.history_of(row) == HistoryDetail::Stack {
@@ -309,9 +313,9 @@ impl Draft<'_> {
             .unwrap_or_default()
     }
 
-    /// Runs the next stage, or leaves it in the limiter's queue, where it stands already.
+    /// Runs the next stage, or leaves it in the limiter's queue, where it already waits.
     fn next_stage_starts(&mut self, row: &mut Row, lacking: Option<Lacking>) {
-        let held_back = self.is_paused(row) || self.kernel.draining || self.circles(row);
+        let held_back = self.is_paused(row) || self.kernel.draining || self.waits_at_repeat_limit(row);
         match lacking.filter(|_| !row.is_admitted() && !held_back) {
             Some(lacking) => {
                 row.state = ProcedureState::Runnable;
@@ -321,7 +325,7 @@ impl Draft<'_> {
             }
             None => {
                 if !row.is_admitted() {
-                    // It leaves the queue, and asks again when it may go on.
+                    // It leaves the queue, and asks again once it may go on.
                     self.effect(AdmissionEffect::Cancel(row.id));
                 }
                 self.set_going(row, None);
@@ -329,7 +333,8 @@ impl Draft<'_> {
         }
     }
 
-    /// A stage that reports while its family is failing: what it did counts, what it asks does not.
+    /// Settles a stage that reports while its family is failing: its effects count, its request for a next step does
+    /// not.
     fn stage_settled(&mut self, mut row: Box<Row>, report: Box<StageEnded>) {
         let id = row.id;
         row.since = self.now;
@@ -390,7 +395,7 @@ impl Draft<'_> {
         row.attempt = row.attempt.saturating_add(1);
         row.note_failure(&text);
         let allowed = retry.allows_another(row.attempt);
-        if !allowed && row.past.is_none() {
+        if !allowed && row.past_no_return.is_none() {
             let cause = Cause::new(exhausted, text, row.id);
             self.fail(row, cause);
             return;
@@ -405,7 +410,7 @@ impl Draft<'_> {
             self.record(Record::HistoryDropped(row.id.family, oldest));
         }
         let drawn = self.drawn(&row);
-        // Past its point of no return it goes on for ever, and never fails on its own.
+        // Past its point of no return a procedure retries forever, and never fails on its own.
         let delay = if allowed {
             retry.jittered(row.attempt, drawn)
         } else {
@@ -416,14 +421,15 @@ impl Draft<'_> {
         self.put(row);
     }
 
-    /// A number that is this attempt's own, and the same whenever it is decided again.
+    /// Returns the seed of this attempt's jitter. It is unique to the attempt and the same whenever the decision is
+    /// repeated.
     pub(super) fn drawn(&self, row: &Row) -> u64 {
         let place = (row.id.family << 20) ^ (u64::from(row.id.member) << 8) ^ u64::from(row.history);
         self.kernel.rules.seed ^ place ^ (u64::from(row.attempt) << 56)
     }
 
     pub(super) fn failed(&mut self, row: Box<Row>, kind: CauseKind, text: String) {
-        if row.past.is_some() {
+        if row.past_no_return.is_some() {
             self.try_again(row, kind, text);
             return;
         }
@@ -431,7 +437,7 @@ impl Draft<'_> {
         self.fail(row, cause);
     }
 
-    /// Gives birth to detached families; children proper are counted by the caller.
+    /// Begins the detached families; the caller counts attached children.
     pub(super) fn detach(&mut self, births: &[Birth]) {
         for birth in births.iter().filter(|birth| birth.detached) {
             self.begin_family(birth, None);
@@ -439,7 +445,7 @@ impl Draft<'_> {
     }
 }
 
-/// Gives the stage that is to run next, if one is.
+/// Returns the stage to run next, if any.
 const fn next_stage(outcome: &StageOutcome) -> Option<&Blob> {
     match outcome {
         StageOutcome::Next(then)
@@ -455,8 +461,8 @@ const fn next_stage(outcome: &StageOutcome) -> Option<&Blob> {
     }
 }
 
-/// Tells whether the stage to come needs other locks than the one that has ended. Behind the last stage
-/// none comes: what is compensated is undone under the locks of that one.
+/// Returns `true` if the next stage needs other locks than the one that has ended. No stage follows the last one: a
+/// compensation undoes it under its own locks.
 fn locks_go_on(row: &Row, report: &StageEnded) -> bool {
     is_success(&report.outcome) && !matches!(report.outcome, StageOutcome::Done(_)) && row.locks != report.ahead.locks
 }

@@ -1,4 +1,4 @@
-//! Submissions: all of a batch or nothing of it.
+//! Submissions: a batch is accepted as a whole or not at all.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -6,15 +6,15 @@ use std::collections::btree_map::Entry;
 use super::draft::Draft;
 use crate::effect::{Answer, Refusal};
 use crate::event::{Birth, KeyAsked, Submission};
-use crate::id::{Key, ProcedureId, Ticket};
+use crate::id::{Key, ProcedureId, RequestId};
 use crate::record::{KeyEntry, Record};
 
 impl Draft<'_> {
-    pub(super) fn submitted(&mut self, ticket: Ticket, submissions: Vec<Submission>) {
+    pub(super) fn submitted(&mut self, request: RequestId, submissions: Vec<Submission>) {
         if let Err(refusal) = self.check_all(&submissions) {
-            // Permits that were granted ahead of the decision are given back by
-            // the shell, which knows the tickets that it took them with.
-            self.refuse(ticket, refusal);
+            // The shell returns permits that were granted ahead of the decision, because it knows the requests that it
+            // took them with.
+            self.refuse(request, refusal);
             return;
         }
         let mut own = BTreeMap::new();
@@ -25,7 +25,7 @@ impl Draft<'_> {
                 None => ids.push(self.submit(submission, &mut own)),
             }
         }
-        self.reply(ticket, Answer::Submitted(ids));
+        self.reply(request, Answer::Submitted(ids));
     }
 
     fn check_all(&self, submissions: &[Submission]) -> Result<(), Refusal> {
@@ -33,7 +33,7 @@ impl Draft<'_> {
         if submissions.len() > limit {
             return Err(Refusal::BatchTooLarge(submissions.len(), limit));
         }
-        // A repeated key is answered also while the engine drains: it starts nothing.
+        // A repeated key is answered even while the engine drains, because it starts nothing.
         let mut own: BTreeMap<&Key, (usize, u128)> = BTreeMap::new();
         for (place, submission) in submissions.iter().enumerate() {
             if let Some(asked) = &submission.key {
@@ -45,7 +45,7 @@ impl Draft<'_> {
                     continue;
                 }
                 match own.entry(key) {
-                    // The first has no id that could be told: nothing of the batch is stored.
+                    // The first submission has no id to report, because nothing of the batch is stored.
                     Entry::Occupied(first) if first.get().1 != digest => {
                         return Err(Refusal::BatchConflict(key.clone(), first.get().0, place));
                     }
@@ -95,7 +95,7 @@ impl Draft<'_> {
         id
     }
 
-    /// Gives birth to a root.
+    /// Begins a family with its root.
     pub(super) fn begin_family(&mut self, birth: &Birth, key: Option<Key>) -> ProcedureId {
         let id = ProcedureId::root(self.next_family());
         self.record(Record::FamilyBegan(id.family));

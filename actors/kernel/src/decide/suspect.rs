@@ -1,4 +1,4 @@
-//! Suspects: whose stage may be what kills the process. They run one at a time.
+//! Suspects: procedures whose stage may be what kills the process. They run one at a time.
 
 use super::draft::Draft;
 use crate::id::ProcedureId;
@@ -6,22 +6,22 @@ use crate::row::Row;
 use crate::wait::WaitReason;
 
 impl Draft<'_> {
-    /// Sets the next suspect going, alone, when the one before it has reported.
+    /// Starts the next suspect alone, once the previous one has reported.
     pub(super) fn next_suspect(&mut self, ended: ProcedureId) {
         if self.kernel.alone == Some(ended) {
             self.let_suspect_go();
         }
     }
 
-    /// With a family that was put aside the suspect may have gone that ran alone.
+    /// Starts the next suspect if a quarantined family contained the one that ran alone.
     pub(super) fn family_forgotten(&mut self) {
         if self.kernel.alone.is_none() {
             self.let_suspect_go();
         }
     }
 
-    /// Sets the first suspect going that no operator holds back. Also one whose
-    /// family fails: it is in doubt, and what may have begun is undone.
+    /// Starts the first suspect that is not paused, even if its family fails: its stage is in doubt, and whatever it
+    /// began must be undone.
     pub(super) fn let_suspect_go(&mut self) {
         if self.next_suspect_taken || self.kernel.draining {
             return;

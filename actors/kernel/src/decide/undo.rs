@@ -1,5 +1,5 @@
-//! One undo after the other: each a commit, tried again for the same stage,
-//! skipped by an operator alone.
+//! Undos, one after the other: each is a commit of its own, is retried for the same stage, and can be skipped by an
+//! operator only.
 
 use std::collections::BTreeSet;
 
@@ -18,8 +18,8 @@ use crate::row::Row;
 use crate::wait::WaitReason;
 
 impl Draft<'_> {
-    /// Has the top of the stack undone; gives false if it must wait: for an
-    /// operator, or for the locks that the member no longer holds. It needs no permit.
+    /// Starts the undo of the top of the stack. Returns `false` if it must wait, for an operator or for locks that the
+    /// member no longer holds. An undo needs no permit.
     pub(super) fn undo(&mut self, scope: ProcedureId, entry: &HistoryEntry) -> bool {
         let id = ProcedureId::new(scope.family, entry.member);
         self.name_locks(id, entry);
@@ -45,9 +45,9 @@ impl Draft<'_> {
         true
     }
 
-    /// The row names the locks that the undo needs. Those of the stage undone before, which this one had
-    /// not, go back at once: who holds one lock and waits for another may wait for ever. So does what the
-    /// limiter may have granted of the stage that it waited for when its part of the family failed.
+    /// Makes the row name the locks that the undo needs. Locks of the stage undone before, which this stage did not
+    /// have, are released at once: a member that holds one lock and waits for another can deadlock. The same goes for
+    /// locks that the limiter may have granted for the stage that was waiting when this part of the family failed.
     fn name_locks(&mut self, id: ProcedureId, entry: &HistoryEntry) {
         let Some(locks) = &entry.locks else { return };
         if self.row(id).is_none_or(|row| row.locks == *locks) {
@@ -71,7 +71,7 @@ impl Draft<'_> {
         });
     }
 
-    /// Tells whether the rollback of a scope waits for a lock of this member.
+    /// Returns `true` if the rollback of a scope waits for a lock of this member.
     pub(super) fn undo_waits_for(&self, scope: ProcedureId, id: ProcedureId) -> bool {
         let waits = self
             .row(scope)
@@ -134,7 +134,7 @@ impl Draft<'_> {
         }
         let (begun, ended) = times.unwrap_or((self.now, self.now));
         let (queued, admitted, attempt) = match self.row(scope) {
-            // It waited: for a lock, for its backoff, for an operator.
+            // The undo had to wait for a lock, its backoff or an operator.
             Some(row) if row.ready.is_some() || row.undo_attempts > 0 => (
                 row.ready.unwrap_or(row.since),
                 row.ready.map(|_| row.since),
@@ -161,7 +161,7 @@ impl Draft<'_> {
         number
     }
 
-    /// The top of the stack no longer stands: go on with the next, or end.
+    /// Removes the top of the stack, and goes on with the next entry or ends the scope.
     fn undone(&mut self, scope: ProcedureId, mut top: HistoryEntry) {
         let id = ProcedureId::new(scope.family, top.member);
         top.stands = false;
@@ -169,7 +169,7 @@ impl Draft<'_> {
             .row(id)
             .is_some_and(|row| self.history_of(row) == HistoryDetail::Stack)
         {
-            // The older attempts of that visit stood behind this one.
+            // Older attempts of that visit are below this entry, and go with it.
             let row = self.row(id).filter(|row| row.visit == top.visit);
             let older = row.map(|row| row.attempts_kept.clone()).unwrap_or_default();
             for number in older.into_iter().chain([top.number]).collect::<BTreeSet<u32>>() {
@@ -190,7 +190,7 @@ impl Draft<'_> {
         });
         self.close_with(Record::StackPopped(scope));
         if self.scope_of(scope) != Some(scope) {
-            // A larger part of the family has failed meanwhile, and goes on from here.
+            // A larger part of the family has failed meanwhile, and its rollback continues from here.
             self.begin_rollback_if_quiet(scope);
             return;
         }
@@ -243,11 +243,11 @@ impl Draft<'_> {
         }
     }
 
-    /// Of the failed attempts of an undo the last few are kept, as of a stage.
+    /// Keeps the last few failed attempts of an undo, as for a stage.
     fn undo_attempt_kept(&mut self, id: ProcedureId, failed: u32) {
         let Some(mut row) = self.take(id) else { return };
         if failed == 1 {
-            // What stands here is of the stage: its entries stay, and the newest is being undone.
+            // The numbers kept so far belong to the stage. Its entries stay, and the newest is being undone.
             row.attempts_kept.clear();
         }
         if self.history_of(&row) == HistoryDetail::Full {
@@ -260,7 +260,7 @@ impl Draft<'_> {
         self.put(row);
     }
 
-    /// Time, or an operator, lets the undo on top be tried again.
+    /// Retries the undo on top of the stack after a backoff, a grant or an operator's request.
     pub(super) fn try_undo_again(&mut self, scope: ProcedureId) {
         let now = self.now;
         self.change(scope, |row| {
@@ -290,10 +290,10 @@ impl Draft<'_> {
     }
 }
 
-/// A lock that the undo of a member needs, and that the member does not hold.
+/// Returns a lock that a member's undo needs and the member does not hold.
 ///
-/// One that holds its locks for life holds, until it ends, all that its executed stages had: what its
-/// next stage would have waited for is none of its undos' business, and may be what a deadlock is about.
+/// A member that holds its locks for life already holds every lock of its executed stages until it ends. Locks that
+/// only its next stage would need do not concern its undos, and may be what a deadlock is about.
 fn lacking(row: &Row) -> Option<&LockNeed> {
     let mut needs = row.locks.iter().filter(|_| !row.locks_for_life || row.is_ended());
     needs.find(|need| !row.locked.contains(need))

@@ -1,4 +1,4 @@
-//! What stages and undos write of their users' own data: bounded, for it becomes part of one commit.
+//! Writes of user data by stages and undos. They are bounded, because they become part of one commit.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use crate::id::Key;
 use crate::record::UserWrite;
 
 impl Draft<'_> {
-    /// Refuses more than one commit should hold. Its batch is in memory as a whole, and everybody else's commits
-    /// wait while it is written and synced.
+    /// Refuses more writes than one commit should hold. The batch is in memory as a whole, and all other commits wait
+    /// while it is written and synced.
     pub(super) fn check_writes(&self, writes: &[UserWrite]) -> Result<(), String> {
         let bounds = &self.kernel.rules.bounds;
         if writes.len() > bounds.writes {
@@ -28,8 +28,8 @@ impl Draft<'_> {
         self.check_spaces(writes)
     }
 
-    /// Refuses one keyspace too many before anything is written: the store makes a new one inside the commit, and if
-    /// it could not, the commit would fail, and the engine with it.
+    /// Refuses excess keyspaces before anything is written. The store creates a keyspace inside the commit; if that
+    /// failed, the commit would fail, and the engine with it.
     fn check_spaces(&self, writes: &[UserWrite]) -> Result<(), String> {
         let (known, bound) = (&self.kernel.spaces, self.kernel.rules.bounds.keyspaces);
         let new: BTreeSet<&Key> = writes.iter().map(|write| &write.space).collect();

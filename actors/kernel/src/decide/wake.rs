@@ -1,4 +1,4 @@
-//! What ends a wait: time.
+//! Timers: waits that end, and deadlines that pass.
 
 use super::draft::Draft;
 use crate::cause::{Cause, CauseKind};
@@ -10,7 +10,7 @@ use crate::wait::{WaitReason, Wake};
 impl Draft<'_> {
     pub(super) fn timer_due(&mut self, id: ProcedureId) {
         if self.wake_by_wave(id) {
-            // Its own time, if that is what is up, is still armed.
+            // Its deadline, if that is what is due, is still armed.
             return;
         }
         let Some(row) = self.row(id) else {
@@ -51,7 +51,7 @@ impl Draft<'_> {
             | WaitReason::RollbackFailed
             | WaitReason::Lock(_)
             | WaitReason::Paused
-            | WaitReason::Circling
+            | WaitReason::RepeatLimit
             | WaitReason::Quarantined => {}
         }
         self.set_going(&mut row, None);
@@ -68,19 +68,19 @@ impl Draft<'_> {
         }
     }
 
-    /// A sleeper of a failing family stops: its timer has nothing to wake.
+    /// Disarms the timers of a stopped procedure, because they have nothing to wake.
     fn disarm(&mut self, id: ProcedureId) {
         self.late(id);
         self.record(Record::Disarmed(id));
     }
 
-    /// The procedure's own time is up.
+    /// Handles a deadline that has passed.
     fn out_of_time(&mut self, id: ProcedureId) {
         let Some(mut row) = self.take(id) else { return };
         let allowed = row.deadline.unwrap_or(self.now).since(row.submitted);
         let stopped = row.is_ended() || self.is_stopping(&row);
-        if stopped || (row.on_timeout == OnTimeout::Fail && row.past.is_some()) {
-            // It fails already, or can fail no more.
+        if stopped || (row.on_timeout == OnTimeout::Fail && row.past_no_return.is_some()) {
+            // It fails already, or can no longer fail.
             row.deadline = None;
             self.put(row);
             self.late(id);
@@ -89,7 +89,7 @@ impl Draft<'_> {
         match row.on_timeout {
             OnTimeout::Fail => {
                 row.deadline = None;
-                let text = format!("its time of {} s was up", allowed.as_secs_f64());
+                let text = format!("its timeout of {} s has passed", allowed.as_secs_f64());
                 let cause = Cause::new(CauseKind::TimedOut, text, id);
                 self.fail(row, cause);
             }
@@ -100,7 +100,8 @@ impl Draft<'_> {
         }
     }
 
-    /// A stage during which the time was up was not told. If it parks, its next stage runs at once.
+    /// Tells the next stage that the deadline passed while this stage ran. If the procedure parks, its next stage runs
+    /// at once.
     pub(super) fn tell_if_overdue(&mut self, id: ProcedureId) {
         let overdue = |row: &Row| row.out_of_time && row.deadline.is_some() && !row.is_ended();
         if self.row(id).is_some_and(overdue)
@@ -111,12 +112,12 @@ impl Draft<'_> {
         }
     }
 
-    /// Its code is told, by the next stage; one that is parked is woken for it.
+    /// Marks the next stage to be told that the deadline has passed. A sleeping procedure is woken for it.
     fn tell_out_of_time(&mut self, mut row: Box<Row>) {
         let name = match &row.wait {
             Some(WaitReason::Event(name, _)) => Some(name.clone()),
             Some(WaitReason::Timer(_) | WaitReason::Backoff(..)) => None,
-            // Its children, its turn or an operator lets it go on; then it is told.
+            // Its children, its turn or an operator will let it go on; then it is told.
             Some(_) | None => {
                 self.put(row);
                 return;

@@ -1,9 +1,9 @@
-//! Broadcasts with more waiters than one commit should hold: their own commit stores them, and commits
-//! after it wake all who waited then, so many at a time, first waiter first.
+//! Broadcasts with more waiters than one commit should hold. Their own commit stores them; later commits wake all
+//! waiters of that moment, a chunk at a time, first waiter first.
 //!
-//! Whatever else is to happen to one of them before its turn (its time is up, a signal comes) finds it
-//! woken: it was woken by the broadcast's commit, and only its row does not say so yet. A failure stops
-//! it where it is: it runs no more, as one that the broadcast has not found.
+//! Any other event for a waiter before its turn, such as a timer or a signal, finds it woken: the broadcast's commit
+//! woke it, and only its row does not say so yet. A failure stops a waiter where it is. It runs no more stages, as if
+//! the broadcast had not found it.
 
 use super::draft::Draft;
 use crate::effect::Refusal;
@@ -11,14 +11,13 @@ use crate::id::{Blob, EventName, ProcedureId, Seq};
 use crate::record::Record;
 use crate::waiters::Broadcast;
 
-/// Broadcasts that may be under way at once: each keeps its payload in memory, so all of them
-/// together stay below 256 MiB.
+/// Largest number of broadcasts under way. Each keeps its payload in memory, so together they stay below 256 MiB.
 const WAVES: usize = 256;
-/// Bytes of payloads that one commit stores at most: each of those that it wakes has its own copy.
+/// Bytes of payloads that one commit stores at most, since each woken waiter gets its own copy.
 const CHUNK_BYTES: usize = 4 << 20;
 
 impl Draft<'_> {
-    /// Wakes all who wait for an event, in this commit if they are few; gives how many they are.
+    /// Wakes all waiters of an event, in this commit if they are few. Returns how many there are.
     pub(super) fn wake_all(&mut self, name: &EventName, payload: &Blob) -> Result<usize, Refusal> {
         let waiters = &self.kernel.waiters;
         let all = waiters.unclaimed(name);
@@ -30,7 +29,8 @@ impl Draft<'_> {
             return Ok(0);
         }
         if waiters.waves() >= WAVES {
-            let text = format!("{WAVES} broadcasts still wake their waiters, which is the limit; send again later");
+            let text =
+                format!("{WAVES} broadcasts are still waking their waiters, which is the limit; send again later");
             return Err(Refusal::NotNow(text));
         }
         let broadcast = Broadcast {
@@ -53,7 +53,7 @@ impl Draft<'_> {
         woken.len()
     }
 
-    /// How many of those who wait for an event, and belong to no wave, run no more.
+    /// Counts the waiters of an event that belong to no wave and are stopped by a failure.
     fn stopping(&self, name: &EventName) -> usize {
         let waiters = &self.kernel.waiters;
         let families = waiters.failing().filter_map(|number| self.family(number));
@@ -62,13 +62,13 @@ impl Draft<'_> {
         stopping.filter(|row| waiters.wave_of(row).is_none()).count()
     }
 
-    /// How many of its waiters one commit wakes.
+    /// Returns how many waiters one commit wakes.
     fn chunk_of(&self, payload: &Blob) -> usize {
         let by_bytes = CHUNK_BYTES / payload.len().max(1);
         self.kernel.rules.bounds.wave.min(by_bytes).max(1)
     }
 
-    /// Wakes the next of those who wait for a broadcast that is under way.
+    /// Wakes the next waiters of a broadcast under way.
     pub(super) fn wave_due(&mut self, seq: Seq) {
         if self.kernel.draining {
             return;
@@ -90,7 +90,7 @@ impl Draft<'_> {
         }
     }
 
-    /// Wakes one whom a broadcast under way is to wake, before its turn. Tells whether there was one.
+    /// Delivers a broadcast under way to a waiter before its turn. Returns `true` if there was one to deliver.
     pub(super) fn wake_by_wave(&mut self, id: ProcedureId) -> bool {
         let Some(row) = self.row(id).filter(|row| !self.is_stopping(row)) else {
             return false;

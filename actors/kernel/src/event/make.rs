@@ -1,12 +1,11 @@
-//! Events with all that is usual left out: what is not named here is as for a
-//! plain procedure, and is set field by field where it is not.
+//! Constructors for events with default fields, as for a plain procedure. Callers set other fields one by one.
 
 use super::{Admission, Birth, StageEnded, StageOutcome, Submission, UndoEnded};
 use crate::id::{Blob, Epoch, Kind, ProcedureId, Seq, Timestamp};
-use crate::row::{Ahead, ChildPermits, Hold, OnFailure, OnTimeout};
+use crate::row::{ChildPermits, Hold, NextStageNeeds, OnFailure, OnTimeout};
 
 impl Birth {
-    /// Makes a procedure that needs no admission and has no deadline.
+    /// Creates a procedure that needs no admission and has no deadline.
     #[must_use]
     pub fn new(kind: Kind, version: u16, stage: Blob, payload: Blob) -> Self {
         Self {
@@ -20,7 +19,7 @@ impl Birth {
             hold: Hold::default(),
             permits: ChildPermits::default(),
             locks_for_life: false,
-            ahead: Ahead::default(),
+            ahead: NextStageNeeds::default(),
             timeout: None,
             on_timeout: OnTimeout::default(),
             admission: Admission::default(),
@@ -31,7 +30,7 @@ impl Birth {
 }
 
 impl From<Birth> for Submission {
-    /// Submits it without a key.
+    /// Creates a submission without a key.
     fn from(birth: Birth) -> Self {
         Self {
             birth,
@@ -42,7 +41,7 @@ impl From<Birth> for Submission {
 }
 
 impl StageEnded {
-    /// Reports a stage that began and ended at one instant, and left nothing but its outcome.
+    /// Creates a report of a stage that began and ended at one instant, with nothing but its outcome.
     #[must_use]
     pub fn new(id: ProcedureId, run: Seq, epoch: Epoch, at: Timestamp, outcome: StageOutcome) -> Self {
         Self {
@@ -57,14 +56,14 @@ impl StageEnded {
             writes: Vec::new(),
             submitted: Vec::new(),
             children: Vec::new(),
-            ahead: Ahead::default(),
+            ahead: NextStageNeeds::default(),
             admission: None,
         }
     }
 }
 
 impl UndoEnded {
-    /// Reports an undo that began and ended at one instant, and left nothing but its outcome.
+    /// Creates a report of an undo that began and ended at one instant, with nothing but its outcome.
     #[must_use]
     pub const fn new(scope: ProcedureId, number: u32, at: Timestamp, outcome: Result<(), String>) -> Self {
         Self {

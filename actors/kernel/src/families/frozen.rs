@@ -1,11 +1,10 @@
-//! A family as bytes: what is small is small, what is absent is nothing.
+//! A family as bytes, which take little space for small values and none for absent ones.
 //!
 //! ```text
 //! flags · [event] · since · [until] · kind · version · stage · counts … · [what the flags name]
 //! ```
-//! Numbers take seven bits a byte, times are told from one another. What is
-//! rare is not told at all: a family with it stays awake, as `rest` says. The bytes
-//! never leave the process, so they have no version.
+//! Numbers use seven bits per byte, and times are stored as differences. Rare state is not encoded at all: a family
+//! that has it stays awake, as `rest` says. The bytes never leave the process, so they have no version.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -27,15 +26,14 @@ const ON_TIMEOUT_EXECUTE: u64 = 1 << 7;
 const WHILE_ACTIVE: u64 = 1 << 8;
 const LOCKS_FOR_LIFE: u64 = 1 << 9;
 const OUT_OF_TIME: u64 = 1 << 10;
-const ONE_WAY: u64 = 1 << 11;
-const PAST: u64 = 1 << 12;
+const NEXT_IS_NO_RETURN: u64 = 1 << 11;
+const PAST_NO_RETURN: u64 = 1 << 12;
 const EXPECTED: u64 = 1 << 13;
 const COMPENSATE: u64 = 1 << 14;
 const TRACE: u64 = 1 << 15;
 const AFTER: u64 = 1 << 16;
 
-/// Kinds by number, so that a frozen family need not spell its own. They are as
-/// many as are registered.
+/// Kinds by number, so that a frozen family need not spell out its own. There are as many as registered kinds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
     kinds: Vec<Kind>,
@@ -53,7 +51,7 @@ impl Names {
         place
     }
 
-    /// Packs a family that is at rest.
+    /// Encodes a family that is at rest.
     pub(super) fn freeze(&mut self, family: &Family, pack: &mut Pack) -> Box<[u8]> {
         pack.bytes.clear();
         if let [row] = family.members.as_slice() {
@@ -64,12 +62,12 @@ impl Names {
         Box::from(pack.bytes.as_slice())
     }
 
-    /// Makes a family of what it was frozen to.
+    /// Decodes a frozen family.
     pub(super) fn thaw(&self, number: u64, bytes: &[u8]) -> Box<Family> {
         let mut unpack = Unpack { bytes };
         let thawed = unpack.row(number, self).zip(unpack.count());
-        // Ours to keep: the bytes were written by this process.
-        assert!(thawed.is_some(), "the frozen family {number} is broken");
+        // An invariant of this module: this process wrote the bytes.
+        assert!(thawed.is_some(), "the frozen family {number} cannot be decoded");
         let mut family = Box::<Family>::default();
         if let Some((row, history)) = thawed {
             family.history = history;
@@ -80,7 +78,7 @@ impl Names {
     }
 }
 
-/// Where bytes are put together.
+/// Buffer that encodes families.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pack {
     bytes: Vec<u8>,
@@ -104,7 +102,8 @@ impl Pack {
         self.bytes(text.as_bytes());
     }
 
-    /// Times lie near each other; one that lies before the other takes ten bytes.
+    /// Times are close to each other, so differences are short. A negative difference wraps around and takes ten
+    /// bytes.
     fn between(&mut self, from: Timestamp, to: Timestamp) {
         self.number(to.0.wrapping_sub(from.0));
     }
@@ -148,7 +147,7 @@ impl Pack {
                 self.text(limit.as_str());
             }
         }
-        for name in [&row.one_way, &row.past].into_iter().flatten() {
+        for name in [&row.next_is_no_return, &row.past_no_return].into_iter().flatten() {
             self.text(name);
         }
         if let Some(expected) = row.expected {
@@ -176,8 +175,8 @@ fn flags(row: &Row) -> u64 {
         (WHILE_ACTIVE, row.hold == Hold::WhileActive),
         (LOCKS_FOR_LIFE, row.locks_for_life),
         (OUT_OF_TIME, row.out_of_time),
-        (ONE_WAY, row.one_way.is_some()),
-        (PAST, row.past.is_some()),
+        (NEXT_IS_NO_RETURN, row.next_is_no_return.is_some()),
+        (PAST_NO_RETURN, row.past_no_return.is_some()),
         (EXPECTED, row.expected.is_some()),
         (COMPENSATE, row.on_failure == OnFailure::Compensate),
     ];
@@ -280,12 +279,16 @@ impl<'a> Unpack<'a> {
                 Hold::ForLife
             },
             locks_for_life: has(LOCKS_FOR_LIFE),
-            one_way: if has(ONE_WAY) {
+            next_is_no_return: if has(NEXT_IS_NO_RETURN) {
                 Some(self.text()?.to_owned())
             } else {
                 None
             },
-            past: if has(PAST) { Some(self.text()?.to_owned()) } else { None },
+            past_no_return: if has(PAST_NO_RETURN) {
+                Some(self.text()?.to_owned())
+            } else {
+                None
+            },
             expected: if has(EXPECTED) { Some(self.duration()?) } else { None },
             waits_after: if has(AFTER) {
                 Seq(self.number()?)

@@ -1,20 +1,20 @@
-//! Which families may be frozen: those of which nothing is but what their bytes tell.
+//! Defines which families may be frozen: those whose entire state fits into their bytes.
 
 use crate::family::Family;
 use crate::lifecycle::ProcedureState;
 use crate::row::Row;
 use crate::wait::WaitReason;
 
-/// A stage run as often in a row, or more often, keeps its family awake: the
-/// audit tells of such, and looks at those awake alone. Default threshold of
-/// the audit is 100; a quarter leaves room for a lower one.
+/// A stage that ran at least this often in a row keeps its family awake: the health check reports such stages, and
+/// visits only awake families. Its default threshold is 100; a quarter of that leaves room for a lower setting.
 pub const SAME_STAGE_FROZEN: u32 = 25;
 
-/// One with as many committed stages, or more, keeps its family awake, for the
-/// same reason: the audit's threshold is 10,000.
+/// A procedure with at least this many committed stages keeps its family awake, for the same reason: the threshold of
+/// the health check is 10,000.
 pub const STAGES_FROZEN: u32 = 2_500;
 
-/// Tells whether a family may be frozen: nothing of it is in its bytes but what is told here.
+/// Returns `true` if a family may be frozen. The bytes carry only what this check lets through, so it must reject
+/// everything else.
 pub(super) fn is_at_rest(family: &Family) -> bool {
     let Family {
         members,
@@ -33,7 +33,7 @@ pub(super) fn is_at_rest(family: &Family) -> bool {
     counts && maps && rests(row)
 }
 
-/// Every field is named, so that a new one is thought of.
+/// Every field is listed, so that adding a field forces a decision here.
 fn rests(row: &Row) -> bool {
     let Row {
         id,
@@ -62,8 +62,8 @@ fn rests(row: &Row) -> bool {
         locked_at: _,
         locks_for_life: _,
         ready,
-        one_way: _,
-        past: _,
+        next_is_no_return: _,
+        past_no_return: _,
         same_stage,
         expected: _,
         on_timeout: _,

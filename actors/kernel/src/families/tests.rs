@@ -1,4 +1,4 @@
-//! Rules of `families`, one by one: a family that was frozen is the one that it was.
+//! Rules of `families`: a thawed family equals the family that was frozen.
 
 use proptest::option;
 use proptest::prelude::*;
@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::id::{Blob, Key, LimitKey, Seq};
 use crate::lifecycle::ProcedureState;
-use crate::row::{Hold, Large, OnFailure, OnTimeout};
+use crate::row::{Hold, OnFailure, OnTimeout, PayloadSizeNote};
 use crate::wait::WaitReason;
 
 const NUMBER: u64 = 7;
@@ -58,7 +58,7 @@ fn rare() -> impl Strategy<Value = Rare> {
 fn family(common: Common, rare: Rare) -> Family {
     let ((wait, since, submitted), (version, stage, revision), counts, is_other_kind) = common;
     let [visit, history, standing, same_stage, signals] = counts;
-    let ((deadline, priority, key, limits), (one_way, past, expected), switches) = rare;
+    let ((deadline, priority, key, limits), (next_is_no_return, past, expected), switches) = rare;
     let [holds, active, execute, for_life, out_of_time, compensate, is_traced] = switches;
     let mut row = at_rest(wait);
     row.since = Timestamp(since);
@@ -73,7 +73,7 @@ fn family(common: Common, rare: Rare) -> Family {
     row.priority = priority;
     row.key = key.map(Key::from);
     row.limits = limits.into_iter().map(LimitKey::from).collect();
-    (row.one_way, row.past, row.expected) = (one_way, past, expected);
+    (row.next_is_no_return, row.past_no_return, row.expected) = (next_is_no_return, past, expected);
     row.holds = holds;
     row.hold = if active { Hold::WhileActive } else { Hold::ForLife };
     row.on_timeout = if execute { OnTimeout::Execute } else { OnTimeout::Fail };
@@ -98,7 +98,7 @@ fn of(row: Row, history: u32) -> Family {
     }
 }
 
-/// A root that waits, and has nothing else.
+/// The row of a waiting root with nothing else.
 fn at_rest(wait: WaitReason) -> Row {
     let (id, stage) = (ProcedureId::root(NUMBER), Blob::from(&b"stage"[..]));
     Row {
@@ -141,7 +141,7 @@ fn a_family_that_does_anything_else_stays_awake() {
         |row| row.attempt = 1,
         |row| row.same_stage = SAME_STAGE_FROZEN,
         |row| row.visit = STAGES_FROZEN,
-        |row| row.large = Some(Box::new(Large { bytes: 1, stage: None })),
+        |row| row.large = Some(Box::new(PayloadSizeNote { bytes: 1, stage: None })),
         |row| row.note_failure("boom"),
         |row| row.paused = true,
         |row| row.state = ProcedureState::Failed,

@@ -1,15 +1,15 @@
-//! Who was born by whom: what one member's failure concerns is found without looking at the others.
+//! Index from parents to children. The members affected by one failure are found without looking at the others.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The children of each member that has some. Those born together have numbers that follow each
-/// other, so a list of children is one range, however long it is.
+/// The children of each parent. Children born together have consecutive numbers, so a list of children is one range,
+/// however long it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Below(BTreeMap<u32, Vec<Range<u32>>>);
 
 impl Below {
-    /// Notes a birth. Births come in the order of their numbers.
+    /// Records a birth. Births must arrive in the order of their numbers.
     pub(super) fn born(&mut self, parent: u32, member: u32) {
         let lists = self.0.entry(parent).or_default();
         match lists.last_mut().filter(|list| list.end == member) {
@@ -18,7 +18,7 @@ impl Below {
         }
     }
 
-    /// Gives a member and all below it, in the order of their numbers.
+    /// Returns a member and all its descendants, in the order of their numbers.
     pub(super) fn within(&self, top: u32) -> Vec<u32> {
         let mut within = vec![top];
         let mut next = 0;

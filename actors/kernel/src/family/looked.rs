@@ -1,4 +1,4 @@
-//! Counts how often a member of a family was looked at: what a decision costs, told without a clock.
+//! Counts how often members of families are looked at, to measure the cost of a decision without a clock.
 
 use std::cell::Cell;
 
@@ -11,7 +11,7 @@ pub(super) fn look() {
     LOOKED.with(|looked| looked.set(looked.get() + 1));
 }
 
-/// Gives how many looks this thread had, and counts anew.
+/// Returns the number of looks by this thread, and resets it.
 pub(crate) fn taken() -> u64 {
     LOOKED.with(|looked| looked.replace(0))
 }

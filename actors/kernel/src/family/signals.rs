@@ -1,6 +1,6 @@
-//! Signals of a family: those that wait, and those that were consumed and whose keys are remembered.
+//! Signals of a family: pending signals, and consumed signals whose keys are remembered.
 //!
-//! Each question has an index of its own, so that a signal costs no more where thousands are kept.
+//! Each query has an index of its own, so that a signal costs no more where thousands are kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ pub struct Signals {
     counts: BTreeMap<u32, Counts>,
 }
 
-/// How many one member has.
+/// Numbers of signals of one member.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Counts {
     waiting: usize,
@@ -25,44 +25,44 @@ struct Counts {
 }
 
 impl Signals {
-    /// Tells whether none is kept.
+    /// Returns `true` if no signal is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Gives a signal.
+    /// Returns a signal.
     #[must_use]
     pub fn get(&self, member: u32, number: u32) -> Option<&SignalEntry> {
         self.entries.get(&(member, number))
     }
 
-    /// Gives the signal that a sender's key stands for.
+    /// Returns the signal that a sender's key stands for.
     #[must_use]
     pub fn with_key(&self, member: u32, key: &Key) -> Option<(u32, &SignalEntry)> {
         let number = *self.keys.get(&(member, key.clone()))?;
         Some((number, self.get(member, number)?))
     }
 
-    /// Gives how many signals of a member wait to be consumed.
+    /// Returns how many signals of a member wait to be consumed.
     #[must_use]
     pub fn waiting(&self, member: u32) -> usize {
         self.counts.get(&member).map_or(0, |counts| counts.waiting)
     }
 
-    /// Gives how many signals of a member were consumed and are kept for their keys.
+    /// Returns how many consumed signals of a member are kept for their keys.
     #[must_use]
     pub fn consumed(&self, member: u32) -> usize {
         self.counts.get(&member).map_or(0, |counts| counts.consumed)
     }
 
-    /// Gives the oldest signals of a member that were consumed and are kept for their keys, oldest first.
+    /// Returns the consumed signals of a member that are kept for their keys, oldest first.
     pub(crate) fn oldest_consumed(&self, member: u32) -> impl Iterator<Item = (u32, &SignalEntry)> {
         let numbers = self.consumed.range((member, 0)..=(member, u32::MAX));
         numbers.filter_map(move |(_, number)| Some((*number, self.get(member, *number)?)))
     }
 
-    /// Finds the oldest signal of this name that waits, other than the one that is consumed just now.
+    /// Finds the oldest pending signal of this name, except the one that is being consumed.
     pub(crate) fn pending(&self, member: u32, name: &str, consuming: Option<u32>) -> Option<u32> {
         let name = EventName::from(name);
         let of_name = (member, name.clone(), 0)..=(member, name, u32::MAX);

@@ -1,4 +1,4 @@
-//! Instants as people read them: date and time in UTC, as RFC 3339 has it.
+//! Displays instants as date and time in UTC, in the form of RFC 3339.
 
 use std::fmt;
 
@@ -6,13 +6,13 @@ use super::Timestamp;
 
 const MICROS: u64 = 1_000_000;
 const SECONDS_A_DAY: u64 = 86_400;
-/// Days of 400 years, after which the calendar repeats itself.
+/// Days in 400 years, after which the calendar repeats itself.
 const DAYS_OF_400_YEARS: u64 = 146_097;
-/// Days from the first of March of the year 0 to 1970: a year that begins in March has its odd day last.
+/// Days from 1 March of the year 0 to 1970. If a year begins in March, its leap day comes last.
 const DAYS_BEFORE_1970: u64 = 719_468;
 
 impl fmt::Display for Timestamp {
-    /// For instance `2026-11-21T11:18:15.25Z`; without a fraction where there is none.
+    /// For instance `2026-11-21T11:18:15.25Z`; a zero fraction is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (seconds, micros) = (self.0 / MICROS, self.0 % MICROS);
         let (year, month, day) = date(seconds / SECONDS_A_DAY);
@@ -27,14 +27,14 @@ impl fmt::Display for Timestamp {
     }
 }
 
-/// Year, month and day of so many days after 1970 began.
+/// Returns year, month and day, given the days since the beginning of 1970.
 const fn date(days: u64) -> (u64, u64, u64) {
     let days = days + DAYS_BEFORE_1970;
     let (age, day) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
-    // Leap days: one in 1,461 days, but for every 36,524, but for the last of all.
+    // Leap days: one in 1,461 days, except every 36,524 days, except the last day of the cycle.
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
-    // From March on, five months have 153 days.
+    // From March on, every five months have 153 days.
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
     let month = if month < 10 { month + 3 } else { month - 9 };

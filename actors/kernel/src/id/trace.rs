@@ -1,17 +1,17 @@
-//! Where a submission came from: the context of a trace, as the W3C recommendation "Trace Context"
-//! has it in the header `traceparent`.
+//! Origin of a submission: the context of a trace in the form of the header `traceparent`, from the W3C recommendation
+//! "Trace Context".
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Length of its text.
+/// Length of the text form.
 const LENGTH: usize = 55;
-/// The version of the text that this reads and writes.
+/// Version of the text form that is read and written.
 const VERSION: &str = "00";
 
-/// The trace and the span in which something was submitted, as the header `traceparent` says them.
+/// The trace and the span in which something was submitted, as in the header `traceparent`.
 ///
 /// ```
 /// use procession_kernel::TraceParent;
@@ -30,7 +30,7 @@ pub struct TraceParent {
     flags: u8,
 }
 
-/// A text that is no `traceparent` of version 00.
+/// The text is not a `traceparent` of version 00.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseTraceParentError(String);
 
@@ -38,7 +38,7 @@ impl fmt::Display for ParseTraceParentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "\"{}\" is no traceparent: it reads 00-<32 digits>-<16 digits>-<2 digits>, hexadecimal, not all zero",
+            "\"{}\" is not a traceparent; write it as 00-<32 digits>-<16 digits>-<2 digits>, hexadecimal, with non-zero ids",
             self.0
         )
     }
@@ -47,19 +47,19 @@ impl fmt::Display for ParseTraceParentError {
 impl std::error::Error for ParseTraceParentError {}
 
 impl TraceParent {
-    /// Gives the number of the trace.
+    /// Returns the number of the trace.
     #[must_use]
     pub const fn trace_id(self) -> u128 {
         self.trace
     }
 
-    /// Gives the number of the span.
+    /// Returns the number of the span.
     #[must_use]
     pub const fn span_id(self) -> u64 {
         self.span
     }
 
-    /// Tells whether the trace is recorded, as far as the caller knew.
+    /// Returns `true` if the caller said that the trace is recorded.
     #[must_use]
     pub const fn is_sampled(self) -> bool {
         self.flags & 1 != 0

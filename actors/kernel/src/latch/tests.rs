@@ -11,7 +11,7 @@ fn round(join: JoinPolicy, width: u32) -> Round {
     }
 }
 
-fn latch(round: &Round, standings: [Standing; 3]) -> Latch {
+fn latch(round: &Round, standings: [LatchState; 3]) -> Latch {
     let mut latch = Latch::new(round);
     for (member, standing) in (1..).zip(standings) {
         latch.count(round, member, None, standing);
@@ -21,7 +21,7 @@ fn latch(round: &Round, standings: [Standing; 3]) -> Latch {
 
 #[test]
 fn all_succeeded_waits_for_the_last_and_loses_with_the_first_failure() {
-    use Standing::{Active, Failing, Succeeded};
+    use LatchState::{Active, Failing, Succeeded};
     let round = round(JoinPolicy::AllSucceeded, 0);
     assert_eq!(
         latch(&round, [Succeeded, Succeeded, Active]).join(&round.join),
@@ -39,7 +39,7 @@ fn all_succeeded_waits_for_the_last_and_loses_with_the_first_failure() {
 
 #[test]
 fn all_finished_counts_a_failing_child_only_when_it_has_ended() {
-    use Standing::{Failed, Failing, Succeeded};
+    use LatchState::{Failed, Failing, Succeeded};
     let round = round(JoinPolicy::AllFinished, 0);
     assert_eq!(
         latch(&round, [Succeeded, Failing, Failed]).join(&round.join),
@@ -50,7 +50,7 @@ fn all_finished_counts_a_failing_child_only_when_it_has_ended() {
 
 #[test]
 fn at_least_n_is_lost_when_too_few_are_left() {
-    use Standing::{Active, Failed, Succeeded};
+    use LatchState::{Active, Failed, Succeeded};
     let round = round(JoinPolicy::AtLeast(2), 0);
     assert_eq!(
         latch(&round, [Succeeded, Failed, Active]).join(&round.join),
@@ -68,7 +68,7 @@ fn at_least_n_is_lost_when_too_few_are_left() {
 
 #[test]
 fn a_named_set_ignores_the_others() {
-    use Standing::{Active, Failed, Succeeded};
+    use LatchState::{Active, Failed, Succeeded};
     let round = round(JoinPolicy::Named(vec![0, 2]), 0);
     assert_eq!(
         latch(&round, [Succeeded, Failed, Active]).join(&round.join),
@@ -86,7 +86,7 @@ fn a_named_set_ignores_the_others() {
 
 #[test]
 fn a_child_that_moves_is_counted_once() {
-    use Standing::{Active, Failed, Failing, Held, Succeeded};
+    use LatchState::{Active, Failed, Failing, Held, Succeeded};
     let round = round(JoinPolicy::AllSucceeded, 1);
     let mut latch = latch(&round, [Active, Held, Held]);
     assert!(!latch.has_room(&round));

@@ -42,7 +42,7 @@ fn locks_and_modes_are_shown_in_words() {
     assert_eq!(LockNeed::shared("/").to_string(), "shared /");
 }
 
-/// E-068: every holder against everybody who asks.
+/// E-068: every holder against every requester.
 #[test]
 fn e_068_exclusive_excludes_at_and_under() {
     let asked = ["ns", "ns/t", "ns/t/r", "ns/u", "other"];

@@ -5,14 +5,15 @@ use crate::id::Timestamp;
 use crate::lock::LockNeed;
 
 impl Row {
-    /// Tells since when it holds this lock without a break; none if it does not, or if nobody noted it.
+    /// Returns since when the procedure has held this lock without a break. `None` if it does not hold the lock, or
+    /// the time was not recorded.
     #[must_use]
     pub fn locked_since(&self, need: &LockNeed) -> Option<Timestamp> {
         let place = self.locked.iter().position(|held| held == need)?;
         self.locked_at.get(place).copied().flatten()
     }
 
-    /// Takes locks at this instant; those that it holds it keeps.
+    /// Takes locks at this instant. Locks already held keep their times.
     pub(crate) fn lock_all<'a>(&mut self, needs: impl IntoIterator<Item = &'a LockNeed>, now: Timestamp) {
         for need in needs {
             self.lock(need, Some(now));
@@ -27,8 +28,8 @@ impl Row {
         }
     }
 
-    /// Holds these locks from this instant on, and no others. One that it had before it has
-    /// had without a break: it was nobody else's between.
+    /// Replaces all held locks by these. A lock held before and after keeps its time, because nobody else had it in
+    /// between.
     pub(crate) fn exchange_locks(&mut self, needs: &[LockNeed], now: Timestamp) {
         let (locked, mut at) = (std::mem::take(&mut self.locked), std::mem::take(&mut self.locked_at));
         at.resize(locked.len(), None);
@@ -39,13 +40,13 @@ impl Row {
         }
     }
 
-    /// Gives up all locks; gives them.
+    /// Gives up all locks and returns them.
     pub(crate) fn unlock_all(&mut self) -> Vec<LockNeed> {
         self.locked_at.clear();
         std::mem::take(&mut self.locked)
     }
 
-    /// Gives up all locks but those that are kept; gives them.
+    /// Gives up all locks except the kept ones, and returns the locks given up.
     pub(crate) fn unlock_others(&mut self, is_kept: impl Fn(&Self, &LockNeed) -> bool) -> Vec<LockNeed> {
         let (mut locked, mut at) = (std::mem::take(&mut self.locked), std::mem::take(&mut self.locked_at));
         at.resize(locked.len(), None);

@@ -1,11 +1,11 @@
-//! A row with all that is usual left out: what is not named here is set field by field.
+//! Constructor for a row with default fields. Callers set other fields one by one.
 
 use super::{Hold, OnFailure, OnTimeout, Row};
 use crate::id::{Blob, Kind, ProcedureId, Seq, Timestamp};
 use crate::lifecycle::ProcedureState;
 
 impl Row {
-    /// Makes the row of one that is born at this instant, needs no admission, and has no more than this.
+    /// Creates the row of a procedure that is born at this instant, needs no admission, and has default settings.
     #[must_use]
     pub fn new(id: ProcedureId, kind: Kind, version: u16, stage: Blob, at: Timestamp) -> Self {
         Self {
@@ -35,8 +35,8 @@ impl Row {
             locked_at: Vec::new(),
             locks_for_life: false,
             ready: None,
-            one_way: None,
-            past: None,
+            next_is_no_return: None,
+            past_no_return: None,
             same_stage: 0,
             expected: None,
             on_timeout: OnTimeout::default(),

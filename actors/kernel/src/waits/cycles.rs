@@ -1,11 +1,10 @@
-//! Cycles in a directed graph, without recursion: a graph of a hundred
-//! thousand waiters must not overflow the stack.
+//! Cycles in a directed graph, without recursion: a graph of a hundred thousand waiters must not overflow the stack.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Gives each node the name of its knot: two have the same if each can be
-/// reached from the other (the strongly connected components, by Kosaraju).
+/// Assigns each node the name of its knot. Two nodes share a knot if each can be reached from the other (strongly
+/// connected components, by Kosaraju).
 pub(super) fn knots<N: Copy + Ord>(edges: &BTreeMap<N, Vec<N>>) -> BTreeMap<N, N> {
     let mut back: BTreeMap<N, Vec<N>> = BTreeMap::new();
     for (from, tos) in edges {
@@ -26,7 +25,7 @@ pub(super) fn knots<N: Copy + Ord>(edges: &BTreeMap<N, Vec<N>>) -> BTreeMap<N, N
     knots
 }
 
-/// Gives the nodes in the order in which a search in depth leaves them.
+/// Returns the nodes in the order in which a depth-first search leaves them.
 fn by_finish<N: Copy + Ord>(edges: &BTreeMap<N, Vec<N>>) -> Vec<N> {
     let ways = |id: N| edges.get(&id).into_iter().flatten().copied();
     let mut finished = Vec::new();
@@ -49,8 +48,8 @@ fn by_finish<N: Copy + Ord>(edges: &BTreeMap<N, Vec<N>>) -> Vec<N> {
     finished
 }
 
-/// Gives the cycles of a graph in which at most one way leads on from each
-/// node, each beginning at its smallest member, ordered by that member.
+/// Returns the cycles of a graph with at most one edge from each node. Each cycle begins at its smallest member, and
+/// the cycles are sorted by it.
 pub(super) fn of_single_ways<N: Copy + Ord>(ways: &BTreeMap<N, N>) -> Vec<Vec<N>> {
     let mut cycles = Vec::new();
     let mut seen = BTreeSet::new();
@@ -61,7 +60,7 @@ pub(super) fn of_single_ways<N: Copy + Ord>(ways: &BTreeMap<N, N>) -> Vec<Vec<N>
             walked.push(id);
             next = ways.get(&id).copied();
         }
-        // A walk that ends where another one went before has no cycle of its own.
+        // A walk that ends at a node of an earlier walk has no cycle of its own.
         let begin = walked.iter().position(|id| Some(*id) == next);
         let mut cycle = begin.map_or_else(Vec::new, |begin| walked.split_off(begin));
         let smallest = cycle.iter().enumerate().min_by_key(|(_, id)| **id);

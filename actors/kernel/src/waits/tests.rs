@@ -10,10 +10,10 @@ fn lock(path: &str) -> WaitingFor {
     WaitingFor::Lock(path.into())
 }
 
-/// For what, of whom.
+/// What is wanted, and from which procedures.
 type Wanted<'a> = (WaitingFor, &'a [&'a str]);
 
-/// Makes a graph of those who wait: who, with which priority, for what of whom.
+/// Creates a graph of waiting procedures, each with its priority and its wants.
 fn graph(nodes: &[(&str, i16, &[Wanted<'_>])]) -> WaitGraph {
     let mut graph = WaitGraph::new();
     for (name, priority, needs) in nodes {
@@ -109,7 +109,7 @@ fn the_victim_is_one_that_has_not_ended() {
         of: vec![id("2.0")],
         place: false,
     };
-    // Its root has ended, its parent has not.
+    // Its root has ended, but its parent has not.
     let outlives = Node {
         since: Timestamp(1),
         needs: vec![need],
@@ -249,8 +249,8 @@ fn a_ring_of_a_hundred_thousand_is_one_cycle() {
 
 #[test]
 fn a_place_is_given_up_by_one_that_lacks_a_permit_alone() {
-    // 3.0 wants a lock for which 2.0 stands before it; 2.0 lacks besides a
-    // permit, which the parent of 3.0 holds. What 2.0 needs of locks 9.0 holds, who moves.
+    // 3.0 wants a lock for which 2.0 is ahead in the queue. 2.0 also lacks a permit that the parent of 3.0 holds. The
+    // locks that 2.0 needs are held by 9.0, which can move.
     let need = |why, of: &str, place| Need {
         why,
         of: vec![id(of)],
@@ -271,7 +271,7 @@ fn a_place_is_given_up_by_one_that_lacks_a_permit_alone() {
     graph.insert(id("2.0"), second("9.0"));
     graph.insert(id("9.0"), node(Vec::new()));
     assert!(graph.deadlocks().is_empty());
-    // If the lock is held by 3.0 itself, nobody moves.
+    // If 3.0 itself holds the lock, nothing can move.
     graph.insert(id("2.0"), second("3.0"));
     let found = graph.deadlocks();
     let cycle = [

@@ -65,7 +65,7 @@ impl Play {
             self.time_passes()?;
         } else {
             claims::told(&self.shell.kernel, &self.shell.desk)?;
-            self.audit()?;
+            self.check_health()?;
             return self.helped();
         }
         Ok(true)
@@ -97,10 +97,10 @@ impl Play {
         }
         let verb = match &row.wait {
             Some(WaitReason::Event(name, _)) if !check::is_stopped(&self.shell.kernel, row) => {
-                let (ticket, name) = (self.shell.ticket(), name.clone());
+                let (request, name) = (self.shell.request_id(), name.clone());
                 let (payload, key) = (Blob::default(), None);
                 self.shell.decide(Event::Signalled {
-                    ticket,
+                    request,
                     id,
                     name,
                     payload,
@@ -111,7 +111,7 @@ impl Play {
             Some(WaitReason::RollbackFailed) if !self.is_outermost(id) => return Ok(false),
             Some(WaitReason::RollbackFailed) if id.family.is_multiple_of(2) => Verb::SkipUndo(id),
             Some(WaitReason::RollbackFailed) => Verb::RetryUndo(id),
-            Some(WaitReason::Poison | WaitReason::Circling) if !check::is_stopped(&self.shell.kernel, row) => {
+            Some(WaitReason::Poison | WaitReason::RepeatLimit) if !check::is_stopped(&self.shell.kernel, row) => {
                 Verb::Resume(Pause::One(id))
             }
             Some(_) | None => return Ok(false),

@@ -38,7 +38,7 @@ fn untouched(old: &Row, row: &Row) -> Result<(), String> {
     if bypassed && (row.state != old.state || row.standing != old.standing) {
         return Err(format!("{} was bypassed, and is touched again: {row:?}", row.id));
     }
-    if old.past.is_some() && (row.past != old.past || row.standing < old.standing) {
+    if old.past_no_return.is_some() && (row.past_no_return != old.past_no_return || row.standing < old.standing) {
         return Err(format!("{} is past its point of no return, and is undone", row.id));
     }
     Ok(())
@@ -129,7 +129,7 @@ pub(crate) fn may_start(kernel: &Kernel, started: &[ProcedureId]) -> Result<(), 
 
 fn can_undo(rules: &Rules, row: &Row) -> bool {
     let kind = |kind: &Kind| rules.kinds.get(kind).is_none_or(|rules| rules.rollback);
-    kind(&row.kind) && row.past.is_none() && row.mark != Some(Mark::Bypassed)
+    kind(&row.kind) && row.past_no_return.is_none() && row.mark != Some(Mark::Bypassed)
 }
 
 /// A family has ended: what was to be undone is, and what was to be kept stands.
@@ -202,7 +202,7 @@ fn is_kept(family: &Family, scope: u32, member: u32) -> bool {
         if !row.is_ended() {
             return false;
         }
-        if row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep && row.past.is_none() {
+        if row.state == ProcedureState::Success && row.on_failure == OnFailure::Keep && row.past_no_return.is_none() {
             return true;
         }
     }

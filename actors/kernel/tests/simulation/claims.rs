@@ -44,7 +44,7 @@ pub(crate) fn conflicts<'a>(rows: impl Iterator<Item = &'a Row>) -> Result<(), S
     Ok(())
 }
 
-/// With no message on its way, the limiter says of every ticket what the row says.
+/// With no message on its way, the limiter says of every claim what the row says.
 pub(crate) fn told(kernel: &Kernel, desk: &Desk) -> Result<(), String> {
     let mut undone_next = BTreeSet::new();
     for family in kernel.families().values() {
@@ -61,7 +61,7 @@ pub(crate) fn told(kernel: &Kernel, desk: &Desk) -> Result<(), String> {
     }
     let (mut permits, mut locks) = (BTreeMap::new(), 0);
     for row in kernel.families().values().flat_map(|family| &family.members) {
-        let held = desk.of.get(&row.id).map(|ticket| desk.admissions.held(*ticket));
+        let held = desk.claim(row.id).map(|claim| desk.admissions.held(claim));
         let (limits, locked) = sets(&held.unwrap_or_default());
         let (own_limits, own_locked) = own(row);
         if limits != own_limits || locked != own_locked {
@@ -71,9 +71,8 @@ pub(crate) fn told(kernel: &Kernel, desk: &Desk) -> Result<(), String> {
             ));
         }
         let queued = desk
-            .of
-            .get(&row.id)
-            .is_some_and(|ticket| desk.admissions.is_waiting(*ticket));
+            .claim(row.id)
+            .is_some_and(|claim| desk.admissions.is_waiting(claim));
         // One that a failure above it has stopped keeps its reason, and waits no more.
         let due = (waits(row) && !is_stopped(kernel, row)) || undone_next.contains(&row.id);
         if queued && !due {
@@ -118,7 +117,7 @@ fn sets(needs: &Needs) -> (BTreeSet<LimitKey>, BTreeSet<LockNeed>) {
 }
 
 /// Gives those who wait for the limiter and hold all that they wait for, and
-/// those who are in no queue: what the shell tells the audit.
+/// those who are in no queue: what the shell tells the health check.
 pub(crate) fn lost(kernel: &Kernel, desk: &Desk) -> (Vec<ProcedureId>, Vec<ProcedureId>) {
     let (mut granted, mut unknown) = (Vec::new(), Vec::new());
     for row in kernel.families().values().flat_map(|family| &family.members) {
@@ -129,9 +128,9 @@ pub(crate) fn lost(kernel: &Kernel, desk: &Desk) -> (Vec<ProcedureId>, Vec<Proce
             limits: row.limits.clone(),
             locks: row.locks.clone(),
         };
-        match desk.of.get(&row.id) {
-            Some(ticket) if desk.admissions.holds_all(*ticket, &needs) => granted.push(row.id),
-            Some(ticket) if desk.admissions.is_waiting(*ticket) => {}
+        match desk.claim(row.id) {
+            Some(claim) if desk.admissions.holds_all(claim, &needs) => granted.push(row.id),
+            Some(claim) if desk.admissions.is_waiting(claim) => {}
             Some(_) | None => unknown.push(row.id),
         }
     }

@@ -1,38 +1,48 @@
-//! The limiter as a value, who stands behind its tickets, and what it has said.
+//! The limiter as a value, the claims of procedures, and what it has said.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use procession_kernel::{Admissions, Event, Grant, Kind, LimitKey, LimitUse, LockNeed, Needs, ProcedureId, Ticket};
+use procession_kernel::{
+    Admissions, Claim, ClaimId, Event, Grant, Kind, LimitKey, LimitUse, LockNeed, Needs, ProcedureId,
+};
 
 /// What the limiter has said, and nobody has heard yet.
 #[derive(Debug)]
 pub(crate) enum Word {
     /// An event can be decided: its admissions are written into it.
     Ahead(Box<Ahead>),
-    /// To those who asked after a receipt, or at the start.
-    Asked(Vec<(ProcedureId, Grant)>, Vec<Ticket>),
-    /// To those who waited.
-    Served(Vec<Ticket>),
+    /// Answers to requests that left after a receipt, or at the start, and the claims that these requests served.
+    Answers(Vec<(Claim, Grant)>, Vec<Claim>),
+    /// Claims that were served later.
+    Served(Vec<Claim>),
 }
 
-/// An event that waits for the limiter's word.
+/// An event that waits for the limiter's answer.
 #[derive(Debug)]
 pub(crate) struct Ahead {
     pub(crate) event: Event,
-    pub(crate) asked: BTreeSet<Ticket>,
-    pub(crate) exchange: Option<(Ticket, ProcedureId)>,
-    pub(crate) served: Vec<Ticket>,
+    pub(crate) asked: BTreeSet<ClaimId>,
+    pub(crate) exchange: Option<(Claim, ProcedureId)>,
+    pub(crate) served: Vec<Claim>,
 }
 
-/// The limiter, and who stands behind its tickets.
+/// The claim of one procedure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Known {
+    /// With the generation of the newest request that was made or decided.
+    pub(crate) claim: Claim,
+    /// Decisions to ask whose effect has not left.
+    unsent: u32,
+}
+
+/// The limiter, the claims of procedures, and what the limiter has said.
 #[derive(Debug, Default)]
 pub(crate) struct Desk {
     pub(crate) admissions: Admissions,
-    pub(crate) of: BTreeMap<ProcedureId, Ticket>,
-    pub(crate) by: BTreeMap<Ticket, ProcedureId>,
+    of: BTreeMap<ProcedureId, Known>,
+    by: BTreeMap<ClaimId, ProcedureId>,
+    last: u64,
     pub(crate) words: VecDeque<Word>,
-    /// Who has asked, and has not heard the answer: it alone tells them of a grant.
-    pub(crate) asking: BTreeMap<ProcedureId, (u32, bool)>,
 }
 
 impl Desk {
@@ -54,7 +64,7 @@ impl Desk {
         usage.map(|limit| (limit.key, limit.used, limit.limit))
     }
 
-    pub(crate) fn tell(&mut self, change: impl FnOnce(&mut Admissions) -> Vec<Ticket>) -> Result<(), String> {
+    pub(crate) fn tell(&mut self, change: impl FnOnce(&mut Admissions) -> Vec<Claim>) -> Result<(), String> {
         let served = self.work(change)?;
         if !served.is_empty() {
             self.words.push_back(Word::Served(served));
@@ -62,50 +72,79 @@ impl Desk {
         Ok(())
     }
 
-    pub(crate) fn asks(&mut self, id: ProcedureId) {
-        self.asking.entry(id).or_default().0 += 1;
+    pub(crate) const fn new_claim(&mut self) -> ClaimId {
+        self.last += 1;
+        ClaimId(self.last)
     }
 
-    /// An answer has come; or none, for nothing was asked. Tells whether it is to be told of a grant.
-    pub(crate) fn hears(&mut self, id: ProcedureId, answer: Option<Grant>) -> bool {
-        let granted = answer == Some(Grant::Granted);
-        let Some((asks, served)) = self.asking.get_mut(&id) else {
-            return granted;
-        };
-        *asks -= 1;
-        if *asks > 0 {
-            *served |= granted;
-            return false;
+    /// Returns the claim of a procedure, if it has one.
+    pub(crate) fn claim(&self, id: ProcedureId) -> Option<ClaimId> {
+        self.of.get(&id).map(|known| known.claim.id)
+    }
+
+    /// Returns the procedure that has a claim.
+    pub(crate) fn procedure(&self, claim: ClaimId) -> Option<ProcedureId> {
+        self.by.get(&claim).copied()
+    }
+
+    fn known(&mut self, id: ProcedureId) -> &mut Known {
+        let Self { of, by, last, .. } = self;
+        of.entry(id).or_insert_with(|| {
+            *last += 1;
+            let claim = Claim {
+                id: ClaimId(*last),
+                generation: 0,
+            };
+            by.insert(claim.id, id);
+            Known { claim, unsent: 0 }
+        })
+    }
+
+    /// A decision has a procedure ask. Grants of its older requests are stale from here on.
+    pub(crate) fn will_ask(&mut self, id: ProcedureId) {
+        let known = self.known(id);
+        known.claim.generation += 1;
+        known.unsent += 1;
+    }
+
+    /// The effect of such a decision leaves. Returns `true` if no later decision has the procedure ask again.
+    pub(crate) fn is_newest_ask(&mut self, id: ProcedureId) -> bool {
+        let known = self.known(id);
+        known.unsent -= 1;
+        known.unsent == 0
+    }
+
+    /// Returns the claim for a request that is made now.
+    pub(crate) fn renew(&mut self, id: ProcedureId) -> Claim {
+        let known = self.known(id);
+        known.claim.generation += 1;
+        known.claim
+    }
+
+    /// Returns the claim for a request that was decided.
+    pub(crate) fn current(&mut self, id: ProcedureId) -> Claim {
+        self.known(id).claim
+    }
+
+    /// Returns the procedure to which a grant belongs; none if the grant is of an older request.
+    pub(crate) fn accept(&self, claim: Claim) -> Option<ProcedureId> {
+        let id = self.procedure(claim.id)?;
+        self.of.get(&id).filter(|known| known.claim == claim).map(|_| id)
+    }
+
+    pub(crate) fn bind(&mut self, claim: Claim, id: ProcedureId) {
+        self.of.insert(id, Known { claim, unsent: 0 });
+        self.by.insert(claim.id, id);
+    }
+
+    /// Takes the claim from a procedure, unless it is about to ask again.
+    pub(crate) fn unbind(&mut self, id: ProcedureId) -> Option<ClaimId> {
+        let known = *self.of.get(&id)?;
+        if known.unsent == 0 {
+            self.of.remove(&id);
+            self.by.remove(&known.claim.id);
         }
-        let served = *served;
-        self.asking.remove(&id);
-        answer.map_or(served, |_| granted)
-    }
-
-    /// Gives whom a ticket that was served stands for, unless an answer to them is on its way.
-    pub(crate) fn told(&self, ticket: Ticket) -> Option<ProcedureId> {
-        let id = self.by.get(&ticket).copied();
-        id.filter(|id| !self.asking.contains_key(id))
-    }
-
-    /// Does so, and notes it for whoever is not told.
-    pub(crate) fn served(&mut self, ticket: Ticket) -> Option<ProcedureId> {
-        let told = self.told(ticket);
-        if let Some((_, served)) = self.by.get(&ticket).and_then(|id| self.asking.get_mut(id)) {
-            *served = true;
-        }
-        told
-    }
-
-    pub(crate) fn bind(&mut self, ticket: Ticket, id: ProcedureId) {
-        self.of.insert(id, ticket);
-        self.by.insert(ticket, id);
-    }
-
-    pub(crate) fn unbind(&mut self, id: ProcedureId) -> Option<Ticket> {
-        let ticket = self.of.remove(&id)?;
-        self.by.remove(&ticket);
-        Some(ticket)
+        Some(known.claim.id)
     }
 
     /// Tells whether a permit or a lock is out, or somebody waits.

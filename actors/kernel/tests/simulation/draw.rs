@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Ahead, Birth, Blob, ChildPermits, EventName, HistoryDetail, Hold, JoinPolicy, Kind, KindRules, LimitKey, LockNeed,
-    OnFailure, OnTimeout, RetryPolicy, Rules, StageOutcome, Timestamp,
+    Birth, Blob, ChildPermits, EventName, HistoryDetail, Hold, JoinPolicy, Kind, KindRules, LimitKey, LockNeed,
+    NextStageNeeds, OnFailure, OnTimeout, RetryPolicy, Rules, StageOutcome, Timestamp,
 };
 
 /// A kind whose stages can be undone.
@@ -115,7 +115,7 @@ impl Draw {
     }
 
     /// Draws what the code says of the stage that runs next.
-    pub(crate) fn ahead(&mut self) -> Ahead {
+    pub(crate) fn ahead(&mut self) -> NextStageNeeds {
         let count = match self.below(10) {
             0..6 => 0,
             6..9 => 1,
@@ -123,10 +123,10 @@ impl Draw {
         };
         let mut locks: Vec<LockNeed> = (0..count).map(|_| self.lock()).collect();
         locks.dedup();
-        Ahead {
+        NextStageNeeds {
             locks,
-            one_way: self.percent(4).then(|| "the last bridge".to_owned()),
-            ..Ahead::default()
+            next_is_no_return: self.percent(4).then(|| "the last bridge".to_owned()),
+            ..NextStageNeeds::default()
         }
     }
 
@@ -221,7 +221,7 @@ pub(crate) fn rules() -> Rules {
         ..undoable.clone()
     };
     let strict = KindRules {
-        same_stage: Some(2),
+        repeat_limit: Some(2),
         history: HistoryDetail::Stack,
         ..undoable.clone()
     };

@@ -1,6 +1,6 @@
 //! Results: how long they are kept, who takes note of them, and how they go as a whole.
 
-use procession_kernel::{Doomed, Event, Key, ProcedureId, Row, Timestamp};
+use procession_kernel::{Event, EvictedFamily, Key, ProcedureId, Row, Timestamp};
 
 use super::disk::Disk;
 use super::play::Play;
@@ -20,13 +20,13 @@ impl Disk {
     }
 
     /// A finished family is gone.
-    pub(crate) fn evicted(&mut self, doomed: &Doomed) -> Result<(), String> {
+    pub(crate) fn evicted(&mut self, doomed: &EvictedFamily) -> Result<(), String> {
         self.no_longer_due(doomed.family, doomed.due)?;
         self.forget(doomed);
         Ok(())
     }
 
-    fn forget(&mut self, doomed: &Doomed) {
+    fn forget(&mut self, doomed: &EvictedFamily) {
         for member in 0..doomed.members {
             let id = ProcedureId::new(doomed.family, member);
             self.rows.remove(&id);
@@ -51,18 +51,18 @@ impl Disk {
     }
 
     /// Lists what is due, each family with every key that it has.
-    fn doomed(&self, now: Timestamp) -> Vec<Doomed> {
+    fn doomed(&self, now: Timestamp) -> Vec<EvictedFamily> {
         let due = self.due.iter().take_while(|((due, _), _)| *due <= now);
         due.map(|((due, family), key)| self.described(*due, *family, key.as_ref()))
             .collect()
     }
 
-    fn described(&self, due: Timestamp, family: u64, key: Option<&Key>) -> Doomed {
+    fn described(&self, due: Timestamp, family: u64, key: Option<&Key>) -> EvictedFamily {
         let rows: Vec<&Row> = self.members(family).collect();
         let root_key = rows.first().and_then(|row| row.key.clone());
         let until = root_key.as_ref().and_then(|key| self.keys.get(key)?.until);
         let signals = self.signals.iter().filter(|((id, _), _)| id.family == family);
-        Doomed {
+        EvictedFamily {
             family,
             due,
             members: u32::try_from(rows.len()).unwrap_or(u32::MAX),
@@ -105,8 +105,8 @@ impl Play {
     /// Somebody takes note of a result.
     pub(crate) fn acknowledge(&mut self) -> Result<(), String> {
         let Some(row) = self.result() else { return Ok(()) };
-        let ticket = self.shell.ticket();
-        self.shell.decide(Event::Acknowledged(ticket, Box::new(row))).map(drop)
+        let request = self.shell.request_id();
+        self.shell.decide(Event::Acknowledged(request, Box::new(row))).map(drop)
     }
 
     /// What is due goes.

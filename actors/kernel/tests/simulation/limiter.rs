@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 
 use procession_kernel::{
-    Admission, Birth, Event, Grant, Hold, Lacking, ProcedureId, Request, StageEnded, StageOutcome, Submission, Ticket,
+    Admission, Birth, Claim, ClaimId, Event, Grant, Hold, Lacking, ProcedureId, Request, Row, StageEnded, StageOutcome,
+    Submission,
 };
 
 use super::desk::{Ahead, Word, needs, own_of};
@@ -13,11 +14,6 @@ use super::draw::limits_of;
 use super::shell::Shell;
 
 impl Shell {
-    pub(crate) fn ticket(&mut self) -> Ticket {
-        self.next_ticket += 1;
-        Ticket(self.next_ticket)
-    }
-
     /// Asks for those that are born as roots, and decides once the limiter has spoken.
     pub(crate) fn submit(&mut self, mut submissions: Vec<Submission>) -> Result<(), String> {
         let (mut asked, mut served) = (BTreeSet::new(), Vec::new());
@@ -30,7 +26,7 @@ impl Shell {
                 }
             }
         }
-        let event = Event::Submitted(self.ticket(), submissions);
+        let event = Event::Submitted(self.request_id(), submissions);
         self.decide_ahead(event, asked, None, served)
     }
 
@@ -64,9 +60,9 @@ impl Shell {
     fn decide_ahead(
         &mut self,
         event: Event,
-        asked: BTreeSet<Ticket>,
-        exchange: Option<(Ticket, ProcedureId)>,
-        served: Vec<Ticket>,
+        asked: BTreeSet<ClaimId>,
+        exchange: Option<(Claim, ProcedureId)>,
+        served: Vec<Claim>,
     ) -> Result<(), String> {
         if asked.is_empty() && exchange.is_none() {
             return self.decide(event).map(drop);
@@ -86,8 +82,8 @@ impl Shell {
         birth: &mut Birth,
         parent: Option<ProcedureId>,
         asks: bool,
-        asked: &mut BTreeSet<Ticket>,
-        served: &mut Vec<Ticket>,
+        asked: &mut BTreeSet<ClaimId>,
+        served: &mut Vec<Claim>,
     ) -> Result<(), String> {
         let limits = limits_of(birth, parent.is_some());
         if limits.is_empty() && birth.ahead.locks.is_empty() {
@@ -97,11 +93,11 @@ impl Shell {
         if !asks {
             return Ok(());
         }
-        let ticket = self.ticket();
-        asked.insert(ticket);
-        birth.admission.asked = Some(ticket);
+        let claim = self.desk.new_claim();
+        asked.insert(claim);
+        birth.admission.asked = Some(claim);
         let request = Request {
-            ticket,
+            claim: Claim::first(claim),
             kind: own_of(&birth.kind, &limits),
             needs: needs(limits, birth.ahead.locks.clone()),
             priority: birth.priority,
@@ -117,8 +113,8 @@ impl Shell {
     fn exchange(
         &mut self,
         report: &mut StageEnded,
-        served: &mut Vec<Ticket>,
-    ) -> Result<Option<(Ticket, ProcedureId)>, String> {
+        served: &mut Vec<Claim>,
+    ) -> Result<Option<(Claim, ProcedureId)>, String> {
         let next = matches!(report.outcome, StageOutcome::Next(_)) && report.children.is_empty();
         let id = report.id;
         if !next || report.ahead.locks.is_empty() || !self.kernel.goes_on(id, report.run) {
@@ -141,23 +137,23 @@ impl Shell {
         } else {
             Vec::new()
         };
-        let ticket = self.ticket_of(id);
+        let claim = self.desk.renew(id);
         let request = Request {
-            ticket,
+            claim,
             kind: own_of(&row.kind, &permits),
             needs: needs(permits.clone(), locks),
             priority: row.priority,
             within: self.within_above(id),
         };
         let gives = needs(permits.clone(), gives);
-        let (grant, others) = self.desk.work(|limiter| limiter.exchange(ticket, &gives, request))?;
+        let (grant, others) = self.desk.work(|limiter| limiter.exchange(&gives, request))?;
         served.extend(others);
         report.admission = Some(Admission {
             limits: permits,
-            asked: Some(ticket),
+            asked: Some(claim.id),
             lacking: lacking(grant),
         });
-        Ok(Some((ticket, id)))
+        Ok(Some((claim, id)))
     }
 
     /// Hears the oldest word of the limiter.
@@ -165,40 +161,37 @@ impl Shell {
         match self.desk.words.pop_front() {
             None => Ok(()),
             Some(Word::Ahead(ahead)) => self.hear_ahead(*ahead),
-            Some(Word::Asked(grants, served)) => {
-                for (id, grant) in grants {
-                    if self.desk.hears(id, Some(grant)) {
-                        self.decide(Event::Granted(id))?;
-                    }
-                }
-                self.served(served)
+            Some(Word::Answers(answers, served)) => {
+                let granted = answers.into_iter().filter(|(_, grant)| *grant == Grant::Granted);
+                self.granted(granted.map(|(claim, _)| claim))?;
+                self.granted(served)
             }
-            Some(Word::Served(served)) => self.served(served),
+            Some(Word::Served(served)) => self.granted(served),
         }
     }
 
     fn hear_ahead(&mut self, ahead: Ahead) -> Result<(), String> {
         let mut unbound = ahead.asked;
         self.decide(ahead.event)?;
-        // The decision has bound the tickets of those that it gave birth to.
-        unbound.retain(|ticket| !self.desk.by.contains_key(ticket));
-        if let Some((ticket, id)) = ahead.exchange {
-            if self.kernel.row(id).is_some_and(|row| !row.is_ended()) {
-                self.desk.bind(ticket, id);
-            } else {
-                unbound.insert(ticket);
+        // The decision has bound the claims of the procedures that it created.
+        unbound.retain(|claim| self.desk.procedure(*claim).is_none());
+        if let Some((claim, id)) = ahead.exchange {
+            if self.kernel.row(id).is_none_or(Row::is_ended) {
+                unbound.insert(claim.id);
+            } else if self.desk.claim(id).is_none() {
+                self.desk.bind(claim, id);
             }
         }
-        for ticket in unbound {
-            self.desk.tell(|limiter| limiter.release(ticket))?;
+        for claim in unbound {
+            self.desk.tell(|limiter| limiter.release(claim))?;
         }
-        self.served(ahead.served)
+        self.granted(ahead.served)
     }
 
-    pub(crate) fn served(&mut self, served: Vec<Ticket>) -> Result<(), String> {
-        for ticket in served {
-            // One that asked is bound when its own answer is heard, and was answered before it was served.
-            if let Some(id) = self.desk.served(ticket) {
+    /// Decides the grants of each procedure's newest request, and drops those of older ones.
+    fn granted(&mut self, claims: impl IntoIterator<Item = Claim>) -> Result<(), String> {
+        for claim in claims {
+            if let Some(id) = self.desk.accept(claim) {
                 self.decide(Event::Granted(id))?;
             }
         }

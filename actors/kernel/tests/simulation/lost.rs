@@ -1,5 +1,5 @@
 //! Wakes that get lost: a grant that nobody hears of, a timer that is not armed.
-//! The audit finds each of them, once, and nothing else.
+//! The health check finds each of them, once, and nothing else.
 
 use procession_kernel::{Event, Grant, ProcedureId, Record, Row};
 
@@ -8,42 +8,35 @@ use super::desk::Word;
 use super::play::Play;
 
 impl Play {
-    /// The limiter's next word is never heard; if it granted something, an audit makes up for it.
+    /// The limiter's next word is never heard; if it granted something, a health check makes up for it.
     pub(crate) fn lose_word(&mut self) -> Result<(), String> {
         self.shell.sync(usize::MAX)?;
-        // Who has got on meanwhile gives it back when it comes; the audit is for those who wait.
+        // Who has got on meanwhile gives it back when it comes; the health check is for those who wait.
         let waits = |id: &ProcedureId| {
             let kernel = &self.shell.kernel;
             kernel.waits_for_admission(*id) && !kernel.is_stopped(*id)
         };
-        let granted: Vec<ProcedureId> = match self.shell.desk.words.front() {
-            Some(Word::Asked(grants, served)) if served.is_empty() => grants
+        let desk = &self.shell.desk;
+        let granted: Vec<ProcedureId> = match desk.words.front() {
+            Some(Word::Answers(answers, served)) if served.is_empty() => answers
                 .iter()
                 .filter(|(_, grant)| *grant == Grant::Granted)
-                .map(|(id, _)| *id)
+                .filter_map(|(claim, _)| desk.accept(*claim))
                 .collect(),
-            Some(Word::Served(served)) => served
-                .iter()
-                .filter_map(|ticket| self.shell.desk.told(*ticket))
-                .collect(),
-            Some(Word::Ahead(_) | Word::Asked(..)) | None => Vec::new(),
+            Some(Word::Served(served)) => served.iter().filter_map(|claim| desk.accept(*claim)).collect(),
+            Some(Word::Ahead(_) | Word::Answers(..)) | None => Vec::new(),
         };
         if granted.is_empty() || !granted.iter().all(waits) || self.shell.desk.words.len() > 1 {
             return Ok(());
         }
         let word = self.shell.desk.words.pop_front();
-        if let Some(Word::Asked(grants, _)) = &word {
-            for (id, grant) in grants {
-                self.shell.desk.hears(*id, Some(grant.clone()));
-            }
-        }
         self.shell.log.push(format!("--- lost: {word:?}"));
         let (granted, unknown) = claims::lost(&self.shell.kernel, &self.shell.desk);
         let lost = granted.len() + unknown.len();
-        self.find(Event::AuditDue { granted, unknown }, lost)
+        self.find(Event::HealthCheckDue { granted, unknown }, lost)
     }
 
-    /// A timer is not armed; an audit arms it again.
+    /// A timer is not armed; a health check arms it again.
     pub(crate) fn lose_timer(&mut self) -> Result<(), String> {
         let sleepers: Vec<ProcedureId> = {
             let rows = self.shell.kernel.families().values().flat_map(|family| &family.members);
@@ -59,16 +52,16 @@ impl Play {
         self.shell.kernel.evolve(&Record::Disarmed(id));
         self.shell.log.push(format!("--- lost: the timers of {id}"));
         let (granted, unknown) = (Vec::new(), Vec::new());
-        self.find(Event::AuditDue { granted, unknown }, 1)?;
+        self.find(Event::HealthCheckDue { granted, unknown }, 1)?;
         if self.shell.kernel.next_deadline() == due {
             return Ok(());
         }
         Err(format!("the timers of {id} were found, and are not armed as before"))
     }
 
-    fn find(&mut self, audit: Event, lost: usize) -> Result<(), String> {
+    fn find(&mut self, check: Event, lost: usize) -> Result<(), String> {
         self.shell.lost += lost as u64;
-        self.shell.decide(audit)?;
+        self.shell.decide(check)?;
         self.nothing_found()
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use procession_kernel::{
     Answer, Blob, BypassAs, BypassScope, Effect, Event, EventName, Key, LimitKey, OperatorRequest, Pause, ProcedureId,
-    Refusal, RequestEffect, RevealScope, Row, Seq, Ticket, Verb, WaitReason,
+    Refusal, RequestEffect, RequestId, RevealScope, Row, Seq, StoredTarget, Verb, WaitReason,
 };
 
 use super::draw::{GLOBAL, LIMITED, ROOM};
@@ -31,9 +31,7 @@ impl Play {
                 .map(|row| row.revision);
             by.expected = revision.or(Some(Seq(1)));
         }
-        // The row of a finished one is read anew each time: an old one may be of a family that has gone.
-        let carries_a_row = matches!(verb, Verb::Acknowledge(..));
-        if by.key.is_some() && !by.dry_run && !carries_a_row {
+        if by.key.is_some() && !by.dry_run {
             self.asked.push((verb.clone(), by.clone()));
         }
         self.request(verb, by)
@@ -73,13 +71,10 @@ impl Play {
             10..13 => Verb::Bypass(self.member(any)?, self.bypass_scope(), self.bypass_as()),
             13..14 => Verb::RetryUndo(self.broken()?),
             14..15 => Verb::SkipUndo(self.broken()?),
-            15..16 => Verb::OverrideResult(self.ended()?, Blob::from(vec![7]), None),
+            15..16 => Verb::OverrideResult(self.ended()?, Blob::from(vec![7])),
             20..22 => Verb::Signal(self.member(any)?, self.draw.event(), Blob::default()),
             22..23 => Verb::AuditReveal(self.member(any)?, RevealScope::Family),
-            23..24 => {
-                let row = self.result()?;
-                Verb::Acknowledge(row.id, Box::new(row))
-            }
+            23..24 => Verb::Acknowledge(self.result()?.id),
             16..18 => Verb::SetPriority(self.member(any)?, i16::try_from(self.draw.below(5)).unwrap_or(0)),
             _ => {
                 let key = self.draw.pick(&[LIMITED, ROOM, GLOBAL])?;
@@ -94,7 +89,7 @@ impl Play {
         if let Some(what) = self.draw.pick(&all) {
             return Some(Verb::Resume(what));
         }
-        let stopped = |row: &Row| row.paused || matches!(row.wait, Some(WaitReason::Poison | WaitReason::Circling));
+        let stopped = |row: &Row| row.paused || matches!(row.wait, Some(WaitReason::Poison | WaitReason::RepeatLimit));
         Some(Verb::Resume(Pause::One(self.member(stopped)?)))
     }
 
@@ -134,15 +129,16 @@ impl Play {
     pub(crate) fn request(&mut self, verb: Verb, by: OperatorRequest) -> Result<(), String> {
         let done = by.key.as_ref().and_then(|key| self.done_with(key));
         let traceless = (by.dry_run || done.is_some()).then(|| self.shell.kernel.clone());
-        let ticket = self.shell.ticket();
+        let request = self.shell.request_id();
         let words = verb.to_string();
+        let stored = self.stored(&verb);
         let effects = self
             .shell
-            .decide_seen(Event::Requested(ticket, Box::new(verb), Box::new(by)))?;
+            .decide_seen(Event::Requested(request, Box::new(verb), Box::new(by), stored))?;
         if traceless.is_some_and(|before| before != self.shell.kernel) {
             return Err(format!("it left a trace: {words}"));
         }
-        let answer = answer_to(ticket, &effects).ok_or_else(|| format!("nobody answers: {words}"))?;
+        let answer = answer_to(request, &effects).ok_or_else(|| format!("nobody answers: {words}"))?;
         match (done, answer) {
             (Some((number, before)), Answer::Operated(operated)) => {
                 let repeated = before == words && operated.number == Some(number);
@@ -161,11 +157,23 @@ impl Play {
         }
     }
 
+    /// Reads the row of a finished target, as the shell does right before the decision.
+    fn stored(&self, verb: &Verb) -> StoredTarget {
+        let (Verb::Acknowledge(id) | Verb::OverrideResult(id, _)) = verb else {
+            return StoredTarget::None;
+        };
+        let row = self.shell.ahead.rows.get(id);
+        match row.filter(|_| self.shell.kernel.row(*id).is_none()) {
+            Some(row) => StoredTarget::Row(Box::new(row.clone())),
+            None => StoredTarget::None,
+        }
+    }
+
     /// Gives what was done with a key, if that is known: number and words.
     fn done_with(&self, key: &Key) -> Option<(u64, String)> {
         let mut entries = self.shell.ahead.audit.values();
         let done = entries.find(|entry| entry.key.as_ref() == Some(key))?;
-        Some((done.number, done.verb.clone()))
+        Some((done.number, done.words.clone()))
     }
 
     pub(crate) fn broadcast(&mut self) -> Result<(), String> {
@@ -175,10 +183,10 @@ impl Play {
             .percent(40)
             .then(|| Key::from(format!("broadcast {}", self.draw.below(4))));
         let repeated = key.as_ref().is_some_and(|key| self.done_with(key).is_some());
-        let ticket = self.shell.ticket();
+        let request = self.shell.request_id();
         let payload = Blob::default();
         let committed = self.shell.decide(Event::Broadcast {
-            ticket,
+            request,
             name,
             payload,
             key,
@@ -190,12 +198,12 @@ impl Play {
     }
 }
 
-fn answer_to(ticket: Ticket, effects: &[Effect]) -> Option<Answer> {
+fn answer_to(request: RequestId, effects: &[Effect]) -> Option<Answer> {
     effects.iter().find_map(|effect| {
         let Effect::Requests(RequestEffect::Reply(to, answer)) = effect else {
             return None;
         };
-        (*to == ticket).then(|| answer.clone())
+        (*to == request).then(|| answer.clone())
     })
 }
 

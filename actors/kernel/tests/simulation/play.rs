@@ -76,7 +76,7 @@ impl Play {
             81..82 => self.clean_up_one(),
             82..83 => self.crash(),
             83..84 if self.draw.percent(20) => self.drain(),
-            84..86 => self.audit(),
+            84..86 => self.check_health(),
             86..88 => self.acknowledge(),
             88..90 => self.evict(),
             90..91 if self.lossy => self.lose_word(),
@@ -94,24 +94,24 @@ impl Play {
         self.nothing_found()
     }
 
-    /// The audit looks for wakes that were lost; there are none.
-    pub(crate) fn audit(&mut self) -> Result<(), String> {
+    /// The health check looks for wakes that were lost; there are none.
+    pub(crate) fn check_health(&mut self) -> Result<(), String> {
         let (granted, unknown) = if self.shell.is_quiet() {
             claims::lost(&self.shell.kernel, &self.shell.desk)
         } else {
             (Vec::new(), Vec::new())
         };
-        self.shell.decide(Event::AuditDue { granted, unknown })?;
+        self.shell.decide(Event::HealthCheckDue { granted, unknown })?;
         self.nothing_found()
     }
 
-    /// The audit has found what was lost on purpose, and nothing else.
+    /// The health check has found what was lost on purpose, and nothing else.
     pub(crate) fn nothing_found(&self) -> Result<(), String> {
         let (found, lost) = (self.shell.kernel.found(), self.shell.lost);
         if found == lost {
             return Ok(());
         }
-        Err(format!("{lost} wakes were lost, and the audit found {found}"))
+        Err(format!("{lost} wakes were lost, and the health check found {found}"))
     }
 
     // Requests.
@@ -140,7 +140,7 @@ impl Play {
 
     fn signal(&mut self) -> Result<(), String> {
         let Some(id) = self.member(|_| true) else { return Ok(()) };
-        let ticket = self.shell.ticket();
+        let request = self.shell.request_id();
         let key = self
             .draw
             .percent(30)
@@ -148,7 +148,7 @@ impl Play {
         let name = self.draw.event();
         self.shell
             .decide(Event::Signalled {
-                ticket,
+                request,
                 id,
                 name,
                 payload: self.draw.value(),
@@ -231,8 +231,8 @@ impl Play {
             }
             self.shell.sync(1)?;
         }
-        let ticket = self.shell.ticket();
-        self.shell.decide(Event::DrainEnded(ticket))?;
+        let request = self.shell.request_id();
+        self.shell.decide(Event::DrainEnded(request))?;
         self.shell.sync(usize::MAX)?;
         self.shell.crash(0)
     }

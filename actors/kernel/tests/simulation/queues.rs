@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use procession_kernel::{Admissions, Event, LimitKey, ProcedureId, Request, Row, Ticket, WaitReason};
+use procession_kernel::{Admissions, Claim, ClaimId, LimitKey, ProcedureId, Request, Row, WaitReason};
 
 use super::desk::{Desk, Word, needs, own_of};
 use super::draw::limits;
@@ -10,21 +10,35 @@ use super::shell::Shell;
 
 impl Shell {
     pub(crate) fn ask(&mut self, id: ProcedureId) -> Result<(), String> {
-        let waits = self.kernel.waits_for_admission(id);
-        let Some(request) = waits.then(|| self.request_of(id)).flatten() else {
-            if self.desk.hears(id, None) {
-                self.decide(Event::Granted(id))?;
-            }
+        // A later decision has it ask again: the answer to this request would be stale.
+        if !self.desk.is_newest_ask(id) {
+            return Ok(());
+        }
+        if !self.kernel.waits_for_admission(id) {
+            return self.withdraw(id);
+        }
+        let claim = self.desk.current(id);
+        let Some(request) = self.request_of(id, claim) else {
             return Ok(());
         };
         let (grant, served) = self.desk.work(|limiter| limiter.request(request))?;
-        self.desk.words.push_back(Word::Asked(vec![(id, grant)], served));
+        self.desk.words.push_back(Word::Answers(vec![(claim, grant)], served));
         Ok(())
+    }
+
+    /// It does not ask after all. What an older request was granted meanwhile goes back: its grant is dropped as stale.
+    fn withdraw(&mut self, id: ProcedureId) -> Result<(), String> {
+        let held = self.kernel.row(id).map(Row::held).unwrap_or_default();
+        if held.is_empty() {
+            self.release(id)
+        } else {
+            self.change(id, |limiter, claim| limiter.keep(claim, &held))
+        }
     }
 
     pub(crate) fn release(&mut self, id: ProcedureId) -> Result<(), String> {
         match self.desk.unbind(id) {
-            Some(ticket) => self.desk.tell(|limiter| limiter.release(ticket)),
+            Some(claim) => self.desk.tell(|limiter| limiter.release(claim)),
             None => Ok(()),
         }
     }
@@ -32,10 +46,10 @@ impl Shell {
     pub(crate) fn change(
         &mut self,
         id: ProcedureId,
-        change: impl FnOnce(&mut Admissions, Ticket) -> Vec<Ticket>,
+        change: impl FnOnce(&mut Admissions, ClaimId) -> Vec<Claim>,
     ) -> Result<(), String> {
-        match self.desk.of.get(&id).copied() {
-            Some(ticket) => self.desk.tell(|limiter| change(limiter, ticket)),
+        match self.desk.claim(id) {
+            Some(claim) => self.desk.tell(|limiter| change(limiter, claim)),
             None => Ok(()),
         }
     }
@@ -46,38 +60,29 @@ impl Shell {
 
     // Who asks.
 
-    pub(crate) fn ticket_of(&mut self, id: ProcedureId) -> Ticket {
-        if let Some(ticket) = self.desk.of.get(&id) {
-            return *ticket;
-        }
-        let ticket = self.ticket();
-        self.desk.bind(ticket, id);
-        ticket
-    }
-
-    pub(crate) fn within(&self, id: ProcedureId) -> Vec<Ticket> {
+    pub(crate) fn within(&self, id: ProcedureId) -> Vec<ClaimId> {
         let family = self.kernel.families().get(&id.family);
         let ancestry = family.into_iter().flat_map(|family| family.ancestry(id.member));
-        ancestry.filter_map(|row| self.desk.of.get(&row.id).copied()).collect()
+        ancestry.filter_map(|row| self.desk.claim(row.id)).collect()
     }
 
-    pub(crate) fn within_above(&self, id: ProcedureId) -> Vec<Ticket> {
+    pub(crate) fn within_above(&self, id: ProcedureId) -> Vec<ClaimId> {
         let parent = self.kernel.row(id).and_then(|row| row.parent);
         let parent = parent.map(|parent| ProcedureId::new(id.family, parent));
         parent.map(|parent| self.within(parent)).unwrap_or_default()
     }
 
     /// Those above it, and for an undo all of the part that rolls back, keep it from nothing.
-    fn entered_by(&self, id: ProcedureId) -> Vec<Ticket> {
+    fn entered_by(&self, id: ProcedureId) -> Vec<ClaimId> {
         let mut within = self.within_above(id);
         for other in self.kernel.rolled_back_with(id) {
-            let ticket = self.desk.of.get(&other).copied();
-            within.extend(ticket.filter(|ticket| !within.contains(ticket)));
+            let claim = self.desk.claim(other);
+            within.extend(claim.filter(|claim| !within.contains(claim)));
         }
         within
     }
 
-    fn request_of(&mut self, id: ProcedureId) -> Option<Request> {
+    fn request_of(&self, id: ProcedureId, claim: Claim) -> Option<Request> {
         let row = self.kernel.row(id)?.clone();
         let is_undone = row.is_ended() || self.kernel.is_stopped(id);
         let limits = if row.holds || is_undone {
@@ -87,7 +92,7 @@ impl Shell {
         };
         let locks = row.locks.iter().filter(|need| !row.locked.contains(need));
         Some(Request {
-            ticket: self.ticket_of(id),
+            claim,
             kind: own_of(&row.kind, &limits),
             needs: needs(limits, locks.cloned().collect()),
             priority: row.priority,
@@ -104,20 +109,18 @@ impl Shell {
             let limit = set.get(&key).copied().unwrap_or(limit);
             (key, limit)
         });
-        self.desk = Desk {
-            admissions: Admissions::new(limits),
-            ..Desk::default()
-        };
+        self.desk = Desk::default();
+        self.desk.admissions = Admissions::new(limits);
         let members = self.kernel.families().values().flat_map(|family| &family.members);
         let concerned = members.filter(|row| row.holds || !row.locked.is_empty() || waits(row));
         let rows: Vec<Row> = concerned.map(|row| (**row).clone()).collect();
         let mut waiting = Vec::new();
         for row in rows {
-            let ticket = self.ticket_of(row.id);
+            let claim = self.desk.current(row.id);
             if row.holds || !row.locked.is_empty() {
                 let limits = if row.holds { row.limits.clone() } else { Vec::new() };
                 let request = Request {
-                    ticket,
+                    claim,
                     needs: needs(limits, row.locked.clone()),
                     kind: None,
                     priority: row.priority,
@@ -138,14 +141,14 @@ impl Shell {
     fn queue_again(&mut self, waiting: Vec<ProcedureId>) -> Result<(), String> {
         let (mut grants, mut served) = (Vec::new(), Vec::new());
         for id in waiting {
-            if let Some(request) = self.request_of(id) {
+            let claim = self.desk.renew(id);
+            if let Some(request) = self.request_of(id, claim) {
                 let (grant, others) = self.desk.work(|limiter| limiter.request(request))?;
-                self.desk.asks(id);
-                grants.push((id, grant));
+                grants.push((claim, grant));
                 served.extend(others);
             }
         }
-        self.desk.words.push_back(Word::Asked(grants, served));
+        self.desk.words.push_back(Word::Answers(grants, served));
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use procession_kernel::{
-    Ahead, Birth, Event, JoinRuling, Key, ProcedureId, Seq, StageEnded, StageOutcome, UndoEnded, UserWrite,
+    Birth, Event, JoinRuling, Key, NextStageNeeds, ProcedureId, Seq, StageEnded, StageOutcome, UndoEnded, UserWrite,
 };
 
 use super::draw::stage;
@@ -59,9 +59,9 @@ impl Play {
         self.births(if waits_for_them { 12 } else { 1 })
     }
 
-    fn ahead(&mut self, outcome: &StageOutcome) -> Ahead {
+    fn ahead(&mut self, outcome: &StageOutcome) -> NextStageNeeds {
         if matches!(outcome, StageOutcome::Done(_)) {
-            return Ahead::default();
+            return NextStageNeeds::default();
         }
         self.draw.ahead()
     }

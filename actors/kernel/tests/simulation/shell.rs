@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use procession_kernel::{
-    AdmissionEffect, Answer, Binding, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, Kernel,
-    LifecycleEffect, ProcedureId, Receipt, Record, RequestEffect, Scope, Seq, StageCall, StageOutcome, StageTask,
-    Ticket, Timestamp,
+    AdmissionEffect, Answer, Binding, Claim, Commit, DispatchEffect, Effect, Epoch, Event, HistoryEntry, Kernel,
+    LifecycleEffect, ProcedureId, Receipt, Record, RequestEffect, RequestId, Scope, Seq, StageCall, StageOutcome,
+    StageTask, Timestamp,
 };
 
 use super::desk::Desk;
@@ -42,10 +42,10 @@ pub(crate) struct Shell {
     pub(crate) desk: Desk,
     /// Reports that were decided on, and may come once more.
     pub(crate) old: Vec<Event>,
-    pub(crate) next_ticket: u64,
-    pub(crate) answered: BTreeMap<Ticket, Answer>,
-    /// Who asked in this life.
-    asked: BTreeSet<Ticket>,
+    next_request: u64,
+    pub(crate) answered: BTreeMap<RequestId, Answer>,
+    /// Requests of this life.
+    asked: BTreeSet<RequestId>,
     /// Wakes that were lost on purpose in this life.
     pub(crate) lost: u64,
     /// Why procedures waited, in short: what the histories have covered.
@@ -71,7 +71,7 @@ impl Shell {
             cleanups: Vec::new(),
             desk: Desk::default(),
             old: Vec::new(),
-            next_ticket: 0,
+            next_request: 0,
             answered: BTreeMap::new(),
             asked: BTreeSet::new(),
             lost: 0,
@@ -138,9 +138,9 @@ impl Shell {
         let mut requests = Vec::new();
         for binding in decision.bindings() {
             match *binding {
-                Binding::Ticket(ticket, id) => self.desk.bind(ticket, id),
+                Binding::Claim(claim, id) => self.desk.bind(Claim::first(claim), id),
                 Binding::Request(id) => {
-                    self.desk.asks(id);
+                    self.desk.will_ask(id);
                     requests.push(id);
                 }
             }
@@ -284,13 +284,11 @@ impl Shell {
         match effect {
             AdmissionEffect::Ask(id) => self.ask(id),
             AdmissionEffect::Release(id) => self.release(id),
-            AdmissionEffect::GiveBack(id, needs) => {
-                self.change(id, |limiter, ticket| limiter.give_back(ticket, &needs))
-            }
-            AdmissionEffect::Cancel(id) => self.change(id, |limiter, ticket| limiter.cancel(ticket)),
-            AdmissionEffect::Keep(id, needs) => self.change(id, |limiter, ticket| limiter.keep(ticket, &needs)),
+            AdmissionEffect::GiveBack(id, needs) => self.change(id, |limiter, claim| limiter.give_back(claim, &needs)),
+            AdmissionEffect::Cancel(id) => self.change(id, |limiter, claim| limiter.cancel(claim)),
+            AdmissionEffect::Keep(id, needs) => self.change(id, |limiter, claim| limiter.keep(claim, &needs)),
             AdmissionEffect::SetPriority(id, priority) => {
-                self.change(id, |limiter, ticket| limiter.set_priority(ticket, priority))
+                self.change(id, |limiter, claim| limiter.set_priority(claim, priority))
             }
             AdmissionEffect::SetLimit(key, limit) => self.capacity(key, limit),
             // No family of the histories is quarantined, so none is discharged.
@@ -300,9 +298,9 @@ impl Shell {
 
     fn answer(&mut self, effect: RequestEffect) -> Result<(), String> {
         match effect {
-            RequestEffect::Reply(ticket, answer) => {
-                if self.answered.insert(ticket, answer).is_some() {
-                    return Err(format!("{ticket:?} is answered twice"));
+            RequestEffect::Reply(request, answer) => {
+                if self.answered.insert(request, answer).is_some() {
+                    return Err(format!("{request:?} is answered twice"));
                 }
             }
             RequestEffect::Ended(ended) => {
@@ -326,10 +324,16 @@ impl Shell {
         self.disk.of_family(family).cloned().collect()
     }
 
-    /// With nothing on its way, everybody who asked in this life has been answered.
+    /// Returns the number of the next request.
+    pub(crate) const fn request_id(&mut self) -> RequestId {
+        self.next_request += 1;
+        RequestId(self.next_request)
+    }
+
+    /// Checks that every request of this life has been answered, with nothing on its way.
     pub(crate) fn all_are_answered(&self) -> Result<(), String> {
-        match self.asked.iter().find(|ticket| !self.answered.contains_key(ticket)) {
-            Some(ticket) => Err(format!("{ticket:?} was never answered")),
+        match self.asked.iter().find(|request| !self.answered.contains_key(request)) {
+            Some(request) => Err(format!("{request:?} was never answered")),
             None => Ok(()),
         }
     }
@@ -365,14 +369,14 @@ impl Shell {
 }
 
 /// Gives who must be answered.
-fn asker(event: &Event) -> Option<Ticket> {
+fn asker(event: &Event) -> Option<RequestId> {
     match event {
-        Event::Submitted(ticket, _)
-        | Event::Signalled { ticket, .. }
-        | Event::Broadcast { ticket, .. }
-        | Event::Requested(ticket, ..)
-        | Event::Acknowledged(ticket, _)
-        | Event::DrainEnded(ticket) => Some(*ticket),
+        Event::Submitted(request, _)
+        | Event::Signalled { request, .. }
+        | Event::Broadcast { request, .. }
+        | Event::Requested(request, ..)
+        | Event::Acknowledged(request, _)
+        | Event::DrainEnded(request) => Some(*request),
         Event::StageEnded(_)
         | Event::UndoEnded(_)
         | Event::StackLoaded(..)
@@ -382,7 +386,7 @@ fn asker(event: &Event) -> Option<Ticket> {
         | Event::EvictionDue(_)
         | Event::WaveDue(_)
         | Event::CleanedUp(_)
-        | Event::AuditDue { .. }
+        | Event::HealthCheckDue { .. }
         | Event::DrainBegan
         | Event::ClockSetBack
         | Event::FamilyForgotten

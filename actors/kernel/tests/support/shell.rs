@@ -1,8 +1,8 @@
 //! A kernel whose store answers at once, and what it has written into the history.
 
 use procession_kernel::{
-    Birth, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, Kind, KindRules, ProcedureId, Receipt, Record, Rules,
-    Ticket, Timestamp,
+    Birth, Commit, Effect, Epoch, Event, HistoryEntry, Kernel, Kind, KindRules, ProcedureId, Receipt, Record,
+    RequestId, Rules, Timestamp,
 };
 
 /// The one family.
@@ -19,7 +19,7 @@ impl Shell {
     /// Begins at 0, with the birth of the root.
     pub(crate) fn new(birth: Birth) -> Self {
         let mut shell = Self::empty(Epoch(1));
-        shell.feed(0, Event::Submitted(Ticket(2), vec![birth.into()]));
+        shell.feed(0, Event::Submitted(RequestId(2), vec![birth.into()]));
         shell
     }
 

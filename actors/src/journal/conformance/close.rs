@@ -1,4 +1,4 @@
-//! What holds of a store that was closed.
+//! The promises of a closed store.
 
 use futures::executor::block_on;
 use procession_kernel::Epoch;
@@ -8,14 +8,14 @@ use crate::error::StoreError;
 use crate::journal::keys::Space;
 use crate::journal::store::{JournalStore, Scan};
 
-/// A closed store answers everything with an error that says so, and its place can be opened again
-/// while the closed store is still held.
+/// Checks that a closed store answers everything with an error that says so. Its place can be opened again while
+/// references to the closed store exist.
 ///
 /// # Errors
 ///
 /// [`BrokenPromise`](super::BrokenPromise) if it is not kept.
 pub fn check_close<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
-    // One that nobody acquired can be closed, too.
+    // A store that was never acquired can be closed, too.
     let idle = open()?;
     block_on(idle.close());
     let store = open()?;
@@ -73,7 +73,7 @@ fn check_closed<S: JournalStore>(store: &S, epoch: Epoch) -> Kept {
             &format!("after a close, {call} is answered with an error that says so, not with {answer:?}"),
         )?;
     }
-    // They may say nothing; they may not fail.
+    // They may return `None`, but must not panic.
     store.size_bytes();
     store.disk_room();
     store.sync_times();

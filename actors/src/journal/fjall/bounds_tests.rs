@@ -1,4 +1,4 @@
-//! What the store holds, and what it says when it cannot go on.
+//! The bounds of the store's memory, and its errors when it cannot continue.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,7 +18,7 @@ fn batch(epoch: Epoch, number: u64) -> Batch {
     batch
 }
 
-/// Bytes of all memory tables that commits go to.
+/// Returns the size of all memory tables that commits go to, in bytes.
 fn held(store: &FjallStore) -> u64 {
     let keyspaces = store.keyspaces();
     keyspaces
@@ -27,7 +27,7 @@ fn held(store: &FjallStore) -> u64 {
         .sum()
 }
 
-/// fjall panics behind the sync of its log: the batch is there, and its writer does not know.
+/// fjall panics after the sync of its log: the batch is on disk, but its writer does not know.
 #[test]
 fn a_panic_within_a_commit_is_final() -> Outcome {
     let place = TempDir::new()?;
@@ -79,13 +79,13 @@ fn memory_tables_of_many_keyspaces_have_one_bound() -> Outcome {
         block_on(store.append(batch))?;
         most = most.max(held(&store));
     }
-    // Eleven writes a commit, and sixteen commits from one look to the next.
+    // A commit has eleven writes, and sixteen commits pass between two checks.
     assert!(most < BOUND + 16 * 11 * 1500, "{most} bytes of {BOUND}");
     assert!(most > BOUND / 2, "the bound was not met: {most}");
     Ok(())
 }
 
-/// Bytes of memory that this process has, where the system tells.
+/// Returns the resident memory of this process in bytes, where the system tells.
 fn resident() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
@@ -93,11 +93,11 @@ fn resident() -> Option<u64> {
     Some(kilobytes * 1024)
 }
 
-/// Commits in each of the looks at memory below.
+/// Commits between two measurements of the memory.
 const LOOK: u64 = 200;
 
-/// Goes on for as long as `PROCESSION_SOAK_SECONDS` says and prints what memory is taken up: over the second half, in
-/// a release build, that is to stay within 5 %. Without the variable, twenty looks.
+/// Runs for as long as `PROCESSION_SOAK_SECONDS` says and prints the memory used. In a release build it should stay
+/// within 5 % over the second half. Without the variable it measures twenty times.
 #[test]
 #[expect(
     clippy::print_stdout,
@@ -123,7 +123,7 @@ fn memory_is_flat_while_eleven_keyspaces_are_written() -> Outcome {
             let mut batch = Batch::new(epoch);
             batch.advance_to(Seq(number));
             for tenant in 0..11_u64 {
-                // Each tenant comes round at a pace of its own, so that tables fill slowly and at different times.
+                // Each tenant writes at its own pace, so that tables fill slowly and at different times.
                 if number.is_multiple_of(tenant + 1) {
                     let space = Space::User(Key::from(format!("tenant-{tenant}")));
                     batch.put(space, &(number % 20_000).to_be_bytes(), &vec![7; bytes]);

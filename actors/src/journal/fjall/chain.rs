@@ -1,9 +1,9 @@
-//! The row in `meta` by which a commit names the one before it.
+//! The row in `meta` by which a commit names its predecessor.
 //!
-//! fjall removes a log once its data is in tables, and takes whatever logs it finds for all that are needed. So
-//! each commit says what it follows: a log that is missing, or ends too early, leaves a commit whose predecessor
-//! nobody has. The row names its own commit, too: a release that does not write it leaves a row that is out of
-//! date, and then nothing is known of what comes before.
+//! fjall removes a log once its data is in tables, and takes the logs that it finds for complete. So each commit
+//! names its predecessor: if a log is missing or ends too early, some commit has a predecessor that is nowhere. The
+//! row also names its own commit. A release that does not write the row leaves an outdated one, which is then
+//! ignored.
 
 use procession_kernel::{Epoch, Seq};
 
@@ -14,14 +14,14 @@ const VERSION: u8 = 1;
 /// Bytes of the row: its version, two commits, two numbers of records.
 const LENGTH: usize = 1 + 16 + 16 + 8 + 8;
 
-/// What a commit says of itself and of what is before it.
+/// What a commit says about itself and its predecessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Link {
     pub(super) commit: (Epoch, Seq),
-    /// The commit before it; zeros for the first one of all.
+    /// The preceding commit; zeros for the first of all.
     pub(super) before: (Epoch, Seq),
-    /// The oldest record that is in `recent` after this commit, and the newest that ever was. There is none if the
-    /// oldest lies behind the newest.
+    /// The oldest record in `recent` after this commit, and the newest that ever was. There are none if the oldest is
+    /// greater than the newest.
     pub(super) oldest: u64,
     pub(super) newest: u64,
 }
@@ -44,7 +44,7 @@ impl Link {
         bytes
     }
 
-    /// Reads the row of this commit; none if its shape is not known, or if it is of another commit.
+    /// Decodes the row of this commit; `None` if its layout is unknown, or if it belongs to another commit.
     pub(super) fn decode(bytes: &[u8], commit: (Epoch, Seq)) -> Option<Self> {
         let (version, numbers) = bytes.split_first().filter(|_| bytes.len() == LENGTH)?;
         let number = |index: usize| -> Option<u64> {
@@ -65,7 +65,7 @@ impl Link {
 mod tests {
     use super::*;
 
-    /// What has landed stays readable: these bytes never change.
+    /// Stored data stays readable: these bytes never change.
     #[test]
     fn a_link_of_the_first_version_is_read_and_written() {
         let link = Link {

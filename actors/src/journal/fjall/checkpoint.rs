@@ -1,9 +1,9 @@
-//! Checkpoints: what was committed lately goes into tables, on a thread of its own.
+//! Checkpoints: a thread of its own moves recent commits into tables.
 //!
-//! A checkpoint freezes the table that commits went to, and writes the newest version of each of its keys
-//! straight into tables on disk, keyspace by keyspace. Only then is what it wrote taken out of the keyspace
-//! `recent`, with a later commit. After a crash at any point in between the records are all still there, and
-//! what a reader finds in them goes before what tables say: so half a checkpoint cannot be seen.
+//! A checkpoint freezes the table that commits went to, and writes the newest version of each of its keys straight
+//! into tables on disk, keyspace by keyspace. Only after that does a later commit remove the written records from the
+//! keyspace `recent`. After a crash at any point in between all records still exist, and readers prefer them to
+//! tables. So half a checkpoint cannot be seen.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -17,21 +17,21 @@ use super::open::explain;
 use super::{BatchRecord, Layers, Table};
 use crate::journal::recent::LAST;
 
-/// Bytes, as a multiple of what a checkpoint is due at, beyond which commits wait for the one under way.
+/// Bytes, as a multiple of a checkpoint's due size, beyond which commits wait for the checkpoint under way.
 const FULL: usize = 3;
-/// Tables of a keyspace that are not merged yet, at which a checkpoint merges some before it adds one. fjall slows
-/// down at as many, but only who writes to a keyspace through its log; and it cannot count beyond 255.
+/// Unmerged tables of a keyspace at which a checkpoint merges some before it adds another. fjall slows down at the
+/// same number, but only writers that go through its log; and it cannot count beyond 255.
 const UNMERGED: usize = 20;
-/// How often in a row a merge may change nothing before the whole keyspace is merged at once. Every look waits
-/// [`LOOK`], so this is at least a minute; others have merged what they had taken up by then.
+/// Consecutive merges without a change before the whole keyspace is merged at once. Each waits [`LOOK`], so this
+/// takes at least a minute; merges by other threads have ended by then.
 const IN_VAIN: u32 = 6_000;
-/// How long a checkpoint waits for who is merging them already, before it looks again.
+/// How long a checkpoint waits for other threads' merges before it looks again.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What was committed lately, and the thread that puts it into tables.
+/// Recent commits, and the thread that moves them into tables.
 pub(super) struct Checkpoints {
     shared: Arc<Shared>,
-    /// A checkpoint is due at so many bytes of records and their index.
+    /// Size of records and their index at which a checkpoint is due.
     due_at: usize,
     thread: Option<JoinHandle<()>>,
 }
@@ -54,13 +54,13 @@ enum Stage {
     Rests,
     /// The frozen table is to be written, or is being written.
     Runs,
-    /// It is in tables: these records are not needed any more.
+    /// The table is written: these records are no longer needed.
     Done(Vec<u64>),
     Failed(String),
 }
 
 impl Checkpoints {
-    /// Starts with what was found in the keyspace `recent`.
+    /// Starts the thread, with the records found in the keyspace `recent`.
     pub(super) fn start(
         found: Table,
         database: &Database,
@@ -98,12 +98,12 @@ impl Checkpoints {
         self.due_at = bytes;
     }
 
-    /// What was committed lately, as it is now.
+    /// Returns the current state of recent commits.
     pub(super) fn layers(&self) -> RwLockReadGuard<'_, Layers> {
         self.shared.layers.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives the records that the next commit takes out, since they are in tables. Waits while there are too many.
+    /// Returns the records that the next commit removes, since they are in tables. Waits while there are too many.
     ///
     /// # Errors
     ///
@@ -126,14 +126,14 @@ impl Checkpoints {
         }
     }
 
-    /// Has the thread end as soon as it can; what it leaves undone is done after the next opening. A commit that
-    /// waits for it is answered.
+    /// Makes the thread end as soon as it can; the next opening does the rest. A commit that waits for the thread is
+    /// answered.
     pub(super) fn end(&self) {
         self.shared.work().ends = true;
         self.shared.changed.notify_all();
     }
 
-    /// Shows readers what was committed just now, and begins a checkpoint if one is due.
+    /// Shows a new commit to readers, and begins a checkpoint if one is due.
     pub(super) fn add(&self, records: &[(u64, BatchRecord)]) {
         let mut layers = self.shared.layers.write().unwrap_or_else(PoisonError::into_inner);
         for (number, record) in records {
@@ -143,7 +143,7 @@ impl Checkpoints {
             return;
         }
         let mut work = self.shared.work();
-        // After the end nobody would take it up.
+        // After the end no thread would take it up.
         if matches!(work.stage, Stage::Rests) && !work.ends {
             layers.frozen = Some(Arc::new(std::mem::take(&mut layers.current)));
             work.stage = Stage::Runs;
@@ -152,12 +152,12 @@ impl Checkpoints {
     }
 }
 
-/// A checkpoint under way is waited for: the store is to be closed as a whole.
+/// Waits for the thread, since the store must be closed as a whole.
 impl Drop for Checkpoints {
     fn drop(&mut self) {
         self.end();
         if let Some(thread) = self.thread.take() {
-            // It catches what panics in it.
+            // The thread catches its own panics.
             drop(thread.join());
         }
     }
@@ -170,7 +170,7 @@ impl Shared {
 
     fn serve(&self, tables: &Tables) {
         self.write_what_comes(tables);
-        // Whoever waits for a checkpoint that this thread leaves undone would wait for ever.
+        // A commit that waits for an abandoned checkpoint would otherwise wait for ever.
         let mut work = self.work();
         if matches!(work.stage, Stage::Runs) {
             work.stage = Stage::Failed(CLOSED.to_owned());
@@ -197,14 +197,14 @@ impl Shared {
                 Err(_) => Stage::Failed("a checkpoint panicked; open the journal again".to_owned()),
             };
             if let Stage::Failed(why) = &stage {
-                tracing::error!(%why, "the journal cannot put commits into tables; it takes no more");
+                tracing::error!(%why, "the journal cannot move commits into tables and takes no more commits");
             }
             self.work().stage = stage;
             self.changed.notify_all();
         }
     }
 
-    /// Waits for work; tells whether there is some, and not the end.
+    /// Waits for work; returns `true` if there is some, and `false` at the end.
     fn is_asked(&self) -> bool {
         let mut work = self.work();
         while !work.ends && !matches!(work.stage, Stage::Runs) {
@@ -214,7 +214,7 @@ impl Shared {
     }
 }
 
-/// Where checkpoints go.
+/// The destination of checkpoints.
 struct Tables {
     database: Database,
     /// In the order of [`PARTS`](crate::journal::recent::PARTS).
@@ -226,14 +226,14 @@ struct Tables {
 /// How much of a table was written.
 enum Written {
     All,
-    /// The store is being closed, and there was something to wait for.
+    /// Not all: the store is being closed, and the checkpoint had to wait.
     Left,
 }
 
 impl Tables {
     /// Writes a table, each keyspace as a whole and synced.
     fn write(&self, table: &Table, ends: &dyn Fn() -> bool) -> Result<Written, fjall::Error> {
-        // What is in tables must be in the log, too: where batches are not synced, it might not be.
+        // Data in tables must also be in the log. Where batches are not synced, it might not be.
         self.database.persist(PersistMode::SyncData)?;
         for (part, keyspace) in self.parts.iter().enumerate() {
             let mut entries = table.entries(part).peekable();
@@ -250,16 +250,16 @@ impl Tables {
                     None => ingestion.write_tombstone(place.key())?,
                 }
             }
-            // What an older release wrote to the log is read again at a start unless something newer is in
-            // tables, and merging takes deletes out of them. So this stays, and is as new as the checkpoint.
+            // A start replays the log of an older release unless tables hold something newer, and merging removes
+            // deletes from tables. So this entry stays, and is as new as the checkpoint.
             ingestion.write(LAST, [])?;
             ingestion.finish()?;
         }
         Ok(Written::All)
     }
 
-    /// Merges while there are too many tables, so that neither reads nor fjall's count suffer from who writes faster.
-    /// Tells whether one more may be added: not if the store is closed before that.
+    /// Merges while there are too many tables, so that a fast writer harms neither reads nor fjall's count. Returns
+    /// `false` if the store is closed before another table may be added.
     fn has_way(&self, keyspace: &Keyspace, ends: &dyn Fn() -> bool) -> Result<bool, fjall::Error> {
         let mut in_vain = 0;
         while keyspace.tree.l0_run_count() >= UNMERGED {
@@ -270,12 +270,13 @@ impl Tables {
                 return self.merge_all(keyspace).map(|()| true);
             }
             let before = keyspace.tree.l0_run_count();
-            // Versions that a reader may still need are kept: what cannot be told here is left to fjall's threads.
+            // Versions that a reader may still need are kept: this cannot be known here, and is left to fjall's
+            // threads.
             keyspace.tree.compact(keyspace.config.compaction_strategy.clone(), 0)?;
             let after = keyspace.tree.l0_run_count();
             in_vain = if after < before { 0 } else { in_vain + 1 };
             if after >= UNMERGED {
-                // Others are merging them, unless they have failed: then this says so.
+                // Other threads are merging them, unless they have failed: then this reports the error.
                 self.database.persist(PersistMode::Buffer)?;
                 std::thread::park_timeout(LOOK);
             }
@@ -283,12 +284,15 @@ impl Tables {
         Ok(true)
     }
 
-    /// Merges all tables of a keyspace, with nobody else at work on them. Commits wait for the checkpoint, so it
+    /// Merges all tables of a keyspace, with no other thread at work on them. Commits wait for the checkpoint, so it
     /// must not wait for ever for a merge that finds nothing to do.
     fn merge_all(&self, keyspace: &Keyspace) -> Result<(), fjall::Error> {
-        tracing::warn!(keyspace = %keyspace.name(), "its tables are not merged one by one; all of it is merged");
+        tracing::warn!(
+            keyspace = %keyspace.name(),
+            "merging tables one by one makes no progress; the whole keyspace is merged"
+        );
         keyspace.major_compact()?;
-        // Says whether fjall has failed meanwhile.
+        // Reports an error that fjall has met meanwhile.
         self.database.persist(PersistMode::Buffer)?;
         let left = keyspace.tree.l0_run_count();
         if left < UNMERGED {

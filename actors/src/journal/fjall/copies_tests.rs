@@ -1,4 +1,4 @@
-//! A part of a store from an older copy is refused, or makes no difference.
+//! A file or folder from an older copy of the store is refused, or makes no difference.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ fn spaces() -> impl Iterator<Item = Space> {
         .chain([Space::User(Key::from("orders"))])
 }
 
-/// Writes to every keyspace, over what was there and beside it.
+/// Writes to every keyspace, to existing keys and new ones.
 fn batch(epoch: Epoch, number: u64) -> Batch {
     let mut batch = Batch::new(epoch);
     batch.advance_to(Seq(number));
@@ -31,7 +31,7 @@ fn batch(epoch: Epoch, number: u64) -> Batch {
     batch
 }
 
-/// Goes on with these commits, and puts all of it into tables.
+/// Continues with these commits, and puts all of their writes into tables.
 fn go_on(place: &Path, numbers: std::ops::RangeInclusive<u64>) -> Outcome {
     let store = FjallStore::open(place, SyncMode::Data)?.checkpoint_at(1);
     let epoch = block_on(store.acquire())?;
@@ -39,7 +39,7 @@ fn go_on(place: &Path, numbers: std::ops::RangeInclusive<u64>) -> Outcome {
     for number in numbers {
         block_on(store.append(batch(epoch, number)))?;
     }
-    // A commit takes out what the checkpoint before it has put into tables.
+    // A commit removes the records that the previous checkpoint has put into tables.
     for number in last + 1.. {
         if store.recent().len()? == 0 {
             break;
@@ -54,7 +54,7 @@ fn go_on(place: &Path, numbers: std::ops::RangeInclusive<u64>) -> Outcome {
     Ok(())
 }
 
-/// Makes a journal and an older copy of it. Its log begins behind both, as when fjall has removed the logs before.
+/// Creates a journal and an older copy of it. Its log begins after both, as if fjall had removed the earlier logs.
 fn journal(older: &Path, newer: &Path) -> Outcome {
     go_on(newer, 1..=12)?;
     copy(newer, older)?;
@@ -76,7 +76,7 @@ fn copy(from: &Path, to: &Path) -> Outcome {
         if entry.file_type()?.is_dir() {
             copy(&entry.path(), &to)?;
         } else if entry.file_name() == "0.jnl" {
-            // Without the zeros at its end, which are most of it.
+            // Without the zeros at its end, which are most of the file.
             fs::write(to, log_files::read(&entry.path())?)?;
         } else {
             fs::copy(entry.path(), to)?;
@@ -98,7 +98,7 @@ fn contents(place: &Path) -> Result<Contents, StoreError> {
         .collect()
 }
 
-/// Every file below a folder that both have and that differs, by its path.
+/// Collects the paths of files that exist in both folders and differ.
 fn differing(older: &Path, newer: &Path, below: &Path, found: &mut Vec<PathBuf>) -> Outcome {
     for entry in fs::read_dir(older.join(below))? {
         let path = below.join(entry?.file_name());
@@ -111,7 +111,7 @@ fn differing(older: &Path, newer: &Path, below: &Path, found: &mut Vec<PathBuf>)
     Ok(())
 }
 
-/// Gives whether the journal was refused; if not, it must be as if nothing had been done to it.
+/// Returns `true` if the journal was refused; otherwise checks that its contents are unharmed.
 fn judge(truth: &Contents, place: &Path, what: &str) -> bool {
     match contents(place) {
         Ok(found) => {
@@ -142,7 +142,7 @@ fn a_keyspace_or_a_file_from_an_older_copy_is_refused_or_makes_no_difference() -
     let mut refused = Vec::new();
     for entry in fs::read_dir(older.path().join(&keyspaces))? {
         let keyspace = keyspaces.join(entry?.file_name());
-        // The whole folder; and its files put over those that are there, as after a rename that was lost.
+        // First the whole folder, then only its files over the existing ones, as after a lost rename.
         for replaced in [true, false] {
             let place = TempDir::new()?;
             copy(newer.path(), place.path())?;
@@ -173,7 +173,7 @@ fn a_keyspace_or_a_file_from_an_older_copy_is_refused_or_makes_no_difference() -
     Ok(())
 }
 
-/// What is refused may be mended by hand, if nothing has been done to it.
+/// A refused journal may be repaired by hand, if it was left unchanged.
 #[test]
 fn an_older_keyspace_that_is_refused_is_named_and_left_as_it_was() -> Outcome {
     let (older, newer) = (TempDir::new()?, TempDir::new()?);

@@ -1,5 +1,5 @@
-//! A private copy of a journal: what opening does to a store, be it the cut of a torn
-//! tail, is done to the copy. Links would not do: the store appends to its newest log.
+//! A private copy of a journal. Opening may change a store, for example by cutting a torn tail, and then changes only
+//! the copy. Hard links would not do: the store appends to its newest log.
 
 use std::fs;
 use std::io;
@@ -26,7 +26,7 @@ pub(super) fn copy(place: &Path, to: &Path) -> Result<(), StoreError> {
         );
         refused(to, &what, error)
     };
-    // Said before the disk is full, for others may need what is left of it.
+    // Checked before the disk is full, since other programs may need the rest of it.
     has_room(bytes, room_of(to)).map_err(|error| no_copy(to, &error))?;
     let copied = files
         .iter()

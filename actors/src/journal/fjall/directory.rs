@@ -1,6 +1,5 @@
-//! The directory around the store: who holds it, whether it is a journal at
-//! all, and the newest commit that was acknowledged. Nothing in it is written
-//! before its locks are held.
+//! The directory around the store: its holder, whether it is a journal at all, and the newest acknowledged commit.
+//! Nothing in it is written before its locks are held.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -15,15 +14,15 @@ use super::unfinished::holds_commits;
 use crate::error::StoreError;
 use crate::journal::store::DiskRoom;
 
-/// Locked by the owner while the journal is open; its text says who that is.
+/// Locked by the owner while the journal is open; its text names the owner.
 pub(super) const OWNER: &str = "owner";
 /// The newest acknowledged commit.
 const WATERMARK: &str = "watermark";
 /// The files of the LSM store.
 pub(super) const STORE: &str = "store";
-/// There while the store is being made, when nothing in it was acknowledged yet.
+/// Exists while the store is being created, when nothing in it was acknowledged yet.
 const UNFINISHED: &str = "store.unfinished";
-/// What a fresh file system may hold.
+/// A folder that a fresh file system may hold.
 const HARMLESS: &str = "lost+found";
 
 /// A locked journal directory.
@@ -31,11 +30,11 @@ const HARMLESS: &str = "lost+found";
 pub(super) struct Directory {
     place: PathBuf,
     watermark: File,
-    // Given back last.
+    // Released last.
     locks: Locks,
 }
 
-/// Gives the room that is left around a directory, if the system tells.
+/// Returns the free room around a directory, if the system tells.
 pub(crate) fn room_of(place: &Path) -> Option<DiskRoom> {
     let stats = fs4::statvfs(place).ok()?;
     Some(DiskRoom {
@@ -45,7 +44,7 @@ pub(crate) fn room_of(place: &Path) -> Option<DiskRoom> {
 }
 
 impl Directory {
-    /// Makes the directory if need be, and locks it. The lock of its store is to be kept until fjall takes it.
+    /// Creates the directory if necessary, and locks it. The lock of its store must be kept until fjall takes it.
     pub(super) fn take(place: &Path) -> Result<(Self, StoreLock), StoreError> {
         fs::create_dir_all(place).map_err(|error| refused(place, "it cannot be made", &error))?;
         refuse_foreign(place)?;
@@ -55,24 +54,24 @@ impl Directory {
             watermark: open_watermark(place)?,
             locks,
         };
-        // The text is for people only: not worth a refusal.
+        // The text is only for people, so a failure to write it is ignored.
         directory.write_owner().ok();
         Ok((directory, store))
     }
 
-    /// Gives the room that is left around it, if the system tells.
+    /// Returns the free room around the directory, if the system tells.
     pub(super) fn room(&self) -> Option<DiskRoom> {
         room_of(&self.place)
     }
 
-    /// Gives the path of the LSM store.
+    /// Returns the path of the LSM store.
     pub(super) fn store(&self) -> PathBuf {
         self.place.join(STORE)
     }
 
-    /// Tells whether a store has still to be made; what an interrupted attempt left is removed. A store with a commit
-    /// is none, whatever the mark of the attempt says: where names are not synced in order, a power cut brings that
-    /// mark back.
+    /// Returns `true` if a store must still be created; leftovers of an interrupted attempt are removed. A store with
+    /// a commit is never such a leftover, whatever the attempt's mark says. If names are not synced in order, a power
+    /// cut may restore that mark.
     pub(super) fn is_vacant(&self) -> Result<bool, StoreError> {
         let refused = |error: io::Error| refused(&self.place, "it cannot be read", &error);
         let exists = self.store().try_exists().map_err(refused)?;
@@ -92,8 +91,8 @@ impl Directory {
         }
     }
 
-    /// Says that the store is being made, and that what a crash leaves of it is worth nothing. That the names last
-    /// that lead to it matters as much: each of them may be new, made by this start or by one that was interrupted.
+    /// Marks the store as being created, so that leftovers of a crash can be removed. All names on the path to it
+    /// must be made durable as well, since this start or an interrupted one may have created each of them.
     pub(super) fn begin_store(&self) -> Result<(), StoreError> {
         let written = |error: io::Error| refused(&self.place, "it cannot be written", &error);
         File::create(self.place.join(UNFINISHED))
@@ -103,7 +102,7 @@ impl Directory {
         let place = std::path::absolute(&self.place).map_err(written)?;
         for folder in place.ancestors().skip(1) {
             match sync_directory(folder) {
-                // Whoever makes a folder may read it, so this one was here before.
+                // Whoever creates a folder may read it, so this folder existed before.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
                 synced => synced.map_err(|error| {
                     refused(
@@ -117,9 +116,9 @@ impl Directory {
         Ok(())
     }
 
-    /// Puts the names in a store that is there on stable storage, before anything stands on them: an owner before
-    /// may have been killed, or refused by the disk, between a change of names and its sync. That comes before fjall
-    /// opens it, which removes what an older state of the names still needs.
+    /// Puts the names in an existing store on stable storage, before anything depends on them. An earlier owner may
+    /// have been killed, or refused by the disk, between a change of names and its sync. This precedes fjall's
+    /// opening, which removes files that an older state of the names still needs.
     pub(super) fn sync_names(&self) -> Result<(), StoreError> {
         let names = self
             .names()
@@ -131,7 +130,7 @@ impl Directory {
         Ok(())
     }
 
-    /// The directory and its parent, the folders of the store, and those of each keyspace.
+    /// Returns the directory and its parent, the folders of the store, and those of each keyspace.
     pub(super) fn names(&self) -> io::Result<Vec<PathBuf>> {
         let keyspaces = self.store().join("keyspaces");
         let mut folders = vec![self.place.clone(), self.store(), keyspaces.clone()];
@@ -146,7 +145,7 @@ impl Directory {
         Ok(folders)
     }
 
-    /// Removes what says that the store is being made, where a power cut has brought it back.
+    /// Removes the mark of creation, if a power cut has restored it.
     pub(super) fn forget_making(&self) -> Result<(), StoreError> {
         match fs::remove_file(self.place.join(UNFINISHED)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -156,7 +155,7 @@ impl Directory {
         }
     }
 
-    /// Says that the store is made; only from now on may a commit be acknowledged.
+    /// Marks the store as created; no commit may be acknowledged before.
     pub(super) fn finish_store(&self) -> Result<(), StoreError> {
         sync_directory(&self.store())
             .and_then(|()| fs::remove_file(self.place.join(UNFINISHED)))
@@ -164,10 +163,10 @@ impl Directory {
             .map_err(|error| refused(&self.place, "it cannot be written", &error))
     }
 
-    /// Gives the newest commit that is known to have been acknowledged.
+    /// Returns the newest commit that is known to have been acknowledged.
     ///
-    /// A mark that cannot be read is as good as none: the store itself is the
-    /// authority, the mark only tells when some of it is gone.
+    /// An unreadable mark counts as no mark. The store itself is the authority; the mark only tells when some of it
+    /// is missing.
     pub(super) fn mark(&self) -> Option<(Epoch, Seq)> {
         let mut bytes = [0; 24];
         let mut file = &self.watermark;
@@ -181,8 +180,8 @@ impl Directory {
         (xxh3_64(bytes.get(..16)?) == number(2)?).then_some((Epoch(number(0)?), Seq(number(1)?)))
     }
 
-    /// Notes an acknowledged commit, without a sync. The write goes out after
-    /// that of the commit, so a power cut can leave the mark behind, never ahead.
+    /// Records an acknowledged commit, without a sync. The write goes out after the commit's own, so a power cut can
+    /// leave the mark behind, but never ahead.
     pub(super) fn set_mark(&self, epoch: Epoch, seq: Seq) {
         let mut bytes = [0; 24];
         let numbers = [epoch.0, seq.0];
@@ -198,7 +197,7 @@ impl Directory {
         file.seek(SeekFrom::Start(0)).and_then(|_| file.write_all(&bytes)).ok();
     }
 
-    /// Puts the mark on stable storage, where an owner leaves in order.
+    /// Puts the mark on stable storage when an owner leaves in order.
     pub(super) fn sync_mark(&self) -> io::Result<()> {
         self.watermark.sync_data()
     }
@@ -238,21 +237,22 @@ impl Directory {
 
 impl Drop for Directory {
     fn drop(&mut self) {
-        // The next one who finds the lock taken shall not read of this owner.
+        // The next process that finds the lock taken must not read the name of this owner.
         if let Some(owner) = self.locks.owner() {
             owner.set_len(0).ok();
         }
     }
 }
 
-/// Tells whether a store was made in the directory. One with a commit was, whatever the mark of its making says.
+/// Returns `true` if a store was created in the directory. A store with a commit was, whatever the mark of creation
+/// says.
 pub(super) fn holds_store(place: &Path) -> bool {
     let store = place.join(STORE);
     let is_made = || !place.join(UNFINISHED).exists() || holds_commits(&store).unwrap_or(true);
     store.is_dir() && is_made()
 }
 
-/// Says which engine holds the directory, if any does.
+/// Returns the name of the engine that holds the directory, if any does.
 pub(super) fn holder(place: &Path) -> Result<Option<String>, StoreError> {
     if !place.exists() {
         return Ok(None);
@@ -264,7 +264,7 @@ pub(super) fn holder(place: &Path) -> Result<Option<String>, StoreError> {
     }
 }
 
-/// A journal that is looked at, and held meanwhile beside others who look. Nothing in its directory is written.
+/// A journal locked for reading, beside other readers. Nothing in its directory is written.
 pub(super) struct Looked<'a> {
     place: &'a Path,
     _locks: Locks,
@@ -282,7 +282,7 @@ impl<'a> Looked<'a> {
         Ok(Self { place, _locks: locks })
     }
 
-    /// Gives what a copy must have, each with its name there: the mark, and the files of the store.
+    /// Returns the files that a copy needs, each with its name in the copy: the mark, and the files of the store.
     pub(super) fn files(&self) -> io::Result<Vec<(PathBuf, PathBuf)>> {
         let mut files = Vec::new();
         if self.place.join(WATERMARK).try_exists()? {
@@ -307,7 +307,7 @@ impl<'a> Looked<'a> {
 
 /// Puts the names in a directory on stable storage.
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
-    // Other systems cannot open a directory, and write its names through.
+    // Other systems cannot open a directory, and write names through.
     if cfg!(unix) {
         File::open(path)?.sync_all()
     } else {
@@ -322,7 +322,7 @@ pub(super) fn refused(place: &Path, what: &str, error: &io::Error) -> StoreError
     }
 }
 
-/// One without a mark yet is synced, so that it lasts as a file; its name is synced with those of the directory.
+/// A new mark is synced to make the file durable; its name is synced with the directory's other names.
 fn open_watermark(place: &Path) -> Result<File, StoreError> {
     let opened = OpenOptions::new()
         .create(true)
@@ -339,8 +339,8 @@ fn open_watermark(place: &Path) -> Result<File, StoreError> {
     synced.map_err(|error| refused(place, &format!("its file \"{WATERMARK}\" cannot be opened"), &error))
 }
 
-/// A mistyped path must not turn somebody's files into a journal. Each name of its own tells one: a power cut while
-/// it was being made may leave any of them alone.
+/// Refuses a directory with other files: a mistyped path must not turn somebody's files into a journal. Any one of
+/// the journal's own names identifies it, since a power cut during its creation may leave any of them alone.
 fn refuse_foreign(place: &Path) -> Result<(), StoreError> {
     let refused = |error: io::Error| refused(place, "it cannot be read", &error);
     let mut foreign = None;

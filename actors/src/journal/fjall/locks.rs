@@ -1,14 +1,14 @@
 //! The locks of a journal's directory: one engine, or any number of readers.
 //!
-//! Three files are locked, in this order, and nothing in the directory is written before the last is:
-//! - the directory itself: as long as something is in it, it cannot be removed from under its lock;
-//! - `owner`, the only one that older releases lock; but anybody can remove it, and another is locked then;
+//! Three files are locked, in this order, and nothing in the directory is written before the last is locked:
+//! - the directory itself, which cannot be removed from under its lock while it holds files;
+//! - `owner`, the only file that older releases lock; but anybody can remove it, and then another file is locked;
 //! - the lock of fjall's store, for an engine of an older release whose `owner` was removed. fjall takes it itself
-//!   when it opens the store, so it is given back just before; the directory's lock keeps others out meanwhile.
+//!   when it opens the store, so it is released just before; the directory's lock keeps others out meanwhile.
 //!
-//! Each is compared with what has its name once it is locked: a file that was replaced meanwhile guards nothing.
-//! Some file systems cannot lock a directory (NFS, for one). There `owner` and fjall's lock must do, a removed
-//! `owner` lets the next one in as far as fjall's lock, and an engine still notices when its log is replaced.
+//! Once locked, each file is compared with the file of that name: a file that was replaced meanwhile guards nothing.
+//! Some file systems, such as NFS, cannot lock a directory. There `owner` and fjall's lock must suffice, and a
+//! removed `owner` lets the next engine in as far as fjall's lock. An engine still notices when its log is replaced.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read};
@@ -19,18 +19,18 @@ use std::time::Duration;
 use super::directory::{OWNER, STORE, refused};
 use crate::error::StoreError;
 
-/// How long an engine waits for those who read, and how often it looks: the copy that `ls` or `doctor` makes of an
-/// ordinary journal takes less than a second; whoever reads a larger one is named, and the engine's supervisor
+/// How often an engine looks whether readers are done. For an ordinary journal, the copy made by `ls` or `doctor`
+/// takes less than a second. If a reader takes longer, the error names it, and the program that supervises the engine
 /// tries again.
 const LOOKS: u32 = 100;
 const LOOK: Duration = Duration::from_millis(10);
-/// How often it is begun anew when a locked file is not the one that has its name. Whoever replaces them faster
-/// than this does nothing else.
+/// How often locking is restarted when a locked file is not the one of that name. Only a program that does nothing
+/// but replace files could outpace this.
 const TRIES: u32 = 8;
 /// Longest text of `owner` that is read: a process and the name of its program.
 const TEXT_BYTES: u64 = 300;
 
-/// What a directory's holder has locked. Given back in the reverse order.
+/// The locks of a directory's holder, released in the reverse order.
 #[derive(Debug)]
 pub(super) struct Locks {
     store: Option<Locked>,
@@ -38,7 +38,7 @@ pub(super) struct Locks {
     _folder: Option<Locked>,
 }
 
-/// A locked file. A process that is being made at the moment has the file open, too, so closing it is not enough.
+/// A locked file. Closing it would not release it, since a process that is being forked also has the file open.
 #[derive(Debug)]
 struct Locked(File);
 
@@ -65,12 +65,12 @@ enum Refusal {
     Io(io::Error),
     /// By an engine, as far as one can tell.
     Held,
-    /// By those who read.
+    /// By readers.
     Read,
 }
 
 impl Locks {
-    /// Takes the directory as an engine does.
+    /// Locks the directory as an engine does.
     pub(super) fn take(place: &Path) -> Result<(Self, StoreLock), StoreError> {
         let mut locks = lock(place, Mode::Engine)?;
         let store = StoreLock {
@@ -79,12 +79,12 @@ impl Locks {
         Ok((locks, store))
     }
 
-    /// Takes the directory as a reader does, beside other readers; nothing is made or written.
+    /// Locks the directory as a reader does, beside other readers; creates and writes nothing.
     pub(super) fn share(place: &Path) -> Result<Self, StoreError> {
         lock(place, Mode::Reader)
     }
 
-    /// Gives the file that names its holder; an engine's is always there.
+    /// Returns the file that names the holder; an engine's always exists.
     pub(super) fn owner(&self) -> Option<&File> {
         self.owner.as_ref().map(|locked| &locked.0)
     }
@@ -110,7 +110,7 @@ fn lock(place: &Path, mode: Mode) -> Result<Locks, StoreError> {
     Err(refused(place, "it cannot be locked", &error))
 }
 
-/// Gives none where a directory cannot be locked.
+/// Returns `None` if a directory cannot be locked here.
 fn lock_folder(place: &Path, mode: Mode) -> Result<Option<Locked>, StoreError> {
     // Other systems cannot open a directory.
     let Some(folder) = File::open(place).ok().filter(|_| cfg!(unix)) else {
@@ -129,7 +129,7 @@ fn lock_folder(place: &Path, mode: Mode) -> Result<Option<Locked>, StoreError> {
     }
 }
 
-/// Gives none if the file is missing, which nobody can hold then; an engine makes `owner`.
+/// Returns `None` if the file is missing, so that nobody can hold it; an engine creates `owner`.
 fn lock_file(place: &Path, path: &Path, mode: Mode) -> Result<Option<Locked>, StoreError> {
     let is_owner = path.ends_with(OWNER);
     let makes = mode == Mode::Engine && is_owner;
@@ -163,7 +163,7 @@ fn lock_as(file: &File, mode: Mode) -> Result<(), Refusal> {
     })
 }
 
-/// Waits a moment for those who read, and for nobody else.
+/// Waits briefly for readers, but not for engines.
 fn lock_alone(file: &File) -> Result<(), Refusal> {
     for _ in 0..LOOKS {
         match file.try_lock() {
@@ -171,7 +171,7 @@ fn lock_alone(file: &File) -> Result<(), Refusal> {
             Err(TryLockError::Error(error)) => return Err(Refusal::Io(error)),
             Err(TryLockError::WouldBlock) => {}
         }
-        // Only beside readers can it be shared.
+        // A shared lock succeeds only beside readers.
         match file.try_lock_shared() {
             Ok(()) => file.unlock().map_err(Refusal::Io)?,
             Err(TryLockError::Error(error)) => return Err(Refusal::Io(error)),
@@ -182,7 +182,7 @@ fn lock_alone(file: &File) -> Result<(), Refusal> {
     Err(Refusal::Read)
 }
 
-/// Tells whether a locked file is still the one that has its name; none is no file, and must have none.
+/// Returns `true` if a locked file is still the file of that name. Without a locked file, the name must not exist.
 fn is_named(locked: Option<&Locked>, path: &Path) -> bool {
     match locked {
         Some(Locked(file)) => identity(file.metadata()) == identity(path.metadata()),
@@ -190,7 +190,7 @@ fn is_named(locked: Option<&Locked>, path: &Path) -> bool {
     }
 }
 
-/// What a file is known by whatever its name; none if it is gone, or where the system does not tell.
+/// Returns the identity of a file whatever its name; `None` if it is gone, or if the system does not tell.
 #[cfg(unix)]
 pub(super) fn identity(metadata: io::Result<std::fs::Metadata>) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
@@ -203,16 +203,16 @@ pub(super) fn identity(_: io::Result<std::fs::Metadata>) -> Option<(u64, u64)> {
     None
 }
 
-/// Returns the identity of the file that has this name now, without asking for its times. Linux gives a file whose
-/// times were read a new one with the next write, and each sync then writes the inode as well: to read them once a
-/// commit made commits take 1.4 times as long (Linux 6.18, ext4).
+/// Returns the identity of the file that has this name now, without asking for its times. After its times were read,
+/// Linux gives a file a new time with the next write, and each sync then writes the inode as well. Reading them once
+/// per commit made commits 1.4 times as long (Linux 6.18, ext4).
 #[cfg(target_os = "linux")]
 pub(super) fn identity_of_name(path: &Path) -> Option<(u64, u64)> {
     use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
 
     match statx(CWD, path, AtFlags::empty(), StatxFlags::INO) {
         Ok(found) => Some((makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino)),
-        // A system that does not know this call has no such times.
+        // A system without this call has no such times.
         Err(_) => identity(path.metadata()),
     }
 }
@@ -237,7 +237,7 @@ fn told(place: &Path, file: &File, refusal: Refusal) -> StoreError {
     }
 }
 
-/// Names the process that has a lock: as the system tells, or else as `owner` says, if that process lives.
+/// Returns the process that holds a lock: as the system tells, or else as `owner` says, if that process lives.
 fn holder(place: &Path, file: &File) -> String {
     holder_by_system(file)
         .or_else(|| holder_by_text(place))
@@ -251,12 +251,12 @@ fn holder_by_text(place: &Path) -> Option<String> {
     file.take(TEXT_BYTES).read_to_string(&mut text).ok()?;
     let text = text.trim();
     let (number, program) = text.strip_prefix("process ")?.split_once(' ')?;
-    // The number may be another's by now, and on other systems nobody can tell.
+    // The number may belong to another process by now, and on other systems there is no way to tell.
     let lives = program_of(number.parse().ok()?).map_or(!cfg!(target_os = "linux"), |name| name == program);
     lives.then(|| format!(" ({text})"))
 }
 
-/// Linux lists all locks that are held, with the device and number of each file.
+/// Finds the holder in Linux's list of all locks, which has the device and number of each file.
 fn holder_by_system(file: &File) -> Option<String> {
     let (device, number) = identity(file.metadata())?;
     let list = std::fs::read_to_string("/proc/locks").ok()?;
@@ -265,7 +265,7 @@ fn holder_by_system(file: &File) -> Option<String> {
     Some(format!(" (process {process}{program})"))
 }
 
-/// A line is `1: FLOCK  ADVISORY  WRITE 4711 fe:00:10346594 0 EOF`; one that waits has `->` behind its number.
+/// A line is `1: FLOCK  ADVISORY  WRITE 4711 fe:00:10346594 0 EOF`; a waiting process has `->` behind its number.
 fn holder_in(line: &str, device: u64, number: u64) -> Option<u32> {
     let mut words = line.split_whitespace().skip(1);
     let kind = words.next()?;
@@ -285,11 +285,11 @@ const fn parts_of(device: u64) -> (u64, u64) {
     (major, minor)
 }
 
-/// Gives the name of a living process's program, where the system tells.
+/// Returns the program name of a living process, where the system tells.
 fn program_of(process: u32) -> Option<String> {
     let path = std::fs::read_link(format!("/proc/{process}/exe")).ok()?;
     let name = path.file_name()?.to_string_lossy().into_owned();
-    // So is marked what was installed anew since.
+    // Linux marks a program that was reinstalled since.
     Some(name.trim_end_matches(" (deleted)").to_owned())
 }
 
@@ -314,7 +314,7 @@ mod tests {
         for line in others {
             assert_eq!(holder_in(line, device, 10_346_594), None, "{line}");
         }
-        // A minor number beyond a byte stands above the major one.
+        // A minor number beyond a byte is stored above the major number.
         assert_eq!(parts_of(0x0010_fe34), (0xfe, 0x134));
     }
 }

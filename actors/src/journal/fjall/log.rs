@@ -1,14 +1,13 @@
-//! A look at the write-ahead log before the LSM store opens it.
+//! Checks the write-ahead log before the LSM store opens it.
 //!
-//! On recovery fjall cuts its log at the first entry that it cannot parse, as
-//! if all behind it were the torn tail of a crash. After a flipped byte in the
-//! middle that would drop committed batches without a word, and for good. Each
-//! batch is synced before the next is written, so the two cases can be told
-//! apart: behind a torn tail there is nothing, behind damage there is a whole
-//! batch. This file only reads, save for [`TornTail::cut`], [`Newest::copy`] and [`LogEnd::remove_superfluous`].
+//! On recovery fjall cuts its log at the first entry that it cannot parse, as if everything behind it were the torn
+//! tail of a crash. After a flipped byte in the middle, that would silently and permanently drop committed batches.
+//! Each batch is synced before the next is written, so the two cases can be told apart. Behind a torn tail there is
+//! nothing; behind damage there is a whole batch. This file only reads, except for [`TornTail::cut`],
+//! [`Newest::copy`] and [`LogEnd::remove_superfluous`].
 //!
-//! fjall takes the logs that it finds for all that are needed. Commits name the one before them, so here each log
-//! must go on where the one before it ended, and the first one where tables reach: see [`follow`].
+//! fjall takes the logs that it finds for complete. Commits name their predecessor, so each log must continue where
+//! the previous one ended, and the first log where tables reach: see [`follow`].
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -24,7 +23,7 @@ use batches::{Commit, holds_batch, read_batch};
 mod batches;
 mod follow;
 
-/// What stops the store from being opened.
+/// Why the store cannot be opened.
 #[derive(Debug)]
 pub(super) enum LogProblem {
     /// The system refused to read.
@@ -43,8 +42,8 @@ pub(super) struct TornTail {
 }
 
 impl TornTail {
-    /// Cuts the tail off, for the cases in which fjall takes it for damage: all
-    /// of a batch's bytes are there, but some of its pages were not written.
+    /// Cuts the tail off, for the cases in which fjall takes it for damage: all of a batch's bytes exist, but some of
+    /// its pages were not written.
     pub(super) fn cut(&self) -> io::Result<()> {
         let file = OpenOptions::new().write(true).open(&self.path)?;
         file.set_len(self.at)?;
@@ -60,22 +59,21 @@ type Entry = (Vec<u8>, Vec<u8>);
 pub(super) struct Newest {
     path: PathBuf,
     bytes: Vec<u8>,
-    /// Key and value that were written last.
+    /// Key and value of the last write.
     last: Entry,
 }
 
 impl Newest {
-    /// Tells whether this is what was written last.
+    /// Returns `true` if this was the last write.
     pub(super) fn ends_with(&self, key: &[u8], value: &[u8]) -> bool {
         self.last.0 == key && self.last.1 == value
     }
 
-    /// Puts a copy in its place, on stable storage.
+    /// Replaces the log with a copy, on stable storage.
     ///
-    /// When a sync fails, the system may take the pages for clean: they are read
-    /// as if all were well, no later sync writes them, and they are gone with its
-    /// memory. To write the same bytes once more is not enough: ext4 may still
-    /// hold the blocks for unwritten. Only a new file has none of that.
+    /// When a sync fails, the system may mark the pages as clean. They can then still be read, but no later sync
+    /// writes them, and they are lost with the machine's memory. Writing the same bytes once more is not enough: ext4
+    /// may still consider the blocks unwritten. Only a new file is free of this.
     pub(super) fn copy(&self) -> io::Result<()> {
         let copy = self.path.with_extension("copy");
         let mut file = File::create(&copy)?;
@@ -86,32 +84,33 @@ impl Newest {
     }
 }
 
-/// What the log ends with.
+/// The end of the log.
 #[derive(Debug, Default)]
 pub(super) struct LogEnd {
-    /// None if the newest log has no batch yet.
+    /// `None` if the newest log has no batch yet.
     pub(super) newest: Option<Newest>,
     pub(super) torn: Option<TornTail>,
-    /// Old logs that are there although tables hold all that is in them.
+    /// Old logs that exist although tables hold all of their contents.
     superfluous: Vec<PathBuf>,
 }
 
 impl LogEnd {
-    /// Removes old logs that tables hold. fjall removed them before and did not sync their names, so a power cut
-    /// brought some back; it would read them again, without those between them, over what has been deleted since.
+    /// Removes old logs whose contents are in tables. fjall removed them before without syncing their names, so a
+    /// power cut restored some. fjall would replay them, without the logs between them, over data that has been
+    /// deleted since.
     pub(super) fn remove_superfluous(&self) -> io::Result<()> {
         let Some(folder) = self.superfluous.first().and_then(|path| path.parent()) else {
             return Ok(());
         };
         for path in &self.superfluous {
-            tracing::info!(log = %path.display(), "an old log is there again; tables hold what is in it");
+            tracing::info!(log = %path.display(), "an old log has reappeared; tables hold its contents");
             fs::remove_file(path)?;
         }
         sync_directory(folder)
     }
 }
 
-/// A log, and what its whole batches say.
+/// A log, and the contents of its whole batches.
 #[derive(Debug)]
 pub(super) struct Walked {
     number: u64,
@@ -122,22 +121,22 @@ pub(super) struct Walked {
     batches: Batches,
 }
 
-/// What whole batches say, one behind the other.
+/// The contents of consecutive whole batches.
 #[derive(Debug, Default)]
 struct Batches {
-    /// fjall's numbers of the first and the last one.
+    /// fjall's numbers of the first and the last batch.
     seqnos: Option<(u64, u64)>,
     first: Option<Commit>,
     last: Option<Commit>,
-    /// Numbers of the records that were put into `recent`, as runs from one to another.
+    /// Numbers of the records that were put into `recent`, as inclusive runs.
     records: Vec<(u64, u64)>,
-    /// What a commit noted last of how new tables are.
+    /// The newest row on how new tables are.
     versions: Option<Vec<u8>>,
-    /// Key and value that were written last.
+    /// Key and value of the last write.
     entry: Entry,
 }
 
-/// Checks the files without which fjall would begin anew or panic, and each batch of the log.
+/// Checks each batch of the log, and the files without which fjall would start afresh or panic.
 pub(super) fn check(store: &Path) -> Result<LogEnd, LogProblem> {
     check_files(store)?;
     let reach = Reach::look(store)?;
@@ -185,7 +184,7 @@ fn broken(path: &Path, at: usize) -> LogProblem {
     ))
 }
 
-/// Each of these makes fjall start an empty store, delete a keyspace or panic when it is missing.
+/// Each of these files, if missing, makes fjall start an empty store, delete a keyspace or panic.
 fn check_files(store: &Path) -> Result<(), LogProblem> {
     for name in ["version", "lock", "keyspaces", "keyspaces/0/current"] {
         require(&store.join(name))?;
@@ -194,9 +193,12 @@ fn check_files(store: &Path) -> Result<(), LogProblem> {
     for path in list(&keyspaces)? {
         let is_number = name_of(&path).parse::<u64>().is_ok();
         if !path.is_dir() || !is_number {
-            return Err(LogProblem::Damaged(format!("{} is no part of it", path.display())));
+            return Err(LogProblem::Damaged(format!(
+                "{} does not belong to the store",
+                path.display()
+            )));
         }
-        // A keyspace whose making was interrupted has no tables yet; fjall removes it.
+        // A keyspace whose creation was interrupted has no tables yet; fjall removes it.
         let tables = path.join("tables");
         if tables.is_dir() && !list(&tables)?.is_empty() {
             require(&path.join("current"))?;
@@ -214,7 +216,7 @@ fn require(path: &Path) -> Result<(), LogProblem> {
     }
 }
 
-/// Gives the log files in their order.
+/// Returns the log files in order.
 fn logs(store: &Path) -> Result<Vec<(u64, PathBuf)>, LogProblem> {
     let mut logs = numbered(store).map_err(|error| LogProblem::Unreadable(store.to_owned(), error))?;
     logs.sort();
@@ -227,7 +229,7 @@ fn logs(store: &Path) -> Result<Vec<(u64, PathBuf)>, LogProblem> {
     Ok(logs)
 }
 
-/// Gives the last key of each whole batch, also of those behind something that is none.
+/// Returns the last key of each whole batch, including batches behind invalid bytes.
 pub(super) fn ends_of_batches(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -257,8 +259,8 @@ fn name_of(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Gives where the whole batches end, and what they say. The checksum leaves out fjall's own sequence number, which
-/// only grows: one that does not is damage too. So is a commit that does not name the one before it.
+/// Returns where the whole batches end, and their contents. The checksum does not cover fjall's own sequence number,
+/// which must grow; otherwise the log is damaged. So is a log with a commit that does not name its predecessor.
 fn whole_batches(bytes: &[u8], recent: Option<u64>) -> (usize, Batches) {
     let (mut at, mut last, mut all) = (0, None, Batches::default());
     while let Some(batch) = bytes.get(at..).and_then(read_batch) {
@@ -284,7 +286,7 @@ fn whole_batches(bytes: &[u8], recent: Option<u64>) -> (usize, Batches) {
     (at, all)
 }
 
-/// Tells whether a commit names this one as the one before it, if it names any.
+/// Returns `true` unless a commit names a different predecessor.
 fn continues(before: Option<&Commit>, commit: Option<&Commit>) -> bool {
     let named = commit.and_then(|commit| commit.link).map(|link| link.before);
     match (before, named) {
@@ -305,7 +307,7 @@ impl Batches {
     }
 }
 
-/// Gives how many bytes are whole batches, and whether another follows what is none.
+/// Returns how many bytes are whole batches, and whether another whole batch follows an invalid one.
 #[cfg(feature = "testkit")]
 pub(super) fn look(bytes: &[u8]) -> (usize, bool) {
     let (at, _) = whole_batches(bytes, None);

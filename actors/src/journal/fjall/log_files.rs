@@ -1,4 +1,4 @@
-//! The files of logs: which there are, and what is in them, however long they claim to be.
+//! The files of logs: which exist, and what they contain, whatever length they claim.
 
 use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 
 use super::VALUE_MAX;
 
-/// How much of a log is read at once.
+/// Piece size for reading a log.
 const PIECE_BYTES: usize = 256 * 1024;
-/// Bytes of zeros in a row that a log can have between its data: those of the largest value.
+/// Longest run of zeros between a log's data: that of the largest value.
 const GAP_MAX: u64 = VALUE_MAX as u64;
 
-/// Gives the files that have a log's name, in no order.
+/// Returns the files that are named like logs, in no order.
 pub(super) fn numbered(store: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     let mut logs = Vec::new();
     for entry in fs::read_dir(store)? {
@@ -25,15 +25,15 @@ pub(super) fn numbered(store: &Path) -> io::Result<Vec<(u64, PathBuf)>> {
     Ok(logs)
 }
 
-/// Reads a log without the zeros at its end: it is made 64 MiB long at once, and most of that is never in memory
-/// this way. Its length is not believed: room is made for what the disk holds, and then as data is found.
+/// Reads a log without the zeros at its end. A log is created 64 MiB long, most of which is thus never in memory. Its
+/// claimed length is not trusted: space is reserved for what the disk holds, and then as data is found.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut file = File::open(path)?;
     let mut bytes = Vec::new();
-    // At once: a log that grows piece by piece is copied several times on its way.
+    // Reserved at once: a buffer that grows piece by piece is copied several times.
     reserve(&mut bytes, stored_bytes(&file.metadata()?), 0)?;
     let zeros = vec![0; PIECE_BYTES];
-    // Where the file has been read to; `bytes` ends before that if zeros were left out.
+    // Read position in the file; `bytes` ends before it if zeros were left out.
     let mut end = 0;
     loop {
         let begin = bytes.len();
@@ -57,7 +57,7 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Moves what was read last from `begin` to where it stands in the file, behind zeros.
+/// Moves the last piece from `begin` to its position in the file, behind zeros.
 fn fill_gap(bytes: &mut Vec<u8>, begin: usize, at: u64) -> io::Result<()> {
     let gap = at.saturating_sub(begin as u64);
     if gap == 0 {
@@ -69,7 +69,7 @@ fn fill_gap(bytes: &mut Vec<u8>, begin: usize, at: u64) -> io::Result<()> {
     }
     reserve(bytes, gap, at)?;
     let last = bytes.split_off(begin);
-    // The gap is at most the longest value, and there is room for it.
+    // The gap is at most the longest value, and its space is reserved.
     bytes.resize(begin + usize::try_from(gap).unwrap_or_default(), 0);
     bytes.extend_from_slice(&last);
     Ok(())
@@ -88,7 +88,8 @@ fn reserve(bytes: &mut Vec<u8>, more: u64, at: u64) -> io::Result<()> {
 fn stored_bytes(metadata: &fs::Metadata) -> u64 {
     use std::os::unix::fs::MetadataExt;
 
-    // Blocks are of 512 bytes, whatever the file system's own are. A log of which all is stored has room behind it.
+    // A block has 512 bytes, whatever the file system's block size. A fully stored log may have spare blocks behind
+    // it.
     metadata.len().min(metadata.blocks().saturating_mul(512))
 }
 
@@ -97,8 +98,8 @@ fn stored_bytes(_: &fs::Metadata) -> u64 {
     0
 }
 
-/// Gives where data may come next in a file, and goes there; none if only a hole is left. A log is mostly a hole at
-/// first, and a damaged one may be any length.
+/// Seeks to the next data in a file, and returns its position; `None` if only a hole is left. A new log is mostly a
+/// hole, and a damaged one may claim any length.
 #[cfg(target_os = "linux")]
 fn next_data(file: &mut File, at: u64) -> io::Result<Option<u64>> {
     use rustix::fs::{SeekFrom, seek};
@@ -107,7 +108,7 @@ fn next_data(file: &mut File, at: u64) -> io::Result<Option<u64>> {
     match seek(&*file, SeekFrom::Data(at)) {
         Ok(next) => Ok(Some(next)),
         Err(Errno::NXIO) => Ok(None),
-        // This file system knows no holes, and left the place where it was.
+        // This file system has no holes, and left the position unchanged.
         Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(Some(at)),
         Err(error) => Err(error.into()),
     }

@@ -1,4 +1,4 @@
-//! Each log goes on where the one before it ended, or where tables reach: what is missing is named.
+//! Each log must continue where the previous one ended, or where tables reach; a missing log is named.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 /// Commits in the log of [`journal`].
 const COMMITS: u64 = 12;
-/// Length to which fjall makes a log at once: what is behind its batches is zeros.
+/// Length at which fjall creates a log; the part behind its batches is zeros.
 const MADE_BYTES: u64 = 64 * 1024 * 1024;
 
-/// A batch that passes through `recent` and writes to a keyspace by itself.
+/// Creates a batch with writes that pass through `recent` and a write that goes directly into a keyspace.
 fn batch(epoch: Epoch, number: u64) -> Batch {
     let mut batch = Batch::new(epoch);
     batch.advance_to(Seq(number));
@@ -30,7 +30,7 @@ fn log(place: &Path, number: u64) -> PathBuf {
     place.join(format!("store/{number}.jnl"))
 }
 
-/// Makes a journal whose log is closed behind each of these commits, as fjall closes one: its batches and zeros.
+/// Creates a journal whose log is closed after each of these commits, as fjall closes a log: its batches and zeros.
 fn journal(place: &Path, closed: &[u64]) -> Outcome {
     let store = FjallStore::open(place, SyncMode::None)?;
     let epoch = block_on(store.acquire())?;
@@ -58,7 +58,7 @@ fn split(place: &Path, ends: &[(u64, usize)], closed: &[u64]) -> Outcome {
     Ok(())
 }
 
-/// Gives how many commits are found; a journal that is refused must be left as it was.
+/// Returns how many commits are found; checks that a refused journal is left unchanged.
 fn count(place: &Path) -> Result<usize, StoreError> {
     let store = FjallStore::open(place, SyncMode::Data)?;
     let all = |space| Scan {
@@ -80,7 +80,7 @@ fn refused(place: &Path, what: &str) -> String {
     }
 }
 
-/// Puts all that was committed so far into tables.
+/// Puts everything committed so far into tables.
 fn flush(store: &FjallStore) -> Outcome {
     for keyspace in store.keyspaces() {
         keyspace.rotate_memtable_and_wait()?;
@@ -136,14 +136,14 @@ fn logs_in_each_others_place_are_refused() -> Outcome {
     fs::write(log(place.path(), 0), &second)?;
     fs::write(log(place.path(), 1), &first)?;
     assert!(refused(place.path(), "swapped").contains(".jnl"));
-    // The one in the middle is missing in the sense of what it holds.
+    // The middle log exists under its name, but has another log's contents.
     fs::write(log(place.path(), 0), &first)?;
     fs::write(log(place.path(), 1), &first)?;
     assert!(refused(place.path(), "twice").contains(".jnl"));
     Ok(())
 }
 
-/// What a checkpoint has not put into tables is in the log alone, even where `meta` has been written out.
+/// Records that no checkpoint has put into tables are only in the log, even if `meta` has been written out.
 #[test]
 fn records_that_only_a_removed_log_held_are_missed() -> Outcome {
     let place = TempDir::new()?;
@@ -168,7 +168,7 @@ fn records_that_only_a_removed_log_held_are_missed() -> Outcome {
     Ok(())
 }
 
-/// fjall removes a log without a sync of its name: after a power cut any of them may be there again.
+/// fjall removes a log without syncing its name, so after a power cut any of the removed logs may be there again.
 #[test]
 fn old_logs_that_come_back_stop_no_start() -> Outcome {
     let place = TempDir::new()?;
@@ -188,7 +188,7 @@ fn old_logs_that_come_back_stop_no_start() -> Outcome {
     let logs: Vec<_> = (0..5)
         .map(|number| fs::read(log(place.path(), number)))
         .collect::<Result<_, _>>()?;
-    // Each bit says whether a log is back.
+    // Each bit says whether a log has reappeared.
     for back in 0..16_u8 {
         for (number, bytes) in (0_u8..).zip(&logs) {
             let path = log(place.path(), number.into());
@@ -205,7 +205,7 @@ fn old_logs_that_come_back_stop_no_start() -> Outcome {
     Ok(())
 }
 
-/// One that was written by a release that did not name the commit before it.
+/// The log was written by a release that did not name the predecessor of a commit.
 #[test]
 fn commits_that_do_not_name_the_one_before_are_read() -> Outcome {
     let place = TempDir::new()?;

@@ -1,9 +1,8 @@
-//! A look at the manifest of a keyspace before the LSM store opens it.
+//! Checks the manifest of a keyspace before the LSM store opens it.
 //!
-//! The file "current" names the version file that counts, and has its checksum,
-//! which fjall writes and does not compare: it believes the counts that stand in
-//! a damaged one, asserts others, and such an assertion ends the process, since
-//! it comes while a lock is held that the clean-up takes as well.
+//! The file "current" names the current version file and holds its checksum, which fjall writes but does not compare.
+//! fjall trusts some counts of a damaged file and asserts others. A failed assertion ends the process, because it
+//! happens under a lock that the clean-up takes as well.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
@@ -13,10 +12,10 @@ use xxhash_rust::xxh3::xxh3_128;
 
 use super::log::LogProblem;
 
-/// Bytes of a manifest at most: some 50 for each table, so enough for a million of them.
+/// Largest manifest in bytes: a table takes about 50, so this is enough for a million tables.
 const BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Checks the version file of a keyspace that has one.
+/// Checks the version file of a keyspace, if it has one.
 pub(super) fn check(keyspace: &Path) -> Result<(), LogProblem> {
     let path = keyspace.join("current");
     let Some(current) = read(&path)? else { return Ok(()) };
@@ -34,13 +33,13 @@ pub(super) fn check(keyspace: &Path) -> Result<(), LogProblem> {
     }
 }
 
-/// Gives the number of the version that counts; none of a keyspace that has none yet.
+/// Returns the number of the current version; `None` if the keyspace has none yet.
 pub(super) fn version(keyspace: &Path) -> Result<Option<u64>, LogProblem> {
     let current = read(&keyspace.join("current"))?;
     Ok(current.and_then(|bytes| parse(&bytes)).map(|(number, _)| number))
 }
 
-/// Number of the version (8), its checksum (16), and the checksum's kind, of which there is one.
+/// Number of the version (8), its checksum (16), and the kind of the checksum, of which only one exists.
 fn parse(current: &[u8]) -> Option<(u64, u128)> {
     let (number, rest) = current.split_at_checked(8)?;
     let (sum, kind) = rest.split_at_checked(16)?;
@@ -51,7 +50,7 @@ fn parse(current: &[u8]) -> Option<(u64, u128)> {
     ))
 }
 
-/// Gives none of a file that is not there. No more is read than a manifest can have, whatever its length.
+/// Returns `None` if the file is missing. Never reads more than the largest manifest, whatever the file's length.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, LogProblem> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(BYTES_MAX + 1).read_to_end(&mut bytes));

@@ -1,5 +1,5 @@
-//! Opening and making the embedded store: keyspace options, the checks that
-//! nothing committed is missing, and fjall's errors as sentences.
+//! Opening and creating the embedded store: keyspace options, the checks that nothing committed is missing, and
+//! fjall's errors as sentences.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -14,9 +14,9 @@ use procession_kernel::{Epoch, Key, NUMBER_MAX, Seq};
 
 use super::chain::{CHAIN_KEY, Link};
 use super::checkpoint::Checkpoints;
+use super::commit_queue::CommitQueue;
 use super::committed::Committed;
 use super::directory::{self, Directory};
-use super::line::Line;
 use super::locks::StoreLock;
 use super::log::{self, LogProblem, Newest};
 use super::opened::Opened;
@@ -30,34 +30,35 @@ use crate::journal::layout::{EPOCH_KEY, FORMAT, FORMAT_KEY, SEQ_KEY, SPACE_PREFI
 use crate::journal::recent::{self, PARTS, part_of};
 use crate::telemetry::SyncSeconds;
 
-/// Size at which a keyspace's memory table goes to disk, where writes do not pass through `recent`. A larger one
-/// writes fewer of them out that are written over soon; but a commit that meets the change of tables waits for
-/// it, in proportion. On two cores 16 MiB was as fast as 32 or 64, with half and a quarter of their longest commit.
+/// Size at which a keyspace's memory table goes to disk, for writes that bypass `recent`. A larger table saves
+/// writing values that are soon overwritten. But a commit that meets a change of tables waits in proportion to its
+/// size. On two cores 16 MiB was as fast as 32 or 64, with half and a quarter of their longest commit.
 const MEMTABLE_BYTES: u64 = 16 * 1024 * 1024;
-/// Size of closed logs at which the oldest is made superfluous. A restart replays
-/// them and the open one; fjall takes no less. The open one is closed when a memory table is written out and it
-/// has 64 MB, so it may grow by a table of `recent`.
+/// Size of closed logs at which the oldest is made superfluous. A restart replays them and the open log; fjall allows
+/// no less. The open log is closed when a memory table is written out after it has reached 64 MB, so it may grow by a
+/// table of `recent`.
 const LOG_BYTES: u64 = 64 * 1024 * 1024;
-/// Cache of table blocks. Only woken values and history come from them; what is newer is in memory.
+/// Cache of table blocks. Only woken values and history come from tables; newer data is in memory.
 const CACHE_BYTES: u64 = 32 * 1024 * 1024;
-/// Size of the memory table of `recent`: what is in it is mostly taken out again before it is written out.
+/// Size of the memory table of `recent`. Most of its contents are deleted before it is written out.
 const RECENT_BYTES: u64 = 48 * 1024 * 1024;
-/// Tables at which they are merged, of a keyspace to which checkpoints write: each adds one, and each merge writes
-/// again what it meets on the next level. A keyspace keeps what it was made with, fjall's 4 in older stores.
+/// Number of tables at which a keyspace written by checkpoints merges them. Each checkpoint adds one, and each merge
+/// rewrites the tables that it meets on the next level. A keyspace keeps the value it was created with; in older
+/// stores that is fjall's 4.
 const MERGED: u8 = 12;
-/// Size of their tables. What procedures write comes in the order of their numbers, so a merge meets the last table of
-/// the next level and no other, and writes it again: with fjall's 64 MiB that was more than what came new to all
+/// Table size of these keyspaces. Procedures' writes arrive in the order of their numbers, so a merge meets and
+/// rewrites only the last table of the next level. With fjall's 64 MiB that was more than the new data of all
 /// keyspaces but `history`.
 const TABLE_BYTES: u64 = 16 * 1024 * 1024;
 /// Keyspace of the commits that are not in tables yet: number (8 bytes, big-endian) → record.
 pub(super) const RECENT: &str = "recent";
-/// Threads that write out and merge tables. The first only writes out, so that commits need not wait.
-/// fjall orders as many merges as there are threads with each table that is written out, and the first
-/// passes them on for as long as no other is free: with one other it did so without pause while that one
-/// merged, which took a twentieth of a busy engine's processor time.
+/// Threads that write out and merge tables. The first one only writes out, so that commits need not wait. With each
+/// table written out fjall requests as many merges as there are threads, and the first thread passes them on until
+/// another is free. With one other thread, the first spun without pause during its merges, which took a twentieth of
+/// a busy engine's processor time.
 const WORKERS: usize = 3;
 
-/// Opens the journal, and makes it if there is none.
+/// Opens the journal, and creates it if there is none.
 pub(super) fn open(place: &Path, sync: SyncMode) -> Result<Opened, StoreError> {
     let (directory, lock) = Directory::take(place)?;
     let database = if directory.is_vacant()? {
@@ -78,7 +79,7 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<Opened, StoreError> {
         .map_err(|error| directory.refused("the thread of its checkpoints cannot be started", &error))?;
     if sync != SyncMode::None {
         directory.set_mark(writer.epoch, writer.seq);
-        // Once on stable storage it is written over in place, and a power cut leaves one that can be read.
+        // Once on stable storage it is overwritten in place, and a power cut leaves it readable.
         directory
             .sync_mark()
             .map_err(|error| directory.refused("its watermark cannot be synced", &error))?;
@@ -90,7 +91,7 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<Opened, StoreError> {
         committed: Committed::new(&database),
         is_plain: false,
         database,
-        line: Line::new(writer),
+        commit_queue: CommitQueue::new(writer),
         sync,
         memory_bytes: FjallStore::MEMORY_BYTES,
         sync_seconds: SyncSeconds::new(),
@@ -99,8 +100,8 @@ pub(super) fn open(place: &Path, sync: SyncMode) -> Result<Opened, StoreError> {
     })
 }
 
-/// Gives a keyspace; fjall's lz4 is not compiled in, since values are too small
-/// to be worth it. A new one is made to last first: without its folder, the log's writes to it would be passed over.
+/// Opens a keyspace, or creates it. fjall's lz4 is not compiled in, since values are too small to benefit. A new
+/// keyspace is made durable first: without its folder, fjall would skip the log's writes to it.
 pub(super) fn make_keyspace(database: &Database, directory: &Directory, space: &Space) -> Result<Keyspace, StoreError> {
     let options = KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
     let options = match part_of(space) {
@@ -118,8 +119,9 @@ pub(super) fn make_keyspace(database: &Database, directory: &Directory, space: &
     make_named(database, directory, &space.name(), options)
 }
 
-/// Tells whether single keys of a keyspace are read. Of the others ranges are, of which filters say nothing, and each
-/// table would be written with one; only an export of a family looks for one key in `finished`.
+/// Returns `true` if single keys of a keyspace are read. Other keyspaces are read by ranges, for which a filter is
+/// useless, and each table would be written with one. In `finished` only the export of a family looks up a single
+/// key.
 const fn is_looked_up(space: &Space) -> bool {
     match space {
         Space::History | Space::Live | Space::Finished => false,
@@ -204,7 +206,7 @@ fn recover(directory: &Directory, lock: StoreLock) -> Result<Database, StoreErro
     drop(lock);
     let opened = start(directory);
     let opened = match (opened, end.torn) {
-        // Nothing whole lies behind the place at which fjall stopped, so it is a torn tail after all.
+        // No whole batch lies behind the position at which fjall stopped, so it is a torn tail after all.
         (Err(StoreError::Damaged { .. }), Some(tail)) => {
             tail.cut()
                 .map_err(|error| directory.refused("the torn tail of its log cannot be cut", &error))?;
@@ -217,15 +219,14 @@ fn recover(directory: &Directory, lock: StoreLock) -> Result<Database, StoreErro
     Ok(database)
 }
 
-/// Tells whether the last batch of the log, which ends with its number, was synced
-/// for sure. What is acknowledged from here on stands on it, and after a failed
-/// sync it may be in memory alone.
+/// Returns `true` if the last batch of the log, which ends with its number, was certainly synced. New
+/// acknowledgements depend on it, and after a failed sync it may exist in memory only.
 fn is_marked(newest: &Newest, directory: &Directory) -> bool {
     let mark = directory.mark();
     mark.is_some_and(|(epoch, seq)| newest.ends_with(SEQ_KEY, &encode_seq(epoch, seq)))
 }
 
-/// fjall asserts some of what it reads, and a damaged file must be an error.
+/// Catches panics: fjall asserts some of what it reads, and a damaged file must be an error.
 fn guarded<T>(directory: &Directory, read: impl FnOnce() -> T) -> Result<T, StoreError> {
     catch_unwind(AssertUnwindSafe(read))
         .map_err(|_| directory.damaged(format!("a check of {} failed", directory.store().display())))
@@ -243,7 +244,7 @@ fn start(directory: &Directory) -> Result<Database, StoreError> {
     guarded(directory, open)?.map_err(|error| translate(directory, &directory.store().display().to_string(), &error))
 }
 
-/// Opens the keyspaces that are written down as in use, and makes those that an older release did not have.
+/// Opens the keyspaces that are recorded as in use, and creates those that an older release did not have.
 fn open_keyspaces(database: &Database, directory: &Directory) -> Result<BTreeMap<Space, Keyspace>, StoreError> {
     let refused = |error: Error| translate(directory, "keyspace \"meta\"", &error);
     require(database, directory, "meta")?;
@@ -273,7 +274,7 @@ fn open_keyspaces(database: &Database, directory: &Directory) -> Result<BTreeMap
     Ok(spaces)
 }
 
-/// A release that wrote format 2 had none.
+/// Opens `recent`, which a store of format 2 does not have.
 fn open_recent(
     database: &Database,
     spaces: &BTreeMap<Space, Keyspace>,
@@ -295,7 +296,7 @@ fn open_recent(
     Ok(recent)
 }
 
-/// Reads the commits that are not in tables yet, in their order.
+/// Reads the commits that are not in tables yet, in order.
 fn read_recent(recent: &Keyspace, directory: &Directory) -> Result<Table, StoreError> {
     let unread = |error: Error| translate(directory, "keyspace \"recent\"", &error);
     let mut table = Table::default();
@@ -310,7 +311,7 @@ fn read_recent(recent: &Keyspace, directory: &Directory) -> Result<Table, StoreE
     Ok(table)
 }
 
-/// Says from which record on the writer goes on, and compares what was found with what the newest commit says.
+/// Sets the record number at which the writer continues, and compares the records found with the newest commit.
 fn begin_records(writer: &mut Writer, found: &[u64], directory: &Directory) -> Result<(), StoreError> {
     match writer.link {
         Some(link) => {
@@ -338,7 +339,7 @@ fn require(database: &Database, directory: &Directory, name: &str) -> Result<(),
     Err(directory.damaged(format!("keyspace \"{name}\" is missing from {}", folder.display())))
 }
 
-/// A keyspace of a name that this release does not know is left alone.
+/// Parses a keyspace's name. Keyspaces that this release does not know are left alone.
 fn parse_space(name: &str) -> Option<Space> {
     match name.strip_prefix("user.") {
         Some(name) => Some(Space::User(Key::from(name))),
@@ -357,7 +358,7 @@ fn check_format(meta: &Keyspace, directory: &Directory) -> Result<(), StoreError
     }
 }
 
-/// A release reads every format up to the newest that it knows, and refuses those above.
+/// A release reads every format up to the newest that it knows, and refuses newer ones.
 pub(super) fn admit_format(place: &Path, found: u32, known: u32) -> Result<(), StoreError> {
     if found > known {
         return Err(StoreError::Newer {
@@ -369,7 +370,7 @@ pub(super) fn admit_format(place: &Path, found: u32, known: u32) -> Result<(), S
     Ok(())
 }
 
-/// Reads where the journal stands, and compares it with what was acknowledged.
+/// Reads the position of the journal, and compares it with what was acknowledged.
 fn read_writer(spaces: &BTreeMap<Space, Keyspace>, directory: &Directory) -> Result<Writer, StoreError> {
     let Some(meta) = spaces.get(&Space::Meta) else {
         return Err(directory.damaged("keyspace \"meta\" is missing"));
@@ -423,7 +424,7 @@ fn read_writer(spaces: &BTreeMap<Space, Keyspace>, directory: &Directory) -> Res
     })
 }
 
-/// Turns an error of fjall into ours; `what` names what was being read.
+/// Converts an error of fjall to ours; `what` names what was being read.
 pub(super) fn translate(directory: &Directory, what: &str, error: &Error) -> StoreError {
     if is_damage(error) {
         return directory.damaged(format!("{what}: {}", explain(error)));
@@ -454,7 +455,7 @@ fn is_damage(error: &Error) -> bool {
     }
 }
 
-/// Says in a sentence what fjall says in code.
+/// Returns a sentence for an error of fjall.
 pub(super) fn explain(error: &Error) -> String {
     let text = match error {
         Error::Io(error) => return advise(error),

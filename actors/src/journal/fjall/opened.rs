@@ -1,4 +1,4 @@
-//! An open journal: all that holds threads, locks and files, and the order in which they are given back.
+//! An open journal: everything that holds threads, locks and files, and the order in which they are released.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,9 +11,9 @@ use procession_kernel::Epoch;
 
 use super::SyncMode;
 use super::checkpoint::Checkpoints;
+use super::commit_queue::CommitQueue;
 use super::committed::Committed;
 use super::directory::Directory;
-use super::line::Line;
 use super::open;
 use super::tables;
 use super::watch::LogWatch;
@@ -25,24 +25,24 @@ use crate::journal::store::AppendError;
 use crate::journal::store::Head;
 use crate::telemetry::SyncSeconds;
 
-/// How often and for how long it is asked whether fjall's threads have let go of its files: they have ended their
-/// work by then, and need a turn of the processor each. Five seconds are plenty of turns even on a machine that
-/// is busy a hundred times over.
+/// How often a close checks whether fjall's threads have let go of its files. By then they have finished their work,
+/// and each needs one turn of the processor. The total of five seconds is enough even on a machine that is overloaded
+/// a hundred times.
 const LOOKS: u32 = 50_000;
 const LOOK: Duration = Duration::from_micros(100);
 
-/// What a store works with while it is open.
+/// The state of a store while it is open.
 pub(super) struct Opened {
     pub(super) checkpoints: Checkpoints,
     pub(super) spaces: RwLock<BTreeMap<Space, Keyspace>>,
     pub(super) recent: Keyspace,
     pub(super) committed: Committed,
-    /// Every write goes into fjall's tables by itself: the store alone, for measurements.
+    /// Every write goes directly into fjall's tables: the store alone, for measurements.
     pub(super) is_plain: bool,
     pub(super) database: Database,
-    pub(super) line: Line<Writer, Pending>,
+    pub(super) commit_queue: CommitQueue<Writer, Pending>,
     pub(super) sync: SyncMode,
-    /// Bytes of all memory tables together, beyond which the largest are written out.
+    /// Limit of all memory tables together, in bytes, beyond which the largest are written out.
     pub(super) memory_bytes: u64,
     pub(super) sync_seconds: SyncSeconds,
     pub(super) watch: Mutex<LogWatch>,
@@ -50,7 +50,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Gives the place of a keyspace whose writes pass through `recent`.
+    /// Returns the part of a keyspace whose writes pass through `recent`.
     pub(super) fn part(&self, space: &Space) -> Option<u8> {
         if self.is_plain { None } else { part_of(space) }
     }
@@ -67,7 +67,7 @@ impl Opened {
         open::translate(&self.directory, &format!("keyspace \"{}\"", space.name()), error)
     }
 
-    /// Reads every table through. Gives how many bytes that were, and what is damaged.
+    /// Reads every table through. Returns the number of bytes read, and a text for each damage.
     pub(super) fn verify_tables(&self) -> (u64, Vec<String>) {
         let spaces = self.spaces.read().unwrap_or_else(PoisonError::into_inner).clone();
         let (mut bytes, mut damages) = (0, Vec::new());
@@ -84,19 +84,19 @@ impl Opened {
     }
 
     pub(super) fn release(&self, epoch: Epoch) -> Result<(), AppendError> {
-        self.line.writer().admit(epoch)?;
+        self.commit_queue.writer().admit(epoch)?;
         self.directory
             .sync_mark()
             .map_err(|error| AppendError::Failed(format!("the watermark was not synced: {error}")))
     }
 
     pub(super) fn head(&self) -> Result<Option<Head>, StoreError> {
-        let writer = self.line.writer();
+        let writer = self.commit_queue.writer();
         match &writer.failure {
             // Only the next opening shows whether the failed batch is in the log.
             Some(why) => Err(StoreError::Io {
                 place: self.place().display().to_string(),
-                why: format!("a commit failed ({why}), and what became of it shows when the journal is opened again"),
+                why: format!("a commit failed ({why}); the next opening of the journal shows its outcome"),
             }),
             // The first owner has epoch 1.
             None => Ok((writer.epoch > Epoch::default()).then_some(Head {
@@ -106,14 +106,14 @@ impl Opened {
         }
     }
 
-    /// Lets nothing wait any longer for a checkpoint that does not end.
+    /// Releases everything that waits for a checkpoint which does not end.
     pub(super) fn begin_close(&self) {
         self.checkpoints.end();
     }
 
-    /// Gives everything back, the directory's lock last: whoever takes it next finds nobody else in the files.
+    /// Releases everything, the directory's lock last, so that the next holder finds nobody else in the files.
     pub(super) fn close(self) {
-        // What was handed in before the close is committed, as if it had been polled in time.
+        // Batches queued before the close are committed, as if they had been polled in time.
         self.commit_queued();
         let Self {
             checkpoints,
@@ -136,8 +136,8 @@ impl Opened {
     }
 }
 
-/// Stops fjall, and tells whether its threads have let go of the files. It waits itself until they have ended their
-/// work; only after that do they drop what they share, the log among it, which is synced once more by whoever is last.
+/// Stops fjall, and returns `true` if its threads have let go of the files. fjall waits only until they have finished
+/// their work. They drop their shared state afterwards, including the log, which the last of them syncs once more.
 fn stop(database: Database) -> bool {
     let shared = Arc::downgrade(&database.supervisor.keyspaces);
     drop(database);

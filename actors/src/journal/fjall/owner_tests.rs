@@ -1,4 +1,4 @@
-//! Who may touch the journal's directory: nobody without its locks, and nobody whom a removed file lets in.
+//! Who may use the journal's directory: nobody without its locks, even after a file was removed.
 
 use std::fs::{self, File, OpenOptions};
 use std::sync::mpsc;
@@ -21,7 +21,7 @@ fn batch(epoch: Epoch, number: u64, bytes: usize) -> Batch {
     batch
 }
 
-/// Commits from one number to before another.
+/// Commits the numbers of this range.
 fn write(store: &FjallStore, numbers: std::ops::Range<u64>) -> Result<Epoch, Box<dyn std::error::Error>> {
     let epoch = block_on(store.acquire())?;
     for number in numbers {
@@ -51,7 +51,7 @@ fn refused_by_an_engine(opened: Result<FjallStore, StoreError>) -> String {
     }
 }
 
-/// All files of a journal with what identifies them, but `owner` and what a look at a lock makes.
+/// Returns all files of a journal with their identities, except `owner` and files that a look at a lock creates.
 #[cfg(unix)]
 fn files(place: &Path) -> std::io::Result<Vec<(PathBuf, u64, u64)>> {
     use std::os::unix::fs::MetadataExt;
@@ -72,7 +72,7 @@ fn files(place: &Path) -> std::io::Result<Vec<(PathBuf, u64, u64)>> {
     Ok(found)
 }
 
-/// The file `owner` is a plain file that anybody can remove; what guards the journal is not.
+/// Anybody can remove the plain file `owner`, but not the journal's protection.
 #[cfg(unix)]
 #[test]
 fn without_its_file_owner_a_journal_in_use_is_left_alone() -> Outcome {
@@ -118,7 +118,7 @@ fn an_engine_of_an_older_release_is_seen_by_the_lock_of_its_store() -> Outcome {
     Ok(())
 }
 
-/// A store that was being made, and is in use by an older release: what is there is not removed.
+/// A store under construction that an older release uses must not be removed.
 #[test]
 fn a_store_in_use_is_not_removed_as_unfinished() -> Outcome {
     let place = TempDir::new()?;
@@ -133,7 +133,7 @@ fn a_store_in_use_is_not_removed_as_unfinished() -> Outcome {
     Ok(())
 }
 
-/// A power cut while the journal is being made may keep one new name in its directory and lose all others.
+/// A power cut during the journal's creation may keep a single new name in its directory and lose all others.
 #[test]
 fn whichever_name_a_power_cut_left_alone_the_journal_is_made() -> Outcome {
     for name in ["owner", "watermark", "store.unfinished"] {
@@ -145,7 +145,7 @@ fn whichever_name_a_power_cut_left_alone_the_journal_is_made() -> Outcome {
     Ok(())
 }
 
-/// A way to take a log away from under an engine.
+/// A way to take a log away from a running engine.
 #[cfg(unix)]
 type Harm = fn(&Path) -> std::io::Result<()>;
 
@@ -182,7 +182,8 @@ fn an_engine_whose_log_is_another_file_acknowledges_nothing() -> Outcome {
     Ok(())
 }
 
-/// A new log is begun, and the old one is removed once tables hold it: no harm. The new one is watched as the old was.
+/// A new log is begun, and the old one is removed once tables hold its contents. This is no damage, and the new log
+/// is watched like the old one.
 #[cfg(unix)]
 #[test]
 fn a_change_of_logs_is_no_harm_and_the_new_log_is_watched() -> Outcome {
@@ -195,7 +196,7 @@ fn a_change_of_logs_is_no_harm_and_the_new_log_is_watched() -> Outcome {
         block_on(store.append(batch(epoch, number, bytes)))
     };
     let (old, new) = (place.path().join("store/0.jnl"), place.path().join("store/1.jnl"));
-    // Written out, a table begins a new log when the old one has 64 MB.
+    // Writing out a table begins a new log when the old one has reached 64 MB.
     while !new.exists() {
         for _ in 0..70 {
             commit(1 << 20)?;
@@ -231,7 +232,7 @@ fn a_change_of_logs_is_no_harm_and_the_new_log_is_watched() -> Outcome {
 fn readers_share_and_an_engine_waits_for_them_a_moment() -> Outcome {
     let place = TempDir::new()?;
     write(&FjallStore::open(place.path(), SyncMode::Data)?, 0..5)?;
-    // Of an engine that was killed long ago.
+    // The text of an engine that was killed long ago.
     fs::write(place.path().join("owner"), "process 4194999 gone")?;
     let reader = Looked::hold(place.path())?;
     let other = Looked::hold(place.path())?;
@@ -275,7 +276,7 @@ fn a_dead_process_is_never_named() -> Outcome {
     Ok(())
 }
 
-/// A power cut may bring the name back, and lose the mark, where names were not synced.
+/// If names were not synced, a power cut may restore the name of the unfinished store and lose the watermark.
 #[test]
 fn a_store_with_a_commit_is_never_removed() -> Outcome {
     for end in ["closed", "in tables"] {
@@ -302,7 +303,7 @@ fn a_store_with_a_commit_is_never_removed() -> Outcome {
     Ok(())
 }
 
-/// Sparse: its length is nothing that may be believed, nor reserved in memory.
+/// The file is sparse: its length must neither be trusted nor be reserved in memory.
 #[test]
 fn a_log_that_claims_to_be_huge_is_read_for_what_it_holds() -> Outcome {
     let place = TempDir::new()?;
@@ -333,7 +334,7 @@ fn a_manifest_that_claims_to_be_huge_is_damage() -> Outcome {
     Ok(())
 }
 
-/// A name that lasts only because nobody cut the power lasts by luck.
+/// A name that was not synced lasts only if the power does.
 #[test]
 fn an_opening_syncs_each_folder_in_which_a_name_may_be_new() -> Outcome {
     let place = TempDir::new()?;

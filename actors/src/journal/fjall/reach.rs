@@ -1,8 +1,8 @@
-//! How far the tables of a store reach, found out before fjall opens it.
+//! Determines, before fjall opens a store, how far its tables reach.
 //!
-//! fjall removes a log when every keyspace that was written in it has been written out, and each commit writes to
-//! `meta`. So what comes before the first log that there is must be in the tables of `meta`, and the newest record
-//! before it in those of `recent`: a memory table is written out as a whole, after those before it.
+//! fjall removes a log once every keyspace written in it has been written out, and each commit writes to `meta`. So
+//! everything before the first existing log must be in the tables of `meta`, and the newest record before it in those
+//! of `recent`. This holds because a memory table is written out as a whole, after those before it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,17 +19,17 @@ use super::versions::{self, VERSIONS_KEY};
 use crate::journal::keys::Space;
 use crate::journal::layout::SEQ_KEY;
 
-/// The newest commit that tables hold, and what it says of the one before.
+/// The newest commit that tables hold, and what it says about its predecessor.
 type Newest = ((Epoch, Seq), Option<Link>);
 
-/// Keyspaces by their names, as fjall numbers them.
+/// Keyspaces by name, as fjall numbers them.
 pub(super) struct Reach {
     keyspaces: PathBuf,
     numbers: BTreeMap<String, u64>,
 }
 
 impl Reach {
-    /// Reads the names of the keyspaces, which fjall keeps in tables of its own.
+    /// Reads the names of the keyspaces from fjall's own tables.
     pub(super) fn look(store: &Path) -> Result<Self, LogProblem> {
         let keyspaces = store.join("keyspaces");
         let names = Tables::look(&keyspaces.join("0"))?;
@@ -46,7 +46,7 @@ impl Reach {
                 Some(name) => {
                     numbers.insert(String::from_utf8_lossy(&name).into_owned(), number);
                 }
-                // fjall would remove it. One whose making was interrupted has no tables yet.
+                // fjall would remove the folder. A keyspace whose creation was interrupted has no tables yet.
                 None if number != 0 && has_tables(&keyspaces.join(number.to_string())) => {
                     return Err(LogProblem::Damaged(format!(
                         "{} has tables, and no name in {}; one of them is of another copy",
@@ -60,7 +60,7 @@ impl Reach {
         Ok(Self { keyspaces, numbers })
     }
 
-    /// Gives the number of the keyspace of records.
+    /// Returns the number of the keyspace of records.
     pub(super) fn recent(&self) -> Option<u64> {
         self.numbers.get(RECENT).copied()
     }
@@ -72,8 +72,8 @@ impl Reach {
             .transpose()
     }
 
-    /// Checks that the tables of each keyspace are as new as a commit found them. `noted` is what the newest commit
-    /// in the logs says of that; where none does, tables have it.
+    /// Checks that the tables of each keyspace are at least as new as a commit noted them. `noted` is the row of the
+    /// newest commit in the logs; without one, the row in tables counts.
     pub(super) fn check_versions(&self, noted: Option<&[u8]>) -> Result<(), LogProblem> {
         let noted = match noted {
             Some(noted) => versions::decode(noted),
@@ -104,14 +104,14 @@ impl Reach {
         Ok(())
     }
 
-    /// Says how far tables reach, if that is not up to this commit.
+    /// Returns how far tables reach, if not up to this commit.
     pub(super) fn lack(&self, commit: (Epoch, Seq)) -> Result<Option<String>, LogProblem> {
         let (epoch, seq) = self.newest()?.map_or_else(Default::default, |(newest, _)| newest);
         let lack = || format!("the tables reach commit {seq} of epoch {epoch} only");
         Ok(((epoch, seq) < commit).then(lack))
     }
 
-    /// Gives the newest commit that is in the tables of `meta`, and what it says of the one before.
+    /// Returns the newest commit in the tables of `meta`, and what it says about its predecessor.
     fn newest(&self) -> Result<Option<Newest>, LogProblem> {
         let Some(meta) = self.tables(&Space::Meta.name())? else {
             return Ok(None);
@@ -123,8 +123,8 @@ impl Reach {
         Ok(Some((newest, link)))
     }
 
-    /// Says which record of `recent` is neither in the logs, of which these runs are, nor in a table. The newest
-    /// commit of the logs says which there must be, or where they have none, the newest in tables.
+    /// Returns the record of `recent` that is neither in the logs, whose runs are given, nor in a table. The newest
+    /// commit of the logs says which records must exist, or else the newest in tables.
     pub(super) fn lacks_record(
         &self,
         newest: Option<Option<Link>>,

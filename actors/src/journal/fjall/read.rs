@@ -1,4 +1,4 @@
-//! Reading: what was committed lately goes before what is in tables.
+//! Reading: recent commits take precedence over tables.
 
 use std::iter::Peekable;
 use std::ops::Bound;
@@ -12,7 +12,7 @@ use crate::journal::recent::{LAST, RangeEntries, ShortKey, part_of};
 use crate::journal::store::{Entries, Scan};
 
 impl Opened {
-    /// Tables are read through a snapshot: only that shows a batch after its sync alone, and as a whole.
+    /// Tables are read through a snapshot: only a snapshot shows a batch after its sync, and as a whole.
     pub(super) fn read(&self, space: &Space, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
         let Some(keyspace) = self.keyspace(space) else {
             return Ok(None);
@@ -38,7 +38,7 @@ impl Opened {
         read.map_err(|error| self.unreadable(&scan.space, &error))
     }
 
-    /// Both are of one moment: a checkpoint that ends takes the one away only after the other has it.
+    /// Both are from one moment: a checkpoint that ends removes recent entries only after the snapshot has them.
     fn lately(&self, scan: &Scan) -> (RangeEntries, Snapshot) {
         let Some(part) = self.part(&scan.space) else {
             return (RangeEntries::default(), self.snapshot(None));
@@ -48,8 +48,8 @@ impl Opened {
         (found, self.snapshot(Some(part)))
     }
 
-    /// Commits write to a part through `recent`, and checkpoints change its tables as a whole: there the newest
-    /// snapshot is wanted, since an older one may lack the checkpoint that took away what was found lately.
+    /// Commits write to a part through `recent`, and checkpoints change its tables as a whole. A part needs the
+    /// newest snapshot, since an older one may lack the checkpoint that removed the recent entries.
     fn snapshot(&self, part: Option<u8>) -> Snapshot {
         match part {
             Some(_) => self.database.snapshot(),
@@ -58,12 +58,13 @@ impl Opened {
     }
 }
 
-/// Merges what was found with what tables say; of one key the former counts, and its deletes hide the latter.
+/// Merges recent entries with tables. For the same key the recent entry counts, and its deletes hide the tables'
+/// entries.
 fn merge(found: &RangeEntries, snapshot: &Snapshot, keyspace: &Keyspace, scan: &Scan) -> Result<Entries, fjall::Error> {
     let cut = found.entries.last().filter(|_| found.is_cut);
     let cut = cut.map(|(place, _)| place.key());
     let to = match cut {
-        // There are enough up to here; what lies behind was not looked at.
+        // There are enough entries up to this key; later ones were not read.
         Some(last) => Bound::Included(last),
         None => scan.to.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
     };
@@ -92,7 +93,7 @@ fn merge(found: &RangeEntries, snapshot: &Snapshot, keyspace: &Keyspace, scan: &
     Ok(merged)
 }
 
-/// Moves entries with a value for as long as their keys are wanted.
+/// Moves entries with a value, as long as their keys are in the range.
 fn take_up_to<'a>(
     merged: &mut Entries,
     lately: &mut Peekable<impl Iterator<Item = &'a (ShortKey, Option<Vec<u8>>)>>,

@@ -1,4 +1,4 @@
-//! What was committed lately and what is in tables are read as one, wherever a checkpoint stands.
+//! Recent commits and tables are read as one, at any stage of a checkpoint.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use procession_kernel::Seq;
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 type Model = BTreeMap<(Space, Vec<u8>), Vec<u8>>;
 
-/// Numbers that look like chance, the same on every run.
+/// Pseudo-random numbers, the same on every run.
 struct Chance(u64);
 
 impl Chance {
@@ -25,7 +25,8 @@ impl Chance {
         self.0 % end
     }
 
-    /// A key of up to 17 bytes, one more than pass through `recent`; few enough that they are written over.
+    /// Returns a key of up to 17 bytes, one more than may pass through `recent`. There are so few that they are
+    /// overwritten.
     fn key(&mut self) -> Vec<u8> {
         let length = [1, 2, 8, 12, 13, 16, 17][usize::try_from(self.below(7)).unwrap_or_default()];
         let mut key = vec![0; length];
@@ -121,7 +122,7 @@ fn all(store: &FjallStore) -> Result<Entries, StoreError> {
     }))
 }
 
-/// A crash within a checkpoint: tables have what was written last, and all records are still there.
+/// A crash within a checkpoint: tables hold the newest writes, and all records still exist.
 #[test]
 fn half_a_checkpoint_is_not_seen() -> Outcome {
     let place = TempDir::new()?;
@@ -154,7 +155,7 @@ fn records_are_taken_out_once_they_are_in_tables() -> Outcome {
         put(&store, epoch, number, u8::try_from(number)?, Some(&[7; 100]))?;
     }
     let left = store.recent().len()?;
-    // Each append waits for the checkpoint before the last, so a few are left at most.
+    // Each append waits for the second-last checkpoint, so only a few records are left.
     assert!(left <= 4, "{left} records are left");
     drop(store);
     let store = FjallStore::open(place.path(), SyncMode::Data)?;
@@ -162,7 +163,7 @@ fn records_are_taken_out_once_they_are_in_tables() -> Outcome {
     Ok(())
 }
 
-/// As format 2 left it: all in tables, and no keyspace `recent`.
+/// A store as format 2 left it: everything in tables, and no keyspace `recent`.
 #[test]
 fn a_store_of_format_2_goes_on_in_this_one() -> Outcome {
     let place = TempDir::new()?;
@@ -192,7 +193,7 @@ fn a_store_of_format_2_goes_on_in_this_one() -> Outcome {
     Ok(())
 }
 
-/// Its delete is in no log, and merging takes it out of the tables; the log of format 2 is still there.
+/// The delete is in no log, and merging removes it from the tables, but the log of format 2 still exists.
 #[test]
 fn what_format_2_left_in_its_log_and_was_deleted_since_stays_deleted() -> Outcome {
     let place = TempDir::new()?;
@@ -207,7 +208,7 @@ fn what_format_2_left_in_its_log_and_was_deleted_since_stays_deleted() -> Outcom
         let value = (number % 2 == 1).then_some(&[7; 10][..]);
         put(&store, epoch, 1 + number, 1, value)?;
     }
-    // Each append takes out what the checkpoint before it has put into tables.
+    // Each append removes the records that the previous checkpoint has put into tables.
     let mut number = 22;
     while store.recent().len()? > 0 {
         block_on(store.append(batch_of(epoch, number)))?;
@@ -221,7 +222,7 @@ fn what_format_2_left_in_its_log_and_was_deleted_since_stays_deleted() -> Outcom
     Ok(())
 }
 
-/// A batch that writes nothing that passes through `recent`.
+/// Creates a batch without writes that pass through `recent`.
 fn batch_of(epoch: Epoch, number: u64) -> Batch {
     let mut batch = Batch::new(epoch);
     batch.advance_to(Seq(number));

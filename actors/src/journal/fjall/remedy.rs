@@ -1,4 +1,4 @@
-//! What the system says, and what to do about it where that is known.
+//! Texts of system errors, with a remedy where one is known.
 
 use std::fs;
 use std::io::{Error, ErrorKind, Write};
@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::directory::room_of;
 
-/// What a file that finds out what is wrong with a disk is called, and how large it is made: about as much as fjall
-/// was about to write, and could not.
+/// Name and size of the file that is written to find out what is wrong with a disk. It is about as large as the write
+/// of fjall's that failed.
 const PROBE: &str = "probe";
 const PROBE_BYTES: usize = 1024 * 1024;
 /// With less room than this a table of usual size cannot be written.
@@ -30,14 +30,14 @@ const REMEDIES: [(ErrorKind, &str); 5] = [
     ),
 ];
 
-/// Says what went wrong, and what to do.
+/// Returns what went wrong, and what to do.
 pub(super) fn advise(error: &Error) -> String {
     let found = REMEDIES.iter().find(|(kind, _)| *kind == error.kind());
     found.map_or_else(|| error.to_string(), |(_, remedy)| format!("{error}; {remedy}"))
 }
 
-/// Says why a write in the background failed. fjall keeps no error of its own threads, only that there was one; but
-/// what stopped them is mostly still so, and shows when something is written now.
+/// Returns why a write in the background failed. fjall keeps no error of its own threads, only that there was one.
+/// The cause mostly persists, though, and shows when something is written now.
 pub(super) fn background(place: &Path) -> String {
     let path = place.join(PROBE);
     let written = fs::File::create(&path).and_then(|mut file| {

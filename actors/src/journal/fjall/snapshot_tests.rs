@@ -1,4 +1,4 @@
-//! A scan sees whole commits alone, whatever fjall does in the background.
+//! A scan sees whole commits only, whatever fjall does in the background.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -13,9 +13,9 @@ use procession_kernel::Seq;
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// Rows that each commit puts between the two that are scanned: to put them in takes a while.
+/// Rows that each commit writes between the two scanned rows, so that inserting them takes a while.
 const BETWEEN: u64 = 1000;
-/// Commits, and scans beside them, that must be whole.
+/// Number of commits during which every scan must see whole commits.
 const COMMITS: u64 = 400;
 const SCANS: u64 = 2000;
 
@@ -23,7 +23,7 @@ fn user(name: &str) -> Space {
     Space::User(Key::from(name))
 }
 
-/// Writes go in by the order of their keys, those of all user keyspaces together.
+/// Writes are inserted in key order, across all user keyspaces.
 fn batch(epoch: Epoch, number: u64) -> Batch {
     let mut batch = Batch::new(epoch);
     batch.advance_to(Seq(number));
@@ -35,7 +35,7 @@ fn batch(epoch: Epoch, number: u64) -> Batch {
     batch
 }
 
-/// Tells whether both rows are of one commit.
+/// Returns `true` if both rows are from the same commit.
 fn is_whole(store: &FjallStore) -> Result<bool, StoreError> {
     let all = Scan {
         space: user("accounts"),
@@ -47,7 +47,7 @@ fn is_whole(store: &FjallStore) -> Result<bool, StoreError> {
     Ok(matches!(&rows[..], [(_, one), (_, other)] if one == other))
 }
 
-/// Writes tables of a keyspace out, one after another: each raises what fjall shows to readers.
+/// Writes out a keyspace's tables, one after another. Each time fjall raises the number up to which readers see.
 fn write_out(keyspace: &Keyspace, ends: &AtomicBool) {
     while !ends.load(Ordering::Relaxed) {
         let inserted = keyspace.insert(b"key", b"value");
@@ -99,7 +99,7 @@ fn a_scan_never_sees_half_of_a_commit() -> Outcome {
     Ok(())
 }
 
-/// What a reader holds is given up with each commit: fjall must be free to drop what was written over.
+/// Each commit releases the readers' old snapshot, so that fjall can drop overwritten versions.
 #[test]
 fn old_versions_are_dropped_while_commits_go_on() -> Outcome {
     let place = TempDir::new()?;
@@ -115,7 +115,7 @@ fn old_versions_are_dropped_while_commits_go_on() -> Outcome {
     }
     let rows = store.keyspace(&user("between")).ok_or("no keyspace")?;
     let kept = rows.approximate_len() as u64;
-    // The newest memory table may hold ten versions of each that nothing could be dropped from.
+    // The newest memory table may hold ten versions of each row that could not be dropped.
     assert!(kept <= 11 * BETWEEN, "{kept} versions of {BETWEEN} rows");
     Ok(())
 }

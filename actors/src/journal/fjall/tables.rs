@@ -1,7 +1,7 @@
-//! A look at the tables of a keyspace, without opening it.
+//! Reads the tables of a keyspace without opening it.
 //!
-//! To open a keyspace removes what its manifest does not name, and begins to write memory tables out. Where files
-//! do not fit together, the files that are there may be the only ones, so that is found out before.
+//! Opening a keyspace removes files that its manifest does not name, and begins to write memory tables out. If files
+//! do not fit together, those files may be the only copies, so this is checked before.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,9 +14,9 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::log::LogProblem;
 
-/// Memory for the blocks of tables that are looked into. A few keys are looked up, each once.
+/// Cache for blocks of these tables. A few keys are looked up, each once.
 const CACHE_BYTES: u64 = 1024 * 1024;
-/// How much of a table is read at once where all of it is.
+/// Piece size for reading a whole table.
 const PIECE_BYTES: usize = 256 * 1024;
 
 /// A table as a manifest names it.
@@ -33,12 +33,12 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Looks at the keyspace in a folder; one that is not made yet has no tables.
+    /// Reads the keyspace in a folder; a keyspace that is not created yet has no tables.
     pub(super) fn look(keyspace: &Path) -> Result<Self, LogProblem> {
         let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
         let mut tables = Vec::new();
         for named in named(keyspace)? {
-            // Its number within this process keeps blocks of different trees apart; the cache is of this one alone.
+            // The process-wide number keeps blocks of different trees apart; this cache is used by this tree alone.
             let table = Table::recover(
                 named.path.clone(),
                 Checksum::from_raw(named.checksum),
@@ -57,12 +57,12 @@ impl Tables {
         })
     }
 
-    /// Gives the newest value of a key that is in a table; none if there is none, or if it is deleted.
+    /// Returns the newest value of a key in the tables, or `None` if it is missing or deleted.
     pub(super) fn get(&self, key: &[u8]) -> Result<Option<Slice>, LogProblem> {
         let key = UserKey::from(key);
         let mut newest = None;
         for table in &self.tables {
-            // Of one key, the newest version comes first.
+            // The newest version of a key comes first.
             let Some(found) = table.range(key.clone()..=key.clone()).next() else {
                 continue;
             };
@@ -76,8 +76,8 @@ impl Tables {
     }
 }
 
-/// Reads each table of a keyspace that is open, and compares it with the checksum in the manifest. Gives the bytes
-/// that were read, and each table that is damaged. While it is looked at, fjall removes none of them.
+/// Reads each table of an open keyspace, and compares it with the checksum in the manifest. Returns the number of
+/// bytes read, and a text for each damaged table. Meanwhile fjall removes none of the tables.
 pub(super) fn verify(tree: &impl AbstractTree) -> (u64, Vec<String>) {
     let (version, mut bytes, mut damages) = (tree.current_version(), 0, Vec::new());
     for table in version.iter_tables() {
@@ -108,7 +108,7 @@ fn sum_of(mut file: File) -> io::Result<(u128, u64)> {
     }
 }
 
-/// Gives the tables that the manifest of a keyspace names. The manifest has its checksum: see `manifest`.
+/// Returns the tables that the manifest of a keyspace names. The manifest's checksum is checked: see `manifest`.
 fn named(keyspace: &Path) -> Result<Vec<Named>, LogProblem> {
     let unreadable = |path: &Path, error| LogProblem::Unreadable(path.to_owned(), error);
     let current = keyspace.join("current");

@@ -1,4 +1,4 @@
-//! What the embedded store finds at opening: crashes are borne, losses are named.
+//! Checks at the opening of the embedded store: crashes are survived, losses are reported.
 
 use std::fs::{self, OpenOptions};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ impl FjallStore {
         self.with(|opened| opened.recent.clone()).expect("it is open")
     }
 
-    /// All of its keyspaces, that of records among them.
+    /// Returns all of its keyspaces, including that of records.
     pub(super) fn keyspaces(&self) -> Vec<fjall::Keyspace> {
         let all = |opened: &Opened| {
             let spaces = opened.spaces.read().unwrap_or_else(PoisonError::into_inner);
@@ -44,7 +44,7 @@ fn batch(epoch: Epoch, number: u64) -> Batch {
     batch
 }
 
-/// Makes a journal with commits up to `last`; gives its log and where each commit ends in it.
+/// Creates a journal with commits up to `last`; returns its log and where each commit ends in it.
 fn journal(place: &Path, last: u64) -> Result<(PathBuf, Vec<usize>), Box<dyn std::error::Error>> {
     let store = FjallStore::open(place, SyncMode::None)?;
     let epoch = block_on(store.acquire())?;
@@ -83,7 +83,7 @@ fn a_torn_tail_is_dropped_wherever_it_is_cut() -> Outcome {
     for cut in (ends[4]..ends[5]).step_by(7) {
         fs::write(&log, &whole[..cut])?;
         assert_eq!(count(master.path())?, 5, "cut at {cut} of {ends:?}");
-        // Without a watermark of later opening, each round is as the first.
+        // Without the watermark of later openings each round starts alike.
         fs::remove_file(master.path().join("watermark"))?;
     }
     Ok(())
@@ -248,7 +248,7 @@ fn format_of(store: &FjallStore) -> Result<Option<Vec<u8>>, StoreError> {
     block_on(store.get(Space::Meta, FORMAT_KEY.to_vec()))
 }
 
-/// Makes a store look as format 1 left it: without what came later.
+/// Makes a store look as format 1 left it, without later additions.
 fn become_older(place: &Path) -> Outcome {
     let store = FjallStore::open(place, SyncMode::Data)?;
     let epoch = block_on(store.acquire())?;
@@ -290,7 +290,7 @@ fn a_store_of_format_1_becomes_one_of_this_format_with_its_first_commit() -> Out
         block_on(store.get(Space::Audit, b"1".to_vec()))?,
         Some(b"entry".to_vec())
     );
-    // What a release that reads up to 1 says to it.
+    // The error of a release that reads up to format 1.
     let refused = open::admit_format(place.path(), 2, 1).err().ok_or("it was admitted")?;
     let text = refused.to_string();
     assert!(
@@ -333,7 +333,7 @@ fn an_append_that_is_dropped_unpolled_keeps_its_place() -> Outcome {
     Ok(())
 }
 
-/// Makes a journal whose keyspace `keys` lies in a table; gives the table's file.
+/// Creates a journal whose keyspace `keys` is in a table; returns the table's file.
 fn tables(place: &Path) -> Result<PathBuf, Box<dyn std::error::Error>> {
     journal(place, 50)?;
     let store = FjallStore::open(place, SyncMode::Data)?;
@@ -373,7 +373,7 @@ fn a_flipped_byte_of_a_table_never_gives_other_rows() -> Outcome {
     Ok(())
 }
 
-/// Only a file of its own shows that the log is on disk as it is read.
+/// Only a new file guarantees that the log is on disk as it was read.
 #[cfg(unix)]
 #[test]
 fn a_log_whose_last_batch_may_be_in_memory_alone_is_copied() -> Outcome {
@@ -394,7 +394,7 @@ fn a_log_whose_last_batch_may_be_in_memory_alone_is_copied() -> Outcome {
     Ok(())
 }
 
-/// fjall believes and asserts what stands in a manifest: a damaged one would end the process.
+/// fjall trusts and asserts the contents of a manifest, so a damaged one would end the process.
 #[test]
 fn a_changed_byte_of_a_manifest_is_named() -> Outcome {
     let master = TempDir::new()?;
@@ -431,13 +431,13 @@ fn writes_are_sorted_by_keyspace_and_key_and_those_of_one_key_stay_in_turn() {
     batch.put(user(), b"a", b"7");
     let writes: Vec<Write<'_>> = batch.writes().collect();
     let values: Vec<Option<&[u8]>> = write::in_order(&writes).iter().map(|write| write.value).collect();
-    // Keys that begin alike stay as they came.
+    // Keys with a common prefix keep their order.
     let expected =
         ["3", "", "6", "5", "2", "7", "1", "4"].map(|value| Some(value.as_bytes()).filter(|value| !value.is_empty()));
     assert_eq!(values, expected);
 }
 
-/// Commits wait for a checkpoint once too much waits for it; a close answers them, and ends the thread.
+/// Commits wait for a checkpoint when too much is pending; a close answers them, and ends the thread.
 #[test]
 fn a_close_in_the_middle_of_commits_and_checkpoints_leaves_nobody_waiting() -> Outcome {
     for round in 0..20 {
@@ -471,7 +471,7 @@ fn a_close_in_the_middle_of_commits_and_checkpoints_leaves_nobody_waiting() -> O
             .map_err(|_| "the writer panicked")?
             .ok_or("nothing was committed")?;
         let rows = count(place.path())?;
-        // As many as `count` reads at most.
+        // The largest number that `count` reads.
         assert!(
             rows as u64 > last.0.min(999),
             "{rows} rows, and commit {last} was acknowledged"

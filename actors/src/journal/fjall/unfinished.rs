@@ -1,5 +1,5 @@
-//! Tells a store that was never finished, and may be made anew, from one that has been used: where names are not
-//! synced in order, a power cut brings back what says that a store is being made.
+//! Distinguishes a store that was never finished, and may be recreated, from a store that has been used. If names are
+//! not synced in order, a power cut may restore the mark of a store under construction.
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -9,12 +9,12 @@ use super::log::ends_of_batches;
 use super::log_files::{numbered, read};
 use crate::journal::layout::SEQ_KEY;
 
-/// Tells whether anything was ever committed to a store, or can have been. It only reads, whatever is there.
+/// Returns `true` if anything was, or may have been, committed to a store. It only reads, whatever it finds.
 pub(super) fn holds_commits(store: &Path) -> io::Result<bool> {
     Ok(has_tables(store)? || has_commit(store)?)
 }
 
-/// What is committed goes into tables of a keyspace; fjall's own, of their names, is numbered 0.
+/// Commits go into tables of a keyspace; number 0 is fjall's own keyspace, for names.
 fn has_tables(store: &Path) -> io::Result<bool> {
     for keyspace in entries(&store.join("keyspaces"))? {
         let is_own = keyspace.file_name().is_some_and(|name| name == "0");
@@ -25,7 +25,7 @@ fn has_tables(store: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// A store that is being made has one log, without a commit in it.
+/// A store under construction has one log, without a commit in it.
 fn has_commit(store: &Path) -> io::Result<bool> {
     for (number, path) in numbered(store).or_else(nothing_if_missing)? {
         if number > 0 || ends_of_batches(&read(&path)?).any(|key| key == SEQ_KEY) {

@@ -1,9 +1,9 @@
 //! The row in `meta` that says how new the tables of each keyspace are.
 //!
-//! What is in tables is in no log any more, and nothing in a keyspace says whether its tables are the newest: an
-//! older copy of it is believed. fjall numbers each change of a keyspace's tables, and has the number on disk before
-//! it takes the change up. So a commit notes the numbers; those that are found at an opening may be higher, never
-//! lower. They only grow, whatever release is at work.
+//! Data in tables is no longer in any log. Nothing in a keyspace shows whether its tables are the newest, so an older
+//! copy of it would be accepted. fjall numbers each change of a keyspace's tables, and stores the number on disk
+//! before the change takes effect. So a commit notes the numbers, and an opening may find higher ones, never lower.
+//! The numbers only grow, whichever release is running.
 
 use std::collections::BTreeMap;
 
@@ -11,24 +11,24 @@ use fjall::{AbstractTree, Database, Keyspace};
 
 /// Key in `meta` of this row.
 pub(super) const VERSIONS_KEY: &[u8] = b"versions";
-/// The first byte of the row. Behind it, for each keyspace, its number and that of its tables, big-endian.
+/// The first byte of the row. For each keyspace its number and that of its tables follow, big-endian.
 const VERSION: u8 = 1;
-/// Commits after which the numbers are looked at in any case: a change may have its sequence number before it
-/// is taken up, and the look in between does not see it.
+/// Commits after which the numbers are checked in any case. A change may take its sequence number before it takes
+/// effect, so that a check in between does not see it.
 const LOOK_EVERY: u32 = 64;
 
 /// The numbers that were noted last.
 #[derive(Debug, Default)]
 pub(super) struct Versions {
     noted: BTreeMap<u64, u64>,
-    /// The sequence number that is next if no tables have changed.
+    /// The next sequence number if no tables have changed.
     expected: u64,
     looked: u32,
 }
 
 impl Versions {
-    /// Gives the row, if a commit has to note it anew. Every change of tables takes a sequence number, as every
-    /// commit does: where no number is missing, nothing has changed.
+    /// Returns the row if a commit must note it anew. Every change of tables takes a sequence number, and so does
+    /// every commit. If no number was skipped, nothing has changed.
     pub(super) fn row<'a>(
         &mut self,
         database: &Database,
@@ -37,7 +37,7 @@ impl Versions {
     ) -> Option<Vec<u8>> {
         let next = database.seqno();
         let has_changed = next != self.expected;
-        // The commit itself takes one.
+        // The commit itself takes one number.
         self.expected = next + 1;
         self.looked += 1;
         if !has_changed && !must_look && self.looked < LOOK_EVERY {
@@ -64,7 +64,7 @@ fn encode(numbers: &BTreeMap<u64, u64>) -> Vec<u8> {
     bytes
 }
 
-/// Reads the row; nothing of one whose shape is not known.
+/// Decodes the row; an unknown layout yields nothing.
 pub(super) fn decode(bytes: &[u8]) -> BTreeMap<u64, u64> {
     let Some((&VERSION, pairs)) = bytes.split_first() else {
         return BTreeMap::new();
@@ -81,7 +81,7 @@ pub(super) fn decode(bytes: &[u8]) -> BTreeMap<u64, u64> {
 mod tests {
     use super::*;
 
-    /// What has landed stays readable: these bytes never change.
+    /// Stored data stays readable: these bytes never change.
     #[test]
     fn a_row_of_the_first_version_is_read_and_written() {
         let golden = [

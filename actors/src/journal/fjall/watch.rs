@@ -1,5 +1,5 @@
-//! Notices when the newest log is no longer the file that has its name: removed, renamed, copied over, or with
-//! its whole directory put elsewhere. What is written to it from then on, no start would find.
+//! Notices when the newest log is no longer the file of that name: removed, renamed, overwritten by a copy, or moved
+//! with its whole directory. No start would find what is written to it from then on.
 
 use std::fs::File;
 use std::io;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use super::locks::{identity, identity_of_name};
 use super::log_files::numbered;
 
-/// Commits after which a change of logs is looked for. Until then the old log is watched, which stays for as long
-/// as it is needed; the new one could be taken away for so many commits before that is noticed.
+/// Commits between two checks for a newer log. Meanwhile the old log is watched, which exists as long as it is
+/// needed. The new log could be removed for this many commits before that is noticed.
 const COMMITS: u32 = 64;
 
 /// The log that is watched.
@@ -17,15 +17,15 @@ pub(super) struct LogWatch {
     store: PathBuf,
     number: u64,
     path: PathBuf,
-    /// The file and its identity, which no other can get while it is open.
+    /// The file and its identity, which no other file can get while it is open.
     held: (File, Option<(u64, u64)>),
     commits: u32,
 }
 
 impl LogWatch {
-    /// Watches the newest log of a store that is open.
+    /// Watches the newest log of an open store.
     pub(super) fn new(store: &Path) -> io::Result<Self> {
-        // Whoever uses it may change its working directory.
+        // The host may change its working directory.
         let store = std::path::absolute(store)?;
         let (number, path) = newest(&store)?;
         Ok(Self {
@@ -37,23 +37,23 @@ impl LogWatch {
         })
     }
 
-    /// Is asked behind each commit, before it is acknowledged: one question to the system.
+    /// Checks the log after each commit, before it is acknowledged. It costs one system call.
     ///
     /// # Errors
     ///
-    /// Says which file is another.
+    /// Returns a text that names the file that was replaced.
     pub(super) fn check(&mut self) -> Result<(), String> {
         self.commits += 1;
         if self.commits >= COMMITS {
             self.commits = 0;
             self.follow();
         }
-        // fjall removes a log once tables hold what is in it; by then there is a newer one.
+        // fjall removes a log once tables hold its contents; by then there is a newer log.
         if self.is_named() || (self.follow() && self.is_named()) {
             return Ok(());
         }
         Err(format!(
-            "{} is not the log any more that this engine writes to: it was removed, renamed or replaced. Keep \
+            "{} is no longer the log that this engine writes to: it was removed, renamed or replaced. Keep \
              others out of the directory, and start again",
             self.path.display()
         ))
@@ -63,8 +63,8 @@ impl LogWatch {
         !cfg!(unix) || identity_of_name(&self.path) == self.held.1
     }
 
-    /// Goes on with a newer log of this process, and tells whether there was one. One that cannot be looked for now
-    /// is looked for again; it is the old one that decides.
+    /// Switches to a newer log of this process, and returns `true` if there was one. If the search fails it is
+    /// repeated later; until then the old log decides.
     fn follow(&mut self) -> bool {
         let Ok((number, path)) = newest(&self.store) else {
             return false;
@@ -91,7 +91,8 @@ fn newest(store: &Path) -> io::Result<(u64, PathBuf)> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "there is no log"))
 }
 
-/// A log that another process has begun is none of this engine. Only Linux tells; elsewhere each new one counts.
+/// A log that another process created does not belong to this engine. Only Linux can tell; elsewhere every new log
+/// counts.
 fn is_open_here(path: &Path) -> bool {
     let Ok(files) = std::fs::read_dir("/proc/self/fd") else {
         return true;

@@ -1,4 +1,4 @@
-//! Writing: a batch becomes records, direct writes and the number by which it is known, as one batch of fjall's.
+//! Writing: a batch becomes records, direct writes and its number, as one batch of fjall's.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::PoisonError;
@@ -18,54 +18,54 @@ use crate::journal::layout::{EPOCH_KEY, FORMAT, FORMAT_KEY, SEQ_KEY};
 use crate::journal::recent::ShortKey;
 use crate::journal::store::AppendError;
 
-/// Where the journal stands. Whoever has its lock may commit.
+/// The position of the journal. The holder of its lock may commit.
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     /// The newest epoch that took effect, and its newest batch.
     pub(super) epoch: Epoch,
     pub(super) seq: Seq,
-    /// The newest epoch that was given out.
+    /// The newest epoch that was granted.
     pub(super) granted: Epoch,
-    /// What that batch says of the one before it; none if a release wrote it that said nothing.
+    /// What that batch says about its predecessor; `None` if an older release wrote it without that.
     pub(super) link: Option<Link>,
     /// The keys of the oldest record in `recent` and of the newest that ever was.
     pub(super) oldest: u64,
     pub(super) record: u64,
     pub(super) versions: Versions,
-    /// Commits since the sizes of memory tables were looked at.
+    /// Commits since the sizes of memory tables were checked.
     pub(super) unbounded: u32,
     /// Why no more is written.
     pub(super) failure: Option<String>,
     pub(super) encoder: Encoder,
 }
 
-/// Commits after which the sizes of memory tables are looked at: 16 batches of usual size add little to them.
+/// Commits between two checks of the memory tables' sizes: 16 batches of usual size add little to them.
 const MEMORY_LOOK: u32 = 16;
 
-/// A batch as it is written.
+/// A batch in the form in which it is written.
 struct Sorted<'a> {
     records: Vec<BatchRecord>,
     direct: Vec<Write<'a>>,
 }
 
-/// A batch that was handed in and not yet committed.
+/// A batch that was queued and not yet committed.
 pub(super) struct Pending {
     pub(super) batch: Batch,
     pub(super) answer: oneshot::Sender<Result<Receipt, AppendError>>,
 }
 
 impl Opened {
-    /// Commits what was handed in, in that order, on the thread that asks first.
+    /// Commits the queued batches in order, on the first thread that calls it.
     pub(super) fn commit_queued(&self) {
-        self.line.serve(|writer, Pending { batch, answer }| {
+        self.commit_queue.serve(|writer, Pending { batch, answer }| {
             let committed = catch_unwind(AssertUnwindSafe(|| self.commit(writer, &batch)));
             let committed = committed.unwrap_or_else(|_| {
-                // Its batch may be in the log, and the writer does not know of it: the next would take its number.
-                let why = "a commit panicked; what became of it shows when the journal is opened again".to_owned();
+                // The batch may be in the log without the writer knowing; the next batch would get the same number.
+                let why = "a commit panicked; the next opening of the journal shows its outcome".to_owned();
                 writer.failure.get_or_insert_with(|| why.clone());
                 Err(AppendError::Unknown(why))
             });
-            // Who no longer waits for the answer does not need it.
+            // A caller that has stopped waiting does not need the answer.
             answer.send(committed).ok();
         });
     }
@@ -86,7 +86,7 @@ impl Opened {
         written.map(|()| Receipt::new(batch.epoch(), batch.seq()))
     }
 
-    /// Without a sync the mark could outlive the commit that it speaks of.
+    /// Without a sync the watermark could outlive the commit that it names.
     fn note(&self, writer: &Writer) {
         if self.sync != SyncMode::None {
             self.directory.set_mark(writer.epoch, writer.seq);
@@ -99,7 +99,7 @@ impl Opened {
         let room = direct.len() + records.len() + superfluous.len() + 5;
         let mut writes =
             OwnedWriteBatch::with_capacity(self.database.clone(), room).durability(Some(self.sync.persist()));
-        // Records go when tables hold them, so the same commit says how new tables must be.
+        // Records are removed when tables hold them, so the same commit notes how new tables must be.
         let takes_out = !superfluous.is_empty();
         let oldest = superfluous.last().map_or(writer.oldest, |number| number + 1);
         for number in superfluous {
@@ -113,7 +113,7 @@ impl Opened {
         let meta = self.keyspace_for_write(&Space::Meta, &mut writes)?;
         if batch.epoch() != writer.epoch {
             writes.insert(&meta, EPOCH_KEY, batch.epoch().0.to_be_bytes());
-            // What is written from here on, an older release may not understand.
+            // An older release may not understand what is written from here on.
             writes.insert(&meta, FORMAT_KEY, FORMAT.to_be_bytes());
         }
         if let Some(row) = self.versions_row(&mut writer.versions, takes_out) {
@@ -127,7 +127,7 @@ impl Opened {
             newest: record,
         };
         writes.insert(&meta, CHAIN_KEY, link.encode());
-        // Last, right behind the link: by it an opening knows the newest batch.
+        // Last, right behind the link: an opening recognises the newest batch by it.
         writes.insert(&meta, SEQ_KEY, open::encode_seq(batch.epoch(), batch.seq()));
         self.persist(writes)?;
         self.check_log()?;
@@ -138,7 +138,7 @@ impl Opened {
         Ok(())
     }
 
-    /// Splits a batch into what passes through `recent` and what goes into tables by itself.
+    /// Splits a batch into writes that pass through `recent` and writes that go directly into tables.
     fn sort<'a>(&self, batch: &'a Batch, encoder: &mut Encoder) -> Result<Sorted<'a>, AppendError> {
         encoder.begin(batch.len(), batch.size_bytes());
         let mut direct = Vec::new();
@@ -169,7 +169,7 @@ impl Opened {
         Ok(())
     }
 
-    /// Has the largest memory tables written out while all of them together take more than they may.
+    /// Has the largest memory tables written out while all of them together exceed the limit.
     fn bound_memory(&self, commits: &mut u32) {
         *commits += 1;
         if *commits < MEMORY_LOOK {
@@ -207,7 +207,7 @@ impl Opened {
         let committed = writes.commit();
         self.sync_seconds.record(begun.elapsed());
         committed.map_err(|error| {
-            // The one error that comes before anything is written.
+            // The only error that is raised before anything is written.
             let is_refused = matches!(error, fjall::Error::Poisoned);
             if is_refused {
                 AppendError::Failed(remedy::background(self.directory.place()))
@@ -217,14 +217,14 @@ impl Opened {
         })
     }
 
-    /// A commit in a log that has lost its name is one that no start finds.
+    /// Checks that the log still has its name; otherwise no start would find the commit.
     fn check_log(&self) -> Result<(), AppendError> {
         let mut watch = self.watch.lock().unwrap_or_else(PoisonError::into_inner);
         watch.check().map_err(AppendError::Unknown)
     }
 
-    /// Gives a keyspace. One of the user's is made when it is first written;
-    /// its name goes into `meta` with the batch that makes it worth keeping.
+    /// Returns a keyspace. A user keyspace is created by its first write; its name goes into `meta` with the batch
+    /// that needs it.
     fn keyspace_for_write(&self, space: &Space, writes: &mut OwnedWriteBatch) -> Result<Keyspace, AppendError> {
         if let Some(keyspace) = self.keyspace(space) {
             return Ok(keyspace);
@@ -242,16 +242,16 @@ impl Opened {
     }
 }
 
-/// Bits that number a write within its batch; beyond so many writes they stay as they came.
+/// Bits that number a write within its batch; the writes of larger batches are not sorted.
 const NUMBER_BITS: u32 = 24;
 
-/// Neighbours in the keyspace are neighbours in its memtable: in this order each
-/// insert finds its place near the last one. Writes of one key keep their order.
+/// Sorts writes by key: neighbours in the keyspace are neighbours in its memtable, so each insert finds its position
+/// near the last one. Writes of one key keep their order.
 pub(super) fn in_order<'a>(direct: &[Write<'a>]) -> Vec<Write<'a>> {
     if direct.len() >> NUMBER_BITS > 0 {
         return direct.to_vec();
     }
-    // Sorted as numbers: to compare the keys themselves took a tenth of all that a commit does.
+    // Sorted as numbers: comparing the keys themselves took a tenth of a commit's time.
     let numbered = direct.iter().zip(0_u128..);
     let mut places: Vec<u128> = numbered
         .map(|(write, number)| (place(write) << NUMBER_BITS) | number)
@@ -262,7 +262,7 @@ pub(super) fn in_order<'a>(direct: &[Write<'a>]) -> Vec<Write<'a>> {
     writes.copied().collect()
 }
 
-/// Where a write belongs: its keyspace, and the first 12 bytes of its key, which name the procedure or
+/// Returns the sort position of a write: its keyspace, and the first 12 bytes of its key. They name the procedure or
 /// the entry in nearly all of the engine's keys.
 fn place(write: &Write<'_>) -> u128 {
     let mut bytes = [0; 16];
@@ -276,7 +276,8 @@ fn place(write: &Write<'_>) -> u128 {
 }
 
 impl Writer {
-    /// Nobody else can open the directory, so an epoch that was given out in this process fences all older ones.
+    /// Checks the epoch. No other process can open the directory, so an epoch granted in this process fences all
+    /// older ones.
     pub(super) fn admit(&self, epoch: Epoch) -> Result<(), AppendError> {
         let newer = self.granted.max(self.epoch);
         if epoch < newer {

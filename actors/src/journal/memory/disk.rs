@@ -1,5 +1,5 @@
-//! The simulated disk: bytes that outlive every store on them. Clones are the
-//! same disk. Nothing but whole or torn frames is ever written.
+//! The simulated disk: bytes that outlive every store on them. Clones share the same disk. Only whole or torn frames
+//! are ever written.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use crate::journal::store::{Entries, Head};
 /// Name of the disk in errors.
 pub(super) const PLACE: &str = "memory";
 
-/// Keyspaces as they stand after some frames.
+/// Contents of the keyspaces after some frames.
 pub(super) type World = BTreeMap<Space, BTreeMap<Vec<u8>, Vec<u8>>>;
 
 /// The bytes of a memory store; they survive its crashes.
@@ -25,40 +25,40 @@ pub struct MemoryDisk {
     state: Arc<Mutex<State>>,
 }
 
-/// Whether an opening keeps others out.
+/// Whether an opening keeps other openings out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sharing {
-    /// As the embedded store does.
+    /// Like the embedded store.
     Exclusive,
-    /// As a store that several machines reach.
+    /// Like a store that several machines reach.
     Shared,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct State {
     bytes: Vec<u8>,
-    /// Newest epoch and its newest batch on the disk.
+    /// The epoch of the newest batch on the disk.
     pub(super) epoch: Epoch,
     pub(super) seq: Seq,
-    /// The newest epoch that was given out since the process began: it fences all older ones.
+    /// The newest epoch granted since the process began; it fences all older epochs.
     granted: Epoch,
-    /// The opening that wrote or read all of it last; none if somebody without one has written since.
+    /// The opening whose view is up to date; `None` if the disk was written outside any opening since.
     writer: Option<u64>,
-    /// Which opening may write; none after a crash and before the first opening.
+    /// The opening that may write; `None` after a crash and before the first opening.
     pub(super) holder: Option<u64>,
     openings: u64,
-    /// Where the records of each frame since the last opening end, within the frame.
+    /// For each frame since the last opening: the offsets within the frame at which records end.
     frames: Vec<Vec<usize>>,
 }
 
 impl MemoryDisk {
-    /// Makes an empty disk.
+    /// Creates an empty disk.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Makes a disk that holds these bytes, whatever they are.
+    /// Creates a disk with these bytes, whatever they are.
     #[must_use]
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         let disk = Self::new();
@@ -66,13 +66,13 @@ impl MemoryDisk {
         disk
     }
 
-    /// Gives the bytes that are on it.
+    /// Returns the bytes on the disk.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         self.lock().bytes.clone()
     }
 
-    /// Copies all that is on it to another disk.
+    /// Copies the contents to another disk.
     #[must_use]
     pub fn fork(&self) -> Self {
         let state = self.lock();
@@ -88,27 +88,27 @@ impl MemoryDisk {
         }
     }
 
-    /// Gives the number of bytes written.
+    /// Returns the number of bytes written.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lock().bytes.len()
     }
 
-    /// Tells whether nothing was ever written.
+    /// Returns `true` if nothing was ever written.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Gives the number of the newest commit since the last opening; the one of
-    /// the start is 0. None if there was none.
+    /// Returns the number of the newest commit since the last opening, counted from 0 for the start's own. Returns
+    /// `None` if there was none.
     #[must_use]
     pub fn last_commit(&self) -> Option<u64> {
         self.lock().frames.len().checked_sub(1).map(|last| last as u64)
     }
 
-    /// Gives the offsets at which commit `commit` since the last opening may be
-    /// torn, for [`Fault::Torn`](super::Fault::Torn); none if there was no such commit.
+    /// Returns the offsets at which commit `commit` since the last opening may be torn, for
+    /// [`Fault::Torn`](super::Fault::Torn). The list is empty if there was no such commit.
     #[must_use]
     pub fn torn_points(&self, commit: u64) -> Vec<usize> {
         let state = self.lock();
@@ -116,7 +116,7 @@ impl MemoryDisk {
         ends.map_or_else(Vec::new, |ends| frame::torn_points(ends))
     }
 
-    /// Gives a keyspace as the next opening would find it, up to the first damage.
+    /// Returns a keyspace as the next opening would find it, up to the first damage.
     #[must_use]
     pub fn dump(&self, space: &Space) -> Entries {
         let mut rows = BTreeMap::new();
@@ -128,20 +128,20 @@ impl MemoryDisk {
         rows.into_iter().collect()
     }
 
-    /// Flips the lowest bit of a byte; an offset beyond the end does nothing.
+    /// Flips the lowest bit of a byte; an offset beyond the end has no effect.
     pub fn flip_byte(&self, offset: usize) {
         if let Some(byte) = self.lock().bytes.get_mut(offset) {
             *byte ^= 1;
         }
     }
 
-    /// Cuts the disk off behind so many bytes.
+    /// Truncates the disk to this many bytes.
     pub fn truncate(&self, length: usize) {
         self.lock().bytes.truncate(length);
     }
 
-    /// Takes the next epoch as another machine would: behind the owner's back,
-    /// and without its leave. The owner's next commit is fenced.
+    /// Takes the next epoch as another machine would, without the owner's knowledge. The owner's next commit is
+    /// fenced.
     pub fn take_epoch(&self) -> Epoch {
         let mut state = self.lock();
         let epoch = Epoch(state.granted().0 + 1);
@@ -153,8 +153,8 @@ impl MemoryDisk {
         epoch
     }
 
-    /// Writes entries as the owner of the next epoch would, in one batch with this
-    /// number, or the newest on the disk if that is higher. For a disk that no store has open: an owner that lives is fenced by it.
+    /// Writes entries as the owner of the next epoch would, in one batch. Its number is `seq`, or the newest on the
+    /// disk if that is higher. Use it on a disk that no store has open, since a live owner is fenced by it.
     pub fn import<'a>(&self, seq: Seq, entries: impl IntoIterator<Item = (Space, &'a [u8], &'a [u8])>) {
         let mut state = self.lock();
         let mut batch = Batch::new(Epoch(state.epoch.0 + 1));
@@ -169,7 +169,7 @@ impl MemoryDisk {
         state.writer = None;
     }
 
-    /// Lists the keyspaces in which something is, as the next opening would find them.
+    /// Returns the keyspaces that are not empty, as the next opening would find them.
     #[must_use]
     pub fn spaces(&self) -> Vec<Space> {
         let mut world = World::new();
@@ -185,8 +185,8 @@ impl MemoryDisk {
 }
 
 impl State {
-    /// Takes the disk for a new opening: reads all of it, and drops a torn tail. Openers that share it do not exclude
-    /// each other; whoever acquires last fences the others.
+    /// Takes the disk for a new opening: reads all of it, and drops a torn tail. Openings that share it do not
+    /// exclude each other; the last to acquire it fences the others.
     pub(super) fn open(&mut self, sharing: Sharing) -> Result<(u64, World), StoreError> {
         if self.holder.is_some() && sharing == Sharing::Exclusive {
             return Err(StoreError::Held {
@@ -206,7 +206,7 @@ impl State {
         (self.epoch, self.seq) = (replay.epoch, replay.seq);
         self.openings += 1;
         if self.holder.is_none() {
-            // Nobody is left who could write with an epoch that was given out before.
+            // No writer is left that could use an epoch granted earlier.
             self.granted = Epoch::default();
             self.frames.clear();
         }
@@ -221,7 +221,7 @@ impl State {
         self.granted.max(self.epoch)
     }
 
-    /// Gives out the next epoch; from now on all older ones are fenced.
+    /// Grants the next epoch; from now on all older epochs are fenced.
     pub(super) fn grant(&mut self) -> Epoch {
         self.granted = Epoch(self.granted().0 + 1);
         self.granted
@@ -232,7 +232,7 @@ impl State {
         (epoch > Epoch::default()).then_some(Head { epoch, seq })
     }
 
-    /// Returns what is on the disk if another opening wrote last, so that what this one knows may be old.
+    /// Returns the contents of the disk if another opening wrote last, so that the view of this one may be outdated.
     pub(super) fn written_by_others(&mut self, opening: u64) -> Option<World> {
         if self.writer == Some(opening) {
             return None;
@@ -249,7 +249,7 @@ impl State {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Notes that a whole frame of this opening was written.
+    /// Records that a whole frame of this opening was written.
     pub(super) fn note(&mut self, opening: u64, (epoch, seq): (Epoch, Seq), ends: Vec<usize>) {
         (self.epoch, self.seq) = (epoch, seq);
         self.writer = Some(opening);
@@ -297,7 +297,7 @@ pub(super) fn apply_one(rows: &mut BTreeMap<Vec<u8>, Vec<u8>>, key: Vec<u8>, val
     };
 }
 
-/// Shows what the embedded store keeps in `meta`, so that a reader sees no difference.
+/// Adds the rows that the embedded store keeps in `meta`, so that readers see no difference.
 pub(super) fn apply_marks(world: &mut World, epoch: Epoch, seq: Seq) {
     let meta = world.entry(Space::Meta).or_default();
     meta.insert(FORMAT_KEY.to_vec(), FORMAT.to_be_bytes().to_vec());

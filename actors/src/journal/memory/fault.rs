@@ -1,37 +1,37 @@
-//! What goes wrong at which commit, or at which read, of a memory store.
+//! Which faults happen at which commits or reads of a memory store.
 
 use std::time::Duration;
 
 use super::late::Late;
 use crate::journal::keys::Space;
 
-/// Something that happens to one commit.
+/// A fault of one commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// The process dies before a byte of it is written.
+    /// The process dies before a byte of the commit is written.
     CrashBefore,
-    /// The process dies when it is on the disk and nobody was told.
+    /// The process dies when the commit is on the disk, before it is acknowledged.
     CrashAfter,
-    /// The process dies when only so many bytes of its frame are on the disk;
-    /// [`MemoryDisk::torn_points`](super::MemoryDisk::torn_points) gives those worth trying.
+    /// The process dies when only the first bytes of the commit's frame are on the disk.
+    /// [`MemoryDisk::torn_points`](super::MemoryDisk::torn_points) returns the cuts worth trying.
     Torn {
-        /// How many bytes; always fewer than the frame has.
+        /// Number of bytes written; always less than the frame's length.
         cut: usize,
     },
     /// The write fails half way.
     FailWrite,
-    /// All bytes are written, and the sync fails: it may or may not be there
-    /// after a restart, and on this disk it is.
+    /// All bytes are written, but the sync fails. In general the commit may or may not be there after a restart; on
+    /// this disk it is.
     FailSync,
     /// The disk is full half way.
     FailNoSpace,
-    /// It takes effect on the disk; its receipt, and those of all later
-    /// commits, wait for [`MemoryStore::release_receipts`](super::MemoryStore::release_receipts).
+    /// The commit takes effect on the disk. Its receipt and all later ones wait for
+    /// [`MemoryStore::release_receipts`](super::MemoryStore::release_receipts).
     Withhold,
 }
 
 impl Fault {
-    /// Gives what the system says of a fault that is answered; none for the others.
+    /// Returns the system's error for a fault that is answered, and `None` for the others.
     pub(super) const fn cause(self) -> Option<&'static str> {
         match self {
             Self::FailWrite => Some("a write failed: input/output error"),
@@ -42,8 +42,8 @@ impl Fault {
     }
 }
 
-/// Reads that fail with an input/output error, as a disk's may. Nothing is damaged: the same
-/// read succeeds once the fault is over.
+/// Reads that fail with an input/output error, as a disk's may. Nothing is damaged: the same read succeeds once the
+/// fault is over.
 ///
 /// ```
 /// use procession_actors::journal::Space;
@@ -61,19 +61,19 @@ pub struct ReadFault {
 }
 
 impl ReadFault {
-    /// No read fails.
+    /// Creates a fault under which no read fails.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The next read fails.
+    /// Creates a fault under which the next read fails.
     #[must_use]
     pub fn once() -> Self {
         Self::times(1)
     }
 
-    /// So many reads fail.
+    /// Creates a fault under which this many reads fail.
     #[must_use]
     pub fn times(times: u64) -> Self {
         Self {
@@ -82,27 +82,27 @@ impl ReadFault {
         }
     }
 
-    /// All reads fail from now on.
+    /// Creates a fault under which all reads fail from now on.
     #[must_use]
     pub fn for_good() -> Self {
         Self::times(u64::MAX)
     }
 
-    /// So many reads succeed before the first one fails.
+    /// Lets this many reads succeed before the first one fails.
     #[must_use]
     pub fn after(mut self, reads: u64) -> Self {
         self.sound = reads;
         self
     }
 
-    /// Only reads of this keyspace fail, and only they are counted.
+    /// Restricts the fault to reads of this keyspace; only they are counted.
     #[must_use]
     pub fn of(mut self, space: Space) -> Self {
         self.space = Some(space);
         self
     }
 
-    /// Counts a read, and tells whether it fails.
+    /// Counts a read, and returns `true` if it fails.
     pub(super) fn strikes(&mut self, space: &Space) -> bool {
         if self.space.as_ref().is_some_and(|of| of != space) {
             return false;
@@ -119,8 +119,8 @@ impl ReadFault {
     }
 }
 
-/// Which fault happens at which commit. Commits are counted from 0 at each
-/// opening, and the engine's first, by which it takes the store, is number 0.
+/// Which fault happens at which commit. Commits are counted from 0 at each opening; the engine's first commit, by
+/// which it takes the store, is number 0.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FaultPlan {
     faults: Vec<(u64, Fault)>,
@@ -131,49 +131,48 @@ pub struct FaultPlan {
 }
 
 impl FaultPlan {
-    /// Plans no fault.
+    /// Creates a plan without faults.
     #[must_use]
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// Plans one fault.
+    /// Creates a plan with one fault.
     #[must_use]
     pub fn at(commit: u64, fault: Fault) -> Self {
         Self::none().and(commit, fault)
     }
 
-    /// Adds a fault; of two at one commit the first happens.
+    /// Adds a fault; of two faults at one commit the first happens.
     #[must_use]
     pub fn and(mut self, commit: u64, fault: Fault) -> Self {
         self.faults.push((commit, fault));
         self
     }
 
-    /// Has reads fail from the opening on.
+    /// Makes reads fail from the opening on.
     #[must_use]
     pub fn reads(mut self, fault: ReadFault) -> Self {
         self.reads = fault;
         self
     }
 
-    /// Lets every answer of the store come late, by up to so many turns of the
-    /// executor, drawn from this seed.
+    /// Delays every answer of the store by up to this many turns of the executor, drawn from this seed.
     #[must_use]
     pub fn late(mut self, seed: u64, turns: u32) -> Self {
         self.late = Late::new(seed, turns.into());
         self
     }
 
-    /// Has the store like so many appends under way at once; 1 unless told.
+    /// Sets how many appends the store prefers to have under way at once. Default 1.
     #[must_use]
     pub fn under_way(mut self, appends: usize) -> Self {
         self.under_way = Some(appends);
         self
     }
 
-    /// Has ownership last for this time; for good unless told. The store itself takes it from nobody: another one
-    /// that acquires the disk does.
+    /// Sets the lease of ownership. By default ownership never lapses. The store itself revokes it from nobody; only
+    /// another store that acquires the disk does.
     #[must_use]
     pub fn lease(mut self, lasts: Duration) -> Self {
         self.lease = Some(lasts);

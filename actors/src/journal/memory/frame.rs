@@ -1,9 +1,9 @@
-//! Batches as bytes of the simulated disk: each a frame with its length and
-//! checksums, so that a torn one and a damaged one can be told apart.
+//! Batches as bytes of the simulated disk. Each batch is a frame with its length and checksums, so that torn and
+//! damaged frames can be told apart.
 //!
-//! A frame is length (4) · checksum of length (4) · checksum of body (8) ·
-//! body. A body is epoch (8) · seq (8) · records; a record is name length (1) ·
-//! name · key length (4) · key · value length and one, or 0 to delete (4) · value.
+//! A frame is length (4) · checksum of length (4) · checksum of body (8) · body. A body is epoch (8) · seq (8) ·
+//! records. A record is name length (1) · name · key length (4) · key · value length plus 1, or 0 to delete (4) ·
+//! value.
 
 use procession_kernel::{Epoch, Key, Seq};
 use xxhash_rust::xxh3::xxh3_64;
@@ -16,20 +16,20 @@ const HEADER: usize = 16;
 /// Bytes before the first record.
 const PREAMBLE: usize = HEADER + 16;
 
-/// A batch read back.
+/// A decoded batch.
 #[derive(Debug)]
 pub(super) struct Frame {
     pub(super) epoch: Epoch,
     pub(super) seq: Seq,
     pub(super) records: Vec<Record>,
-    /// Bytes that it takes up.
+    /// Size of the frame in bytes.
     pub(super) length: usize,
 }
 
-/// A write read back: keyspace, key, and value unless it deletes.
+/// A decoded write: keyspace, key, and value unless it deletes.
 pub(super) type Record = (Space, Vec<u8>, Option<Vec<u8>>);
 
-/// What stands at a place of the disk.
+/// The frame at a position of the disk.
 #[derive(Debug)]
 pub(super) enum DecodedFrame {
     /// A whole frame.
@@ -40,7 +40,7 @@ pub(super) enum DecodedFrame {
     Damaged,
 }
 
-/// Encodes a batch, and gives the offsets in the frame at which its records end.
+/// Encodes a batch, and returns the offsets in the frame at which its records end.
 pub(super) fn encode(batch: &Batch) -> (Vec<u8>, Vec<usize>) {
     let mut bytes = vec![0; HEADER];
     bytes.extend_from_slice(&batch.epoch().0.to_le_bytes());
@@ -61,7 +61,7 @@ pub(super) fn encode(batch: &Batch) -> (Vec<u8>, Vec<usize>) {
 
 fn encode_record(bytes: &mut Vec<u8>, write: &Write<'_>) {
     let name = write.space.name();
-    // Names are at most 105 bytes long; longer ones are refused before.
+    // Names have at most 105 bytes; longer names are refused before.
     bytes.push(u8::try_from(name.len()).unwrap_or(u8::MAX));
     bytes.extend_from_slice(name.as_bytes());
     bytes.extend_from_slice(&length_bytes(write.key.len()));
@@ -74,14 +74,14 @@ fn length_bytes(length: usize) -> [u8; 4] {
     u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes()
 }
 
-/// A flipped length must not look like a frame that goes on beyond the end.
+/// A flipped length must not look like a frame that continues beyond the end.
 fn check_of(length: [u8; 4]) -> [u8; 4] {
     let [a, b, c, d, ..] = xxh3_64(&length).to_le_bytes();
     [a, b, c, d]
 }
 
-/// Gives the offsets at which a torn write may stop: behind each record but the
-/// last, and within the first and the last, or within the header if there is none.
+/// Returns the offsets at which a torn write may stop: behind each record but the last, and within the first and the
+/// last. A frame without records may stop within its header.
 pub(super) fn torn_points(ends: &[usize]) -> Vec<usize> {
     let starts = std::iter::once(PREAMBLE).chain(ends.iter().copied());
     let records: Vec<(usize, usize)> = starts.zip(ends.iter().copied()).collect();
@@ -95,7 +95,7 @@ pub(super) fn torn_points(ends: &[usize]) -> Vec<usize> {
     points
 }
 
-/// Reads what stands at the beginning of the bytes.
+/// Decodes the frame at the beginning of the bytes.
 pub(super) fn decode(bytes: &[u8]) -> DecodedFrame {
     let Some((header, rest)) = bytes.split_at_checked(HEADER) else {
         return DecodedFrame::Torn;

@@ -1,10 +1,10 @@
-//! Answers that come late: after a number of turns that a seed draws, so that
-//! what the store says meets everything else in another order for each seed.
+//! Delays answers by a number of turns drawn from a seed, so that each seed interleaves the store's answers
+//! differently with everything else.
 
 use std::future::poll_fn;
 use std::task::Poll;
 
-/// Draws how late each answer is.
+/// Draws the delay of each answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Late {
     state: u64,
@@ -13,14 +13,14 @@ pub(super) struct Late {
 
 impl Late {
     pub(super) const fn new(seed: u64, most: u64) -> Self {
-        // A xorshift generator must not begin with zero.
+        // A xorshift generator must not start with zero.
         Self {
             state: seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1,
             most,
         }
     }
 
-    /// Draws the turns of the next answer; half of them are not late at all.
+    /// Draws the delay of the next answer in turns; half of the answers are not delayed.
     pub(super) const fn turns(&mut self) -> u64 {
         if self.most == 0 {
             return 0;
@@ -33,7 +33,7 @@ impl Late {
     }
 }
 
-/// Lets everybody else have this many turns.
+/// Yields to all other tasks for this many turns.
 pub(super) async fn pass(turns: u64) {
     let mut left = turns;
     poll_fn(|context| {

@@ -1,4 +1,4 @@
-//! Crashes, torn and failed writes, and damage, each at its point.
+//! Crashes, torn and failed writes, and damage, each at a chosen point.
 
 use futures::FutureExt;
 use futures::executor::block_on;
@@ -18,7 +18,7 @@ fn batch(epoch: Epoch, number: u64, keys: &[&str]) -> Batch {
     batch
 }
 
-/// Takes the store with commit 0, and writes commits 1 and 2 of two records each as far as it lives.
+/// Takes the store with commit 0, and writes commits 1 and 2 of two records each as far as the store lives.
 fn run(disk: &MemoryDisk, plan: FaultPlan) -> Result<MemoryStore, StoreError> {
     let store = MemoryStore::open(disk, plan)?;
     let epoch = block_on(store.acquire())?;

@@ -1,4 +1,4 @@
-//! The index of the newest commits: where the newest version of each key is, in which record.
+//! The index of recent commits: which record holds the newest version of each key, and where.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -9,8 +9,8 @@ use super::Bytes;
 use super::record::{BatchRecord, DELETED};
 use crate::journal::keys::Space;
 
-/// Keyspaces whose writes pass through here: those that every stage or every procedure writes to. The place
-/// of each in this list is on disk.
+/// Keyspaces whose writes pass through here: those written by every stage or every procedure. A keyspace's position
+/// in this list is stored on disk.
 pub(in crate::journal) const PARTS: [Space; 5] = [
     Space::Procedures,
     Space::Payloads,
@@ -19,24 +19,24 @@ pub(in crate::journal) const PARTS: [Space; 5] = [
     Space::Finished,
 ];
 
-/// Longest key that passes through here. The engine's are of 16 bytes at most.
+/// Longest key that passes through here. The engine's keys have at most 16 bytes.
 const KEY_MAX: usize = 16;
 
-/// The last key of each of these keyspaces, once a checkpoint has written to it. It stands for nothing, and no
-/// reader sees it: it keeps the keyspace's newest number up.
+/// The last key of each of these keyspaces, once a checkpoint has written to it. It has no meaning, and readers do
+/// not see it; it keeps the keyspace's newest number up.
 pub(in crate::journal) const LAST: [u8; KEY_MAX + 1] = [0xff; KEY_MAX + 1];
 
-/// Memory that a write takes up in the index, about.
+/// Approximate memory that the index needs for a write.
 const INDEX_BYTES: usize = 48;
 
-/// Gives the place of a keyspace in [`PARTS`].
+/// Returns the position of a keyspace in [`PARTS`].
 pub(in crate::journal) fn part_of(space: &Space) -> Option<u8> {
     let position = PARTS.iter().position(|part| part == space)?;
     u8::try_from(position).ok()
 }
 
-/// A short key, ordered as its bytes are: the bytes, zeros behind them, and then how many they are.
-/// Kept as bytes, so that it is no longer than these and the index has as many in a line of memory as can be.
+/// A short key: its bytes, padded with zeros, followed by their number. It sorts as the key does. Stored as bytes to
+/// keep it small, so that a cache line holds as many index entries as possible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::journal) struct ShortKey {
     bytes: [u8; KEY_MAX],
@@ -56,7 +56,7 @@ impl PartialOrd for ShortKey {
 }
 
 impl ShortKey {
-    /// Gives none of a key that is too long to be one.
+    /// Returns `None` if the key is too long.
     pub(in crate::journal) fn of(key: &[u8]) -> Option<Self> {
         let mut bytes = [0; KEY_MAX];
         bytes.get_mut(..key.len())?.copy_from_slice(key);
@@ -66,7 +66,7 @@ impl ShortKey {
         })
     }
 
-    /// Bytes are compared as one number.
+    /// Compares the bytes as one number.
     const fn order(self) -> (u128, u8) {
         (u128::from_be_bytes(self.bytes), self.length)
     }
@@ -75,23 +75,23 @@ impl ShortKey {
         self.length
     }
 
-    /// Gives the key.
+    /// Returns the key.
     pub(in crate::journal) fn key(&self) -> &[u8] {
         self.bytes.get(..usize::from(self.length)).unwrap_or_default()
     }
 }
 
-/// The first place at or behind a key of any length.
+/// Returns the first position at or behind a key of any length.
 fn from_bound(key: &[u8]) -> Bound<ShortKey> {
     bound(key, Bound::Included, Bound::Excluded)
 }
 
-/// The end of the places that lie before a key of any length.
+/// Returns the end of the positions before a key of any length.
 fn to_bound(key: &[u8]) -> Bound<ShortKey> {
     bound(key, Bound::Excluded, Bound::Included)
 }
 
-/// A key that is too long to be a place lies right behind the place of its beginning.
+/// A key that is too long for a position sorts right behind the position of its prefix.
 fn bound(key: &[u8], at: fn(ShortKey) -> Bound<ShortKey>, behind: fn(ShortKey) -> Bound<ShortKey>) -> Bound<ShortKey> {
     match (ShortKey::of(key), key.get(..KEY_MAX).and_then(ShortKey::of)) {
         (Some(short), _) => at(short),
@@ -100,7 +100,7 @@ fn bound(key: &[u8], at: fn(ShortKey) -> Bound<ShortKey>, behind: fn(ShortKey) -
     }
 }
 
-/// Where the value of a write is in its record.
+/// Where in its record the value of a write is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::journal) struct ValueSpan {
     record: u32,
@@ -113,7 +113,7 @@ impl ValueSpan {
         Self { record: 0, at, length }
     }
 
-    /// Gives how many bytes of the record are the value.
+    /// Returns the length of the value in bytes.
     pub(in crate::journal) fn len(self) -> usize {
         if self.length == DELETED {
             return 0;
@@ -121,7 +121,7 @@ impl ValueSpan {
         usize::try_from(self.length).unwrap_or(usize::MAX)
     }
 
-    /// Gives the value; none if the key is deleted.
+    /// Returns the value, or `None` if the key is deleted.
     pub(in crate::journal) fn value(self, record: &[u8]) -> Option<&[u8]> {
         let at = usize::try_from(self.at).unwrap_or(usize::MAX);
         let value = record.get(at..at.saturating_add(self.len())).unwrap_or_default();
@@ -150,7 +150,7 @@ impl<B> Default for Table<B> {
 }
 
 impl<B: Bytes> Table<B> {
-    /// Adds what was committed after all that is here.
+    /// Adds a commit that is newer than everything in the table.
     pub(in crate::journal) fn add(&mut self, number: u64, record: &BatchRecord<B>) {
         let index = u32::try_from(self.records.len()).unwrap_or(u32::MAX);
         self.numbers.push(number);
@@ -163,7 +163,7 @@ impl<B: Bytes> Table<B> {
         self.records.push(record.bytes.clone());
     }
 
-    /// Bytes of memory, the index included.
+    /// Returns the memory in bytes, including the index.
     pub(in crate::journal) const fn bytes(&self) -> usize {
         self.bytes
     }
@@ -172,7 +172,7 @@ impl<B: Bytes> Table<B> {
         &self.numbers
     }
 
-    /// Gives the newest value of each key of a part, in their order; none where it is deleted.
+    /// Returns the newest value of each key of a part, in key order; `None` marks a deleted key.
     pub(in crate::journal) fn entries(&self, part: usize) -> impl Iterator<Item = (ShortKey, Option<&[u8]>)> {
         let entries = self.parts.get(part).into_iter().flatten();
         entries.map(|(short, span)| (*short, self.value(*span)))
@@ -185,7 +185,7 @@ impl<B: Bytes> Table<B> {
         span.value(record?.as_ref())
     }
 
-    /// Gives none of a key that is not here, and `Some(None)` of one that is deleted.
+    /// Returns `None` if the key is not here, and `Some(None)` if it is deleted.
     fn get(&self, part: u8, short: ShortKey) -> Option<Option<&[u8]>> {
         let span = self.parts.get(usize::from(part))?.get(&short)?;
         Some(self.value(*span))
@@ -204,7 +204,7 @@ impl<B: Bytes> Table<B> {
     }
 }
 
-/// The table that commits go to, and the one that a checkpoint is writing, if one is.
+/// The table that commits go to, and the table that a checkpoint is writing, if any.
 pub(in crate::journal) struct Layers<B> {
     pub(in crate::journal) current: Table<B>,
     pub(in crate::journal) frozen: Option<Arc<Table<B>>>,
@@ -219,11 +219,11 @@ impl<B> Default for Layers<B> {
     }
 }
 
-/// Entries of a range, with the deletes among them, which hide what tables say.
+/// Entries of a range, including deletes, which hide the tables' entries.
 #[derive(Debug, Default)]
 pub(in crate::journal) struct RangeEntries {
     pub(in crate::journal) entries: Vec<(ShortKey, Option<Vec<u8>>)>,
-    /// There are more behind the last of these entries.
+    /// `true` if there are more entries behind the last.
     pub(in crate::journal) is_cut: bool,
 }
 
@@ -232,7 +232,7 @@ impl<B: Bytes> Layers<B> {
         self.current.bytes() + self.frozen.as_ref().map_or(0, |frozen| frozen.bytes())
     }
 
-    /// Gives none of a key that was not written lately, and `Some(None)` of one that was deleted.
+    /// Returns `None` if the key was not written recently, and `Some(None)` if it was deleted.
     pub(in crate::journal) fn get(&self, part: u8, key: &[u8]) -> Option<Option<Vec<u8>>> {
         let short = ShortKey::of(key)?;
         let newer = self.current.get(part, short);
@@ -240,7 +240,7 @@ impl<B: Bytes> Layers<B> {
         Some(found.map(<[u8]>::to_vec))
     }
 
-    /// Gives entries from one key to before another, until `limit` of them have a value.
+    /// Returns the entries of a range, until `limit` of them have a value.
     pub(in crate::journal) fn range(&self, part: u8, from: &[u8], to: Option<&[u8]>, limit: usize) -> RangeEntries {
         let bounds = (from_bound(from), to.map_or(Bound::Unbounded, to_bound));
         if is_empty(&bounds) {
@@ -275,7 +275,7 @@ impl<B: Bytes> Layers<B> {
     }
 }
 
-/// A map would panic over such a range.
+/// Returns `true` for an empty range, over which a map would panic.
 fn is_empty(bounds: &(Bound<ShortKey>, Bound<ShortKey>)) -> bool {
     match bounds {
         (Bound::Included(from), Bound::Included(to)) => from > to,

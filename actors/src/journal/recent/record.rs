@@ -1,21 +1,21 @@
-//! A batch as one value of the keyspace `recent`: a version byte, and its writes one behind the other.
+//! A batch as one value of the keyspace `recent`: a version byte, followed by the writes.
 //!
-//! Each write is its part (1 byte), the length of its key (1), the length of its value (4, little-endian;
-//! all ones: the key is deleted), the key, and the value. A large batch is several such values.
+//! Each write is its part (1 byte), the length of its key (1), the length of its value (4, little-endian; all ones:
+//! the key is deleted), the key, and the value. A large batch is split into several such values.
 
 use super::Bytes;
 use super::index::{PARTS, ShortKey, ValueSpan};
 
 /// The first byte of every record.
 const VERSION: u8 = 1;
-/// A batch goes on in another record beyond so many bytes.
+/// Size beyond which a batch continues in another record.
 const PIECE_BYTES: usize = 16 * 1024 * 1024;
-/// Length of a value that says that its key is deleted.
+/// Length of a value that marks its key as deleted.
 pub(in crate::journal) const DELETED: u32 = u32::MAX;
-/// Bytes of a write beside its key and its value.
+/// Bytes of a write in addition to its key and its value.
 const FRAME: usize = 6;
 
-/// Bytes and writes for which room is kept from one batch to the next, at most.
+/// Most bytes and writes for which room is kept from one batch to the next.
 const KEPT_BYTES: usize = 1024 * 1024;
 const KEPT_WRITES: usize = 16 * 1024;
 
@@ -26,8 +26,8 @@ pub(in crate::journal) struct BatchRecord<B> {
     pub(in crate::journal) writes: Vec<(u8, ShortKey, ValueSpan)>,
 }
 
-/// Writes of a batch on their way into records. It keeps its room from batch to batch: memory that is
-/// touched for the first time costs more than what is written there.
+/// Collects the writes of a batch into records. It keeps its buffers from batch to batch, because touching fresh
+/// memory costs more than writing to it.
 #[derive(Debug)]
 pub(in crate::journal) struct Encoder<B> {
     done: Vec<BatchRecord<B>>,
@@ -46,7 +46,7 @@ impl<B> Default for Encoder<B> {
 }
 
 impl<B: Bytes> Encoder<B> {
-    /// Makes room for a batch of so many writes and bytes, and forgets what a batch before it may have left.
+    /// Reserves room for a batch of this size, and discards leftovers of an earlier batch.
     pub(in crate::journal) fn begin(&mut self, writes: usize, bytes: usize) {
         let frames = writes.saturating_mul(FRAME).saturating_add(1);
         self.done.clear();
@@ -56,7 +56,7 @@ impl<B: Bytes> Encoder<B> {
         self.writes.reserve(writes);
     }
 
-    /// Takes back the room of records that are needed no more.
+    /// Takes back the buffers of records that are no longer needed.
     pub(in crate::journal) fn take_back(&mut self, records: Vec<(u64, BatchRecord<B>)>) {
         let room = records.into_iter().next().map(|(_, record)| record.writes);
         if let Some(room) = room.filter(|room| room.capacity() <= KEPT_WRITES) {
@@ -67,7 +67,7 @@ impl<B: Bytes> Encoder<B> {
         }
     }
 
-    /// Adds a write; none deletes. A value is shorter than 4 GiB: every store bounds it lower.
+    /// Adds a write; a value of `None` deletes. A value is shorter than 4 GiB, since every store has a lower bound.
     pub(in crate::journal) fn push(&mut self, part: u8, short: ShortKey, value: Option<&[u8]>) {
         let length = value.map_or(DELETED, |value| u32::try_from(value.len()).unwrap_or(DELETED));
         if self.bytes.is_empty() {
@@ -95,14 +95,14 @@ impl<B: Bytes> Encoder<B> {
         }
     }
 
-    /// Gives the records of the batch.
+    /// Returns the records of the batch.
     pub(in crate::journal) fn finish(&mut self) -> Vec<BatchRecord<B>> {
         self.end_record();
         std::mem::take(&mut self.done)
     }
 }
 
-/// Reads a record back; none if its shape is not known.
+/// Decodes a record; returns `None` if its layout is unknown.
 pub(in crate::journal) fn decode<B: Bytes>(record: B) -> Option<BatchRecord<B>> {
     let mut writes = Vec::new();
     let bytes = record.as_ref();
@@ -123,7 +123,7 @@ pub(in crate::journal) fn decode<B: Bytes>(record: B) -> Option<BatchRecord<B>> 
     is_whole.then_some(BatchRecord { bytes: record, writes })
 }
 
-/// Reads a record and writes its writes again, as one.
+/// Decodes a record and encodes its writes again, as one record.
 #[cfg(feature = "testkit")]
 pub(crate) fn rewritten(bytes: &[u8]) -> Option<Vec<u8>> {
     let record = decode(bytes.to_vec())?;
@@ -137,7 +137,7 @@ pub(crate) fn rewritten(bytes: &[u8]) -> Option<Vec<u8>> {
         .iter()
         .flat_map(|record| record.bytes.clone())
         .collect();
-    // A record without writes is not written at all.
+    // A record without writes is never written.
     Some(if again.is_empty() { vec![VERSION] } else { again })
 }
 
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(values, [Some(&b"value"[..]), Some(&b""[..]), None]);
     }
 
-    /// What has landed stays readable: these bytes never change.
+    /// Stored data stays readable: these bytes never change.
     #[test]
     fn a_record_of_the_first_version_is_read() {
         let golden: &[u8] = &[
@@ -194,14 +194,14 @@ mod tests {
             panic!("it is one record")
         };
         let whole = record.bytes.to_vec();
-        // Where a write ends, a shorter record is whole: the store's checksums tell that it was cut.
+        // A record cut at the end of a write is a valid record. The store's checksums detect such a cut.
         let ends = [1, 1 + 6 + 3 + 5, 1 + 6 + 3 + 5 + 6];
         for cut in (0..whole.len()).filter(|cut| !ends.contains(cut)) {
             assert!(decode(whole[..cut].to_vec()).is_none(), "cut at {cut}");
         }
     }
 
-    /// To grow by one byte would copy the whole batch.
+    /// Growing by one byte would copy the whole batch.
     #[test]
     fn the_room_that_is_made_is_enough_and_is_kept() {
         let mut encoder = Encoder::<Vec<u8>>::default();

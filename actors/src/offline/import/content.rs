@@ -1,5 +1,5 @@
-//! What an export holds, read and checked before anything else is asked: whoever made
-//! the file, nothing of it goes into a journal that an engine would not have written.
+//! The contents of an export, read and checked before anything else. Whoever made the file, only entries that an
+//! engine could have written reach the journal.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use super::root;
 use crate::export::{EXPORT_MAX, FamilyExport};
 use crate::journal::keys::{self, OUTPUT, PAYLOAD};
 use crate::journal::{Space, codec};
-use crate::supervisor::recovery::{row_of, signal_of};
+use crate::supervisor::lifecycle::recovery::{row_of, signal_of};
 
 /// A family as its export holds it.
 pub(super) struct Content {
     pub(super) family: u64,
-    /// By member.
+    /// Rows, by member.
     pub(super) rows: Vec<Row>,
-    /// Payloads, outputs, history and signals, as they are.
+    /// Raw payloads, outputs, history and signals.
     pub(super) raw: Vec<(Space, Blob, Blob)>,
     pub(super) signals: Vec<Record>,
     pub(super) history: usize,
@@ -77,7 +77,7 @@ fn check_head(export: &FamilyExport) -> Result<(), String> {
     }
     if !export.whole {
         return Err(
-            "the family went on while it was read, so parts of it are of different moments; pause it, or stop \
+            "the family changed while it was read, so its members may be from different moments; pause it, or stop \
                     its engine, and export it again"
                 .to_owned(),
         );
@@ -88,7 +88,7 @@ fn check_head(export: &FamilyExport) -> Result<(), String> {
         ));
     }
     if export.family > NAMED_MAX {
-        return Err(format!("no engine gives a family the number {}", export.family));
+        return Err(format!("no engine assigns a family the number {}", export.family));
     }
     let sizes = export.entries.iter().map(|entry| entry.key.len() + entry.value.len());
     let size: usize = sizes.sum();
@@ -120,7 +120,7 @@ fn foreign(space: &str) -> String {
     format!("it has an entry of \"{space}\", which holds nothing of families")
 }
 
-/// Tells whether a key of this keyspace names this family, in the shape that such keys have.
+/// Returns `true` if a key of this keyspace names this family, in the layout of such keys.
 fn is_of(family: u64, space: &Space, key: &[u8]) -> Result<bool, String> {
     let begins = key.starts_with(&keys::family(family));
     match space {
@@ -129,7 +129,7 @@ fn is_of(family: u64, space: &Space, key: &[u8]) -> Result<bool, String> {
         Space::Signals => Ok(begins && keys::parse_signal(key).is_some()),
         Space::Live => Ok(key == keys::family(family)),
         Space::Finished => Ok(key.len() == 16 && keys::parse_finished(key).is_some_and(|(_, of)| of == family)),
-        // What it stands for is in its value.
+        // The family is named in the value, not in the key.
         Space::Keys => Ok(true),
         Space::Meta | Space::Audit | Space::Archive | Space::User(_) => Err(foreign(&space.name())),
     }
@@ -141,7 +141,7 @@ fn read_rows<'a>(family: u64, entries: impl Iterator<Item = (&'a &'a [u8], &'a &
         let id = ProcedureId::new(family, member);
         let row = row_of(id, key, value.as_slice())?;
         if row.revision.0 > NAMED_MAX {
-            return Err(format!("the row of {id}: the number of its commit is none"));
+            return Err(format!("the row of {id}: its commit number is impossible"));
         }
         if let Some(name) = unknown_field(value.as_slice()) {
             return Err(format!(
@@ -164,7 +164,7 @@ fn check_member(rows: &[Row], id: Option<ProcedureId>) -> Result<&Row, String> {
     row.ok_or_else(|| format!("it has entries of {id}, whose row is missing"))
 }
 
-/// Who has something to do has a value to do it with.
+/// A procedure with something left to do must have a value.
 fn check_values(rows: &[Row], entries: &Entries<'_>) -> Result<(), String> {
     let values = entries.get(&Space::Payloads);
     for row in rows.iter().filter(|row| !row.is_over()) {
@@ -203,7 +203,7 @@ fn read_signal(rows: &[Row], key: &[u8], value: &Blob) -> Result<Record, String>
     Err(format!("signal {number} of {id} is not the one that its key names"))
 }
 
-/// Tells whether something of it is left to be done.
+/// Returns `true` if the family has something left to do.
 fn check_state(rows: &[Row]) -> Result<bool, String> {
     let live = rows.iter().any(|row| !row.is_over());
     let due = rows.first().and_then(|root| root.due);
@@ -214,7 +214,7 @@ fn check_state(rows: &[Row]) -> Result<bool, String> {
     }
 }
 
-/// Reads what its idempotency key stands for: the very root that was submitted with it.
+/// Reads the entry of its idempotency key, which must stand for the root that was submitted with it.
 fn read_key<'a>(
     rows: &[Row],
     mut entries: impl Iterator<Item = (&'a &'a [u8], &'a &'a Blob)>,
@@ -235,7 +235,7 @@ fn read_key<'a>(
     }
 }
 
-/// Its places in the indexes are made anew; those that it brings must not say otherwise.
+/// The index entries are created anew; those in the export must not contradict them.
 fn check_index(rows: &[Row], live: bool, entries: &Entries<'_>) -> Result<(), String> {
     let has = |space: &Space| entries.get(space).is_some_and(|entries| !entries.is_empty());
     let due = rows.first().and_then(|root| root.due);

@@ -1,5 +1,5 @@
-//! Names of the fields that this release knows of a row: one is written anew by an
-//! import, and what it did not understand would be lost without a word.
+//! Names of the row fields that this release knows. An import rewrites rows, and would silently lose fields that it
+//! does not know.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use serde::{Deserialize, forward_to_deserialize_any};
 
 use crate::journal::codec;
 
-/// Gives a field of a stored row that this release does not know, if there is one.
+/// Returns a field of a stored row that this release does not know, if there is one.
 pub(super) fn unknown_field(bytes: &[u8]) -> Option<String> {
     let fields: BTreeMap<String, IgnoredAny> = codec::decode(bytes).ok()?;
     let mut known: &[&str] = &[];
-    // It is asked for its fields, and told no more.
+    // This only collects the names of the fields; the error is expected.
     Row::deserialize(Ask(&mut known)).err();
     fields.into_keys().find(|name| !known.contains(&name.as_str()))
 }
 
-/// Learns which fields a structure has.
+/// Collects the fields of a structure.
 struct Ask<'a>(&'a mut &'static [&'static str]);
 
 impl<'de> Deserializer<'de> for Ask<'_> {

@@ -1,5 +1,5 @@
-//! A family as it stands after its import: paused at its root, with nothing out, or
-//! ended, with its retention begun anew.
+//! The state of a family after its import: paused at its root with nothing running, or ended with its retention
+//! restarted.
 
 use procession_kernel::{Epoch, Kernel, Row, Rules, Seq, Timestamp, WaitReason};
 
@@ -7,7 +7,7 @@ use super::content::Content;
 use super::{Imported, KEPT_AT_LEAST, named};
 use crate::view::Status;
 
-/// A family as it is put into the journal.
+/// A family as it is written to the journal.
 pub(super) struct Settled {
     pub(super) content: Content,
     pub(super) due: Option<Timestamp>,
@@ -20,14 +20,14 @@ impl Settled {
         let mut in_doubt = Vec::new();
         for row in &mut content.rows {
             row.revision = seq;
-            // It waits here from now on: a broadcast that is under way is not for it.
+            // It waits in this journal from now on: a broadcast that is under way does not address it.
             row.waits_after = match row.wait {
                 Some(WaitReason::Event(..)) => seq,
                 Some(_) | None => Seq::default(),
             };
             if row.going.take().is_some() {
-                // It may have run in part, here or where it was exported: it keeps what it
-                // holds, and runs to its commit before anything of it is undone.
+                // It may have run in part, here or where it was exported. It keeps what it holds, and runs to its
+                // commit before any of it is undone.
                 row.wait = Some(WaitReason::Suspect);
                 row.ready = None;
                 row.since = now;
@@ -43,7 +43,7 @@ impl Settled {
         check(&content, seq)?;
         if !in_doubt.is_empty() {
             warnings.push(format!(
-                "a stage was out of {}: it may be done in part, and runs again, one after the other, when the family \
+                "a stage of {} was running: it may be partly done, and runs again, one after the other, when the family \
                  is resumed",
                 named(in_doubt)
             ));
@@ -52,7 +52,7 @@ impl Settled {
         Ok(Self { content, due, warnings })
     }
 
-    /// Says what it is.
+    /// Returns the description of the import.
     pub(super) fn told(&self) -> Imported {
         Imported {
             family: self.content.family,
@@ -73,7 +73,7 @@ fn pause(rows: &mut [Row]) {
     }
 }
 
-/// Its result is kept as long as it was to be kept after its end, counted from now.
+/// Keeps the result for its full retention after the end, counted from now.
 fn keep(rows: &mut [Row], now: Timestamp) -> Timestamp {
     let ended = rows.iter().filter_map(|row| row.ended).max().unwrap_or_default();
     let due = rows.first().and_then(|root| root.due).unwrap_or_default();
@@ -84,7 +84,7 @@ fn keep(rows: &mut [Row], now: Timestamp) -> Timestamp {
     due
 }
 
-/// Checks it as a start would, in a kernel of its own.
+/// Checks the family as a start would, in a separate kernel.
 fn check(content: &Content, seq: Seq) -> Result<(), String> {
     let mut kernel = Kernel::new(Rules::default(), Epoch::default(), 0);
     kernel.continue_after(seq);
@@ -93,7 +93,7 @@ fn check(content: &Content, seq: Seq) -> Result<(), String> {
     taken.map_err(|unfit| unfit.why)
 }
 
-/// What to mind of one that goes on some day.
+/// Returns the warnings for a family that may continue some day.
 fn of_live(content: &Content) -> Vec<String> {
     if !content.live {
         return Vec::new();
@@ -107,9 +107,9 @@ fn of_live(content: &Content) -> Vec<String> {
     kinds.sort_unstable();
     kinds.dedup();
     let mut warnings = vec![
-        format!("a start without the code of {} sets it aside", named(kinds)),
-        "resume it only when it lives nowhere else: an export is a copy".to_owned(),
-        "user data that its stages wrote, and what they did outside, is no part of it".to_owned(),
+        format!("a start without the code of {} quarantines it", named(kinds)),
+        "resume it only if it lives nowhere else: an export is a copy".to_owned(),
+        "user data that its stages wrote, and their effects outside the engine, are not included".to_owned(),
     ];
     let cleaning = content.rows.iter().filter(|row| row.cleaning);
     let cleaning: Vec<String> = cleaning.map(|row| row.id.to_string()).collect();

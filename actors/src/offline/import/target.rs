@@ -1,5 +1,5 @@
-//! The journal that a family is to be put into: whether there is room for its number,
-//! its key and its locks, and which number its commit gets.
+//! The journal that receives a family: whether the family's number, key and locks are free, and which number its
+//! commit gets.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -12,7 +12,7 @@ use crate::error::{ImportError, ReadError};
 use crate::journal::encode::META_FAMILIES;
 use crate::journal::store::Scan;
 use crate::journal::{Reader, Space, codec, keys};
-use crate::supervisor::recovery::Loaded;
+use crate::supervisor::lifecycle::recovery::Loaded;
 
 /// A closed journal, as a start would read it.
 pub(super) struct Target<'a> {
@@ -20,11 +20,11 @@ pub(super) struct Target<'a> {
     pub(super) loaded: &'a Loaded,
 }
 
-/// Who holds which path, and how.
+/// The holders of each path, and their modes.
 type Held = BTreeMap<LockPath, Vec<(ProcedureId, LockMode)>>;
 
 impl Target<'_> {
-    /// Refuses what would exclude something that is here.
+    /// Refuses a family that conflicts with something in the journal.
     pub(super) async fn check(&self, content: &Content) -> Result<(), ImportError> {
         let family = content.family;
         if let Some(how) = self.how_it_is_here(family).await? {
@@ -46,7 +46,7 @@ impl Target<'_> {
         }
     }
 
-    /// Gives the number that is above every one here and in the family.
+    /// Returns a number above every number in the journal and the family.
     pub(super) fn next_seq(&self, content: &Content) -> Seq {
         let revisions = content.rows.iter().map(|row| row.revision);
         revisions
@@ -56,7 +56,7 @@ impl Target<'_> {
             .next()
     }
 
-    /// Gives the number below which every family's may have been given.
+    /// Returns the number below which every family's number may have been assigned.
     pub(super) async fn families(&self) -> Result<u64, ReadError> {
         let stored = self.reader.get(Space::Meta, META_FAMILIES.to_vec()).await?;
         let stored = stored.and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
@@ -68,7 +68,7 @@ impl Target<'_> {
         Ok(bytes.map(|bytes| codec::decode(&bytes)).transpose()?)
     }
 
-    /// What to mind of this journal.
+    /// Returns the warnings about this journal.
     pub(super) async fn warnings(&self, content: &Content) -> Result<Vec<String>, ImportError> {
         let family = content.family;
         let given = family < self.families().await?;
@@ -77,7 +77,7 @@ impl Target<'_> {
             return Ok(Vec::new());
         }
         Ok(vec![format!(
-            "this journal may have had a family {family} of its own: those to whom its stages spoke may take this one \
+            "this journal may have had a family {family} of its own: callees of its stages may take this family \
              for it"
         )])
     }
@@ -90,7 +90,7 @@ impl Target<'_> {
             .iter()
             .any(|(number, _)| *number == family)
         {
-            return Ok(Some("it is set aside".to_owned()));
+            return Ok(Some("it is quarantined".to_owned()));
         }
         if self.loaded.kernel.families().contains_key(&family) {
             return Ok(Some("it lives".to_owned()));
@@ -125,7 +125,7 @@ impl Target<'_> {
         Ok(())
     }
 
-    /// Locks that live families hold, those that are set aside included.
+    /// Returns the locks of live families, including quarantined families.
     fn held(&self) -> Held {
         let mut held = Held::new();
         let mut add = |id: ProcedureId, row: &Row| {
@@ -143,11 +143,11 @@ impl Target<'_> {
     }
 }
 
-/// Finds one that holds a lock which excludes this one: at its path, above it, or below it.
+/// Finds a procedure with a lock that excludes this one: at its path, above it, or below it.
 fn in_the_way(held: &Held, lock: &LockNeed) -> Option<(ProcedureId, LockNeed)> {
     let path = &lock.path;
     let below = held.range::<LockPath, _>((Bound::Included(path), Bound::Unbounded));
-    // What lies below a path begins with it, and so do some of its siblings.
+    // Paths below a path begin with it, but so do some of its siblings.
     let below = below.take_while(|(other, _)| other.as_str().starts_with(path.as_str()));
     let above = path.ancestors().filter_map(|above| held.get_key_value(&above));
     let mut holders = above

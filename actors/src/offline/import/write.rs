@@ -1,6 +1,6 @@
-//! The one commit of an import: rows, values, index, key, numbers and the audit's entry.
+//! The one commit of an import: rows, values, index, key, numbers and the audit entry.
 
-use procession_kernel::{AUDIT_KEPT, AuditEntry, OperatorRequest, Record, Rules, Seq, Timestamp};
+use procession_kernel::{AUDIT_KEPT, Act, AuditEntry, OperatorRequest, Record, Rules, Seq, Timestamp};
 
 use super::root;
 use super::settle::Settled;
@@ -8,7 +8,7 @@ use super::target::Target;
 use crate::error::{CodecError, ImportError, ReadError};
 use crate::journal::{Batch, Space, encode, keys};
 
-/// Refuses what no act of an operator may say.
+/// Refuses a request that is too long for the audit log.
 pub(super) fn check_by(rules: &Rules, by: &OperatorRequest) -> Result<(), ImportError> {
     let limit = rules.bounds.name;
     let key = by.key.as_ref().map_or(0, |key| key.as_str().len());
@@ -19,7 +19,7 @@ pub(super) fn check_by(rules: &Rules, by: &OperatorRequest) -> Result<(), Import
     }
 }
 
-/// Makes the commit, and gives the number of its entry in the audit.
+/// Creates the commit, and returns the number of its audit entry.
 pub(super) async fn batch(
     target: &Target<'_>,
     settled: &Settled,
@@ -40,17 +40,20 @@ pub(super) async fn batch(
         None => Record::FamilyBegan(content.family),
     });
     records.push(Record::FamiliesReserved(families.max(content.family + 1)));
+    let act = Act::Import(content.family);
     records.push(Record::Audit(Box::new(AuditEntry {
         number,
         at: now,
         who: by.who.clone(),
         why: by.why.clone(),
-        verb: format!("import the family {}", content.family),
+        words: act.to_string(),
         target: Some(root(content.family)),
         changes: Vec::new(),
         changed: u32::try_from(content.rows.len()).unwrap_or(u32::MAX),
         key: by.key.clone(),
         digest: None,
+        act: Some(act),
+        abort: None,
     })));
     if number - oldest >= AUDIT_KEPT as u64 {
         records.push(Record::AuditDropped(oldest));
@@ -75,7 +78,8 @@ pub(super) async fn batch(
     }
 }
 
-/// A key that outlived its family here waits for its end: it stands for the family again.
+/// Writes the idempotency key. An entry that outlived an earlier copy of the family is due for eviction here; that is
+/// cancelled, since the key stands for the family again.
 async fn write_key(target: &Target<'_>, settled: &Settled, batch: &mut Batch) -> Result<(), ImportError> {
     let Some((key, value)) = &settled.content.key else {
         return Ok(());

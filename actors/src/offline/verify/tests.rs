@@ -1,4 +1,4 @@
-//! Whatever is damaged in a journal is found by reading it through.
+//! Verifying a journal finds any damage in it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::journal::{Batch, EmbeddedStore, JournalStore, SyncMode};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// Makes a journal of which payloads and history are in tables; nothing in them is read at a start.
+/// Creates a journal with payloads and history in tables, which a start does not read.
 fn journal(place: &Path) -> Outcome {
     let store = EmbeddedStore::open(place, SyncMode::Data)?.checkpoint_at(1);
     let epoch = block_on(store.acquire())?;
@@ -33,7 +33,7 @@ fn damages(place: &Path) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     Ok(actix_rt::System::new().block_on(offline.verify())?.damages)
 }
 
-/// Gives the tables that the manifest of some keyspace names, without fjall's own keyspace.
+/// Returns the tables that the manifests name, except those of fjall's own keyspace.
 fn tables(place: &Path) -> Result<Vec<PathBuf>, Box<dyn std::error::Error>> {
     let mut tables = Vec::new();
     for keyspace in fs::read_dir(place.join("store/keyspaces"))? {
@@ -59,7 +59,7 @@ fn a_flipped_bit_of_a_table_that_no_start_reads_is_named() -> Outcome {
     for table in tables {
         let whole = fs::read(&table)?;
         let mut changed = whole.clone();
-        // In the first block, behind its header: opening a table reads its end alone.
+        // In the first block, behind its header: opening a table reads only its end.
         changed[60] ^= 8;
         fs::write(&table, &changed)?;
         let found = damages(place.path())?;

@@ -1,54 +1,54 @@
-//! Dry runs: what the limiter would be told, and who would move next by its answer.
+//! Dry runs: what the limiter would be told, and who would move next.
 
-use procession_kernel::{AdmissionEffect, Freed, Plan};
+use procession_kernel::{AdmissionEffect, Freed, Plan, ProcedureId};
 
 use super::Admission;
-use crate::limiter::{Change, Foreseen};
+use crate::limiter::{Change, Simulated};
 
 impl<A> Admission<A> {
     /// Returns what the limiter would be told: by the act's own commit, and when the rollback is over.
-    pub(in crate::supervisor) fn changes_of(&self, plan: &Plan) -> Vec<Change> {
-        let ticket = |id: &procession_kernel::ProcedureId| self.tickets.ticket(*id);
+    pub(super) fn changes_of(&self, plan: &Plan) -> Vec<Change> {
+        let claim = |id: &ProcedureId| self.claims.claim(*id);
         let mut changes = Vec::new();
         for effect in &plan.told {
             match effect {
-                AdmissionEffect::Release(id) => changes.extend(ticket(id).map(Change::Release)),
-                AdmissionEffect::Cancel(id) => changes.extend(ticket(id).map(Change::Cancel)),
+                AdmissionEffect::Release(id) => changes.extend(claim(id).map(Change::Release)),
+                AdmissionEffect::Cancel(id) => changes.extend(claim(id).map(Change::Cancel)),
                 AdmissionEffect::Keep(id, needs) => {
-                    changes.extend(ticket(id).map(|ticket| Change::Keep(ticket, needs.clone())))
+                    changes.extend(claim(id).map(|claim| Change::Keep(claim, needs.clone())))
                 }
                 AdmissionEffect::GiveBack(id, needs) => {
-                    changes.extend(ticket(id).map(|ticket| Change::GiveBack(ticket, needs.clone())));
+                    changes.extend(claim(id).map(|claim| Change::GiveBack(claim, needs.clone())));
                 }
                 AdmissionEffect::SetPriority(id, priority) => {
-                    changes.extend(ticket(id).map(|ticket| Change::Priority(ticket, *priority)));
+                    changes.extend(claim(id).map(|claim| Change::Priority(claim, *priority)));
                 }
                 AdmissionEffect::SetLimit(key, limit) => changes.push(Change::Capacity(key.clone(), *limit)),
                 AdmissionEffect::ReleaseFamily(family) => {
-                    let of_family = self.tickets.of_family(*family).into_iter();
-                    changes.extend(of_family.map(|(_, ticket)| Change::Release(ticket)));
+                    let of_family = self.claims.of_family(*family).into_iter();
+                    changes.extend(of_family.map(|(_, claim)| Change::Release(claim)));
                 }
                 // It is the procedure's own request, and frees nothing for others.
                 AdmissionEffect::Ask(_) => {}
             }
         }
         let later = plan.freed.iter().filter(|freed| freed.later);
-        changes.extend(later.filter_map(|freed| ticket(&freed.id)).map(Change::Release));
+        changes.extend(later.filter_map(|freed| claim(&freed.id)).map(Change::Release));
         changes
     }
 
-    /// Writes the limiter's answer into the plan.
-    pub(in crate::supervisor) fn complete_plan(&self, foreseen: Option<Foreseen>, plan: &mut Plan) {
-        let Some(Foreseen { released, served }) = foreseen else {
+    /// Completes a plan with the limiter's answer.
+    pub(in crate::supervisor) fn complete_plan(&self, simulated: Option<Simulated>, plan: &mut Plan) {
+        let Some(Simulated { released, served }) = simulated else {
             let text = "who moves next is not told: too many hold or wait for something";
             plan.warnings.push(text.to_owned());
             return;
         };
-        let holder = |ticket| self.tickets.holder(ticket);
-        plan.moves_next = served.into_iter().filter_map(holder).collect();
+        let procedure = |claim| self.claims.procedure(claim);
+        plan.moves_next = served.into_iter().filter_map(|claim| procedure(claim.id)).collect();
         // The kernel knows nothing of a quarantined family.
-        for (ticket, needs) in released {
-            let id = holder(ticket).filter(|id| !needs.is_empty() && !plan.freed.iter().any(|freed| freed.id == *id));
+        for (claim, needs) in released {
+            let id = procedure(claim).filter(|id| !needs.is_empty() && !plan.freed.iter().any(|freed| freed.id == *id));
             plan.freed.extend(id.map(|id| Freed {
                 id,
                 limits: needs.limits,

@@ -1,32 +1,21 @@
-//! Requests to the limiter, as the rows say: for the limiter of an engine, and for one that is made to look at a closed
-//! journal.
+//! Builds requests to the limiter from rows: for the limiter of an engine, and for one that only shows how a closed
+//! journal stands.
 
 use std::cmp::Reverse;
 
-use procession_kernel::{Kernel, LimitKey, LockNeed, Needs, ProcedureId, Request, Row, Ticket, WaitReason};
+use procession_kernel::{Claim, ClaimId, Kernel, LimitKey, LockNeed, Needs, ProcedureId, Request, Row, WaitReason};
 
-use super::tickets::Tickets;
+use super::claims::Claims;
 
-/// The rows, and the tickets of those in them.
+/// The rows, and the claims of the procedures in them.
 pub(crate) struct AdmissionRequests<'a> {
     pub(crate) kernel: &'a Kernel,
-    pub(crate) tickets: &'a mut Tickets,
-    /// The number given last.
-    pub(crate) newest: &'a mut u64,
+    pub(crate) claims: &'a mut Claims,
 }
 
 impl AdmissionRequests<'_> {
-    pub(super) fn ticket_of(&mut self, id: ProcedureId) -> Ticket {
-        if let Some(ticket) = self.tickets.ticket(id) {
-            return ticket;
-        }
-        *self.newest += 1;
-        let ticket = Ticket(*self.newest);
-        self.tickets.bind(ticket, id);
-        ticket
-    }
-
-    /// Asks for all that a procedure lacks for its next stage; for an undo, for its locks alone.
+    /// Builds the request for all that a procedure lacks for its next stage; for an undo, for its locks alone. The
+    /// request is the newest one that was decided.
     pub(crate) fn request_of(&mut self, id: ProcedureId) -> Option<Request> {
         let row = self.kernel.row(id)?;
         let is_undone = row.is_ended() || self.kernel.is_stopped(id);
@@ -34,7 +23,7 @@ impl AdmissionRequests<'_> {
         let (locks, priority) = (lacking_locks(row), row.priority);
         let kind = LimitKey::new(row.kind.as_str());
         Some(Request {
-            ticket: self.ticket_of(id),
+            claim: self.claims.current(id),
             kind: limits.contains(&kind).then_some(kind),
             needs: Needs { limits, locks },
             priority,
@@ -42,8 +31,8 @@ impl AdmissionRequests<'_> {
         })
     }
 
-    /// Gives what recorded holders get back, parents first, and those who wait, by
-    /// priority and in the order in which they began to.
+    /// Returns what recorded holders get back, parents first, and the procedures that wait, by priority and in the
+    /// order in which their waits began.
     pub(crate) fn restored(
         &mut self,
         quarantined: Vec<(ProcedureId, Row)>,
@@ -51,17 +40,17 @@ impl AdmissionRequests<'_> {
     ) -> (Vec<Request>, Vec<ProcedureId>) {
         let mut held = Vec::new();
         for (id, row) in quarantined {
-            let ticket = self.ticket_of(id);
-            held.push(restored(ticket, &row, Vec::new()));
+            let claim = self.claims.current(id);
+            held.push(restored(claim, &row, Vec::new()));
         }
         let mut waiting = Vec::new();
         for id in claimants {
             let Some(row) = self.kernel.row(*id) else { continue };
-            let ticket = self.ticket_of(row.id);
+            let claim = self.claims.current(row.id);
             if is_holder(row) {
-                held.push(restored(ticket, row, within_above(self.kernel, self.tickets, row.id)));
+                held.push(restored(claim, row, within_above(self.kernel, self.claims, row.id)));
             }
-            // One that a failure above it has stopped runs no more, and needs nothing.
+            // A procedure that a failure above it has stopped runs no more, and needs nothing.
             if waits(row) && !self.kernel.is_stopped(row.id) {
                 waiting.push((Reverse(row.priority), row.since, row.revision, row.id));
             }
@@ -70,43 +59,43 @@ impl AdmissionRequests<'_> {
         (held, waiting.into_iter().map(|(_, _, _, id)| id).collect())
     }
 
-    /// Gives the tickets whose holders keep a procedure from nothing: those above it, and
-    /// for its undo all of the part that rolls back.
-    fn entered_by(&self, id: ProcedureId) -> Vec<Ticket> {
-        let mut within = within_above(self.kernel, self.tickets, id);
+    /// Returns the claims that do not keep a procedure out: those of its ancestors, and for its undo those of all
+    /// members that roll back with it.
+    fn entered_by(&self, id: ProcedureId) -> Vec<ClaimId> {
+        let mut within = within_above(self.kernel, self.claims, id);
         for other in self.kernel.rolled_back_with(id) {
-            let ticket = self.tickets.ticket(other);
-            within.extend(ticket.filter(|ticket| !within.contains(ticket)));
+            let claim = self.claims.claim(other);
+            within.extend(claim.filter(|claim| !within.contains(claim)));
         }
         within
     }
 }
 
-/// Gives the tickets of a procedure and of all above it, nearest first.
-pub(super) fn within(kernel: &Kernel, tickets: &Tickets, id: ProcedureId) -> Vec<Ticket> {
+/// Returns the claims of a procedure and of its ancestors, nearest first.
+pub(super) fn within(kernel: &Kernel, claims: &Claims, id: ProcedureId) -> Vec<ClaimId> {
     let Some(family) = kernel.families().get(&id.family) else {
         return Vec::new();
     };
     family
         .ancestry(id.member)
-        .filter_map(|row| tickets.ticket(row.id))
+        .filter_map(|row| claims.claim(row.id))
         .collect()
 }
 
-/// Gives the tickets of all above a procedure, nearest first.
-pub(super) fn within_above(kernel: &Kernel, tickets: &Tickets, id: ProcedureId) -> Vec<Ticket> {
+/// Returns the claims of a procedure's ancestors, nearest first.
+pub(super) fn within_above(kernel: &Kernel, claims: &Claims, id: ProcedureId) -> Vec<ClaimId> {
     let parent = kernel.row(id).and_then(|row| row.parent);
     parent
-        .map(|parent| within(kernel, tickets, ProcedureId::new(id.family, parent)))
+        .map(|parent| within(kernel, claims, ProcedureId::new(id.family, parent)))
         .unwrap_or_default()
 }
 
-/// Tells whether a row says that it holds a permit or a lock.
+/// Returns `true` if a procedure's row holds a permit or a lock.
 pub(crate) fn is_holder(row: &Row) -> bool {
     row.holds || !row.locked.is_empty()
 }
 
-/// Tells whether a row says that it holds one, or waits for one.
+/// Returns `true` if a procedure's row holds a permit or a lock, or waits for one.
 pub(crate) fn claims(row: &Row) -> bool {
     is_holder(row) || waits(row)
 }
@@ -115,10 +104,10 @@ fn waits(row: &Row) -> bool {
     row.wait.as_ref().is_some_and(WaitReason::is_admission)
 }
 
-fn restored(ticket: Ticket, row: &Row, within: Vec<Ticket>) -> Request {
+fn restored(claim: Claim, row: &Row, within: Vec<ClaimId>) -> Request {
     let limits = if row.holds { row.limits.clone() } else { Vec::new() };
     Request {
-        ticket,
+        claim,
         needs: Needs {
             limits,
             locks: row.locked.clone(),
@@ -129,7 +118,7 @@ fn restored(ticket: Ticket, row: &Row, within: Vec<Ticket>) -> Request {
     }
 }
 
-/// What it needs of permits; an undo, of one that has ended or is stopped, needs none.
+/// Returns the limits that it lacks a permit of. The undo of an ended or stopped procedure needs none.
 fn lacking_limits(row: &Row, is_undone: bool) -> Vec<LimitKey> {
     if row.holds || is_undone {
         Vec::new()

@@ -1,12 +1,11 @@
-//! The limiter's answers, taken in the order in which it gave them.
+//! Takes the limiter's answers in the order in which the limiter gave them.
 //!
-//! Answers and messages come by different ways, and may overtake each other. One may rest on another: a procedure that
-//! gives up its locks for the next stage does so before the commit that says it, and the one that gets them must commit
-//! later.
+//! Answers and messages arrive by different ways and may overtake each other. One may rest on another: a procedure gives
+//! up its locks for the next stage before the commit that says so, and whoever gets these locks must commit later.
 
 use std::collections::BTreeMap;
 
-/// Answers that came before their turn.
+/// Answers that arrived before their turn.
 pub(super) struct Sequencer<A> {
     taken: u64,
     waiting: BTreeMap<u64, A>,
@@ -26,7 +25,7 @@ impl<A> Sequencer<A> {
         self.waiting.insert(turn, answer);
     }
 
-    /// Takes the next answer, if it is there.
+    /// Takes the next answer, if it has arrived.
     pub(super) fn next(&mut self) -> Option<A> {
         let answer = self.waiting.remove(&(self.taken + 1))?;
         self.taken += 1;

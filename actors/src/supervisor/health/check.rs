@@ -11,7 +11,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use procession_kernel::{Deadlock, Family, ProcedureId, Row, Seq, Timestamp, WaitGraph, WaitReason};
+use procession_kernel::{
+    Deadlock, Decision, Family, Kernel, ProcedureId, Record, Row, Seq, Timestamp, WaitGraph, WaitReason,
+};
+use rustc_hash::FxHashSet;
 use tokio::sync::oneshot;
 
 use super::diagnosis_input::Queues;
@@ -21,6 +24,7 @@ use super::rules::{self, Findings};
 use super::{EngineState, Health};
 use crate::clock::machine_now;
 use crate::error::AskError;
+use crate::supervisor::failure::Failure;
 use crate::view::Verdict;
 
 /// A slice ends after this time, and others have their turn.
@@ -125,15 +129,15 @@ pub(in crate::supervisor) struct Report {
     pub(in crate::supervisor) took: Duration,
 }
 
-impl Check {
-    /// Sets the queues that the limiter has told. They are read before the first slice.
-    pub(in crate::supervisor) fn set_queues(&mut self, queues: Queues) {
-        self.queues = queues;
+impl Repairs {
+    /// Returns `true` if the kernel should wake what looks lost.
+    pub(in crate::supervisor) fn needs_wakes(&self, kernel: &Kernel) -> bool {
+        self.is_lost || !self.unknown.is_empty() || kernel.lacks_timers()
     }
 }
 
 impl Health {
-    /// Begins a check. The caller reads the limiter's queues, and calls [`Self::proceed`].
+    /// Begins a check. The caller reads the limiter's queues, and calls [`Self::start_check`].
     pub(in crate::supervisor) fn begin_check(&self, requester: Requester, durable: Seq) -> Box<Check> {
         Box::new(Check {
             requester,
@@ -152,6 +156,17 @@ impl Health {
             waiters: Waiters::default(),
             took: Duration::ZERO,
         })
+    }
+
+    /// Judges the first slice, with the queues that the limiter has told.
+    pub(in crate::supervisor) fn start_check(
+        &self,
+        mut check: Box<Check>,
+        queues: Queues,
+        state: &EngineState<'_>,
+    ) -> Next {
+        check.queues = queues;
+        self.proceed(check, state)
     }
 
     /// Judges a slice; when all are judged, searches for deadlocks.
@@ -371,19 +386,45 @@ fn is_uncalled(row: &Row, state: &EngineState<'_>) -> bool {
     is_out && state.pending_reads <= PENDING_MAX && !state.actors.contains(row.id)
 }
 
-/// Returns those that are still not called, and for which nothing waits: neither a read nor a worker. `has_pending`
-/// is built once, and only if it is needed.
-pub(in crate::supervisor) fn still_uncalled<P: Fn(ProcedureId) -> bool>(
+/// Returns the procedures that this decision wakes, each with what it waited for. Must run before the kernel applies
+/// the decision, because the row forgets the wait.
+pub(in crate::supervisor) fn woken(kernel: &Kernel, decision: &Decision) -> Vec<(ProcedureId, String)> {
+    let woken = decision.records().iter().filter_map(|record| {
+        let Record::WakeFound(id) = record else { return None };
+        Some(*id)
+    });
+    let waited = |id: ProcedureId| {
+        let wait = kernel.row(id).and_then(|row| row.wait.as_ref());
+        wait.map_or_else(|| "its locks".to_owned(), ToString::to_string)
+    };
+    woken.map(|id| (id, waited(id))).collect()
+}
+
+/// Waits for the verdicts of a check that a caller asked for, and until what it repaired is on disk.
+pub(in crate::supervisor) async fn answer(
+    checked: oneshot::Receiver<Answer>,
+    failure: Failure,
+) -> Result<Vec<Verdict>, AskError> {
+    let (verdicts, settled) = checked.await.map_err(|_| failure.unanswered())?;
+    if let Some(settled) = settled {
+        settled.await?;
+    }
+    Ok(verdicts)
+}
+
+/// Returns those that are still not called, and are not pending: no read and no worker is awaited for them. `pending`
+/// is called once, and only if it is needed.
+pub(in crate::supervisor) fn still_uncalled(
     mut uncalled: Vec<ProcedureId>,
     state: &EngineState<'_>,
-    has_pending: impl FnOnce() -> P,
+    pending: impl FnOnce() -> FxHashSet<ProcedureId>,
 ) -> Vec<ProcedureId> {
     if uncalled.is_empty() || state.pending_reads > PENDING_MAX {
         return Vec::new();
     }
-    let has_pending = has_pending();
+    let pending = pending();
     uncalled.retain(|id| {
-        let row = state.kernel.row(*id).filter(|_| !has_pending(*id));
+        let row = state.kernel.row(*id).filter(|_| !pending.contains(id));
         row.is_some_and(|row| is_uncalled(row, state))
     });
     uncalled

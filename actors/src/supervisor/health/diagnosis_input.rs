@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use procession_kernel::{
-    Bounds, Kernel, Lack, LimitCrowd, LimitUse, LockMode, LockNeed, LockUse, ProcedureId, ProcedureState, Row, Seq,
-    Ticket, Timestamp,
+    Bounds, ClaimId, Kernel, Lack, LimitCrowd, LimitUse, LockMode, LockNeed, LockUse, ProcedureId, ProcedureState, Row,
+    Seq, Timestamp,
 };
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::starved::{Unserved, free};
 use crate::limiter::Waiting;
-use crate::supervisor::admission::tickets::Tickets;
+use crate::supervisor::admission::claims::Claims;
 use crate::thresholds::Measures;
 use crate::view::{LockView, LockWaiter, NAMED};
 
@@ -22,7 +22,7 @@ pub(crate) struct Queues {
     pub(super) waiting: Vec<(ProcedureId, Waiting)>,
     places: FxHashMap<ProcedureId, usize>,
     /// Who waits for what is free, with its revision and the claims of nobody that are in its way.
-    pub(super) free: Vec<(ProcedureId, Seq, Vec<Ticket>)>,
+    pub(super) free: Vec<(ProcedureId, Seq, Vec<ClaimId>)>,
 }
 
 impl Queues {
@@ -36,20 +36,20 @@ impl Queues {
     }
 
     /// All who wait, as the limiter names them.
-    pub(crate) fn new(waiting: Vec<Waiting>, tickets: &Tickets, kernel: &Kernel) -> Self {
+    pub(crate) fn new(waiting: Vec<Waiting>, claims: &Claims, kernel: &Kernel) -> Self {
         let mut queues = Self::with_room(waiting.len());
-        queues.extend(waiting, tickets, kernel);
+        queues.extend(waiting, claims, kernel);
         queues
     }
 
-    /// Adds more of those who wait. A ticket that stands for nobody is left out.
-    pub(in crate::supervisor) fn extend(&mut self, waiting: Vec<Waiting>, tickets: &Tickets, kernel: &Kernel) {
+    /// Adds a page of waiting claims. Leaves out claims that belong to no procedure.
+    pub(in crate::supervisor) fn extend(&mut self, waiting: Vec<Waiting>, claims: &Claims, kernel: &Kernel) {
         for waiting in waiting {
-            let Some(id) = tickets.holder(waiting.ticket) else {
+            let Some(id) = claims.procedure(waiting.claim) else {
                 continue;
             };
-            if let Some((claims, row)) = free(&waiting, tickets).zip(kernel.row(id)) {
-                self.free.push((id, row.revision, claims));
+            if let Some((unowned, row)) = free(&waiting, claims).zip(kernel.row(id)) {
+                self.free.push((id, row.revision, unowned));
             }
             self.places.insert(id, self.waiting.len());
             self.waiting.push((id, waiting));
@@ -65,7 +65,7 @@ impl Queues {
 /// The input of rules and explanations.
 pub(crate) struct DiagnosisInput<'a> {
     pub(crate) kernel: &'a Kernel,
-    pub(crate) tickets: &'a Tickets,
+    pub(crate) claims: &'a Claims,
     pub(crate) queues: &'a Queues,
     /// All of what the one lacks that is to be explained, if it waits.
     pub(crate) lack: Option<&'a Lack>,
@@ -100,12 +100,12 @@ pub(crate) struct StageTiming {
 }
 
 /// Names those who hold and want locks; since when is in their rows.
-pub(crate) fn lock_views(locks: Vec<LockUse>, tickets: &Tickets, kernel: &Kernel) -> Vec<LockView> {
-    let holder = |ticket: &Ticket| tickets.holder(*ticket);
+pub(crate) fn lock_views(locks: Vec<LockUse>, claims: &Claims, kernel: &Kernel) -> Vec<LockView> {
+    let holder = |claim: &ClaimId| claims.procedure(*claim);
     let view = |lock: LockUse| {
         let holders = lock.holders.iter();
         let holders: Vec<(ProcedureId, LockMode)> = holders
-            .filter_map(|(ticket, mode)| Some((holder(ticket)?, *mode)))
+            .filter_map(|(claim, mode)| Some((holder(claim)?, *mode)))
             .collect();
         let since = |(id, mode): &(ProcedureId, LockMode)| {
             let (path, mode) = (lock.path.clone(), *mode);
@@ -113,7 +113,7 @@ pub(crate) fn lock_views(locks: Vec<LockUse>, tickets: &Tickets, kernel: &Kernel
         };
         let waiting = lock.waiting.iter();
         let waiting: Vec<(ProcedureId, LockMode)> = waiting
-            .filter_map(|(ticket, mode)| Some((holder(ticket)?, *mode)))
+            .filter_map(|(claim, mode)| Some((holder(claim)?, *mode)))
             .collect();
         let waiter = |(id, mode): &(ProcedureId, LockMode)| LockWaiter {
             id: *id,
@@ -132,8 +132,8 @@ pub(crate) fn lock_views(locks: Vec<LockUse>, tickets: &Tickets, kernel: &Kernel
 }
 
 /// Names those who hold permits of limits, and those who wait for one.
-pub(crate) fn limit_views(limits: Vec<LimitCrowd>, tickets: &Tickets, kernel: &Kernel) -> Vec<LimitUse> {
-    let holder = |ticket: &Ticket| tickets.holder(*ticket);
+pub(crate) fn limit_views(limits: Vec<LimitCrowd>, claims: &Claims, kernel: &Kernel) -> Vec<LimitUse> {
+    let holder = |claim: &ClaimId| claims.procedure(*claim);
     let view = |crowd: LimitCrowd| {
         let waiting = crowd.waiting.iter().filter_map(holder);
         let mut holders: Vec<ProcedureId> = crowd.holders.iter().filter_map(holder).collect();

@@ -6,8 +6,10 @@ use std::collections::BTreeSet;
 use procession_kernel::{
     Blocker, Lack, Lacking, Link, Need, Node, ProcedureId, Row, Seq, Until, WaitGraph, WaitReason, WaitingFor,
 };
+use tokio::sync::oneshot;
 
 use super::diagnosis_input::DiagnosisInput;
+use super::queue_reading::Explained;
 use crate::error::AskError;
 use crate::journal::codec;
 use crate::read::CommittedReader;
@@ -81,7 +83,7 @@ impl DiagnosisInput<'_> {
         Some(node)
     }
 
-    /// A ticket that stands for nobody yet, or no more, is about to move.
+    /// A claim that belongs to no procedure, yet or any more, is about to move.
     fn blocked(&self, blocker: &Blocker, needs: &mut Vec<Need>) {
         let why = match &blocker.lacking {
             Lacking::Lock(path) => WaitingFor::Lock(path.clone()),
@@ -90,7 +92,7 @@ impl DiagnosisInput<'_> {
         let of: Vec<ProcedureId> = blocker
             .by
             .iter()
-            .filter_map(|ticket| self.tickets.holder(*ticket))
+            .filter_map(|claim| self.claims.procedure(*claim))
             .map(|id| match blocker.place {
                 true => self.kernel.waits_as(id),
                 false => self.kernel.gives_back_as(id),
@@ -160,7 +162,7 @@ impl DiagnosisInput<'_> {
                 need: need.clone(),
                 holders: holders
                     .iter()
-                    .filter_map(|ticket| self.tickets.holder(*ticket))
+                    .filter_map(|claim| self.claims.procedure(*claim))
                     .take(HOLDERS_MAX)
                     .collect(),
             },
@@ -226,6 +228,21 @@ impl DiagnosisInput<'_> {
             }
         }
         Some(Place { place: before + 1, of })
+    }
+}
+
+/// Answers `Explain` once the commit that the explanation rests on is on disk. A procedure that is not live is
+/// explained from the store.
+pub(in crate::supervisor) async fn answer(
+    id: ProcedureId,
+    explained: oneshot::Receiver<Explained>,
+    committed: CommittedReader,
+) -> Result<Explanation, AskError> {
+    let (explanation, settled) = explained.await.map_err(|_| AskError::Stopped)?;
+    settled.await?;
+    match explanation {
+        Some(explanation) => Ok(explanation),
+        None => stored(&committed, id).await,
     }
 }
 

@@ -4,14 +4,14 @@ use crate::supervisor::failure::FailureCause;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use procession_kernel::{Deadlock, Family, Kind, ProcedureId, Row, Said, Timestamp, WaitReason};
+use procession_kernel::{Deadlock, FailureStreak, Family, Kind, ProcedureId, Row, Timestamp, WaitReason};
 
 use super::diagnosis_input::DiagnosisInput;
 use super::{EngineState, Health};
 use crate::journal::codec;
 use crate::supervisor::dispatch::failed_reads::ReadTrouble;
 use crate::supervisor::dispatch::orphaned_calls::OrphanedCall;
-use crate::supervisor::wall::Ahead;
+use crate::supervisor::lifecycle::wall::Ahead;
 use crate::view::{Rule, Verdict, WorkerStatus};
 
 type Facts = Vec<(&'static str, String)>;
@@ -201,7 +201,7 @@ impl DiagnosisInput<'_> {
         }
         let rules = self.kernel.rules().kinds.get(&row.kind);
         let budget = rules.map_or(u32::MAX, |rules| rules.retry.attempts);
-        let past_budget = !row.is_failing() && row.past.is_some() && row.attempt >= budget;
+        let past_budget = !row.is_failing() && row.past_no_return.is_some() && row.attempt >= budget;
         let said = row.said.as_deref();
         if said.map_or(0, |said| said.times) < self.thresholds.of(&row.kind).retries && !past_budget {
             return None;
@@ -252,11 +252,11 @@ impl DiagnosisInput<'_> {
         if row.is_failing() {
             return scope != Some(row.id);
         }
-        row.past.is_none() && scope.is_some()
+        row.past_no_return.is_none() && scope.is_some()
     }
 
     fn no_progress(&self, row: &Row) -> Option<Verdict> {
-        let circles = row.wait == Some(WaitReason::Circling);
+        let circles = row.wait == Some(WaitReason::RepeatLimit);
         if !circles && row.same_stage < self.thresholds.of(&row.kind).same_stage {
             return None;
         }
@@ -265,7 +265,7 @@ impl DiagnosisInput<'_> {
             .rules()
             .kinds
             .get(&row.kind)
-            .and_then(|rules| rules.same_stage)
+            .and_then(|rules| rules.repeat_limit)
         {
             Some(bound) if circles => bound,
             Some(_) | None => row.same_stage,
@@ -332,7 +332,7 @@ fn in_order(verdicts: &mut [Verdict]) {
 }
 
 /// What the newest of the failures said, as the end of a sentence.
-fn alike(said: &Said) -> String {
+fn alike(said: &FailureStreak) -> String {
     let text = &said.text;
     match said.times {
         1 => format!("; the last error: {text}"),

@@ -9,18 +9,18 @@
 //! has run out of patience.
 //! A claim is somebody's, but for a moment: a new one until the answer that granted it is taken,
 //! which is before any later answer; one that was given up until the limiter is told, which is before
-//! it is asked again. So it counts only if the very same is found by an audit that asked after this one
+//! it is asked again. So it counts only if the very same is found by a health check that asked after this one
 //! had its answer: two that overlap may both see one moment.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use procession_kernel::{Blocker, Lacking, PATIENCE, ProcedureId, Row, Seq, Ticket, Timestamp};
+use procession_kernel::{Blocker, ClaimId, Lacking, PATIENCE, ProcedureId, Row, Seq, Timestamp};
 
 use super::diagnosis_input::DiagnosisInput;
 use super::rules::of_row;
 use crate::limiter::Waiting;
-use crate::supervisor::admission::tickets::Tickets;
+use crate::supervisor::admission::claims::Claims;
 use crate::view::{Rule, Verdict};
 
 /// Who was found waiting for what is free, by procedure.
@@ -40,7 +40,7 @@ struct UnservedWait {
     /// Nothing has happened to it: this commit wrote its row.
     revision: Seq,
     /// Claims of nobody that are in its way.
-    claims: Vec<Ticket>,
+    claims: Vec<ClaimId>,
 }
 
 impl Unserved {
@@ -56,11 +56,11 @@ impl Unserved {
         self.looks
     }
 
-    /// Takes what an audit has found that asked after so many looks; who was found before, and has not
+    /// Takes what a health check has found that asked after so many looks; who was found before, and has not
     /// moved, keeps the time.
     pub(super) fn look(
         &mut self,
-        found: impl Iterator<Item = (ProcedureId, Seq, Vec<Ticket>)>,
+        found: impl Iterator<Item = (ProcedureId, Seq, Vec<ClaimId>)>,
         asked_after: u64,
         now: Timestamp,
     ) {
@@ -92,17 +92,17 @@ impl Unserved {
     }
 }
 
-/// Gives the claims of nobody that alone are in the way of one that waits; none if anything else is.
-pub(crate) fn free(waiting: &Waiting, tickets: &Tickets) -> Option<Vec<Ticket>> {
-    let is_nobody = |ticket: &Ticket| tickets.holder(*ticket).is_none();
+/// Returns the claims that keep a waiting claim out, if none of them belongs to a procedure; none otherwise.
+pub(crate) fn free(waiting: &Waiting, claims: &Claims) -> Option<Vec<ClaimId>> {
+    let is_nobody = |claim: &ClaimId| claims.procedure(*claim).is_none();
     // A limit of which nobody has a permit, and which has no room, is the operator's to lift.
     let is_free = |blocker: &Blocker| !blocker.by.is_empty() && blocker.by.iter().all(is_nobody);
     if !waiting.blockers.iter().all(is_free) {
         return None;
     }
-    let mut claims: Vec<Ticket> = waiting.blockers.iter().flat_map(|blocker| blocker.by.clone()).collect();
-    claims.sort_unstable();
-    Some(claims)
+    let mut unowned: Vec<ClaimId> = waiting.blockers.iter().flat_map(|blocker| blocker.by.clone()).collect();
+    unowned.sort_unstable();
+    Some(unowned)
 }
 
 impl DiagnosisInput<'_> {
@@ -152,13 +152,15 @@ fn lacks(lacking: &Lacking) -> String {
 mod tests {
     //! What counts as free, and for how long it must be seen so.
 
+    use procession_kernel::Claim;
+
     use super::*;
 
-    const WAITER: Ticket = Ticket(1);
-    const SOMEBODY: Ticket = Ticket(2);
-    const NOBODY: Ticket = Ticket(3);
+    const WAITER: ClaimId = ClaimId(1);
+    const SOMEBODY: ClaimId = ClaimId(2);
+    const NOBODY: ClaimId = ClaimId(3);
 
-    fn lock(path: &str, by: &[Ticket]) -> Blocker {
+    fn lock(path: &str, by: &[ClaimId]) -> Blocker {
         Blocker {
             lacking: Lacking::Lock(path.into()),
             by: by.to_vec(),
@@ -167,7 +169,7 @@ mod tests {
         }
     }
 
-    fn permit(by: &[Ticket]) -> Blocker {
+    fn permit(by: &[ClaimId]) -> Blocker {
         Blocker {
             lacking: Lacking::Permit("move".into()),
             any: true,
@@ -175,25 +177,25 @@ mod tests {
         }
     }
 
-    fn found(blockers: Vec<Blocker>) -> Option<Vec<Ticket>> {
-        let mut tickets = Tickets::new(Vec::new());
-        tickets.bind(WAITER, ProcedureId::root(1));
-        tickets.bind(SOMEBODY, ProcedureId::root(2));
+    fn found(blockers: Vec<Blocker>) -> Option<Vec<ClaimId>> {
+        let mut claims = Claims::new(Vec::new());
+        claims.bind(Claim::first(WAITER), ProcedureId::root(1));
+        claims.bind(Claim::first(SOMEBODY), ProcedureId::root(2));
         let waiting = Waiting {
-            ticket: WAITER,
+            claim: WAITER,
             blockers,
             passed: 0,
             order: 0,
         };
-        free(&waiting, &tickets)
+        free(&waiting, &claims)
     }
 
     #[test]
     fn who_waits_for_nothing_or_for_nobody_waits_for_what_is_free() {
         assert_eq!(found(Vec::new()), Some(Vec::new()));
         assert_eq!(found(vec![lock("a", &[NOBODY])]), Some(vec![NOBODY]));
-        let both = vec![permit(&[Ticket(9), NOBODY]), lock("a", &[Ticket(7)])];
-        assert_eq!(found(both), Some(vec![NOBODY, Ticket(7), Ticket(9)]));
+        let both = vec![permit(&[ClaimId(9), NOBODY]), lock("a", &[ClaimId(7)])];
+        assert_eq!(found(both), Some(vec![NOBODY, ClaimId(7), ClaimId(9)]));
     }
 
     #[test]
@@ -224,8 +226,8 @@ mod tests {
         Timestamp(second * 1_000_000)
     }
 
-    /// In this second an audit finds one, at this revision and behind these; it asked after the last look.
-    fn audit(unserved: &mut Unserved, second: u64, revision: u64, claims: &[Ticket]) -> Option<Timestamp> {
+    /// In this second a health check finds one, at this revision and behind these; it asked after the last look.
+    fn check(unserved: &mut Unserved, second: u64, revision: u64, claims: &[ClaimId]) -> Option<Timestamp> {
         let (id, after) = (ProcedureId::root(1), unserved.looks());
         let found = (id, Seq(revision), claims.to_vec());
         unserved.look(std::iter::once(found), after, at(second));
@@ -233,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn it_must_be_the_same_from_audit_to_audit() {
+    fn it_must_be_the_same_from_check_to_check() {
         let mut unserved = Unserved::new();
         for (second, revision, claim, expected) in [
             (1, 1, NOBODY, None),
@@ -245,13 +247,13 @@ mod tests {
             (18, 2, SOMEBODY, None),
             (24, 2, SOMEBODY, Some(at(18))),
         ] {
-            let told = audit(&mut unserved, second, revision, &[claim]);
+            let told = check(&mut unserved, second, revision, &[claim]);
             assert_eq!(told, expected, "in second {second}");
         }
     }
 
     #[test]
-    fn an_audit_that_overlaps_with_the_first_makes_nothing_sure() {
+    fn a_health_check_that_overlaps_with_the_first_makes_nothing_sure() {
         let (id, mut unserved) = (ProcedureId::root(1), Unserved::new());
         let mut look = |asked_after, second| {
             unserved.look(std::iter::once((id, Seq(1), vec![NOBODY])), asked_after, at(second));

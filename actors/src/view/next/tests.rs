@@ -1,6 +1,6 @@
 //! Every combination of state and reason that a row can be in reads as a sentence, and a true one.
 
-use procession_kernel::{Blob, Going, Kind, ProcedureId, Row, Seq, Timestamp, WaitReason as Wait};
+use procession_kernel::{Blob, InFlight, Kind, ProcedureId, Row, Seq, Timestamp, WaitReason as Wait};
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn row(state: ProcedureState, wait: Option<Wait>) -> Row {
 }
 
 fn going(state: ProcedureState) -> Row {
-    let going = Some(Going {
+    let going = Some(InFlight {
         run: Seq(1),
         deaths: 0,
         alone: false,
@@ -86,7 +86,7 @@ fn what_goes_on_says_when() {
             "stage 2 runs when an operator resumes it",
         ),
         (
-            row(Runnable, Some(Wait::Circling)),
+            row(Runnable, Some(Wait::RepeatLimit)),
             "stage 2 runs when an operator resumes it",
         ),
     ];

@@ -33,7 +33,7 @@ fn a_stage_that_was_out_runs_again_when_it_is_resumed() -> Tested {
     );
     let warned = imported.warnings.join("; ");
     assert!(
-        warned.contains(&format!("a stage was out of {}.0", export.family)),
+        warned.contains(&format!("a stage of {}.0 was running", export.family)),
         "{warned}"
     );
     // Starts leave it alone, however many.

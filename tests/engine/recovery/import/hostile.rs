@@ -57,7 +57,7 @@ const CASES: &[Case] = &[
         export.family = 2;
         Ok(())
     }),
-    ("no engine gives a family the number", |export| {
+    ("no engine assigns a family the number", |export| {
         export.family = u64::MAX;
         Ok(())
     }),

@@ -72,7 +72,7 @@ fn a_number_that_is_taken_is_refused_however_it_is_taken() -> Tested {
     broken.disk.import(Seq(99), [spoilt]);
     let refused = refusal(&broken, &export)?;
     assert!(
-        matches!(&refused, ImportError::Present { how, .. } if how == "it is set aside"),
+        matches!(&refused, ImportError::Present { how, .. } if how == "it is quarantined"),
         "{refused}"
     );
     Ok(())

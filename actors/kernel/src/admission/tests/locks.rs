@@ -6,17 +6,17 @@ use super::*;
 fn e_067_exclusive_is_first_come_first_served() {
     let mut admissions = Admissions::default();
     assert!(admissions.ask(1, &["x t"]));
-    for ticket in 2..=4 {
-        assert!(!admissions.ask(ticket, &["x t"]));
+    for claim in 2..=4 {
+        assert!(!admissions.ask(claim, &["x t"]));
     }
     assert_eq!(admissions.lacking(2), [(lock("t"), vec![1], false)]);
     assert_eq!(admissions.lacking(4), [(lock("t"), vec![3], false)]);
     let shown = admissions.locks();
-    assert_eq!(shown[0].holders, [(Ticket(1), LockMode::Exclusive)]);
-    let waiting = [2, 3, 4].map(|ticket| (Ticket(ticket), LockMode::Exclusive));
+    assert_eq!(shown[0].holders, [(ClaimId(1), LockMode::Exclusive)]);
+    let waiting = [2, 3, 4].map(|claim| (ClaimId(claim), LockMode::Exclusive));
     assert_eq!(shown[0].waiting, waiting);
-    for ticket in 1..=3 {
-        assert_eq!(admissions.end(ticket), [ticket + 1]);
+    for claim in 1..=3 {
+        assert_eq!(admissions.end(claim), [claim + 1]);
     }
     assert_eq!(admissions.end(4), []);
     assert!(admissions.is_empty());
@@ -43,11 +43,11 @@ fn e_069_a_lock_for_the_stage_goes_to_the_next_and_one_to_the_end_does_not() {
     let mut admissions = Admissions::default();
     admissions.ask(1, &["x t"]);
     admissions.ask(2, &["x t"]);
-    let (grant, served) = admissions.exchange(Ticket(1), &needs(&["x t"]), request(1, &["x t"]));
+    let (grant, served) = admissions.exchange(&needs(&["x t"]), request(1, &["x t"]));
     assert_eq!((grant, numbers(&served)), (Grant::Queued(lock("t")), vec![2]));
     assert_eq!(admissions.end(2), [1]);
     admissions.ask(3, &["x t"]);
-    let (grant, served) = admissions.exchange(Ticket(1), &Needs::default(), request(1, &["x t"]));
+    let (grant, served) = admissions.exchange(&Needs::default(), request(1, &["x t"]));
     assert_eq!((grant, served), (Grant::Granted, vec![]), "held on");
     assert_eq!(admissions.end(1), [3]);
 }
@@ -85,11 +85,11 @@ fn e_071_together_or_not_at_all() {
     admissions.ask(9, &["x y"]);
     let (grant, _) = admissions.request(request(1, &["k", "x x", "x y"]));
     assert_eq!(grant, Grant::Queued(lock("y")));
-    assert!(admissions.held(Ticket(1)).is_empty());
+    assert!(admissions.held(ClaimId(1)).is_empty());
     assert_eq!(admissions.usage()[0].used, 0);
     assert_eq!(admissions.lacking(1), [(lock("y"), vec![9], false)]);
     assert_eq!(admissions.end(9), [1]);
-    assert!(admissions.holds_all(Ticket(1), &needs(&["k", "x x", "x y"])));
+    assert!(admissions.holds_all(ClaimId(1), &needs(&["k", "x x", "x y"])));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn one_that_lacks_only_a_permit_reserves_no_lock() {
     admissions.ask(1, &["k"]);
     assert!(!admissions.ask(2, &["k", "x t"]));
     assert!(admissions.ask(3, &["x t"]));
-    assert_eq!(admissions.passed(Ticket(2)), 1);
+    assert_eq!(admissions.passed(ClaimId(2)), 1);
     assert_eq!(admissions.end(1), [], "now it lacks the lock");
     assert_eq!(admissions.end(3), [2]);
 }
@@ -122,14 +122,14 @@ fn nobody_is_passed_for_a_lock_more_often_than_patience_allows() {
     let mut admissions = limited(&[("k", 1)]);
     admissions.ask(1, &["k"]);
     assert!(!admissions.ask(2, &["k", "x t"]));
-    for ticket in 0..u64::from(PATIENCE) {
-        assert!(admissions.ask(100 + ticket, &["x t"]));
-        assert_eq!(admissions.end(100 + ticket), []);
+    for claim in 0..u64::from(PATIENCE) {
+        assert!(admissions.ask(100 + claim, &["x t"]));
+        assert_eq!(admissions.end(100 + claim), []);
     }
     assert!(!admissions.ask(200, &["x t"]), "now it reserves the lock");
-    assert_eq!(admissions.cancel(Ticket(200)), []);
-    assert_eq!(admissions.passed(Ticket(2)), PATIENCE);
-    let (grant, served) = admissions.exchange(Ticket(1), &Needs::default(), request(1, &["x t"]));
+    assert_eq!(admissions.cancel(ClaimId(200)), []);
+    assert_eq!(admissions.passed(ClaimId(2)), PATIENCE);
+    let (grant, served) = admissions.exchange(&Needs::default(), request(1, &["x t"]));
     assert_eq!(
         (grant, served),
         (Grant::Granted, vec![]),
@@ -145,7 +145,7 @@ fn one_who_holds_what_a_waiter_needs_passes_it() {
     admissions.ask(1, &["x a"]);
     assert!(!admissions.ask(2, &["x a", "x b"]));
     assert!(admissions.ask(1, &["x b"]), "2 cannot go before 1 does");
-    assert_eq!(admissions.passed(Ticket(2)), 0, "and is not delayed by it");
+    assert_eq!(admissions.passed(ClaimId(2)), 0, "and is not delayed by it");
     assert!(!admissions.ask(3, &["x b"]));
     assert_eq!(admissions.end(1), [2]);
     assert_eq!(admissions.end(2), [3]);
@@ -154,8 +154,8 @@ fn one_who_holds_what_a_waiter_needs_passes_it() {
 #[test]
 fn one_at_a_high_path_waits_for_all_under_it() {
     let mut admissions = Admissions::default();
-    for ticket in 1..=3 {
-        assert!(admissions.ask(ticket, &[&format!("s ns/t{ticket}/r"), &format!("x ns/t{ticket}/q")]));
+    for claim in 1..=3 {
+        assert!(admissions.ask(claim, &[&format!("s ns/t{claim}/r"), &format!("x ns/t{claim}/q")]));
     }
     assert!(!admissions.ask(9, &["x ns"]));
     assert_eq!(admissions.lacking(9), [(lock("ns"), vec![1, 2, 3], false)]);
@@ -171,8 +171,8 @@ fn what_a_waiter_lacks_is_told_in_full() {
     assert!(admissions.ask(2, &["s ns/table"]));
     assert!(!admissions.ask(3, &["k", "x ns/table"]));
     assert!(!admissions.ask(4, &["k", "x ns/table"]));
-    let lack = |ticket, lacking: &Lacking| admissions.lack(Ticket(ticket), lacking);
-    let both = Lack::Lock(LockNeed::exclusive("ns/table"), vec![Ticket(1), Ticket(2)]);
+    let lack = |claim, lacking: &Lacking| admissions.lack(ClaimId(claim), lacking);
+    let both = Lack::Lock(LockNeed::exclusive("ns/table"), vec![ClaimId(1), ClaimId(2)]);
     assert_eq!(lack(3, &lock("ns/table")), Some(both.clone()));
     assert_eq!(
         lack(4, &lock("ns/table")),
@@ -198,8 +198,8 @@ fn what_was_lacked_once_is_told_no_more() {
     assert!(admissions.ask(1, &["x a", "l"]));
     assert!(admissions.ask(2, &["x b", "k"]));
     assert!(!admissions.ask(3, &["x a", "x b"]));
-    let lack = |admissions: &Admissions, ticket, lacking: &Lacking| admissions.lack(Ticket(ticket), lacking);
-    let of = |path: &str, by| Some(Lack::Lock(LockNeed::exclusive(path), vec![Ticket(by)]));
+    let lack = |admissions: &Admissions, claim, lacking: &Lacking| admissions.lack(ClaimId(claim), lacking);
+    let of = |path: &str, by| Some(Lack::Lock(LockNeed::exclusive(path), vec![ClaimId(by)]));
     assert_eq!(lack(&admissions, 3, &lock("a")), of("a", 1));
     assert_eq!(lack(&admissions, 3, &lock("b")), of("b", 2));
     assert!(!admissions.ask(4, &["k", "l"]));

@@ -37,38 +37,39 @@ impl Wish {
 struct Party {
     limits: Vec<LimitKey>,
     locks: Vec<LockNeed>,
-    within: Vec<Ticket>,
+    within: Vec<ClaimId>,
+    generation: u64,
     wish: Option<Wish>,
 }
 
 #[derive(Debug, Default)]
 struct Model {
     limits: BTreeMap<LimitKey, u32>,
-    parties: BTreeMap<Ticket, Party>,
+    parties: BTreeMap<ClaimId, Party>,
     arrivals: u64,
 }
 
 impl Model {
-    fn party(&self, ticket: Ticket) -> Party {
-        self.parties.get(&ticket).cloned().unwrap_or_default()
+    fn party(&self, claim: ClaimId) -> Party {
+        self.parties.get(&claim).cloned().unwrap_or_default()
     }
 
-    fn wish(&self, ticket: Ticket) -> Wish {
-        self.party(ticket).wish.expect("it waits")
+    fn wish(&self, claim: ClaimId) -> Wish {
+        self.party(claim).wish.expect("it waits")
     }
 
-    fn queue(&self) -> Vec<Ticket> {
-        let mut queue: Vec<Ticket> = self.parties.keys().copied().collect();
-        queue.retain(|ticket| self.parties[ticket].wish.is_some());
-        queue.sort_by_key(|ticket| self.wish(*ticket).place());
+    fn queue(&self) -> Vec<ClaimId> {
+        let mut queue: Vec<ClaimId> = self.parties.keys().copied().collect();
+        queue.retain(|claim| self.parties[claim].wish.is_some());
+        queue.sort_by_key(|claim| self.wish(*claim).place());
         queue
     }
 
-    fn kin(&self, ticket: Ticket) -> Vec<Ticket> {
-        [vec![ticket], self.party(ticket).within].concat()
+    fn kin(&self, claim: ClaimId) -> Vec<ClaimId> {
+        [vec![claim], self.party(claim).within].concat()
     }
 
-    fn has_lock_of(&self, asker: Ticket, waiter: Ticket) -> bool {
+    fn has_lock_of(&self, asker: ClaimId, waiter: ClaimId) -> bool {
         let entering = self.party(waiter).within;
         self.kin(asker)
             .into_iter()
@@ -77,13 +78,13 @@ impl Model {
             .any(|lock| self.wish(waiter).needs.locks.iter().any(|need| need.conflicts(&lock)))
     }
 
-    fn has_permit_of(&self, asker: Ticket, waiter: Ticket) -> bool {
+    fn has_permit_of(&self, asker: ClaimId, waiter: ClaimId) -> bool {
         let wanted = self.wish(waiter).needs.limits;
         let mut held = self.kin(asker).into_iter().flat_map(|kin| self.party(kin).limits);
         held.any(|key| wanted.contains(&key))
     }
 
-    fn holds_up(&self, waiter: Ticket, lacks_lock: bool, asker: Ticket) -> bool {
+    fn holds_up(&self, waiter: ClaimId, lacks_lock: bool, asker: ClaimId) -> bool {
         let by_patience = self.wish(waiter).is_out_of_patience() && !self.has_permit_of(asker, waiter);
         (lacks_lock || by_patience) && !self.has_lock_of(asker, waiter)
     }
@@ -95,57 +96,58 @@ impl Model {
     }
 
     /// Gives all who wait in order, and whether each lacks a lock, or a permit.
-    fn findings(&self) -> Vec<(Ticket, bool, bool)> {
-        let mut found: Vec<(Ticket, bool, bool)> = Vec::new();
-        for ticket in self.queue() {
-            let (party, wish) = (self.party(ticket), self.wish(ticket));
+    fn findings(&self) -> Vec<(ClaimId, bool, bool)> {
+        let mut found: Vec<(ClaimId, bool, bool)> = Vec::new();
+        for claim in self.queue() {
+            let (party, wish) = (self.party(claim), self.wish(claim));
             let lacks_lock = wish.needs.locks.iter().any(|need| {
                 let strangers = self
                     .parties
                     .iter()
-                    .filter(|(other, _)| **other != ticket && !party.within.contains(other));
+                    .filter(|(other, _)| **other != claim && !party.within.contains(other));
                 let is_held = strangers
                     .flat_map(|(_, other)| &other.locks)
                     .any(|lock| lock.conflicts(need));
-                let wants = |other: Ticket| self.wish(other).needs.locks.iter().any(|lock| lock.conflicts(need));
+                let wants = |other: ClaimId| self.wish(other).needs.locks.iter().any(|lock| lock.conflicts(need));
                 is_held
                     || found
                         .iter()
-                        .any(|(other, lacks_lock, _)| wants(*other) && self.holds_up(*other, *lacks_lock, ticket))
+                        .any(|(other, lacks_lock, _)| wants(*other) && self.holds_up(*other, *lacks_lock, claim))
             });
             let lacks_permit = wish.needs.limits.iter().any(|key| {
-                let own = |other: Ticket| self.wish(other).kind.as_ref() == Some(key) && self.wants(other, key);
+                let own = |other: ClaimId| self.wish(other).kind.as_ref() == Some(key) && self.wants(other, key);
                 let head = found.iter().find(|(other, ..)| own(*other)).map(|(other, ..)| *other);
                 let guarded = found.iter().any(|(other, lacks_lock, _)| {
                     let guards = head == Some(*other) || self.wish(*other).is_out_of_patience();
-                    guards && self.wants(*other, key) && self.holds_up(*other, *lacks_lock, ticket)
+                    guards && self.wants(*other, key) && self.holds_up(*other, *lacks_lock, claim)
                 });
                 self.spare(key).is_some_and(|spare| spare < if guarded { 2 } else { 1 })
             });
-            found.push((ticket, lacks_lock, lacks_permit));
+            found.push((claim, lacks_lock, lacks_permit));
         }
         found
     }
 
-    fn wants(&self, ticket: Ticket, key: &LimitKey) -> bool {
-        self.wish(ticket).needs.limits.contains(key)
+    fn wants(&self, claim: ClaimId, key: &LimitKey) -> bool {
+        self.wish(claim).needs.limits.contains(key)
     }
 
-    fn serve(&mut self) -> Vec<Ticket> {
+    fn serve(&mut self) -> Vec<Claim> {
         let mut served = Vec::new();
-        while let Some((ticket, ..)) = self.findings().into_iter().find(|(_, lock, permit)| !lock && !permit) {
-            self.grant(ticket);
-            served.push(ticket);
+        while let Some((claim, ..)) = self.findings().into_iter().find(|(_, lock, permit)| !lock && !permit) {
+            self.grant(claim);
+            let Party { generation, .. } = self.party(claim);
+            served.push(Claim { id: claim, generation });
         }
         served
     }
 
-    fn grant(&mut self, ticket: Ticket) {
-        let wish = self.wish(ticket);
+    fn grant(&mut self, claim: ClaimId) {
+        let wish = self.wish(claim);
         let mut passed = self.queue();
         passed.retain(|other| {
             let theirs = self.wish(*other);
-            let enters = self.party(*other).within.contains(&ticket);
+            let enters = self.party(*other).within.contains(&claim);
             let wants = |lock: &LockNeed| theirs.needs.locks.iter().any(|need| need.conflicts(lock));
             let lock = !enters && wish.needs.locks.iter().any(wants);
             let is_last = |key: &&LimitKey| self.spare(key).is_some_and(|spare| spare <= 1);
@@ -155,16 +157,16 @@ impl Model {
                 .iter()
                 .filter(is_last)
                 .any(|key| self.wants(*other, key));
-            let is_kin = self.has_lock_of(ticket, *other) || self.has_permit_of(ticket, *other);
+            let is_kin = self.has_lock_of(claim, *other) || self.has_permit_of(claim, *other);
             theirs.arrival < wish.arrival && (lock || permit) && !is_kin
         });
         for other in passed {
             let wish = self.parties.get_mut(&other).and_then(|party| party.wish.as_mut());
             let wish = wish.expect("it waits");
             wish.passed += 1;
-            assert!(wish.passed <= PATIENCE, "{other:?} is passed too often, by {ticket:?}");
+            assert!(wish.passed <= PATIENCE, "{other:?} is passed too often, by {claim:?}");
         }
-        let party = self.parties.get_mut(&ticket).expect("it waits");
+        let party = self.parties.get_mut(&claim).expect("it waits");
         party.wish = None;
         party.limits.extend(wish.needs.limits);
         party.locks.extend(wish.needs.locks);
@@ -172,7 +174,8 @@ impl Model {
 
     fn enter(&mut self, request: &Request) {
         self.arrivals += 1;
-        let party = self.parties.entry(request.ticket).or_default();
+        let party = self.parties.entry(request.claim.id).or_default();
+        party.generation = request.claim.generation;
         party.within.clone_from(&request.within);
         let mut lacking = request.needs.clone();
         if let Some(wish) = &party.wish {
@@ -210,8 +213,8 @@ impl Model {
         }
     }
 
-    fn give_back(&mut self, ticket: Ticket, needs: &Needs) {
-        if let Some(party) = self.parties.get_mut(&ticket) {
+    fn give_back(&mut self, claim: ClaimId, needs: &Needs) {
+        if let Some(party) = self.parties.get_mut(&claim) {
             party.limits.retain(|key| !needs.limits.contains(key));
             party.locks.retain(|lock| !needs.locks.contains(lock));
         }
@@ -221,18 +224,18 @@ impl Model {
 #[derive(Clone, Debug)]
 enum Change {
     Request(Request),
-    GiveBack(Ticket, Needs),
-    Keep(Ticket, Needs),
+    GiveBack(ClaimId, Needs),
+    Keep(ClaimId, Needs),
     Exchange(Needs, Request),
-    Cancel(Ticket),
-    Release(Ticket),
+    Cancel(ClaimId),
+    Release(ClaimId),
     Limit(LimitKey, Option<u32>),
-    Priority(Ticket, i16),
+    Priority(ClaimId, i16),
 }
 
 const LIMITS: [&str; 3] = ["k", "l", "all"];
 const PATHS: [&str; 7] = ["a", "a/b", "a/b/c", "a/d", "e", "e/f", "/"];
-/// Tickets 1 to 4 are roots; the others are their children and grandchildren.
+/// Claims 1 to 4 are roots; the others are their children and grandchildren.
 const PARENTS: [&[u64]; 12] = [&[], &[], &[], &[], &[], &[1], &[1], &[2], &[5, 1], &[5, 1], &[], &[]];
 
 fn needs() -> impl Strategy<Value = Needs> {
@@ -253,20 +256,21 @@ fn needs() -> impl Strategy<Value = Needs> {
     })
 }
 
-fn ticket() -> impl Strategy<Value = Ticket> {
-    (1_u64..12).prop_map(Ticket)
+fn claim() -> impl Strategy<Value = ClaimId> {
+    (1_u64..12).prop_map(ClaimId)
 }
 
 fn request() -> impl Strategy<Value = Request> {
-    (ticket(), needs(), any::<bool>(), 0_i16..3).prop_map(|(ticket, needs, is_kind, priority)| {
+    let draws = (claim(), 1_u64..4, needs(), any::<bool>(), 0_i16..3);
+    draws.prop_map(|(id, generation, needs, is_kind, priority)| {
         let kind = needs.limits.first().filter(|_| is_kind).cloned();
-        let parents = PARENTS[usize::try_from(ticket.0).expect("small")];
+        let parents = PARENTS[usize::try_from(id.0).expect("small")];
         Request {
-            ticket,
+            claim: Claim { id, generation },
             needs,
             kind,
             priority,
-            within: parents.iter().copied().map(Ticket).collect(),
+            within: parents.iter().copied().map(ClaimId).collect(),
         }
     })
 }
@@ -275,70 +279,70 @@ fn change() -> impl Strategy<Value = Change> {
     let limit = (prop::sample::select(&LIMITS[..]), prop::option::weighted(0.8, 0_u32..4));
     prop_oneof![
         10 => request().prop_map(Change::Request),
-        3 => (ticket(), needs()).prop_map(|(ticket, needs)| Change::GiveBack(ticket, needs)),
-        2 => (ticket(), needs()).prop_map(|(ticket, needs)| Change::Keep(ticket, needs)),
+        3 => (claim(), needs()).prop_map(|(claim, needs)| Change::GiveBack(claim, needs)),
+        2 => (claim(), needs()).prop_map(|(claim, needs)| Change::Keep(claim, needs)),
         3 => (needs(), request()).prop_map(|(needs, request)| Change::Exchange(needs, request)),
-        1 => ticket().prop_map(Change::Cancel),
-        6 => ticket().prop_map(Change::Release),
+        1 => claim().prop_map(Change::Cancel),
+        6 => claim().prop_map(Change::Release),
         1 => limit.prop_map(|(key, limit)| Change::Limit(key.into(), limit)),
-        1 => (ticket(), 0_i16..3).prop_map(|(ticket, priority)| Change::Priority(ticket, priority)),
+        1 => (claim(), 0_i16..3).prop_map(|(claim, priority)| Change::Priority(claim, priority)),
     ]
 }
 
-/// Makes the change to both. Gives whom each served, in order.
-fn make(change: &Change, real: &mut Admissions, model: &mut Model) -> (Vec<Ticket>, Vec<Ticket>) {
+/// Makes the change to both. Returns the claims that each served, in order.
+fn make(change: &Change, real: &mut Admissions, model: &mut Model) -> (Vec<Claim>, Vec<Claim>) {
     match change.clone() {
         Change::Request(request) => {
             model.enter(&request);
-            let waited = real.is_waiting(request.ticket);
-            let held = real.holds_all(request.ticket, &request.needs);
+            let waited = real.is_waiting(request.claim.id);
+            let held = real.holds_all(request.claim.id, &request.needs);
             let (grant, served) = real.request(request.clone());
             let mut expected = model.serve();
-            let is_served = expected.contains(&request.ticket) || (held && !waited);
+            let is_served = expected.contains(&request.claim) || (held && !waited);
             assert_eq!(grant == Grant::Granted, is_served);
-            expected.retain(|other| *other != request.ticket);
+            expected.retain(|other| *other != request.claim);
             (served, expected)
         }
-        Change::GiveBack(ticket, needs) => {
-            model.give_back(ticket, &needs);
-            (real.give_back(ticket, &needs), model.serve())
+        Change::GiveBack(claim, needs) => {
+            model.give_back(claim, &needs);
+            (real.give_back(claim, &needs), model.serve())
         }
-        Change::Keep(ticket, needs) => {
-            if let Some(party) = model.parties.get_mut(&ticket) {
+        Change::Keep(claim, needs) => {
+            if let Some(party) = model.parties.get_mut(&claim) {
                 party.wish = None;
                 party.limits.retain(|key| needs.limits.contains(key));
                 party.locks.retain(|lock| needs.locks.contains(lock));
             }
-            (real.keep(ticket, &needs), model.serve())
+            (real.keep(claim, &needs), model.serve())
         }
         Change::Exchange(give, request) => {
-            model.give_back(request.ticket, &give);
+            model.give_back(request.claim.id, &give);
             model.enter(&request);
-            let (_, served) = real.exchange(request.ticket, &give, request.clone());
+            let (_, served) = real.exchange(&give, request.clone());
             let mut expected = model.serve();
-            expected.retain(|other| *other != request.ticket);
+            expected.retain(|other| *other != request.claim);
             (served, expected)
         }
-        Change::Cancel(ticket) => {
-            if let Some(party) = model.parties.get_mut(&ticket) {
+        Change::Cancel(claim) => {
+            if let Some(party) = model.parties.get_mut(&claim) {
                 party.wish = None;
             }
-            (real.cancel(ticket), model.serve())
+            (real.cancel(claim), model.serve())
         }
-        Change::Release(ticket) => {
-            model.parties.remove(&ticket);
-            (real.release(ticket), model.serve())
+        Change::Release(claim) => {
+            model.parties.remove(&claim);
+            (real.release(claim), model.serve())
         }
         Change::Limit(key, limit) => {
             model.limits.remove(&key);
             model.limits.extend(limit.map(|limit| (key.clone(), limit)));
             (real.set_limit(key, limit), model.serve())
         }
-        Change::Priority(ticket, priority) => {
-            if let Some(wish) = model.parties.get_mut(&ticket).and_then(|party| party.wish.as_mut()) {
+        Change::Priority(claim, priority) => {
+            if let Some(wish) = model.parties.get_mut(&claim).and_then(|party| party.wish.as_mut()) {
                 wish.priority = priority;
             }
-            (real.set_priority(ticket, priority), model.serve())
+            (real.set_priority(claim, priority), model.serve())
         }
     }
 }
@@ -346,16 +350,16 @@ fn make(change: &Change, real: &mut Admissions, model: &mut Model) -> (Vec<Ticke
 fn check(real: &Admissions, model: &Model) {
     assert!(real.tree.is_sound());
     assert_eq!(real.waiting().collect::<Vec<_>>(), model.queue());
-    for (ticket, lacks_lock, lacks_permit) in model.findings() {
-        assert_eq!(real.passed(ticket), model.wish(ticket).passed, "{ticket:?}");
-        let standing = real.waiting_of(ticket).map(|waiting| waiting.standing);
+    for (claim, lacks_lock, lacks_permit) in model.findings() {
+        assert_eq!(real.passed(claim), model.wish(claim).passed, "{claim:?}");
+        let standing = real.waiting_of(claim).map(|waiting| waiting.standing);
         let expected = if lacks_lock {
             claim::Standing::LacksLock
         } else {
             claim::Standing::LacksPermit
         };
-        assert_eq!(standing, Some(expected), "{ticket:?}");
-        let blockers = real.blockers(ticket);
+        assert_eq!(standing, Some(expected), "{claim:?}");
+        let blockers = real.blockers(claim);
         let is_lock = |blocker: &&Blocker| matches!(blocker.lacking, Lacking::Lock(_));
         assert_eq!(blockers.iter().filter(is_lock).count() > 0, lacks_lock);
         assert_eq!(blockers.iter().any(|blocker| !is_lock(&blocker)), lacks_permit);
@@ -366,13 +370,13 @@ fn check(real: &Admissions, model: &Model) {
             assert!(by_nobody || !blocker.by.is_empty(), "{blocker:?}");
         }
     }
-    for (ticket, party) in &model.parties {
-        let mut held = real.held(*ticket);
+    for (claim, party) in &model.parties {
+        let mut held = real.held(*claim);
         let (mut limits, mut locks) = (party.limits.clone(), party.locks.clone());
         limits.sort_unstable();
         locks.sort_unstable();
         held.locks.sort_unstable();
-        assert_eq!((held.limits, held.locks), (limits, locks), "{ticket:?}");
+        assert_eq!((held.limits, held.locks), (limits, locks), "{claim:?}");
     }
 }
 
@@ -388,8 +392,8 @@ proptest! {
             assert_eq!(served, expected, "after {change:?}");
             check(&real, &model);
         }
-        for ticket in (1..12).map(Ticket) {
-            real.release(ticket);
+        for claim in (1..12).map(ClaimId) {
+            real.release(claim);
         }
         assert!(real.is_empty(), "nothing is left");
         assert!(real.usage().iter().all(|usage| (usage.used, usage.waiting) == (0, 0)));

@@ -5,12 +5,12 @@ use super::*;
 #[test]
 fn e_060_the_one_over_the_limit_waits_and_is_served_once() {
     let mut admissions = limited(&[("k", 20)]);
-    for ticket in 1..=20 {
-        assert!(admissions.ask(ticket, &["k"]));
+    for claim in 1..=20 {
+        assert!(admissions.ask(claim, &["k"]));
     }
     assert!(!admissions.ask(21, &["k"]));
-    for ticket in 101..=200 {
-        assert!(admissions.ask(ticket, &["l"]));
+    for claim in 101..=200 {
+        assert!(admissions.ask(claim, &["l"]));
     }
     let (_, holders, any) = admissions.lacking(21).remove(0);
     assert_eq!((holders, any), ((1..=20).collect(), true));
@@ -21,14 +21,14 @@ fn e_060_the_one_over_the_limit_waits_and_is_served_once() {
 #[test]
 fn e_061_raising_serves_exactly_the_difference_and_lowering_takes_nothing_back() {
     let mut admissions = limited(&[("k", 1)]);
-    for ticket in 1..=10 {
-        admissions.ask(ticket, &["k"]);
+    for claim in 1..=10 {
+        admissions.ask(claim, &["k"]);
     }
     let key = || LimitKey::from("k");
     assert_eq!(numbers(&admissions.set_limit(key(), Some(4))), [2, 3, 4]);
     assert_eq!(admissions.set_limit(key(), Some(1)), []);
-    for ticket in 1..=3 {
-        assert_eq!(admissions.end(ticket), []);
+    for claim in 1..=3 {
+        assert_eq!(admissions.end(claim), []);
     }
     assert_eq!(admissions.end(4), [5]);
     assert_eq!(numbers(&admissions.set_limit(key(), None)), [6, 7, 8, 9, 10]);
@@ -42,7 +42,7 @@ fn e_062_kinds_do_not_delay_each_other_and_higher_priority_goes_first() {
     assert!(!admissions.ask(3, &["k"]));
     assert!(!admissions.ask_with(4, 5, &["k"]));
     assert!(admissions.ask(5, &["l"]));
-    assert_eq!(numbers(&admissions.waiting().collect::<Vec<_>>()), [4, 2, 3]);
+    assert_eq!(ids(&admissions.waiting().collect::<Vec<_>>()), [4, 2, 3]);
     assert_eq!(admissions.end(1), [4]);
     assert_eq!(admissions.end(4), [2]);
     assert_eq!(admissions.end(2), [3]);
@@ -53,13 +53,13 @@ fn e_063_a_permit_given_back_is_asked_for_again_behind_all_who_wait() {
     let mut admissions = limited(&[("k", 1)]);
     admissions.ask(1, &["k", "x a"]);
     admissions.ask(2, &["k"]);
-    assert_eq!(numbers(&admissions.give_back(Ticket(1), &needs(&["k"]))), [2]);
-    assert_eq!(admissions.held(Ticket(1)), needs(&["x a"]));
+    assert_eq!(numbers(&admissions.give_back(ClaimId(1), &needs(&["k"]))), [2]);
+    assert_eq!(admissions.held(ClaimId(1)), needs(&["x a"]));
     assert!(!admissions.ask(1, &["k", "x a"]));
     admissions.ask(3, &["k"]);
     assert_eq!(admissions.end(2), [1]);
-    assert!(admissions.holds_all(Ticket(1), &needs(&["x a", "k"])));
-    let (grant, served) = admissions.exchange(Ticket(1), &needs(&["k"]), request(1, &["k"]));
+    assert!(admissions.holds_all(ClaimId(1), &needs(&["x a", "k"])));
+    let (grant, served) = admissions.exchange(&needs(&["k"]), request(1, &["k"]));
     assert_eq!((grant, numbers(&served)), (Grant::Queued(permit("k")), vec![3]));
 }
 
@@ -83,7 +83,7 @@ fn e_066_kind_named_key_and_global_together() {
     assert_eq!(usage, [(3, 3, 1), (2, 2, 0), (1, 1, 1), (1, 1, 1)]);
     let crowds = admissions.crowds(2);
     let all = crowds.first().expect("it is known");
-    assert_eq!((numbers(&all.holders), numbers(&all.waiting)), (vec![1, 3], vec![2, 4]));
+    assert_eq!((ids(&all.holders), ids(&all.waiting)), (vec![1, 3], vec![2, 4]));
     assert_eq!((all.usage.used, all.usage.waiting), (3, 3), "the rest is counted");
     assert_eq!(admissions.end(1), [2]);
 }
@@ -100,8 +100,8 @@ fn a_limit_named_twice_is_taken_once() {
 #[test]
 fn restored_holders_count_even_over_the_limit() {
     let mut admissions = limited(&[("k", 1)]);
-    for ticket in [1, 2] {
-        assert_eq!(admissions.restore(request(ticket, &["k", "x a"])), []);
+    for claim in [1, 2] {
+        assert_eq!(admissions.restore(request(claim, &["k", "x a"])), []);
     }
     assert!(!admissions.ask(3, &["k", "x a"]));
     assert_eq!(admissions.end(1), []);
@@ -115,8 +115,8 @@ fn one_who_leaves_the_queue_keeps_what_it_holds() {
     admissions.ask(2, &["x a"]);
     assert!(!admissions.ask(2, &["k"]));
     assert!(!admissions.ask(3, &["k"]));
-    assert_eq!(admissions.cancel(Ticket(2)), []);
-    assert_eq!(admissions.held(Ticket(2)), needs(&["x a"]));
+    assert_eq!(admissions.cancel(ClaimId(2)), []);
+    assert_eq!(admissions.held(ClaimId(2)), needs(&["x a"]));
     assert_eq!(admissions.end(1), [3]);
 }
 
@@ -127,9 +127,9 @@ fn one_who_waits_and_asks_again_waits_for_both_in_its_place() {
     admissions.ask(2, &["k"]);
     admissions.ask(3, &["k"]);
     assert!(!admissions.ask(2, &["x a"]));
-    assert!(admissions.held(Ticket(2)).is_empty());
+    assert!(admissions.held(ClaimId(2)).is_empty());
     assert_eq!(admissions.end(1), [2]);
-    assert!(admissions.holds_all(Ticket(2), &needs(&["k", "x a"])));
+    assert!(admissions.holds_all(ClaimId(2), &needs(&["k", "x a"])));
 }
 
 #[test]
@@ -169,12 +169,12 @@ fn a_limit_that_is_set_while_many_wait_knows_who_comes_first() {
 #[test]
 fn raising_a_priority_changes_who_is_next() {
     let mut admissions = limited(&[("k", 1)]);
-    for ticket in 1..=3 {
-        admissions.ask(ticket, &["k"]);
+    for claim in 1..=3 {
+        admissions.ask(claim, &["k"]);
     }
-    assert_eq!(admissions.set_priority(Ticket(3), 1), []);
+    assert_eq!(admissions.set_priority(ClaimId(3), 1), []);
     assert_eq!(admissions.end(1), [3]);
-    assert_eq!(admissions.set_priority(Ticket(9), 1), []);
+    assert_eq!(admissions.set_priority(ClaimId(9), 1), []);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn nobody_is_passed_for_a_permit_more_often_than_patience_allows() {
         assert!(!admissions.ask_with(100 + number, 9, &["k"]));
         let holder = if number == 0 { 1 } else { 99 + number };
         assert_eq!(admissions.end(holder), [100 + number]);
-        assert_eq!(u64::from(admissions.passed(Ticket(2))), number + 1);
+        assert_eq!(u64::from(admissions.passed(ClaimId(2))), number + 1);
     }
     assert!(!admissions.ask_with(200, 9, &["k"]));
     assert_eq!(admissions.end(99 + u64::from(PATIENCE)), [2]);
@@ -204,7 +204,7 @@ fn one_that_had_to_wait_is_counted_once_where_there_was_no_permit() {
     assert!(!admissions.ask(2, &["k", "m"]));
     assert_eq!(counted(&admissions), (1, 0), "the other limit had room");
     assert!(!admissions.ask(2, &["k", "m"]));
-    admissions.set_priority(Ticket(2), 7);
+    admissions.set_priority(ClaimId(2), 7);
     assert_eq!(counted(&admissions), (1, 0), "it waits still");
     assert!(!admissions.ask(3, &["m", "x a"]));
     assert_eq!(counted(&admissions), (1, 0), "it lacks a lock alone");
@@ -215,4 +215,38 @@ fn one_that_had_to_wait_is_counted_once_where_there_was_no_permit() {
     assert_eq!(admissions.end(3), [4]);
     assert!(!admissions.ask(5, &["k"]));
     assert_eq!(counted(&admissions), (3, 0), "who has gone is counted still");
+}
+
+#[test]
+fn a_grant_names_the_generation_of_the_newest_request() {
+    let mut admissions = limited(&[("k", 1)]);
+    let of_generation = |generation| {
+        let id = ClaimId(2);
+        Request {
+            claim: Claim { id, generation },
+            ..request(2, &["k"])
+        }
+    };
+    assert!(admissions.ask(1, &["k"]));
+    assert!(!admissions.ask_for(of_generation(3)));
+    let newest = of_generation(4);
+    let claim = newest.claim;
+    assert!(!admissions.ask_for(newest), "it asks again while it waits");
+    assert_eq!(admissions.release(ClaimId(1)), [claim]);
+    assert_eq!(admissions.release(claim.id), [], "it was served once");
+    assert_eq!(admissions.request(of_generation(5)), (Grant::Granted, vec![]));
+    let restored = of_generation(6);
+    let claim = restored.claim;
+    admissions.restore(restored);
+    assert!(!admissions.ask(1, &["k"]));
+    assert_eq!(
+        admissions.exchange(&needs(&["k"]), request(2, &["k"])).1,
+        [Claim::first(ClaimId(1))]
+    );
+    assert_eq!(claim.generation, 6);
+    assert_eq!(
+        admissions.release(ClaimId(1)),
+        [Claim::first(ClaimId(2))],
+        "an exchange is a request"
+    );
 }

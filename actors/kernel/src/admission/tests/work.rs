@@ -8,13 +8,13 @@ const WAITERS: u64 = 10_000;
 
 /// Lets so many ask and end, one after another. Gives the number of looks.
 fn looks(admissions: &mut Admissions, ask: impl Fn(u64) -> Request) -> u64 {
-    for ticket in 1..=WAITERS {
-        admissions.request(ask(ticket));
+    for claim in 1..=WAITERS {
+        admissions.request(ask(claim));
     }
-    let mut running: BTreeSet<Ticket> = (1..=WAITERS).map(Ticket).collect();
-    running.retain(|ticket| !admissions.is_waiting(*ticket));
-    while let Some(ticket) = running.pop_first() {
-        running.extend(admissions.release(ticket));
+    let mut running: BTreeSet<ClaimId> = (1..=WAITERS).map(ClaimId).collect();
+    running.retain(|claim| !admissions.is_waiting(*claim));
+    while let Some(claim) = running.pop_first() {
+        running.extend(admissions.release(claim).into_iter().map(|served| served.id));
     }
     assert_eq!(admissions.waiting().count(), 0);
     admissions.looks
@@ -23,28 +23,28 @@ fn looks(admissions: &mut Admissions, ask: impl Fn(u64) -> Request) -> u64 {
 #[test]
 fn a_queue_for_one_path_costs_a_few_looks_each() {
     let mut admissions = Admissions::default();
-    assert!(looks(&mut admissions, |ticket| request(ticket, &["x t"])) <= 4 * WAITERS);
+    assert!(looks(&mut admissions, |claim| request(claim, &["x t"])) <= 4 * WAITERS);
 }
 
 #[test]
 fn readers_and_writers_at_all_heights_cost_a_few_looks_each() {
     let mut admissions = Admissions::default();
-    let lock = |ticket| ["x ns", "s ns/t", "x ns/t/r", "s ns/t/r", "s ns"][usize::try_from(ticket % 5).unwrap()];
-    assert!(looks(&mut admissions, |ticket| request(ticket, &[lock(ticket)])) <= 6 * WAITERS);
+    let lock = |claim| ["x ns", "s ns/t", "x ns/t/r", "s ns/t/r", "s ns"][usize::try_from(claim % 5).unwrap()];
+    assert!(looks(&mut admissions, |claim| request(claim, &[lock(claim)])) <= 6 * WAITERS);
 }
 
 #[test]
 fn a_queue_for_two_limits_costs_a_few_looks_each() {
     let mut admissions = limited(&[("k", 3), ("l", 2), ("all", 4)]);
-    let kind = |ticket| if ticket % 2 == 0 { "k" } else { "l" };
-    assert!(looks(&mut admissions, |ticket| request(ticket, &[kind(ticket), "all"])) <= 6 * WAITERS);
+    let kind = |claim| if claim % 2 == 0 { "k" } else { "l" };
+    assert!(looks(&mut admissions, |claim| request(claim, &[kind(claim), "all"])) <= 6 * WAITERS);
 }
 
 #[test]
 fn those_who_wait_for_permit_and_lock_cost_a_few_looks_each() {
     let mut admissions = limited(&[("k", 5)]);
-    let path = |ticket| format!("x t{}", ticket % 3);
-    assert!(looks(&mut admissions, |ticket| request(ticket, &["k", &path(ticket)])) <= 8 * WAITERS);
+    let path = |claim| format!("x t{}", claim % 3);
+    assert!(looks(&mut admissions, |claim| request(claim, &["k", &path(claim)])) <= 8 * WAITERS);
 }
 
 #[test]
@@ -56,12 +56,12 @@ fn children_inside_cost_a_few_looks_each_whatever_waits_outside() {
     }
     for child in 1..=WAITERS {
         admissions.request(Request {
-            within: vec![Ticket(1_000_000)],
+            within: vec![ClaimId(1_000_000)],
             ..request(child, &["x t"])
         });
     }
     for child in 1..=WAITERS {
-        admissions.release(Ticket(child));
+        admissions.release(ClaimId(child));
     }
     assert!(admissions.looks <= 5 * WAITERS);
 }

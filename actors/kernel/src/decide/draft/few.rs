@@ -1,14 +1,14 @@
-//! A map for what mostly has one entry.
+//! An ordered map for what is mostly a single entry.
 //!
-//! Nearly every decision changes one row of one family. That one is kept here as it is; only the others go to a
+//! Nearly every decision changes one row of one family. That entry is stored inline. Only further entries go to a
 //! tree, whose first entry costs an allocation. Wide fan-outs put a hundred thousand there.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-/// An ordered map that holds its first entry itself.
+/// An ordered map that stores its first entry inline.
 pub(super) struct Few<K, V> {
-    /// Its key is less than each of the others'.
+    /// The inline entry. Its key is less than every key in `others`.
     first: Option<(K, V)>,
     others: BTreeMap<K, V>,
 }
@@ -37,7 +37,7 @@ impl<K: Ord + Copy, V> Few<K, V> {
         }
     }
 
-    /// Puts a value in the place of the one that was there.
+    /// Inserts a value, or replaces the one with the same key.
     pub(super) fn insert(&mut self, key: K, value: V) {
         match &mut self.first {
             Some((first, old)) if *first == key => *old = value,
@@ -54,14 +54,14 @@ impl<K: Ord + Copy, V> Few<K, V> {
     }
 
     pub(super) fn remove(&mut self, key: K) -> Option<V> {
-        // The least of the others stays where it is: most likely this key comes back.
+        // The least of the others is not moved up: most likely this key returns soon.
         match self.first.take_if(|(first, _)| *first == key) {
             Some((_, value)) => Some(value),
             None => self.others.remove(&key),
         }
     }
 
-    /// Gives the entries in the order of their keys.
+    /// Returns the entries in the order of their keys.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&K, &V)> {
         let first = self.first.iter().map(|(key, value)| (key, value));
         first.chain(&self.others)
@@ -73,7 +73,7 @@ impl<K: Ord + Copy, V> Few<K, V> {
         first.into_iter().chain(self.others.range(keys))
     }
 
-    /// Gives the values in the order of their keys.
+    /// Returns the values in the order of their keys.
     pub(super) fn into_values(self) -> impl Iterator<Item = V> {
         let first = self.first.map(|(_, value)| value);
         first.into_iter().chain(self.others.into_values())

@@ -1,11 +1,11 @@
-//! What the failure of one child costs does not depend on how many children there are.
+//! The cost of one child's failure does not depend on the number of children.
 
 use crate::decision::{Commit, Receipt};
 use crate::effect::{DispatchEffect, Effect, StageCall};
 use crate::event::{Birth, Event, StageEnded, StageOutcome, UndoEnded};
 use crate::family::looked;
 use crate::history::HistoryEntry;
-use crate::id::{Blob, Epoch, Kind, ProcedureId, Seq, Ticket, Timestamp};
+use crate::id::{Blob, Epoch, Kind, ProcedureId, RequestId, Seq, Timestamp};
 use crate::kernel::{Kernel, KindRules, Rules};
 use crate::lifecycle::ProcedureState;
 use crate::record::Record;
@@ -15,7 +15,7 @@ const NOW: Timestamp = Timestamp(1_000_000);
 const UNDOABLE: &str = "undoable";
 const FINAL: &str = "final";
 
-/// A kernel with the history that it has written.
+/// A kernel, and the history that it has written.
 struct Shell {
     kernel: Kernel,
     history: Vec<HistoryEntry>,
@@ -26,7 +26,7 @@ fn birth(kind: &str) -> Birth {
 }
 
 impl Shell {
-    /// A root whose children of this kind all have their first stage out.
+    /// Creates a root whose children of this kind all have their first stage out.
     fn new(kind: &str, children: u32, width: u32) -> Self {
         let mut last = KindRules::new(1);
         last.rollback = false;
@@ -36,7 +36,7 @@ impl Shell {
         };
         let (kernel, history) = (Kernel::new(rules, Epoch(1), 0), Vec::new());
         let mut shell = Self { kernel, history };
-        shell.feed(Event::Submitted(Ticket(1), vec![birth(UNDOABLE).into()]));
+        shell.feed(Event::Submitted(RequestId(1), vec![birth(UNDOABLE).into()]));
         let births = vec![birth(kind); children as usize];
         let (join, then) = (JoinPolicy::AllFinished, Blob::default());
         shell.ends(
@@ -72,7 +72,7 @@ impl Shell {
         self.feed(Event::StageEnded(Box::new(report)))
     }
 
-    /// Has a child fail, and does all that this asks for.
+    /// Fails a child, and performs every effect that follows.
     fn fails(&mut self, member: u32) {
         let mut effects = self.ends(ProcedureId::new(1, member), StageOutcome::Fail("boom".to_owned()));
         while let Some(effect) = effects.pop() {
@@ -90,7 +90,7 @@ impl Shell {
     }
 }
 
-/// How many members are looked at while all children fail, one after the other.
+/// Returns how many members are looked at while all children fail, one after the other.
 fn looks(kind: &str, children: u32, width: u32) -> u64 {
     let mut shell = Shell::new(kind, children, width);
     looked::taken();
@@ -103,7 +103,7 @@ fn looks(kind: &str, children: u32, width: u32) -> u64 {
     looks
 }
 
-/// The same if all fail before the first of them has ended.
+/// The same if all children fail before the first of them has ended.
 fn looks_at_once(children: u32) -> u64 {
     let mut shell = Shell::new(UNDOABLE, children, 0);
     looked::taken();

@@ -1,4 +1,4 @@
-//! What a checkpoint does where there are too many tables already.
+//! How a checkpoint behaves when there are too many tables already.
 
 use std::cell::Cell;
 use std::error::Error;
@@ -9,12 +9,12 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// Gives tables of which as many are unmerged as there may be, and that nobody merges.
+/// Returns tables with as many unmerged as allowed, and nobody to merge them.
 fn crowded(directory: &TempDir) -> Result<Tables, Box<dyn Error>> {
     let database = Database::builder(directory.path()).open()?;
     let strategy = Arc::new(Leveled::default().with_l0_threshold(u8::MAX));
     let keyspace = database.keyspace("one", || KeyspaceCreateOptions::default().compaction_strategy(strategy))?;
-    // fjall moves one to the next level as it is.
+    // fjall moves a single table to the next level unchanged.
     for number in 0..u8::MAX {
         if keyspace.tree.l0_run_count() >= UNMERGED {
             break;
@@ -39,7 +39,7 @@ fn a_checkpoint_that_nobody_makes_room_for_ends_with_its_store() -> Result<(), B
         return Err("there is one keyspace".into());
     };
     assert!(keyspace.tree.l0_run_count() >= UNMERGED, "nothing merges them");
-    // The store is closed while it waits, not before.
+    // The store is closed while the checkpoint waits, not before.
     let asked = Cell::new(0);
     let ends = || {
         asked.set(asked.get() + 1);

@@ -1,4 +1,4 @@
-//! The batches in the bytes of a log, and what they say of commits.
+//! Parses the batches in the bytes of a log, and what they say about commits.
 
 use procession_kernel::{Epoch, Seq};
 use xxhash_rust::xxh3::xxh3_64;
@@ -13,15 +13,15 @@ const START: u8 = 1;
 const ITEM: u8 = 2;
 const END: u8 = 3;
 const CLEAR: u8 = 4;
-/// Type of an item that puts a value; the others delete.
+/// Type of an item that puts a value; all others delete.
 const VALUE: u8 = 0;
 
-/// A write of a batch; nothing is known of one that clears a keyspace.
+/// A write of a batch; empty for an item that clears a keyspace.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Item<'a> {
     pub(super) keyspace: u64,
     pub(super) key: &'a [u8],
-    /// None deletes.
+    /// `None` deletes.
     pub(super) value: Option<&'a [u8]>,
 }
 
@@ -31,7 +31,8 @@ pub(super) struct Batch<'a> {
     pub(super) seqno: u64,
     count: u64,
     items: &'a [u8],
-    /// The last two items: a log is walked at each start, and most of it need not be walked again for these.
+    /// The last two items. They are kept because a log is walked at each start, and most need not be walked again for
+    /// them.
     ends: [Item<'a>; 2],
 }
 
@@ -39,7 +40,7 @@ pub(super) struct Batch<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Commit {
     pub(super) number: (Epoch, Seq),
-    /// None if a release wrote it that did not name the commit before.
+    /// `None` if an older release wrote the commit without naming its predecessor.
     pub(super) link: Option<Link>,
     /// The keyspace `meta`, as fjall numbers it.
     pub(super) meta: u64,
@@ -54,13 +55,13 @@ impl<'a> Batch<'a> {
         (0..self.count).map_while(move |_| read_item(&mut cursor))
     }
 
-    /// Gives the key and the value that were written last.
+    /// Returns the key and the value of the last write.
     pub(super) fn last(&self) -> (&'a [u8], &'a [u8]) {
         let [_, last] = self.ends;
         (last.key, last.value.unwrap_or_default())
     }
 
-    /// Each commit ends with its number, and right before that it names the one before it.
+    /// Returns the commit. Each commit ends with its number, right behind the link to its predecessor.
     pub(super) fn commit(&self) -> Option<Commit> {
         let [chain, seq] = self.ends;
         let number = decode_seq(seq.value.filter(|_| seq.key == SEQ_KEY)?)?;
@@ -76,7 +77,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Gives the batch with which the bytes begin, if it is whole.
+/// Returns the batch at the beginning of the bytes, if it is whole.
 pub(super) fn read_batch(bytes: &[u8]) -> Option<Batch<'_>> {
     let mut cursor = Cursor { bytes, at: 0 };
     if cursor.byte()? != START {
@@ -105,7 +106,8 @@ pub(super) fn read_batch(bytes: &[u8]) -> Option<Batch<'_>> {
     })
 }
 
-/// The checksum makes it as good as impossible that chance looks like a batch.
+/// Returns `true` if there is a batch anywhere in the bytes. The checksum makes a match by chance practically
+/// impossible.
 pub(super) fn holds_batch(bytes: &[u8]) -> bool {
     bytes
         .iter()
@@ -156,7 +158,7 @@ impl<'a> Cursor<'a> {
         self.take(usize::try_from(length).ok()?).map(|_| ())
     }
 
-    /// Reads a little-endian number of so many bytes.
+    /// Reads a little-endian number of this many bytes.
     fn number<const BYTES: usize>(&mut self) -> Option<u64> {
         let bytes = self.take(BYTES)?;
         Some(

@@ -1,4 +1,4 @@
-//! Whether each log goes on where the one before it ended, and the first one where tables reach.
+//! Whether each log continues where the previous one ended, and the first log where tables reach.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use super::super::chain::Link;
 use super::super::reach::Reach;
 use super::{LogProblem, Walked, broken, continues};
 
-/// Checks that no log is missing whose data is not in tables. Gives those that are there and not needed.
+/// Checks that no log is missing whose data is not in tables. Returns the logs that exist but are not needed.
 pub(super) fn check<'a>(store: &Path, logs: &'a [Walked], reach: &Reach) -> Result<&'a [Walked], LogProblem> {
     let first = first_needed(logs);
     let (older, needed) = logs.split_at(first);
@@ -17,7 +17,7 @@ pub(super) fn check<'a>(store: &Path, logs: &'a [Walked], reach: &Reach) -> Resu
         .and_then(|log| log.batches.first?.link)
         .map(|link| link.before);
     let lack = match before {
-        // Where its commits name none before them, only the numbers of the logs can tell.
+        // If its commits name no predecessor, only the numbers of the logs can tell.
         None if older.is_empty() => None,
         None => Some("what it follows is not known".to_owned()),
         Some(before) => reach.lack(before)?,
@@ -34,7 +34,7 @@ pub(super) fn check<'a>(store: &Path, logs: &'a [Walked], reach: &Reach) -> Resu
     Ok(older)
 }
 
-/// Gives the place of the log from which on each goes on where the one before it ended.
+/// Returns the first log from which on each continues where the previous one ended.
 fn first_needed(logs: &[Walked]) -> usize {
     let breaks = logs.windows(2).rposition(|pair| match pair {
         [one, next] => !follows(one, next),
@@ -62,7 +62,7 @@ fn newest_link(logs: &[Walked]) -> Option<Option<Link>> {
     Some(newest.link)
 }
 
-/// Gives the runs of records that the logs hold, those that go on in the next log as one.
+/// Returns the runs of records in the logs; runs that continue in the next log are joined.
 fn records(logs: &[Walked]) -> Vec<(u64, u64)> {
     let mut runs: Vec<(u64, u64)> = Vec::new();
     for (from, to) in logs.iter().flat_map(|log| log.batches.records.iter().copied()) {
@@ -74,11 +74,11 @@ fn records(logs: &[Walked]) -> Vec<(u64, u64)> {
     runs
 }
 
-/// Names the log that is missing or broken.
+/// Returns the error that names the missing or broken log.
 fn gap(store: &Path, older: Option<&Walked>, first: &Walked, before: Option<(Epoch, Seq)>, lack: &str) -> LogProblem {
     let follows = before.map_or_else(String::new, |(epoch, seq)| {
         format!(
-            "; {} goes on behind commit {seq} of epoch {epoch}",
+            "; {} continues behind commit {seq} of epoch {epoch}",
             first.path.display()
         )
     });

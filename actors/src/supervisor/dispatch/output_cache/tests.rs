@@ -1,8 +1,8 @@
 //! Which outputs are kept, and for how long.
 
 use procession_kernel::{
-    Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, Record, Rules, Seq,
-    StageEnded, StageOutcome, Ticket, Timestamp,
+    Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, Record, RequestId, Rules, Seq,
+    StageEnded, StageOutcome, Timestamp,
 };
 
 use super::{BOUND, EACH, OutputCache};
@@ -92,7 +92,7 @@ fn after_first_child() -> (OutputCache, Kernel) {
         let going = kernel.row(id).and_then(|row| row.going).expect("its stage is out");
         Event::StageEnded(Box::new(StageEnded::new(id, going.run, Epoch(1), NOW, outcome)))
     };
-    run(&mut kernel, Event::Submitted(Ticket(1), vec![birth().into()]));
+    run(&mut kernel, Event::Submitted(RequestId(1), vec![birth().into()]));
     let spawn = StageOutcome::Spawn {
         births: vec![birth(), birth()],
         join: JoinPolicy::default(),

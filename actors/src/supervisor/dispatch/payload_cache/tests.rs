@@ -1,8 +1,8 @@
 //! Which values are kept, and for how long.
 
 use procession_kernel::{
-    Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, Record, Row, Rules, Seq,
-    StageEnded, StageOutcome, Ticket, Timestamp, WaitReason,
+    Birth, Blob, Commit, Epoch, Event, JoinPolicy, Kernel, Kind, KindRules, ProcedureId, Record, RequestId, Row, Rules,
+    Seq, StageEnded, StageOutcome, Timestamp, WaitReason,
 };
 
 use super::{BOUND, EACH, PayloadCache};
@@ -36,7 +36,7 @@ fn after_spawn(children: u32, bytes: usize) -> (PayloadCache, Kernel) {
         note(&mut cache, decision.records());
         kernel.fold(decision, &mut Commit::new());
     };
-    run(&mut kernel, Event::Submitted(Ticket(1), vec![birth(bytes).into()]));
+    run(&mut kernel, Event::Submitted(RequestId(1), vec![birth(bytes).into()]));
     let root = ProcedureId::root(1);
     let going = kernel.row(root).and_then(|row| row.going);
     let outcome = StageOutcome::Spawn {

@@ -1,7 +1,7 @@
 //! When a batch may go to the journal behind another (docs/decisions/0029).
 
 use procession_kernel::{
-    Birth, Blob, Epoch, Event, Kernel, Kind, KindRules, Receipt, Rules, Seq, Submission, Ticket, Timestamp,
+    Birth, Blob, Epoch, Event, Kernel, Kind, KindRules, Receipt, RequestId, Rules, Seq, Submission, Timestamp,
 };
 
 use super::Commits;
@@ -11,7 +11,10 @@ use crate::journal::encode;
 fn submit(kernel: &mut Kernel, commits: &mut Commits, number: usize) {
     for _ in 0..number {
         let birth = Birth::new(Kind::from("k"), 1, Blob::default(), Blob::default());
-        let decision = kernel.decide(Timestamp(1), Event::Submitted(Ticket(1), vec![Submission::from(birth)]));
+        let decision = kernel.decide(
+            Timestamp(1),
+            Event::Submitted(RequestId(1), vec![Submission::from(birth)]),
+        );
         let ready = commits.open();
         for record in decision.durable() {
             encode::write(&mut ready.batch, record).expect("it can be encoded");

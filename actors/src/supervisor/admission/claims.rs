@@ -1,0 +1,168 @@
+//! Which claim of the limiter belongs to which procedure, and which of its requests is the newest.
+//!
+//! A procedure has one claim. Each request of it has a generation of its own, and the limiter answers with that
+//! generation, at once or when the request is served later. A grant counts only if it answers the newest request:
+//! [`Claims::accept`] is the one place that drops all others. The generation rises when a request is *decided*, not
+//! when it is sent, because an older request may be granted between the decision and its receipt.
+
+use std::collections::BTreeSet;
+
+use procession_kernel::{Birth, ChildPermits, Claim, ClaimId, LimitKey, ProcedureId};
+use rustc_hash::FxHashMap;
+
+/// The limit of which every root takes a permit, if it is set.
+pub const GLOBAL_LIMIT: &str = "*";
+
+/// The claim of one procedure.
+#[derive(Clone, Copy)]
+struct Current {
+    /// Names the newest request that was sent or decided.
+    claim: Claim,
+    /// Decided requests that wait for their receipt.
+    unsent: u32,
+}
+
+/// The claims of all procedures that hold or want anything.
+pub(crate) struct Claims {
+    limited: BTreeSet<LimitKey>,
+    of: FxHashMap<ProcedureId, Current>,
+    by: FxHashMap<ClaimId, ProcedureId>,
+    /// The number given out last.
+    last: u64,
+}
+
+impl Claims {
+    pub(crate) fn new(limited: Vec<LimitKey>) -> Self {
+        Self {
+            limited: limited.into_iter().collect(),
+            of: FxHashMap::default(),
+            by: FxHashMap::default(),
+            last: 0,
+        }
+    }
+
+    /// Notes that a limit of this name is set.
+    pub(super) fn limited(&mut self, key: &LimitKey) {
+        self.limited.insert(key.clone());
+    }
+
+    // Whose a claim is.
+
+    /// Returns the procedure that has a claim.
+    pub(in crate::supervisor) fn procedure(&self, claim: ClaimId) -> Option<ProcedureId> {
+        self.by.get(&claim).copied()
+    }
+
+    /// Returns the claim of a procedure.
+    pub(crate) fn claim(&self, id: ProcedureId) -> Option<ClaimId> {
+        self.of.get(&id).map(|current| current.claim.id)
+    }
+
+    /// Returns how many procedures have a claim.
+    pub(in crate::supervisor) fn len(&self) -> usize {
+        self.of.len()
+    }
+
+    /// Returns the claims of a family.
+    pub(super) fn of_family(&self, family: u64) -> Vec<(ProcedureId, ClaimId)> {
+        let of_family = self.of.iter().filter(|(id, _)| id.family == family);
+        of_family.map(|(id, current)| (*id, current.claim.id)).collect()
+    }
+
+    /// Returns a new claim, which belongs to no procedure yet.
+    pub(super) const fn new_claim(&mut self) -> ClaimId {
+        self.last += 1;
+        ClaimId(self.last)
+    }
+
+    /// Gives a claim to a procedure that has none.
+    pub(in crate::supervisor) fn bind(&mut self, claim: Claim, id: ProcedureId) {
+        self.of.insert(id, Current { claim, unsent: 0 });
+        self.by.insert(claim.id, id);
+    }
+
+    /// Takes the claim from a procedure. One that is about to ask again keeps it, because a grant of an older request
+    /// would not be known as stale under a new claim's generations.
+    pub(super) fn unbind(&mut self, id: ProcedureId) -> Option<ClaimId> {
+        let current = *self.of.get(&id)?;
+        if current.unsent == 0 {
+            self.of.remove(&id);
+            self.by.remove(&current.claim.id);
+        }
+        Some(current.claim.id)
+    }
+
+    // Which request is the newest.
+
+    /// Notes a decision to ask. From here on, grants of older requests are stale.
+    pub(super) fn will_request(&mut self, id: ProcedureId) {
+        let current = self.entry(id);
+        current.claim.generation += 1;
+        current.unsent += 1;
+    }
+
+    /// Notes that the receipt of such a decision has come. Returns `true` if no later decision has the procedure ask
+    /// again: otherwise the answer would be stale before it came, and the request need not be sent.
+    pub(super) fn may_request(&mut self, id: ProcedureId) -> bool {
+        let current = self.entry(id);
+        current.unsent = current.unsent.saturating_sub(1);
+        current.unsent == 0
+    }
+
+    /// Returns the claim for a request that is sent now, without a decision before it.
+    pub(super) fn renew(&mut self, id: ProcedureId) -> Claim {
+        let current = self.entry(id);
+        current.claim.generation += 1;
+        current.claim
+    }
+
+    /// Returns the claim for a request that was decided, or for a holder that is restored.
+    pub(super) fn current(&mut self, id: ProcedureId) -> Claim {
+        self.entry(id).claim
+    }
+
+    /// Returns the procedure that a grant belongs to, or none if the grant is stale: it answers an older request, or
+    /// its claim was released. What a stale grant gave is not lost. Either the newest request is sent later, and its
+    /// answer counts what the claim holds; or it is not sent, and [`Admission::request`](super::Admission::request)
+    /// gives back what the row does not hold.
+    pub(super) fn accept(&self, grant: Claim) -> Option<ProcedureId> {
+        let id = self.procedure(grant.id)?;
+        let is_newest = self.of.get(&id).is_some_and(|current| current.claim == grant);
+        is_newest.then_some(id)
+    }
+
+    fn entry(&mut self, id: ProcedureId) -> &mut Current {
+        let Self { of, by, last, .. } = self;
+        of.entry(id).or_insert_with(|| {
+            *last += 1;
+            let claim = ClaimId(*last);
+            by.insert(claim, id);
+            Current {
+                claim: Claim {
+                    id: claim,
+                    generation: 0,
+                },
+                unsent: 0,
+            }
+        })
+    }
+
+    // What a birth needs.
+
+    /// Returns the limits of which a birth needs a permit each; its kind's own first.
+    pub(super) fn limits_of(&self, birth: &Birth, is_child: bool) -> Vec<LimitKey> {
+        if self.limited.is_empty() || (is_child && birth.permits != ChildPermits::Own) {
+            return Vec::new();
+        }
+        let mut limits: Vec<LimitKey> = std::iter::once(LimitKey::new(birth.kind.as_str()))
+            .chain(birth.limit.clone())
+            .chain(std::iter::once(LimitKey::new(GLOBAL_LIMIT)))
+            .filter(|key| self.limited.contains(key))
+            .collect();
+        limits.dedup();
+        limits
+    }
+}
+
+#[cfg(test)]
+mod tests;

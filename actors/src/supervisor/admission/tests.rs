@@ -1,0 +1,288 @@
+//! The wing against a kernel and a limiter: the test says when a receipt comes and when an answer is taken.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use actix::prelude::*;
+use procession_kernel::{
+    Admission as Admitted, Admissions, Birth, Blob, Claim, ClaimId, Commit, Effect, Epoch, Event, Grant, Kernel, Kind,
+    KindRules, LimitKey, LimitUse, OperatorRequest, Pause, ProcedureId, Receipt, RequestId, Rules, StoredTarget,
+    Timestamp, Verb, WaitReason,
+};
+
+use super::Admission;
+use crate::limiter::{Limiter, LocksHeld, Served, Usage};
+use crate::mail::{Depth, Ordered, Outbox};
+use crate::telemetry::LimiterMetrics;
+
+const KIND: &str = "k";
+const HOLDER: ProcedureId = ProcedureId::root(1);
+const WAITER: ProcedureId = ProcedureId::root(2);
+
+/// Takes what the limiter serves.
+#[derive(Default)]
+struct Inbox(Arc<Mutex<Vec<Claim>>>);
+
+impl Actor for Inbox {
+    type Context = Context<Self>;
+}
+
+impl Handler<Served> for Inbox {
+    type Result = ();
+
+    fn handle(&mut self, served: Served, _: &mut Self::Context) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .extend(served.claims);
+    }
+}
+
+/// One limit of one permit: `HOLDER` runs on it, and `WAITER` waits for it.
+struct Bench {
+    kernel: Kernel,
+    wing: Admission<()>,
+    limiter: Ordered<Limiter>,
+    served: Arc<Mutex<Vec<Claim>>>,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let rules = Rules {
+            kinds: [(Kind::from(KIND), KindRules::new(1))].into(),
+            ..Rules::default()
+        };
+        let limits = [(LimitKey::from(KIND), Some(1))];
+        let inbox = Inbox::default();
+        let served = Arc::clone(&inbox.0);
+        let outbox = Outbox::new(inbox.start().recipient(), Arc::new(Depth::default()));
+        let metrics = LimiterMetrics::new(&[]);
+        let depth = Arc::new(Depth::default());
+        let limiter = Limiter::new(Admissions::new(limits), metrics, outbox, Arc::clone(&depth)).start();
+        let limiter = Ordered::new(limiter, depth);
+        let mut bench = Self {
+            kernel: Kernel::new(rules, Epoch(1), 0),
+            wing: Admission::new(limiter.clone(), vec![LimitKey::from(KIND)], Vec::new()),
+            limiter,
+            served,
+        };
+        for _ in [HOLDER, WAITER] {
+            bench.submit().await;
+        }
+        assert_eq!(bench.wait(WAITER), Some(WaitReason::Permit(KIND.into())));
+        bench
+    }
+
+    async fn submit(&mut self) {
+        let mut birth = Birth::new(Kind::from(KIND), 1, Blob::default(), Blob::default());
+        let mut demand = super::Demand::default();
+        self.wing.demand(&self.kernel, &mut birth, None, true, &mut demand);
+        let (pending, answer) = self.wing.ask(demand, None);
+        let acquired = answer.await.expect("the limiter runs");
+        super::admit_births(std::iter::once(&mut birth), acquired.answers);
+        assert!(matches!(birth.admission, Admitted { asked: Some(_), .. }));
+        let decision = self
+            .kernel
+            .decide(Timestamp(1), Event::Submitted(RequestId(1), vec![birth.into()]));
+        self.wing.bind(decision.bindings());
+        self.kernel.apply(decision, &mut Commit::new());
+        self.wing.settle(&self.kernel, &BTreeMap::new(), pending);
+    }
+
+    fn wait(&self, id: ProcedureId) -> Option<WaitReason> {
+        self.kernel.row(id).and_then(|row| row.wait.clone())
+    }
+
+    fn runs(&self, id: ProcedureId) -> bool {
+        self.kernel.row(id).is_some_and(|row| row.going.is_some() && row.holds)
+    }
+
+    fn claim(&self, id: ProcedureId) -> ClaimId {
+        self.wing.claims().claim(id).expect("it has a claim")
+    }
+
+    /// Decides an event as the supervisor does. Returns the effects, which the caller acts on with the receipt.
+    fn decide(&mut self, event: Event) -> Vec<Effect> {
+        let decision = self.kernel.decide(Timestamp(2), event);
+        self.wing.bind(decision.bindings());
+        let mut commit = Commit::new();
+        self.kernel.apply(decision, &mut commit);
+        let receipt = Receipt::new(self.kernel.epoch(), self.kernel.seq());
+        commit.release(&receipt).unwrap_or_default()
+    }
+
+    fn operate(&mut self, verb: Verb) -> Vec<Effect> {
+        let by = Box::new(OperatorRequest::new("ann", "test"));
+        self.decide(Event::Requested(RequestId(2), Box::new(verb), by, StoredTarget::None))
+    }
+
+    /// Acts on effects. Returns the grants that the limiter answered, which the caller takes when it likes.
+    async fn act(&mut self, effects: Vec<Effect>) -> Vec<Claim> {
+        let mut grants = Vec::new();
+        for effect in effects {
+            let Effect::Admission(effect) = effect else { continue };
+            let Some(id) = self.wing.act(effect, &BTreeMap::new()) else {
+                continue;
+            };
+            if let Some(answer) = self.wing.request(&self.kernel, &BTreeMap::new(), id) {
+                let acquired = answer.await.expect("the limiter runs");
+                let granted = acquired.answers.iter().filter(|answer| answer.grant == Grant::Granted);
+                grants.extend(granted.map(|answer| answer.claim));
+                grants.extend(acquired.served);
+            }
+        }
+        grants
+    }
+
+    /// Takes grants as the supervisor does. Returns how many were accepted.
+    async fn take(&mut self, grants: Vec<Claim>) -> usize {
+        let mut accepted = 0;
+        for claim in grants {
+            if let Some(id) = self.wing.accept(claim) {
+                accepted += 1;
+                let effects = self.decide(Event::Granted(id));
+                let further = self.act(effects).await;
+                assert_eq!(further, [], "nothing else is granted");
+            }
+        }
+        accepted
+    }
+
+    /// Lets the holder go, and returns what the limiter serves by that.
+    async fn free(&mut self) -> Vec<Claim> {
+        self.wing.release(HOLDER);
+        self.served().await
+    }
+
+    /// Returns what the limiter has served since the last call.
+    async fn served(&self) -> Vec<Claim> {
+        // Behind all that it was told; what it tells is in the inbox by the second answer.
+        for _ in 0..2 {
+            self.limiter.ask(LocksHeld).await.expect("the limiter runs");
+        }
+        std::mem::take(&mut *self.served.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn usage(&self) -> Vec<LimitUse> {
+        let (_, crowds) = self.limiter.ask(Usage).await.expect("the limiter runs");
+        crowds.into_iter().map(|crowd| crowd.usage).collect()
+    }
+}
+
+#[actix_rt::test]
+async fn a_waiter_is_granted_once() {
+    let mut bench = Bench::new().await;
+    let served = bench.free().await;
+    assert_eq!(served, [Claim::first(bench.claim(WAITER))]);
+    assert_eq!(bench.take(served).await, 1);
+    assert!(bench.runs(WAITER));
+}
+
+#[actix_rt::test]
+async fn a_grant_between_two_requests_is_dropped_and_the_answer_counts() {
+    let mut bench = Bench::new().await;
+    let paused = bench.operate(Verb::Pause(Pause::One(WAITER)));
+    let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
+    // The limiter serves the first request before it hears of either.
+    let served = bench.free().await;
+    assert_eq!(served.len(), 1);
+    assert_eq!(bench.take(served).await, 0, "it asks again, and the answer tells");
+    assert_eq!(bench.act(paused).await, []);
+    let answered = bench.act(resumed).await;
+    assert_eq!(answered.len(), 1);
+    assert_eq!(bench.take(answered.clone()).await, 1);
+    assert!(bench.runs(WAITER));
+    assert_eq!(bench.served().await, [], "it is told once");
+}
+
+#[actix_rt::test]
+async fn of_a_request_cancelled_and_made_again_only_the_second_grant_counts() {
+    let mut bench = Bench::new().await;
+    let first = Claim::first(bench.claim(WAITER));
+    let paused = bench.operate(Verb::Pause(Pause::One(WAITER)));
+    assert_eq!(bench.act(paused).await, []);
+    let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
+    assert_eq!(bench.act(resumed).await, [], "it queues again");
+    let served = bench.free().await;
+    assert_eq!(served.len(), 1);
+    assert_ne!(served, [first]);
+    assert_eq!(bench.take(vec![first]).await, 0);
+    assert_eq!(bench.take(served).await, 1);
+    assert!(bench.runs(WAITER));
+}
+
+#[actix_rt::test]
+async fn a_pause_and_a_resume_while_an_answer_is_under_way_grant_once() {
+    let mut bench = Bench::new().await;
+    let paused = bench.operate(Verb::Pause(Pause::One(WAITER)));
+    assert_eq!(bench.act(paused).await, []);
+    assert_eq!(bench.free().await, []);
+    let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
+    let under_way = bench.act(resumed).await;
+    assert_eq!(under_way.len(), 1, "it is granted at once");
+
+    let (paused, resumed) = (
+        bench.operate(Verb::Pause(Pause::One(WAITER))),
+        bench.operate(Verb::Resume(Pause::One(WAITER))),
+    );
+    assert_eq!(bench.take(under_way).await, 0, "the next answer tells");
+    assert_eq!(bench.act(paused).await, []);
+    let answered = bench.act(resumed).await;
+    assert_eq!(bench.take(answered).await, 1);
+    assert!(bench.runs(WAITER));
+}
+
+#[actix_rt::test]
+async fn a_grant_that_meets_a_pause_goes_back_if_nothing_is_requested_again() {
+    let mut bench = Bench::new().await;
+    let paused = bench.operate(Verb::Pause(Pause::One(WAITER)));
+    let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
+    let paused_again = bench.operate(Verb::Pause(Pause::One(WAITER)));
+    let served = bench.free().await;
+    assert_eq!(served.len(), 1);
+    assert_eq!(bench.take(served).await, 0);
+    for effects in [paused, resumed, paused_again] {
+        assert_eq!(bench.act(effects).await, []);
+    }
+    assert_eq!(bench.wait(WAITER), Some(WaitReason::Paused));
+    let usage = bench.usage().await;
+    assert!(
+        usage.iter().all(|usage| (usage.used, usage.waiting) == (0, 0)),
+        "{usage:?}"
+    );
+}
+
+#[actix_rt::test]
+async fn a_grant_that_meets_an_abort_goes_back() {
+    let mut bench = Bench::new().await;
+    let aborted = bench.operate(Verb::Abort(WAITER));
+    // The limiter serves it before it hears of the abort, and the abort is on disk before the grant is taken.
+    let served = bench.free().await;
+    assert_eq!(served.len(), 1);
+    assert_eq!(bench.act(aborted).await, []);
+    bench.take(served).await;
+    assert!(!bench.runs(WAITER));
+    let usage = bench.usage().await;
+    assert!(
+        usage.iter().all(|usage| (usage.used, usage.waiting) == (0, 0)),
+        "{usage:?}"
+    );
+}
+
+#[actix_rt::test]
+async fn a_request_that_was_decided_and_is_no_longer_due_gives_back_what_an_older_one_got() {
+    let mut bench = Bench::new().await;
+    let paused = bench.operate(Verb::Pause(Pause::One(WAITER)));
+    let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
+    let aborted = bench.operate(Verb::Abort(WAITER));
+    let served = bench.free().await;
+    assert_eq!(bench.take(served).await, 0, "it asks again, or not at all");
+    for effects in [paused, resumed, aborted] {
+        assert_eq!(bench.act(effects).await, []);
+    }
+    let usage = bench.usage().await;
+    assert!(
+        usage.iter().all(|usage| (usage.used, usage.waiting) == (0, 0)),
+        "{usage:?}"
+    );
+}

@@ -1,0 +1,247 @@
+//! The lifecycle wing: how the engine starts, which instants wake it, which results it evicts, and how it ends.
+//!
+//! It owns the timer, the trust in the wall clock, the wakes in bulk, the drain, and what the start has found. Each
+//! function takes the kernel by reference and returns an event, a future or a value: the wing decides nothing, and
+//! commits nothing.
+
+pub(super) mod bulk;
+pub(super) mod drain;
+pub(crate) mod recovery;
+pub(super) mod recovery_hooks;
+pub(super) mod retention;
+pub(super) mod start;
+pub(super) mod timer;
+pub(super) mod wall;
+
+pub(crate) use drain::StopHere;
+pub(crate) use start::Open;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actix::Recipient;
+use procession_kernel::{Event, Kernel, Kind, ProcedureId, ProcedureState, Seq, Timestamp};
+use tokio::sync::oneshot;
+
+use crate::clock::Clock;
+use crate::journal::encode::LastLook;
+use crate::threads::Threads;
+use crate::view::{DrainReport, Recovered};
+use bulk::BulkWakes;
+use drain::Draining;
+use recovery::Loaded;
+use retention::{Eviction, FoundDue, Retention};
+use start::Start;
+use timer::{TimeCame, Timer};
+use wall::Ahead;
+
+/// The lifecycle wing.
+pub(super) struct Lifecycle {
+    start: Start,
+    /// None before the actor has started, and once it stops.
+    timer: Option<Timer>,
+    bulk: BulkWakes,
+    retention: Retention,
+    drain: Option<Draining>,
+    threads: Threads,
+}
+
+impl Lifecycle {
+    /// Takes out of `loaded` what the start noted for this wing.
+    pub(super) fn new(loaded: &mut Loaded, threads: Threads) -> Self {
+        Self {
+            start: Start::new(loaded),
+            timer: None,
+            bulk: BulkWakes::default(),
+            retention: Retention::new(loaded),
+            drain: None,
+            threads,
+        }
+    }
+
+    // The start.
+
+    /// Takes how many procedures have not ended, by kind and state.
+    pub(super) fn take_unfinished(&mut self) -> BTreeMap<(Kind, ProcedureState), u64> {
+        self.start.take_unfinished()
+    }
+
+    /// Takes the procedures that hold a permit or a lock, or wait for one, in their order.
+    pub(super) fn take_claimants(&mut self) -> Vec<ProcedureId> {
+        self.start.take_claimants()
+    }
+
+    /// Moves a live family from those that the start took up to the quarantined ones. Returns `false` if it is not
+    /// live any more. Must run before the kernel forgets its rows.
+    pub(super) fn quarantined_at_start(&mut self, kernel: &Kernel, family: u64, why: &str) -> bool {
+        self.start.quarantined(kernel, family, why)
+    }
+
+    /// Logs what the start found, and how long it took. Returns the whole time.
+    pub(super) fn started(&mut self, opening: Duration) -> Duration {
+        self.start.started(opening)
+    }
+
+    /// Returns what the start found.
+    pub(super) const fn recovered(&self) -> &Recovered {
+        self.start.report()
+    }
+
+    // Timers.
+
+    /// Starts the timer's task; it ends with [`Self::stop`], or with this value.
+    pub(super) fn start_timer(&mut self, clock: Arc<dyn Clock>, to: Recipient<TimeCame>) {
+        self.timer = Some(Timer::start(clock, to));
+    }
+
+    /// Returns `true` if the timer's task runs.
+    pub(super) const fn has_timer(&self) -> bool {
+        self.timer.is_some()
+    }
+
+    /// Arms the timer for the next deadline of a procedure, or the next result to evict.
+    pub(super) fn arm(&self, kernel: &Kernel) {
+        if let Some(timer) = &self.timer {
+            let instants = kernel.next_deadline().into_iter().chain(self.retention.wakes_at());
+            timer.arm(instants.min());
+        }
+    }
+
+    /// Arms no instant: an engine that has failed serves none.
+    pub(super) fn disarm(&self) {
+        if let Some(timer) = &self.timer {
+            timer.arm(None);
+        }
+    }
+
+    // What many wait for together.
+
+    /// Returns `true` if more may be woken in bulk. `on_its_way` counts the calls that have not begun and the reports
+    /// that were not heard; it is asked last, because it costs the most.
+    pub(super) fn has_credit(&self, durable: Seq, is_backed_up: bool, on_its_way: impl FnOnce() -> u64) -> bool {
+        self.bulk.has_credit(durable, is_backed_up, on_its_way)
+    }
+
+    /// Records that this commit has woken some of many.
+    pub(super) const fn woke_some(&mut self, newest: Seq) {
+        self.bulk.woke_some(newest);
+    }
+
+    /// Records whether timers that are due wait for credit.
+    pub(super) const fn timers_wait(&mut self, wait: bool) {
+        self.bulk.timers_wait(wait);
+    }
+
+    /// Goes on with what is woken in bulk, when there is credit: arms the timer if timers waited for it, and returns
+    /// the event that wakes the next chunk of a broadcast.
+    pub(super) fn wake_more(&mut self, kernel: &Kernel) -> Option<Event> {
+        if self.bulk.take_waiting_timers() {
+            self.arm(kernel);
+        }
+        self.bulk.next_wave(kernel)
+    }
+
+    // Retention.
+
+    /// Records when a committed result falls due, and arms the timer anew if that is earlier than all others. Must run
+    /// after the kernel has applied the commit, whose deadlines count as well.
+    pub(super) fn note_due(&mut self, due: Option<Timestamp>, kernel: &Kernel) {
+        if self.retention.note_due(due) {
+            self.arm(kernel);
+        }
+    }
+
+    /// Records for how long a key is to be kept.
+    pub(super) fn note_key(&mut self, keep: Duration) {
+        self.retention.wall().note_key(keep);
+    }
+
+    /// Looks at the clocks. Returns what to write with a commit that is made now, if a look is to be written again.
+    pub(super) fn take_look(&mut self, clock: &dyn Clock, is_draining: bool) -> Option<LastLook> {
+        self.retention.wall().take_look(clock, is_draining)
+    }
+
+    /// Looks at the clocks. Returns how far the wall clock is ahead of the machine's time, if it was set.
+    pub(super) fn clock_ahead(&mut self, clock: &dyn Clock) -> Option<Ahead> {
+        let wall = self.retention.wall();
+        wall.look(clock);
+        wall.ahead()
+    }
+
+    /// Begins an eviction if a result is due and none is under way. Returns up to when results may go.
+    pub(super) fn begin_eviction(&mut self, clock: &dyn Clock) -> Option<Timestamp> {
+        self.retention.begin(clock)
+    }
+
+    /// Has the next [`Self::begin_eviction`] look at once: the last look could not read the store.
+    pub(super) fn look_again(&mut self, now: Timestamp) {
+        self.retention.note_due(Some(now));
+    }
+
+    /// Ends an eviction. Returns what to do with what was found.
+    pub(super) fn end_eviction(&mut self, found: FoundDue) -> Eviction {
+        self.retention.end(found)
+    }
+
+    // The drain.
+
+    /// Returns `true` if a drain is under way.
+    pub(super) const fn is_draining(&self) -> bool {
+        self.drain.is_some()
+    }
+
+    /// Adds a caller that waits for the drain. Gives it back if no drain is under way.
+    pub(super) fn join_drain(
+        &mut self,
+        waiter: oneshot::Sender<DrainReport>,
+    ) -> Result<(), oneshot::Sender<DrainReport>> {
+        match &mut self.drain {
+            Some(draining) => {
+                draining.join(waiter);
+                Ok(())
+            }
+            None => Err(waiter),
+        }
+    }
+
+    /// Begins a drain.
+    pub(super) fn begin_drain(&mut self, kernel: &Kernel, waiter: Option<oneshot::Sender<DrainReport>>) {
+        tracing::info!(out = kernel.going(), "the engine drains");
+        self.drain = Some(Draining::begin(kernel, waiter));
+    }
+
+    /// Returns `true` if a drain is under way and no stage or undo runs any more.
+    pub(super) fn is_drained(&self, kernel: &Kernel) -> bool {
+        self.is_draining() && drain::out(kernel) == 0
+    }
+
+    /// Returns what the drain that is under way has finished, and what it leaves.
+    pub(super) fn drain_report(&self, kernel: &Kernel) -> Option<DrainReport> {
+        self.drain.as_ref().map(|draining| draining.report(kernel))
+    }
+
+    /// Tells the callers that wait for the drain. They may open the store again, so it must have been given back.
+    pub(super) fn drained(&mut self, report: DrainReport) {
+        if let Some(draining) = self.drain.take() {
+            draining.answer(report);
+        }
+    }
+
+    /// Gives the drain up: the engine has failed. Callers that wait for it find the cause in their `Failure`.
+    pub(super) fn abandon_drain(&mut self) {
+        self.drain = None;
+    }
+
+    // The end.
+
+    /// Ends the timer's task.
+    pub(super) fn stop(&mut self) {
+        self.timer = None;
+    }
+
+    /// Returns the work that ends the engine's threads, this one last, once the last answers have left it.
+    pub(super) fn end_threads(&self) -> impl Future<Output = ()> + use<> {
+        drain::end_threads(self.threads.clone())
+    }
+}

@@ -1,0 +1,65 @@
+//! Ending in order: no new stage begins, the running ones finish, and the rest is left for the next start.
+
+use actix::prelude::*;
+use procession_kernel::Kernel;
+use tokio::sync::oneshot;
+
+use crate::threads::Threads;
+use crate::view::DrainReport;
+
+/// Turns that the last answers need to leave the supervisor's thread.
+const TURNS_FOR_ANSWERS: usize = 16;
+
+/// Asks an engine on the thread of its host to stop at once.
+#[derive(Message)]
+#[rtype(result = "()")]
+pub(crate) struct StopHere;
+
+/// A drain that is under way.
+pub(super) struct Draining {
+    out_at_begin: usize,
+    /// Callers that wait for its end. Their number is bounded as that of the messages in the mailbox.
+    waiters: Vec<oneshot::Sender<DrainReport>>,
+}
+
+/// Returns how many stages and undos run.
+pub(super) fn out(kernel: &Kernel) -> usize {
+    kernel.going() + kernel.undoing()
+}
+
+impl Draining {
+    pub(super) fn begin(kernel: &Kernel, waiter: Option<oneshot::Sender<DrainReport>>) -> Self {
+        Self {
+            out_at_begin: out(kernel),
+            waiters: waiter.into_iter().collect(),
+        }
+    }
+
+    pub(super) fn join(&mut self, waiter: oneshot::Sender<DrainReport>) {
+        self.waiters.push(waiter);
+    }
+
+    /// Returns what has finished since the drain began, and what still runs.
+    pub(super) fn report(&self, kernel: &Kernel) -> DrainReport {
+        let left = out(kernel);
+        DrainReport {
+            finished: self.out_at_begin.saturating_sub(left),
+            left,
+        }
+    }
+
+    pub(super) fn answer(self, report: DrainReport) {
+        for waiter in self.waiters {
+            // The caller may have gone.
+            waiter.send(report).ok();
+        }
+    }
+}
+
+/// Ends the engine's threads. The answers leave first: their receivers wait on this thread's event loop.
+pub(super) async fn end_threads(threads: Threads) {
+    for _ in 0..TURNS_FOR_ANSWERS {
+        tokio::task::yield_now().await;
+    }
+    threads.stop();
+}

@@ -1,0 +1,248 @@
+//! The start, in its order: take the store and its epoch, read the numbers that must not come back, read the live rows,
+//! check every tree, quarantine what cannot be loaded. Rows go through the same `evolve` as live ones.
+
+mod checked;
+mod families;
+mod ranges;
+
+use std::collections::BTreeMap;
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::Arc;
+
+use procession_kernel::{
+    AuditEntry, Broadcast, Epoch, HistoryEntry, Kernel, Kind, LimitKey, NUMBER_MAX, Pause, ProcedureId, ProcedureState,
+    Record, Row, Rules, Seq, Timestamp,
+};
+
+use crate::clock::Clock;
+use crate::error::{StartError, StoreError};
+use crate::journal::encode::{
+    LastLook, META_BROADCAST, META_CLOCK, META_FAMILIES, META_LIMIT, META_PAUSE, META_STARTED, META_STOPPED,
+    META_STORE, Started,
+};
+use crate::journal::store::Scan;
+use crate::journal::{JournalStore, Space, codec, keys};
+use crate::supervisor::admission::requests::claims;
+use crate::view::Recovered;
+pub(crate) use checked::{row_of, signal_of};
+
+/// Whose rows are taken in.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Code {
+    /// Those whose code is registered, in a version that it reads.
+    Registered,
+    /// All: nothing of them is to run.
+    Any,
+}
+
+/// What a start has read.
+pub(crate) struct Loaded {
+    pub(crate) kernel: Kernel,
+    pub(crate) epoch: Epoch,
+    code: Code,
+    /// The store's own number, and whether it was drawn just now.
+    pub(crate) store: (u64, bool),
+    /// History of the families that roll back.
+    pub(crate) stacks: BTreeMap<u64, Vec<HistoryEntry>>,
+    /// When the first result falls due.
+    pub(crate) next_due: Option<Timestamp>,
+    /// What the last look at the clocks has shown.
+    pub(crate) last_look: Option<LastLook>,
+    /// Rows of quarantined families that hold something: they keep it.
+    pub(crate) quarantined_holders: Vec<(ProcedureId, Row)>,
+    pub(crate) report: Recovered,
+    pub(crate) survey: Survey,
+}
+
+/// What a start has to know of all rows together: noted while each is at hand, since to go
+/// through all of them later takes as long as much of the start.
+#[derive(Default)]
+pub(crate) struct Survey {
+    /// How many have not ended, by kind and state.
+    pub(crate) unfinished: BTreeMap<(Kind, ProcedureState), u64>,
+    /// Those that hold a permit or a lock, or wait for one, in their order.
+    pub(crate) claimants: Vec<ProcedureId>,
+}
+
+impl Survey {
+    fn note(&mut self, row: &Row) {
+        if !row.is_ended() {
+            *self.unfinished.entry((row.kind.clone(), row.state)).or_default() += 1;
+        }
+        if claims(row) {
+            self.claimants.push(row.id);
+        }
+    }
+}
+
+/// Reads the store, away from the arbiters if that may block.
+pub(crate) async fn load(
+    store: Arc<dyn JournalStore>,
+    rules: Rules,
+    code: Code,
+    clock: Arc<dyn Clock>,
+) -> Result<Loaded, StartError> {
+    if !store.reads_block() {
+        return take(&*store, rules, code, &*clock).await;
+    }
+    let work = move || futures::executor::block_on(take(&*store, rules, code, &*clock));
+    actix_rt::task::spawn_blocking(work)
+        .await
+        .map_err(|error| StartError::Thread(error.to_string()))?
+}
+
+async fn take(store: &dyn JournalStore, rules: Rules, code: Code, clock: &dyn Clock) -> Result<Loaded, StartError> {
+    let epoch = store.acquire().await?;
+    read(store, epoch, rules, code, clock).await
+}
+
+/// Reads the store as its owner with this epoch begins.
+pub(in crate::supervisor) async fn read(
+    store: &dyn JournalStore,
+    epoch: Epoch,
+    rules: Rules,
+    code: Code,
+    clock: &dyn Clock,
+) -> Result<Loaded, StartError> {
+    let begun = clock.now();
+    let deaths = deaths(store).await?;
+    let mut loaded = Loaded {
+        kernel: Kernel::new(rules, epoch, deaths),
+        epoch,
+        code,
+        store: store_number(store).await?,
+        stacks: BTreeMap::new(),
+        next_due: None,
+        last_look: last_look(store).await?,
+        quarantined_holders: Vec::new(),
+        report: Recovered::default(),
+        survey: Survey::default(),
+    };
+    let families = number(META_FAMILIES, meta(store, META_FAMILIES).await?)?;
+    loaded.kernel.continue_from(families.unwrap_or(1));
+    if let Some(head) = store.head().await? {
+        loaded.kernel.continue_after(head.seq);
+    }
+    for space in store.user_spaces().await? {
+        loaded.kernel.note_space(&space);
+    }
+    read_limits(store, &mut loaded.kernel).await?;
+    read_pauses(store, &mut loaded.kernel).await?;
+    // Before the rows: each is counted to the broadcast that is to wake it.
+    read_broadcasts(store, &mut loaded.kernel).await?;
+    read_audit(store, &mut loaded.kernel).await?;
+    if loaded.kernel.rules().seed == 0 {
+        loaded.kernel.set_seed(loaded.store.0);
+    }
+    families::read_families(store, &mut loaded).await?;
+    if !loaded.report.quarantined.is_empty() {
+        loaded.kernel.keep_broadcasts();
+    }
+    let first = scan(store, Space::Finished, Vec::new(), None, 1).await?;
+    loaded.next_due = first
+        .first()
+        .and_then(|(key, _)| keys::parse_finished(key))
+        .map(|(due, _)| due);
+    loaded.report.took = clock.now().since(begun);
+    Ok(loaded)
+}
+
+async fn meta(store: &dyn JournalStore, name: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+    store.get(Space::Meta, name.to_vec()).await
+}
+
+/// Reads a number that counts on: one that is none, or that no engine gets to, is damage.
+fn number(name: &[u8], bytes: Option<Vec<u8>>) -> Result<Option<u64>, StoreError> {
+    let Some(bytes) = bytes else { return Ok(None) };
+    let number = bytes.try_into().ok().map(u64::from_be_bytes);
+    match number.filter(|number| *number <= NUMBER_MAX) {
+        Some(number) => Ok(Some(number)),
+        None => Err(damaged(format!("\"{}\" is no number", String::from_utf8_lossy(name)))),
+    }
+}
+
+fn damaged(why: impl ToString) -> StoreError {
+    StoreError::Damaged {
+        place: "the store".to_owned(),
+        why: why.to_string(),
+    }
+}
+
+/// How often engines of this store have died, the last one included.
+async fn deaths(store: &dyn JournalStore) -> Result<u32, StartError> {
+    let Some(bytes) = meta(store, META_STARTED).await? else {
+        return Ok(0);
+    };
+    let started: Started = codec::decode(&bytes).map_err(damaged)?;
+    let stopped = number(META_STOPPED, meta(store, META_STOPPED).await?)?;
+    let in_order = stopped == Some(started.epoch.0);
+    Ok(started.deaths.saturating_add(u32::from(!in_order)))
+}
+
+/// A store without it was written by an earlier release, or by a clock that does not know the machine's time.
+async fn last_look(store: &dyn JournalStore) -> Result<Option<LastLook>, StartError> {
+    let bytes = meta(store, META_CLOCK).await?;
+    let look = bytes.map(|bytes| codec::decode(&bytes).map_err(damaged)).transpose()?;
+    Ok(look)
+}
+
+async fn store_number(store: &dyn JournalStore) -> Result<(u64, bool), StartError> {
+    let Some(bytes) = meta(store, META_STORE).await? else {
+        return Ok((RandomState::new().build_hasher().finish(), true));
+    };
+    // Any number will do: it was drawn.
+    let number = bytes.try_into().map(u64::from_be_bytes);
+    Ok((number.map_err(|_| damaged("the store's own number is none"))?, false))
+}
+
+async fn scan(
+    store: &dyn JournalStore,
+    space: Space,
+    from: Vec<u8>,
+    to: Option<Vec<u8>>,
+    limit: usize,
+) -> Result<Vec<(Vec<u8>, Vec<u8>)>, StoreError> {
+    store.scan(Scan { space, from, to, limit }).await
+}
+
+async fn read_limits(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(), StartError> {
+    let to = keys::after_prefix(META_LIMIT);
+    for (key, value) in scan(store, Space::Meta, META_LIMIT.to_vec(), to, usize::MAX).await? {
+        let name = key.get(META_LIMIT.len()..).unwrap_or_default();
+        let name = String::from_utf8_lossy(name).into_owned();
+        let limit: Option<u32> = codec::decode(&value).map_err(damaged)?;
+        kernel.evolve(&Record::Limit(LimitKey::from(name), limit));
+    }
+    Ok(())
+}
+
+async fn read_pauses(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(), StartError> {
+    let to = keys::after_prefix(META_PAUSE);
+    for (_, value) in scan(store, Space::Meta, META_PAUSE.to_vec(), to, usize::MAX).await? {
+        let what: Pause = codec::decode(&value).map_err(damaged)?;
+        kernel.evolve(&Record::Pause(what, true));
+    }
+    Ok(())
+}
+
+/// Reads the broadcasts that have not woken all of their waiters.
+async fn read_broadcasts(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(), StartError> {
+    let to = keys::after_prefix(META_BROADCAST);
+    for (key, value) in scan(store, Space::Meta, META_BROADCAST.to_vec(), to, usize::MAX).await? {
+        let seq = key.get(META_BROADCAST.len()..).map(<[u8]>::to_vec);
+        let seq = number(b"a broadcast", seq)?.unwrap_or_default();
+        let broadcast: Broadcast = codec::decode(&value).map_err(damaged)?;
+        kernel.evolve(&Record::Broadcast(Seq(seq), Box::new(broadcast)));
+    }
+    Ok(())
+}
+
+/// Reads the last acts of operators: a repeated request is recognised by its key.
+async fn read_audit(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(), StartError> {
+    for (key, value) in scan(store, Space::Audit, Vec::new(), None, usize::MAX).await? {
+        let number = number(b"an entry of the audit", Some(key))?.unwrap_or_default();
+        let entry: AuditEntry = codec::decode(&value).map_err(damaged)?;
+        kernel.evolve(&Record::Audit(Box::new(entry.restored(number))));
+    }
+    Ok(())
+}

@@ -1,0 +1,261 @@
+//! Retention: results that are due are evicted, a few families at a time, each as a whole.
+
+use procession_kernel::{Blob, EventName, EvictedFamily, Key, KeyEntry, ProcedureId, Record, Row, Timestamp};
+
+use super::recovery::Loaded;
+use super::wall::Wall;
+use crate::clock::Clock;
+use crate::error::{AskError, CodecError, ReadError, StoreError};
+use crate::journal::store::Scan;
+use crate::journal::{Reader, Space, codec, keys};
+
+/// Families that one commit evicts at most.
+const FAMILIES_AT_ONCE: usize = 64;
+/// Keys that one commit deletes, unless a single family has more.
+const KEYS_AT_ONCE: u64 = 10_000;
+
+/// When results are due, and how far the wall clock is trusted with that.
+pub(super) struct Retention {
+    /// When the first result falls due, as far as it is known.
+    next_due: Option<Timestamp>,
+    /// One look at the results is under way.
+    is_evicting: bool,
+    wall: Wall,
+}
+
+/// What one look at the results that are due has found; none if the engine failed before it could look.
+pub(in crate::supervisor) type FoundDue = Option<Result<DueResults, ReadError>>;
+
+/// What to do after a look at the results.
+pub(in crate::supervisor) enum Eviction {
+    /// Evict these families, which may be none.
+    Families(Vec<EvictedFamily>),
+    /// The store did not answer: look again after a while.
+    ReadAgain(StoreError),
+    /// Nothing: what is damaged is looked at again with the next result, or at the next start.
+    Nothing,
+}
+
+/// The results of one look.
+#[derive(Default)]
+pub(in crate::supervisor) struct DueResults {
+    doomed: Vec<EvictedFamily>,
+    /// When to look again.
+    next: Option<Timestamp>,
+    /// Keys that go with them.
+    size: u64,
+    /// Families that cannot be read: how many, and the first of them. They stay as they are, and hold up no other.
+    unreadable: u64,
+    first: Option<(u64, CodecError)>,
+}
+
+impl Retention {
+    pub(super) fn new(loaded: &Loaded) -> Self {
+        Self {
+            next_due: loaded.next_due,
+            is_evicting: false,
+            wall: Wall::new(loaded.last_look, loaded.kernel.rules()),
+        }
+    }
+
+    pub(super) const fn wall(&mut self) -> &mut Wall {
+        &mut self.wall
+    }
+
+    /// Records when a result falls due. Returns `true` if none was known to be due as early.
+    pub(super) fn note_due(&mut self, due: Option<Timestamp>) -> bool {
+        let is_first = due.is_some_and(|due| self.next_due.is_none_or(|next| due < next));
+        if is_first {
+            self.next_due = due;
+        }
+        is_first
+    }
+
+    /// Returns when to look at the results. None while a look is under way: its end arms the timer again.
+    pub(super) fn wakes_at(&self) -> Option<Timestamp> {
+        let due = self.next_due.filter(|_| !self.is_evicting)?;
+        Some(self.wall.goes_at(due))
+    }
+
+    pub(super) fn begin(&mut self, clock: &dyn Clock) -> Option<Timestamp> {
+        let now = clock.now();
+        let is_due = self.next_due.is_some_and(|due| due <= now);
+        // A clock that was ahead is looked at each time: it may have been set back since.
+        if self.is_evicting || (!is_due && self.wall.ahead().is_none()) {
+            return None;
+        }
+        let until = self.wall.look(clock);
+        if self.next_due.is_none_or(|due| due > until) {
+            return None;
+        }
+        self.is_evicting = true;
+        // Dues noted from here on may be missed by this look, so they are kept apart, and its own result is added.
+        self.next_due = None;
+        Some(until)
+    }
+
+    pub(super) fn end(&mut self, found: FoundDue) -> Eviction {
+        self.is_evicting = false;
+        match found {
+            Some(Ok(DueResults { doomed, next, .. })) => {
+                self.note_due(next);
+                Eviction::Families(doomed)
+            }
+            Some(Err(ReadError::Store(why))) if why.may_pass() => Eviction::ReadAgain(why),
+            Some(Err(_)) | None => Eviction::Nothing,
+        }
+    }
+}
+
+/// Returns when something falls due that a record leaves behind.
+pub(in crate::supervisor) fn due_of(record: &Record) -> Option<Timestamp> {
+    if let Record::FamilyEnded(_, at) | Record::DueChanged(_, _, at) = record {
+        Some(*at)
+    } else if let Record::Evicted(doomed) = record {
+        doomed.key_until
+    } else {
+        None
+    }
+}
+
+/// Looks for results that were due at `until`, once all that was decided by now is on disk: a look that overtook a
+/// commit would miss its results, and nothing would wake for them.
+pub(in crate::supervisor) async fn find_due(
+    settled: impl Future<Output = Result<(), AskError>>,
+    reader: Reader,
+    until: Timestamp,
+) -> FoundDue {
+    settled.await.ok()?;
+    Some(find(&reader, until).await)
+}
+
+/// Looks at the results in the order in which they are due, until enough are found for one commit.
+async fn find(reader: &Reader, now: Timestamp) -> Result<DueResults, ReadError> {
+    let (mut found, mut from) = (DueResults::default(), Vec::new());
+    loop {
+        let scan = Scan {
+            space: Space::Finished,
+            from,
+            to: None,
+            limit: FAMILIES_AT_ONCE + 1,
+        };
+        let entries = reader.scan(scan).await?;
+        let is_all = entries.len() <= FAMILIES_AT_ONCE;
+        let last = entries.last().map(|(key, _)| key.clone());
+        for (key, kept_key) in entries {
+            found.look_at(reader, now, &key, &kept_key).await?;
+            if found.next.is_some() {
+                break;
+            }
+        }
+        match last.filter(|_| !is_all && found.next.is_none()) {
+            Some(last) => from = [last.as_slice(), &[0]].concat(),
+            None => break,
+        }
+    }
+    if let Some((family, why)) = &found.first {
+        let count = found.unreadable;
+        tracing::warn!(count, family, %why, "finished families cannot be read, and stay");
+    }
+    Ok(found)
+}
+
+impl DueResults {
+    async fn look_at(&mut self, reader: &Reader, now: Timestamp, key: &[u8], kept_key: &[u8]) -> Result<(), ReadError> {
+        let Some((due, family)) = keys::parse_finished(key) else {
+            return Ok(());
+        };
+        if due > now || self.doomed.len() == FAMILIES_AT_ONCE || self.size > KEYS_AT_ONCE {
+            self.next = Some(due);
+            return Ok(());
+        }
+        let doomed = if kept_key.is_empty() {
+            match describe(reader, family, due).await {
+                Ok(doomed) => doomed,
+                Err(ReadError::Codec(why)) => {
+                    self.unreadable += 1;
+                    self.first.get_or_insert((family, why));
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        } else {
+            key_alone(family, due, kept_key)
+        };
+        self.size += u64::from(doomed.members) * 3 + u64::from(doomed.history);
+        self.doomed.push(doomed);
+        Ok(())
+    }
+}
+
+/// Describes a family that has left nothing but its key, which was to be kept longer.
+fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> EvictedFamily {
+    EvictedFamily {
+        family,
+        due,
+        members: 0,
+        history: 0,
+        signals: Vec::new(),
+        key: Some(Key::from(String::from_utf8_lossy(key).into_owned())),
+        key_until: None,
+        raw: Vec::new(),
+    }
+}
+
+/// Lists every key of a finished family. If the index of results names a family that has not ended, or that is due
+/// later, the entry is wrong, and it goes alone.
+async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<EvictedFamily, ReadError> {
+    let rows: Vec<Row> = reader.rows(family).await?;
+    if rows
+        .iter()
+        .any(|row| !row.is_over() || row.due.is_some_and(|own| own > due))
+    {
+        tracing::warn!(family, %due, "a family stands among the results whose time is not up, and is left alone");
+        let entry = key_alone(family, due, &[]);
+        return Ok(EvictedFamily { key: None, ..entry });
+    }
+    let history = rows.iter().map(|row| row.history).max().unwrap_or_default();
+    // Rows may count more entries than there are. If that is more than one commit deletes, they are looked up.
+    let raw = if u64::from(history) > KEYS_AT_ONCE {
+        every_key(reader, family).await?
+    } else {
+        Vec::new()
+    };
+    let signals = reader.scan_prefix(Space::Signals, &keys::family(family)).await?;
+    let root = rows.iter().find(|row| row.id == ProcedureId::root(family));
+    let key = root.and_then(|row| row.key.clone());
+    let mut key_until = None;
+    if let Some(key) = &key {
+        let entry = reader.get(Space::Keys, key.as_str().as_bytes().to_vec()).await?;
+        let entry: Option<KeyEntry> = entry.map(|bytes| codec::decode(&bytes)).transpose()?;
+        key_until = entry.and_then(|entry| entry.until);
+    }
+    Ok(EvictedFamily {
+        family,
+        due,
+        members: u32::try_from(rows.len()).unwrap_or(u32::MAX),
+        history: if raw.is_empty() { history } else { 0 },
+        signals: signals
+            .iter()
+            .filter_map(|(key, _)| keys::parse_signal(key))
+            .map(|(id, number, name)| (id.member, EventName::from(name), number))
+            .collect(),
+        key,
+        key_until,
+        raw,
+    })
+}
+
+/// Lists the keys of a family's rows, values and history as they are on disk.
+async fn every_key(reader: &Reader, family: u64) -> Result<Vec<(String, Blob)>, ReadError> {
+    let mut all = Vec::new();
+    for space in [Space::Procedures, Space::Payloads, Space::History] {
+        let entries = reader.scan_prefix(space.clone(), &keys::family(family)).await?;
+        let named = entries.into_iter().map(|(key, _)| (space.name(), Blob::from(key)));
+        all.extend(named);
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests;

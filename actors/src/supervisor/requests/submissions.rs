@@ -1,0 +1,151 @@
+//! Submissions on their way to a decision: they are checked, and their idempotency keys looked up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use procession_kernel::{Answer, Birth, Kernel, Key, KeyAsked, KeyEntry, ProcedureId, Refusal, RequestId, Submission};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::Requests;
+use super::replies::{Reply, Unanswered};
+use crate::error::{ReadError, SubmitError};
+use crate::journal::{Reader, Space, codec};
+use crate::messages::Submit;
+
+/// Submissions of one message that were taken.
+pub(in crate::supervisor) struct Taken {
+    pub(in crate::supervisor) request: RequestId,
+    pub(in crate::supervisor) submissions: Vec<Submission>,
+    /// Keys that the kernel does not know: keys of earlier runs are in the store alone.
+    unseen: BTreeSet<Key>,
+}
+
+impl Requests {
+    /// Takes submissions, if there is room and their keys can be stored.
+    pub(in crate::supervisor) fn take(
+        &mut self,
+        kernel: &Kernel,
+        submits: Vec<Submit>,
+    ) -> Result<(Taken, Reply), SubmitError> {
+        self.check_room(kernel)?;
+        let limit = kernel.rules().bounds.name;
+        let mut keys = submits.iter().filter_map(|submit| submit.key.as_ref());
+        if let Some(key) = keys.find(|key| key.as_str().is_empty() || key.as_str().len() > limit) {
+            return Err(SubmitError::BadKey {
+                size: key.as_str().len(),
+                limit,
+            });
+        }
+        let (request, reply) = self.replies.open();
+        // A set, because a key may be in a batch several times.
+        let unseen = submits
+            .iter()
+            .filter_map(|submit| submit.key.as_ref())
+            .filter(|key| kernel.key(key).is_none())
+            .cloned()
+            .collect();
+        let taken = Taken {
+            request,
+            submissions: submits.into_iter().map(submission).collect(),
+            unseen,
+        };
+        Ok((taken, reply))
+    }
+}
+
+impl Taken {
+    /// Returns the longest time for which one of them wants its key kept.
+    pub(in crate::supervisor) fn longest_key(&self) -> Option<Duration> {
+        let keys = self.submissions.iter().filter_map(|submission| submission.key.as_ref());
+        keys.filter_map(|key| key.keep).max()
+    }
+
+    /// Returns `true` if the store must be asked about their keys.
+    pub(in crate::supervisor) fn has_unseen_keys(&self) -> bool {
+        !self.unseen.is_empty()
+    }
+
+    /// Looks up the keys that the kernel does not know. A failed read says nothing about a key, so it fails the
+    /// submissions: taken for unused, a key could run the same work twice.
+    pub(in crate::supervisor) async fn look_up(mut self, reader: Reader) -> Result<Self, (RequestId, Unanswered)> {
+        let mut known = BTreeMap::new();
+        for key in std::mem::take(&mut self.unseen) {
+            match key_entry(&reader, &key).await {
+                Ok(Some(entry)) => {
+                    known.insert(key, entry);
+                }
+                Ok(None) => {}
+                Err(why) => return Err((self.request, Unanswered::KeyUnread(key, why))),
+            }
+        }
+        for submission in &mut self.submissions {
+            let asked = submission.key.as_ref();
+            submission.known = asked.and_then(|asked| known.get(&asked.key).cloned());
+        }
+        Ok(self)
+    }
+}
+
+fn submission(submit: Submit) -> Submission {
+    let key = submit.key.map(|key| KeyAsked {
+        key,
+        digest: digest(&submit.birth),
+        keep: submit.key_for,
+    });
+    Submission {
+        birth: submit.birth,
+        key,
+        known: None,
+    }
+}
+
+/// Returns what a key stands for: kind, version and value. How it is queued is left out.
+fn digest(birth: &Birth) -> u128 {
+    let mut digest = Xxh3::new();
+    digest.update(birth.kind.as_str().as_bytes());
+    digest.update(&birth.version.to_be_bytes());
+    digest.update(birth.payload.as_slice());
+    digest.digest128()
+}
+
+async fn key_entry(reader: &Reader, key: &Key) -> Result<Option<KeyEntry>, ReadError> {
+    let bytes = reader.get(Space::Keys, key.as_str().as_bytes().to_vec()).await?;
+    Ok(bytes.map(|bytes| codec::decode(&bytes)).transpose()?)
+}
+
+/// Waits until submissions are committed; returns their ids in order.
+pub(in crate::supervisor) async fn submitted(
+    reply: Result<Reply, SubmitError>,
+) -> Result<Vec<ProcedureId>, SubmitError> {
+    match reply?.received().await {
+        Ok(Answer::Submitted(ids)) => Ok(ids),
+        Ok(Answer::Refused(refusal)) => Err(refused(refusal)),
+        Ok(Answer::Signalled(_) | Answer::Broadcast(_) | Answer::Operated(_) | Answer::Done) => {
+            Err(SubmitError::Stopped)
+        }
+        Err(why) => Err(why.unsubmitted()),
+    }
+}
+
+fn refused(refusal: Refusal) -> SubmitError {
+    match refusal {
+        Refusal::UnknownKind(kind) => SubmitError::UnknownKind { kind },
+        Refusal::KeyConflict(key, id) => SubmitError::KeyConflict {
+            key: key.to_string(),
+            id,
+        },
+        Refusal::BatchConflict(key, first, second) => SubmitError::BatchConflict {
+            key: key.to_string(),
+            first,
+            second,
+        },
+        Refusal::BadKey(size, limit) => SubmitError::BadKey { size, limit },
+        Refusal::TooLarge(size, limit) => SubmitError::TooLarge { size, limit },
+        Refusal::BatchTooLarge(size, limit) => SubmitError::BatchTooLarge { size, limit },
+        Refusal::Draining => SubmitError::Draining,
+        Refusal::NumbersExhausted => SubmitError::NumbersExhausted,
+        Refusal::NotLive(_) | Refusal::NotNow(_) | Refusal::Revised(..) | Refusal::SignalConflict(..) => {
+            SubmitError::Stopped
+        }
+    }
+}
