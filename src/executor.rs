@@ -179,7 +179,8 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// [`AskError::Unknown`] if it is not known, or its result has gone.
+    /// [`AskError::Unknown`] if it is not known, or its result has gone; [`AskError::Busy`] if more callers wait for
+    /// outcomes than may.
     pub async fn outcome(&self, id: ProcedureId) -> Result<Outcome, AskError> {
         self.ask(AwaitOutcome(id)).await
     }

@@ -21,6 +21,7 @@ use serde::de::DeserializeOwned;
 ///     let stage: <Noop as Procedure>::Stage = entry.stage_as()?;
 ///     println!("stage {stage:?} ended with {:?}", entry.ending);
 ///     assert!(entry.stage_as::<String>().is_err(), "it is no text");
+///     assert_eq!(entry.stage_text(), "()", "as the type of the stage is");
 /// }
 /// # assert_eq!(executor.history(id).await?.len(), 1);
 /// # Ok(())
@@ -33,10 +34,18 @@ pub trait DecodeStage {
     ///
     /// [`CodecError`] if it is of another type.
     fn stage_as<T: DeserializeOwned>(&self) -> Result<T, CodecError>;
+
+    /// Returns the stage as text, whatever its type: the name of its variant, its number, or `()`. This is what
+    /// [`Status::stage`](crate::Status::stage) and the dashboard show.
+    fn stage_text(&self) -> String;
 }
 
 impl DecodeStage for HistoryEntry {
     fn stage_as<T: DeserializeOwned>(&self) -> Result<T, CodecError> {
         codec::decode_user(self.stage.as_slice())
+    }
+
+    fn stage_text(&self) -> String {
+        codec::describe(self.stage.as_slice())
     }
 }

@@ -74,6 +74,7 @@ pub mod filter;
 mod handle;
 mod history;
 mod noop;
+pub mod provider;
 mod sequence;
 #[cfg(feature = "testkit")]
 pub mod testkit;
@@ -90,8 +91,8 @@ pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_st
 pub use procession_actors::offline::{Imported, Importer, Offline, Standing};
 pub use procession_actors::view::{
     ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, ChangeFeed, DrainReport, Explanation, FamilyScope,
-    KindUse, LatestFeed, LatestRows, ListFilter, LockView, Mailboxes, Outcome, Page, Particulars, Place, Recovered,
-    Rule, ShutdownReport, Sizes, Snapshot, StageUse, Status, UserCall, Values, Verdict, WorkerStatus,
+    KindUse, LatestFeed, LatestRows, ListFilter, LockView, LockWaiter, Mailboxes, Outcome, Page, Particulars, Place,
+    Recovered, Rule, ShutdownReport, Sizes, Snapshot, StageUse, Status, UserCall, Values, Verdict, WorkerStatus,
 };
 pub use procession_actors::{
     AskError, ChildOutcome, Children, CodecError, ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport, Fence,
@@ -111,16 +112,4 @@ pub use sequence::{Sequence, SequenceStage, StepContext, Steps, UnknownSteps};
 /// Every message that the supervisor takes.
 pub mod messages {
     pub use procession_actors::messages::*;
-}
-
-/// Stores and clocks of your own: every type that an implementation of [`JournalStore`](provider::JournalStore)
-/// or [`Clock`](provider::Clock) names is here.
-pub mod provider {
-    pub use procession_actors::StoreError;
-    pub use procession_actors::clock::{Clock, MachineTime, SystemClock};
-    pub use procession_actors::journal::StoreBounds;
-    pub use procession_actors::journal::batch::Write;
-    pub use procession_actors::journal::store::{AppendError, DiskRoom, Entries, Head, JournalStore, Scan, SyncTimes};
-    pub use procession_actors::journal::{Batch, Space};
-    pub use procession_kernel::{Epoch, Key, Receipt, Seq, Timestamp};
 }

@@ -53,6 +53,7 @@ mod world;
 pub use check::{Check, Checked, Finding};
 pub use effects::Effects;
 pub use enumerate::{Enumeration, Final, enumerate};
+pub use procession_actors::journal::conformance;
 pub use procession_actors::journal::memory::{Fault, FaultPlan, MemoryDisk, MemoryStore, ReadFault};
 pub use procession_actors::testkit::TestClock;
 pub use replay::replay;

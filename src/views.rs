@@ -20,8 +20,8 @@ pub use explanation::{
     ChildrenLeftView, EndView, ExplanationView, LinkView, LockWantedView, PermitWantedView, PlaceView,
 };
 pub use history::HistoryView;
-pub use limit::LimitView;
-pub use lock::{HolderView, LockUseView};
+pub use limit::{LimitView, LimitWaiterView};
+pub use lock::{HolderView, LockUseView, WaiterView};
 pub use plan::{FreedView, PlanView, StaysView, UndoView};
 pub use procedure::{CauseView, LockHeldView, ProcedureView};
 pub use reply::{PageView, Reply};

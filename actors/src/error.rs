@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use procession_kernel::{Epoch, Key, Kind, LockNeed, ProcedureId, Seq};
+use procession_kernel::{Epoch, Key, Kind, LockNeed, ProcedureId, ProcedureState, Seq};
 
 /// A value that cannot be encoded, or bytes that are not of the requested type.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -334,8 +334,13 @@ pub enum AskError {
     #[error("no procedure {0} is known: the id is wrong, or its result was evicted")]
     Unknown(ProcedureId),
     /// The procedure has ended.
-    #[error("procedure {0} has ended; ask for its outcome")]
-    Finished(ProcedureId),
+    #[error("procedure {id} has ended with revision {revision}; ask for its outcome")]
+    Finished {
+        /// The procedure.
+        id: ProcedureId,
+        /// Its revision: no stage of it changes that any more.
+        revision: Seq,
+    },
     /// The data sent is too large.
     #[error("{size} bytes are over the limit of {limit}")]
     TooLarge {
@@ -368,12 +373,14 @@ pub enum AskError {
     #[error("{0}")]
     NotNow(String),
     /// The procedure has changed since the caller read it.
-    #[error("the procedure has revision {found} by now, not {expected}; look at it again")]
+    #[error("the procedure has revision {found} by now, not {expected}, and is in the state {state}; look at it again")]
     Revised {
         /// The revision that the caller expected.
         expected: Seq,
         /// The revision that was found.
         found: Seq,
+        /// The state that was found.
+        state: ProcedureState,
     },
     /// More requests wait than the engine admits.
     #[error("too many requests wait; ask again in {} ms", .retry_after.as_millis())]

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Admissions, Blocker, Claim, ClaimId, Grant, Lack, Lacking, LimitKey, LimitUse, LockUse, Needs, Request,
+    Admissions, Blocker, Claim, ClaimId, Grant, Lack, Lacking, LimitCrowd, LimitKey, LockUse, Needs, Request,
 };
 
 use crate::mail::{Depth, Outbox};
 use crate::telemetry::LimiterMetrics;
+use crate::view::NAMED;
 
 /// Messages that wait for the limiter in its mailbox proper. The supervisor sends more if it has to (see `Ordered`);
 /// each question beyond this costs a parked sender besides.
@@ -87,9 +88,9 @@ pub(crate) struct Simulated {
 /// The most claims that are copied for a simulation: some milliseconds of the limiter's time.
 const SIMULATED_MAX: usize = 20_000;
 
-/// Asks how every limit stands.
+/// Asks how every limit stands, with the first who hold and wait; answered with its place among all answers.
 #[derive(Message)]
-#[rtype(result = "Vec<LimitUse>")]
+#[rtype(result = "(u64, Vec<LimitCrowd>)")]
 pub(crate) struct Usage;
 
 /// Asks who holds and who waits for every lock; answered with its place among all answers.
@@ -314,7 +315,7 @@ impl Handler<Usage> for Limiter {
 
     fn handle(&mut self, _: Usage, _: &mut Self::Context) -> Self::Result {
         self.mail.taken();
-        MessageResult(self.admissions.usage())
+        MessageResult((self.next_turn(), self.admissions.crowds(NAMED)))
     }
 }
 

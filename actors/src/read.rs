@@ -242,7 +242,10 @@ impl CommittedReader {
     /// Returns the answer to a request about a procedure that is not live.
     pub(crate) async fn why_not_live(&self, id: ProcedureId) -> AskError {
         match self.row(id).await {
-            Ok(Some(row)) if row.is_ended() => AskError::Finished(id),
+            Ok(Some(row)) if row.is_ended() => AskError::Finished {
+                id,
+                revision: row.revision,
+            },
             Ok(Some(_)) => match self.why_quarantined(id.family) {
                 Some(why) => quarantined(id.family, why),
                 None => AskError::NotNow(format!("the family of {id} is quarantined; see why with a snapshot")),

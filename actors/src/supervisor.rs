@@ -24,8 +24,8 @@ use actix::prelude::*;
 use futures::FutureExt;
 use procession_kernel::{
     AuditEntry, Claim, Commit, Decision, Effect, Ended, Event, EventName, EvictedFamily, Grant, HistoryEntry, Kernel,
-    Kind, Lack, LifecycleEffect, LimitKey, LimitUse, LockUse, Operated, OperatorRequest, ProcedureId, Receipt,
-    RequestEffect, RequestId, Row, StageEnded, StoredTarget, Timestamp, Verb,
+    Kind, Lack, LifecycleEffect, LimitKey, LimitUse, Operated, OperatorRequest, ProcedureId, Receipt, RequestEffect,
+    RequestId, Row, StageEnded, StoredTarget, Timestamp, Verb,
 };
 use tokio::sync::oneshot;
 
@@ -56,15 +56,16 @@ use crate::threads::Threads;
 use crate::view::{
     ArchivedFamily, BatchUse, DrainReport, Explanation, LockView, Outcome, Page, Rule, Snapshot, Status, Verdict,
 };
+use admission::claims::Claims;
 use admission::{Admission, PendingDemand, admit_births, admit_report};
 use dispatch::failed_reads::{FailedRead, ReadSubject};
 use dispatch::revival::{GroupRead, ReadsDue};
-use dispatch::rollback_stacks::StackRead;
+use dispatch::rollback_stacks::{StackRead, holes};
 use dispatch::workers::{WorkerCheckDue, Workers, check_workers_every};
 use dispatch::{Dispatch, DispatchParts, EngineView, Revived};
 use failure::{Broken, Failure, FailureCause};
 use health::check::{self, Check, Next, Repairs, Requester, still_uncalled};
-use health::diagnosis_input::{Queues, lock_views};
+use health::diagnosis_input::{Queues, limit_views, lock_views};
 use health::queue_reading::{PageRead, QueueReading, Reason};
 use health::{EngineState, Findings, Health, HealthCheckDue, actor_lost, explain};
 use lifecycle::Lifecycle;
@@ -637,7 +638,7 @@ impl Supervisor {
 
     /// Reads a family, and decides its discharge.
     fn operate_on_family(&mut self, family: u64, by: OperatorRequest) -> Operating {
-        let why = why_quarantined(&self.kernel, &self.quarantine, family);
+        let why = why_quarantined(&self.kernel, &self.quarantine, self.dispatch.holes(), family);
         let (settled, committed) = (self.settled(), self.committed());
         let read = self.requests.read_for_discharge(family, why, settled, committed);
         Box::pin(read.into_actor(self).then(move |read, supervisor, ctx| {
@@ -657,7 +658,7 @@ impl Supervisor {
         by: OperatorRequest,
         ctx: &mut Context<Self>,
     ) -> Asked<Operated> {
-        let why = why_quarantined(&self.kernel, &self.quarantine, family);
+        let why = why_quarantined(&self.kernel, &self.quarantine, self.dispatch.holes(), family);
         let next = read.and_then(|read| self.requests.discharge(&self.kernel, family, read, why, &by));
         match next {
             Ok(next) => {
@@ -729,18 +730,19 @@ impl Supervisor {
         })
     }
 
-    /// Returns the locks as the limiter named them. What the limiter granted and nobody has decided on is not shown:
-    /// its earlier answers are decided first, and are on disk when this answer is given.
-    fn shown_locks(
+    /// Returns locks or limits as the limiter named them. What the limiter granted and nobody has decided on is not
+    /// shown: its earlier answers are decided first, and are on disk when this answer is given.
+    fn shown<T: 'static, V: 'static, F: FnOnce(Vec<T>, &Claims, &Kernel) -> Vec<V> + 'static>(
         &mut self,
-        locks: Result<(u64, Vec<LockUse>), AskError>,
+        told: Result<(u64, Vec<T>), AskError>,
+        views: F,
         ctx: &mut Context<Self>,
-    ) -> impl Future<Output = Result<Vec<LockView>, AskError>> + use<> {
+    ) -> impl Future<Output = Result<Vec<V>, AskError>> + use<T, V, F> {
         let (sender, receiver) = oneshot::channel();
         let failure = self.status.failure();
-        match locks {
-            Ok((turn, locks)) => self.sequence(turn, ctx, |supervisor, _| {
-                let views = lock_views(locks, supervisor.admission.claims(), &supervisor.kernel);
+        match told {
+            Ok((turn, told)) => self.sequence(turn, ctx, |supervisor, _| {
+                let views = views(told, supervisor.admission.claims(), &supervisor.kernel);
                 // The caller may have gone.
                 sender.send(Ok((views, supervisor.settled()))).ok();
             }),
@@ -857,13 +859,16 @@ impl Handler<AwaitOutcome> for Supervisor {
             return self
                 .query(move |committed| async move { committed.outcome(id).await?.ok_or(AskError::Unknown(id)) });
         }
-        let waiting = self.requests.watch(id);
+        let waiting = match self.requests.watch(id) {
+            Ok(waiting) => waiting,
+            Err(busy) => return Box::pin(async move { Err(busy) }),
+        };
         let (failure, committed) = (self.status.failure(), self.committed());
         Box::pin(async move {
-            match waiting.await {
-                Ok(outcome) => Ok(outcome),
+            match waiting.ended().await {
+                Some(outcome) => Ok(outcome),
                 // The journal failed, the engine stopped, or the family was discharged.
-                Err(_) => match (failure.why(), committed.row(id).await) {
+                None => match (failure.why(), committed.row(id).await) {
                     (None, Ok(None)) => Err(AskError::Unknown(id)),
                     _ => Err(failure.unanswered()),
                 },
@@ -873,11 +878,16 @@ impl Handler<AwaitOutcome> for Supervisor {
 }
 
 impl Handler<Limits> for Supervisor {
-    type Result = Queried<Vec<LimitUse>>;
+    type Result = ResponseActFuture<Self, Result<Vec<LimitUse>, AskError>>;
 
     fn handle(&mut self, _: Limits, _: &mut Self::Context) -> Self::Result {
         let limiter = self.admission.limiter().clone();
-        self.query(|_| async move { limiter.ask(Usage).await.map_err(|_| AskError::Stopped) })
+        let limits = self.query(|_| async move { limiter.ask(Usage).await.map_err(|_| AskError::Stopped) });
+        Box::pin(
+            limits
+                .into_actor(self)
+                .then(|limits, supervisor, ctx| supervisor.shown(limits, limit_views, ctx).into_actor(supervisor)),
+        )
     }
 }
 
@@ -890,7 +900,7 @@ impl Handler<Locks> for Supervisor {
         Box::pin(
             locks
                 .into_actor(self)
-                .then(|locks, supervisor, ctx| supervisor.shown_locks(locks, ctx).into_actor(supervisor)),
+                .then(|locks, supervisor, ctx| supervisor.shown(locks, lock_views, ctx).into_actor(supervisor)),
         )
     }
 }
@@ -1037,8 +1047,22 @@ impl Supervisor {
 
     fn load_stack(&mut self, scope: ProcedureId, ctx: &mut Context<Self>) {
         match self.dispatch.load_stack(&self.kernel, scope) {
-            Some(entries) => self.decide(Event::StackLoaded(scope, entries), ctx),
+            Some(entries) => self.stack_loaded(scope, entries, None, ctx),
             None => self.begin_stacks(scope.family, ctx),
+        }
+    }
+
+    fn stack_loaded(
+        &mut self,
+        scope: ProcedureId,
+        entries: Vec<HistoryEntry>,
+        damage: Option<String>,
+        ctx: &mut Context<Self>,
+    ) {
+        let hole = damage.or_else(|| holes::missing(&self.kernel, scope, &entries));
+        self.decide(Event::StackLoaded(scope, entries), ctx);
+        if let Some(hole) = hole {
+            self.dispatch.note_hole(&self.kernel, scope, hole);
         }
     }
 
@@ -1053,7 +1077,7 @@ impl Supervisor {
     fn stacks_ended(&mut self, family: u64, read: StackRead, ctx: &mut Context<Self>) {
         for (scope, entries) in self.dispatch.end_stacks(read) {
             match self.dispatch.stack_entries(scope, entries) {
-                Ok(entries) => self.decide(Event::StackLoaded(scope, entries), ctx),
+                Ok((entries, damage)) => self.stack_loaded(scope, entries, damage, ctx),
                 Err(why) => self.read_again(FailedRead::Stack(scope), &why, ctx),
             }
         }
@@ -1412,6 +1436,7 @@ impl Supervisor {
             claims: self.admission.claims(),
             actors: self.dispatch.actors(),
             quarantined: self.quarantine.families(),
+            holes: self.dispatch.holes(),
             telemetry: self.metrics.telemetry(),
             now: self.clock.now(),
             durable: self.pipeline.durable(),

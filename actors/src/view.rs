@@ -37,7 +37,8 @@ pub struct Status {
     pub parent: Option<ProcedureId>,
     /// Its state.
     pub state: ProcedureState,
-    /// Why it does not run.
+    /// Why it does not run. Of several locks and permits that it waits for, the first that it lacked when it parked;
+    /// an explanation names the one that it lacks now.
     pub wait: Option<WaitReason>,
     /// Since when state and reason are as they are.
     pub since: Timestamp,
@@ -191,8 +192,26 @@ pub struct LockView {
     /// Since when each of them holds it without a break, in their order. None of one whose family
     /// is set aside, and of one who took it before that was recorded.
     pub since: Vec<Option<Timestamp>>,
-    /// Who waits for it.
+    /// Who waits for it, in the order of service.
     pub waiting: Vec<ProcedureId>,
+    /// The first 100 of them, with how and since when.
+    pub waiters: Vec<LockWaiter>,
+}
+
+/// Procedures that a limit or a lock names with particulars, at most: some screens of text. Their number is told in
+/// full.
+pub(crate) const NAMED: usize = 100;
+
+/// One that waits for a lock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LockWaiter {
+    /// Who.
+    pub id: ProcedureId,
+    /// How it wants the lock.
+    pub mode: LockMode,
+    /// Since when it waits for all that it lacks, as far as its row tells.
+    pub since: Option<Timestamp>,
 }
 
 /// The families that a list covers. It shows rows of no others, and reads few of them.

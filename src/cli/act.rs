@@ -13,7 +13,7 @@ use super::document::Document;
 use super::exit::{Exit, Failure};
 use super::place::Remote;
 use super::print;
-use super::site::{Site, Unanswered};
+use super::site::{Problem, Site, Unanswered};
 use outcome::Outcome;
 use target::Target;
 
@@ -238,12 +238,22 @@ impl Wish {
             Unanswered::Problem(problem) if problem.kind == "revised" => Failure {
                 exit: Exit::Refused,
                 text: format!(
-                    "{} has changed since the plan was made, and nothing was done; run the command again, and look at \
+                    "{} has changed since the plan was made{}, and nothing was done; run the command again, and look at \
                      the new plan",
-                    self.target
+                    self.target,
+                    stands(problem)
                 ),
             },
             Unanswered::Unreached(_) | Unanswered::Problem(_) | Unanswered::Other(_) => why.into(),
         }
+    }
+}
+
+/// Says how that stands which has changed, as far as the dashboard says it.
+fn stands(problem: &Problem) -> String {
+    match (&problem.state, &problem.revision) {
+        (Some(state), Some(revision)) => format!(" (it is {state} by now, at revision {revision})"),
+        (None, Some(revision)) => format!(" (it has revision {revision} by now)"),
+        (_, None) => String::new(),
     }
 }

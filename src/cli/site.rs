@@ -6,7 +6,7 @@ mod problem;
 mod stream;
 
 pub(super) use address::segment;
-pub(super) use problem::Unanswered;
+pub(super) use problem::{Problem, Unanswered};
 pub(super) use stream::{Event, Heard, Listening};
 
 use std::time::Duration;

@@ -165,7 +165,7 @@ async fn drain(state: &State, mut asked: Request) -> Answer {
     let snapshot = state.executor.snapshot().await?;
     let this = Seq(snapshot.epoch.0);
     if let Some(expected) = asked.by.expected.take().filter(|expected| *expected != this) {
-        return Err(AskError::Revised { expected, found: this }.into());
+        return Err(Problem::restarted(expected, this));
     }
     let is_dry = asked.by.dry_run;
     let until = state.now().after(deadline);

@@ -8,7 +8,7 @@ use actix_web::http::StatusCode;
 use actix_web::http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use actix_web::{HttpResponse, ResponseError};
 use procession_actors::{AskError, ReadError, StoreError, SubmitError};
-use procession_kernel::ProcedureId;
+use procession_kernel::{ProcedureId, Seq};
 use serde_json::{Value, json};
 
 use super::access::Right;
@@ -28,7 +28,7 @@ struct Parts {
     /// Seconds until it may be tried again.
     retry_after: Option<u64>,
     /// More that programs go by.
-    more: Option<(&'static str, Value)>,
+    more: Vec<(&'static str, Value)>,
 }
 
 pub(super) type Answer = Result<HttpResponse, Problem>;
@@ -41,12 +41,12 @@ impl Problem {
             text: text.into(),
             remedy: remedy.into(),
             retry_after: None,
-            more: None,
+            more: Vec::new(),
         }))
     }
 
     fn with(mut self, name: &'static str, value: impl Into<Value>) -> Self {
-        self.0.more = Some((name, value.into()));
+        self.0.more.push((name, value.into()));
         self
     }
 
@@ -143,6 +143,12 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, "revised", text, remedy).with("revision", count.to_string())
     }
 
+    pub(super) fn restarted(planned: Seq, found: Seq) -> Self {
+        let text = format!("The engine has epoch {found} by now, not {planned}: it was started anew.");
+        let remedy = "Look at the plan again, and ask with the new revision.";
+        Self::new(StatusCode::CONFLICT, "revised", text, remedy).with("revision", found.to_string())
+    }
+
     pub(super) fn key_conflict(id: ProcedureId) -> Self {
         let text = format!("The key was used with another request, for {id}.");
         Self::new(StatusCode::CONFLICT, "not_now", text, "Use a new key.")
@@ -175,8 +181,13 @@ impl Problem {
             "detail": self.0.text,
             "remedy": self.0.remedy,
         });
-        if let (Some((name, value)), Some(body)) = (&self.0.more, body.as_object_mut()) {
-            body.insert((*name).to_owned(), value.clone());
+        if let Some(body) = body.as_object_mut() {
+            body.extend(
+                self.0
+                    .more
+                    .iter()
+                    .map(|(name, value)| ((*name).to_owned(), value.clone())),
+            );
         }
         body
     }
@@ -202,8 +213,10 @@ impl ResponseError for Problem {
         if let Some(seconds) = self.0.retry_after {
             response.insert_header((RETRY_AFTER, seconds.to_string()));
         }
-        if let Some(("allow", Value::String(allowed))) = &self.0.more {
-            response.insert_header((ALLOW, allowed.as_str()));
+        for (name, value) in &self.0.more {
+            if let ("allow", Value::String(allowed)) = (*name, value) {
+                response.insert_header((ALLOW, allowed.as_str()));
+            }
         }
         response.body(self.body().to_string())
     }
@@ -214,12 +227,10 @@ impl From<AskError> for Problem {
         let text = sentence(&error.to_string());
         match &error {
             AskError::Unknown(id) => Self::unknown(&format!("procedure {id}")),
-            AskError::Finished(_) => Self::new(
-                StatusCode::CONFLICT,
-                "finished",
-                text,
-                "It has ended; there is nothing to do.",
-            ),
+            AskError::Finished { revision, .. } => {
+                let remedy = "It has ended; there is nothing to do.";
+                Self::new(StatusCode::CONFLICT, "finished", text, remedy).with("revision", revision.to_string())
+            }
             AskError::TooLarge { size, limit } => Self::too_large("The value", *size, *limit),
             AskError::SignalConflict { .. } => {
                 let remedy = "Use a new key, or send the same signal.";
@@ -232,9 +243,11 @@ impl From<AskError> for Problem {
                 text,
                 "See how it stands, and ask again.",
             ),
-            AskError::Revised { found, .. } => {
+            AskError::Revised { found, state, .. } => {
                 let remedy = "Look at it again, and ask with the new revision.";
-                Self::new(StatusCode::CONFLICT, "revised", text, remedy).with("revision", found.to_string())
+                Self::new(StatusCode::CONFLICT, "revised", text, remedy)
+                    .with("revision", found.to_string())
+                    .with("state", state.to_string())
             }
             AskError::Busy { retry_after } => Self::too_many(&text, "Ask again later.", *retry_after),
             AskError::NotYet => Self::silent(),

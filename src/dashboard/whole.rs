@@ -160,17 +160,29 @@ pub(super) async fn limits(request: HttpRequest, state: web::Data<State>) -> Ans
     Params::of(&request, &[])?;
     let moment = state.moment()?;
     let limits = state.live.limits().await?;
-    state.reply(moment, json!({ "items": shown_limits(&state, &limits) }))
+    state.reply(moment, json!({ "items": shown_limits(&state, &limits, Names::Shown) }))
+}
+
+/// Whether limits are shown with the names of those who hold and wait. A stream leaves them out: they change all the
+/// time, and each change would be sent to every viewer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Names {
+    Shown,
+    LeftOut,
 }
 
 /// Limits, each with who waits for the longest time.
-pub(super) fn shown_limits(state: &State, limits: &[LimitUse]) -> Vec<Value> {
+pub(super) fn shown_limits(state: &State, limits: &[LimitUse], names: Names) -> Vec<Value> {
     let model = state.shared.read();
     let shown = |limit: &LimitUse| {
         let mut view = json!(LimitView::from(limit));
         if let Some(view) = view.as_object_mut() {
             let oldest = model.tally().oldest_waiter(&limit.key);
             view.insert("oldest".to_owned(), json!(oldest.map(waiter)));
+            if names == Names::LeftOut {
+                view.remove("holders");
+                view.remove("waiters");
+            }
         }
         view
     };

@@ -235,6 +235,13 @@ impl Builder {
         self
     }
 
+    /// Tells whether the engine will use this very store.
+    #[cfg(feature = "testkit")]
+    pub(crate) fn uses_store(&self, store: &Arc<dyn JournalStore>) -> bool {
+        let is_it = |own: &Arc<dyn JournalStore>| std::ptr::addr_eq(Arc::as_ptr(own), Arc::as_ptr(store));
+        self.store.as_ref().is_some_and(is_it)
+    }
+
     /// Uses this clock in place of the system's.
     #[must_use]
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use futures::future::{Either, select};
 use procession_actors::clock::Clock;
+use procession_actors::journal::JournalStore;
 use procession_actors::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
 use procession_actors::testkit::TestClock;
 use procession_kernel::Timestamp;
@@ -43,7 +44,7 @@ const TURNS_MAX: usize = 20_000_000;
 pub struct World {
     /// The bytes of the journal.
     pub disk: MemoryDisk,
-    /// The engine's clock, which begins at zero.
+    /// The engine's clock, which begins at zero unless the world was made with another.
     pub clock: TestClock,
 }
 
@@ -87,6 +88,15 @@ impl World {
         Self::default()
     }
 
+    /// Makes an empty world with this clock, at the time that it shows.
+    #[must_use]
+    pub fn with_clock(clock: TestClock) -> Self {
+        Self {
+            clock,
+            ..Self::default()
+        }
+    }
+
     /// Makes a copy, which goes its own way from here on. No engine may run in this one.
     #[must_use]
     pub fn fork(&self) -> Self {
@@ -102,9 +112,12 @@ impl World {
     /// is in memory at the end is dropped at once, and writes no more. A health check
     /// before that must not find a wake that was lost.
     ///
+    /// `set_up` may give the engine another clock: [`Run::now`] reads that one then, while [`Run::wait`] and
+    /// [`Run::pass`] move the world's alone. It may not give it another store.
+    ///
     /// # Errors
     ///
-    /// What the start or the scenario says.
+    /// What the start or the scenario says, or a sentence if `set_up` gives the engine a store of its own.
     pub fn run<T>(
         &self,
         plan: FaultPlan,
@@ -118,6 +131,12 @@ impl World {
             .store(store.clone())
             .clock(Arc::new(self.clock.clone()));
         let builder = set_up(builder);
+        let own: Arc<dyn JournalStore> = store.clone();
+        if !builder.uses_store(&own) {
+            let text = "an engine in a World has the World's store; leave out Builder::store, or start the engine \
+                        without a World";
+            return Err(text.into());
+        }
         let world = self.clone();
         let living = Arc::clone(&store);
         let life = async move {
@@ -144,10 +163,10 @@ impl World {
 }
 
 impl Run {
-    /// Reads the world's clock.
+    /// Reads the engine's clock: the world's, unless the builder was given another.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.world.clock.now()
+        self.executor.engine().clock().now()
     }
 
     /// No wake was lost, as far as a health check can tell; one that drained or failed cannot be asked, nor
@@ -281,7 +300,7 @@ impl Run {
 
     /// Lets time pass, deadline by deadline, and everything run that it sets going.
     pub async fn pass(&self, time: Duration) {
-        let until = self.now().after(time);
+        let until = self.world.clock.now().after(time);
         loop {
             self.settle().await;
             match self.world.clock.next_deadline().filter(|at| *at <= until) {

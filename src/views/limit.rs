@@ -1,7 +1,9 @@
 //! One limit: how many permits are out, of how many.
 
-use procession_kernel::LimitUse;
+use procession_kernel::{LimitUse, ProcedureId, Timestamp};
 use serde::{Deserialize, Serialize};
+
+use super::time;
 
 /// One limit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +21,22 @@ pub struct LimitView {
     /// started; none where none runs. No limit refuses.
     #[serde(default)]
     pub had_to_wait: Option<u64>,
+    /// Who has one of the permits that are out, 100 at most.
+    #[serde(default)]
+    pub holders: Vec<String>,
+    /// Who waits for one, in the order of service; 100 at most.
+    #[serde(default)]
+    pub waiters: Vec<LimitWaiterView>,
+}
+
+/// Who waits for a permit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LimitWaiterView {
+    /// Who.
+    pub id: String,
+    /// Since when it waits for all that it lacks, as far as that is known.
+    pub since: Option<String>,
 }
 
 impl LimitView {
@@ -34,12 +52,18 @@ impl LimitView {
 
 impl From<&LimitUse> for LimitView {
     fn from(limit: &LimitUse) -> Self {
+        let waiter = |(id, since): &(ProcedureId, Option<Timestamp>)| LimitWaiterView {
+            id: id.to_string(),
+            since: since.map(time),
+        };
         Self {
             key: limit.key.to_string(),
             limit: limit.limit,
             used: limit.used,
             waiting: limit.waiting,
             had_to_wait: Some(limit.had_to_wait),
+            holders: limit.holders.iter().map(ToString::to_string).collect(),
+            waiters: limit.waiters.iter().map(waiter).collect(),
         }
     }
 }

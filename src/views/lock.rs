@@ -1,6 +1,6 @@
 //! One lock: who holds it, and who waits for it in which order.
 
-use procession_actors::view::LockView;
+use procession_actors::view::{LockView, LockWaiter};
 use procession_kernel::{LockMode, ProcedureId};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,21 @@ pub struct LockUseView {
     pub holders: Vec<HolderView>,
     /// Who waits for it, in the order of service.
     pub waiting: Vec<String>,
+    /// The first 100 of those who wait, with how and since when.
+    #[serde(default)]
+    pub waiters: Vec<WaiterView>,
+}
+
+/// Who waits for a lock, and how.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct WaiterView {
+    /// Who.
+    pub id: String,
+    /// `shared` or `exclusive`.
+    pub mode: String,
+    /// Since when it waits for all that it lacks, as far as that is known.
+    pub since: Option<String>,
 }
 
 /// Who holds a lock, and how.
@@ -44,6 +59,17 @@ impl From<&LockView> for LockUseView {
             path: lock.path.to_string(),
             holders: lock.holders.iter().map(holder).collect(),
             waiting: lock.waiting.iter().map(ToString::to_string).collect(),
+            waiters: lock.waiters.iter().map(WaiterView::from).collect(),
+        }
+    }
+}
+
+impl From<&LockWaiter> for WaiterView {
+    fn from(waiter: &LockWaiter) -> Self {
+        Self {
+            id: waiter.id.to_string(),
+            mode: waiter.mode.to_string(),
+            since: waiter.since.map(time),
         }
     }
 }

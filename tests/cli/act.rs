@@ -108,11 +108,18 @@ fn who_may_look_alone_is_refused() -> Outcome {
 #[test]
 fn what_has_changed_since_the_plan_is_left_alone() -> Outcome {
     let plan = json!({ "dry_run": true, "revision": "7", "changes": [], "changed": 1 });
-    let revised = problem(409, "revised", "It has changed.");
+    let mut revised = problem(409, "revised", "It has changed.");
+    revised["revision"] = json!("9");
+    revised["state"] = json!("Waiting");
     let canned = Canned::open(vec![Canned::json(200, &plan), Canned::json(409, &revised)])?;
     let said = canned.run("abort 1.0 --yes --reason wrong")?;
     assert_eq!(said.code, Some(5), "{}", said.err);
     assert!(said.err.contains("has changed since the plan was made"), "{}", said.err);
+    assert!(
+        said.err.contains("(it is Waiting by now, at revision 9)"),
+        "{}",
+        said.err
+    );
     let asked = canned.asked()?;
     assert!(
         asked[0].starts_with("POST /api/v1/procedures/1.0/abort?dry_run=true "),

@@ -77,6 +77,12 @@ pub(crate) fn steady(line: &str) -> String {
         assert!(rest.is_empty() || is_told == [true; 2], "{line}");
         return "FREE bytes are free on its disk".to_owned();
     }
+    if let Some((who, rest)) = line.split_once(" has ended with revision ")
+        && let Some((revision, rest)) = rest.split_once(';')
+    {
+        assert!(revision.parse::<u64>().is_ok(), "{line}");
+        return format!("{who} has ended with revision REVISION;{rest}");
+    }
     match line.split_once(" bytes, ") {
         Some((bytes, rest)) if bytes.parse::<u64>().is_ok() => format!("BYTES bytes, {rest}"),
         Some(_) | None => line.to_owned(),

@@ -78,7 +78,9 @@ fn what_has_changed_since_the_plan_is_left_alone() -> Tested {
             (refused.status.as_u16(), &refused.body["kind"]),
             (409, &json!("revised"))
         );
-        assert!(refused.body["revision"].is_string());
+        let now = site.run.executor.status(id).await?;
+        let is = (&refused.body["revision"], &refused.body["state"]);
+        assert_eq!(is, (&json!(now.revision.to_string()), &json!(now.state.to_string())));
         Ok(())
     })
 }

@@ -43,7 +43,10 @@ fn limits_are_shown_with_who_waits() -> Tested {
         let oldest = json!({ "id": "2.0", "since": "1970-01-01T00:00:00Z" });
         assert_eq!(
             limits["items"],
-            json!([{ "key": "job", "limit": 1, "oldest": oldest, "used": 1, "waiting": 1, "had_to_wait": 1 }])
+            json!([{
+                "key": "job", "limit": 1, "oldest": oldest, "used": 1, "waiting": 1, "had_to_wait": 1,
+                "holders": ["1.0"], "waiters": [oldest],
+            }])
         );
         Ok(())
     })

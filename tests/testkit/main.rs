@@ -3,6 +3,7 @@
 
 mod faults;
 mod outside;
+mod own_parts;
 mod provision;
 mod replay;
 mod seeds;

@@ -150,7 +150,7 @@ fn one_that_sleeps_for_a_day_and_waits_for_a_signal() -> Tested {
     let check = sound(Sort::Patient).client(async |_, run, id| {
         match run.executor.signal(id, "go", &(), Some("once")).await {
             // It may have ended before a crash.
-            Ok(_) | Err(procession::AskError::Finished(_)) => Ok(()),
+            Ok(_) | Err(procession::AskError::Finished { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }
     });

@@ -20,7 +20,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::iter;
 
-use crate::id::{Claim, ClaimId, LimitKey};
+use crate::id::{Claim, ClaimId, LimitKey, ProcedureId, Timestamp};
 use crate::lock::{LockMode, LockNeed, LockPath};
 pub(crate) use crate::needs::{Lacking, Needs};
 
@@ -103,6 +103,22 @@ pub struct LimitUse {
     /// Requests that came while it had no permit for them, and had to wait, since the value was
     /// made. None was refused: no limit refuses.
     pub had_to_wait: u64,
+    /// Who has one of the permits that are out, 100 at most; nobody where names were not asked for.
+    pub holders: Vec<ProcedureId>,
+    /// Who waits, in the order of service, and since when as far as that is known; 100 at most. Nobody where names
+    /// were not asked for, or where the limit is unlimited: those who wait lack something else then.
+    pub waiters: Vec<(ProcedureId, Option<Timestamp>)>,
+}
+
+/// One limit as it stands, with claims of those who hold its permits and of those who wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LimitCrowd {
+    /// The limit.
+    pub usage: LimitUse,
+    /// Who has a permit.
+    pub holders: Vec<ClaimId>,
+    /// Who waits, in the order of service; nobody if it is unlimited.
+    pub waiting: Vec<ClaimId>,
 }
 
 /// One locked or wanted path as it stands.
@@ -112,8 +128,8 @@ pub struct LockUse {
     pub path: LockPath,
     /// Who holds it, by claim.
     pub holders: Vec<(ClaimId, LockMode)>,
-    /// Who wants it, in the order of service.
-    pub waiting: Vec<ClaimId>,
+    /// Who wants it, and how, in the order of service.
+    pub waiting: Vec<(ClaimId, LockMode)>,
 }
 
 /// One thing that a waiter lacks, and who keeps it from it.
@@ -204,6 +220,22 @@ impl Admissions {
     #[must_use]
     pub fn usage(&self) -> Vec<LimitUse> {
         self.pools.by_name().into_iter().map(Pool::usage).collect()
+    }
+
+    /// Returns every limit as it stands, with the first who hold its permits and the first who wait: this many of each.
+    #[must_use]
+    pub fn crowds(&self, most: usize) -> Vec<LimitCrowd> {
+        let crowd = |pool: &Pool| LimitCrowd {
+            usage: pool.usage(),
+            holders: pool.holders.iter().take(most).collect(),
+            waiting: pool
+                .waiting
+                .iter()
+                .filter_map(|seat| self.claims.id_of(seat.slot))
+                .take(most)
+                .collect(),
+        };
+        self.pools.by_name().into_iter().map(crowd).collect()
     }
 
     /// Gives one limit as it stands.

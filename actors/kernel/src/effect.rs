@@ -154,8 +154,8 @@ pub enum Refusal {
     NumbersExhausted,
     /// The procedure is not live.
     NotLive(ProcedureId),
-    /// The row's revision is not the expected one: expected, found.
-    Revised(Seq, Seq),
+    /// The row's revision is not the expected one: expected, found, and the state that the row has.
+    Revised(Seq, Seq, ProcedureState),
     /// The request makes no sense in the procedure's current state; the sentence says why.
     NotNow(String),
 }

@@ -46,7 +46,7 @@ mod wait;
 mod waiters;
 mod waits;
 
-pub use admission::{Admissions, Blocker, Grant, Lack, LimitUse, LockUse, PATIENCE, Request};
+pub use admission::{Admissions, Blocker, Grant, Lack, LimitCrowd, LimitUse, LockUse, PATIENCE, Request};
 pub use audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, StateSnapshot};
 pub use cause::{Cause, CauseKind, NotUndone};
 pub use damage::{NAMED_MAX, NUMBER_MAX, check_rows};

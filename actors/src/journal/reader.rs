@@ -11,7 +11,7 @@ use super::codec;
 use super::keys::{self, Space};
 use super::read_pool::{PoolThread, ReadPool};
 use super::store::{Entries, JournalStore, Scan, SyncTimes};
-use crate::error::{ReadError, StoreError};
+use crate::error::{CodecError, ReadError, StoreError};
 use crate::mail::{Depth, Stamp};
 
 /// Entries per page of a longer scan.
@@ -240,11 +240,17 @@ impl Reader {
 }
 
 /// Decodes a history entry. Returns `None` if the key does not belong to the history.
-pub(crate) fn decode_entry(key: &[u8], value: &[u8]) -> Result<Option<HistoryEntry>, crate::error::CodecError> {
+pub(crate) fn decode_entry(key: &[u8], value: &[u8]) -> Result<Option<HistoryEntry>, CodecError> {
     let Some(id) = keys::parse_procedure(key) else {
         return Ok(None);
     };
-    let mut entry: HistoryEntry = codec::decode(value)?;
+    let mut entry: HistoryEntry = codec::decode(value).map_err(|error| {
+        let why = format!(
+            "entry {} of the history of family {}: {}",
+            id.member, id.family, error.why
+        );
+        CodecError { why, ..error }
+    })?;
     entry.family = id.family;
     entry.number = id.member;
     Ok(Some(entry))
@@ -256,7 +262,7 @@ pub(crate) fn settled(mut entries: Vec<HistoryEntry>) -> Vec<HistoryEntry> {
     entries
 }
 
-pub(crate) fn decode_row(id: ProcedureId, bytes: &[u8]) -> Result<Row, crate::error::CodecError> {
+pub(crate) fn decode_row(id: ProcedureId, bytes: &[u8]) -> Result<Row, CodecError> {
     let mut row: Row = codec::decode(bytes)?;
     row.id = id;
     Ok(row)

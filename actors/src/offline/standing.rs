@@ -13,11 +13,11 @@ use crate::limiter::Waiting;
 use crate::read::{CommittedReader, Quarantined};
 use crate::supervisor::admission::claims::Claims;
 use crate::supervisor::admission::requests::AdmissionRequests;
-use crate::supervisor::health::diagnosis_input::{DiagnosisInput, Queues, lock_views};
+use crate::supervisor::health::diagnosis_input::{DiagnosisInput, Queues, limit_views, lock_views};
 use crate::supervisor::health::explain::stored;
 use crate::supervisor::lifecycle::recovery::{self, Code};
 use crate::thresholds::{Measures, Thresholds};
-use crate::view::{Explanation, LockView, Recovered, Status, Verdict};
+use crate::view::{Explanation, LockView, NAMED, Recovered, Status, Verdict};
 
 /// How the unfinished procedures of a closed journal relate to each other.
 ///
@@ -93,6 +93,8 @@ impl Offline {
     }
 }
 
+static NO_HOLES: BTreeMap<ProcedureId, String> = BTreeMap::new();
+
 /// Capacities set by code are not on disk. If a procedure waits for a permit, all permits are assumed to be out.
 fn fill(kernel: &Kernel, waiting: &[ProcedureId], admissions: &mut Admissions) -> BTreeSet<LimitKey> {
     let wanted = waiting.iter().filter_map(|id| match &kernel.row(*id)?.wait {
@@ -130,6 +132,8 @@ impl Standing {
             queues: &self.queues,
             lack: None,
             quarantined: &self.quarantined,
+            // Found where a rollback goes on: nothing goes on here.
+            holes: &NO_HOLES,
             thresholds: &self.thresholds,
             now: self.now,
             opened: self.now,
@@ -168,7 +172,7 @@ impl Standing {
     /// by code is unknown and `None`.
     #[must_use]
     pub fn limits(&self) -> Vec<LimitUse> {
-        let mut limits = self.admissions.usage();
+        let mut limits = limit_views(self.admissions.crowds(NAMED), &self.claims, &self.kernel);
         for limit in &mut limits {
             if self.unknown.contains(&limit.key) {
                 limit.limit = None;

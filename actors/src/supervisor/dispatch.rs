@@ -43,6 +43,7 @@ use payload_cache::{BornPayloads, PayloadCache};
 
 use revival::{CallInputs, Group, GroupRead, InputRequest, Revival};
 use rollback_stacks::entries::ScopeEntries;
+use rollback_stacks::holes::Holes;
 use rollback_stacks::{RollbackStacks, StackRead};
 use wake_batch::WakeBatch;
 use workers::Workers;
@@ -98,6 +99,7 @@ pub(super) struct Dispatch {
     outputs: OutputCache,
     join_rules: JoinRules,
     stacks: RollbackStacks,
+    holes: Holes,
     orphaned_calls: OrphanedCalls,
     /// The engine has failed or stopped, so no call is made any more.
     is_closed: bool,
@@ -128,6 +130,7 @@ impl Dispatch {
             outputs: OutputCache::default(),
             join_rules: JoinRules::default(),
             stacks: RollbackStacks::new(stacks),
+            holes: Holes::default(),
             orphaned_calls: OrphanedCalls::default(),
             is_closed: false,
         }
@@ -158,6 +161,7 @@ impl Dispatch {
         self.payloads.forget(family);
         self.outputs.forget(family);
         self.stacks.forget(family);
+        self.holes.forget_family(family);
     }
 
     /// Lets all actors go and makes no call any more: the engine has failed or stopped.
@@ -440,22 +444,33 @@ impl Dispatch {
     }
 
     /// Returns the entries that a rollback goes on with, or why the caller has to have them read again. Damaged entries
-    /// are as good as missing: the rollback parks where it needs them.
+    /// are as good as missing: the rollback parks where it needs them. The damage is returned in words.
     pub(super) fn stack_entries(
         &mut self,
         scope: ProcedureId,
         entries: Result<Vec<HistoryEntry>, ReadError>,
-    ) -> Result<Vec<HistoryEntry>, StoreError> {
+    ) -> Result<(Vec<HistoryEntry>, Option<String>), StoreError> {
         let entries = match entries {
-            Ok(entries) => entries,
+            Ok(entries) => (entries, None),
             Err(ReadError::Store(why)) if why.may_pass() => return Err(why),
             Err(error) => {
                 tracing::warn!(family = scope.family, %error, "its history is damaged");
-                Vec::new()
+                (Vec::new(), Some(error.to_string()))
             }
         };
         self.failed_reads.succeeded(ReadSubject::Stack(scope));
         Ok(entries)
+    }
+
+    /// Notes what is missing of the history that a rollback needs. Call it once the stack is decided: only a rollback
+    /// that has parked is noted.
+    pub(super) fn note_hole(&mut self, kernel: &Kernel, scope: ProcedureId, hole: String) {
+        self.holes.note(kernel, scope, hole);
+    }
+
+    /// Returns what is missing of histories, by the procedure whose rollback has met it.
+    pub(super) const fn holes(&self) -> &BTreeMap<ProcedureId, String> {
+        self.holes.all()
     }
 
     // Reads that failed.

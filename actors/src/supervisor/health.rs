@@ -71,6 +71,8 @@ pub(super) struct EngineState<'a> {
     pub(super) claims: &'a Claims,
     pub(super) actors: &'a ActorTable,
     pub(super) quarantined: &'a BTreeMap<u64, String>,
+    /// What is missing in histories of those whose rollback has met a hole.
+    pub(super) holes: &'a BTreeMap<ProcedureId, String>,
     pub(super) telemetry: &'a Telemetry,
     pub(super) now: Timestamp,
     /// The newest commit on disk: verdicts tell of nothing newer.
@@ -196,6 +198,7 @@ impl Health {
             queues,
             lack: None,
             quarantined: state.quarantined,
+            holes: state.holes,
             thresholds: &self.thresholds,
             now: state.now,
             opened: self.opened,

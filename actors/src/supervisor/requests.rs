@@ -16,15 +16,13 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use procession_kernel::{Ended, Kernel, ProcedureId, RequestId, Row};
-use tokio::sync::oneshot;
 
 use self::finished::{FinishedRead, FinishedReads};
-use self::outcomes::OutcomeWatchers;
+use self::outcomes::{OutcomeWatch, OutcomeWatchers};
 use self::replies::{Answered, Replies, Reply};
 use super::failure::FailureCause;
 use crate::error::{AskError, SubmitBound, SubmitError};
 use crate::read::CommittedReader;
-use crate::view::Outcome;
 
 /// When a request that met a full queue may be repeated: a few commits later.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
@@ -49,7 +47,7 @@ impl Requests {
     pub(super) fn new(max_queued: usize, max_awake: usize) -> Self {
         Self {
             replies: Replies::default(),
-            outcomes: OutcomeWatchers::default(),
+            outcomes: OutcomeWatchers::new(max_awake),
             finished: FinishedReads::default(),
             discharging: BTreeSet::new(),
             max_queued,
@@ -107,8 +105,8 @@ impl Requests {
 
     // Outcomes.
 
-    /// Registers a caller that waits for an outcome. Its sender is dropped if there will be none.
-    pub(super) fn watch(&mut self, id: ProcedureId) -> oneshot::Receiver<Outcome> {
+    /// Registers a caller that waits for an outcome, unless too many do.
+    pub(super) fn watch(&mut self, id: ProcedureId) -> Result<OutcomeWatch, AskError> {
         self.outcomes.watch(id)
     }
 

@@ -28,7 +28,7 @@ pub(super) async fn run(source: &Source, args: &LimitsArgs) -> Result<Exit, Fail
     // An engine that runs knows them all: one without a capacity has none.
     let none = if source.is_running() { "-" } else { "?" };
     print::table(
-        ["LIMIT", "USED", "OF", "WAITING", "HAD TO WAIT"],
+        ["LIMIT", "USED", "OF", "WAITING", "HAD TO WAIT", "HELD BY", "NEXT"],
         items.iter().map(|limit| row(limit, none)),
     );
     print::notice(&print::counted(items.len(), "limit", "limits"));
@@ -41,7 +41,12 @@ pub(super) async fn run(source: &Source, args: &LimitsArgs) -> Result<Exit, Fail
     Ok(Exit::Done)
 }
 
-fn row(limit: &LimitView, none: &str) -> [String; 5] {
+fn row(limit: &LimitView, none: &str) -> [String; 7] {
+    let next = limit.waiters.first().map(|waiter| {
+        let since = waiter.since.as_deref().map(print::seconds);
+        let since = since.map(|since| format!(" since {since}")).unwrap_or_default();
+        format!("{}{since}", waiter.id)
+    });
     [
         print::plain(&limit.key),
         limit.used.to_string(),
@@ -50,5 +55,7 @@ fn row(limit: &LimitView, none: &str) -> [String; 5] {
         limit
             .had_to_wait
             .map_or_else(|| "?".to_owned(), |count| count.to_string()),
+        print::named(limit.holders.clone()),
+        next.unwrap_or_else(|| "-".to_owned()),
     ]
 }

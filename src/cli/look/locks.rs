@@ -40,9 +40,16 @@ fn row(lock: &LockUseView) -> [String; 3] {
         let since = since.map(|since| format!(" since {since}")).unwrap_or_default();
         format!("{} {}{since}", holder.id, holder.mode)
     });
+    // An older dashboard tells no more of those who wait than their ids.
+    let ids = lock.waiting.iter().skip(lock.waiters.len()).cloned();
+    let waiting = lock.waiters.iter().map(|waiter| {
+        let since = waiter.since.as_deref().map(print::seconds);
+        let since = since.map(|since| format!(" since {since}")).unwrap_or_default();
+        format!("{} {}{since}", waiter.id, waiter.mode)
+    });
     [
         print::plain(&lock.path),
         print::named(holders.collect()),
-        print::named(lock.waiting.clone()),
+        print::named(waiting.chain(ids).collect()),
     ]
 }

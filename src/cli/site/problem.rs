@@ -28,6 +28,12 @@ pub(in crate::cli) struct Problem {
     detail: String,
     #[serde(default)]
     remedy: String,
+    /// The revision of what has changed, or ended.
+    #[serde(default)]
+    pub(in crate::cli) revision: Option<String>,
+    /// The state of what has changed.
+    #[serde(default)]
+    pub(in crate::cli) state: Option<String>,
     /// How long to wait before it is asked again, if that helps.
     #[serde(skip)]
     pub(in crate::cli) retry_after: Option<Duration>,

@@ -42,7 +42,7 @@ pub(super) async fn read(state: Arc<State>, grant: Grant) -> Reading {
         reading.events.push(("verdict", json!({ "verdicts": items })));
     }
     if let Ok(limits) = limits {
-        let items = whole::shown_limits(&state, &limits);
+        let items = whole::shown_limits(&state, &limits, whole::Names::LeftOut);
         reading.events.push(("limits", json!({ "items": items })));
     }
     if let Ok(snapshot) = snapshot {

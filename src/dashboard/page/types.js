@@ -100,7 +100,7 @@
  *
  * @typedef {{submitted: number, retries: number, panics: number, stages: {stage: string, runs: number, mean_ms: number, longest_ms: number}[]}} SinceStart
  *
- * @typedef {{path: string, holders: {id: string, mode: string, since: string|null}[], waiting: string[]}} LockUse
+ * @typedef {{path: string, holders: {id: string, mode: string, since: string|null}[], waiting: string[], waiters: {id: string, mode: string, since: string|null}[]}} LockUse
  * @typedef {{key: string, limit: number|null, used: number, waiting: number, had_to_wait: number}} Limit
  * @typedef {{window_ms: number, started: number, ended: number, failed: number}} Rate
  * @typedef {{kind: string, registered: boolean, states: Record<string, number>, versions?: Record<string, number>, paused?: boolean, since_start?: SinceStart|null, last_minute?: Rate}} KindUse

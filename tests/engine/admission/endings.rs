@@ -40,7 +40,7 @@ async fn begin(run: &Run, name: &str) -> Result<ProcedureId, Trouble> {
 
 async fn abort(run: &Run, id: ProcedureId) -> Tested {
     match run.executor.abort(id, "test", "its permit is needed").await {
-        Ok(AbortAnswer::WillRollBack) | Err(AskError::Finished(_)) => Ok(()),
+        Ok(AbortAnswer::WillRollBack) | Err(AskError::Finished { .. }) => Ok(()),
         other => Err(format!("the abort was answered with {other:?}").into()),
     }
 }

@@ -178,7 +178,7 @@ async fn evicted(lab: &Lab, run: &Run) -> Tested {
             let id = submit(run, Planned(family(name.to_owned())), name).await?.id();
             for event in ["nobody", "end"] {
                 match run.wait(run.executor.signal(id, event, &1_i64, Some(event))).await? {
-                    Ok(_) | Err(AskError::Finished(_)) => {}
+                    Ok(_) | Err(AskError::Finished { .. }) => {}
                     Err(other) => return Err(other.into()),
                 }
             }

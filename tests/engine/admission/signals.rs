@@ -26,7 +26,7 @@ fn wait(event: &str) -> Act {
 async fn send(run: &Run, id: ProcedureId, name: &str, payload: i64, key: &str) -> Result<Option<u32>, Trouble> {
     match run.wait(run.executor.signal(id, name, &payload, Some(key))).await? {
         Ok(number) => Ok(Some(number)),
-        Err(AskError::Finished(_)) => Ok(None),
+        Err(AskError::Finished { .. }) => Ok(None),
         Err(other) => Err(other.into()),
     }
 }
@@ -227,9 +227,10 @@ fn e_080_unknown_and_finished_receivers_are_refused_by_name() -> Tested {
         let handle = submit(run, Planned(chain("a", 1)), "a").await?;
         run.wait(handle.outcome()).await??;
         let commits = run.executor.snapshot().await?.commits;
+        let ended = handle.status().await?.revision;
         let finished = run.executor.signal(handle.id(), "go", &1_i64, None).await;
         assert!(
-            matches!(&finished, Err(AskError::Finished(id)) if *id == handle.id()),
+            matches!(&finished, Err(AskError::Finished { id, revision }) if (*id, *revision) == (handle.id(), ended)),
             "{finished:?}"
         );
         let nobody = ProcedureId::new(handle.id().family + 1, 0);

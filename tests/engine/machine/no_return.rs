@@ -27,7 +27,7 @@ async fn too_late(run: &Run, id: ProcedureId) -> Result<(), Trouble> {
             assert_eq!(why, "it passed its point of no return with stage 2");
             Ok(())
         }
-        Err(AskError::Finished(_)) => Ok(()),
+        Err(AskError::Finished { .. }) => Ok(()),
         other => Err(format!("the abort was answered with {other:?}").into()),
     }
 }
@@ -119,7 +119,7 @@ fn e_047_every_answer_to_an_abort() -> Tested {
 
         let finished = submit(run, Planned(chain("f", 1)), "finished").await?;
         run.wait(finished.outcome()).await??;
-        assert!(matches!(abort(finished.id()).await, Err(AskError::Finished(id)) if id == finished.id()));
+        assert!(matches!(abort(finished.id()).await, Err(AskError::Finished { id, .. }) if id == finished.id()));
         assert_eq!(run.executor.outcome(finished.id()).await?.state, State::Success);
 
         let past = submit(run, Planned(machine()), "past").await?;

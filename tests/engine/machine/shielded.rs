@@ -55,7 +55,7 @@ fn an_abort_of_the_family_waits_for_it() -> Tested {
         lab.open("signalled");
         let id = procession::ProcedureId::new(handle.id().family, 1);
         match run.wait(run.executor.signal(id, "go", &1_i64, Some("go"))).await? {
-            Ok(_) | Err(procession::AskError::Finished(_)) => {}
+            Ok(_) | Err(procession::AskError::Finished { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         let (_, not_undone) = rolled_back(run.wait(handle.outcome()).await?)?;

@@ -44,7 +44,7 @@ fn e_054_a_parked_procedure_is_bypassed() -> Tested {
         assert_eq!((outcome.state, outcome.mark), (State::Success, Some(Mark::Bypassed)));
         run.pass(Duration::from_secs(50)).await;
         let late = run.executor.signal(handle.id(), "never", &1_i64, None).await;
-        assert!(matches!(late, Err(AskError::Finished(_))));
+        assert!(matches!(late, Err(AskError::Finished { .. })));
         Ok(())
     })?;
     assert_eq!((done.commits, lab.line().as_str()), (3, "a1"));
@@ -309,7 +309,7 @@ fn who_is_not_live_is_not_bypassed() -> Tested {
             .executor
             .bypass(handle.id(), BypassScope::Alone, BypassAs::Success, by())
             .await;
-        assert!(matches!(answer, Err(AskError::Finished(id)) if id == handle.id()));
+        assert!(matches!(answer, Err(AskError::Finished { id, .. }) if id == handle.id()));
         assert_eq!(handle.outcome().await?, 7);
         Ok(())
     })

@@ -88,7 +88,7 @@ fn a_repeat_is_answered_though_it_could_not_be_done_any_more() -> Tested {
         };
         let first = bypass(ann("b")).await?;
         assert_eq!(bypass(ann("b")).await?, first);
-        assert!(matches!(bypass(ann("c")).await, Err(AskError::Finished(_))));
+        assert!(matches!(bypass(ann("c")).await, Err(AskError::Finished { .. })));
 
         let aborted = submit(run, Planned(waiting("b")), "b").await?;
         run.settle().await;
@@ -139,10 +139,12 @@ fn e_058_an_older_revision_is_refused_with_the_newer() -> Tested {
         let seen = handle.status().await?.revision;
         run.executor.signal(handle.id(), "go", &1_i64, None).await?;
         run.settle().await;
-        let now = handle.status().await?.revision;
+        let status = handle.status().await?;
+        let now = status.revision;
         let before = commits(run).await?;
         let is_revised = |answer: Result<procession::Operated, AskError>| {
-            let fits = matches!(answer, Err(AskError::Revised { expected, found }) if expected == seen && found == now);
+            let fits = matches!(answer, Err(AskError::Revised { expected, found, state })
+                if expected == seen && found == now && state == status.state);
             assert!(fits, "{answer:?}");
         };
         let (id, old) = (handle.id(), || OperatorRequest::new("ann", "look").expecting(seen));

@@ -76,7 +76,7 @@ fn of_a_child_in_a_live_family() -> Tested {
         run.wait(run.executor.override_result(a, &9_i64, by("override")))
             .await??;
         match run.wait(run.executor.signal(b, "go", &1_i64, Some("go"))).await? {
-            Ok(_) | Err(AskError::Finished(_)) => {}
+            Ok(_) | Err(AskError::Finished { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         assert_eq!(run.wait(handle.outcome()).await??, 3);
@@ -131,9 +131,10 @@ fn an_older_revision_of_a_finished_root_is_refused() -> Tested {
         let seen = handle.status().await?.revision;
         let expecting = || OperatorRequest::new("ann", "wrong").expecting(seen);
         run.executor.override_result(handle.id(), &8_i64, expecting()).await?;
-        let now = handle.status().await?.revision;
+        let now = handle.status().await?;
         let refused = run.executor.override_result(handle.id(), &9_i64, expecting()).await;
-        let fits = matches!(refused, Err(AskError::Revised { expected, found }) if (expected, found) == (seen, now));
+        let fits = matches!(refused, Err(AskError::Revised { expected, found, state })
+            if (expected, found, state) == (seen, now.revision, now.state));
         assert!(fits, "{refused:?}");
         assert_eq!(handle.outcome().await?, 8);
         Ok(())

@@ -197,7 +197,7 @@ fn one_is_paused_with_all_below_it() -> Tested {
         );
         pause(run, &Pause::One(s)).await?;
         match run.wait(run.executor.signal(t, "go", &1_i64, Some("go"))).await? {
-            Ok(_) | Err(AskError::Finished(_)) => {}
+            Ok(_) | Err(AskError::Finished { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         run.settle().await;

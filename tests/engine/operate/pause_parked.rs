@@ -27,7 +27,7 @@ fn a_signal_is_kept_and_seen_after_the_resume() -> Tested {
             .wait(run.executor.signal(handle.id(), "go", &5_i64, Some("go")))
             .await?
         {
-            Ok(_) | Err(AskError::Finished(_)) => {}
+            Ok(_) | Err(AskError::Finished { .. }) => {}
             Err(error) => return Err(error.into()),
         }
         if !lab.is_open("resumed") {

@@ -45,7 +45,7 @@ fn lives(restart: bool) -> Tested {
             .executor
             .set_priority(nth(&handles, 3)?, 5, OperatorRequest::new("ann", "late"))
             .await;
-        assert!(matches!(ended, Err(AskError::Finished(_))));
+        assert!(matches!(ended, Err(AskError::Finished { .. })));
         Ok(())
     };
     if restart {

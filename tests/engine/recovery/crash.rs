@@ -192,7 +192,7 @@ fn e_092_e_093_crashes_while_a_signal_is_retried() -> Tested {
                 .wait(run.executor.signal(handle.id(), "go", &42_i64, Some("s")))
                 .await?
             {
-                Ok(_) | Err(AskError::Finished(_)) => {}
+                Ok(_) | Err(AskError::Finished { .. }) => {}
                 Err(error) => return Err(error.into()),
             }
             let payload = run.wait(handle.outcome()).await??;

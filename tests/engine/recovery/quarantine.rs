@@ -222,7 +222,7 @@ fn e_097_they_are_set_aside_however_the_start_crashes() -> Tested {
         let sent = run
             .wait(run.executor.signal(families.healthy, "go", &(), Some("go")))
             .await?;
-        assert!(matches!(sent, Ok(_) | Err(AskError::Finished(_))), "{sent:?}");
+        assert!(matches!(sent, Ok(_) | Err(AskError::Finished { .. })), "{sent:?}");
         let outcome = run.wait(run.executor.outcome(families.healthy)).await??;
         assert_eq!(outcome.output::<i64>()?, Some(9));
         Ok(())

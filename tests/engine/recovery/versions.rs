@@ -346,7 +346,7 @@ fn e_097_rows_are_upgraded_however_that_life_crashes() -> Tested {
     let drive = async |(_, ids): &(Lab, (ProcedureId, ProcedureId)), run: &Run, _: usize| {
         for (id, text) in [(ids.0, "a of version 1"), (ids.1, "b+c of version 2")] {
             let sent = run.wait(run.executor.signal(id, "go", &(), Some("go"))).await?;
-            assert!(matches!(sent, Ok(_) | Err(AskError::Finished(_))), "{sent:?}");
+            assert!(matches!(sent, Ok(_) | Err(AskError::Finished { .. })), "{sent:?}");
             let outcome = run.wait(run.executor.outcome(id)).await??;
             assert_eq!(outcome.output::<String>()?.as_deref(), Some(text));
         }

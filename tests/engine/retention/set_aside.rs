@@ -2,7 +2,7 @@
 
 use std::future::IntoFuture;
 
-use procession::provider::Space;
+use procession::provider::{Batch, Space};
 use procession::testkit::{Run, Trouble, World};
 use procession::{
     AskError, BypassAs, BypassScope, ListFilter, OperatorRequest, Pause, ProcedureId, ProcedureState, WaitReason,
@@ -145,6 +145,13 @@ fn a_family_without_rows_is_discharged() -> Tested {
 
 /// Goes on with one whose rollback has met a hole in its history.
 fn with_a_hole(drive: impl AsyncFnOnce((&World, &Lab), &Run, ProcedureId) -> Tested) -> Tested {
+    with_damage(|batch, id| batch.delete(Space::History, &key(id.family, 1)), drive)
+}
+
+fn with_damage(
+    damage: impl FnOnce(&mut Batch, ProcedureId),
+    drive: impl AsyncFnOnce((&World, &Lab), &Run, ProcedureId) -> Tested,
+) -> Tested {
     let (world, lab) = (World::new(), Lab::default());
     // Its first undo fails as long as this life lasts.
     let stuck = failing("f", 3)
@@ -156,7 +163,7 @@ fn with_a_hole(drive: impl AsyncFnOnce((&World, &Lab), &Run, ProcedureId) -> Tes
         assert_eq!(run.executor.status(id).await?.state, ProcedureState::Failed);
         Ok(id)
     })?;
-    write(&world, |batch| batch.delete(Space::History, &key(id.family, 1)))?;
+    write(&world, |batch| damage(batch, id))?;
     live_in(&world, &lab, async |run| {
         run.pass(std::time::Duration::from_mins(1)).await;
         drive((&world, &lab), run, id).await
@@ -172,6 +179,15 @@ fn a_family_with_a_hole_in_its_history_is_discharged() -> Tested {
             (ProcedureState::Failed, &Some(WaitReason::Quarantined))
         );
         assert!(status.next.contains("its history has a hole"), "{}", status.next);
+        let explained = run.executor.explain(id).await?.reason;
+        assert!(
+            explained.contains("its entry 1 is missing: the stage before"),
+            "{explained}"
+        );
+        assert!(explained.contains("(entry 2)"), "{explained}");
+        let verdicts = run.executor.verdicts().await?;
+        let hole = verdicts.iter().find_map(|verdict| verdict.fact("hole"));
+        assert!(hole.is_some_and(|hole| hole.contains("entry 1")), "{hole:?}");
         let stranger = plan("s", [Act::Done(3)]).exclusive("t");
         let stranger = run.wait(run.executor.submit(Planned(stranger)).into_future()).await??;
         run.settle().await;
@@ -187,7 +203,18 @@ fn a_family_with_a_hole_in_its_history_is_discharged() -> Tested {
         is_gone(world, id.family);
         let archived = run.executor.archived(id.family).await?;
         let why = archived.quarantined.unwrap_or_default();
-        assert!(why.contains("hole"), "{why}");
+        assert!(why.contains("has a hole"), "{why}");
+        assert!(why.contains("its entry 1 is missing: the stage before"), "{why}");
+        Ok(())
+    })
+}
+
+#[test]
+fn an_entry_that_cannot_be_read_is_named() -> Tested {
+    let damage = |batch: &mut Batch, id: ProcedureId| batch.put(Space::History, &key(id.family, 2), b"\x01no entry");
+    with_damage(damage, async |_, run, id| {
+        let explained = run.executor.explain(id).await?.reason;
+        assert!(explained.contains("entry 2 of the history of family"), "{explained}");
         Ok(())
     })
 }

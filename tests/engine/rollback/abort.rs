@@ -46,7 +46,7 @@ fn e_047_abort_says_what_happens() -> Tested {
 
         let finished = submit(run, Planned(chain("f", 1)), "finished").await?;
         run.wait(finished.outcome()).await??;
-        assert!(matches!(abort(run, finished.id()).await?, Err(AskError::Finished(id)) if id == finished.id()));
+        assert!(matches!(abort(run, finished.id()).await?, Err(AskError::Finished { id, .. }) if id == finished.id()));
         assert_eq!(run.executor.outcome(finished.id()).await?.state, State::Success);
 
         let running = submit(
@@ -102,7 +102,7 @@ fn e_047_abort_says_the_same_however_it_crashes() -> Tested {
         let finished = submit(run, Planned(chain("f", 1)), "finished").await?;
         run.wait(finished.outcome()).await??;
         let answer = asked(run, finished.id(), "3").await?;
-        assert!(matches!(answer, Err(AskError::Finished(id)) if id == finished.id()));
+        assert!(matches!(answer, Err(AskError::Finished { id, .. }) if id == finished.id()));
         assert_eq!(run.executor.outcome(finished.id()).await?.state, State::Success);
 
         let past = plan("p", [Act::Wait("go".to_owned(), None), Act::Done(1)]).one_way(1);
@@ -240,7 +240,7 @@ fn e_052_abort_against_done() -> Tested {
                     is_by_ann(cause);
                     "aborted"
                 }
-                (Err(AskError::Finished(_)), Ok(7)) => "done",
+                (Err(AskError::Finished { .. }), Ok(7)) => "done",
                 _ => return Err(format!("the answer was {answer:?}, the outcome {outcome:?}").into()),
             };
             assert_eq!(lab.has("a1'"), decided == "aborted");
@@ -274,7 +274,7 @@ fn e_052_abort_against_done_however_it_crashes() -> Tested {
                 let by = OperatorRequest::new("ann", "wrong table").key("abort");
                 match executor.abort_by(handle.id(), by).await {
                     Ok(operated) if operated.abort == Some(AbortAnswer::WillRollBack) => asked.note("aborted"),
-                    Err(AskError::Finished(_)) => asked.note("done"),
+                    Err(AskError::Finished { .. }) => asked.note("done"),
                     other => asked.note(format!("{other:?}")),
                 }
                 Ok::<_, procession::SubmitError>(handle)

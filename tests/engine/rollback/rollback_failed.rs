@@ -116,7 +116,7 @@ fn parked_and_ended(plan: &Plan, retry: bool) -> Result<Lab, Trouble> {
         let again = run
             .wait(run.executor.retry_undo(id, OperatorRequest::new("ann", "once more")))
             .await?;
-        assert!(matches!(again, Err(AskError::Finished(_))), "{again:?}");
+        assert!(matches!(again, Err(AskError::Finished { .. })), "{again:?}");
         Ok(())
     })?;
     Ok(lab)

@@ -8,7 +8,7 @@ use super::node::Lock;
 use super::pool::PoolId;
 use super::{Admissions, Blocker, Lack, Lacking, LockUse};
 use crate::id::ClaimId;
-use crate::lock::{LockNeed, LockPath};
+use crate::lock::{LockMode, LockNeed, LockPath};
 
 impl Admissions {
     /// Gives all that a waiting claim lacks; nothing for one that does not wait.
@@ -157,8 +157,11 @@ impl Admissions {
             let waiting = self.waiting_of(claim_id);
             for lock in waiting.into_iter().flat_map(|waiting| waiting.locks.iter()) {
                 let waiting = &mut use_of(&mut uses, self.tree.path(lock)).waiting;
-                if waiting.last() != Some(&claim_id) {
-                    waiting.push(claim_id);
+                match waiting.last_mut().filter(|(last, _)| *last == claim_id) {
+                    // It wants the path in both modes: the stronger one counts.
+                    Some((_, mode)) if lock.is_exclusive() => *mode = LockMode::Exclusive,
+                    Some(_) => {}
+                    None => waiting.push((claim_id, lock.mode())),
                 }
             }
         }

@@ -122,6 +122,8 @@ impl Pool {
             used: self.used,
             waiting: self.crowd,
             had_to_wait: self.had_to_wait,
+            holders: Vec::new(),
+            waiters: Vec::new(),
         }
     }
 

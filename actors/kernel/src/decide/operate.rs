@@ -90,12 +90,12 @@ impl Draft<'_> {
     }
 
     fn check_revision(&self, verb: &Verb, stored: &StoredTarget, expected: Seq) -> Option<Refusal> {
-        let found = match (self.row(verb.target()?), stored) {
-            (Some(row), _) => row.revision,
-            (None, StoredTarget::Row(row)) => row.revision,
+        let row = match (self.row(verb.target()?), stored) {
+            (Some(row), _) => row,
+            (None, StoredTarget::Row(row)) => row,
             (None, StoredTarget::None | StoredTarget::Archive(..)) => return None,
         };
-        (found != expected).then_some(Refusal::Revised(expected, found))
+        (row.revision != expected).then_some(Refusal::Revised(expected, row.revision, row.state))
     }
 
     fn obey(&mut self, verb: Verb, by: &OperatorRequest, stored: StoredTarget) -> Done {

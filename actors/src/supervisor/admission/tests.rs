@@ -5,17 +5,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use actix::prelude::*;
 use procession_kernel::{
-    Admission as Admitted, Admissions, Birth, Blob, Claim, ClaimId, Commit, Effect, Epoch, Event, Grant, Kernel, Kind,
-    KindRules, LimitKey, LimitUse, OperatorRequest, Pause, ProcedureId, Receipt, RequestId, Rules, StoredTarget,
-    Timestamp, Verb, WaitReason,
+    Admissions, Birth, Blob, Claim, ClaimId, Commit, Effect, Epoch, Event, Grant, Kernel, Kind, KindRules, LockNeed,
+    OperatorRequest, Pause, ProcedureId, Receipt, RequestId, Rules, StageEnded, StageOutcome, StoredTarget, Timestamp,
+    Verb, WaitReason,
 };
 
-use super::Admission;
-use crate::limiter::{Limiter, LocksHeld, Served, Usage};
+use super::{Admission, Demand, PendingDemand, admit_births, admit_report};
+use crate::limiter::{Limiter, LocksHeld, Served};
 use crate::mail::{Depth, Ordered, Outbox};
 use crate::telemetry::LimiterMetrics;
 
 const KIND: &str = "k";
+const PATH: &str = "t";
 const HOLDER: ProcedureId = ProcedureId::root(1);
 const WAITER: ProcedureId = ProcedureId::root(2);
 
@@ -38,7 +39,10 @@ impl Handler<Served> for Inbox {
     }
 }
 
-/// One limit of one permit: `HOLDER` runs on it, and `WAITER` waits for it.
+/// A report whose procedure exchanges locks, and the demand that the limiter has answered.
+type Exchanged = (Box<StageEnded>, PendingDemand);
+
+/// `HOLDER` holds the one lock; the next stage of `WAITER` needs it.
 struct Bench {
     kernel: Kernel,
     wing: Admission<()>,
@@ -52,41 +56,80 @@ impl Bench {
             kinds: [(Kind::from(KIND), KindRules::new(1))].into(),
             ..Rules::default()
         };
-        let limits = [(LimitKey::from(KIND), Some(1))];
         let inbox = Inbox::default();
         let served = Arc::clone(&inbox.0);
         let outbox = Outbox::new(inbox.start().recipient(), Arc::new(Depth::default()));
         let metrics = LimiterMetrics::new(&[]);
         let depth = Arc::new(Depth::default());
-        let limiter = Limiter::new(Admissions::new(limits), metrics, outbox, Arc::clone(&depth)).start();
+        let limiter = Limiter::new(Admissions::default(), metrics, outbox, Arc::clone(&depth)).start();
         let limiter = Ordered::new(limiter, depth);
         let mut bench = Self {
             kernel: Kernel::new(rules, Epoch(1), 0),
-            wing: Admission::new(limiter.clone(), vec![LimitKey::from(KIND)], Vec::new()),
+            wing: Admission::new(limiter.clone(), Vec::new(), Vec::new()),
             limiter,
             served,
         };
-        for _ in [HOLDER, WAITER] {
-            bench.submit().await;
-        }
-        assert_eq!(bench.wait(WAITER), Some(WaitReason::Permit(KIND.into())));
+        bench.submit(vec![LockNeed::exclusive(PATH)]).await;
+        assert!(bench.runs(HOLDER));
+        bench.submit(Vec::new()).await;
         bench
     }
 
-    async fn submit(&mut self) {
+    /// `WAITER` is in the limiter's queue, and its row says so.
+    async fn queued() -> Self {
+        let mut bench = Self::new().await;
+        let exchanged = bench.exchange().await;
+        let effects = bench.report(exchanged);
+        assert_eq!(bench.act(effects).await, []);
+        assert_eq!(bench.wait(WAITER), Some(WaitReason::Lock(PATH.into())));
+        bench
+    }
+
+    /// `WAITER` is in the limiter's queue, and was paused before its report was decided. Returns the effects of that
+    /// decision, which take it off the queue.
+    async fn paused() -> (Self, Vec<Effect>) {
+        let mut bench = Self::new().await;
+        let exchanged = bench.exchange().await;
+        let effects = bench.operate(Verb::Pause(Pause::One(WAITER)));
+        assert_eq!(bench.act(effects).await, []);
+        let cancelled = bench.report(exchanged);
+        assert_eq!(bench.wait(WAITER), Some(WaitReason::Paused));
+        (bench, cancelled)
+    }
+
+    async fn submit(&mut self, locks: Vec<LockNeed>) {
         let mut birth = Birth::new(Kind::from(KIND), 1, Blob::default(), Blob::default());
-        let mut demand = super::Demand::default();
+        birth.ahead.locks = locks;
+        let mut demand = Demand::default();
         self.wing.demand(&self.kernel, &mut birth, None, true, &mut demand);
         let (pending, answer) = self.wing.ask(demand, None);
         let acquired = answer.await.expect("the limiter runs");
-        super::admit_births(std::iter::once(&mut birth), acquired.answers);
-        assert!(matches!(birth.admission, Admitted { asked: Some(_), .. }));
-        let decision = self
-            .kernel
-            .decide(Timestamp(1), Event::Submitted(RequestId(1), vec![birth.into()]));
-        self.wing.bind(decision.bindings());
-        self.kernel.apply(decision, &mut Commit::new());
+        admit_births(std::iter::once(&mut birth), acquired.answers);
+        let submitted = Event::Submitted(RequestId(1), vec![birth.into()]);
+        self.decide(submitted);
         self.wing.settle(&self.kernel, &BTreeMap::new(), pending);
+    }
+
+    /// The stage of `WAITER` ends, and the limiter is asked for the lock of the next one. It queues the request.
+    async fn exchange(&mut self) -> Exchanged {
+        let row = self.kernel.row(WAITER).expect("it lives");
+        let run = row.going.expect("it runs").run;
+        let next = StageOutcome::Next(Blob::default());
+        let mut report = Box::new(StageEnded::new(WAITER, run, Epoch(1), Timestamp(2), next));
+        report.ahead.locks = vec![LockNeed::exclusive(PATH)];
+        let demand = self.wing.demand_of_report(&self.kernel, &mut report);
+        let (mut pending, answer) = self.wing.ask(demand, Some(WAITER));
+        let acquired = answer.await.expect("the limiter runs");
+        admit_report(&mut report, &mut pending, acquired.exchanged, acquired.answers);
+        let admitted = report.admission.as_ref().expect("it was asked");
+        assert!(!admitted.is_granted());
+        (report, pending)
+    }
+
+    fn report(&mut self, (report, pending): Exchanged) -> Vec<Effect> {
+        let effects = self.decide(Event::StageEnded(report));
+        self.wing.settle(&self.kernel, &BTreeMap::new(), pending);
+        effects
     }
 
     fn wait(&self, id: ProcedureId) -> Option<WaitReason> {
@@ -94,7 +137,9 @@ impl Bench {
     }
 
     fn runs(&self, id: ProcedureId) -> bool {
-        self.kernel.row(id).is_some_and(|row| row.going.is_some() && row.holds)
+        self.kernel
+            .row(id)
+            .is_some_and(|row| row.going.is_some() && !row.locked.is_empty())
     }
 
     fn claim(&self, id: ProcedureId) -> ClaimId {
@@ -163,43 +208,44 @@ impl Bench {
         std::mem::take(&mut *self.served.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn usage(&self) -> Vec<LimitUse> {
-        self.limiter.ask(Usage).await.expect("the limiter runs")
+    /// Returns `true` if nobody holds the lock or waits for it.
+    async fn is_free(&self) -> bool {
+        let (_, locks) = self.limiter.ask(LocksHeld).await.expect("the limiter runs");
+        locks.is_empty()
     }
 }
 
 #[actix_rt::test]
 async fn a_waiter_is_granted_once() {
-    let mut bench = Bench::new().await;
+    let mut bench = Bench::queued().await;
     let served = bench.free().await;
     assert_eq!(served, [Claim::first(bench.claim(WAITER))]);
     assert_eq!(bench.take(served).await, 1);
     assert!(bench.runs(WAITER));
+    assert_eq!(bench.served().await, []);
 }
 
 #[actix_rt::test]
 async fn a_grant_between_two_requests_is_dropped_and_the_answer_counts() {
-    let mut bench = Bench::new().await;
-    let paused = bench.operate(Verb::Pause(Pause::One(WAITER)));
-    let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
-    // The limiter serves the first request before it hears of either.
+    let (mut bench, cancelled) = Bench::paused().await;
+    // The limiter serves the first request before it hears that it is cancelled.
     let served = bench.free().await;
     assert_eq!(served.len(), 1);
-    assert_eq!(bench.take(served).await, 0, "it asks again, and the answer tells");
-    assert_eq!(bench.act(paused).await, []);
+    let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
+    assert_eq!(bench.take(served).await, 0, "it asks again, and the answer counts");
+    assert_eq!(bench.act(cancelled).await, []);
     let answered = bench.act(resumed).await;
     assert_eq!(answered.len(), 1);
-    assert_eq!(bench.take(answered.clone()).await, 1);
+    assert_eq!(bench.take(answered).await, 1);
     assert!(bench.runs(WAITER));
-    assert_eq!(bench.served().await, [], "it is told once");
+    assert_eq!(bench.served().await, [], "it is granted once");
 }
 
 #[actix_rt::test]
 async fn of_a_request_cancelled_and_made_again_only_the_second_grant_counts() {
-    let mut bench = Bench::new().await;
+    let (mut bench, cancelled) = Bench::paused().await;
     let first = Claim::first(bench.claim(WAITER));
-    let paused = bench.operate(Verb::Pause(Pause::One(WAITER)));
-    assert_eq!(bench.act(paused).await, []);
+    assert_eq!(bench.act(cancelled).await, []);
     let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
     assert_eq!(bench.act(resumed).await, [], "it queues again");
     let served = bench.free().await;
@@ -212,48 +258,41 @@ async fn of_a_request_cancelled_and_made_again_only_the_second_grant_counts() {
 
 #[actix_rt::test]
 async fn a_pause_and_a_resume_while_an_answer_is_under_way_grant_once() {
-    let mut bench = Bench::new().await;
-    let paused = bench.operate(Verb::Pause(Pause::One(WAITER)));
-    assert_eq!(bench.act(paused).await, []);
+    let (mut bench, cancelled) = Bench::paused().await;
+    assert_eq!(bench.act(cancelled).await, []);
     assert_eq!(bench.free().await, []);
     let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
     let under_way = bench.act(resumed).await;
     assert_eq!(under_way.len(), 1, "it is granted at once");
 
-    let (paused, resumed) = (
-        bench.operate(Verb::Pause(Pause::One(WAITER))),
-        bench.operate(Verb::Resume(Pause::One(WAITER))),
-    );
-    assert_eq!(bench.take(under_way).await, 0, "the next answer tells");
+    for verb in [Verb::Pause(Pause::One(WAITER)), Verb::Resume(Pause::One(WAITER))] {
+        let effects = bench.operate(verb);
+        assert_eq!(bench.act(effects).await, [], "it asked already");
+    }
+    assert_eq!(bench.take(under_way).await, 1);
+    assert!(bench.runs(WAITER));
+    assert_eq!(bench.served().await, [], "it is granted once");
+}
+
+#[actix_rt::test]
+async fn a_grant_that_meets_a_pause_goes_back_until_the_resume() {
+    let mut bench = Bench::queued().await;
+    let served = bench.free().await;
+    let paused = bench.operate(Verb::Pause(Pause::One(WAITER)));
     assert_eq!(bench.act(paused).await, []);
+    assert_eq!(bench.take(served).await, 1);
+    assert_eq!(bench.wait(WAITER), Some(WaitReason::Paused));
+    assert!(bench.is_free().await);
+
+    let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
     let answered = bench.act(resumed).await;
     assert_eq!(bench.take(answered).await, 1);
     assert!(bench.runs(WAITER));
 }
 
 #[actix_rt::test]
-async fn a_grant_that_meets_a_pause_goes_back_if_nothing_is_requested_again() {
-    let mut bench = Bench::new().await;
-    let paused = bench.operate(Verb::Pause(Pause::One(WAITER)));
-    let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
-    let paused_again = bench.operate(Verb::Pause(Pause::One(WAITER)));
-    let served = bench.free().await;
-    assert_eq!(served.len(), 1);
-    assert_eq!(bench.take(served).await, 0);
-    for effects in [paused, resumed, paused_again] {
-        assert_eq!(bench.act(effects).await, []);
-    }
-    assert_eq!(bench.wait(WAITER), Some(WaitReason::Paused));
-    let usage = bench.usage().await;
-    assert!(
-        usage.iter().all(|usage| (usage.used, usage.waiting) == (0, 0)),
-        "{usage:?}"
-    );
-}
-
-#[actix_rt::test]
 async fn a_grant_that_meets_an_abort_goes_back() {
-    let mut bench = Bench::new().await;
+    let mut bench = Bench::queued().await;
     let aborted = bench.operate(Verb::Abort(WAITER));
     // The limiter serves it before it hears of the abort, and the abort is on disk before the grant is taken.
     let served = bench.free().await;
@@ -261,27 +300,20 @@ async fn a_grant_that_meets_an_abort_goes_back() {
     assert_eq!(bench.act(aborted).await, []);
     bench.take(served).await;
     assert!(!bench.runs(WAITER));
-    let usage = bench.usage().await;
-    assert!(
-        usage.iter().all(|usage| (usage.used, usage.waiting) == (0, 0)),
-        "{usage:?}"
-    );
+    assert!(bench.is_free().await);
 }
 
 #[actix_rt::test]
 async fn a_request_that_was_decided_and_is_no_longer_due_gives_back_what_an_older_one_got() {
-    let mut bench = Bench::new().await;
-    let paused = bench.operate(Verb::Pause(Pause::One(WAITER)));
+    let (mut bench, cancelled) = Bench::paused().await;
+    let served = bench.free().await;
+    assert_eq!(served.len(), 1);
     let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
     let aborted = bench.operate(Verb::Abort(WAITER));
-    let served = bench.free().await;
     assert_eq!(bench.take(served).await, 0, "it asks again, or not at all");
-    for effects in [paused, resumed, aborted] {
+    for effects in [cancelled, resumed, aborted] {
         assert_eq!(bench.act(effects).await, []);
     }
-    let usage = bench.usage().await;
-    assert!(
-        usage.iter().all(|usage| (usage.used, usage.waiting) == (0, 0)),
-        "{usage:?}"
-    );
+    assert!(!bench.runs(WAITER));
+    assert!(bench.is_free().await);
 }

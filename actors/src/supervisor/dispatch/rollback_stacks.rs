@@ -2,6 +2,7 @@
 //! store has them by family. So the wing remembers which entry is whose, and scans only behind the last one it knows.
 
 pub(super) mod entries;
+pub(in crate::supervisor) mod holes;
 
 use std::collections::BTreeMap;
 

@@ -4,14 +4,17 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use procession_kernel::{Bounds, ClaimId, Kernel, Lack, LockMode, LockNeed, LockUse, ProcedureId, Row, Seq, Timestamp};
+use procession_kernel::{
+    Bounds, ClaimId, Kernel, Lack, LimitCrowd, LimitUse, LockMode, LockNeed, LockUse, ProcedureId, ProcedureState, Row,
+    Seq, Timestamp,
+};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::starved::{Unserved, free};
 use crate::limiter::Waiting;
 use crate::supervisor::admission::claims::Claims;
 use crate::thresholds::Measures;
-use crate::view::LockView;
+use crate::view::{LockView, LockWaiter, NAMED};
 
 /// What the limiter says of those that wait, by procedure.
 #[derive(Default)]
@@ -67,6 +70,8 @@ pub(crate) struct DiagnosisInput<'a> {
     /// All of what the one lacks that is to be explained, if it waits.
     pub(crate) lack: Option<&'a Lack>,
     pub(crate) quarantined: &'a BTreeMap<u64, String>,
+    /// What is missing in histories of those whose rollback has met a hole.
+    pub(crate) holes: &'a BTreeMap<ProcedureId, String>,
     pub(crate) thresholds: &'a Measures,
     pub(crate) now: Timestamp,
     /// When this engine began: what passed before it does not count as running.
@@ -106,12 +111,46 @@ pub(crate) fn lock_views(locks: Vec<LockUse>, claims: &Claims, kernel: &Kernel) 
             let (path, mode) = (lock.path.clone(), *mode);
             kernel.row(*id)?.locked_since(&LockNeed { path, mode })
         };
+        let waiting = lock.waiting.iter();
+        let waiting: Vec<(ProcedureId, LockMode)> = waiting
+            .filter_map(|(claim, mode)| Some((holder(claim)?, *mode)))
+            .collect();
+        let waiter = |(id, mode): &(ProcedureId, LockMode)| LockWaiter {
+            id: *id,
+            mode: *mode,
+            since: waits_since(kernel, *id),
+        };
         LockView {
             since: holders.iter().map(since).collect(),
             holders,
-            waiting: lock.waiting.iter().filter_map(holder).collect(),
+            waiters: waiting.iter().take(NAMED).map(waiter).collect(),
+            waiting: waiting.into_iter().map(|(id, _)| id).collect(),
             path: lock.path,
         }
     };
     locks.into_iter().map(view).collect()
+}
+
+/// Names those who hold permits of limits, and those who wait for one.
+pub(crate) fn limit_views(limits: Vec<LimitCrowd>, claims: &Claims, kernel: &Kernel) -> Vec<LimitUse> {
+    let holder = |claim: &ClaimId| claims.procedure(*claim);
+    let view = |crowd: LimitCrowd| {
+        let waiting = crowd.waiting.iter().filter_map(holder);
+        let mut holders: Vec<ProcedureId> = crowd.holders.iter().filter_map(holder).collect();
+        holders.sort_unstable();
+        LimitUse {
+            holders,
+            waiters: waiting.map(|id| (id, waits_since(kernel, id))).collect(),
+            ..crowd.usage
+        }
+    };
+    limits.into_iter().map(view).collect()
+}
+
+/// Returns since when a procedure waits to be admitted. A rollback waits since its row says so: when the stage before
+/// it was ready does not matter any more.
+fn waits_since(kernel: &Kernel, id: ProcedureId) -> Option<Timestamp> {
+    let row = kernel.row(id)?;
+    let ready = row.ready.filter(|_| row.state != ProcedureState::Failed);
+    Some(ready.unwrap_or(row.since))
 }

@@ -122,11 +122,18 @@ impl DiagnosisInput<'_> {
         links.truncate(LINKS_MAX);
         let particulars = self.particulars(row);
         let link = links.first().filter(|link| link.from == id);
+        let hole = self
+            .holes
+            .get(&id)
+            .filter(|_| row.wait == Some(WaitReason::Quarantined));
         Some(Explanation {
             id,
             kind: row.kind.clone(),
             state: row.state,
-            reason: self.reason(row, link, particulars.as_ref()),
+            reason: match hole {
+                Some(hole) => format!("it cannot be rolled back: {hole}"),
+                None => self.reason(row, link, particulars.as_ref()),
+            },
             since: row.since,
             next: view::next(row),
             place: self.place(id),

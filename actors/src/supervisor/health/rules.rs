@@ -296,12 +296,13 @@ impl DiagnosisInput<'_> {
                 let text = format!("cannot be rolled back: an undo has failed {} times", row.undo_attempts);
                 Some(of_row(Rule::RollbackFailed, row, facts, &text))
             }
-            Some(WaitReason::Quarantined) => Some(of_row(
-                Rule::Quarantined,
-                row,
-                Vec::new(),
-                "cannot be rolled back: its history is incomplete",
-            )),
+            Some(WaitReason::Quarantined) => {
+                let hole = self.holes.get(&row.id);
+                let facts = hole.map(|hole| ("hole", hole.clone()));
+                let hole = hole.map(|hole| format!(": {hole}")).unwrap_or_default();
+                let text = format!("cannot be rolled back: its history is incomplete{hole}");
+                Some(of_row(Rule::Quarantined, row, facts.into_iter().collect(), &text))
+            }
             _ => None,
         }
     }

@@ -1,5 +1,7 @@
 //! Discharges: a quarantined family goes into the archive, and gives up all that it holds.
 
+use std::collections::BTreeMap;
+
 use procession_kernel::{
     Blob, EvictedFamily, Kernel, OperatorRequest, ProcedureId, StoredTarget, Timestamp, WaitReason,
 };
@@ -65,6 +67,7 @@ impl Requests {
             return Err(AskError::Revised {
                 expected,
                 found: row.revision,
+                state: row.state,
             });
         }
         let stored = if why.is_some() { read } else { StoredTarget::None };
@@ -91,8 +94,13 @@ impl Requests {
 }
 
 /// Returns why a family is quarantined, if it is: since a start, since a failed load, or because its history has a
-/// hole.
-pub(in crate::supervisor) fn why_quarantined(kernel: &Kernel, quarantine: &Quarantine, family: u64) -> Option<String> {
+/// hole, which `holes` may name.
+pub(in crate::supervisor) fn why_quarantined(
+    kernel: &Kernel,
+    quarantine: &Quarantine,
+    holes: &BTreeMap<ProcedureId, String>,
+    family: u64,
+) -> Option<String> {
     let broken = || {
         let family = kernel.families().get(&family)?;
         let mut members = family.members.iter();
@@ -100,8 +108,10 @@ pub(in crate::supervisor) fn why_quarantined(kernel: &Kernel, quarantine: &Quara
     };
     quarantine.why(family).map(str::to_owned).or_else(|| {
         let row = broken()?;
+        let hole = holes.get(&row.id);
+        let hole = hole.map(|hole| format!(": {hole}")).unwrap_or_default();
         Some(format!(
-            "the history of {} has a hole, so it cannot be rolled back",
+            "the history of {} has a hole, so it cannot be rolled back{hole}",
             row.id
         ))
     })

@@ -111,7 +111,7 @@ async fn refused(refusal: Refusal, committed: &CommittedReader) -> AskError {
         Refusal::NotLive(id) => committed.why_not_live(id).await,
         Refusal::TooLarge(size, limit) | Refusal::BatchTooLarge(size, limit) => AskError::TooLarge { size, limit },
         Refusal::NotNow(why) => AskError::NotNow(why),
-        Refusal::Revised(expected, found) => AskError::Revised { expected, found },
+        Refusal::Revised(expected, found, state) => AskError::Revised { expected, found, state },
         Refusal::Draining => AskError::Stopped,
         Refusal::NumbersExhausted => AskError::NotNow(SubmitError::NumbersExhausted.to_string()),
         Refusal::UnknownKind(kind) => AskError::NotNow(format!("no procedure of kind \"{kind}\" is registered")),

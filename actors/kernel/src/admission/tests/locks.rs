@@ -13,7 +13,8 @@ fn e_067_exclusive_is_first_come_first_served() {
     assert_eq!(admissions.lacking(4), [(lock("t"), vec![3], false)]);
     let shown = admissions.locks();
     assert_eq!(shown[0].holders, [(ClaimId(1), LockMode::Exclusive)]);
-    assert_eq!(ids(&shown[0].waiting), [2, 3, 4]);
+    let waiting = [2, 3, 4].map(|claim| (ClaimId(claim), LockMode::Exclusive));
+    assert_eq!(shown[0].waiting, waiting);
     for claim in 1..=3 {
         assert_eq!(admissions.end(claim), [claim + 1]);
     }

@@ -81,6 +81,10 @@ fn e_066_kind_named_key_and_global_together() {
         .map(|limit| (limit.used, limit.waiting, limit.had_to_wait))
         .collect();
     assert_eq!(usage, [(3, 3, 1), (2, 2, 0), (1, 1, 1), (1, 1, 1)]);
+    let crowds = admissions.crowds(2);
+    let all = crowds.first().expect("it is known");
+    assert_eq!((ids(&all.holders), ids(&all.waiting)), (vec![1, 3], vec![2, 4]));
+    assert_eq!((all.usage.used, all.usage.waiting), (3, 3), "the rest is counted");
     assert_eq!(admissions.end(1), [2]);
 }
 

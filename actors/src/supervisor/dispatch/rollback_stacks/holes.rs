@@ -1,0 +1,104 @@
+//! Holes in histories: which entry a rollback needed and did not find, in words.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use procession_kernel::{HistoryEntry, Kernel, ProcedureId, Row, WaitReason};
+
+use crate::journal::codec;
+
+/// Holes that are remembered. Each is a sentence; who looks at more than this many at once does not read them.
+const HELD: usize = 1024;
+
+/// What the rollbacks lacked that have parked as quarantined, by the procedure that rolls back.
+#[derive(Default)]
+pub(in crate::supervisor) struct Holes(BTreeMap<ProcedureId, String>);
+
+impl Holes {
+    /// Notes what a rollback lacks. Called after the decision, so that only those are kept that have parked.
+    pub(in crate::supervisor) fn note(&mut self, kernel: &Kernel, scope: ProcedureId, hole: String) {
+        if !is_parked(kernel, scope) {
+            return;
+        }
+        tracing::warn!(procedure = %scope, hole, "it cannot be rolled back");
+        if self.0.len() >= HELD {
+            self.0.retain(|scope, _| is_parked(kernel, *scope));
+        }
+        if self.0.len() < HELD {
+            self.0.insert(scope, hole);
+        }
+    }
+
+    /// Returns all that are remembered; some may be of procedures that have moved since.
+    pub(in crate::supervisor) const fn all(&self) -> &BTreeMap<ProcedureId, String> {
+        &self.0
+    }
+
+    /// Forgets a family that was discharged.
+    pub(in crate::supervisor) fn forget_family(&mut self, family: u64) {
+        self.0.retain(|scope, _| scope.family != family);
+    }
+}
+
+fn is_parked(kernel: &Kernel, scope: ProcedureId) -> bool {
+    kernel
+        .row(scope)
+        .is_some_and(|row| row.wait == Some(WaitReason::Quarantined))
+}
+
+/// Says what is missing of the entries that were read for a scope; `None` if as many stand as its rows say.
+pub(in crate::supervisor) fn missing(kernel: &Kernel, scope: ProcedureId, entries: &[HistoryEntry]) -> Option<String> {
+    let family = kernel.families().get(&scope.family)?;
+    if let Some(entry) = entries.iter().find(|entry| entry.number > family.history) {
+        let stage = codec::describe(entry.stage.as_slice());
+        return Some(format!(
+            "its entry {} (stage {stage} of {}) is beyond the {} that were committed",
+            entry.number,
+            ProcedureId::new(scope.family, entry.member),
+            family.history
+        ));
+    }
+    let rows = || family.within(scope.member);
+    let expected: usize = rows().map(|row| row.standing as usize).sum();
+    if entries.iter().filter(|entry| entry.stands).count() >= expected {
+        return None;
+    }
+    let row = rows().find_map(|row| {
+        let of_row = || entries.iter().filter(|entry| entry.member == row.id.member);
+        let standing = of_row().filter(|entry| entry.stands).count();
+        let visits: BTreeSet<u32> = of_row()
+            .filter(|entry| entry.ending.is_stage())
+            .map(|entry| entry.visit)
+            .collect();
+        let visit = (0..=row.visit).find(|visit| !visits.contains(visit))?;
+        (standing < row.standing as usize).then_some((row, visit))
+    });
+    let (row, visit) = row?;
+    Some(named(row, visit, entries, family.history))
+}
+
+/// Names the entry of a visit by what lies around it.
+fn named(row: &Row, visit: u32, entries: &[HistoryEntry], newest: u32) -> String {
+    let of_row = || entries.iter().filter(|entry| entry.member == row.id.member);
+    let before = of_row().rfind(|entry| entry.visit < visit);
+    let after = of_row().find(|entry| entry.visit > visit);
+    let known: BTreeSet<u32> = entries.iter().map(|entry| entry.number).collect();
+    let first = before.map_or(1, |entry| entry.number + 1);
+    let last = after.map_or(newest, |entry| entry.number.saturating_sub(1));
+    let mut numbers = (first..=last).filter(|number| !known.contains(number));
+    let number = match (numbers.next(), numbers.next()) {
+        (Some(number), None) => format!("its entry {number} is missing"),
+        _ => format!("one of its entries {first} to {last} is missing"),
+    };
+    let stage = if visit == row.visit && !row.stage.is_empty() {
+        format!("stage {}", codec::describe(row.stage.as_slice()))
+    } else {
+        let around = |how: &str, entry: &HistoryEntry| {
+            let stage = codec::describe(entry.stage.as_slice());
+            format!(" {how} {stage} (entry {})", entry.number)
+        };
+        let before = before.map(|entry| around("after", entry)).unwrap_or_default();
+        let after = after.map(|entry| around("before", entry)).unwrap_or_default();
+        format!("the stage{before}{after}")
+    };
+    format!("{number}: {stage} of {}", row.id)
+}
