@@ -1,20 +1,16 @@
-//! Permits and locks, granted together: the value that the limiter holds.
+//! Permits and locks, granted together. This is the value that the limiter holds.
 //!
-//! A request names every permit and every lock that it needs, and gets all of
-//! them in one instant or none. The order of service is by priority, then by
-//! arrival. A waiter that lacks a lock keeps its place on each path: nobody
-//! behind it takes a lock that conflicts with one it needs. In its kind's own
-//! limit the first of them keeps one permit spare. A waiter that lacks permits
-//! alone reserves nothing, so that one limit that is full delays nobody else.
+//! A request names every permit and every lock that it needs, and gets all of them at once or none. Requests are served
+//! by priority, then by arrival. A waiter that lacks a lock keeps its place on each path: no request behind it takes a
+//! lock that conflicts with one it needs. In the limit of its own kind, the first such waiter also keeps one permit
+//! spare. A waiter that lacks only permits reserves nothing, so that one full limit delays no other requests.
 //!
-//! A waiter is not waited for by those on whom it depends: whoever has, by
-//! itself or through an ancestor, a lock that the waiter waits for passes it.
-//! This looks one step far. One who holds a lock and asks for another still
-//! waits for those who are queued behind such a waiter: [`Admissions::blockers`]
-//! shows it, so that the search for deadlocks finds the cycle.
+//! A request does not wait for a waiter that may depend on it. It may overtake a waiter that is itself waiting for a
+//! lock which the requester (or an ancestor) holds. This rule looks only one step far. A claim that holds a lock and
+//! asks for another still waits for the requests queued behind such a waiter. [`Admissions::blockers`] shows this, so
+//! that the search for deadlocks finds the cycle.
 //!
-//! Each waiter watches one thing that it lacks, and is looked at again when
-//! that changes: see `look`.
+//! Each waiter watches one thing that it lacks, and is looked at again when that changes: see `look`.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -50,113 +46,110 @@ use pool::{Pool, Pools};
 use seat::Seat;
 use tree::Tree;
 
-/// How often a waiter may be passed.
+/// How often a waiter may be overtaken.
 ///
-/// It is passed when one who came later takes a lock that conflicts with one it
-/// needs, or the last permit of a limit it needs. One that was passed this
-/// often goes before all who were not, and from then on nobody who came later
-/// takes any such thing: this is the bound, whatever the priorities. Not
-/// counted are those who have, by themselves or through an ancestor, a part of
-/// what the waiter waits for, because it may depend on them.
-/// (In this crate's own unit tests it is 4, so that random histories reach it.)
+/// A later arrival overtakes a waiter if it takes a conflicting lock, or the last permit of a limit that the waiter
+/// needs. A waiter that was overtaken this often goes before all waiters that were not. From then on no later arrival
+/// takes any such thing. This is the bound, whatever the priorities. A later arrival is not counted if it (or an
+/// ancestor) holds a part of what the waiter waits for, because the waiter may depend on it. (In this crate's own unit
+/// tests it is 4, so that random histories reach it.)
 ///
-/// Large enough that priorities mean something under load, small enough that a
-/// waiter of the lowest one is served after some hundred others.
+/// The number is large enough that priorities mean something under load. It is small enough that a waiter of the lowest
+/// priority is served after a few hundred others.
 pub const PATIENCE: u32 = if cfg!(test) { 4 } else { 256 };
 
-/// A wish for permits and locks.
+/// A request for permits and locks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The claim that asks, and the generation of this request. Its answer, and a later grant, carry both.
+    /// The claim that asks, and the generation of this request. The answer, and a later grant, carry both.
     pub claim: Claim,
-    /// What it asks for; what it holds already it keeps.
+    /// The permits and locks it asks for. The claim keeps what it already holds.
     pub needs: Needs,
-    /// Which of the limits is its kind's own, if any is.
+    /// The limit of its own kind, if it has one.
     pub kind: Option<LimitKey>,
-    /// The higher goes first.
+    /// Higher priorities are served first.
     pub priority: i16,
     /// Claims of its ancestors, nearest first. What they hold does not keep it out.
     pub within: Vec<ClaimId>,
 }
 
-/// What a request is told.
+/// The answer to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grant {
-    /// It holds everything it asked for.
+    /// The claim holds everything it asked for.
     Granted,
-    /// It waits, and got no part of it. Names the first thing it lacks: a lock
-    /// if it lacks any, else a permit.
+    /// The claim waits, and got no part of it. Names the first thing it lacks: a lock if it lacks any, else a permit.
     Queued(Lacking),
 }
 
-/// One limit as it stands.
+/// The current state of one limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitUse {
-    /// Its name.
+    /// The name of the limit.
     pub key: LimitKey,
-    /// Its capacity; none is unlimited.
+    /// The capacity; `None` is unlimited.
     pub limit: Option<u32>,
-    /// Permits that are out.
+    /// Permits in use.
     pub used: u32,
-    /// Requests that wait.
+    /// Waiting requests.
     pub waiting: usize,
-    /// Requests that came while it had no permit for them, and had to wait, since the value was
-    /// made. None was refused: no limit refuses.
+    /// Requests that arrived while the limit had no permit for them and had to wait, since the value was created. No
+    /// request was refused: limits never refuse.
     pub had_to_wait: u64,
-    /// Who has one of the permits that are out, 100 at most; nobody where names were not asked for.
+    /// Procedures that hold a permit, 100 at most. Empty if names were not asked for.
     pub holders: Vec<ProcedureId>,
-    /// Who waits, in the order of service, and since when as far as that is known; 100 at most. Nobody where names
-    /// were not asked for, or where the limit is unlimited: those who wait lack something else then.
+    /// Waiting procedures in the order of service, 100 at most, each with the start of its wait as far as it is known.
+    /// Empty if names were not asked for, or if the limit is unlimited: its waiters then lack something else.
     pub waiters: Vec<(ProcedureId, Option<Timestamp>)>,
 }
 
-/// One limit as it stands, with claims of those who hold its permits and of those who wait.
+/// The current state of one limit, with the claims that hold its permits and the claims that wait for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitCrowd {
     /// The limit.
     pub usage: LimitUse,
-    /// Who has a permit.
+    /// The claims that hold a permit.
     pub holders: Vec<ClaimId>,
-    /// Who waits, in the order of service; nobody if it is unlimited.
+    /// The waiting claims in the order of service; empty if the limit is unlimited.
     pub waiting: Vec<ClaimId>,
 }
 
-/// One locked or wanted path as it stands.
+/// The current state of one locked or wanted path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockUse {
     /// The path.
     pub path: LockPath,
-    /// Who holds it, by claim.
+    /// The claims that hold it, each with its mode.
     pub holders: Vec<(ClaimId, LockMode)>,
-    /// Who wants it, and how, in the order of service.
+    /// The claims that want it, each with its mode, in the order of service.
     pub waiting: Vec<(ClaimId, LockMode)>,
 }
 
-/// One thing that a waiter lacks, and who keeps it from it.
+/// One thing that a waiter lacks, and the claims that keep it from the waiter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Blocker {
-    /// What it lacks.
+    /// The lock or permit that the waiter lacks.
     pub lacking: Lacking,
-    /// Those who hold it, or who wait for it in a place before.
+    /// The claims that hold it, or that wait for it in an earlier place.
     pub by: Vec<ClaimId>,
-    /// Whether it is enough that one of them moves.
+    /// `true` if it is enough that one of these claims moves.
     pub any: bool,
-    /// They wait for it in a place before, which each keeps only as long as it
-    /// lacks any lock: whether it lacks a permit does not matter.
+    /// `true` if these claims wait for it in an earlier place. Each keeps that place only while it lacks a lock;
+    /// whether it also lacks a permit does not matter.
     pub place: bool,
 }
 
 /// One thing that a waiter lacks, in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lack {
-    /// This lock, and who holds what conflicts with it, each once.
+    /// This lock, and the claims that hold a conflicting lock, each once.
     Lock(LockNeed, Vec<ClaimId>),
     /// A permit of this limit.
     Permit(LimitUse),
 }
 
 impl Lack {
-    /// Gives what it is.
+    /// Returns the name of the missing lock or permit.
     #[must_use]
     pub fn lacking(&self) -> Lacking {
         match self {
@@ -188,19 +181,19 @@ pub struct Admissions {
     pools: Pools,
     claims: Claims,
     arrivals: u64,
-    /// Paths, and who locks them or waits for them.
+    /// Paths, with the claims that lock them or wait for them.
     tree: Tree,
     /// Waiting descendants by ancestor.
     insides: Insides,
     lines: Lines,
-    /// Waiters that must be looked at; empty between two calls.
+    /// Waiters that must be looked at. Empty between two calls.
     look: BinaryHeap<Reverse<Seat>>,
     #[cfg(test)]
     looks: u64,
 }
 
 impl Admissions {
-    /// Makes the limits given; all others are unlimited.
+    /// Creates the value with these limits. All other limits are unlimited.
     #[must_use]
     pub fn new(limits: impl IntoIterator<Item = (LimitKey, Option<u32>)>) -> Self {
         let mut admissions = Self::default();
@@ -210,19 +203,20 @@ impl Admissions {
         admissions
     }
 
-    /// Tells whether a limit of this name was ever set or asked for.
+    /// Returns `true` if a limit of this name was ever set or asked for.
     #[must_use]
     pub fn knows(&self, key: &LimitKey) -> bool {
         self.pools.find(key).is_some()
     }
 
-    /// Gives every limit as it stands.
+    /// Returns the current state of every limit.
     #[must_use]
     pub fn usage(&self) -> Vec<LimitUse> {
         self.pools.by_name().into_iter().map(Pool::usage).collect()
     }
 
-    /// Returns every limit as it stands, with the first who hold its permits and the first who wait: this many of each.
+    /// Returns the current state of every limit. Lists at most this many of the claims that hold its permits, and at
+    /// most this many waiting claims.
     #[must_use]
     pub fn crowds(&self, most: usize) -> Vec<LimitCrowd> {
         let crowd = |pool: &Pool| LimitCrowd {
@@ -238,13 +232,13 @@ impl Admissions {
         self.pools.by_name().into_iter().map(crowd).collect()
     }
 
-    /// Gives one limit as it stands.
+    /// Returns the current state of one limit.
     #[must_use]
     pub fn usage_of(&self, key: &LimitKey) -> Option<LimitUse> {
         self.pools.get(self.pools.find(key)?).map(Pool::usage)
     }
 
-    /// Gives the limits of which a claim holds, or waits for, a permit each.
+    /// Returns the limits whose permits the claim holds or waits for.
     #[must_use]
     pub fn limits_of(&self, claim_id: ClaimId) -> Vec<LimitKey> {
         let mut limits = self.held(claim_id).limits;
@@ -254,7 +248,7 @@ impl Admissions {
         limits
     }
 
-    /// Gives all who wait, in the order of service.
+    /// Returns all waiting claims in the order of service.
     pub fn waiting(&self) -> impl Iterator<Item = ClaimId> {
         let seats = self
             .claims
@@ -264,8 +258,9 @@ impl Admissions {
         iter::from_fn(move || self.claims.id_of(queue.pop()?.0.slot))
     }
 
-    /// Gives those who wait among some of the claims, each with its place in the order of service, and where the
-    /// next of the claims begin. Who waits all the while is met, whatever changes between two pages.
+    /// Returns the waiting claims in one page of all claims, each with its place in the order of service. Also returns
+    /// where the next page begins. A claim that waits the whole time is never missed, whatever changes between two
+    /// pages.
     #[must_use]
     pub fn waiting_from(&self, from: usize, claims: usize) -> (Vec<(ClaimId, u128)>, Option<usize>) {
         let (page, all) = self.claims.page(from, claims);
@@ -277,25 +272,25 @@ impl Admissions {
         (waiting, Some(next).filter(|next| *next < all))
     }
 
-    /// Counts those who hold or wait for anything.
+    /// Returns the number of claims that hold or wait for anything.
     #[must_use]
     pub fn claimed(&self) -> usize {
         self.claims.iter().count()
     }
 
-    /// Tells whether the claim waits.
+    /// Returns `true` if the claim waits.
     #[must_use]
     pub fn is_waiting(&self, claim_id: ClaimId) -> bool {
         self.waiting_of(claim_id).is_some()
     }
 
-    /// Tells how often the waiting claim was passed; at most [`PATIENCE`] times.
+    /// Returns how often the waiting claim was overtaken: at most [`PATIENCE`] times.
     #[must_use]
     pub fn passed(&self, claim_id: ClaimId) -> u32 {
         self.waiting_of(claim_id).map_or(0, |waiting| waiting.passed)
     }
 
-    /// Tells whether the claim holds all of this, each lock in just that mode.
+    /// Returns `true` if the claim holds all of this, each lock in exactly that mode.
     #[must_use]
     pub fn holds_all(&self, claim_id: ClaimId, needs: &Needs) -> bool {
         let Some((_, claim)) = self.claims.get_by(claim_id) else {
@@ -306,7 +301,7 @@ impl Admissions {
         needs.limits.iter().all(has_permit) && needs.locks.iter().all(has_lock)
     }
 
-    /// Gives all that the claim holds.
+    /// Returns all permits and locks that the claim holds.
     #[must_use]
     pub fn held(&self, claim_id: ClaimId) -> Needs {
         let Some((_, claim)) = self.claims.get_by(claim_id) else {

@@ -1,4 +1,4 @@
-//! What operators did: who, when, why, and what changed by it.
+//! The operators' log: who did what, when and why, and what it changed.
 
 use std::fmt;
 
@@ -9,23 +9,23 @@ use crate::lifecycle::ProcedureState;
 use crate::verb::{AbortAnswer, Act, Verb};
 use crate::wait::WaitReason;
 
-/// Entries kept; the oldest go first.
+/// The number of entries kept. The oldest are dropped first.
 pub const AUDIT_KEPT: usize = 10_000;
-/// Changes named in one entry; beyond these they are only counted.
+/// The number of changes named in one entry. Further changes are only counted.
 pub const AUDIT_CHANGES: usize = 100;
 
-/// Who sends a request and why, and on which conditions it takes effect.
+/// The sender of a request, the reason, and the conditions under which it takes effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OperatorRequest {
     /// Name of the person or program.
     pub who: String,
     /// The reason given.
     pub why: String,
-    /// Only say what would be done.
+    /// `true` to report what would be done, without doing it.
     pub dry_run: bool,
-    /// The same key, and the same request, takes effect once.
+    /// The idempotency key. The same request with the same key takes effect once.
     pub key: Option<Key>,
-    /// Refuse if the row is no longer of this revision.
+    /// Refuses the request if the row no longer has this revision.
     pub expected: Option<Seq>,
 }
 
@@ -40,7 +40,7 @@ impl OperatorRequest {
         }
     }
 
-    /// Asks for the plan alone: nothing is changed.
+    /// Asks only for the plan: nothing is changed.
     #[must_use]
     pub fn dry_run(mut self) -> Self {
         self.dry_run = true;
@@ -54,7 +54,7 @@ impl OperatorRequest {
         self
     }
 
-    /// Refuses the request if the row is no longer of this revision.
+    /// Refuses the request if the row no longer has this revision.
     #[must_use]
     pub fn expecting(mut self, revision: Seq) -> Self {
         self.expected = Some(revision);
@@ -71,7 +71,7 @@ pub struct StateSnapshot {
     /// Why it does not run.
     #[serde(rename = "w", default, skip_serializing_if = "Option::is_none")]
     pub wait: Option<WaitReason>,
-    /// A stage of it is out, or will be at once.
+    /// `true` if one of its stages has been dispatched, or will be at once.
     #[serde(rename = "g", default, skip_serializing_if = "std::ops::Not::not")]
     pub going: bool,
 }
@@ -89,13 +89,13 @@ impl fmt::Display for StateSnapshot {
 /// What a request did, or would do, to one procedure.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changed {
-    /// Which one.
+    /// The procedure.
     #[serde(rename = "i")]
     pub id: ProcedureId,
-    /// How it stood.
+    /// The state before the request.
     #[serde(rename = "b")]
     pub before: StateSnapshot,
-    /// How it stands then.
+    /// The state after the request.
     #[serde(rename = "a")]
     pub after: StateSnapshot,
 }
@@ -103,51 +103,51 @@ pub struct Changed {
 /// One act of an operator, journalled in its own commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditEntry {
-    /// Its number; the key on disk, not part of the value.
+    /// The number of the entry, which is the key on disk and not part of the value.
     #[serde(skip)]
     pub number: u64,
-    /// When.
+    /// When the operator acted.
     #[serde(rename = "t")]
     pub at: Timestamp,
-    /// Who.
+    /// The person or program that acted.
     #[serde(rename = "w")]
     pub who: String,
-    /// Why.
+    /// The reason given.
     #[serde(rename = "y")]
     pub why: String,
-    /// The act in words, for people. Code goes by [`act`](Self::act).
+    /// The act in words, for people. Code relies on [`act`](Self::act).
     #[serde(rename = "v")]
     pub words: String,
-    /// Whom it concerns.
+    /// The procedure that it concerns.
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
     pub target: Option<ProcedureId>,
-    /// What changed, as far as it is named.
+    /// The changes that are named.
     #[serde(rename = "c", default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<Changed>,
-    /// How many procedures changed in all.
+    /// How many procedures changed in total.
     #[serde(rename = "n", default)]
     pub changed: u32,
     /// The key of the request.
     #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
-    /// [Digest](crate::Blob::digest) of the value that a request with a key brought, which is not among the
-    /// words; none if it brought none, or before this was noted.
+    /// The [digest](crate::Blob::digest) of the value in a request with a key. The words do not contain this value.
+    /// `None` if the request had no value, or if the entry was written before digests were recorded.
     #[serde(rename = "h", default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<u64>,
-    /// The act. `None` if the entry was written before this was recorded and [`restored`](Self::restored) cannot
-    /// read it from the words, or if a later release added the act.
+    /// The act. `None` if a later release added the act. Also `None` if the entry was written before this was recorded
+    /// and [`restored`](Self::restored) cannot read it from the words.
     #[serde(rename = "o", default, skip_serializing_if = "Option::is_none")]
     #[serde(deserialize_with = "Act::known")]
     pub act: Option<Act>,
-    /// What an abort met; a repeat of the request is answered the same. `None` of other acts, and of aborts that
-    /// were written before this was recorded.
+    /// What an abort met. A repeat of the request gets the same answer. `None` for other acts, and for aborts that were
+    /// written before this was recorded.
     #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
     pub abort: Option<AbortAnswer>,
 }
 
 impl AuditEntry {
-    /// Completes an entry that was read from the store: sets its number, which is the key on disk, and the act and
-    /// the abort's answer of an entry that was written before these were recorded.
+    /// Completes an entry that was read from the store. Sets its number, which is the key on disk. Also sets the act
+    /// and the abort's answer if the entry was written before these were recorded.
     #[must_use]
     pub fn restored(mut self, number: u64) -> Self {
         self.number = number;
@@ -161,7 +161,7 @@ impl AuditEntry {
         self
     }
 
-    /// Returns `true` if this act with this value is the same again.
+    /// Returns `true` if this act with this value repeats the recorded act.
     pub(crate) fn is_repeated_by(&self, act: &Act, words: &str, digest: Option<u64>) -> bool {
         match &self.act {
             Some(before) => before == act && self.digest == digest,

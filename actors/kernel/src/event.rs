@@ -1,4 +1,4 @@
-//! What happened, as it enters the kernel.
+//! Events: what happened, as the kernel receives it.
 
 use std::time::Duration;
 
@@ -14,184 +14,184 @@ use crate::verb::Verb;
 
 mod make;
 
-/// A procedure to be born: all the kernel needs to know of user code.
+/// A new procedure: everything the kernel needs to know from user code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Birth {
-    /// Its type.
+    /// The kind of the procedure.
     pub kind: Kind,
-    /// Schema of its payload.
+    /// The schema version of its payload.
     pub version: u16,
-    /// Its first stage, encoded.
+    /// The first stage, encoded.
     pub stage: Blob,
-    /// Its value, encoded.
+    /// The payload, encoded.
     pub payload: Blob,
-    /// Higher goes first where it waits.
+    /// The priority. A higher priority is served first where it waits.
     pub priority: i16,
     /// The trace in which it is submitted.
     pub trace: Option<Box<TraceParent>>,
-    /// A limit besides its kind's own.
+    /// A limit in addition to its kind's own.
     pub limit: Option<LimitKey>,
     /// How long it holds its permits.
     pub hold: Hold,
-    /// As a child: whose permits it runs on.
+    /// For a child: the procedure whose permits it runs on.
     pub permits: ChildPermits,
-    /// It holds its locks for life, not for the stage alone.
+    /// `true` if it holds its locks for life, not only for the stage.
     pub locks_for_life: bool,
-    /// What its code says of its first stage.
+    /// What its code declares about its first stage.
     pub ahead: NextStageNeeds,
-    /// The whole time it may take.
+    /// The total time it may take.
     pub timeout: Option<Duration>,
-    /// What happens when that is up.
+    /// What happens when this time is up.
     pub on_timeout: OnTimeout,
-    /// Where its admission stands.
+    /// The state of its admission.
     pub admission: Admission,
-    /// What becomes of it, once succeeded, when the family rolls back.
+    /// What happens to it if it has succeeded and the family rolls back.
     pub on_failure: OnFailure,
-    /// It is a family of its own, though a stage gives birth to it.
+    /// `true` if it is a family of its own, although a stage creates it.
     pub detached: bool,
 }
 
-/// Where an admission stands when a decision is made on it.
+/// The state of an admission when the kernel decides on it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Admission {
-    /// Limits of which it needs one permit each.
+    /// The limits from which it needs one permit each.
     pub limits: Vec<LimitKey>,
-    /// The request that the limiter has; it was asked before the decision.
+    /// The request that the limiter has, made before the decision.
     pub asked: Option<ClaimId>,
-    /// What it lacks; it was granted all if it was asked and lacks nothing.
+    /// The first thing it lacks. If `asked` is set and this is `None`, everything was granted.
     pub lacking: Option<Lacking>,
 }
 
 impl Admission {
-    /// Tells whether the limiter has granted it.
+    /// Returns `true` if the limiter has granted the request.
     #[must_use]
     pub const fn is_granted(&self) -> bool {
         self.asked.is_some() && self.lacking.is_none()
     }
 }
 
-/// An idempotency key as it is submitted.
+/// An idempotency key of a submission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyAsked {
-    /// The key.
+    /// The idempotency key, if there is one.
     pub key: Key,
-    /// Digest of kind and payload.
+    /// The digest of kind and payload.
     pub digest: u128,
-    /// How long it is to be kept, if longer than the result.
+    /// How long the key is kept, if longer than the result.
     pub keep: Option<Duration>,
 }
 
 /// A submission with its idempotency key and its admission.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Submission {
-    /// What is born.
+    /// The new procedure.
     pub birth: Birth,
-    /// The key.
+    /// The idempotency key, if there is one.
     pub key: Option<KeyAsked>,
-    /// What the store knows of that key.
+    /// What the store knows about this key.
     pub known: Option<KeyEntry>,
 }
 
-/// What a stage said.
+/// The outcome of a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StageOutcome {
-    /// Run that stage next.
+    /// Run this stage next.
     Next(Blob),
-    /// Succeeded with this output.
+    /// The procedure succeeded with this output.
     Done(Blob),
-    /// Give birth to children, then run that stage.
+    /// Create children, then run a stage.
     Spawn {
-        /// The children in order.
+        /// The children, in order.
         births: Vec<Birth>,
-        /// When the parent goes on.
+        /// When the parent resumes.
         join: JoinPolicy,
-        /// How many run at once; 0 is no limit.
+        /// How many children run at the same time; 0 is no limit.
         width: u32,
-        /// The stage after.
+        /// The next stage.
         then: Blob,
     },
-    /// Run that stage at this instant.
+    /// Run this stage at this instant.
     Sleep(Timestamp, Blob),
-    /// Run that stage when the event comes or the time is up.
+    /// Run this stage once the event arrives or the time is up.
     Wait(EventName, Option<Duration>, Blob),
-    /// Run the same stage again; nothing is stored.
+    /// Run the same stage again. Nothing is stored.
     Yield,
     /// Run the same stage again after a backoff.
     Retry(String),
-    /// Fail for good.
+    /// Fail permanently.
     Fail(String),
-    /// User code panicked; counts as a retry.
+    /// User code panicked. This counts as a retry.
     Panicked(String),
-    /// User code asked for more than a bound allows; fails for good.
+    /// User code asked for more than a bound allows. The procedure fails permanently.
     Refused(String),
 }
 
 /// The report of one stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageEnded {
-    /// Whose stage.
+    /// The procedure that ran the stage.
     pub id: ProcedureId,
-    /// The commit that had set it going; another number is a late report.
+    /// The commit that started the stage. A report with another number is late.
     pub run: Seq,
-    /// The ownership of the store in which it ran; a report of an earlier one is late.
+    /// The epoch of the store's owner when the stage ran. A report of an earlier epoch is late.
     pub epoch: Epoch,
     /// When user code began.
     pub begun: Timestamp,
     /// When user code ended.
     pub ended: Timestamp,
-    /// What it said.
+    /// The outcome.
     pub outcome: StageOutcome,
-    /// The value, if the stage changed it.
+    /// The payload, if the stage changed it.
     pub payload: Option<Blob>,
-    /// The value as it was made of one of an older version, if no commit holds it yet:
-    /// it is stored whatever the stage said, unless the stage left a newer one.
+    /// The payload as upgraded from an older version, if no commit holds it yet. It is stored whatever the outcome is,
+    /// unless the stage left a newer payload.
     pub upgraded: Option<Blob>,
     /// Writes of user data.
     pub writes: Vec<UserWrite>,
     /// Families submitted through the context.
     pub submitted: Vec<Birth>,
-    /// Children collected one by one.
+    /// Children that the stage collected one by one.
     pub children: Vec<Birth>,
-    /// What its code says of the stage that runs next.
+    /// What its code declares about the next stage.
     pub ahead: NextStageNeeds,
-    /// The limiter's word on the next stage, if it was asked before this report was decided on.
+    /// The limiter's answer for the next stage, if it was asked before the decision on this report.
     pub admission: Option<Admission>,
 }
 
 /// The report of one undo.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UndoEnded {
-    /// Root of the part of the family that rolls back.
+    /// The root of the part of the family that rolls back.
     pub scope: ProcedureId,
-    /// Number of the history entry that was undone.
+    /// The number of the history entry that was undone.
     pub number: u32,
     /// When user code began.
     pub begun: Timestamp,
     /// When user code ended.
     pub ended: Timestamp,
-    /// What it said when it failed.
+    /// The outcome, with the error text if the undo failed.
     pub outcome: Result<(), String>,
-    /// The value, if the undo changed it.
+    /// The payload, if the undo changed it.
     pub payload: Option<Blob>,
-    /// The value as it was made of one of an older version; as with a stage.
+    /// The payload as upgraded from an older version, as in [`StageEnded::upgraded`].
     pub upgraded: Option<Blob>,
     /// Writes of user data.
     pub writes: Vec<UserWrite>,
 }
 
-/// What a custom join policy says.
+/// The ruling of a custom join policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JoinRuling {
-    /// The parent may go on.
+    /// The parent may resume.
     Met,
-    /// Not yet.
+    /// The policy is not met yet.
     Pending,
-    /// It can no longer be met, because of this.
+    /// The policy can no longer be met, for this reason.
     Unmeetable(String),
 }
 
-/// What the store holds of a request's target. It is read before the decision, because the target may not be
-/// in memory: it has ended, or its family is quarantined.
+/// What the store holds about a request's target. It is read before the decision, because the target may not be in
+/// memory: it has ended, or its family is quarantined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum StoredTarget {
     /// Nothing was read: the verb does not need it, or the store does not have it.
@@ -203,10 +203,10 @@ pub enum StoredTarget {
     Archive(Blob, Box<EvictedFamily>),
 }
 
-/// What happened.
+/// An event, which the kernel decides on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// Somebody submits; all of it or nothing.
+    /// A client submits procedures: all of them or none.
     Submitted(RequestId, Vec<Submission>),
     /// A stage has ended.
     StageEnded(Box<StageEnded>),
@@ -216,68 +216,69 @@ pub enum Event {
     StackLoaded(ProcedureId, Vec<HistoryEntry>),
     /// The custom join policy of this parent has ruled.
     JoinRuled {
-        /// Whose rule.
+        /// The parent that has the policy.
         parent: ProcedureId,
-        /// Number of the first child of the list that it ruled on.
+        /// The number of the first child in the list that it ruled on.
         first: u32,
-        /// How many of those children it saw ended: what it said may be older than what is known.
+        /// How many of these children the policy saw ended. Its ruling may be older than what is known.
         seen: u32,
-        /// What it said.
+        /// The outcome.
         ruling: JoinRuling,
     },
-    /// Time has come to this timer.
+    /// The timer of this procedure is due.
     TimerDue(ProcedureId),
-    /// The limiter has granted all that this procedure waits for.
+    /// The limiter has granted everything that this procedure waits for.
     Granted(ProcedureId),
-    /// Somebody sends a signal.
+    /// A client sends a signal.
     Signalled {
-        /// Where the reply goes.
+        /// The request to reply to.
         request: RequestId,
-        /// To whom.
+        /// The receiver.
         id: ProcedureId,
-        /// Name of the event.
+        /// The name of the event.
         name: EventName,
-        /// What is sent.
+        /// The payload of the signal.
         payload: Blob,
         /// The sender's key.
         key: Option<Key>,
     },
-    /// Somebody sends an event to all who wait for it now.
+    /// A client sends an event to all procedures that wait for it now.
     Broadcast {
-        /// Where the reply goes.
+        /// The request to reply to.
         request: RequestId,
-        /// Name of the event.
+        /// The name of the event.
         name: EventName,
-        /// What is sent.
+        /// The payload of the signal.
         payload: Blob,
         /// The sender's key.
         key: Option<Key>,
     },
-    /// More of those are to be woken who wait for the broadcast of this commit.
+    /// More procedures that wait for the broadcast of this commit must be woken.
     WaveDue(Seq),
-    /// An operator sends a request, with what the store holds of its target.
+    /// An operator sends a request, with what the store holds about its target.
     Requested(RequestId, Box<Verb>, Box<OperatorRequest>, StoredTarget),
-    /// Somebody has taken note of the result of a finished root; its row as it stands on disk.
+    /// A client has acknowledged the result of a finished root. Carries the root's row as stored on disk.
     Acknowledged(RequestId, Box<Row>),
-    /// These finished families are due.
+    /// These finished families are due for eviction.
     EvictionDue(Vec<EvictedFamily>),
-    /// The code of one that has ended has cleaned up after it.
+    /// The code of an ended procedure has cleaned up after it.
     CleanedUp(ProcedureId),
-    /// Look for wakes that were lost. The limiter says who holds all that it waits for, and whom it does not know.
+    /// A health check is due, which looks for lost wakes. The limiter names the procedures that hold everything they
+    /// wait for, and the procedures it does not know.
     HealthCheckDue {
-        /// They hold all, and were not told.
+        /// These procedures hold everything, but were not told.
         granted: Vec<ProcedureId>,
-        /// They wait, and are in no queue.
+        /// These procedures wait, but are in no queue.
         unknown: Vec<ProcedureId>,
     },
-    /// The wall clock was set back while the engine runs.
+    /// The wall clock was set back while the engine was running.
     ClockSetBack,
-    /// A family was put aside with [`Kernel::forget`](crate::Kernel::forget) while the engine runs.
+    /// A family was quarantined with [`Kernel::forget`](crate::Kernel::forget) while the engine was running.
     FamilyForgotten,
-    /// No more stages are to be set going.
+    /// A drain began: no more stages are started.
     DrainBegan,
-    /// Whatever still runs is left for the next start.
+    /// The drain ended. Stages that still run are left for the next start.
     DrainEnded(RequestId),
-    /// All rows have been read; the engine opens.
+    /// All rows have been read, so the engine opens.
     Recovered,
 }

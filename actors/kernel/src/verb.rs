@@ -10,7 +10,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::id::{Blob, EventName, LimitKey, ProcedureId};
 use crate::wait::Pause;
 
-/// The members of a family that end with a bypassed procedure. Append-only: the short names stand on disk.
+/// The members of a family that end with a bypassed procedure. Append-only: the short names are stored on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BypassScope {
     /// The procedure alone; refused if it has live children.
@@ -28,7 +28,7 @@ pub enum BypassScope {
     Family,
 }
 
-/// How a bypassed procedure ends. Append-only: the short names stand on disk.
+/// How a bypassed procedure ends. Append-only: the short names are stored on disk.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum BypassAs {
     /// `Success` without output (HBase).
@@ -43,18 +43,18 @@ pub enum BypassAs {
     Failed,
 }
 
-/// The user data that is shown in full. Append-only: the short names stand on disk.
+/// The user data that is shown in full. Append-only: the short names are stored on disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RevealScope {
     /// Payload and output of the procedure.
     #[serde(rename = "v")]
     Values,
-    /// All that the journal holds of its family.
+    /// Everything that the journal holds about its family.
     #[serde(rename = "f")]
     Family,
 }
 
-/// A request of an operator, with its operands. Append-only: the short names stand on disk, in audit entries.
+/// A request of an operator, with its operands. Append-only: the short names are stored on disk, in audit entries.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verb {
     /// Stop a procedure between stages and roll it back.
@@ -96,7 +96,7 @@ pub enum Verb {
     /// Send a signal. The key of the request is the sender's key.
     #[serde(rename = "s")]
     Signal(ProcedureId, EventName, #[serde(skip)] Blob),
-    /// Take note of the result of a finished root, so that it may be evicted sooner.
+    /// Acknowledge the result of a finished root, so that it may be evicted earlier.
     #[serde(rename = "c")]
     Acknowledge(ProcedureId),
     /// Start no more stages, and stop when nothing runs or this time is up.
@@ -162,7 +162,7 @@ impl VerbName {
         Self::Drain,
     ];
 
-    /// Returns the name as it stands in paths.
+    /// Returns the name as it is written in paths.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -273,8 +273,8 @@ impl Verb {
         }
     }
 
-    /// Returns the verb as an audit entry keeps it, so that it equals what is read back: without the user's value,
-    /// whose digest the entry has, and with times in whole milliseconds.
+    /// Returns the verb as an audit entry keeps it, so that it equals the verb that is read back. The user's value is
+    /// left out, because the entry has its digest. Times are cut to whole milliseconds.
     #[must_use]
     pub fn recorded(mut self) -> Self {
         match &mut self {
@@ -350,7 +350,7 @@ impl BypassAs {
     }
 }
 
-/// What an abort meets. Append-only: the short names stand on disk.
+/// What an abort meets. Append-only: the short names are stored on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AbortAnswer {
     /// The procedure rolls back as soon as its running stages have ended.
@@ -364,7 +364,7 @@ pub enum AbortAnswer {
     TooLate(String),
 }
 
-/// The act that an audit entry records. Append-only: the short names stand on disk.
+/// The act that an audit entry records. Append-only: the short names are stored on disk.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Act {
     /// A request of an operator, [as it is recorded](Verb::recorded).
@@ -409,8 +409,8 @@ impl Act {
         }
     }
 
-    /// Reads an act from the words of an entry that was written before acts were recorded. This is the only place
-    /// that reads these words, and it reads no more of them than the engine and the dashboard go by.
+    /// Reads an act from the words of an entry that was written before acts were recorded. This is the only place that
+    /// reads these words. It reads only the words that the engine and the dashboard rely on.
     pub(crate) fn from_words(words: &str) -> Option<Self> {
         let (verb, rest) = words.split_once(' ')?;
         match verb {
@@ -421,7 +421,7 @@ impl Act {
         }
     }
 
-    /// Reads an act; `None` of one that a later release added, so that this release still reads the entry.
+    /// Reads an act. Returns `None` if a later release added the act, so that this release still reads the entry.
     pub(crate) fn known<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Self>, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]

@@ -1,5 +1,5 @@
-//! What may be asked of the value, and told to it: each call changes what one
-//! claim has or wants, and then serves whoever can be served.
+//! The requests and reports that callers make. Each call changes what one claim has or wants, and then serves every
+//! waiter that can be served.
 
 use super::claim::{ClaimState, Limits, Locks, Slot};
 use super::judge::Finding;
@@ -8,12 +8,12 @@ use super::{Admissions, Grant, Needs, Request};
 use crate::id::{Claim, ClaimId, LimitKey};
 
 impl Admissions {
-    /// Asks for what the claim does not hold already: all of it or nothing.
-    /// Gives the answer, and the others that are served thereby, in order.
+    /// Requests what the claim does not hold already: all of it or nothing. Returns the answer, and the other claims
+    /// that this serves, in order.
     ///
-    /// Others can be: a descendant passes whoever waits for what its ancestor
-    /// was just granted, and one that was passed once too often goes first. A
-    /// claim that waits already waits for both, in the place it has.
+    /// Other claims can be served for two reasons. A descendant may overtake the waiters for what its ancestor was just
+    /// granted. A waiter that was overtaken once too often goes first. A claim that already waits then waits for both
+    /// requests, in its present place.
     pub fn request(&mut self, request: Request) -> (Grant, Vec<Claim>) {
         let Claim { id, .. } = request.claim;
         let slot = self.claims.find_or_add(id);
@@ -39,7 +39,7 @@ impl Admissions {
         (self.answer(finding), served)
     }
 
-    /// Counts one that has come and waits, in each of its limits that has no permit for it.
+    /// Counts a new request that must wait, in each of its limits that has no permit for it.
     fn count_wait(&mut self, slot: Slot, finding: Finding) {
         let Self { claims, pools, .. } = self;
         let Some(waiting) = claims.waiting(slot) else { return };
@@ -51,7 +51,7 @@ impl Admissions {
         }
     }
 
-    /// Tells whether one who has just come needs no look but one at itself.
+    /// Returns `true` if a new request requires no look at any other waiter.
     fn is_alone(&mut self, slot: Slot) -> bool {
         if self.is_any_to_look_at() {
             return false;
@@ -59,14 +59,14 @@ impl Admissions {
         self.claims.waiting(slot).is_some_and(|waiting| {
             let kind = waiting.kind.filter(|id| waiting.limits.contains(*id));
             let pool = kind.and_then(|id| self.pools.get(id));
-            // As the first of its kind it could change what others lack.
+            // As the first of its kind it could change what other waiters lack.
             pool.is_none_or(|pool| {
                 pool.watchers.is_empty() || pool.own.first().is_some_and(|first| first < waiting.seat)
             })
         })
     }
 
-    /// Notes what a claim that has no seat asks for, if it lacks anything at all.
+    /// Records what a claim without a seat asks for, except what it already holds or wants.
     fn enter(&mut self, slot: Slot, request: Request) {
         self.arrivals += 1;
         let seat = Seat::new(slot, request.priority, self.arrivals, 0);
@@ -100,8 +100,8 @@ impl Admissions {
         claim.settle();
     }
 
-    /// Gives a recorded holder its own back, beyond the capacity and whoever
-    /// holds it too. Gives the others that are served thereby: none, as long as nobody waits.
+    /// Restores what a recorded holder holds, even beyond the capacity and if other claims hold it too. Returns the
+    /// other claims that this serves: none while no claim waits.
     pub fn restore(&mut self, request: Request) -> Vec<Claim> {
         let slot = self.claims.find_or_add(request.claim.id);
         self.with_seat_left(slot, |this| this.take_back(slot, request));
@@ -134,7 +134,7 @@ impl Admissions {
         self.wait_for_the_rest(slot, &limits, &locks);
     }
 
-    /// Has a claim wait no more for what it was given outside its turn.
+    /// Removes from a claim's wants whatever it was given outside its turn.
     fn wait_for_the_rest(&mut self, slot: Slot, limits: &Limits, locks: &Locks) {
         let Self { claims, tree, .. } = self;
         if let Some(claim) = claims.get_mut(slot).filter(|claim| claim.is_waiting) {
@@ -150,7 +150,8 @@ impl Admissions {
         }
     }
 
-    /// Gives back those parts of what the claim holds. Gives those that are served thereby, in order.
+    /// Gives back these permits and locks, as far as the claim holds them. Returns the claims that this serves, in
+    /// order.
     pub fn give_back(&mut self, claim_id: ClaimId, needs: &Needs) -> Vec<Claim> {
         if let Some(slot) = self.claims.find(claim_id) {
             self.with_seat_left(slot, |this| this.let_go(slot, needs));
@@ -159,7 +160,7 @@ impl Admissions {
         self.serve()
     }
 
-    /// Takes the claim off the queue; it keeps what it holds. Gives those that are served thereby, in order.
+    /// Takes the claim off the queue. The claim keeps what it holds. Returns the claims that this serves, in order.
     pub fn cancel(&mut self, claim_id: ClaimId) -> Vec<Claim> {
         if let Some(slot) = self.claims.find(claim_id) {
             self.want_nothing(slot);
@@ -168,8 +169,8 @@ impl Admissions {
         self.serve()
     }
 
-    /// Takes the claim off the queue and gives back all that it holds but these. Gives those that are served
-    /// thereby, in order.
+    /// Takes the claim off the queue and gives back everything it holds except `needs`. Returns the claims that this
+    /// serves, in order.
     pub fn keep(&mut self, claim_id: ClaimId, needs: &Needs) -> Vec<Claim> {
         if let Some(slot) = self.claims.find(claim_id) {
             self.want_nothing(slot);
@@ -182,8 +183,7 @@ impl Admissions {
         self.serve()
     }
 
-    /// Takes the claim off the queue and gives back all that it holds. Gives
-    /// those that are served thereby, in order.
+    /// Takes the claim off the queue and gives back everything it holds. Returns the claims that this serves, in order.
     pub fn release(&mut self, claim_id: ClaimId) -> Vec<Claim> {
         if let Some(slot) = self.claims.find(claim_id) {
             self.want_nothing(slot);
@@ -202,8 +202,8 @@ impl Admissions {
         }
     }
 
-    /// Gives parts back and asks again, behind all who wait with the same
-    /// priority, in one step. Gives the answer, and the others that are served, in order.
+    /// Gives some permits and locks back and requests again, in one step. The new request is behind all waiters of the
+    /// same priority. Returns the answer, and the other claims that this serves, in order.
     pub fn exchange(&mut self, give: &Needs, request: Request) -> (Grant, Vec<Claim>) {
         if let Some(slot) = self.claims.find(request.claim.id) {
             self.with_seat_left(slot, |this| this.let_go(slot, give));
@@ -211,14 +211,14 @@ impl Admissions {
         self.request(request)
     }
 
-    /// Changes a capacity. Raising serves exactly the difference; lowering takes nothing back.
+    /// Changes the capacity of a limit. Raising it serves exactly the difference; lowering it takes nothing back.
     pub fn set_limit(&mut self, key: LimitKey, limit: Option<u32>) -> Vec<Claim> {
         let id = self.pools.set(&key, limit, &self.claims);
         self.pools.stir(id);
         self.serve()
     }
 
-    /// Changes the priority with which the claim waits; it keeps its arrival.
+    /// Changes the priority of a waiting claim, which keeps its arrival.
     pub fn set_priority(&mut self, claim_id: ClaimId, priority: i16) -> Vec<Claim> {
         if let Some(slot) = self.claims.find(claim_id) {
             self.with_seat_left(slot, |this| {
@@ -231,7 +231,7 @@ impl Admissions {
         self.serve()
     }
 
-    /// Drops what is known of a claim that holds nothing and waits for nothing.
+    /// Drops a claim that holds nothing and waits for nothing.
     fn forget_idle_claim(&mut self, slot: Slot) {
         let claim = self.claims.get(slot);
         if claim.is_some_and(|claim| claim.is_empty_handed() && !claim.is_waiting) {

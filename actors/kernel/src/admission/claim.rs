@@ -1,4 +1,4 @@
-//! What one claim holds and what it waits for.
+//! What a claim holds and what it waits for.
 
 use super::few::Few;
 use super::index::{self, Index};
@@ -8,7 +8,7 @@ use super::pool::PoolId;
 use super::seat::Seat;
 use crate::id::{Claim, ClaimId};
 
-/// Number of a claim.
+/// The number of a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Slot(pub(super) u32);
 
@@ -18,22 +18,22 @@ pub(super) type Locks = Few<Lock, 3>;
 /// What a waiter lacked when it was last looked at.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Standing {
-    /// Not looked at in this place.
+    /// The waiter was not looked at in this place yet.
     #[default]
     Unseen,
-    /// At least one lock: it keeps its place on each path.
+    /// The waiter lacks at least one lock. It keeps its place on each path.
     LacksLock,
-    /// Permits alone: every lock is free for it, and it reserves none.
+    /// The waiter lacks only permits. Every lock is free for it, and it reserves none.
     LacksPermit,
 }
 
 /// What must change before a waiter is worth another look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Watch {
-    /// Nothing: another of its line watches for it, or it is about to be looked at.
+    /// Nothing. Another waiter of its line watches for it, or it is about to be looked at.
     #[default]
     Nothing,
-    /// This one: a holder, or a waiter before it.
+    /// This claim: a holder, or an earlier waiter.
     Claim(Slot),
     /// The room in this limit.
     Limit(PoolId),
@@ -43,7 +43,7 @@ pub(super) enum Watch {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Waiting {
     pub(super) seat: Seat,
-    /// What it asked for and does not hold.
+    /// The limits whose permits it asked for and does not hold.
     pub(super) limits: Limits,
     pub(super) locks: Locks,
     pub(super) kind: Option<PoolId>,
@@ -51,18 +51,18 @@ pub(super) struct Waiting {
     pub(super) passed: u32,
     pub(super) standing: Standing,
     pub(super) watch: Watch,
-    /// The others who watch the same claim.
+    /// The neighbours in the list of waiters that watch the same claim.
     pub(super) earlier: Option<Slot>,
     pub(super) later: Option<Slot>,
     /// The line it stands in.
     pub(super) line: Option<LineId>,
-    /// Whether it is on the list of those to look at.
+    /// `true` if it is on the list of waiters to look at.
     pub(super) is_listed: bool,
 }
 
 impl Waiting {
-    /// Makes this one that has just come, and needs nothing yet. All the rest
-    /// is as when it left its seat for good.
+    /// Resets this to a new arrival that needs nothing yet. All other fields already have the values from when it left
+    /// its seat for good.
     pub(super) fn begin(&mut self, seat: Seat, priority: i16) {
         self.seat = seat;
         self.limits.clear();
@@ -74,7 +74,7 @@ impl Waiting {
 }
 
 impl Standing {
-    /// Tells whether a place on a path may count against those behind it.
+    /// Returns `true` if a place on a path may hold up the waiters behind it.
     pub(super) const fn reserves_locks(self, seat: Seat) -> bool {
         match self {
             Self::LacksLock => true,
@@ -83,7 +83,7 @@ impl Standing {
         }
     }
 
-    /// Tells whether every lock is free for the waiter, as far as is known.
+    /// Returns `true` if every lock is free for the waiter, as far as is known.
     pub(super) const fn is_idle(self) -> bool {
         match self {
             Self::LacksLock => false,
@@ -98,16 +98,16 @@ pub(super) struct ClaimState {
     pub(super) id: ClaimId,
     /// The generation of its newest request, which a grant answers.
     generation: u64,
-    /// Whether there is such a claim; its place is free otherwise.
+    /// `true` if the claim exists; otherwise its slot is free.
     is_there: bool,
     pub(super) is_waiting: bool,
-    /// One of those who watch it; the others hang on that one.
+    /// The first of the waiters that watch this claim. The others are linked to that waiter.
     pub(super) watcher: Option<Slot>,
     pub(super) limits: Limits,
     pub(super) locks: Locks,
-    /// Tickets of its ancestors, nearest first.
+    /// Claims of its ancestors, nearest first.
     pub(super) within: Vec<ClaimId>,
-    /// What it waits for, if it does. Kept in place: it is long, and moving it takes time.
+    /// What it waits for, if it waits. Stored in place, because moving this large value takes time.
     pub(super) wish: Waiting,
 }
 
@@ -126,13 +126,13 @@ impl ClaimState {
         }
     }
 
-    /// Tells whether it holds nothing.
+    /// Returns `true` if the claim holds nothing.
     #[inline]
     pub(super) fn is_empty_handed(&self) -> bool {
         self.limits.is_empty() && self.locks.is_empty()
     }
 
-    /// Tells whether neither it nor, for all that can be told from it, an ancestor holds anything.
+    /// Returns `true` if neither the claim nor, as far as the claim itself can tell, an ancestor holds anything.
     #[inline]
     pub(super) fn has_nothing(&self) -> bool {
         self.is_empty_handed() && self.within.is_empty()
@@ -148,7 +148,7 @@ impl ClaimState {
         self.is_waiting.then_some(&mut self.wish)
     }
 
-    /// Notes a newer request: what is granted from now on answers this generation.
+    /// Records a newer request. Later grants answer this generation.
     pub(super) const fn renew(&mut self, generation: u64) {
         self.generation = generation;
     }
@@ -161,7 +161,7 @@ impl ClaimState {
         }
     }
 
-    /// Has it wait if it wants anything.
+    /// Sets whether the claim waits: it does if it wants anything.
     pub(super) fn settle(&mut self) {
         self.is_waiting = !(self.wish.limits.is_empty() && self.wish.locks.is_empty());
     }
@@ -176,7 +176,7 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// Room that is kept when nobody is left; what a crowd took beyond it is given back.
+    /// Room that is kept when no claim is left. Any room that was needed beyond it is given back.
     const KEPT: usize = 1024;
 
     #[inline]
@@ -251,13 +251,13 @@ impl Claims {
         self.get(slot).map(|claim| claim.id)
     }
 
-    /// Gives those in some slots, from this one on, and how many slots there are.
+    /// Returns the claims in this many slots from `from` on, and the number of all slots.
     pub(super) fn page(&self, from: usize, slots: usize) -> (impl Iterator<Item = &ClaimState>, usize) {
         let page = self.all.iter().skip(from).take(slots);
         (page.filter(|claim| claim.is_there), self.all.len())
     }
 
-    /// Gives all, in no order that means anything.
+    /// Returns all claims, in no meaningful order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &ClaimState> {
         self.all.iter().filter(|claim| claim.is_there)
     }

@@ -1,5 +1,5 @@
-//! What those who wait lack, and who keeps it from them: for the operator, and
-//! for the search for deadlocks. Reads only.
+//! What waiters lack, and which claims keep it from them. Serves the operator and the search for deadlocks. Changes
+//! nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,14 @@ use crate::id::ClaimId;
 use crate::lock::{LockMode, LockNeed, LockPath};
 
 impl Admissions {
-    /// Gives all that a waiting claim lacks; nothing for one that does not wait.
+    /// Returns everything that a waiting claim lacks. Empty if the claim does not wait.
     ///
-    /// For a lock, `by` has those who wait for it in a place before, nearest
-    /// first, up to one that itself waits for all the rest, and the holders
-    /// only if there is no such one: the chain leads to them. For a permit, one
-    /// that needs the same as another before it has that one; else the holders
-    /// and those for whom a permit is kept. So the whole is short for a long queue.
+    /// For a lock, `by` lists the claims that wait for it in an earlier place, nearest first. The list ends at the
+    /// first claim that itself waits for all earlier claims. The holders are listed only if there is no such claim,
+    /// because otherwise the chain leads to them.
+    ///
+    /// For a permit, `by` names an earlier waiter with the same needs, if there is any. Otherwise it lists the holders
+    /// and the waiters for which a permit is kept. So the result stays short even if the queue is long.
     #[must_use]
     pub fn blockers(&self, claim_id: ClaimId) -> Vec<Blocker> {
         let Some(slot) = self.claims.find(claim_id) else {
@@ -65,7 +66,7 @@ impl Admissions {
         blockers.into_iter().filter(|blocker| !blocker.by.is_empty())
     }
 
-    /// Gives who holds what conflicts with a lock, but for itself and those it is within.
+    /// Returns the claims that hold a lock conflicting with this one, except the claim itself and its ancestors.
     fn holders(&self, slot: Slot, claim: &ClaimState, lock: Lock) -> BTreeSet<ClaimId> {
         let mut holders = BTreeSet::new();
         self.tree.each_holder(lock, |holder| {
@@ -76,8 +77,8 @@ impl Admissions {
         holders
     }
 
-    /// Says all of one thing that a waiting claim lacks: of what it was told once, or of the first that is in
-    /// its way if that is no more; none if nothing is.
+    /// Returns the details of one thing that a waiting claim lacks. Prefers the thing in `told`, the answer to its
+    /// request, if the claim still lacks it. Otherwise returns the first thing in its way, or `None` if nothing is.
     #[must_use]
     pub fn lack(&self, claim_id: ClaimId, told: &Lacking) -> Option<Lack> {
         let slot = self.claims.find(claim_id)?;
@@ -102,8 +103,8 @@ impl Admissions {
         }
     }
 
-    /// Tells whether a waiter waits for everybody before it who conflicts with
-    /// the lock: it wants the path, or one above it, exclusive, and passes nobody.
+    /// Returns `true` if a waiter waits for every earlier claim that conflicts with the lock. Such a waiter wants the
+    /// path, or a path above it, exclusively, and overtakes no other waiter.
     fn waits_for_all_before(&self, slot: Slot, lock: Lock) -> bool {
         self.waiter(slot).is_some_and(|(claim, waiting)| {
             let covers = |need: Lock| self.tree.covers(need, lock);
@@ -139,7 +140,7 @@ impl Admissions {
         guards.chain(pool.holders.iter()).collect()
     }
 
-    /// Gives every path that is locked or wanted.
+    /// Returns every path that is locked or wanted.
     #[must_use]
     pub fn locks(&self) -> Vec<LockUse> {
         let mut uses: BTreeMap<LockPath, LockUse> = BTreeMap::new();
@@ -158,7 +159,7 @@ impl Admissions {
             for lock in waiting.into_iter().flat_map(|waiting| waiting.locks.iter()) {
                 let waiting = &mut use_of(&mut uses, self.tree.path(lock)).waiting;
                 match waiting.last_mut().filter(|(last, _)| *last == claim_id) {
-                    // It wants the path in both modes: the stronger one counts.
+                    // The claim wants the path in both modes: the stronger one counts.
                     Some((_, mode)) if lock.is_exclusive() => *mode = LockMode::Exclusive,
                     Some(_) => {}
                     None => waiting.push((claim_id, lock.mode())),

@@ -1,12 +1,12 @@
-//! A short list that lives where its owner does: most who ask need one or two
-//! things, and a list on the heap would be one more place to look.
+//! A short list that is stored inside its owner. Most requests need one or two items, and a list on the heap would cost
+//! one more memory access.
 
-/// A list of any length; up to `N` items are in place.
+/// A list of any length. Up to `N` items are stored in place.
 #[derive(Clone, Debug)]
 pub(super) enum Few<T, const N: usize> {
     /// The first `len` of these.
     Here { len: u8, items: [T; N] },
-    /// Too many for that.
+    /// All items, if there are more than `N`.
     There(Vec<T>),
 }
 
@@ -39,7 +39,7 @@ impl<T: Copy + Default + PartialEq, const N: usize> Few<T, N> {
         self.as_slice().contains(&item)
     }
 
-    /// Drops all.
+    /// Removes all items.
     pub(super) fn clear(&mut self) {
         match self {
             Self::Here { len, .. } => *len = 0,
@@ -62,7 +62,7 @@ impl<T: Copy + Default + PartialEq, const N: usize> Few<T, N> {
         }
     }
 
-    /// Drops those for which `keep` says no.
+    /// Removes the items for which `keep` returns `false`.
     pub(super) fn retain(&mut self, mut keep: impl FnMut(T) -> bool) {
         match self {
             Self::Here { .. } => {
@@ -74,7 +74,7 @@ impl<T: Copy + Default + PartialEq, const N: usize> Few<T, N> {
         }
     }
 
-    /// Drops an item, whose place the last one takes; tells whether it was there.
+    /// Removes an item and moves the last item into its place. Returns `true` if the item was in the list.
     pub(super) fn remove(&mut self, item: T) -> bool {
         let Some(place) = self.iter().position(|other| other == item) else {
             return false;

@@ -1,4 +1,4 @@
-//! Giving and taking: what a grant or a return changes, and who was passed by it.
+//! Grants and returns: what each changes, and which waiters a grant overtakes.
 
 use super::claim::{ClaimState, Limits, Locks, Slot};
 use super::node::{Lock, Part};
@@ -7,9 +7,9 @@ use super::seat::Seat;
 use super::{Admissions, Needs, PATIENCE};
 
 impl Admissions {
-    /// Gives a waiter, who has left its seat, all it needs, and notes who was passed thereby.
+    /// Grants a waiter all it needs, and counts the waiters that this overtakes. The waiter has left its seat already.
     pub(super) fn grant(&mut self, slot: Slot) {
-        // Who is passed must be known before the grant makes room for nobody.
+        // Find the overtaken waiters first: after the grant the claim no longer waits.
         let passed = self.passed_by(slot);
         if let Some(claim) = self.claims.get_mut(slot).filter(|claim| claim.is_waiting) {
             claim.is_waiting = false;
@@ -21,7 +21,7 @@ impl Admissions {
         }
     }
 
-    /// Gives those who came before a waiter and wait for what it is about to take.
+    /// Returns the earlier arrivals that wait for what this waiter is about to take.
     fn passed_by(&self, slot: Slot) -> Vec<Slot> {
         let Some((claim, waiting)) = self.waiter(slot) else {
             return Vec::new();
@@ -47,15 +47,15 @@ impl Admissions {
         }
         passed.sort_unstable();
         passed.dedup();
-        // Most who ask have nothing yet, and neither have their ancestors.
+        // Most requesters hold nothing yet, and neither do their ancestors.
         if !self.kin(slot, claim).all(|(_, claim)| claim.is_empty_handed()) {
             passed.retain(|other| !self.has_part_of(slot, claim, *other));
         }
         passed
     }
 
-    /// Notes those who came before a waiter and wait for what conflicts with a
-    /// lock, strangers to its shelter aside.
+    /// Adds the earlier arrivals that wait for a lock conflicting with this one. Strangers to the waiter's shelter are
+    /// left out.
     fn asked_before(&self, slot: Slot, claim: &ClaimState, arrival: u64, lock: Lock, passed: &mut Vec<Slot>) {
         let parts = [Part::Reserved, Part::Idle];
         let Some((holder, holds)) = self.shelter(slot, claim, lock) else {
@@ -85,7 +85,7 @@ impl Admissions {
         }
     }
 
-    /// Gives a claim what it does not hold yet, whoever else has it.
+    /// Gives a claim permits and locks that it does not hold yet, even if other claims hold them too.
     pub(super) fn hold(&mut self, slot: Slot, limits: &Limits, locks: &Locks) {
         let Some(claim) = self.claims.get_mut(slot) else {
             return;
@@ -98,13 +98,13 @@ impl Admissions {
         }
         for lock in locks.iter() {
             self.tree.hold(lock, slot);
-            // For these the lock was free until now.
+            // Until now the lock was free for these waiters.
             self.look_at_idle(lock, None);
         }
         self.look_inside(claim_id);
     }
 
-    /// Takes from a claim those parts of what it holds.
+    /// Takes these permits and locks from a claim, as far as it holds them.
     pub(super) fn let_go(&mut self, slot: Slot, needs: &Needs) {
         for key in &needs.limits {
             let held = |id: &PoolId| self.claims.get(slot).is_some_and(|claim| claim.limits.contains(*id));
@@ -121,7 +121,7 @@ impl Admissions {
         self.has_let_go(slot);
     }
 
-    /// Takes from a claim all that it holds.
+    /// Takes all permits and locks from a claim.
     pub(super) fn let_go_of_all(&mut self, slot: Slot) {
         let Some(claim) = self.claims.get(slot) else {
             return;

@@ -1,14 +1,14 @@
-//! Finds the number of a thing by its name. It cannot be walked through, so
-//! that no order can come of it but the one that its owner gives.
+//! Finds the number of an item by its name. The index cannot be iterated, so that no order can depend on the hashes:
+//! only the owner defines an order.
 
-/// What a number is given in place of, where nothing is.
+/// The number of an empty place.
 const NOBODY: u32 = u32::MAX;
 
-/// Numbers by the hash of the name that each stands for.
+/// Numbers by the hash of the name that each represents.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Index {
-    /// A power of two, at least half of them empty; each entry at its hash's
-    /// own place or, without a gap, after it.
+    /// The places. Their number is a power of two, and at least half of them are empty. Each entry is at its hash's own
+    /// place or follows it without a gap.
     places: Vec<Place>,
     len: usize,
 }
@@ -25,10 +25,10 @@ const EMPTY: Place = Place {
 };
 
 impl Index {
-    /// Smallest number of places.
+    /// The smallest number of places.
     const LEAST: usize = 16;
 
-    /// Gives the number under this hash for which `is` says yes.
+    /// Returns the number under this hash for which `is` returns `true`.
     #[inline]
     pub(super) fn find(&self, hash: u32, is: impl Fn(u32) -> bool) -> Option<u32> {
         self.seek(hash, is).map(|(_, number)| number)
@@ -49,7 +49,7 @@ impl Index {
         }
     }
 
-    /// Adds a number that is not in yet.
+    /// Adds a number. The index must not contain it yet.
     pub(super) fn insert(&mut self, hash: u32, number: u32) {
         if self.places.len() <= self.len * 2 {
             self.resize((self.len * 4).max(Self::LEAST));
@@ -69,13 +69,13 @@ impl Index {
         }
     }
 
-    /// Takes a number out, if it is in.
+    /// Removes a number, if the index contains it.
     pub(super) fn remove(&mut self, hash: u32, number: u32) {
         let Some((mut gap, _)) = self.seek(hash, |other| other == number) else {
             return;
         };
         self.len -= 1;
-        // Whoever would not be found behind the gap moves into it.
+        // An entry that could no longer be found behind the gap moves into it.
         let mut at = self.next(gap);
         while let Some(place) = self.places.get(at).copied().filter(|place| place.number != NOBODY) {
             if self.distance(self.home(place.hash), at) >= self.distance(gap, at) {
@@ -113,7 +113,7 @@ impl Index {
         (at + 1) & self.mask()
     }
 
-    /// Gives how many steps lead from one place to another.
+    /// Returns the number of steps from one place to another.
     #[inline]
     const fn distance(&self, from: usize, to: usize) -> usize {
         to.wrapping_sub(from) & self.mask()
@@ -125,21 +125,21 @@ impl Index {
     }
 }
 
-/// Odd, and without a pattern: the fraction of the golden ratio.
+/// The multiplier of the hash: the fraction of the golden ratio, which is odd and without a pattern.
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Gives the hash of a number.
+/// Returns the hash of a number.
 #[inline]
 pub(super) const fn of_number(number: u64) -> u32 {
     fold(number, MIX)
 }
 
-/// Gives the hash of some numbers in their order.
+/// Returns the hash of a sequence of numbers.
 pub(super) fn of_numbers(numbers: impl Iterator<Item = u64>) -> u32 {
     of_number(numbers.fold(0, step))
 }
 
-/// Gives the hash of a text.
+/// Returns the hash of a text.
 pub(super) fn of_text(text: &str) -> u32 {
     let (words, rest) = text.as_bytes().as_chunks::<8>();
     let words = words.iter().map(|word| u64::from_le_bytes(*word));
@@ -148,14 +148,14 @@ pub(super) fn of_text(text: &str) -> u32 {
     of_number(step(words.fold(length, step), rest))
 }
 
-/// Takes one more word into a hash.
+/// Mixes one more word into a hash.
 #[inline]
 const fn step(hash: u64, word: u64) -> u64 {
     let mixed = (hash ^ word).wrapping_mul(MIX);
     mixed ^ mixed >> 32
 }
 
-/// Gives the upper half of a product, where every bit of the number tells.
+/// Returns the upper half of a product, which depends on every bit of the number.
 #[inline]
 const fn fold(number: u64, by: u64) -> u32 {
     (number.wrapping_mul(by) >> 32) as u32

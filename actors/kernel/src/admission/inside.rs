@@ -1,6 +1,5 @@
-//! Who waits inside whom: the waiting descendants of a claim, and what they
-//! wait for. One who holds a path exclusive keeps strangers out of it, so only
-//! these matter to each other there.
+//! The waiting descendants of each claim, and what they wait for. An exclusive holder of a path keeps strangers out of
+//! it, so there only its descendants affect each other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +49,7 @@ impl Insides {
         self.by_ancestor.find(index::of_number(ancestor.0), is)
     }
 
-    /// Gives what waits inside a claim.
+    /// Returns the waiting descendants of a claim.
     pub(super) fn of(&self, ancestor: ClaimId) -> Option<&Inside> {
         self.all.get(self.find(ancestor)?)
     }
@@ -59,7 +58,7 @@ impl Insides {
         self.all.get_mut(self.find(ancestor)?)
     }
 
-    /// Notes that somebody waits inside a claim.
+    /// Records that a descendant of a claim waits.
     pub(super) fn enter(&mut self, ancestor: ClaimId, slot: Slot) {
         if self.find(ancestor).is_none() {
             let number = self.all.add(Inside {
@@ -75,7 +74,7 @@ impl Insides {
         }
     }
 
-    /// Notes that somebody waits inside a claim no more.
+    /// Records that a descendant of a claim no longer waits.
     pub(super) fn leave(&mut self, ancestor: ClaimId, slot: Slot) {
         let Some(number) = self.find(ancestor) else {
             return;
@@ -90,7 +89,7 @@ impl Insides {
         }
     }
 
-    /// Notes that somebody inside a claim waits for a lock.
+    /// Records that a descendant of a claim waits for a lock.
     pub(super) fn sit(&mut self, ancestor: ClaimId, tree: &Tree, part: Part, lock: Lock, seat: Seat) {
         let Some(inside) = self.of_mut(ancestor) else {
             return;
@@ -101,7 +100,7 @@ impl Insides {
         }
     }
 
-    /// Notes that somebody inside a claim waits for a lock no more.
+    /// Records that a descendant of a claim no longer waits for a lock.
     pub(super) fn rise(&mut self, ancestor: ClaimId, tree: &Tree, part: Part, lock: Lock, seat: Seat) {
         let Some(inside) = self.of_mut(ancestor) else {
             return;
@@ -117,7 +116,7 @@ impl Insides {
         }
     }
 
-    /// Tells whether nobody waits inside anybody.
+    /// Returns `true` if no claim has a waiting descendant.
     pub(super) fn is_empty(&self) -> bool {
         self.all.len() == 0
     }

@@ -1,5 +1,4 @@
-//! Whether a waiter can be served now, and if not, what keeps it waiting.
-//! Reads only.
+//! Decides whether a waiter can be served now, and if not, what keeps it waiting. Changes nothing.
 
 use std::iter;
 
@@ -10,19 +9,19 @@ use super::seat::Seat;
 use super::{Admissions, Grant, Lacking};
 use crate::id::ClaimId;
 
-/// What is found about a waiter.
+/// The result of a look at a waiter.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Finding {
-    /// It lacks nothing.
+    /// The waiter lacks nothing.
     Free,
-    /// It lacks this lock, because of that claim.
+    /// The waiter lacks this lock, because of that claim.
     Lock(Lock, Slot),
-    /// It lacks no lock, but a permit of this limit.
+    /// The waiter lacks no lock, but a permit of this limit.
     Permit(PoolId),
 }
 
 impl Admissions {
-    /// Looks for the first thing that a waiter lacks: a lock, else a permit.
+    /// Finds the first thing that a waiter lacks: a lock if it lacks any, else a permit.
     pub(super) fn judge(&self, slot: Slot) -> Finding {
         let Some((claim, waiting)) = self.waiter(slot) else {
             return Finding::Free;
@@ -37,7 +36,7 @@ impl Admissions {
         lacking.map_or(Finding::Free, Finding::Permit)
     }
 
-    /// Gives what is told to one who asked.
+    /// Returns the answer to a request.
     pub(super) fn answer(&self, finding: Finding) -> Grant {
         match finding {
             Finding::Free => Grant::Granted,
@@ -49,9 +48,8 @@ impl Admissions {
         }
     }
 
-    /// Gives one who keeps a waiter from a lock. The nearest waiter before it
-    /// comes before any holder: of many who wait for one holder each then
-    /// watches the next, and only the first of them the holder.
+    /// Returns a claim that keeps a waiter from a lock. The nearest earlier waiter is preferred to any holder. If many
+    /// claims wait for one holder, each then watches the next, and only the first watches the holder.
     fn lock_blocker(&self, slot: Slot, claim: &ClaimState, waiting: &Waiting, lock: Lock) -> Option<Slot> {
         let shelter = self.shelter(slot, claim, lock);
         let mut bound = waiting.seat;
@@ -64,7 +62,7 @@ impl Admissions {
         self.tree.holder(lock, |holder| self.is_kin(holder, slot, claim))
     }
 
-    /// Gives those before a waiter whose place keeps it from this lock, nearest first.
+    /// Returns the earlier waiters whose places keep a waiter from this lock, nearest first.
     pub(super) fn places_before<'a>(
         &'a self,
         slot: Slot,
@@ -79,8 +77,8 @@ impl Admissions {
             .filter(move |other| self.holds_up(*other, slot, claim))
     }
 
-    /// Gives the last place before `bound` of one who waits, inside the shelter
-    /// if there is one, for what conflicts with a lock.
+    /// Returns the last place before `bound` of a waiter for a conflicting lock. If there is a shelter, only waiters
+    /// inside it count.
     fn place_before(&self, shelter: Option<(Slot, &ClaimState)>, lock: Lock, bound: Seat) -> Option<Seat> {
         let Some((holder, holds)) = shelter else {
             return self.tree.last_before(Part::Reserved, lock, bound);
@@ -91,16 +89,15 @@ impl Admissions {
         last.max(own.filter(|own| *own < bound))
     }
 
-    /// Gives the place in which a claim waits for what conflicts with a lock.
+    /// Returns the place of a claim that itself waits for a conflicting lock.
     pub(super) fn own_seat(&self, slot: Slot, lock: Lock, counts: impl Fn(&Waiting) -> bool) -> Option<Seat> {
         let waiting = self.claims.waiting(slot).filter(|waiting| counts(waiting))?;
         let conflicts = waiting.locks.iter().any(|need| self.tree.conflict(need, lock));
         conflicts.then_some(waiting.seat)
     }
 
-    /// Gives the claim or an ancestor of it that holds the path, or one above
-    /// it, exclusive. Strangers who want the lock wait for that one, so only
-    /// its own descendants matter: a crowd outside costs nothing.
+    /// Returns the claim or ancestor that holds the path, or a path above it, exclusively. Strangers that want the lock
+    /// wait for this holder, so only the holder's own descendants matter. A crowd outside therefore costs nothing.
     pub(super) fn shelter<'a>(
         &'a self,
         slot: Slot,
@@ -114,7 +111,7 @@ impl Admissions {
             .find(|(_, claim)| claim.locks.iter().any(|held| self.tree.covers(held, lock)))
     }
 
-    /// Tells whether a holder keeps nobody out: the one who asks, or an ancestor.
+    /// Returns `true` if a holder does not keep the requester out, because it is the requester itself or an ancestor.
     pub(super) fn is_kin(&self, holder: Slot, slot: Slot, claim: &ClaimState) -> bool {
         let is_within = || {
             let claim_id = self.claims.id_of(holder);
@@ -123,8 +120,8 @@ impl Admissions {
         holder == slot || (!claim.within.is_empty() && is_within())
     }
 
-    /// Tells whether a permit of this limit can be given to a waiter, and one
-    /// be left for who must have one.
+    /// Returns `true` if a waiter can be granted a permit of this limit while a kept permit, if there is any, is left
+    /// over.
     pub(super) fn has_permit_for(&self, slot: Slot, claim: &ClaimState, waiting: &Waiting, id: PoolId) -> bool {
         let Some(pool) = self.pools.get(id) else {
             return true;
@@ -136,7 +133,7 @@ impl Admissions {
         }
     }
 
-    /// Gives those before a waiter for whom one permit of this limit is kept.
+    /// Returns the earlier waiters for which one permit of this limit is kept.
     pub(super) fn guards_against<'a>(
         &'a self,
         slot: Slot,
@@ -152,11 +149,11 @@ impl Admissions {
             .filter(move |other| self.holds_up(*other, slot, claim))
     }
 
-    /// Tells whether the place of a waiter counts against one behind it.
+    /// Returns `true` if the place of a waiter holds up a requester behind it.
     ///
-    /// It does not if the waiter may depend on that one: it waits for a lock
-    /// that this one or an ancestor of it holds; or, lacking permits alone and
-    /// reserving only because it was passed so often, for a permit of theirs.
+    /// It does not if the waiter may depend on the requester. The waiter does if it waits for a lock that the requester
+    /// or an ancestor holds. It also does if it lacks only permits, reserves just because it was overtaken so often,
+    /// and waits for a permit that they hold.
     fn holds_up(&self, waiter: Slot, asker: Slot, claim: &ClaimState) -> bool {
         let Some(waiting) = self.claims.waiting(waiter) else {
             return false;
@@ -169,20 +166,20 @@ impl Admissions {
         counts && !self.has_lock_of(asker, claim, waiter)
     }
 
-    /// Tells whether one who passes a waiter has a part of what that one waits for.
+    /// Returns `true` if a requester that overtakes a waiter holds a part of what the waiter waits for.
     pub(super) fn has_part_of(&self, asker: Slot, claim: &ClaimState, waiter: Slot) -> bool {
         let waiting = self.claims.waiting(waiter);
         let has_permit = waiting.is_some_and(|waiting| self.has_permit_of(asker, claim, waiting));
         has_permit || self.has_lock_of(asker, claim, waiter)
     }
 
-    /// Tells whether a claim or one of its ancestors holds a permit that a waiter waits for.
+    /// Returns `true` if a claim or one of its ancestors holds a permit that a waiter waits for.
     fn has_permit_of(&self, asker: Slot, claim: &ClaimState, waiting: &Waiting) -> bool {
         self.kin(asker, claim)
             .any(|(_, claim)| waiting.limits.iter().any(|id| claim.limits.contains(id)))
     }
 
-    /// Tells whether a claim or one of its ancestors holds a lock that keeps a waiter out.
+    /// Returns `true` if a claim or one of its ancestors holds a lock that keeps a waiter out.
     fn has_lock_of(&self, asker: Slot, claim: &ClaimState, waiter: Slot) -> bool {
         if claim.has_nothing() {
             return false;
@@ -197,7 +194,7 @@ impl Admissions {
             .any(|lock| waiting.locks.iter().any(|need| self.tree.conflict(need, lock)))
     }
 
-    /// Gives a claim and its ancestors', as far as they hold or want anything, nearest first.
+    /// Returns a claim and the claims of its ancestors that hold or want anything, nearest first.
     pub(super) fn kin<'a>(&'a self, slot: Slot, claim: &'a ClaimState) -> impl Iterator<Item = (Slot, &'a ClaimState)> {
         let ancestors = claim.within.iter().filter_map(|claim_id| self.claims.get_by(*claim_id));
         iter::once((slot, claim)).chain(ancestors)

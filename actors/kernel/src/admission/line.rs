@@ -1,5 +1,5 @@
-//! Those who lack permits alone and are alike: if the first of them lacks one,
-//! all do, and only the first needs to watch.
+//! Lines of waiters that lack only permits and have the same needs. If the first lacks a permit, all do, so only the
+//! first needs to watch.
 
 use super::claim::{ClaimState, Limits, Waiting};
 use super::index::{self, Index};
@@ -8,17 +8,17 @@ use super::seat::{Seat, Seats};
 use super::slab::Slab;
 use crate::id::ClaimId;
 
-/// Number of a line.
+/// The number of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LineId(u32);
 
-/// A line, and what those in it have in common.
+/// A line, and what its waiters have in common.
 #[derive(Clone, Debug)]
 struct Line {
     limits: Limits,
     kind: Option<PoolId>,
     within: Vec<ClaimId>,
-    /// One who holds something already is like nobody else.
+    /// The only claim of this line, if it already holds something: then no other claim is like it.
     alone: Option<ClaimId>,
     seats: Seats,
 }
@@ -57,7 +57,7 @@ impl Lines {
         self.by_needs.find(hash, is)
     }
 
-    /// Puts a waiter in its line.
+    /// Adds a waiter to its line.
     pub(super) fn join(&mut self, claim: &ClaimState, waiting: &Waiting) -> LineId {
         let number = self.find(claim, waiting).unwrap_or_else(|| {
             let line = Line {
@@ -78,7 +78,7 @@ impl Lines {
         LineId(number)
     }
 
-    /// Takes a waiter off its line. If it was the first of it, gives the next one.
+    /// Takes a waiter off its line. Returns the next waiter if this was the first.
     pub(super) fn leave(&mut self, LineId(number): LineId, seat: Seat) -> Option<Seat> {
         let line = self.all.get_mut(number)?;
         let was_first = line.seats.first() == Some(seat);
@@ -93,12 +93,12 @@ impl Lines {
         next.filter(|_| was_first)
     }
 
-    /// Gives the first of a line.
+    /// Returns the first waiter of a line.
     pub(super) fn first(&self, LineId(number): LineId) -> Option<Seat> {
         self.all.get(number)?.seats.first()
     }
 
-    /// Gives the first of those who need the same permits as this waiter.
+    /// Returns the first waiter that needs the same permits as this waiter.
     pub(super) fn first_like(&self, claim: &ClaimState, waiting: &Waiting) -> Option<Seat> {
         self.all.get(self.find(claim, waiting)?)?.seats.first()
     }

@@ -1,14 +1,12 @@
-//! Who is looked at when something changes.
+//! Which waiters are looked at when something changes.
 //!
-//! A look at a waiter grants all it needs, or finds one thing it lacks, which
-//! it then watches: a claim that keeps it from a lock, or a limit without room.
-//! Of those in one line, who lack permits alone and need the same, only the
-//! first watches. Whatever may let a waiter through, or take from it a lock
-//! that was free for it, puts it on the list of those to look at, and that list
-//! is worked off in the order of service.
+//! A look at a waiter either grants all it needs, or finds one thing it lacks. The waiter then watches this thing: a
+//! claim that keeps it from a lock, or a limit without room. Waiters that lack only permits and need the same stand in
+//! one line, and only the first of a line watches. A change may let a waiter through, or take from it a lock that was
+//! free for it. Such a waiter is put on the list of waiters to look at. The list is processed in the order of service.
 //!
-//! So a release costs what it changes: of ten thousand who wait for one path,
-//! each watches the one before it, and one is looked at.
+//! So a release costs only what it changes. Of ten thousand waiters for one path, each watches the waiter before it,
+//! and only one is looked at.
 
 use std::cmp::Reverse;
 
@@ -20,7 +18,7 @@ use super::seat::Seat;
 use crate::id::{Claim, ClaimId};
 
 impl Admissions {
-    /// Works off all that must be looked at. Gives those that are served, in order.
+    /// Looks at every waiter that must be looked at. Returns the claims that are served, in order.
     pub(super) fn serve(&mut self) -> Vec<Claim> {
         let mut served = Vec::new();
         while let Some(slot) = self.next_to_look_at() {
@@ -33,8 +31,8 @@ impl Admissions {
         served
     }
 
-    /// Looks at one who has just come and has no seat yet, and at nobody else;
-    /// it takes one if it must wait. Nothing else may be to be looked at.
+    /// Looks at a new arrival that has no seat yet, and at no other waiter. The arrival takes a seat if it must wait.
+    /// No other waiter may be due for a look.
     pub(super) fn look_at_once(&mut self, slot: Slot) -> Finding {
         #[cfg(test)]
         {
@@ -56,13 +54,13 @@ impl Admissions {
         finding
     }
 
-    /// Tells whether anybody may have to be looked at.
+    /// Returns `true` if any waiter may have to be looked at.
     pub(super) fn is_any_to_look_at(&mut self) -> bool {
         self.pools.is_any_stirred() || self.first_listed().is_some()
     }
 
-    /// Takes the first in the order of service that must be looked at: one that
-    /// is listed, or one that watches a limit in which there is room.
+    /// Takes the first waiter, in the order of service, that must be looked at. It is either listed, or watches a limit
+    /// that has room.
     pub(super) fn next_to_look_at(&mut self) -> Option<Slot> {
         let listed = self.first_listed();
         if self.pools.is_any_stirred()
@@ -78,7 +76,7 @@ impl Admissions {
         Some(slot)
     }
 
-    /// Gives the first that is listed. One that has left its seat is not any more.
+    /// Returns the first listed waiter. A waiter that has left its seat is no longer listed.
     pub(super) fn first_listed(&mut self) -> Option<Seat> {
         loop {
             let Reverse(seat) = *self.look.peek()?;
@@ -90,7 +88,7 @@ impl Admissions {
         }
     }
 
-    /// Looks at a waiter: grants what it needs, or notes what it lacks.
+    /// Looks at a waiter: grants what it needs, or records what it lacks.
     pub(super) fn look_at(&mut self, slot: Slot) -> Finding {
         #[cfg(test)]
         {
@@ -114,7 +112,8 @@ impl Admissions {
         finding
     }
 
-    /// Has the waiting descendants of a claim looked at: what it holds decides whom they pass.
+    /// Lists the waiting descendants of a claim to be looked at, because what it holds decides which waiters they may
+    /// overtake.
     pub(super) fn look_inside(&mut self, claim_id: ClaimId) {
         if self.insides.is_empty() {
             return;
@@ -127,13 +126,13 @@ impl Admissions {
         waiting.into_iter().for_each(|slot| self.list(slot));
     }
 
-    /// Has those looked at, behind a place or all, for whom a lock was free until now.
+    /// Lists the waiters for which a lock was free until now: all of them, or only the waiters behind a place.
     pub(super) fn look_at_idle(&mut self, lock: Lock, behind: Option<Seat>) {
         let idle = self.tree.idle(lock, behind);
         idle.into_iter().for_each(|slot| self.list(slot));
     }
 
-    /// Has a waiter looked at.
+    /// Lists a waiter to be looked at.
     pub(super) fn list(&mut self, slot: Slot) {
         if let Some(waiting) = self.claims.waiting_mut(slot)
             && !waiting.is_listed

@@ -1,4 +1,4 @@
-//! One path of the tree: who holds a lock on it or under it, and who waits for one.
+//! One path of the tree, with the claims that hold or await a lock on it or under it.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -9,11 +9,11 @@ use super::seat::{Seat, Seats};
 use super::sorted::Sorted;
 use crate::lock::{LockMode, LockPath};
 
-/// Number of a path.
+/// The number of a path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Spot(pub(super) u32);
 
-/// A lock by the number of its path: twice that, and one more if it is exclusive.
+/// A lock as a number: twice the number of its path, plus one if it is exclusive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Lock(u32);
 
@@ -44,12 +44,12 @@ impl Lock {
     }
 }
 
-/// Those who wait at one path.
+/// The waiters at one path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Level {
     pub(super) exclusive: Seats,
     pub(super) shared: Seats,
-    /// Those with a lock strictly under this path, if it keeps them.
+    /// The waiters for a lock strictly under this path, if the path keeps them.
     pub(super) below: Seats,
 }
 
@@ -58,7 +58,7 @@ impl Level {
         self.exclusive.is_empty() && self.shared.is_empty() && self.below.is_empty()
     }
 
-    /// Gives those who wait for a lock of the path itself.
+    /// Returns the waiters for a lock on the path itself.
     pub(super) fn at(&self) -> impl Iterator<Item = Seat> {
         self.exclusive.iter().chain(self.shared.iter())
     }
@@ -74,18 +74,18 @@ impl Level {
     }
 }
 
-/// Those who hold something at one path.
+/// The claims that hold something at one path.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Held {
-    /// One, or some who are within each other.
+    /// One holder, or several holders that are within each other.
     pub(super) exclusive: Few<Slot, 4>,
     pub(super) shared: Sorted<Slot>,
-    /// Those with a lock strictly under this path, once for each, if it keeps them.
+    /// The holders of a lock strictly under this path, once for each lock, if the path keeps them.
     pub(super) below: Sorted<(Slot, Lock)>,
 }
 
 impl Held {
-    /// Gives those who hold a lock of the path itself, and which.
+    /// Returns the holders of a lock on the path itself, each with its lock.
     pub(super) fn at(&self, spot: Spot) -> impl Iterator<Item = (Slot, Lock)> {
         let exclusive = self.exclusive.iter().zip(iter::repeat(LockMode::Exclusive));
         let shared = self.shared.iter().zip(iter::repeat(LockMode::Shared));
@@ -94,27 +94,28 @@ impl Held {
     }
 }
 
-/// Which of those who wait.
+/// A part of the waiters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Those whose place counts.
+    /// The waiters whose place reserves locks.
     Reserved,
-    /// Those who lack no lock, as far as is known.
+    /// The waiters that lack no lock, as far as is known.
     Idle,
 }
 
 /// One path.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
-    /// The path one level up; the whole tree has none.
+    /// The path one level up. The root of the tree has none.
     pub(super) above: Option<Spot>,
     /// The paths one level down.
     pub(super) paths: BTreeSet<Spot>,
     pub(super) depth: u32,
-    /// Locks that are held or waited for here, and paths one level down.
+    /// The number of locks held or awaited here, plus the number of paths one level down.
     pub(super) uses: u32,
-    /// Whether it keeps a set of those with a lock under it. Only who wants all of the path asks for
-    /// them, so it does from the first of these on, and most paths with many under them never do.
+    /// `true` if the path keeps sets of the claims with a lock under it. Only an exclusive request for the path reads
+    /// these sets, so they are kept from the first such request on. Most paths with many claims under them never need
+    /// them.
     pub(super) keeps_below: bool,
     pub(super) held: Held,
     pub(super) reserved: Level,
@@ -123,7 +124,7 @@ pub(super) struct Node {
 }
 
 impl Node {
-    /// Makes one with one use, which nobody holds or waits for yet.
+    /// Creates a node with one use. No claim holds it or waits for it yet.
     pub(super) fn new(path: LockPath, above: Option<Spot>, depth: u32) -> Self {
         Self {
             above,

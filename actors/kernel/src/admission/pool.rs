@@ -1,4 +1,4 @@
-//! The limits: the capacity of each, who has a permit of it and who waits for one.
+//! The limits: the capacity of each, the claims that hold its permits and the claims that wait for one.
 
 use super::LimitUse;
 use super::claim::{ClaimState, Claims, Limits};
@@ -7,7 +7,7 @@ use super::seat::{Seat, Seats};
 use super::sorted::Sorted;
 use crate::id::{ClaimId, LimitKey};
 
-/// Number of a limit.
+/// The number of a limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct PoolId(pub(super) u32);
 
@@ -15,25 +15,25 @@ pub(super) struct PoolId(pub(super) u32);
 #[derive(Clone, Debug)]
 pub(super) struct Pool {
     pub(super) key: LimitKey,
-    /// Whether it was set or asked for, and not just named as a kind's own.
+    /// `true` if the limit was set or asked for, and not just named as a kind's own.
     is_known: bool,
-    /// Its capacity; none is unlimited.
+    /// The capacity; `None` is unlimited.
     pub(super) limit: Option<u32>,
-    /// Each has one permit.
+    /// Each holder has one permit.
     pub(super) holders: Sorted<ClaimId>,
     used: u32,
-    /// How many wait.
+    /// How many claims wait.
     crowd: usize,
-    /// How many had to.
+    /// How many claims had to wait so far.
     had_to_wait: u64,
-    /// All that wait for a permit. Nobody lacks one of a limit without a capacity, so none are kept then,
-    /// here or as its own.
+    /// All waiters for a permit. No waiter lacks a permit of an unlimited limit, so neither this set nor `own` is kept
+    /// then.
     pub(super) waiting: Seats,
-    /// Those of them whose kind's own limit this is.
+    /// The waiters whose own kind has this limit.
     pub(super) own: Seats,
-    /// Those of them that are looked at when there is room.
+    /// The waiters that are looked at when there is room.
     pub(super) watchers: Seats,
-    /// Whether its watchers must be looked at, and the last one that was.
+    /// `Some` if the watchers must be looked at, with the last watcher that was.
     stirred: Option<Option<Seat>>,
 }
 
@@ -54,17 +54,17 @@ impl Pool {
         }
     }
 
-    /// Gives the number of permits that can still be given out; none is unlimited.
+    /// Returns the number of permits that can still be granted; `None` is unlimited.
     pub(super) fn spare(&self) -> Option<u32> {
         self.limit.map(|limit| limit.saturating_sub(self.used))
     }
 
-    /// Tells whether there is a permit to give out.
+    /// Returns `true` if a permit can be granted.
     pub(super) fn has_room(&self) -> bool {
         self.spare() != Some(0)
     }
 
-    /// Notes one that takes its seat.
+    /// Records a waiter that takes its seat.
     pub(super) fn enter(&mut self, seat: Seat, is_own: bool) {
         self.crowd += 1;
         if self.limit.is_some() {
@@ -79,7 +79,7 @@ impl Pool {
         }
     }
 
-    /// Notes one that leaves its seat.
+    /// Records a waiter that leaves its seat.
     pub(super) fn leave(&mut self, seat: Seat, is_own: bool) {
         self.crowd -= 1;
         if self.limit.is_some() {
@@ -90,7 +90,7 @@ impl Pool {
         }
     }
 
-    /// Sets the capacity; `crowd` are all that wait for a permit, and whether this is their kind's own limit.
+    /// Sets the capacity. `crowd` lists all waiters for a permit, and whether this is the limit of their own kind.
     fn set(&mut self, limit: Option<u32>, crowd: impl Iterator<Item = (Seat, bool)>) {
         let was_kept = self.limit.is_some();
         self.limit = limit;
@@ -101,20 +101,20 @@ impl Pool {
         }
     }
 
-    /// Counts one that has come and waits, for a permit if for nothing else.
+    /// Counts a new request that would have to wait for a permit even if it lacked nothing else.
     pub(super) const fn count_wait(&mut self) {
         self.had_to_wait += 1;
     }
 
-    /// Gives those before `seat` for whom a permit may have to be kept: the
-    /// first of the kind whose limit this is, and all whose patience has run out.
+    /// Returns the waiters before `seat` for which a permit may have to be kept. These are the first waiter whose own
+    /// kind has this limit, and all waiters whose patience has run out.
     pub(super) fn guards(&self, seat: Seat) -> impl Iterator<Item = Seat> {
         let head = self.own.first().filter(|head| *head < seat);
         let impatient = self.waiting.iter().take_while(|other| other.is_out_of_patience());
         head.into_iter().chain(impatient.take_while(move |other| *other < seat))
     }
 
-    /// Gives the limit as it stands.
+    /// Returns the current state of the limit.
     pub(super) fn usage(&self) -> LimitUse {
         LimitUse {
             key: self.key.clone(),
@@ -127,7 +127,7 @@ impl Pool {
         }
     }
 
-    /// Gives the next watcher that must be looked at, if there is room.
+    /// Returns the next watcher that must be looked at, if there is room.
     fn next_watcher(&self) -> Option<Seat> {
         match self.stirred.filter(|_| self.has_room())? {
             Some(after) => self.watchers.after(after),
@@ -135,19 +135,19 @@ impl Pool {
         }
     }
 
-    /// Tells whether there may be anybody for whom a permit must be kept.
+    /// Returns `true` if a permit may have to be kept for any waiter.
     pub(super) fn may_have_guards(&self) -> bool {
         let is_impatient = |first: Seat| first.is_out_of_patience();
         !self.own.is_empty() || self.waiting.first().is_some_and(is_impatient)
     }
 }
 
-/// All limits. None is ever dropped: names of limits are few.
+/// All limits. A limit is never dropped, because there are few names of limits.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Pools {
     all: Vec<Pool>,
     by_key: Index,
-    /// Those whose watchers must be looked at.
+    /// The limits whose watchers must be looked at.
     stirred: Vec<PoolId>,
 }
 
@@ -165,13 +165,13 @@ impl Pools {
         self.by_key.find(index::of_text(key.as_str()), is).map(PoolId)
     }
 
-    /// Gives the number of a limit that was set or asked for.
+    /// Returns the number of a limit that was set or asked for.
     pub(super) fn find(&self, key: &LimitKey) -> Option<PoolId> {
         let id = self.find_any(key)?;
         self.get(id).filter(|pool| pool.is_known).map(|_| id)
     }
 
-    /// Gives the number of a name.
+    /// Returns the number of a name, and adds the name if it is new.
     pub(super) fn name(&mut self, key: &LimitKey) -> PoolId {
         self.find_any(key).unwrap_or_else(|| {
             let number = u32::try_from(self.all.len()).unwrap_or(u32::MAX);
@@ -181,7 +181,7 @@ impl Pools {
         })
     }
 
-    /// Gives the number of a limit that is set or asked for now.
+    /// Returns the number of a limit, and marks it as set or asked for.
     pub(super) fn ask(&mut self, key: &LimitKey) -> PoolId {
         let id = self.name(key);
         if let Some(pool) = self.get_mut(id) {
@@ -190,7 +190,7 @@ impl Pools {
         id
     }
 
-    /// Sets a capacity.
+    /// Sets the capacity of a limit.
     pub(super) fn set(&mut self, key: &LimitKey, limit: Option<u32>, claims: &Claims) -> PoolId {
         let id = self.ask(key);
         if let Some(pool) = self.get_mut(id) {
@@ -201,19 +201,19 @@ impl Pools {
         id
     }
 
-    /// Gives the names of some limits.
+    /// Returns the names of some limits.
     pub(super) fn keys(&self, limits: &Limits) -> impl Iterator<Item = LimitKey> {
         limits.iter().filter_map(|id| Some(self.get(id)?.key.clone()))
     }
 
-    /// Gives all that were set or asked for, by name.
+    /// Returns all limits that were set or asked for, by name.
     pub(super) fn by_name(&self) -> Vec<&Pool> {
         let mut pools: Vec<&Pool> = self.all.iter().filter(|pool| pool.is_known).collect();
         pools.sort_unstable_by(|one, other| one.key.cmp(&other.key));
         pools
     }
 
-    /// Has those looked at who watch a limit, as far as there is room in it.
+    /// Marks the watchers of a limit to be looked at, as far as the limit has room.
     pub(super) fn stir(&mut self, id: PoolId) {
         let Some(pool) = self.all.get_mut(id.0 as usize) else {
             return;
@@ -227,12 +227,12 @@ impl Pools {
         pool.stirred = Some(None);
     }
 
-    /// Tells whether any watcher may have to be looked at.
+    /// Returns `true` if any watcher may have to be looked at.
     pub(super) const fn is_any_stirred(&self) -> bool {
         !self.stirred.is_empty()
     }
 
-    /// Gives the first of those watchers that must be looked at.
+    /// Returns the first watcher, in the order of service, that must be looked at.
     pub(super) fn next_watcher(&mut self) -> Option<(Seat, PoolId)> {
         let Self { all, stirred, .. } = self;
         let mut first: Option<(Seat, PoolId)> = None;
@@ -254,14 +254,14 @@ impl Pools {
         first
     }
 
-    /// Notes that this watcher of a limit is looked at, and those before it were.
+    /// Records that this watcher of a limit is looked at, and that all watchers before it were.
     pub(super) fn pass(&mut self, id: PoolId, seat: Seat) {
         if let Some(pool) = self.get_mut(id) {
             pool.stirred = Some(Some(seat));
         }
     }
 
-    /// Notes that a claim has a permit, which it had not.
+    /// Records that a claim has a permit, which it did not have before.
     pub(super) fn take(&mut self, id: PoolId, claim_id: ClaimId) {
         if let Some(pool) = self.get_mut(id) {
             pool.holders.insert(claim_id);
@@ -269,7 +269,7 @@ impl Pools {
         }
     }
 
-    /// Notes that a claim gave its permit back.
+    /// Records that a claim gave its permit back.
     pub(super) fn give_back(&mut self, id: PoolId, claim_id: ClaimId) {
         if let Some(pool) = self.get_mut(id)
             && pool.holders.remove(claim_id)

@@ -1,20 +1,20 @@
-//! Who waits where. A waiter takes its seat unseen; what a look at it finds
-//! decides for what its place counts, and in which line it stands: see `look`.
+//! The seats of waiters. A waiter takes its seat unseen. Looking at it then decides what its place reserves, and in
+//! which line it stands: see `look`.
 
 use super::Admissions;
 use super::claim::{Slot, Standing, Watch};
 use super::node::Part;
 
 impl Admissions {
-    /// Changes what a claim has or wants. If it waits, it leaves its seat
-    /// meanwhile: where it is found depends on what is changed.
+    /// Changes what a claim has or wants. A waiting claim leaves its seat meanwhile, because the place where it is
+    /// found depends on what is changed.
     pub(super) fn with_seat_left(&mut self, slot: Slot, change: impl FnOnce(&mut Self)) {
         self.leave_seat(slot);
         change(self);
         self.take_seat(slot);
     }
 
-    /// Has a waiter take its seat, and looked at.
+    /// Seats a waiter and lists it to be looked at.
     pub(super) fn take_seat(&mut self, slot: Slot) {
         self.sit_down(slot, Standing::Unseen);
         self.list(slot);
@@ -43,14 +43,14 @@ impl Admissions {
             };
             pool.enter(waiting.seat, is_own);
             if is_own && pool.own.first() == Some(waiting.seat) {
-                // Until now one was kept for another, and by whom that one may be passed differs.
+                // Until now a permit was kept for another waiter, and different claims may overtake that waiter.
                 pools.stir(id);
             }
         }
         self.show_locks(slot, None, Some(standing));
     }
 
-    /// Takes a waiter from its seat; it still waits. Those behind it are looked at.
+    /// Takes a waiter from its seat. It still waits. The waiters behind it are looked at.
     pub(super) fn leave_seat(&mut self, slot: Slot) {
         let (before, next) = self.get_up(slot);
         if before != Standing::Unseen {
@@ -62,8 +62,8 @@ impl Admissions {
         }
     }
 
-    /// Takes a waiter from its seat and grants it all it waits for. Whoever
-    /// watches it still lacks what it takes, its descendants aside.
+    /// Takes a waiter from its seat and grants it everything it waits for. Its watchers, except its descendants, still
+    /// lack what it takes, so they are not looked at.
     pub(super) fn leave_seat_granted(&mut self, slot: Slot) {
         let (before, next) = self.get_up(slot);
         if before != Standing::Unseen {
@@ -76,8 +76,7 @@ impl Admissions {
         }
     }
 
-    /// Takes a waiter from its seat. Gives the standing it had, and who is now
-    /// the first of the line that it led.
+    /// Takes a waiter from its seat. Returns its former standing, and the new first waiter of the line that it led.
     pub(super) fn get_up(&mut self, slot: Slot) -> (Standing, Option<Slot>) {
         self.set_watch(slot, Watch::Nothing);
         let Some(waiting) = self.claims.waiting_mut(slot) else {
@@ -105,7 +104,7 @@ impl Admissions {
         (before, next)
     }
 
-    /// Notes what a waiter lacks, with all that follows for those behind it.
+    /// Records what a waiter lacks, with all consequences for the waiters behind it.
     pub(super) fn set_standing(&mut self, slot: Slot, standing: Standing) {
         let Some(waiting) = self.claims.waiting_mut(slot) else {
             return;
@@ -127,8 +126,7 @@ impl Admissions {
         }
     }
 
-    /// Shows on each path for what a waiter's place there counts, in a place or standing it had
-    /// and in the one it has now.
+    /// Updates on each path what the waiter's place reserves there, from a former place or standing to the present one.
     pub(super) fn show_locks(&mut self, slot: Slot, before: Option<Standing>, now: Option<Standing>) {
         let Self {
             claims, tree, insides, ..
@@ -170,7 +168,7 @@ impl Admissions {
             }
         }
         if reserves(now) {
-            // Its place takes from those behind it what was free for them.
+            // The place reserves locks that were free for the waiters behind it.
             for lock in waiting.locks.clone().iter() {
                 self.look_at_idle(lock, Some(seat));
             }
@@ -188,7 +186,7 @@ impl Admissions {
         }
     }
 
-    /// Takes a waiter off its line. If it was the first of it, gives the next one.
+    /// Takes a waiter off its line. Returns the next waiter if this was the first.
     pub(super) fn leave_line(&mut self, slot: Slot) -> Option<Slot> {
         let waiting = self.claims.waiting_mut(slot)?;
         let seat = waiting.seat;

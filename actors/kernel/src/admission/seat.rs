@@ -1,4 +1,4 @@
-//! Places in the order of service, and sets of them.
+//! Places in the order of service, and sets of places.
 
 use std::cmp::Ordering;
 
@@ -6,19 +6,19 @@ use super::PATIENCE;
 use super::claim::Slot;
 use super::sorted::Sorted;
 
-/// A place in the order of service: those whose patience has run out, then by
-/// priority, then by arrival. Arrivals are never repeated.
+/// A place in the order of service. Waiters whose patience has run out go first, then priority counts, then arrival.
+/// Arrivals are never repeated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seat {
-    /// 0 for those whose patience has run out, then the smaller the higher the priority.
+    /// 0 if the patience has run out. Otherwise the rank is smaller the higher the priority is.
     rank: u32,
-    /// Who sits there.
+    /// The waiter on this seat.
     pub(super) slot: Slot,
     pub(super) arrival: u64,
 }
 
 impl Seat {
-    /// Gives the place of one who came at `arrival` and was passed that often.
+    /// Returns the place of a waiter that arrived at `arrival` and was overtaken `passed` times.
     pub(super) fn new(slot: Slot, priority: i16, arrival: u64, passed: u32) -> Self {
         let is_patient = passed < PATIENCE;
         let below_the_highest = i16::MAX.abs_diff(priority);
@@ -33,12 +33,12 @@ impl Seat {
         }
     }
 
-    /// Tells whether it was passed so often that nobody may pass it any more.
+    /// Returns `true` if the waiter was overtaken so often that no later arrival may overtake it again.
     pub(super) const fn is_out_of_patience(self) -> bool {
         self.rank == 0
     }
 
-    /// Gives the first place behind all of the same priority.
+    /// Returns the first place behind all places of the same priority.
     const fn end_of_rank(self) -> Self {
         Self {
             rank: self.rank + 1,
@@ -67,18 +67,18 @@ impl PartialOrd for Seat {
     }
 }
 
-/// Some places in the order of service.
+/// A set of places in the order of service.
 pub(super) type Seats = Sorted<Seat>;
 
 impl Seats {
-    /// Gives the places behind `bound`, or all.
+    /// Returns the places behind `bound`, or all places if there is no bound.
     pub(super) fn behind(&self, bound: Option<Seat>) -> impl Iterator<Item = Seat> {
         let start = bound.or_else(|| self.first());
         let all = start.into_iter().flat_map(|start| self.from(start));
         all.skip_while(move |seat| Some(*seat) == bound)
     }
 
-    /// Notes who came before `arrival`, whatever its place. Steps once for each priority.
+    /// Adds the waiters that arrived before `arrival`, whatever their places. Takes one step for each priority.
     pub(super) fn came_before(&self, arrival: u64, who: &mut Vec<Slot>) {
         let (mut next, last) = (self.first(), self.last());
         while let Some(first) = next {

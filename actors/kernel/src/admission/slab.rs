@@ -1,6 +1,6 @@
-//! Things by a small number, which is given out again once its thing is gone.
+//! Items by a small number. A number is used again once its item is removed.
 
-/// Things by number.
+/// Items by number.
 #[derive(Clone, Debug)]
 pub(super) struct Slab<T> {
     places: Vec<Option<T>>,
@@ -17,10 +17,10 @@ impl<T> Default for Slab<T> {
 }
 
 impl<T> Slab<T> {
-    /// Room that is kept when nothing is left; what a crowd took beyond it is given back.
+    /// Room that is kept when the slab is empty. Any room that was needed beyond it is given back.
     const KEPT: usize = 1024;
 
-    /// Puts a thing in; gives its number.
+    /// Adds an item and returns its number.
     pub(super) fn add(&mut self, thing: T) -> u32 {
         if let Some(number) = self.free.pop() {
             if let Some(place) = self.places.get_mut(index(number)) {
@@ -33,7 +33,7 @@ impl<T> Slab<T> {
         number
     }
 
-    /// Takes a thing out.
+    /// Removes an item and returns it.
     pub(super) fn remove(&mut self, number: u32) -> Option<T> {
         let thing = self.places.get_mut(index(number))?.take()?;
         self.free.push(number);
@@ -56,14 +56,14 @@ impl<T> Slab<T> {
         self.places.get_mut(index(number))?.as_mut()
     }
 
-    /// Gives all, by number.
+    /// Returns all items, by number.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &T)> {
         (0..)
             .zip(&self.places)
             .filter_map(|(number, thing)| Some((number, thing.as_ref()?)))
     }
 
-    /// Gives the number of things.
+    /// Returns the number of items.
     pub(super) fn len(&self) -> usize {
         self.places.len() - self.free.len()
     }

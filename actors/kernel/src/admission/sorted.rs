@@ -1,5 +1,5 @@
-//! A sorted set that is cheapest at its ends: queues grow at one and shrink at
-//! the other. Kept in pieces, so that a change within a long one moves little.
+//! A sorted set that is cheapest at its ends, because queues grow at one end and shrink at the other. It is kept in
+//! pieces, so that a change in the middle of a long set moves few items.
 
 use std::collections::VecDeque;
 
@@ -7,14 +7,14 @@ use std::collections::VecDeque;
 #[derive(Clone, Debug)]
 pub(super) struct Sorted<T> {
     first: VecDeque<T>,
-    /// The pieces behind the first. None is empty, nor is the first one then.
+    /// The pieces behind the first. No piece is empty, and neither is `first` if there are any.
     rest: VecDeque<Piece<T>>,
 }
 
 #[derive(Clone, Debug)]
 struct Piece<T> {
-    /// Nothing in it comes before this, and all in the pieces before it does:
-    /// beside the others, so that the search for a piece looks into none.
+    /// A bound: no item of this piece is before it, and all items of earlier pieces are. It is stored beside the items,
+    /// so that the search for a piece does not look into any piece.
     least: T,
     items: VecDeque<T>,
 }
@@ -29,7 +29,7 @@ impl<T> Default for Sorted<T> {
 }
 
 impl<T: Copy + Ord> Sorted<T> {
-    /// Longest piece.
+    /// The length of the longest piece.
     const MOST: usize = 64;
 
     #[inline]
@@ -51,7 +51,7 @@ impl<T: Copy + Ord> Sorted<T> {
             .copied()
     }
 
-    /// Gives all, in order.
+    /// Returns all items, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = T> {
         self.first
             .iter()
@@ -59,7 +59,7 @@ impl<T: Copy + Ord> Sorted<T> {
             .copied()
     }
 
-    /// Gives the items from this one on.
+    /// Returns all items from `start` on.
     pub(super) fn from(&self, start: T) -> impl Iterator<Item = T> {
         let at = self.piece_of(start);
         let piece = self.piece(at);
@@ -72,7 +72,7 @@ impl<T: Copy + Ord> Sorted<T> {
             .copied()
     }
 
-    /// Gives the last item before this one.
+    /// Returns the last item before `bound`.
     pub(super) fn before(&self, bound: T) -> Option<T> {
         if self.first()? >= bound {
             return None;
@@ -89,7 +89,7 @@ impl<T: Copy + Ord> Sorted<T> {
         }
     }
 
-    /// Gives the first item behind this one.
+    /// Returns the first item behind `bound`.
     pub(super) fn after(&self, bound: T) -> Option<T> {
         if self.last()? <= bound {
             return None;
@@ -101,7 +101,7 @@ impl<T: Copy + Ord> Sorted<T> {
         next.copied()
     }
 
-    /// Adds an item; one that is in already stays as it is.
+    /// Adds an item, unless the set already contains it.
     #[inline]
     pub(super) fn insert(&mut self, item: T) {
         let tail = self.rest.back_mut().map_or(&mut self.first, |piece| &mut piece.items);
@@ -131,7 +131,7 @@ impl<T: Copy + Ord> Sorted<T> {
         }
     }
 
-    /// Drops an item; tells whether it was in.
+    /// Removes an item. Returns `true` if the set contained it.
     #[inline]
     pub(super) fn remove(&mut self, item: T) -> bool {
         if self.first.front() != Some(&item) {
@@ -161,7 +161,7 @@ impl<T: Copy + Ord> Sorted<T> {
         true
     }
 
-    /// Joins a short piece with the one before it, or behind it if it is the first.
+    /// Joins a short piece with the piece before it. The first piece is joined with the piece behind it.
     fn join(&mut self, at: usize) {
         let behind = at.saturating_sub(1);
         let before = self.piece(behind).map_or(0, VecDeque::len);
@@ -176,7 +176,7 @@ impl<T: Copy + Ord> Sorted<T> {
         }
     }
 
-    /// Gives the number of the piece in which an item is, if it is in.
+    /// Returns the number of the piece that contains the item, if the set contains it.
     #[inline]
     fn piece_of(&self, item: T) -> usize {
         let is_before = |piece: &Piece<T>| piece.least <= item;

@@ -1,4 +1,4 @@
-//! Rules of `admission`, one by one. Tests run with a small `PATIENCE`.
+//! The rules of `admission`, one at a time. Tests run with a small `PATIENCE`.
 
 use super::*;
 use crate::lock::LockNeed;
@@ -22,7 +22,7 @@ pub(super) fn needs(texts: &[&str]) -> Needs {
     needs
 }
 
-/// Makes a request whose kind's own limit is the first one, with priority 0.
+/// Creates a request with priority 0. The first limit is its kind's own.
 pub(super) fn request(claim: u64, texts: &[&str]) -> Request {
     let needs = needs(texts);
     Request {
@@ -39,13 +39,13 @@ pub(super) fn limited(limits: &[(&str, u32)]) -> Admissions {
 }
 
 impl Admissions {
-    /// Tells whether nothing is left of anybody but the names of limits.
+    /// Returns `true` if nothing is left of any claim except the names of limits.
     pub(super) fn is_empty(&self) -> bool {
         let of_waiters = self.insides.is_empty() && self.lines.is_empty() && self.look.is_empty();
         of_waiters && self.claims.is_empty() && self.tree.is_empty() && !self.pools.is_any_stirred()
     }
 
-    /// Asks; tells whether it was granted. Nobody else is served.
+    /// Makes a request. Returns `true` if it was granted. No other claim may be served.
     fn ask(&mut self, claim: u64, texts: &[&str]) -> bool {
         self.ask_for(request(claim, texts))
     }

@@ -1,5 +1,5 @@
-//! The paths that anybody locks or wants, each with a number, and who has them
-//! or wants them: whatever conflicts with a lock is found without a look at the rest.
+//! All locked or wanted paths, each with a number, its holders and its waiters. Conflicts with a lock are found without
+//! a look at the other paths.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -12,17 +12,17 @@ use super::slab::Slab;
 use super::sorted::Sorted;
 use crate::lock::{LockNeed, LockPath};
 
-/// All paths that are in use.
+/// All paths in use, and recently used paths.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
     nodes: Slab<Node>,
     by_path: Index,
-    /// How many of them have no use.
+    /// The number of paths without a use.
     unused: usize,
 }
 
 impl Tree {
-    /// Paths without a use that are kept in any case.
+    /// The number of paths without a use that are always kept.
     const KEPT: usize = 1024;
 
     fn find_text(&self, text: &str) -> Option<Spot> {
@@ -30,13 +30,13 @@ impl Tree {
         self.by_path.find(index::of_text(text), is).map(Spot)
     }
 
-    /// Gives the number of a lock's path, if anybody uses it.
+    /// Returns the number of a lock, if its path is known.
     pub(super) fn find(&self, need: &LockNeed) -> Option<Lock> {
         let spot = self.find_text(need.path.as_str())?;
         Some(Lock::new(spot, need.mode))
     }
 
-    /// Gives the number of a lock's path, which then has one use more.
+    /// Returns the number of a lock, and adds a use to its path.
     pub(super) fn enter(&mut self, need: &LockNeed) -> Lock {
         let spot = self.spot_of(&need.path);
         let lock = Lock::new(spot, need.mode);
@@ -46,7 +46,7 @@ impl Tree {
         lock
     }
 
-    /// Has a path keep those with a lock under it from now on.
+    /// Makes a path keep the claims with a lock under it from now on.
     fn keep_below(&mut self, spot: Spot) {
         let Some(node) = self.nodes.get_mut(spot.0).filter(|node| !node.keeps_below) else {
             return;
@@ -61,7 +61,7 @@ impl Tree {
         }
     }
 
-    /// Gives those who hold or wait for a lock under a path.
+    /// Returns the holders of locks under a path, and the waiters for them.
     fn below(&self, spot: Spot) -> (Sorted<(Slot, Lock)>, Seats, Seats) {
         let (mut held, mut reserved, mut idle) = (Sorted::default(), Seats::default(), Seats::default());
         let mut next = vec![spot];
@@ -98,8 +98,8 @@ impl Tree {
         Spot(number)
     }
 
-    /// Takes a use from a path. It is kept for the next who names it, until
-    /// those that nobody uses are as many as the others.
+    /// Removes a use from a path. An unused path is kept for the next claim that names it, until half of all paths are
+    /// unused.
     pub(super) fn leave(&mut self, lock: Lock) {
         if let Some(node) = self.nodes.get_mut(lock.spot().0) {
             node.uses -= 1;
@@ -110,7 +110,7 @@ impl Tree {
         }
     }
 
-    /// Drops the paths that nobody uses.
+    /// Drops the unused paths.
     fn sweep(&mut self) {
         let unused: Vec<Spot> = self
             .nodes
@@ -140,13 +140,13 @@ impl Tree {
         self.nodes.get(spot.0)
     }
 
-    /// Gives the path of a lock.
+    /// Returns the path of a lock.
     pub(super) fn path(&self, lock: Lock) -> LockPath {
         self.node(lock.spot())
             .map_or_else(|| LockPath::new(""), |node| node.path.clone())
     }
 
-    /// Gives a lock as others name it.
+    /// Returns a lock by its path and mode, as callers name it.
     pub(super) fn need(&self, lock: Lock) -> LockNeed {
         LockNeed {
             path: self.path(lock),
@@ -154,17 +154,17 @@ impl Tree {
         }
     }
 
-    /// Gives a path and those above it, nearest first.
+    /// Returns a path and the paths above it, nearest first.
     pub(super) fn upwards(&self, spot: Spot) -> impl Iterator<Item = Spot> {
         iter::successors(Some(spot), |spot| self.node(*spot)?.above)
     }
 
-    /// Tells whether a lock is exclusive at the path of another, or above it.
+    /// Returns `true` if a lock is exclusive at the path of another lock, or above it.
     pub(super) fn covers(&self, lock: Lock, other: Lock) -> bool {
         lock.is_exclusive() && self.is_within(other.spot(), lock.spot())
     }
 
-    /// Tells whether two that are strangers may not hold both at once.
+    /// Returns `true` if two strangers may not hold these locks at the same time.
     pub(super) fn conflict(&self, one: Lock, other: Lock) -> bool {
         self.covers(one, other) || self.covers(other, one)
     }
@@ -175,7 +175,7 @@ impl Tree {
         self.upwards(spot).take_while(is_deep).any(|above| above == outer)
     }
 
-    /// Notes that a lock is held.
+    /// Records that a lock is held.
     pub(super) fn hold(&mut self, lock: Lock, holder: Slot) {
         let mut above = self.nodes.get_mut(lock.spot().0).and_then(|node| {
             if lock.is_exclusive() {
@@ -193,7 +193,7 @@ impl Tree {
         }
     }
 
-    /// Notes that a lock is not held any more.
+    /// Records that a lock is no longer held.
     pub(super) fn let_go(&mut self, lock: Lock, holder: Slot) {
         let mut above = self.nodes.get_mut(lock.spot().0).and_then(|node| {
             if lock.is_exclusive() {
@@ -211,7 +211,7 @@ impl Tree {
         }
     }
 
-    /// Gives the first who holds what conflicts with a lock and is not excused.
+    /// Returns the first holder of a conflicting lock that is not excused.
     pub(super) fn holder(&self, lock: Lock, is_excused: impl Fn(Slot) -> bool) -> Option<Slot> {
         let mut found = None;
         self.each_holder(lock, |holder| {
@@ -221,8 +221,8 @@ impl Tree {
         found
     }
 
-    /// Shows those who hold what conflicts with a lock, until told that it is
-    /// enough. One may come more than once.
+    /// Passes each holder of a conflicting lock to `is_enough`, until this returns `true`. A holder may be passed more
+    /// than once.
     pub(super) fn each_holder(&self, lock: Lock, mut is_enough: impl FnMut(Slot) -> bool) {
         let mut next = self.node(lock.spot());
         if let Some(node) = next.filter(|_| lock.is_exclusive()) {
@@ -242,12 +242,12 @@ impl Tree {
         }
     }
 
-    /// Notes that somebody waits for a lock.
+    /// Records that a claim waits for a lock.
     pub(super) fn sit(&mut self, part: Part, lock: Lock, seat: Seat) {
         self.seats_up(part, lock, |seats| seats.insert(seat));
     }
 
-    /// Notes that somebody waits for a lock no more.
+    /// Records that a claim no longer waits for a lock.
     pub(super) fn rise(&mut self, part: Part, lock: Lock, seat: Seat) {
         self.seats_up(part, lock, |seats| _ = seats.remove(seat));
     }
@@ -265,7 +265,7 @@ impl Tree {
         }
     }
 
-    /// Gives the last place before `bound` of one who waits for what conflicts with a lock.
+    /// Returns the last place before `bound` of a waiter for a conflicting lock.
     pub(super) fn last_before(&self, part: Part, lock: Lock, bound: Seat) -> Option<Seat> {
         let mut last = None;
         self.each_set(
@@ -276,7 +276,7 @@ impl Tree {
         last
     }
 
-    /// The same, of those at the paths given.
+    /// Does the same for the waiters at the given paths.
     pub(super) fn last_before_in(&self, levels: &BTreeMap<Spot, Level>, lock: Lock, bound: Seat) -> Option<Seat> {
         let mut last = None;
         self.each_set(
@@ -287,7 +287,7 @@ impl Tree {
         last
     }
 
-    /// Notes who came before `arrival` and waits for what conflicts with a lock.
+    /// Adds the waiters for a conflicting lock that arrived before `arrival`.
     pub(super) fn came_before(&self, part: Part, lock: Lock, arrival: u64, who: &mut Vec<Slot>) {
         self.each_set(
             lock,
@@ -296,7 +296,7 @@ impl Tree {
         );
     }
 
-    /// The same, of those at the paths given.
+    /// Does the same for the waiters at the given paths.
     pub(super) fn came_before_in(&self, levels: &BTreeMap<Spot, Level>, lock: Lock, arrival: u64, who: &mut Vec<Slot>) {
         self.each_set(
             lock,
@@ -305,7 +305,7 @@ impl Tree {
         );
     }
 
-    /// Gives those who are idle, behind a place or all, and wait for what conflicts with a lock.
+    /// Returns the idle waiters for a conflicting lock: all of them, or only the waiters behind a place.
     pub(super) fn idle(&self, lock: Lock, behind: Option<Seat>) -> Vec<Slot> {
         let mut idle = Vec::new();
         self.each_set(
@@ -316,7 +316,7 @@ impl Tree {
         idle
     }
 
-    /// Shows those who wait for what conflicts with a lock, as far as there are any.
+    /// Passes each set of waiters for a conflicting lock to `show`, if it is not empty.
     #[inline]
     fn each_set<'a>(
         &'a self,
@@ -343,7 +343,7 @@ impl Tree {
         }
     }
 
-    /// Tells whether each path knows those one level down, and what it keeps of those under it.
+    /// Returns `true` if each path knows the paths one level down, and the claims under it that it keeps.
     #[cfg(test)]
     pub(super) fn is_sound(&self) -> bool {
         self.nodes.iter().all(|(number, node)| {

@@ -1,4 +1,4 @@
-//! What each waiter watches, and who watches whom.
+//! What each waiter watches, and which waiters watch each claim.
 
 use std::iter;
 
@@ -7,8 +7,8 @@ use super::claim::{Slot, Watch};
 use super::pool::PoolId;
 
 impl Admissions {
-    /// Has the first of a line watch a limit in its turn. A look would find the
-    /// same, as long as one that it needs has no room.
+    /// Makes the new first waiter of a line watch a limit. A look would find the same while a limit that it needs has
+    /// no room.
     pub(super) fn lead_line(&mut self, slot: Slot) {
         let Some(waiting) = self.claims.waiting(slot) else {
             return;
@@ -21,7 +21,7 @@ impl Admissions {
         }
     }
 
-    /// Has a waiter watch a limit, unless another of its line does.
+    /// Makes a waiter watch a limit, unless another waiter of its line does.
     pub(super) fn watch_limit(&mut self, slot: Slot, id: PoolId) {
         let waiting = self.claims.waiting(slot);
         let first = waiting.and_then(|waiting| self.lines.first(waiting.line?));
@@ -58,7 +58,7 @@ impl Admissions {
         }
     }
 
-    /// Puts a waiter before the others who watch the same claim.
+    /// Links a waiter before the others that watch the same claim.
     pub(super) fn hook(&mut self, slot: Slot, watched: Slot) {
         let Some(claim) = self.claims.get_mut(watched) else {
             return;
@@ -87,7 +87,7 @@ impl Admissions {
         }
     }
 
-    /// Has all looked at who watch a claim; none of them does any more.
+    /// Lists all waiters that watch a claim to be looked at. None of them watches it any longer.
     pub(super) fn look_at_watchers(&mut self, slot: Slot) {
         let mut next = self.claims.get_mut(slot).and_then(|claim| claim.watcher.take());
         while let Some(watcher) = next {
@@ -101,7 +101,7 @@ impl Admissions {
         }
     }
 
-    /// Has those looked at who watch a claim from within it.
+    /// Lists the watching descendants of a claim to be looked at.
     pub(super) fn look_at_watchers_inside(&mut self, slot: Slot) {
         if self.insides.is_empty() {
             return;
@@ -121,7 +121,7 @@ impl Admissions {
         }
     }
 
-    /// Has those looked at who watch what a waiter waits for: it reserves less than it did.
+    /// Marks the watchers of the limits that a waiter waits for to be looked at, because it reserves less than before.
     pub(super) fn stir_limits(&mut self, slot: Slot) {
         if let Some(waiting) = self.claims.waiting(slot) {
             waiting.limits.iter().for_each(|id| self.pools.stir(id));

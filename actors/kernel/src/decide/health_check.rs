@@ -1,6 +1,5 @@
-//! The health check looks for wakes that were lost: whatever is parked with nothing
-//! to wake it is found, set going again, and counted. Without a defect it
-//! finds nothing.
+//! The health check looks for lost wakes: procedures that are parked with nothing to wake them. It counts them and
+//! resumes them. It finds something only if the engine has a defect.
 
 use super::draft::Draft;
 use crate::effect::LifecycleEffect;
@@ -13,18 +12,18 @@ use crate::record::Record;
 use crate::row::Row;
 use crate::wait::WaitReason;
 
-/// How a lost wake is made up for.
+/// How to make up for a lost wake.
 enum Lost {
-    /// The wait is over.
+    /// The wait is over, so the procedure resumes.
     Over,
-    /// Its timer is not armed.
+    /// The timer of the procedure is not armed.
     Timer,
-    /// Its children let it go on, or fail it, by the list that begins with this one.
+    /// The children in the list that begins with this number let the procedure resume, or fail it.
     Children(u32),
 }
 
 impl Kernel {
-    /// Tells whether a member is parked with nothing to wake it: then a health check is due.
+    /// Returns `true` if a member is parked with nothing to wake it. A health check is then due.
     #[must_use]
     pub fn has_lost_wake(&self, family: &Family, row: &Row) -> bool {
         !row.is_ended() && Draft::new(self, Timestamp::default()).lost(family, row).is_some()
@@ -51,7 +50,8 @@ impl Draft<'_> {
         }
     }
 
-    /// For its next stage, or because its undo is the next of a rollback that waits for its locks.
+    /// Returns `true` if the procedure waits for admission. It waits for its next stage, or its undo is the next of a
+    /// rollback that waits for its locks.
     pub(super) fn waits_for_admission(&self, id: ProcedureId) -> bool {
         let waits = self
             .row(id)
@@ -62,7 +62,7 @@ impl Draft<'_> {
         }
     }
 
-    /// A frozen family can have lost nothing but its timers, and these are counted.
+    /// Returns all lost wakes. A frozen family can only have lost timers, and these are counted.
     fn all_lost(&self) -> Vec<(ProcedureId, Lost)> {
         let (kernel, mut lost, mut armed) = (self.kernel, Vec::new(), 0);
         for family in kernel.families.awake() {
@@ -129,7 +129,7 @@ impl Draft<'_> {
                     self.put(row);
                 }
             }
-            // The row is written again, and arms what it names.
+            // Writing the row again arms the timers that it names.
             Lost::Timer => {
                 self.change(id, |_| {});
                 self.effect(LifecycleEffect::ArmTimer);

@@ -1,6 +1,6 @@
-//! Requests of operators. All take one road: the same key takes effect once, a
-//! row that has changed is left alone, a dry run decides and forgets, and what
-//! was done is journalled in its own commit, with who and why.
+//! Requests of operators. All requests share one path. The same key takes effect once. A row that has changed is left
+//! alone. A dry run decides and discards the result. What was done is journalled in its own commit, with the operator
+//! and the reason.
 
 use super::draft::Draft;
 use crate::audit::{AUDIT_CHANGES, AUDIT_KEPT, AuditEntry, Changed, OperatorRequest, StateSnapshot};
@@ -16,7 +16,7 @@ use crate::row::{Mark, Row};
 use crate::verb::{AbortAnswer, Act, Verb};
 use crate::wait::WaitReason;
 
-/// What an abort met; a refusal leaves everything as it was.
+/// What an abort met. A refusal leaves everything unchanged.
 pub(super) type Done = Result<Option<AbortAnswer>, Refusal>;
 
 /// A request as its audit entry records it.
@@ -33,7 +33,7 @@ impl Recorded {
             act: Act::Operate(verb.clone().recorded()),
             words: verb.to_string(),
             target: verb.target(),
-            // A value is compared only with that of a repeat, which has the same key.
+            // A value is compared only with the value of a repeat, which has the same key.
             digest: by.key.as_ref().and_then(|_| verb.value()).map(Blob::digest),
         }
     }
@@ -189,7 +189,7 @@ impl Draft<'_> {
 
     fn changed(&self) -> (Vec<Changed>, u32) {
         let mut changes = Vec::new();
-        // What goes as a whole is only counted.
+        // Members that are evicted with their whole family are only counted.
         let mut changed = self.evicted_members();
         for (before, after) in self.changes() {
             changed = changed.saturating_add(1);
@@ -223,13 +223,13 @@ impl Draft<'_> {
         }
         let cause = Cause::new(CauseKind::Aborted, format!("aborted by {}: {}", by.who, by.why), id);
         if let Some(row) = self.take(id) {
-            // A stage of it that is out goes on being out, and reports first.
+            // A dispatched stage keeps running, and reports first.
             self.fail(row, cause);
         }
         Ok(Some(AbortAnswer::WillRollBack))
     }
 
-    /// Puts a quarantined family into the archive. Only a quarantined family is read for it.
+    /// Puts a quarantined family into the archive. The archive is read only for a quarantined family.
     fn discharge(&mut self, family: u64, stored: StoredTarget) -> Result<(), Refusal> {
         let StoredTarget::Archive(archive, doomed) = stored else {
             return Err(match self.family(family) {
@@ -265,8 +265,8 @@ impl Draft<'_> {
         Ok(())
     }
 
-    /// Ends a backoff, or the rest of one that waits for an operator: the attempt, or the undo,
-    /// begins at once. What has failed stays counted.
+    /// Ends a backoff, or the rest of a procedure that waits for an operator. The attempt or the undo begins at once.
+    /// Failures stay counted.
     fn retry_now(&mut self, id: ProcedureId) -> Result<(), Refusal> {
         let Some(row) = self.row(id).filter(|row| !row.is_ended()) else {
             return Err(Refusal::NotLive(id));
@@ -306,7 +306,7 @@ impl Draft<'_> {
                 self.skip_undo(scope, top, by);
                 Ok(())
             }
-            // After a restart it is read first.
+            // After a restart the rollback stack must be read first.
             None => {
                 let text = "its rollback stack is being read; skip the undo again in a moment".to_owned();
                 Err(Refusal::NotNow(text))
@@ -336,7 +336,7 @@ impl Draft<'_> {
         })
     }
 
-    /// Takes note of the result of a finished root.
+    /// Acknowledges the result of a finished root.
     fn acknowledge(&mut self, id: ProcedureId, stored: StoredTarget) -> Result<(), Refusal> {
         let StoredTarget::Row(row) = stored else {
             return Err(Refusal::NotLive(id));
@@ -465,7 +465,7 @@ mod tests {
         };
         let before = entry(&signal(b"one"));
         assert!(matches!(repeated(&before, &signal(b"one")), Answer::Operated(_)));
-        // The words are the same: they tell the size alone.
+        // The words are the same, because they contain only the size.
         assert!(matches!(repeated(&before, &signal(b"two")), Answer::Refused(_)));
         let old = AuditEntry {
             act: None,

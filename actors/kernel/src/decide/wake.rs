@@ -10,7 +10,7 @@ use crate::wait::{WaitReason, Wake};
 impl Draft<'_> {
     pub(super) fn timer_due(&mut self, id: ProcedureId) {
         if self.wake_by_wave(id) {
-            // Its deadline, if that is what is due, is still armed.
+            // If the deadline is what is due, it is still armed.
             return;
         }
         let Some(row) = self.row(id) else {
@@ -80,7 +80,7 @@ impl Draft<'_> {
         let allowed = row.deadline.unwrap_or(self.now).since(row.submitted);
         let stopped = row.is_ended() || self.is_stopping(&row);
         if stopped || (row.on_timeout == OnTimeout::Fail && row.past_no_return.is_some()) {
-            // It fails already, or can no longer fail.
+            // The procedure is already failing, or can no longer fail.
             row.deadline = None;
             self.put(row);
             self.late(id);
@@ -117,7 +117,7 @@ impl Draft<'_> {
         let name = match &row.wait {
             Some(WaitReason::Event(name, _)) => Some(name.clone()),
             Some(WaitReason::Timer(_) | WaitReason::Backoff(..)) => None,
-            // Its children, its turn or an operator will let it go on; then it is told.
+            // Its children, its turn or an operator will resume it. It is told then.
             Some(_) | None => {
                 self.put(row);
                 return;

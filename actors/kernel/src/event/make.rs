@@ -1,4 +1,4 @@
-//! Constructors for events with default fields, as for a plain procedure. Callers set other fields one by one.
+//! Constructors for events with the default fields of a plain procedure. Callers set other fields one by one.
 
 use super::{Admission, Birth, StageEnded, StageOutcome, Submission, UndoEnded};
 use crate::id::{Blob, Epoch, Kind, ProcedureId, Seq, Timestamp};

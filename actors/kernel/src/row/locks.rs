@@ -1,12 +1,12 @@
-//! The locks that a row says are held, each with the time since when.
+//! The locks that a row records as held, each with the time when it was taken.
 
 use super::Row;
 use crate::id::Timestamp;
 use crate::lock::LockNeed;
 
 impl Row {
-    /// Returns since when the procedure has held this lock without a break. `None` if it does not hold the lock, or
-    /// the time was not recorded.
+    /// Returns the time since which the procedure has held this lock without a break. Returns `None` if it does not
+    /// hold the lock, or if the time was not recorded.
     #[must_use]
     pub fn locked_since(&self, need: &LockNeed) -> Option<Timestamp> {
         let place = self.locked.iter().position(|held| held == need)?;
@@ -28,8 +28,8 @@ impl Row {
         }
     }
 
-    /// Replaces all held locks by these. A lock held before and after keeps its time, because nobody else had it in
-    /// between.
+    /// Replaces all held locks by these. A lock held before and after keeps its time, because no other procedure had it
+    /// in between.
     pub(crate) fn exchange_locks(&mut self, needs: &[LockNeed], now: Timestamp) {
         let (locked, mut at) = (std::mem::take(&mut self.locked), std::mem::take(&mut self.locked_at));
         at.resize(locked.len(), None);

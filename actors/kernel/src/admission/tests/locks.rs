@@ -1,4 +1,4 @@
-//! Locks: order, descendants, all or nothing, and what a place counts for.
+//! Locks: order, descendants, all or nothing, and what a place reserves.
 
 use super::*;
 
@@ -209,7 +209,7 @@ fn what_was_lacked_once_is_told_no_more() {
         of("b", 2),
         "it was told of a, which is free"
     );
-    // Of two limits one is lifted.
+    // One of two limits is lifted.
     assert_eq!(admissions.set_limit("l".into(), None), []);
     let Some(Lack::Permit(limit)) = lack(&admissions, 4, &permit("l")) else {
         panic!("it waits for the other permit");

@@ -1,5 +1,5 @@
-//! The rules of `admission` as plainly as they can be put: everything is
-//! computed anew from lists, after each grant. Compared with the real value.
+//! The rules of `admission` in the plainest form, compared with the real value. After each grant everything is computed
+//! again from lists.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -95,7 +95,7 @@ impl Model {
         Some(limit.saturating_sub(u32::try_from(used).expect("few")))
     }
 
-    /// Gives all who wait in order, and whether each lacks a lock, or a permit.
+    /// Returns all waiting claims in order, and whether each lacks a lock, or a permit.
     fn findings(&self) -> Vec<(ClaimId, bool, bool)> {
         let mut found: Vec<(ClaimId, bool, bool)> = Vec::new();
         for claim in self.queue() {
@@ -364,7 +364,7 @@ fn check(real: &Admissions, model: &Model) {
         assert_eq!(blockers.iter().filter(is_lock).count() > 0, lacks_lock);
         assert_eq!(blockers.iter().any(|blocker| !is_lock(&blocker)), lacks_permit);
         for blocker in blockers {
-            // A limit of nothing, or one that was lowered, is the operator's to lift.
+            // Only the operator can lift a limit that is zero or was lowered.
             let is_zero = |key: &LimitKey| model.limits.get(key) == Some(&0);
             let by_nobody = matches!(&blocker.lacking, Lacking::Permit(key) if is_zero(key));
             assert!(by_nobody || !blocker.by.is_empty(), "{blocker:?}");

@@ -1,4 +1,4 @@
-//! The small parts that the value is made of, each beside a plain one.
+//! The small data structures inside the value, each compared with a plain structure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,7 +18,7 @@ enum Move {
     PopFront,
 }
 
-/// Makes long runs at both ends, and changes within: pieces are cut and joined.
+/// Generates long runs at both ends and changes in between, so that pieces are cut and joined.
 fn moves() -> impl Strategy<Value = Vec<Move>> {
     let one = prop_oneof![
         (0_u32..2_000).prop_map(|item| vec![Move::Insert(item)]),
@@ -68,7 +68,7 @@ proptest! {
         }
     }
 
-    /// Few hashes for many names, so that most stand away from their own place.
+    /// There are few hashes for many names, so that most entries are away from their own place.
     #[test]
     fn an_index_finds_what_is_in_it_and_nothing_else(moves in prop::collection::vec((any::<bool>(), 0_u32..200), 1..400)) {
         let (mut index, mut plain) = (Index::default(), BTreeMap::new());

@@ -1,4 +1,4 @@
-//! Limits: how many, who is next, and who goes round whom.
+//! Limits: how many permits are granted, which waiter is next, and which requests may overtake others.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! How many waiters are looked at, counted: a long queue costs what it serves.
+//! Counts the looks at waiters: a long queue costs only what it serves.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const WAITERS: u64 = 10_000;
 
-/// Lets so many ask and end, one after another. Gives the number of looks.
+/// Makes `WAITERS` requests and ends them, one after another. Returns the number of looks.
 fn looks(admissions: &mut Admissions, ask: impl Fn(u64) -> Request) -> u64 {
     for claim in 1..=WAITERS {
         admissions.request(ask(claim));
