@@ -1,6 +1,26 @@
-//! `Supervisor`: the one that holds the kernel. A message becomes an event, the
-//! event a decision, the decision part of the next commit; what follows from it
-//! leaves only with the receipt. It runs no user code, and never holds anybody up.
+//! The engine's one loop: the `Supervisor` actor, which owns the kernel.
+//!
+//! A message becomes an event, the event a decision, and the decision part of the next commit. Effects of a decision
+//! leave only with the receipt of its commit. The supervisor runs no user code and never blocks.
+//!
+//! This file is the table of contents of the engine. The first three sections are the loop itself:
+//!
+//! - **From an event to the journal**: applies a decision to the kernel, and adds its records to the next batch.
+//! - **From a batch to the journal** (`pipeline`): decides when a batch is appended.
+//! - **From the receipt to the effects**: publishes a commit, then releases its effects, each to its wing.
+//!
+//! Each further section drives one or more submodules. A wing is a submodule that owns its own state; it reads the
+//! kernel, and only the supervisor decides and commits:
+//!
+//! - **Requests** (`requests`): turns messages of callers and operators into events, and returns their replies.
+//! - **Questions**: answers reads from what is on disk.
+//! - **Dispatch** (`dispatch`): calls user code on the workers, and takes the reports.
+//! - **Admission** (`admission`): asks the limiter for permits and locks, and takes its answers in order.
+//! - **Health** (`health`): checks what is stuck, repairs lost wakes, and reports verdicts.
+//! - **Metrics** (`metrics`): counts what is on disk.
+//! - **Lifecycle** (`lifecycle`, `quarantine`, `failure`, `status`): start, timers, retention, drain, quarantine and
+//!   failure.
+//! - **Mail**: counts requests, so that the depth of the mailbox is known.
 
 pub(crate) mod admission;
 pub(crate) mod dispatch;
@@ -85,14 +105,14 @@ use requests::replies::{self, Reply};
 use requests::submissions::{Taken, submitted};
 use status::EngineStatus;
 
-/// Messages that may wait for the supervisor before senders are held up: room
-/// for a report of every stage of a busy engine.
+/// Messages that may wait in the supervisor's mailbox before senders block. There is room for a report of every stage
+/// of a busy engine.
 const MAILBOX: usize = 16_384;
 
-/// What is done with an answer of the limiter when its turn comes.
+/// Handles an answer of the limiter when its turn arrives.
 type Take = Box<dyn FnOnce(&mut Supervisor, &mut Context<Supervisor>)>;
 
-/// What a supervisor is made of.
+/// The parts from which a supervisor is built.
 pub(crate) struct Parts {
     pub(crate) loaded: Loaded,
     pub(crate) limited: Vec<LimitKey>,
@@ -195,7 +215,7 @@ impl Supervisor {
     }
 
     fn commit(&mut self, decision: Decision, ctx: &mut Context<Self>) {
-        // Before anything else: the next message may be an answer of the limiter, and the receipt is still far.
+        // Before anything else: the next message may be an answer of the limiter, and the receipt is still far away.
         self.admission.bind(decision.bindings());
         if decision.is_commit() {
             self.commit_records(decision, ctx);
@@ -218,8 +238,9 @@ impl Supervisor {
         }
     }
 
-    /// Shows each record, once, to every wing that needs it. Must run before the fold: metrics compare new rows with
-    /// the old ones. Returns whether all could be encoded, and when the first result falls due that the records set.
+    /// Shows each record, once, to every wing that needs it. Must run before the fold, because metrics compare new
+    /// rows with the old ones. Returns whether all records could be encoded, and the earliest time at which a result
+    /// in them falls due.
     fn visit_records(
         &mut self,
         decision: &Decision,
@@ -238,7 +259,7 @@ impl Supervisor {
         (recording.end(look), due)
     }
 
-    /// A decision without records still waits for the newest commit it rests on.
+    /// Queues a decision without records. It still waits for the newest commit that it rests on.
     fn commit_nothing(&mut self, decision: Decision, ctx: &mut Context<Self>) {
         let mut commit = Commit::new();
         self.metrics.late(&self.kernel, decision.records());
@@ -250,8 +271,8 @@ impl Supervisor {
 
     // From a batch to the journal.
 
-    /// Hands over what was decided: at once, unless it may be for the supervisor to commit. Whether it is shows behind
-    /// the messages that wait in the mailbox now.
+    /// Appends the current batch at once, unless the supervisor may commit it itself. That is decided only behind the
+    /// messages that wait in the mailbox now.
     fn flush_soon(&mut self, ctx: &mut Context<Self>) {
         let here = self.pipeline.may_commit_here(self.dispatch.active());
         if here && ctx.address().try_send(FlushTime).is_ok() {
@@ -293,14 +314,14 @@ impl Supervisor {
         self.call_hooks(ctx);
         self.pipeline.publish(&waiting, &self.kernel, receipt.seq());
         let Waiting { commits, reads, .. } = waiting;
-        // One wake a worker for the calls of all these commits.
+        // Wake each worker once for the calls of all these commits.
         self.dispatch.begin_batch();
         for commit in commits {
             self.release(commit, receipt, ctx);
         }
         self.dispatch.end_batch();
         for read in reads {
-            // A reader that has gone needs nothing.
+            // The reader may have gone.
             read.send(()).ok();
         }
         self.flush();
@@ -328,7 +349,7 @@ impl Supervisor {
         }
     }
 
-    /// Acts on an effect that a receipt has released: one arm for each wing.
+    /// Acts on an effect that a receipt has released. Each wing has one arm.
     fn act(&mut self, effect: Effect, ctx: &mut Context<Self>) {
         match effect {
             Effect::Dispatch(effect) => {
@@ -363,20 +384,20 @@ impl Supervisor {
     }
 
     fn ended(&mut self, ended: Ended) {
-        // A procedure that held something earlier, and nothing at its end, has its ticket still.
+        // A procedure that held something earlier, and holds nothing at its end, still has its claim.
         self.admission.release(ended.id);
         self.dispatch.ended(ended.id);
         self.requests.ended(ended);
     }
 
-    /// Does one thing while all others wait, and notes how long it took. A turn within a turn counts as part of it.
-    /// The log names a long one by its place in the code.
+    /// Runs one piece of work and records how long all others had to wait for it. A nested turn counts as part of the
+    /// outer one. A long turn is logged by its place in the code.
     #[track_caller]
     fn turn<R>(&mut self, work: impl FnOnce(&mut Self) -> R) -> R {
         self.turn_of(Location::caller(), work)
     }
 
-    /// Does the same, and has the log name a long turn so.
+    /// Runs one piece of work as a turn, and logs a long one under this name.
     fn turn_of<R>(&mut self, what: impl Display, work: impl FnOnce(&mut Self) -> R) -> R {
         let (begun, before) = (machine_now(), self.kernel.seq());
         let done = work(self);
@@ -392,7 +413,7 @@ impl Actor for Supervisor {
     fn started(&mut self, ctx: &mut Self::Context) {
         ctx.set_mailbox_capacity(MAILBOX);
         if self.lifecycle.has_timer() || self.status.has_failed() {
-            // Started once more, after a panic.
+            // Restarted after a panic.
             return;
         }
         let (clock, me) = (Arc::clone(&self.clock), ctx.address().recipient());
@@ -412,7 +433,7 @@ impl Handler<Appended> for Supervisor {
     }
 }
 
-/// Says that the messages that waited at a decision have been handled, so its batch may be committed now.
+/// Says that all messages that waited at the time of a decision have been handled. Its batch may be committed now.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct FlushTime;
@@ -438,7 +459,7 @@ impl Handler<FlushTime> for Supervisor {
 
 type Asked<T> = ResponseFuture<Result<T, AskError>>;
 
-/// The answer to an operator. The store may have to be read before it is decided.
+/// The answer to an operator. The store may have to be read before the decision.
 type Operating = ResponseActFuture<Supervisor, Result<Operated, AskError>>;
 
 impl Handler<Submit> for Supervisor {
@@ -518,8 +539,8 @@ impl Handler<Acknowledge> for Supervisor {
 impl Handler<Operate> for Supervisor {
     type Result = Operating;
 
-    /// A verb whose target the store alone may hold is decided once that is read. All others are decided before this
-    /// returns, in the order of their messages.
+    /// Decides a verb. A verb whose target may be in the store alone is decided once the target is read. All others
+    /// are decided before this returns, in the order of their messages.
     fn handle(&mut self, Operate { verb, by }: Operate, ctx: &mut Self::Context) -> Self::Result {
         match to_read(&verb) {
             ToRead::Nothing => {
@@ -533,7 +554,7 @@ impl Handler<Operate> for Supervisor {
 }
 
 impl Supervisor {
-    /// Decides the event of a caller's request, if the engine takes it; returns the reply to wait for.
+    /// Decides the event of a caller's request, if the engine accepts it. Returns the reply to wait for.
     fn request(&mut self, event: impl FnOnce(RequestId) -> Event, ctx: &mut Context<Self>) -> Result<Reply, AskError> {
         if let Some(refusal) = self.status.refusal() {
             return Err(refusal);
@@ -543,8 +564,8 @@ impl Supervisor {
         Ok(reply)
     }
 
-    /// Decides an operator's verb, with what the store holds of its target; returns its answer. The plan of a dry run
-    /// is completed by the limiter.
+    /// Decides an operator's verb, given what the store holds of its target. Returns the answer. For a dry run the
+    /// limiter completes the plan.
     fn operate(
         &mut self,
         verb: Verb,
@@ -594,7 +615,7 @@ impl Supervisor {
         Ok(reply)
     }
 
-    /// Decides submissions once the limiter has answered for those that need limits or locks.
+    /// Decides submissions. If any needs limits or locks, the limiter has answered before.
     fn admit(&mut self, taken: Taken, ctx: &mut Context<Self>) {
         let (request, mut submissions) = (taken.request, taken.submissions);
         let demand = self.admission.demand_of_submissions(&self.kernel, &mut submissions);
@@ -636,7 +657,7 @@ impl Supervisor {
         }))
     }
 
-    /// Reads a family, and decides its discharge.
+    /// Reads a family and decides its discharge.
     fn operate_on_family(&mut self, family: u64, by: OperatorRequest) -> Operating {
         let why = why_quarantined(&self.kernel, &self.quarantine, self.dispatch.holes(), family);
         let (settled, committed) = (self.settled(), self.committed());
@@ -650,7 +671,8 @@ impl Supervisor {
         }))
     }
 
-    /// Decides a discharge. A live family is quarantined first, in a commit before: from then on nothing of it moves.
+    /// Decides a discharge. A live family is quarantined first, in an earlier commit, so that nothing of it moves any
+    /// more.
     fn discharge(
         &mut self,
         family: u64,
@@ -671,7 +693,7 @@ impl Supervisor {
         }
     }
 
-    /// Forgets a family that is in the archive. What it held is freed by an effect of the same decision.
+    /// Forgets a family that is in the archive. An effect of the same decision frees what the family held.
     fn discharged(&mut self, family: u64) {
         self.quarantine.remove(family);
         self.dispatch.forget_family(family);
@@ -694,7 +716,7 @@ impl Handler<reveal::Reveal> for Supervisor {
 type Queried<T> = ResponseFuture<Result<T, AskError>>;
 
 impl Supervisor {
-    /// Returns the wait that every question begins with: until all that is decided now is on disk.
+    /// Returns the wait that every question begins with: everything decided so far must be on disk.
     fn settled(&mut self) -> impl Future<Output = Result<(), AskError>> + use<> {
         let refused = self.status.refusal();
         let barrier = if refused.is_none() {
@@ -712,13 +734,13 @@ impl Supervisor {
         }
     }
 
-    /// Returns the reader of committed state, which knows what is quarantined now.
+    /// Returns the reader of committed state, which also knows the families quarantined now.
     fn committed(&self) -> CommittedReader {
         CommittedReader::new(self.reader.clone(), self.quarantine.shared())
     }
 
-    /// Answers a question from the store. The barrier is taken now and the read begins after it, so the answer shows
-    /// every commit decided before the question came.
+    /// Answers a question from the store. The barrier is taken now and the read begins after it. So the answer shows
+    /// every commit decided before the question arrived.
     fn query<T: 'static, F>(&mut self, read: impl FnOnce(CommittedReader) -> F + 'static) -> Queried<T>
     where
         F: Future<Output = Result<T, AskError>> + 'static,
@@ -730,8 +752,8 @@ impl Supervisor {
         })
     }
 
-    /// Returns locks or limits as the limiter named them. What the limiter granted and nobody has decided on is not
-    /// shown: its earlier answers are decided first, and are on disk when this answer is given.
+    /// Returns locks or limits as the limiter reported them. A grant that is not decided yet is never shown: the
+    /// limiter's earlier answers are decided first, and are on disk when this answer is given.
     fn shown<T: 'static, V: 'static, F: FnOnce(Vec<T>, &Claims, &Kernel) -> Vec<V> + 'static>(
         &mut self,
         told: Result<(u64, Vec<T>), AskError>,
@@ -755,8 +777,8 @@ impl Supervisor {
         }
     }
 
-    /// Answers a request for a subscription. Returns `true` if it is accepted; it is refused if as many subscribers
-    /// and followers exist as may.
+    /// Answers a request for a subscription. Returns `true` if it is accepted. It is refused once the number of
+    /// subscribers and followers has reached its bound.
     fn admit_subscriber(&mut self) -> (bool, Queried<()>) {
         let settled = self.settled();
         let is_full = !self.pipeline.takes_subscribers();
@@ -771,7 +793,7 @@ impl Supervisor {
         (self.status.refusal().is_none() && !is_full, answer)
     }
 
-    /// Collects the figures of all wings at this moment. The size of the store is left out, because to ask for it may
+    /// Collects the figures of all wings at this moment. The size of the store is left out, because measuring it may
     /// block.
     fn snapshot(&mut self) -> Snapshot {
         let figures = self.metrics.figures();
@@ -980,7 +1002,7 @@ impl Handler<PollLatest> for Supervisor {
 impl Handler<TakeSnapshot> for Supervisor {
     type Result = Queried<Snapshot>;
 
-    /// Answered also when the journal has failed: it is how one learns why.
+    /// Answers even after the journal has failed, because callers learn the cause this way.
     fn handle(&mut self, _: TakeSnapshot, _: &mut Self::Context) -> Self::Result {
         let settled = self.settled();
         let has_failed = self.status.has_failed();
@@ -989,7 +1011,7 @@ impl Handler<TakeSnapshot> for Supervisor {
             if !has_failed {
                 settled.await?;
             }
-            // Not in the supervisor's turn: the embedded store takes the lock that a sync holds.
+            // Outside the supervisor's turn: the embedded store takes the lock that a sync holds.
             snapshot.size_bytes = reader.measure_bytes().await;
             Ok(snapshot)
         })
@@ -998,16 +1020,16 @@ impl Handler<TakeSnapshot> for Supervisor {
 
 // Dispatch: calls of user code.
 
-/// Reports heard for one notice, before other messages have their turn.
+/// Reports handled for one notice, before other messages have their turn.
 const REPORTS_AT_ONCE: usize = 256;
 
-/// Says that actors were found gone. It waits behind their last reports.
+/// Says that actors were found gone. The notice waits behind their last reports.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct ActorsGone(Vec<ProcedureId>);
 
 impl Supervisor {
-    /// Has the dispatch wing make calls, and sees to the reads that it needs for them.
+    /// Has the dispatch wing make calls, and starts the reads that it needs for them.
     fn call<R>(&mut self, ctx: &mut Context<Self>, work: impl FnOnce(&mut Dispatch, EngineView<'_>) -> R) -> R {
         let view = EngineView {
             kernel: &self.kernel,
@@ -1015,7 +1037,7 @@ impl Supervisor {
         };
         let done = work(&mut self.dispatch, view);
         if self.dispatch.take_read_notice() {
-            // Behind the effects of the same receipt, so that their reads are done together.
+            // Behind the effects of the same receipt, so that their reads are batched.
             ctx.notify(ReadsDue);
         }
         done
@@ -1036,7 +1058,7 @@ impl Supervisor {
                 match self.call(ctx, |dispatch, view| dispatch.revive(view, call, inputs)) {
                     Revived::Done => {}
                     Revived::TryAgain(read, why) => self.read_again(read, &why, ctx),
-                    // At once: the calls behind this one may be of the same family.
+                    // At once: the calls behind this one may belong to the same family.
                     Revived::Damaged(family, why) => self.quarantine_family(family, why, ctx),
                 }
             }
@@ -1084,7 +1106,7 @@ impl Supervisor {
         self.begin_stacks(family, ctx);
     }
 
-    /// Tries a failed read again after a while.
+    /// Retries a failed read after a delay.
     fn read_again(&mut self, read: FailedRead, why: &StoreError, ctx: &mut Context<Self>) {
         self.dispatch.read_failed(read, why, self.clock.now());
         self.await_retry(ctx);
@@ -1111,7 +1133,7 @@ impl Supervisor {
         self.await_retry(ctx);
     }
 
-    /// Hears all reports that were made by now. A notice that waits then finds newer ones, or none.
+    /// Handles all reports made so far. A notice that is still queued then finds newer reports, or none.
     fn hear_all(&mut self, ctx: &mut Context<Self>) {
         for reported in self.dispatch.take_reports(usize::MAX) {
             self.hear(reported, ctx);
@@ -1154,8 +1176,7 @@ impl Supervisor {
         }
     }
 
-    /// Has the calls of these actors replaced, which are gone with their threads, and sends the calls again that
-    /// found no worker.
+    /// Replaces the calls of actors that are gone with their threads. Also resends the calls that found no worker.
     fn replace_lost_calls(&mut self, gone: Vec<ProcedureId>, ctx: &mut Context<Self>) {
         if !gone.is_empty() {
             // If the mailbox has no room, the next health check finds them again.
@@ -1171,7 +1192,7 @@ impl Supervisor {
         self.metrics.show_mailboxes_soon(self.clock.now());
         if self.status.is_running() {
             self.call(ctx, |dispatch, view| dispatch.rebalance(view, now));
-            // Calls that waited for their worker may have begun, which gives credit.
+            // Calls that waited for their worker may have begun, which frees credit.
             self.wake_more(ctx);
         }
     }
@@ -1209,7 +1230,7 @@ impl Handler<ActorsGone> for Supervisor {
         if !self.status.is_running() {
             return;
         }
-        // First what these actors had still reported: only a call without a report is lost.
+        // First the reports that these actors had still sent: only a call without a report is lost.
         self.hear_all(ctx);
         self.dispatch.replace_ended_workers();
         for id in found {
@@ -1235,7 +1256,8 @@ impl Handler<WorkerCheckDue> for Supervisor {
 
 // Admission: claims, and the limiter's answers.
 
-/// Why an engine stops when its limiter no longer answers. A panic of the limiter is reported before, with its cause.
+/// Why an engine stops once its limiter no longer answers. A panic of the limiter is reported before this, with its
+/// cause.
 const LIMITER_GONE: &str = "the limiter has ended, which is a defect of the engine";
 
 /// The answer to an operator's request that was a dry run.
@@ -1251,15 +1273,16 @@ impl Handler<Served> for Supervisor {
 }
 
 impl Supervisor {
-    /// Takes an answer of the limiter after all earlier ones. One answer may rest on another: the limiter grants a lock
-    /// that a stage's report has just given up, and the report must be committed first.
+    /// Takes an answer of the limiter after all earlier ones. Answers may depend on each other: the limiter grants a
+    /// lock that a stage's report has just given up, and that report must be committed first.
     fn sequence(
         &mut self,
         turn: u64,
         ctx: &mut Context<Self>,
         take: impl FnOnce(&mut Self, &mut Context<Self>) + 'static,
     ) {
-        // Turn 0 means that no limiter answered. A failed engine may have lost an earlier answer, and decides nothing.
+        // Turn 0 means that no limiter answered. A failed engine may have lost an earlier answer, so it decides
+        // nothing.
         if turn == 0 || self.status.has_failed() {
             return take(self, ctx);
         }
@@ -1290,14 +1313,16 @@ impl Supervisor {
         }));
     }
 
-    /// Fails the engine: a decision made without the limiter could give away what another procedure holds.
+    /// Fails the engine: a decision made without the limiter could give away a permit or lock that another procedure
+    /// holds.
     fn limiter_gone(&mut self) {
         if !self.status.is_stopped() {
             self.fail(FailureCause::Failed(LIMITER_GONE.to_owned()));
         }
     }
 
-    /// Commits a decision that rests on an answer of the limiter, then grants what the same answer served to others.
+    /// Commits a decision that rests on an answer of the limiter. Then decides the grants that the same answer made
+    /// to other procedures.
     fn commit_admitted(
         &mut self,
         decision: Decision,
@@ -1329,14 +1354,15 @@ impl Supervisor {
         None
     }
 
-    /// Asks the limiter for all that a procedure lacks for its next stage; for an undo, for its locks alone.
+    /// Asks the limiter for everything that a procedure lacks for its next stage. For an undo it asks for the locks
+    /// alone.
     fn request_admission(&mut self, id: ProcedureId, ctx: &mut Context<Self>) {
         if let Some(answer) = self.admission.request(&self.kernel, self.quarantine.families(), id) {
             self.await_limiter(answer, ctx, Self::answered);
         }
     }
 
-    /// Queues again for the procedures that waited for a permit or a lock before the start.
+    /// Queues the procedures again that waited for a permit or a lock before the start.
     fn rejoin_queues(&mut self, waiting: Vec<ProcedureId>, ctx: &mut Context<Self>) {
         let answer = self.admission.rejoin_queues(&self.kernel, waiting);
         self.await_limiter(answer, ctx, Self::answered);
@@ -1348,8 +1374,8 @@ impl Supervisor {
         self.grant(served, ctx);
     }
 
-    /// Decides grants of the limiter. Each is accepted only after the grants before it are decided: such a decision
-    /// may have the next procedure ask again, which makes its grant stale.
+    /// Decides grants of the limiter. Each grant is checked only after the grants before it are decided. Such a
+    /// decision may make the next procedure ask again, and its grant is then stale.
     fn grant(&mut self, claims: impl IntoIterator<Item = Claim>, ctx: &mut Context<Self>) {
         for claim in claims {
             if let Some(id) = self.admission.accept(claim) {
@@ -1358,7 +1384,8 @@ impl Supervisor {
         }
     }
 
-    /// Completes the plan of a dry run: the limiter makes the plan's changes on a copy and says who would be served.
+    /// Completes the plan of a dry run. The limiter applies the plan's changes to a copy and reports which procedures
+    /// would be served.
     fn dry_run(
         &self,
         operated: impl Future<Output = DryRun> + 'static,
@@ -1403,7 +1430,7 @@ impl Handler<HealthCheckDue> for Supervisor {
 impl Handler<messages::Verdicts> for Supervisor {
     type Result = ResponseFuture<Result<Vec<Verdict>, AskError>>;
 
-    /// Answered also when the journal has failed: that is a verdict, too.
+    /// Answers even after the journal has failed, because that is a verdict too.
     fn handle(&mut self, _: messages::Verdicts, ctx: &mut Self::Context) -> Self::Result {
         if self.status.is_stopped() {
             return Box::pin(async { Err(AskError::Stopped) });
@@ -1429,7 +1456,7 @@ impl Handler<messages::Explain> for Supervisor {
 }
 
 impl Supervisor {
-    /// Returns what the health wing reads.
+    /// Returns the state that the health wing reads.
     fn engine_state(&self) -> EngineState<'_> {
         EngineState {
             kernel: &self.kernel,
@@ -1481,7 +1508,7 @@ impl Supervisor {
             // Without a limiter the queues are empty.
             let page = page.unwrap_or_default();
             supervisor.turn(|supervisor| {
-                // In the limiter's turn, so that the kernel knows of every grant that was given before this page.
+                // In the limiter's turn, so that the kernel knows of every grant made before this page.
                 supervisor.sequence(page.turn, ctx, move |supervisor, ctx| {
                     supervisor.page_read(reading, page, ctx)
                 });
@@ -1499,7 +1526,7 @@ impl Supervisor {
     fn queues_read(&mut self, reason: Reason, queues: Queues, lack: Option<Lack>, ctx: &mut Context<Self>) {
         match reason {
             Reason::Check(check) => {
-                // An engine that commits nothing may have thawed families all the same.
+                // Even an engine that commits nothing may have thawed families.
                 self.kernel.cool();
                 let next = self.health.start_check(check, queues, &self.engine_state());
                 self.continue_check(next, ctx);
@@ -1510,7 +1537,8 @@ impl Supervisor {
             }
             Reason::Explain(id, sender) => {
                 let explanation = self.health.explain(id, &queues, lack.as_ref(), &self.engine_state());
-                // It rests on everything decided so far, and is told once that is on disk. The caller may have gone.
+                // The explanation rests on everything decided so far, and is sent once that is on disk. The caller
+                // may have gone.
                 sender.send((explanation, Box::pin(self.settled()))).ok();
             }
         }
@@ -1532,7 +1560,7 @@ impl Supervisor {
                 let work = actix_rt::task::spawn_blocking(move || graph.deadlocks());
                 ctx.spawn(work.into_actor(self).map(move |found, supervisor, ctx| {
                     supervisor.turn(|supervisor| {
-                        // A search that panicked has found no deadlock.
+                        // A search that panicked found no deadlock.
                         let (found, state) = (found.unwrap_or_default(), supervisor.engine_state());
                         let next = supervisor.health.found_deadlocks(check, found, &state);
                         supervisor.continue_check(next, ctx);
@@ -1546,7 +1574,7 @@ impl Supervisor {
         }
     }
 
-    /// Repairs what was lost, and tells the verdicts.
+    /// Repairs what was lost, and reports the verdicts.
     fn end_check(&mut self, mut check: Box<Check>, repairs: Repairs, ctx: &mut Context<Self>) {
         let begun = machine_now();
         let repaired = self.repair(repairs, ctx);
@@ -1570,14 +1598,14 @@ impl Supervisor {
         match report.requester {
             Requester::Clock => self.check_later(report.took + begun.elapsed(), ctx),
             Requester::Caller(sender) => {
-                // What was repaired is told once it is on disk. The caller may have gone.
+                // A repair is reported once it is on disk. The caller may have gone.
                 let settled = (!repaired.is_empty()).then(|| self.settled().boxed_local());
                 sender.send((report.verdicts, settled)).ok();
             }
         }
     }
 
-    /// Sets going again what was lost; returns each procedure, with what it had waited for.
+    /// Repairs lost wakes and calls. Returns each procedure with what it had waited for.
     fn repair(&mut self, mut repairs: Repairs, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
         if !self.status.decides() {
             return Vec::new();
@@ -1597,7 +1625,7 @@ impl Supervisor {
         repaired
     }
 
-    /// Wakes procedures that nothing would have woken; returns each, with what it waited for.
+    /// Wakes procedures that nothing else would have woken. Returns each with what it had waited for.
     fn wake_lost(&mut self, unknown: Vec<ProcedureId>, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
         let event = Event::HealthCheckDue {
             granted: Vec::new(),
@@ -1611,7 +1639,7 @@ impl Supervisor {
         found
     }
 
-    /// Makes the calls that were never made; returns each, with what was lost.
+    /// Makes the calls that were never made. Returns each procedure with what was lost.
     fn call_uncalled(&mut self, uncalled: Vec<ProcedureId>, ctx: &mut Context<Self>) -> Vec<(ProcedureId, String)> {
         for id in &uncalled {
             self.health.recalled();
@@ -1627,7 +1655,7 @@ impl Supervisor {
 // Metrics: what is counted.
 
 impl Supervisor {
-    /// Counts what a batch held, now that it is on disk.
+    /// Counts the contents of a batch, now that it is on disk.
     fn count(&mut self, waiting: &mut Waiting) {
         let now = self.clock.now();
         let batch = BatchUse {
@@ -1639,7 +1667,7 @@ impl Supervisor {
         self.metrics.show_mailboxes_soon(now);
     }
 
-    /// Sends the next batch of metric hooks to a worker, unless one is out.
+    /// Sends the next batch of metric hooks to a worker, unless a batch is under way.
     fn call_hooks(&mut self, ctx: &mut Context<Self>) {
         if self.metrics.may_call_hooks()
             && let Some(worker) = self.dispatch.next_worker()
@@ -1663,7 +1691,7 @@ impl Handler<HooksRan> for Supervisor {
 // Lifecycle: start, timers, retention, drain, failure.
 
 impl Supervisor {
-    /// Returns the calls of the hooks of recovery at this moment. They are user code, so they run on the workers.
+    /// Calls the recovery hooks of this moment. They are user code, so they run on the workers.
     fn call_recovery_hooks(&mut self, moment: Moment) -> impl Future<Output = Result<Failed, StoreError>> + use<> {
         let wanted = recovery_hooks::wanted(&self.kernel, &self.registry);
         let mut worker = || self.dispatch.next_worker().cloned();
@@ -1671,13 +1699,13 @@ impl Supervisor {
         recovery_hooks::call_all(calls, moment, self.reader.clone(), Arc::clone(&self.registry))
     }
 
-    /// Restores what the limiter held, then calls the second hooks. Returns what these say, and the procedures that
-    /// wait for permits or locks.
+    /// Restores the claims that procedures held, then calls the second hooks. Returns the hooks' failures, and the
+    /// procedures that wait for permits or locks.
     fn restore_claims(
         &mut self,
         failed: Result<Failed, StoreError>,
     ) -> impl Future<Output = Result<(Failed, Vec<ProcedureId>), StoreError>> + use<> {
-        // Before the families whose first hook failed are quarantined: they keep what they hold.
+        // Before the families whose first hook failed are quarantined, because those families keep what they hold.
         let claimants = self.lifecycle.take_claimants();
         let waiting = self.turn(|supervisor| supervisor.admission.restore(&supervisor.kernel, &claimants));
         let after = failed.map(|failed| {
@@ -1687,18 +1715,18 @@ impl Supervisor {
         async move { Ok((after?.await?, waiting)) }
     }
 
-    /// Quarantines families whose hooks failed. The start's own commit sets all others going.
+    /// Quarantines families whose hooks failed. The start's own commit resumes all others.
     fn quarantine_at_start(&mut self, failed: Failed) {
         for (family, why) in failed {
-            // Once for each family, however many of its hooks failed.
+            // Once per family, however many of its hooks failed.
             if self.lifecycle.quarantined_at_start(&self.kernel, family, &why) {
                 self.enter_quarantine(family, why);
             }
         }
     }
 
-    /// Opens the engine, unless the store did not answer: that says nothing about the families, so the start fails
-    /// instead.
+    /// Opens the engine. If the store did not answer, the start fails instead, because a failed read says nothing
+    /// about the families.
     fn open_restored(
         &mut self,
         restored: Result<(Failed, Vec<ProcedureId>), StoreError>,
@@ -1713,7 +1741,7 @@ impl Supervisor {
         }
     }
 
-    /// Decides the start's own commit, and lets what waits for permits queue up behind it.
+    /// Decides the start's own commit. Procedures that wait for permits queue up behind it.
     fn open(
         &mut self,
         waiting: Vec<ProcedureId>,
@@ -1724,7 +1752,7 @@ impl Supervisor {
         self.dispatch.reserve(self.kernel.going());
         // After the decision: the start's own commit is not counted.
         self.metrics.restart_totals();
-        // The reply rests on the start's commit as every other reply does.
+        // The reply waits for the start's commit, as every other reply waits for its own.
         let (committed, failure) = (self.pipeline.barrier(), self.status.failure());
         let wait = async move {
             match committed {
@@ -1755,15 +1783,15 @@ impl Supervisor {
         }
         let may_be_more = !self.has_credit() || self.serve_timers(ctx);
         self.lifecycle.timers_wait(may_be_more);
-        // Before the timer is armed: while an eviction is under way no result arms it, or it would fire at once.
+        // Before the timer is armed: during an eviction no result arms it. Otherwise it would fire at once.
         self.evict(ctx);
-        // If more are due than have their turn now, the timer is armed when there is credit again.
+        // If more timers are due than this turn may serve, the timer is armed once there is credit again.
         if self.status.decides() && !may_be_more {
             self.arm();
         }
     }
 
-    /// Serves timers that are due. Returns `true` if there may be more.
+    /// Serves timers that are due. Returns `true` if more may be due.
     fn serve_timers(&mut self, ctx: &mut Context<Self>) -> bool {
         for _ in 0..TIMERS_AT_ONCE {
             match self.kernel.due(self.clock.now()) {
@@ -1775,7 +1803,7 @@ impl Supervisor {
         true
     }
 
-    /// Returns `true` if more may be woken in bulk.
+    /// Returns `true` if more procedures may be woken in bulk.
     fn has_credit(&self) -> bool {
         let on_its_way = || {
             let (reads, reports) = (self.dispatch.pending_reads(), self.dispatch.pending_reports());
@@ -1786,7 +1814,7 @@ impl Supervisor {
             .has_credit(self.pipeline.durable(), is_backed_up, on_its_way)
     }
 
-    /// Goes on with what is woken in bulk, if there is credit: with timers, and a chunk of one broadcast.
+    /// Continues waking in bulk if there is credit: timers, and a chunk of one broadcast.
     fn wake_more(&mut self, ctx: &mut Context<Self>) {
         if !self.status.decides() || !self.has_credit() {
             return;
@@ -1824,20 +1852,21 @@ impl Supervisor {
         }
     }
 
-    /// Decides as of the time up to which results go: by that time a key of theirs stays or goes, too.
+    /// Decides evictions as of `until`, the time up to which results are evicted. Their keys are kept or deleted by
+    /// that time too.
     fn decide_evictions(&mut self, doomed: Vec<EvictedFamily>, until: Timestamp, ctx: &mut Context<Self>) {
         // Before the decision: requests that are still reading these rows must read them again.
         for doomed in &doomed {
             self.requests.overtake(doomed.family);
         }
-        // A drain may have made its last decision while the results were read: nothing is evicted after that.
+        // A drain may have made its last decision while the results were read. Nothing is evicted after that.
         if !doomed.is_empty() && self.status.decides() {
             let decision = self.kernel.decide(until, Event::EvictionDue(doomed));
             self.commit(decision, ctx);
         }
     }
 
-    /// Looks once more at the results that are due: the store could not be read.
+    /// Schedules another look at the results that are due, because the store could not be read.
     fn evict_again(&mut self, ctx: &mut Context<Self>) {
         self.lifecycle.look_again(self.clock.now());
         self.evict(ctx);
@@ -1850,8 +1879,8 @@ impl Supervisor {
         ctx: &mut Context<Self>,
     ) {
         if self.status.has_failed() {
-            // The decision that began the drain has failed, and so has the engine. A caller that waits finds the cause
-            // in its `Failure`.
+            // The decision that began the drain has failed, and the engine with it. Waiting callers find the cause in
+            // their `Failure`.
             return;
         }
         self.lifecycle.begin_drain(&self.kernel, waiter);
@@ -1863,14 +1892,14 @@ impl Supervisor {
         self.look_at_drain(ctx);
     }
 
-    /// Begins the drain that an operator's request has just decided. A dry run or a refusal has decided none.
+    /// Begins the drain that an operator's request has just decided. A dry run or a refusal decides none.
     fn begin_requested_drain(&mut self, deadline: Duration, ctx: &mut Context<Self>) {
         if self.kernel.is_draining() && !self.lifecycle.is_draining() {
             self.begin_drain(deadline, None, ctx);
         }
     }
 
-    /// Ends the drain once nothing runs any more and no call of a metric hook is left.
+    /// Ends the drain once nothing runs any more and no metric hook is left to call.
     fn look_at_drain(&mut self, ctx: &mut Context<Self>) {
         let is_over = self.lifecycle.is_drained(&self.kernel)
             && self.status.decides()
@@ -1881,22 +1910,22 @@ impl Supervisor {
     }
 
     fn end_drain(&mut self, ctx: &mut Context<Self>) {
-        // The deadline and the end of the last stage may both come: the first of them ends the drain.
+        // The deadline and the end of the last stage may both arrive. The first of them ends the drain.
         if !self.status.decides() {
             return;
         }
         let Some(report) = self.lifecycle.drain_report(&self.kernel) else {
             return;
         };
-        // However many requests wait: a drain is never turned away.
+        // Regardless of how many requests wait: a drain is never refused.
         let (request, ended) = self.requests.open(self.status.cause());
         self.decide(Event::DrainEnded(request), ctx);
-        // The drain's decision is the last. The store goes back as soon as it is on disk, so a commit behind it, such
-        // as an eviction, would reach a store that is closed or belongs to another engine.
+        // The drain's decision is the last. The store is given back as soon as it is on disk. A later commit, such as
+        // an eviction, would reach a store that is closed or belongs to another engine.
         self.status.last_decision_made();
         let committed = async move { ended.received().await.is_ok() };
         ctx.spawn(committed.into_actor(self).map(move |committed, supervisor, ctx| {
-            // If it failed, the callers that wait were told with all others.
+            // If it failed, the waiting callers were told together with all others.
             if committed {
                 supervisor.release_store(report, ctx);
             }
@@ -1916,7 +1945,7 @@ impl Supervisor {
         self.stop(ctx);
         // Only now that the store is closed: callers that wait for the drain may open it again.
         self.lifecycle.drained(report);
-        // Last, and not before the answers have left: the receivers of some wait on these threads.
+        // Last, and not before the answers have left: some of their receivers wait on these threads.
         self.dispatch.stop_workers();
         actix_rt::spawn(self.lifecycle.end_threads());
     }
@@ -1929,7 +1958,8 @@ impl Supervisor {
         ctx.stop();
     }
 
-    /// Quarantines a family that cannot run. All others go on, also those that waited while it was suspected.
+    /// Quarantines a family that cannot run. All others continue, including families that waited for this one while
+    /// it was suspected.
     fn quarantine_family(&mut self, family: u64, why: String, ctx: &mut Context<Self>) {
         self.enter_quarantine(family, why);
         self.decide(Event::FamilyForgotten, ctx);
@@ -1938,17 +1968,17 @@ impl Supervisor {
     /// Quarantines a family. The caller must resume whatever this unblocks.
     fn enter_quarantine(&mut self, family: u64, why: String) {
         tracing::warn!(family, why, "the family is quarantined");
-        // Counted behind everything decided before, or the gauges would fall before they rose.
+        // Counted after everything decided before, or the gauges would fall before they rose.
         let mut gone = self.metrics.quarantine(&self.kernel, family);
         match self.pipeline.last_observations() {
             Some(last) => last.append(&mut gone),
             None => self.metrics.count(gone),
         }
-        // Before the kernel forgets the rows, which say what the family keeps.
+        // Before the kernel forgets the rows, because they say what the family keeps.
         self.admission.withdraw_family(&self.kernel, family);
         self.kernel.forget(family);
         self.dispatch.forget_family(family);
-        // Before the next receipt: releases that it sets free find the family here, and leave it what it holds.
+        // Before the next receipt: releases in it then find the family here, and leave it what it holds.
         self.quarantine.insert(family, why);
         let now = self.clock.now();
         self.health
@@ -1956,7 +1986,7 @@ impl Supervisor {
         self.metrics.show_quarantined(self.quarantine.len());
     }
 
-    /// Fails the engine: it takes no more commits, and tells all callers that wait for one.
+    /// Fails the engine: it accepts no more commits, and answers all callers that wait for one.
     fn fail(&mut self, cause: FailureCause) {
         if let Some(cause) = self.status.fail(cause) {
             let why = cause.to_string();
@@ -1964,14 +1994,14 @@ impl Supervisor {
             self.metrics.telemetry().poisoned.set(1.0);
             self.health.note(Rule::StoreFailed, None, self.clock.now());
         }
-        // Also at a later cause: nothing may be left that waits for a commit.
+        // Also for a later cause: nothing may be left waiting for a commit.
         self.drop_waiting();
     }
 
-    /// Drops all that waits for a commit: nothing decided from the failed commit on is ever told to anyone.
+    /// Drops everything that waits for a commit. Nothing decided from the failed commit on is ever reported.
     fn drop_waiting(&mut self) {
-        // Callers that wait for an outcome, or for the end of a drain, find the cause in the `Failure` that they hold,
-        // so the status is set before their channels are dropped.
+        // Callers that wait for an outcome or for the end of a drain find the cause in their `Failure`. So the status
+        // is set before their channels are dropped.
         self.pipeline.clear();
         self.lifecycle.abandon_drain();
         if let Some(cause) = self.status.cause() {
@@ -1985,7 +2015,7 @@ impl Supervisor {
 impl Handler<Open> for Supervisor {
     type Result = ResponseActFuture<Self, Result<(), StartError>>;
 
-    /// Hooks, restored claims, hooks again, the start's own commit: in this order.
+    /// Runs, in this order: first hooks, restored claims, second hooks, the start's own commit.
     fn handle(&mut self, _: Open, _: &mut Self::Context) -> Self::Result {
         let begun = self.clock.now();
         self.metrics
@@ -2031,7 +2061,8 @@ impl Handler<Drain> for Supervisor {
 impl Handler<StopHere> for Supervisor {
     type Result = ();
 
-    /// A stage that waits for something of its own goes on to its end, and nobody hears its report.
+    /// Stops at once. A stage that still waits for something of its own runs to its end, and nothing receives its
+    /// report.
     fn handle(&mut self, _: StopHere, ctx: &mut Self::Context) {
         self.stop(ctx);
     }
@@ -2046,8 +2077,8 @@ impl Handler<Broken> for Supervisor {
 }
 
 impl Supervised for Supervisor {
-    /// What it knows may be half of a change, so nothing may be decided on it any more. Its futures are gone, and with
-    /// them the turns of the limiter's answers and the next health check.
+    /// Stops for good after a panic. The kernel may hold half of a change, so nothing may be decided on it any more.
+    /// The actor's futures are gone, and with them the turns of the limiter's answers and the next health check.
     fn restarting(&mut self, ctx: &mut Self::Context) {
         let why = self.panics.take("the supervisor");
         let is_first = !self.status.has_failed();

@@ -1,9 +1,9 @@
 //! The admission wing: what procedures hold and want of the limiter. It owns the claims under which the limiter knows
 //! procedures, the address of the limiter, and the order in which the limiter's answers are taken.
 //!
-//! A procedure's needs are requested *before* a decision where they are known by then, so that a grant rides in the
-//! same commit. They are given back *after* the commit that says so. The wing builds requests and matches answers; the
-//! supervisor waits for the limiter and decides.
+//! A procedure's needs are requested *before* a decision if they are known by then, so that the grant is part of the
+//! same commit. They are given back *after* the commit that says so. The wing builds requests and matches answers;
+//! the supervisor waits for the limiter and decides.
 
 pub(crate) mod claims;
 mod dry_run;
@@ -37,16 +37,16 @@ impl Demand {
     }
 }
 
-/// A demand that the limiter has and that is to be matched with its answer.
+/// A demand that the limiter has received, to be matched with its answer.
 pub(super) struct PendingDemand {
     /// The claims of procedures that the decision is to create.
     births: Vec<ClaimId>,
     exchange: Option<(Claim, ProcedureId)>,
-    /// The limits of which permits are requested anew with the locks of the next stage.
+    /// The limits whose permits are requested again together with the locks of the next stage.
     limits: Option<Vec<LimitKey>>,
 }
 
-/// The admission wing. `A` is what the supervisor does with an answer of the limiter when its turn comes.
+/// The admission wing. `A` is what the supervisor does with an answer of the limiter when its turn arrives.
 pub(super) struct Admission<A> {
     claims: Claims,
     limiter: Ordered<Limiter>,
@@ -69,7 +69,7 @@ impl<A> Admission<A> {
         }
     }
 
-    /// Returns which claim belongs to which procedure.
+    /// Returns the table of claims and their procedures.
     pub(super) const fn claims(&self) -> &Claims {
         &self.claims
     }
@@ -86,19 +86,19 @@ impl<A> Admission<A> {
         self.sequencer.enqueue(turn, answer);
     }
 
-    /// Takes the next answer, once all before it are taken.
+    /// Takes the next answer once all answers before it are taken.
     pub(super) fn next_answer(&mut self) -> Option<A> {
         self.sequencer.next()
     }
 
-    /// Drops the answers that wait for earlier ones, which may never come now.
+    /// Drops the answers that wait for earlier ones, because the earlier ones may never arrive now.
     pub(super) fn forget_answers(&mut self) {
         self.sequencer.clear();
     }
 
     // Requests before a decision.
 
-    /// Writes into a birth which limits it needs, and adds them to the demand. `parent` is that of a child.
+    /// Writes the limits that a birth needs into it, and adds them to the demand. `parent` is the parent of a child.
     pub(super) fn demand(
         &mut self,
         kernel: &Kernel,
@@ -129,8 +129,8 @@ impl<A> Admission<A> {
         });
     }
 
-    /// Collects what submissions need. Submissions that repeat a key give no birth, so they need nothing; nor does
-    /// any while the engine drains, because it will refuse them.
+    /// Collects what submissions need. Submissions that repeat a key create no procedure, so they need nothing. While
+    /// the engine drains no submission needs anything, because all are refused.
     pub(super) fn demand_of_submissions(&mut self, kernel: &Kernel, submissions: &mut [Submission]) -> Demand {
         let mut demand = Demand::default();
         if kernel.is_draining() {
@@ -161,7 +161,7 @@ impl<A> Admission<A> {
             if birth.detached {
                 self.demand(kernel, birth, None, true, &mut demand);
             } else {
-                // A child that the width holds back asks when it may begin.
+                // A child held back by the width asks once it may begin.
                 self.demand(kernel, birth, Some(parent), children < width, &mut demand);
                 children += 1;
             }
@@ -172,8 +172,9 @@ impl<A> Admission<A> {
 
     /// Returns the exchange of locks of a procedure whose next stage needs locks and would run at once.
     ///
-    /// No decision can have the procedure ask while the exchange is under way: its stage counts as running until the
-    /// report is decided. So the answer rides in the report and is never stale; only what is served later can be.
+    /// No decision can make the procedure ask while the exchange is under way: its stage counts as running until the
+    /// report is decided. So the answer is part of the report and is never stale. Only a grant that the limiter makes
+    /// later can be stale.
     fn exchange(&mut self, kernel: &Kernel, report: &StageEnded) -> Option<Exchange> {
         let next = matches!(report.outcome, StageOutcome::Next(_)) && report.children.is_empty();
         if !next || report.ahead.locks.is_empty() || !kernel.goes_on(report.id, report.run) {
@@ -195,7 +196,7 @@ impl<A> Admission<A> {
         } else {
             (row.locked.clone(), report.ahead.locks.clone())
         };
-        // Permits that it holds while active are given up and requested with the locks, all or nothing.
+        // Permits that are held while active are given up and requested together with the locks, all or nothing.
         let limits = if row.holds && row.hold == Hold::WhileActive {
             row.limits.clone()
         } else {
@@ -215,7 +216,8 @@ impl<A> Admission<A> {
         })
     }
 
-    /// Asks the limiter. [`admit_births`] or [`admit_report`] takes the answer, [`Self::settle`] what follows from it.
+    /// Asks the limiter. [`admit_births`] or [`admit_report`] takes the answer; [`Self::settle`] handles its
+    /// consequences.
     pub(super) fn ask(
         &self,
         demand: Demand,
@@ -234,8 +236,8 @@ impl<A> Admission<A> {
         (pending, self.limiter.ask(acquire))
     }
 
-    /// Applies a decision's bindings, before its receipt: an answer of the limiter that arrives before the receipt must
-    /// find its procedure, and a grant of an older request must be known as stale.
+    /// Applies a decision's bindings, before its receipt. An answer of the limiter that arrives before the receipt
+    /// must find its procedure. A grant of an older request must be known as stale.
     pub(super) fn bind(&mut self, bindings: &[Binding]) {
         for binding in bindings {
             match *binding {
@@ -246,15 +248,16 @@ impl<A> Admission<A> {
     }
 
     /// Settles a demand after its decision: releases the claims of procedures that the decision did not create. Must
-    /// run after [`Self::bind`] of that decision.
+    /// run after [`Self::bind`] of the same decision.
     pub(super) fn settle(&mut self, kernel: &Kernel, quarantined: &BTreeMap<u64, String>, pending: PendingDemand) {
         let mut unbound = pending.births;
         unbound.retain(|claim| self.claims.procedure(*claim).is_none());
         if let Some((claim, id)) = pending.exchange {
-            // A procedure whose family was quarantined meanwhile keeps what it holds.
+            // A procedure whose family has been quarantined in the meantime keeps what it holds.
             let keeps = quarantined.contains_key(&id.family);
             if !keeps && kernel.row(id).is_none_or(Row::is_ended) {
-                // It ended while the limiter was asked. It may have released its claim before the exchange arrived.
+                // It ended while the limiter was being asked. It may have released its claim before the exchange
+                // arrived.
                 unbound.push(claim.id);
             } else if self.claims.claim(id).is_none() {
                 self.claims.bind(claim, id);
@@ -267,13 +270,13 @@ impl<A> Admission<A> {
 
     // Requests after a decision.
 
-    /// Returns the procedure that a grant belongs to; none if the grant is stale.
+    /// Returns the procedure that a grant belongs to, or `None` if the grant is stale.
     pub(super) fn accept(&self, grant: Claim) -> Option<ProcedureId> {
         self.claims.accept(grant)
     }
 
-    /// Asks for all that a procedure lacks for its next stage; for an undo, for its locks alone. Returns none if the
-    /// request is not sent: a later decision has the procedure ask again, or it no longer waits.
+    /// Requests everything that a procedure lacks for its next stage; for an undo, its locks alone. Returns `None` if
+    /// no request is sent: a later decision makes the procedure ask again, or it no longer waits.
     pub(super) fn request(
         &mut self,
         kernel: &Kernel,
@@ -285,7 +288,7 @@ impl<A> Admission<A> {
         }
         let waits = kernel.waits_for_admission(id);
         let Some(request) = waits.then(|| self.request_of(kernel, id)).flatten() else {
-            // What a quarantined family holds was settled when it was quarantined.
+            // The claims of a quarantined family were settled at its quarantine.
             if !quarantined.contains_key(&id.family) {
                 self.withdraw(kernel, id);
             }
@@ -297,13 +300,13 @@ impl<A> Admission<A> {
         }))
     }
 
-    /// Has a procedure keep what its row holds, and wait for nothing. Its older requests may have been granted after
-    /// the newest one was decided; such a grant is stale, and this gives back what it gave. The limiter serves an older
-    /// request only before it hears of this, so nothing is granted afterwards.
+    /// Makes a procedure keep what its row holds, and wait for nothing. Its older requests may have been granted
+    /// after the newest request was decided. Such a grant is stale, and this gives it back. The limiter serves an
+    /// older request only before it receives this, so nothing is granted afterwards.
     ///
-    /// The row may be ahead of the disk. That is safe: what it no longer holds can only go to decisions that come later
-    /// in the journal. And it does not lag behind the limiter: no exchange can be under way, because the procedure's
-    /// next stage begins with an effect that leaves behind the request that is not sent.
+    /// The row may be ahead of the disk. That is safe: what the row no longer holds can only go to decisions that
+    /// come later in the journal. The row does not lag behind the limiter either. No exchange can be under way,
+    /// because the procedure's next stage begins with an effect that leaves behind the request that is not sent.
     fn withdraw(&mut self, kernel: &Kernel, id: ProcedureId) {
         let held = kernel.row(id).map(Row::held).unwrap_or_default();
         if held.is_empty() {
@@ -313,7 +316,7 @@ impl<A> Admission<A> {
         }
     }
 
-    /// Builds the request for all that a procedure lacks.
+    /// Builds the request for everything that a procedure lacks.
     pub(super) fn request_of(&mut self, kernel: &Kernel, id: ProcedureId) -> Option<Request> {
         self.requests(kernel).request_of(id)
     }
@@ -327,8 +330,8 @@ impl<A> Admission<A> {
 
     // The start.
 
-    /// Gives back to recorded holders what they held, parents first. Returns those who wait, by priority and in the
-    /// order in which they began to.
+    /// Gives recorded holders back what they held, parents first. Returns the waiting procedures, by priority and
+    /// then in the order in which their waits began.
     pub(super) fn restore(&mut self, kernel: &Kernel, claimants: &[ProcedureId]) -> Vec<ProcedureId> {
         let quarantined = std::mem::take(&mut self.quarantined_holders);
         let (held, waiting) = self.requests(kernel).restored(quarantined, claimants);
@@ -336,8 +339,8 @@ impl<A> Admission<A> {
         waiting
     }
 
-    /// Queues again for all procedures that waited before the start. All requests go in one message, because the order
-    /// of the requests is the order of service.
+    /// Queues all procedures again that waited before the start. All requests go in one message, because the order of
+    /// the requests is the order of service.
     pub(super) fn rejoin_queues(
         &mut self,
         kernel: &Kernel,
@@ -353,8 +356,8 @@ impl<A> Admission<A> {
 
     // Dry runs.
 
-    /// Asks the limiter to make a plan's changes on a copy. None if the plan changes nothing there. The answer goes to
-    /// [`Self::complete_plan`].
+    /// Asks the limiter to apply a plan's changes to a copy. Returns `None` if the plan changes nothing there. The
+    /// answer goes to [`Self::complete_plan`].
     pub(super) fn simulate(&self, plan: &Plan) -> Option<impl Future<Output = Option<Simulated>> + use<A>> {
         let changes = self.changes_of(plan);
         let answer = (!changes.is_empty()).then(|| self.limiter.ask(Simulate(changes)))?;
@@ -363,8 +366,8 @@ impl<A> Admission<A> {
 
     // What the receipt releases.
 
-    /// Carries an effect to the limiter. Returns the procedure that asks: the supervisor builds its request with
-    /// [`Self::request`], and waits for the answer.
+    /// Carries an effect to the limiter. Returns the procedure if it asks: the supervisor builds its request with
+    /// [`Self::request`] and waits for the answer.
     pub(super) fn act(&mut self, effect: AdmissionEffect, quarantined: &BTreeMap<u64, String>) -> Option<ProcedureId> {
         match effect {
             AdmissionEffect::Ask(id) => return Some(id),
@@ -390,28 +393,28 @@ impl<A> Admission<A> {
         }
     }
 
-    /// Frees all that a procedure holds.
+    /// Frees everything that a procedure holds.
     pub(super) fn release(&mut self, id: ProcedureId) {
         if let Some(claim) = self.claims.unbind(id) {
             self.limiter.tell(Change::Release(claim));
         }
     }
 
-    /// Forgets a claim as a defect would, and tells the limiter nothing.
+    /// Forgets a claim as a defect would, without telling the limiter.
     #[cfg(test)]
     pub(super) fn forget_claim(&mut self, id: ProcedureId) {
         self.claims.unbind(id);
     }
 
-    /// Frees all that a discharged family holds.
+    /// Frees everything that a discharged family holds.
     fn release_family(&mut self, family: u64) {
         for (id, _) in self.claims.of_family(family) {
             self.release(id);
         }
     }
 
-    /// Has a quarantined family keep what its rows hold, and wait for nothing. A grant that is under way to it goes
-    /// back: nobody would ever take it.
+    /// Makes a quarantined family keep what its rows hold, and wait for nothing. A grant on its way to the family is
+    /// given back, because nothing would ever accept it.
     pub(super) fn withdraw_family(&self, kernel: &Kernel, family: u64) {
         for (id, claim) in self.claims.of_family(family) {
             let held = kernel.row(id).map(Row::held).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! An engine that has failed: it takes no more commits, stays up to say why, and owes nobody an answer.
+//! An engine that has failed: it accepts no more commits, stays up to say why, and owes no caller an answer.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -9,7 +9,7 @@ use procession_kernel::Epoch;
 use crate::error::{AskError, StartError, SubmitError};
 use crate::journal::AppendError;
 
-/// Why an engine takes no more commits.
+/// Why an engine accepts no more commits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum FailureCause {
     /// Its journal or a part of it has failed.
@@ -19,7 +19,7 @@ pub(crate) enum FailureCause {
 }
 
 impl FailureCause {
-    /// Returns the cause that a refused commit is.
+    /// Returns the cause that a refused commit implies.
     pub(crate) fn of(refused: &AppendError) -> Self {
         match refused {
             AppendError::Fenced { newer } => Self::Moved(*newer),
@@ -27,7 +27,7 @@ impl FailureCause {
         }
     }
 
-    /// Returns the answer to a question that came too late.
+    /// Returns the answer to a question that arrived too late.
     pub(super) fn unanswered(&self) -> AskError {
         match self {
             Self::Failed(why) => AskError::JournalFailed(why.clone()),
@@ -35,7 +35,7 @@ impl FailureCause {
         }
     }
 
-    /// Returns what a start that this ended is told.
+    /// Returns the error of a start that this cause ended.
     pub(super) fn unstarted(self) -> StartError {
         match self {
             Self::Failed(why) => StartError::Journal(why),
@@ -43,7 +43,7 @@ impl FailureCause {
         }
     }
 
-    /// Returns the answer to a submission that came too late.
+    /// Returns the answer to a submission that arrived too late.
     pub(super) fn unsubmitted(&self) -> SubmitError {
         match self {
             Self::Failed(why) => SubmitError::JournalFailed(why.clone()),
@@ -61,7 +61,8 @@ impl fmt::Display for FailureCause {
     }
 }
 
-/// Why an engine takes no more commits, if it does not: also for callers whom nobody is left to answer.
+/// Why an engine accepts no more commits, if it has failed. Callers hold a copy, because the supervisor may be gone
+/// before it can answer them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Failure(Arc<OnceLock<FailureCause>>);
 
@@ -80,24 +81,24 @@ impl Failure {
         self.0.get().map(FailureCause::to_string)
     }
 
-    /// Returns what a start that nobody will answer is told.
+    /// Returns the error of a start that will never be answered.
     pub(super) fn unstarted(&self) -> StartError {
         let stopped = || StartError::Journal("the engine stopped while it started".to_owned());
         self.0.get().cloned().map_or_else(stopped, FailureCause::unstarted)
     }
 
-    /// Returns the answer to a question that nobody will answer.
+    /// Returns the answer to a question that will never be answered by the engine.
     pub(crate) fn unanswered(&self) -> AskError {
         self.0.get().map_or(AskError::Stopped, FailureCause::unanswered)
     }
 
-    /// Returns the answer to a submission that nobody will answer.
+    /// Returns the answer to a submission that will never be answered by the engine.
     pub(crate) fn unsubmitted(&self) -> SubmitError {
         self.0.get().map_or(SubmitError::Stopped, FailureCause::unsubmitted)
     }
 }
 
-/// Says that something that the supervisor cannot do without has ended in a panic.
+/// Says that something the supervisor depends on has ended in a panic.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Broken(pub(crate) String);

@@ -1,11 +1,12 @@
 //! The health wing: what is stuck, why a procedure does not move, and what is low on the journal's disk. It owns what
-//! the health checks remember from one to the next.
+//! the health checks remember from one check to the next.
 //!
-//! It only reads: rows that are on disk, the limiter's queues, the calls that are out. So it need not wait for the
-//! store, which may be what is stuck. It ends nothing and decides nothing. A check returns what looks lost as
-//! [`Repairs`](check::Repairs), and the supervisor repairs it. In a healthy engine a check finds nothing, whatever is
-//! under way: a row counts as one that nothing will wake only if the limiter does not know it twice in a row, and
-//! nothing happened to it between.
+//! It only reads: rows that are on disk, the limiter's queues, and the calls that are out. So it never waits for the
+//! store, which may be the thing that is stuck. It ends nothing and decides nothing. A check returns what looks lost
+//! as [`Repairs`](check::Repairs), and the supervisor repairs it.
+//!
+//! In a healthy engine a check finds nothing, whatever is under way. A row counts as lost only if the limiter does
+//! not know it in two successive answers, and nothing happened to it in between.
 
 pub(super) mod check;
 pub(crate) mod diagnosis_input;
@@ -40,7 +41,7 @@ use disk::Disk;
 pub(super) use rules::{Findings, actor_lost};
 use starved::Unserved;
 
-/// The part of its time that the supervisor spends on health checks at most: one in so many.
+/// Bounds the share of its time that the supervisor spends on health checks: at most one part in this many.
 const SHARE: u32 = 20;
 
 /// Says that it is time for a health check.
@@ -48,7 +49,7 @@ const SHARE: u32 = 20;
 #[rtype(result = "()")]
 pub(super) struct HealthCheckDue;
 
-/// What tells a verdict from others of its rule: a procedure, and a stage, a worker or a count.
+/// Identifies a verdict among others of its rule: a procedure, and a stage, a worker or a count.
 type Subject = (Rule, Option<ProcedureId>, Option<String>);
 
 /// The health wing.
@@ -56,35 +57,35 @@ pub(super) struct Health {
     every: Option<Duration>,
     thresholds: Measures,
     opened: Timestamp,
-    /// What the last check told, and since when.
+    /// The verdicts that the last check reported, each with the time when it began.
     known: BTreeMap<Subject, Timestamp>,
-    /// Calls that were never made, and were made again.
+    /// Calls that were never made, and have been made since by a repair.
     recalled: u64,
     disk: Disk,
-    /// Procedures that wait for what is free.
+    /// Procedures that wait although what they wait for is free.
     unserved: Unserved,
 }
 
-/// What the wing reads of the engine.
+/// The part of the engine that the wing reads.
 pub(super) struct EngineState<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) claims: &'a Claims,
     pub(super) actors: &'a ActorTable,
     pub(super) quarantined: &'a BTreeMap<u64, String>,
-    /// What is missing in histories of those whose rollback has met a hole.
+    /// What is missing in the history of each procedure whose rollback has met a hole.
     pub(super) holes: &'a BTreeMap<ProcedureId, String>,
     pub(super) telemetry: &'a Telemetry,
     pub(super) now: Timestamp,
-    /// The newest commit on disk: verdicts tell of nothing newer.
+    /// The newest commit on disk. Verdicts report nothing newer.
     pub(super) durable: Seq,
-    /// Why the engine takes no more commits.
+    /// Why the engine accepts no more commits.
     pub(super) failed: Option<&'a FailureCause>,
     /// Calls that wait for a read, approximately.
     pub(super) pending_reads: usize,
 }
 
 impl EngineState<'_> {
-    /// Says how far the call of a stage that is out has come.
+    /// Returns how far the call of a stage that is out has got.
     pub(super) fn progress(&self, id: ProcedureId) -> &'static str {
         self.actors
             .get(id)
@@ -105,7 +106,7 @@ impl Health {
         }
     }
 
-    /// Notes when the checks of this engine begin, and what the start has found.
+    /// Records when this engine's checks begin, and what the start has found.
     pub(super) fn begin<'a>(&mut self, now: Timestamp, quarantined: impl Iterator<Item = &'a u64>) {
         self.opened = now;
         for family in quarantined {
@@ -113,8 +114,9 @@ impl Health {
         }
     }
 
-    /// Returns a task that sends the next health check when it is due. The longer the last one took, the later: see
-    /// [`SHARE`]. The caller spawns it on the arbiter, not in the actor, so that a busy mailbox cannot starve it.
+    /// Returns a task that sends the next health check when it is due. The longer the last check took, the later the
+    /// next: see [`SHARE`]. The caller spawns the task on the arbiter, not in the actor, so that a busy mailbox
+    /// cannot starve it.
     pub(super) fn next_check(
         &self,
         clock: &dyn Clock,
@@ -130,28 +132,28 @@ impl Health {
         })
     }
 
-    /// Notes when something began of which no row says since when. It is logged where it begins.
+    /// Records when a condition began, if no row says so. The condition is logged where it begins.
     pub(super) fn note(&mut self, rule: Rule, procedure: Option<ProcedureId>, at: Timestamp) {
         self.known.entry((rule, procedure, None)).or_insert(at);
     }
 
-    /// Counts a call that was never made, and was made again.
+    /// Counts a call that was never made, and has been made by a repair.
     pub(super) const fn recalled(&mut self) {
         self.recalled += 1;
     }
 
-    /// Returns how many wakes were lost and repaired.
+    /// Returns how many lost wakes were repaired.
     pub(super) const fn lost_wakes(&self, kernel: &Kernel) -> u64 {
         kernel.found() + self.recalled
     }
 
-    /// Returns the room on the journal's disk, as it was measured last.
+    /// Returns the room on the journal's disk at the last measurement.
     pub(super) const fn disk_room(&self) -> Option<DiskRoom> {
         self.disk.room()
     }
 
-    /// Returns a measurement of the store and its disk, unless one is under way. A disk that does not answer is one of
-    /// the things that a check tells of, so no check waits for it.
+    /// Returns a measurement of the store and its disk, unless one is under way. No check waits for it, because a
+    /// disk that does not answer is one of the things that a check reports.
     pub(super) fn measure_disk(&mut self, reader: &Reader) -> Option<impl Future<Output = Measured> + use<>> {
         let reader = reader.clone();
         self.disk.begin().then_some(async move {
@@ -168,7 +170,7 @@ impl Health {
         self.disk.measured(measured.room);
     }
 
-    /// Explains why a live procedure waits; `None` if it is not live.
+    /// Explains why a live procedure waits. Returns `None` if it is not live.
     pub(super) fn explain(
         &self,
         id: ProcedureId,
@@ -211,7 +213,7 @@ impl Health {
         }
     }
 
-    /// Logs what is new, once. A verdict that was told before keeps the time of the first.
+    /// Logs each new verdict once. A verdict that was reported before keeps the time of the first report.
     fn tell(&mut self, verdicts: &mut [Verdict]) {
         let mut known = BTreeMap::new();
         for verdict in verdicts {

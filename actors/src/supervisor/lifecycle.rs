@@ -1,7 +1,7 @@
 //! The lifecycle wing: how the engine starts, which instants wake it, which results it evicts, and how it ends.
 //!
 //! It owns the timer, the trust in the wall clock, the wakes in bulk, the drain, and what the start has found. Each
-//! function takes the kernel by reference and returns an event, a future or a value: the wing decides nothing, and
+//! function takes the kernel by reference and returns an event, a future or a value. The wing decides nothing and
 //! commits nothing.
 
 pub(super) mod bulk;
@@ -39,7 +39,7 @@ use wall::Ahead;
 /// The lifecycle wing.
 pub(super) struct Lifecycle {
     start: Start,
-    /// None before the actor has started, and once it stops.
+    /// `None` before the actor has started, and once it stops.
     timer: Option<Timer>,
     bulk: BulkWakes,
     retention: Retention,
@@ -48,7 +48,7 @@ pub(super) struct Lifecycle {
 }
 
 impl Lifecycle {
-    /// Takes out of `loaded` what the start noted for this wing.
+    /// Takes what the start recorded for this wing out of `loaded`.
     pub(super) fn new(loaded: &mut Loaded, threads: Threads) -> Self {
         Self {
             start: Start::new(loaded),
@@ -62,23 +62,23 @@ impl Lifecycle {
 
     // The start.
 
-    /// Takes how many procedures have not ended, by kind and state.
+    /// Takes the numbers of unfinished procedures, by kind and state.
     pub(super) fn take_unfinished(&mut self) -> BTreeMap<(Kind, ProcedureState), u64> {
         self.start.take_unfinished()
     }
 
-    /// Takes the procedures that hold a permit or a lock, or wait for one, in their order.
+    /// Takes the procedures that hold a permit or a lock, or wait for one, in order.
     pub(super) fn take_claimants(&mut self) -> Vec<ProcedureId> {
         self.start.take_claimants()
     }
 
-    /// Moves a live family from those that the start took up to the quarantined ones. Returns `false` if it is not
-    /// live any more. Must run before the kernel forgets its rows.
+    /// Moves a live family from the recovered families to the quarantined ones. Returns `false` if it is no longer
+    /// live. Must run before the kernel forgets its rows.
     pub(super) fn quarantined_at_start(&mut self, kernel: &Kernel, family: u64, why: &str) -> bool {
         self.start.quarantined(kernel, family, why)
     }
 
-    /// Logs what the start found, and how long it took. Returns the whole time.
+    /// Logs what the start found, and how long it took. Returns the total time.
     pub(super) fn started(&mut self, opening: Duration) -> Duration {
         self.start.started(opening)
     }
@@ -90,12 +90,12 @@ impl Lifecycle {
 
     // Timers.
 
-    /// Starts the timer's task; it ends with [`Self::stop`], or with this value.
+    /// Starts the timer's task. The task ends with [`Self::stop`], or when this value is dropped.
     pub(super) fn start_timer(&mut self, clock: Arc<dyn Clock>, to: Recipient<TimeCame>) {
         self.timer = Some(Timer::start(clock, to));
     }
 
-    /// Returns `true` if the timer's task runs.
+    /// Returns `true` if the timer's task is running.
     pub(super) const fn has_timer(&self) -> bool {
         self.timer.is_some()
     }
@@ -108,22 +108,22 @@ impl Lifecycle {
         }
     }
 
-    /// Arms no instant: an engine that has failed serves none.
+    /// Disarms the timer: an engine that has failed serves no instant.
     pub(super) fn disarm(&self) {
         if let Some(timer) = &self.timer {
             timer.arm(None);
         }
     }
 
-    // What many wait for together.
+    // Wakes in bulk.
 
-    /// Returns `true` if more may be woken in bulk. `on_its_way` counts the calls that have not begun and the reports
-    /// that were not heard; it is asked last, because it costs the most.
+    /// Returns `true` if more procedures may be woken in bulk. `on_its_way` counts the calls that have not begun and
+    /// the reports that were not handled. It is asked last, because it costs the most.
     pub(super) fn has_credit(&self, durable: Seq, is_backed_up: bool, on_its_way: impl FnOnce() -> u64) -> bool {
         self.bulk.has_credit(durable, is_backed_up, on_its_way)
     }
 
-    /// Records that this commit has woken some of many.
+    /// Records that this commit has woken procedures in bulk.
     pub(super) const fn woke_some(&mut self, newest: Seq) {
         self.bulk.woke_some(newest);
     }
@@ -133,8 +133,8 @@ impl Lifecycle {
         self.bulk.timers_wait(wait);
     }
 
-    /// Goes on with what is woken in bulk, when there is credit: arms the timer if timers waited for it, and returns
-    /// the event that wakes the next chunk of a broadcast.
+    /// Continues waking in bulk once there is credit. Arms the timer if timers waited for credit, and returns the
+    /// event that wakes the next chunk of a broadcast.
     pub(super) fn wake_more(&mut self, kernel: &Kernel) -> Option<Event> {
         if self.bulk.take_waiting_timers() {
             self.arm(kernel);
@@ -144,7 +144,7 @@ impl Lifecycle {
 
     // Retention.
 
-    /// Records when a committed result falls due, and arms the timer anew if that is earlier than all others. Must run
+    /// Records when a committed result falls due, and rearms the timer if that is earlier than all others. Must run
     /// after the kernel has applied the commit, whose deadlines count as well.
     pub(super) fn note_due(&mut self, due: Option<Timestamp>, kernel: &Kernel) {
         if self.retention.note_due(due) {
@@ -152,34 +152,35 @@ impl Lifecycle {
         }
     }
 
-    /// Records for how long a key is to be kept.
+    /// Records how long a key is to be kept.
     pub(super) fn note_key(&mut self, keep: Duration) {
         self.retention.wall().note_key(keep);
     }
 
-    /// Looks at the clocks. Returns what to write with a commit that is made now, if a look is to be written again.
+    /// Looks at the clocks. Returns the look to write with the next commit, if one is due to be written.
     pub(super) fn take_look(&mut self, clock: &dyn Clock, is_draining: bool) -> Option<LastLook> {
         self.retention.wall().take_look(clock, is_draining)
     }
 
-    /// Looks at the clocks. Returns how far the wall clock is ahead of the machine's time, if it was set.
+    /// Looks at the clocks. Returns how far the wall clock is ahead of the machine's time, if it was set forward.
     pub(super) fn clock_ahead(&mut self, clock: &dyn Clock) -> Option<Ahead> {
         let wall = self.retention.wall();
         wall.look(clock);
         wall.ahead()
     }
 
-    /// Begins an eviction if a result is due and none is under way. Returns up to when results may go.
+    /// Begins an eviction if a result is due and none is under way. Returns the time up to which results may be
+    /// evicted.
     pub(super) fn begin_eviction(&mut self, clock: &dyn Clock) -> Option<Timestamp> {
         self.retention.begin(clock)
     }
 
-    /// Has the next [`Self::begin_eviction`] look at once: the last look could not read the store.
+    /// Makes the next [`Self::begin_eviction`] look at once, because the last look could not read the store.
     pub(super) fn look_again(&mut self, now: Timestamp) {
         self.retention.note_due(Some(now));
     }
 
-    /// Ends an eviction. Returns what to do with what was found.
+    /// Ends an eviction. Returns what to do with its findings.
     pub(super) fn end_eviction(&mut self, found: FoundDue) -> Eviction {
         self.retention.end(found)
     }
@@ -191,7 +192,7 @@ impl Lifecycle {
         self.drain.is_some()
     }
 
-    /// Adds a caller that waits for the drain. Gives it back if no drain is under way.
+    /// Adds a caller that waits for the drain. Returns the caller's sender if no drain is under way.
     pub(super) fn join_drain(
         &mut self,
         waiter: oneshot::Sender<DrainReport>,
@@ -211,24 +212,25 @@ impl Lifecycle {
         self.drain = Some(Draining::begin(kernel, waiter));
     }
 
-    /// Returns `true` if a drain is under way and no stage or undo runs any more.
+    /// Returns `true` if a drain is under way and no stage or undo is running.
     pub(super) fn is_drained(&self, kernel: &Kernel) -> bool {
         self.is_draining() && drain::out(kernel) == 0
     }
 
-    /// Returns what the drain that is under way has finished, and what it leaves.
+    /// Returns what the drain under way has finished, and what it leaves.
     pub(super) fn drain_report(&self, kernel: &Kernel) -> Option<DrainReport> {
         self.drain.as_ref().map(|draining| draining.report(kernel))
     }
 
-    /// Tells the callers that wait for the drain. They may open the store again, so it must have been given back.
+    /// Answers the callers that wait for the drain. They may open the store again, so it must have been given back
+    /// before.
     pub(super) fn drained(&mut self, report: DrainReport) {
         if let Some(draining) = self.drain.take() {
             draining.answer(report);
         }
     }
 
-    /// Gives the drain up: the engine has failed. Callers that wait for it find the cause in their `Failure`.
+    /// Abandons the drain, because the engine has failed. Callers that wait for it find the cause in their `Failure`.
     pub(super) fn abandon_drain(&mut self) {
         self.drain = None;
     }
@@ -240,7 +242,7 @@ impl Lifecycle {
         self.timer = None;
     }
 
-    /// Returns the work that ends the engine's threads, this one last, once the last answers have left it.
+    /// Returns the task that ends the engine's threads, this one last, once the last answers have left it.
     pub(super) fn end_threads(&self) -> impl Future<Output = ()> + use<> {
         drain::end_threads(self.threads.clone())
     }

@@ -1,14 +1,14 @@
-//! The metrics wing: owns the recorder's handles, the totals of this run, the calls of metric hooks that are
-//! still to be made, and the depths of the mailboxes.
+//! The metrics wing: owns the recorder's handles, the totals of this run, the pending calls of metric hooks, and the
+//! depths of the mailboxes.
 //!
 //! It reads the kernel and decides nothing. What a commit means for the metrics is read from its records *before*
-//! they are applied, because a transition is the difference between the old row and the new one. It is counted
-//! *after* the receipt, so every count is on disk and a crash never undoes one that was shown.
+//! they are applied. A transition is the difference between the old row and the new one. It is counted *after* the
+//! receipt, so every count is on disk and a crash never undoes a count that was shown.
 
 /// A measurement of the store and its disk.
 pub(super) struct Measured {
     pub(super) room: Option<DiskRoom>,
-    /// Bytes that the store takes up.
+    /// Bytes that the store occupies.
     pub(super) bytes: Option<u64>,
 }
 
@@ -34,7 +34,7 @@ use hook_queue::{HookQueue, HooksRan};
 use mailboxes::MailboxGauges;
 use observations::{Observation, Observer};
 
-/// A turn that takes longer is logged: the supervisor should serve nobody longer than this while others wait.
+/// A longer turn is logged, because others wait for the supervisor meanwhile.
 const LONG_TURN: Duration = Duration::from_millis(5);
 
 /// Totals of this run.
@@ -53,7 +53,7 @@ pub(super) struct Figures {
     pub(super) batches: u64,
     pub(super) writes: u64,
     pub(super) bytes: u64,
-    /// 99 of 100 of the newest 1,000 batches were on disk within this time.
+    /// Of the newest 1,000 batches, 99 of 100 were on disk within this time.
     pub(super) commit_p99: Option<Duration>,
     pub(super) last_batch: BatchUse,
     pub(super) longest_turn: Duration,
@@ -64,7 +64,7 @@ pub(super) struct Metrics {
     telemetry: Telemetry,
     totals: Totals,
     last_batch: BatchUse,
-    /// Late reports and wakes of procedures that the kernel no longer knows; whoever reports next names their kind.
+    /// Late reports and wakes of procedures that the kernel no longer knows. The next report names their kind.
     late_unnamed: u64,
     hooks: HookQueue,
     mailboxes: MailboxGauges,
@@ -84,14 +84,14 @@ impl Metrics {
         }
     }
 
-    /// Returns the recorder's handles, for gauges and counters that belong to one place outside this wing.
+    /// Returns the recorder's handles, for gauges and counters that belong to a single place outside this wing.
     pub(super) const fn telemetry(&self) -> &Telemetry {
         &self.telemetry
     }
 
     // Commits.
 
-    /// Returns an observer for the records of one decision. It must have taken them before the kernel applies them.
+    /// Returns an observer for the records of one decision. It must take the records before the kernel applies them.
     pub(super) const fn observer<'a>(
         &'a self,
         kernel: &'a Kernel,
@@ -106,14 +106,14 @@ impl Metrics {
         self.totals.commits += 1;
     }
 
-    /// Counts a batch that goes to the journal.
+    /// Counts a batch that is sent to the journal.
     pub(super) fn appended(&mut self, batch: &Batch) {
         self.totals.batches += 1;
         self.totals.writes += batch.len() as u64;
         self.totals.bytes += batch.size_bytes() as u64;
     }
 
-    /// Drops the totals: the start's own commit is not counted.
+    /// Resets the totals, because the start's own commit is not counted.
     pub(super) fn restart_totals(&mut self) {
         self.totals = Totals::default();
     }
@@ -126,7 +126,7 @@ impl Metrics {
         self.telemetry.commit_seconds.record(batch.took);
         self.totals.commit_times.note(batch.took);
         self.last_batch = batch;
-        // No report came between these and the receipt, so nobody can name their kinds any more.
+        // No report arrived between these and the receipt, so their kinds can no longer be named.
         self.telemetry.late(None, std::mem::take(&mut self.late_unnamed));
         self.count(observations);
     }
@@ -138,9 +138,10 @@ impl Metrics {
         }
     }
 
-    // Reports and wakes that came late, and wakes that were lost.
+    // Late reports and wakes, and lost wakes.
 
-    /// Counts what came late and changed nothing. Must run before the kernel applies these records.
+    /// Counts reports and wakes that arrived late and changed nothing. Must run before the kernel applies these
+    /// records.
     pub(super) fn late(&mut self, kernel: &Kernel, records: &[Record]) {
         for record in records {
             let Record::Late(id) = record else { continue };
@@ -151,7 +152,7 @@ impl Metrics {
         }
     }
 
-    /// Names the kind of the procedure that has just reported: late reports without a kind were its.
+    /// Attributes late reports without a kind to the kind that has just reported.
     pub(super) fn name_late(&mut self, kind: &Kind) {
         if self.late_unnamed > 0 {
             let late = std::mem::take(&mut self.late_unnamed);
@@ -159,7 +160,7 @@ impl Metrics {
         }
     }
 
-    /// Counts wakes that were lost and repaired, by the kinds of the procedures that waited.
+    /// Counts lost wakes that were repaired, by the kinds of the procedures that waited.
     pub(super) fn lost_wakes(&self, kernel: &Kernel, found: &[(ProcedureId, String)]) {
         for (id, _) in found {
             let kind = kernel.row(*id).and_then(|row| self.telemetry.place(&row.kind));
@@ -170,7 +171,7 @@ impl Metrics {
     // Families.
 
     /// Returns what to count when a family is quarantined: its members are no longer active. The caller counts it
-    /// behind everything decided before, or the gauges would fall before they rose.
+    /// after everything decided before, or the gauges would fall before they rose.
     pub(super) fn quarantine(&self, kernel: &Kernel, family: u64) -> Vec<Observation> {
         observations::of_quarantine(&self.telemetry, kernel, family)
     }
@@ -180,7 +181,7 @@ impl Metrics {
         self.telemetry.quarantined.set(families as f64);
     }
 
-    /// Sets the gauges to what the start has found.
+    /// Sets the gauges to the findings of the start.
     pub(super) fn recovered(&mut self, unfinished: &BTreeMap<(Kind, ProcedureState), u64>, quarantined: usize) {
         self.telemetry.recovered(unfinished);
         self.show_quarantined(quarantined);
@@ -188,22 +189,22 @@ impl Metrics {
 
     // Metric hooks.
 
-    /// Tells whether a batch of hook calls may go to a worker now.
+    /// Returns `true` if a batch of hook calls may be sent to a worker now.
     pub(super) fn may_call_hooks(&self) -> bool {
         self.hooks.is_ready()
     }
 
-    /// Sends the next batch of hook calls to this worker; `done` hears when they were made.
+    /// Sends the next batch of hook calls to this worker. `done` is notified once they were made.
     pub(super) fn call_hooks(&mut self, worker: &ArbiterHandle, registry: &Arc<Registry>, done: Recipient<HooksRan>) {
         self.hooks.send(worker, Arc::clone(registry), done);
     }
 
-    /// Notes that the batch of hook calls was made.
+    /// Records that the batch of hook calls was made.
     pub(super) const fn hooks_ran(&mut self) {
         self.hooks.ran();
     }
 
-    /// Tells whether no hook call is left, or will be once the commits under way are proved.
+    /// Returns `true` if no hook call is left, or none will be left once the commits under way have their receipts.
     pub(super) fn hooks_are_over(&self, commits_are_quiet: bool) -> bool {
         self.hooks.is_over(commits_are_quiet)
     }
@@ -215,7 +216,7 @@ impl Metrics {
         self.mailboxes.taken();
     }
 
-    /// Publishes the newest commit on disk. Must run before anything that rests on it is told.
+    /// Publishes the newest commit on disk. Must run before anything that rests on it is reported.
     pub(super) fn durable(&self, seq: Seq) {
         self.mailboxes.durable(seq);
     }
@@ -225,20 +226,20 @@ impl Metrics {
         self.mailboxes.calls_waiting()
     }
 
-    /// Tells the recorder how much waits, at most ten times a second.
+    /// Sends the mailbox depths to the recorder, at most ten times a second.
     pub(super) fn show_mailboxes_soon(&mut self, now: Timestamp) {
         self.mailboxes.show_soon(&self.telemetry, now);
     }
 
-    /// Tells the recorder how much waits.
+    /// Sends the mailbox depths to the recorder.
     pub(super) fn show_mailboxes(&mut self, now: Timestamp) {
         self.mailboxes.show(&self.telemetry, now);
     }
 
     // Health checks.
 
-    /// Shows what a health check has found, how many procedures wait for a lock, and since when the oldest runnable one
-    /// waits.
+    /// Shows the findings of a health check: how many procedures wait for a lock, and since when the oldest runnable
+    /// procedure has waited.
     pub(super) fn checked(
         &mut self,
         verdicts: &[Verdict],
@@ -266,8 +267,8 @@ impl Metrics {
 
     // Turns.
 
-    /// Notes how long the supervisor did one thing while everybody else waited. It is the machine's time, so a
-    /// turn in which the thread was not scheduled counts in full, as it does for whoever waited.
+    /// Records how long one turn of the supervisor took while everything else waited. It is the machine's time. So a
+    /// turn in which the thread was not scheduled counts in full, as it did for the messages that waited.
     pub(super) fn turn_ended(&mut self, what: impl Display, took: Duration, decisions: u64) {
         self.longest_turn = self.longest_turn.max(took);
         if took > LONG_TURN {

@@ -1,12 +1,12 @@
-//! The quarantined families: those that cannot be loaded or rolled back, kept out of the way of all others.
+//! The quarantined families. They cannot be loaded or rolled back, and are kept out of the way of all others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::read::Quarantined;
 
-/// The quarantined families, each with its reason. The engine does not run them, and the limiter keeps what their rows
-/// say that they hold: whatever releases permits or locks asks here first.
+/// The quarantined families, each with its reason. The engine does not run them, and the limiter keeps what their
+/// rows hold. Code that releases permits or locks must ask here first.
 pub(super) struct Quarantine(Quarantined);
 
 impl Quarantine {
@@ -24,22 +24,22 @@ impl Quarantine {
         self.0.get(&family).map(String::as_str)
     }
 
-    /// Returns all of them, by number.
+    /// Returns all quarantined families, by number.
     pub(super) fn families(&self) -> &BTreeMap<u64, String> {
         &self.0
     }
 
-    /// Returns all of them as they are now, for an answer that is still being read.
+    /// Returns all quarantined families as they are now, for an answer that is still being read.
     pub(super) fn shared(&self) -> Quarantined {
         Arc::clone(&self.0)
     }
 
-    /// Returns how many there are.
+    /// Returns how many families are quarantined.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Adds a family. Copies all of them while an answer still reads the old ones, which is rare and short.
+    /// Adds a family. Copies the whole map while an answer still reads the old one, which is rare and short.
     pub(super) fn insert(&mut self, family: u64, why: String) {
         Arc::make_mut(&mut self.0).insert(family, why);
     }

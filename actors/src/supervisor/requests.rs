@@ -2,8 +2,8 @@
 //! replies that callers wait for, the callers that wait for outcomes, the reads of finished rows, and the discharges
 //! under way.
 //!
-//! It checks a message and reads what the kernel does not hold; the supervisor decides. A reply leaves only as an
-//! effect of a receipt, as does an outcome.
+//! It checks a message and reads what the kernel does not hold; the supervisor decides. Replies and outcomes leave
+//! only as effects of a receipt.
 
 pub(super) mod discharge;
 pub(super) mod finished;
@@ -24,10 +24,10 @@ use super::failure::FailureCause;
 use crate::error::{AskError, SubmitBound, SubmitError};
 use crate::read::CommittedReader;
 
-/// When a request that met a full queue may be repeated: a few commits later.
+/// When to repeat a request that met a full queue: a few commits later.
 const RETRY_AFTER: Duration = Duration::from_millis(20);
-/// When a submission that met too many awake procedures may be repeated. Some of them have to end first. A whole
-/// second keeps refused callers cheaper than the served ones.
+/// When to repeat a submission that met too many awake procedures. Some of them have to end first. A whole second
+/// keeps refused callers cheaper than served ones.
 const RETRY_AWAKE: Duration = Duration::from_secs(1);
 
 /// The requests wing.
@@ -39,7 +39,7 @@ pub(super) struct Requests {
     discharging: BTreeSet<u64>,
     /// Requests that may wait for their commit.
     max_queued: usize,
-    /// Awake families up to which submissions are taken.
+    /// Bounds the awake families: submissions are accepted up to this many.
     max_awake: usize,
 }
 
@@ -57,8 +57,8 @@ impl Requests {
 
     // Replies.
 
-    /// Opens a request of the engine itself, which `max_queued` never turns away. If the engine has failed, nothing
-    /// will be decided, so the reply is there at once.
+    /// Opens a request of the engine itself, which `max_queued` never refuses. If the engine has failed, nothing will
+    /// be decided, so the reply is ready at once.
     pub(super) fn open(&mut self, failed: Option<&FailureCause>) -> (RequestId, Reply) {
         let (request, reply) = self.replies.open();
         if let Some(why) = failed {
@@ -97,7 +97,7 @@ impl Requests {
     }
 
     /// Tells every caller that the engine has failed. Callers that wait for an outcome read the cause in `Failure`,
-    /// so that must be set before.
+    /// so it must be set before.
     pub(super) fn fail_all(&mut self, cause: &FailureCause) {
         self.outcomes.clear();
         self.replies.fail_all(cause);
@@ -117,8 +117,8 @@ impl Requests {
 
     // Finished rows.
 
-    /// Reads the row of a finished procedure as the newest decision leaves it: `None` for a live or unknown one.
-    /// Hand the result to [`take_finished`](Self::take_finished).
+    /// Reads the row of a finished procedure as the newest decision leaves it, or `None` for a live or unknown
+    /// procedure. Pass the result to [`take_finished`](Self::take_finished).
     pub(super) fn read_finished<S>(
         &mut self,
         kernel: &Kernel,
@@ -133,7 +133,7 @@ impl Requests {
     }
 
     /// Returns the row that was read, or `None` if it must be read again. Decide on the row before anything else is
-    /// decided: only until then is it the newest.
+    /// decided, because only until then is it the newest.
     pub(super) fn take_finished(
         &mut self,
         kernel: &Kernel,
@@ -142,7 +142,7 @@ impl Requests {
         read.end(&mut self.finished, kernel)
     }
 
-    /// Notes that something is decided of a finished family, so that rows read before are read again.
+    /// Records a decision on a finished family, so that rows read before it are read again.
     pub(super) fn overtake(&mut self, family: u64) {
         self.finished.overtake(family);
     }

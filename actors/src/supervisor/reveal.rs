@@ -1,4 +1,4 @@
-//! For tests: the kernel as it stands in memory, and as the disk would give it back.
+//! For tests: the kernel as it is in memory, and as it would be read back from disk.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::clock::Clock;
 use crate::error::StartError;
 use crate::journal::JournalStore;
 
-/// Asks for a copy of the state in memory. It runs ahead of the disk while a
-/// commit is under way.
+/// Asks for a copy of the state in memory. It is ahead of the disk while a commit is under way.
 #[derive(Message, Clone, Copy, Debug)]
 #[rtype(result = "Box<Kernel>")]
 pub struct Reveal;
 
-/// Reads the store as the next start would, and gives the state that it would begin with. Its owner keeps it.
+/// Reads the store as the next start would, and returns the state that it would begin with. The store's owner keeps
+/// it.
 ///
 /// # Errors
 ///

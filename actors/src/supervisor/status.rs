@@ -1,11 +1,11 @@
-//! Whether the engine still decides. Every wing may read this value; only the supervisor changes it.
+//! Whether the engine still decides. Every wing may read this value, but only the supervisor changes it.
 
 use super::failure::{Failure, FailureCause};
 use crate::error::AskError;
 
-/// How far the engine has come on its way to its end. Nothing leads back.
+/// How far the engine has progressed towards its end. It never goes back.
 pub(super) struct EngineStatus {
-    /// Also held by callers that may find nobody left to answer them.
+    /// Callers hold a copy too, because the supervisor may be gone before it can answer them.
     failure: Failure,
     is_last_decision_made: bool,
     is_stopped: bool,
@@ -31,7 +31,7 @@ impl EngineStatus {
         !self.is_stopped && !self.has_failed()
     }
 
-    /// Returns `true` if the engine has failed. Nothing it decided since its last receipt may be told to anyone.
+    /// Returns `true` if the engine has failed. Nothing decided since its last receipt may be reported.
     pub(super) fn has_failed(&self) -> bool {
         self.cause().is_some()
     }
@@ -46,7 +46,7 @@ impl EngineStatus {
         self.is_stopped
     }
 
-    /// Returns the answer to a question that the engine no longer takes.
+    /// Returns the answer to a question that the engine no longer accepts.
     pub(super) fn refusal(&self) -> Option<AskError> {
         match self.cause() {
             Some(cause) => Some(cause.unanswered()),
@@ -54,12 +54,13 @@ impl EngineStatus {
         }
     }
 
-    /// Returns the failure, now or later, for a caller that may find nobody left to answer it.
+    /// Returns the failure, now or later, for a caller that may never be answered by the supervisor.
     pub(super) fn failure(&self) -> Failure {
         self.failure.clone()
     }
 
-    /// Records that the engine has failed. Returns the cause if it is the first: later causes only follow from it.
+    /// Records that the engine has failed. Returns the cause if it is the first, because later causes only follow
+    /// from it.
     pub(super) fn fail(&mut self, cause: FailureCause) -> Option<&FailureCause> {
         if self.has_failed() {
             return None;
@@ -73,7 +74,7 @@ impl EngineStatus {
         self.is_last_decision_made = true;
     }
 
-    /// Records that the supervisor ends.
+    /// Records that the supervisor is ending.
     pub(super) const fn stop(&mut self) {
         self.is_stopped = true;
     }

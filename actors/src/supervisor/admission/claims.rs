@@ -1,22 +1,22 @@
-//! Which claim of the limiter belongs to which procedure, and which of its requests is the newest.
+//! Maps each claim of the limiter to its procedure, and knows the newest request of each.
 //!
-//! A procedure has one claim. Each request of it has a generation of its own, and the limiter answers with that
+//! A procedure has one claim. Each of its requests has its own generation, and the limiter answers with that
 //! generation, at once or when the request is served later. A grant counts only if it answers the newest request:
 //! [`Claims::accept`] is the one place that drops all others. The generation rises when a request is *decided*, not
-//! when it is sent, because an older request may be granted between the decision and its receipt.
+//! when it is sent. An older request may be granted between the decision and its receipt.
 
 use std::collections::BTreeSet;
 
 use procession_kernel::{Birth, ChildPermits, Claim, ClaimId, LimitKey, ProcedureId};
 use rustc_hash::FxHashMap;
 
-/// The limit of which every root takes a permit, if it is set.
+/// The limit from which every root takes a permit, if it is set.
 pub const GLOBAL_LIMIT: &str = "*";
 
 /// The claim of one procedure.
 #[derive(Clone, Copy)]
 struct Current {
-    /// Names the newest request that was sent or decided.
+    /// The newest request that was sent or decided.
     claim: Claim,
     /// Decided requests that wait for their receipt.
     unsent: u32,
@@ -27,7 +27,7 @@ pub(crate) struct Claims {
     limited: BTreeSet<LimitKey>,
     of: FxHashMap<ProcedureId, Current>,
     by: FxHashMap<ClaimId, ProcedureId>,
-    /// The number given out last.
+    /// The newest number given out.
     last: u64,
 }
 
@@ -41,12 +41,12 @@ impl Claims {
         }
     }
 
-    /// Notes that a limit of this name is set.
+    /// Records that a limit of this name is set.
     pub(super) fn limited(&mut self, key: &LimitKey) {
         self.limited.insert(key.clone());
     }
 
-    // Whose a claim is.
+    // Which procedure a claim belongs to.
 
     /// Returns the procedure that has a claim.
     pub(in crate::supervisor) fn procedure(&self, claim: ClaimId) -> Option<ProcedureId> {
@@ -75,14 +75,14 @@ impl Claims {
         ClaimId(self.last)
     }
 
-    /// Gives a claim to a procedure that has none.
+    /// Binds a claim to a procedure that has none.
     pub(in crate::supervisor) fn bind(&mut self, claim: Claim, id: ProcedureId) {
         self.of.insert(id, Current { claim, unsent: 0 });
         self.by.insert(claim.id, id);
     }
 
-    /// Takes the claim from a procedure. One that is about to ask again keeps it, because a grant of an older request
-    /// would not be known as stale under a new claim's generations.
+    /// Removes the claim of a procedure. A procedure that is about to ask again keeps its claim. Under a new claim,
+    /// generations could not show that a grant of an older request is stale.
     pub(super) fn unbind(&mut self, id: ProcedureId) -> Option<ClaimId> {
         let current = *self.of.get(&id)?;
         if current.unsent == 0 {
@@ -94,15 +94,15 @@ impl Claims {
 
     // Which request is the newest.
 
-    /// Notes a decision to ask. From here on, grants of older requests are stale.
+    /// Records a decision to ask. From here on, grants of older requests are stale.
     pub(super) fn will_request(&mut self, id: ProcedureId) {
         let current = self.entry(id);
         current.claim.generation += 1;
         current.unsent += 1;
     }
 
-    /// Notes that the receipt of such a decision has come. Returns `true` if no later decision has the procedure ask
-    /// again: otherwise the answer would be stale before it came, and the request need not be sent.
+    /// Records that the receipt of such a decision has arrived. Returns `true` if no later decision makes the
+    /// procedure ask again. Otherwise the answer would be stale before it arrived, so the request need not be sent.
     pub(super) fn may_request(&mut self, id: ProcedureId) -> bool {
         let current = self.entry(id);
         current.unsent = current.unsent.saturating_sub(1);
@@ -121,10 +121,10 @@ impl Claims {
         self.entry(id).claim
     }
 
-    /// Returns the procedure that a grant belongs to, or none if the grant is stale: it answers an older request, or
-    /// its claim was released. What a stale grant gave is not lost. Either the newest request is sent later, and its
-    /// answer counts what the claim holds; or it is not sent, and [`Admission::request`](super::Admission::request)
-    /// gives back what the row does not hold.
+    /// Returns the procedure that a grant belongs to. Returns `None` if the grant is stale: it answers an older
+    /// request, or its claim was released. A stale grant is not lost. If the newest request is sent later, its answer
+    /// counts what the claim holds. If it is not sent, [`Admission::request`](super::Admission::request) gives back
+    /// what the row does not hold.
     pub(super) fn accept(&self, grant: Claim) -> Option<ProcedureId> {
         let id = self.procedure(grant.id)?;
         let is_newest = self.of.get(&id).is_some_and(|current| current.claim == grant);
@@ -149,7 +149,7 @@ impl Claims {
 
     // What a birth needs.
 
-    /// Returns the limits of which a birth needs a permit each; its kind's own first.
+    /// Returns the limits from which a birth needs a permit each, its kind's own first.
     pub(super) fn limits_of(&self, birth: &Birth, is_child: bool) -> Vec<LimitKey> {
         if self.limited.is_empty() || (is_child && birth.permits != ChildPermits::Own) {
             return Vec::new();

@@ -1,4 +1,4 @@
-//! Dry runs: what the limiter would be told, and who would move next.
+//! Dry runs: the changes that the limiter would receive, and the procedures that would move next.
 
 use procession_kernel::{AdmissionEffect, Freed, Plan, ProcedureId};
 
@@ -6,7 +6,7 @@ use super::Admission;
 use crate::limiter::{Change, Simulated};
 
 impl<A> Admission<A> {
-    /// Returns what the limiter would be told: by the act's own commit, and when the rollback is over.
+    /// Returns the changes that the limiter would receive, from the act's own commit and at the end of the rollback.
     pub(super) fn changes_of(&self, plan: &Plan) -> Vec<Change> {
         let claim = |id: &ProcedureId| self.claims.claim(*id);
         let mut changes = Vec::new();
@@ -28,7 +28,7 @@ impl<A> Admission<A> {
                     let of_family = self.claims.of_family(*family).into_iter();
                     changes.extend(of_family.map(|(_, claim)| Change::Release(claim)));
                 }
-                // It is the procedure's own request, and frees nothing for others.
+                // This is the procedure's own request, and frees nothing for others.
                 AdmissionEffect::Ask(_) => {}
             }
         }

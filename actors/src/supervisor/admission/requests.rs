@@ -1,5 +1,5 @@
-//! Builds requests to the limiter from rows: for the limiter of an engine, and for one that only shows how a closed
-//! journal stands.
+//! Builds requests to the limiter from rows: for the limiter of a running engine, or to show the state of a closed
+//! journal.
 
 use std::cmp::Reverse;
 
@@ -14,7 +14,7 @@ pub(crate) struct AdmissionRequests<'a> {
 }
 
 impl AdmissionRequests<'_> {
-    /// Builds the request for all that a procedure lacks for its next stage; for an undo, for its locks alone. The
+    /// Builds the request for everything that a procedure lacks for its next stage; for an undo, its locks alone. The
     /// request is the newest one that was decided.
     pub(crate) fn request_of(&mut self, id: ProcedureId) -> Option<Request> {
         let row = self.kernel.row(id)?;
@@ -31,8 +31,8 @@ impl AdmissionRequests<'_> {
         })
     }
 
-    /// Returns what recorded holders get back, parents first, and the procedures that wait, by priority and in the
-    /// order in which their waits began.
+    /// Returns what recorded holders get back, parents first. Also returns the waiting procedures, by priority and
+    /// then in the order in which their waits began.
     pub(crate) fn restored(
         &mut self,
         quarantined: Vec<(ProcedureId, Row)>,
@@ -50,7 +50,7 @@ impl AdmissionRequests<'_> {
             if is_holder(row) {
                 held.push(restored(claim, row, within_above(self.kernel, self.claims, row.id)));
             }
-            // A procedure that a failure above it has stopped runs no more, and needs nothing.
+            // A procedure stopped by a failure above it no longer runs, and needs nothing.
             if waits(row) && !self.kernel.is_stopped(row.id) {
                 waiting.push((Reverse(row.priority), row.since, row.revision, row.id));
             }
@@ -59,8 +59,8 @@ impl AdmissionRequests<'_> {
         (held, waiting.into_iter().map(|(_, _, _, id)| id).collect())
     }
 
-    /// Returns the claims that do not keep a procedure out: those of its ancestors, and for its undo those of all
-    /// members that roll back with it.
+    /// Returns the claims that do not keep a procedure out: the claims of its ancestors. For its undo, the claims of
+    /// all members that roll back with it are added.
     fn entered_by(&self, id: ProcedureId) -> Vec<ClaimId> {
         let mut within = within_above(self.kernel, self.claims, id);
         for other in self.kernel.rolled_back_with(id) {
@@ -118,7 +118,7 @@ fn restored(claim: Claim, row: &Row, within: Vec<ClaimId>) -> Request {
     }
 }
 
-/// Returns the limits that it lacks a permit of. The undo of an ended or stopped procedure needs none.
+/// Returns the limits from which it lacks a permit. The undo of an ended or stopped procedure needs none.
 fn lacking_limits(row: &Row, is_undone: bool) -> Vec<LimitKey> {
     if row.holds || is_undone {
         Vec::new()

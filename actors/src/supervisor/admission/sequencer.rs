@@ -1,7 +1,8 @@
 //! Takes the limiter's answers in the order in which the limiter gave them.
 //!
-//! Answers and messages arrive by different ways and may overtake each other. One may rest on another: a procedure gives
-//! up its locks for the next stage before the commit that says so, and whoever gets these locks must commit later.
+//! Answers and messages arrive by different paths and may overtake each other. An answer may rest on an earlier
+//! answer. A procedure gives up its locks for the next stage before the commit that says so. The procedure that gets
+//! these locks must commit later.
 
 use std::collections::BTreeMap;
 

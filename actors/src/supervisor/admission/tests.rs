@@ -1,4 +1,4 @@
-//! The wing against a kernel and a limiter: the test says when a receipt comes and when an answer is taken.
+//! The wing against a kernel and a limiter. Each test decides when a receipt arrives and when an answer is taken.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +20,7 @@ const PATH: &str = "t";
 const HOLDER: ProcedureId = ProcedureId::root(1);
 const WAITER: ProcedureId = ProcedureId::root(2);
 
-/// Takes what the limiter serves.
+/// Collects what the limiter serves.
 #[derive(Default)]
 struct Inbox(Arc<Mutex<Vec<Claim>>>);
 
@@ -86,7 +86,7 @@ impl Bench {
     }
 
     /// `WAITER` is in the limiter's queue, and was paused before its report was decided. Returns the effects of that
-    /// decision, which take it off the queue.
+    /// decision, which remove it from the queue.
     async fn paused() -> (Self, Vec<Effect>) {
         let mut bench = Self::new().await;
         let exchanged = bench.exchange().await;
@@ -161,7 +161,7 @@ impl Bench {
         self.decide(Event::Requested(RequestId(2), Box::new(verb), by, StoredTarget::None))
     }
 
-    /// Acts on effects. Returns the grants that the limiter answered, which the caller takes when it likes.
+    /// Acts on effects. Returns the grants that the limiter answered, which the caller may take at any time.
     async fn act(&mut self, effects: Vec<Effect>) -> Vec<Claim> {
         let mut grants = Vec::new();
         for effect in effects {
@@ -193,7 +193,7 @@ impl Bench {
         accepted
     }
 
-    /// Lets the holder go, and returns what the limiter serves by that.
+    /// Ends the holder. Returns what the limiter serves as a result.
     async fn free(&mut self) -> Vec<Claim> {
         self.wing.release(HOLDER);
         self.served().await
@@ -201,14 +201,14 @@ impl Bench {
 
     /// Returns what the limiter has served since the last call.
     async fn served(&self) -> Vec<Claim> {
-        // Behind all that it was told; what it tells is in the inbox by the second answer.
+        // Queued behind every message to the limiter. Its notices are in the inbox by the second answer.
         for _ in 0..2 {
             self.limiter.ask(LocksHeld).await.expect("the limiter runs");
         }
         std::mem::take(&mut *self.served.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns `true` if nobody holds the lock or waits for it.
+    /// Returns `true` if no procedure holds the lock or waits for it.
     async fn is_free(&self) -> bool {
         let (_, locks) = self.limiter.ask(LocksHeld).await.expect("the limiter runs");
         locks.is_empty()
@@ -228,7 +228,7 @@ async fn a_waiter_is_granted_once() {
 #[actix_rt::test]
 async fn a_grant_between_two_requests_is_dropped_and_the_answer_counts() {
     let (mut bench, cancelled) = Bench::paused().await;
-    // The limiter serves the first request before it hears that it is cancelled.
+    // The limiter serves the first request before it receives the cancellation.
     let served = bench.free().await;
     assert_eq!(served.len(), 1);
     let resumed = bench.operate(Verb::Resume(Pause::One(WAITER)));
@@ -294,7 +294,7 @@ async fn a_grant_that_meets_a_pause_goes_back_until_the_resume() {
 async fn a_grant_that_meets_an_abort_goes_back() {
     let mut bench = Bench::queued().await;
     let aborted = bench.operate(Verb::Abort(WAITER));
-    // The limiter serves it before it hears of the abort, and the abort is on disk before the grant is taken.
+    // The limiter serves it before it receives the abort, and the abort is on disk before the grant is taken.
     let served = bench.free().await;
     assert_eq!(served.len(), 1);
     assert_eq!(bench.act(aborted).await, []);

@@ -1,12 +1,12 @@
-//! One health check, from the limiter's answer to the verdicts: a slice at a time, so that a message waits for one
-//! slice at most, however many procedures are judged. Verdicts are told when all are judged, so a verdict stands
-//! until a whole check no longer has it.
+//! One health check, from the limiter's answer to the verdicts. It runs a slice at a time, so a message waits for one
+//! slice at most, however many procedures are judged. Verdicts are reported when all are judged, so a verdict stands
+//! until a whole check no longer finds it.
 //!
-//! Between two slices rows change. Each is judged as it is at its turn. What looks lost is looked at again at the
-//! end, in one turn, before anything is repaired; and a deadlock counts only if its links are still there.
+//! Rows change between two slices. Each row is judged as it is at its turn. What looks lost is looked at again at the
+//! end, in one turn, before anything is repaired. A deadlock counts only if its links are still there.
 //!
-//! A check is a value. Each function of [`Health`] that takes it returns the [`Next`] step; the supervisor, which has
-//! the mailbox, the limiter and the threads, takes that step and comes back.
+//! A check is a value. Each function of [`Health`] that takes it returns the [`Next`] step. The supervisor, which has
+//! the mailbox, the limiter and the threads, takes that step and calls the next function.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -27,42 +27,42 @@ use crate::error::AskError;
 use crate::supervisor::failure::Failure;
 use crate::view::Verdict;
 
-/// A slice ends after this time, and others have their turn.
+/// A slice ends after this time, so that other messages have their turn.
 const SLICE: Duration = Duration::from_millis(1);
-/// Members that are judged, or procedures that a search visits, between two looks at the time.
+/// Members judged, or procedures visited by a search, between two looks at the time.
 const STEP: usize = 64;
-/// Calls that wait for a read, beyond which no check looks for procedures that were not called. Most of those that
-/// have no actor wait there, and to go through them takes too long. A later check looks.
+/// The number of pending reads beyond which no check looks for uncalled procedures. Most procedures without an actor
+/// are then waiting for a read, and going through them takes too long. A later check looks.
 const PENDING_MAX: usize = 16_384;
-/// Nodes of a graph whose deadlocks are searched for at once; those of a larger one on another thread.
+/// Graphs up to this many nodes are searched for deadlocks at once; larger graphs on another thread.
 const NODES_AT_ONCE: usize = 1_024;
 
-/// Who asked for a check.
+/// The origin of a check.
 pub(in crate::supervisor) enum Requester {
-    /// The engine's clock: the end of this check sets the time of the next.
+    /// The engine's clock. The end of this check sets the time of the next.
     Clock,
-    /// A caller, who also gets what to await before the verdicts are told.
+    /// A caller. Also receives the wait that must end before the verdicts are reported.
     Caller(oneshot::Sender<Answer>),
 }
 
-/// Verdicts, and the wait for the commit of what was repaired.
+/// Verdicts, and the wait for the commit of the repairs.
 pub(in crate::supervisor) type Answer = (
     Vec<Verdict>,
     Option<futures::future::LocalBoxFuture<'static, Result<(), AskError>>>,
 );
 
-/// A check that has begun.
+/// A check under way.
 pub(in crate::supervisor) struct Check {
     requester: Requester,
-    /// The newest commit on disk when it began.
+    /// The newest commit on disk when the check began.
     asked: Seq,
-    /// Answers of the limiter that had been looked at before.
+    /// How many answers of the limiter had been looked at when the check began.
     looks: u64,
     queues: Queues,
     usual: UsualTimes,
-    /// The family that is judged next, from this member on; none when all are.
+    /// The family to judge next, starting at this member. `None` when all are judged.
     next: Option<(u64, usize)>,
-    /// The search for deadlocks begins with who waits at the limiter, from this index on.
+    /// The search for deadlocks starts from the procedures that wait at the limiter, from this index on.
     searched: usize,
     search: Search,
     verdicts: Vec<Verdict>,
@@ -76,35 +76,36 @@ pub(in crate::supervisor) struct Check {
 
 /// The next step of a check.
 pub(in crate::supervisor) enum Next {
-    /// Let others have their turn, then [`Health::proceed`].
+    /// Give other messages their turn, then call [`Health::proceed`].
     Yield(Box<Check>),
-    /// Search this graph for deadlocks on another thread, then [`Health::found_deadlocks`].
+    /// Search this graph for deadlocks on another thread, then call [`Health::found_deadlocks`].
     Search(Box<Check>, WaitGraph),
-    /// Read the limiter's queues again, then [`Health::look_again`]: some seem to wait there, and did not.
+    /// Read the limiter's queues again, then call [`Health::look_again`]. Some procedures should wait there, and were
+    /// not found.
     AskAgain(Box<Check>),
-    /// Repair what was lost, then [`Health::finish`].
+    /// Repair what was lost, then call [`Health::finish`].
     Repair(Box<Check>, Repairs),
 }
 
 /// What looks lost.
 #[derive(Default)]
 pub(in crate::supervisor) struct Repairs {
-    /// Wait for the limiter, which does not know them.
+    /// Procedures that wait for the limiter, which does not know them.
     pub(in crate::supervisor) unknown: Vec<ProcedureId>,
-    /// Their actors are gone, with calls that were out.
+    /// Procedures whose actors are gone, with calls that were out.
     pub(in crate::supervisor) gone: Vec<ProcedureId>,
-    /// Their stage is out, and they have no actor. Some may wait for a read.
+    /// Procedures whose stage is out, and which have no actor. Some may wait for a read.
     pub(in crate::supervisor) uncalled: Vec<ProcedureId>,
-    /// The kernel has a wake that nothing will make.
+    /// The kernel has a pending wake that nothing will deliver.
     pub(in crate::supervisor) is_lost: bool,
 }
 
-/// Procedures that could run but for a lock, a permit or their turn.
+/// Procedures that could run except for a lock, a permit or their turn.
 #[derive(Clone, Copy, Default)]
 pub(in crate::supervisor) struct Waiters {
     /// How many wait for a lock.
     pub(in crate::supervisor) locks: u32,
-    /// Since when the oldest waits.
+    /// When the longest wait began.
     pub(in crate::supervisor) oldest: Option<Timestamp>,
 }
 
@@ -125,7 +126,7 @@ pub(in crate::supervisor) struct Report {
     pub(in crate::supervisor) requester: Requester,
     pub(in crate::supervisor) verdicts: Vec<Verdict>,
     pub(in crate::supervisor) waiters: Waiters,
-    /// The time of its slices; the end of the check comes on top.
+    /// The total time of its slices. The end of the check is not included.
     pub(in crate::supervisor) took: Duration,
 }
 
@@ -158,7 +159,7 @@ impl Health {
         })
     }
 
-    /// Judges the first slice, with the queues that the limiter has told.
+    /// Judges the first slice, given the queues that the limiter returned.
     pub(in crate::supervisor) fn start_check(
         &self,
         mut check: Box<Check>,
@@ -169,7 +170,7 @@ impl Health {
         self.proceed(check, state)
     }
 
-    /// Judges a slice; when all are judged, searches for deadlocks.
+    /// Judges a slice. When all procedures are judged, searches for deadlocks.
     pub(in crate::supervisor) fn proceed(&self, mut check: Box<Check>, state: &EngineState<'_>) -> Next {
         let begun = machine_now();
         let is_done = self.slice(&mut check, state, begun);
@@ -184,7 +185,8 @@ impl Health {
         after_search(check, graph.deadlocks())
     }
 
-    /// Takes the deadlocks that another thread has found. That took a while, so only those count that still are.
+    /// Takes the deadlocks that another thread has found. The search took a while, so only deadlocks that still exist
+    /// count.
     pub(in crate::supervisor) fn found_deadlocks(
         &self,
         check: Box<Check>,
@@ -195,8 +197,8 @@ impl Health {
         after_search(check, found)
     }
 
-    /// Looks a second time at procedures that seem to wait for nothing: only if nothing happened to them between
-    /// the two answers of the limiter, and neither names them, the wake is lost.
+    /// Looks a second time at procedures that seem to wait for nothing. The wake is lost only if nothing happened to
+    /// them between the two answers of the limiter, and neither answer names them.
     pub(in crate::supervisor) fn look_again(
         &self,
         mut check: Box<Check>,
@@ -212,20 +214,20 @@ impl Health {
         repair(check, unknown)
     }
 
-    /// Ends a check: takes what the limiter's last answer tells of waiters that are not served.
+    /// Ends a check: takes the waiters that, by the limiter's last answer, should have been served.
     pub(in crate::supervisor) fn look_for_unserved(&mut self, check: &mut Check, now: Timestamp, is_serving: bool) {
-        // An engine that has failed serves nobody.
+        // An engine that has failed serves no requests.
         let found = check.queues.free.drain(..).filter(|_| is_serving);
         self.unserved.look(found, check.looks, now);
     }
 
-    /// Ends a check: adds what rows do not tell to the verdicts, in the order of the rules.
+    /// Ends a check: adds findings that rows do not show to the verdicts, in the order of the rules.
     pub(in crate::supervisor) fn conclude(&self, check: &mut Check, findings: Findings<'_>, state: &EngineState<'_>) {
         let verdicts = std::mem::take(&mut check.verdicts);
         check.verdicts = rules::all_verdicts(self, verdicts, findings, state);
     }
 
-    /// Ends a check: logs what is new, and returns the verdicts.
+    /// Ends a check: logs new verdicts, and returns all of them.
     pub(in crate::supervisor) fn finish(&mut self, mut check: Box<Check>) -> Report {
         self.tell(&mut check.verdicts);
         Report {
@@ -236,7 +238,8 @@ impl Health {
         }
     }
 
-    /// Tells whether all are judged.
+    /// Continues a check until the slice is over. Returns `true` once all members are judged and the search is
+    /// complete.
     fn slice(&self, check: &mut Check, state: &EngineState<'_>, begun: Instant) -> bool {
         while check.next.is_some() {
             self.judge_some(check, state);
@@ -317,8 +320,8 @@ impl Health {
         check.is_lost |= state.kernel.has_lost_wake(family, row);
     }
 
-    /// Continues the search for who waits for whom. A deadlock leads through the limiter's queues, so it begins with
-    /// those who wait there. Tells whether there is more.
+    /// Continues building the graph of waits. A deadlock leads through the limiter's queues, so the search starts
+    /// from the procedures that wait there. Returns `true` if there is more to search.
     fn search_some(&self, check: &mut Check, state: &EngineState<'_>) -> bool {
         let called = |id| state.progress(id);
         let Check {
@@ -344,7 +347,7 @@ impl Health {
         true
     }
 
-    /// Tells whether the links of a deadlock that took long to find are there.
+    /// Returns `true` if the links of a deadlock still exist. Finding it may have taken long.
     fn still_is(&self, check: &Check, deadlock: &Deadlock, state: &EngineState<'_>) -> bool {
         let called = |id| state.progress(id);
         let input = self.input(state, &check.queues, &called, &|_| None);
@@ -373,21 +376,22 @@ fn repair(mut check: Box<Check>, unknown: Vec<ProcedureId>) -> Next {
     Next::Repair(check, repairs)
 }
 
-/// Tells whether a procedure waits for the limiter and is not in its queues, though it asked before that answered.
+/// Returns `true` if a procedure waits for the limiter and is missing from its queues, although it asked before the
+/// limiter answered.
 fn is_missed(row: &Row, check: &Check, state: &EngineState<'_>) -> bool {
     let waits = row.wait.as_ref().is_some_and(WaitReason::is_admission) && row.revision <= check.asked;
     let asker = waits.then(|| state.kernel.asks_as(row.id)).flatten();
     asker.is_some_and(|asker| check.queues.of(asker).is_none())
 }
 
-/// Tells whether the stage of a procedure is out, by a commit whose effects were released, and it has no actor.
+/// Returns `true` if a procedure has no actor although its stage is out, by a commit whose effects were released.
 fn is_uncalled(row: &Row, state: &EngineState<'_>) -> bool {
     let is_out = row.going.is_some_and(|going| going.run <= state.durable);
     is_out && state.pending_reads <= PENDING_MAX && !state.actors.contains(row.id)
 }
 
 /// Returns the procedures that this decision wakes, each with what it waited for. Must run before the kernel applies
-/// the decision, because the row forgets the wait.
+/// the decision, because the row then forgets the wait.
 pub(in crate::supervisor) fn woken(kernel: &Kernel, decision: &Decision) -> Vec<(ProcedureId, String)> {
     let woken = decision.records().iter().filter_map(|record| {
         let Record::WakeFound(id) = record else { return None };
@@ -400,7 +404,7 @@ pub(in crate::supervisor) fn woken(kernel: &Kernel, decision: &Decision) -> Vec<
     woken.map(|id| (id, waited(id))).collect()
 }
 
-/// Waits for the verdicts of a check that a caller asked for, and until what it repaired is on disk.
+/// Waits for the verdicts of a check that a caller asked for, and until its repairs are on disk.
 pub(in crate::supervisor) async fn answer(
     checked: oneshot::Receiver<Answer>,
     failure: Failure,
@@ -412,8 +416,8 @@ pub(in crate::supervisor) async fn answer(
     Ok(verdicts)
 }
 
-/// Returns those that are still not called, and are not pending: no read and no worker is awaited for them. `pending`
-/// is called once, and only if it is needed.
+/// Returns the procedures that are still uncalled and not pending: they wait for no read and no worker. `pending` is
+/// called at most once, and only if it is needed.
 pub(in crate::supervisor) fn still_uncalled(
     mut uncalled: Vec<ProcedureId>,
     state: &EngineState<'_>,

@@ -1,5 +1,5 @@
-//! What a diagnosis goes by: the kernel, the limiter's queues, and what is known beside them. It is the same for an
-//! engine that runs and for a journal that is closed.
+//! The input of a diagnosis: the kernel, the limiter's queues, and what is known besides. It is the same for a
+//! running engine and for a closed journal.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,17 +16,17 @@ use crate::supervisor::admission::claims::Claims;
 use crate::thresholds::Measures;
 use crate::view::{LockView, LockWaiter, NAMED};
 
-/// What the limiter says of those that wait, by procedure.
+/// What the limiter reports of waiting procedures, by procedure.
 #[derive(Default)]
 pub(crate) struct Queues {
     pub(super) waiting: Vec<(ProcedureId, Waiting)>,
     places: FxHashMap<ProcedureId, usize>,
-    /// Who waits for what is free, with its revision and the claims of nobody that are in its way.
+    /// Procedures that wait for something free, each with its revision and the orphaned claims that block it.
     pub(super) free: Vec<(ProcedureId, Seq, Vec<ClaimId>)>,
 }
 
 impl Queues {
-    /// Makes room for as many as may wait: to grow a large table moves all that is in it.
+    /// Reserves room for as many procedures as may wait, because growing a large table moves everything in it.
     pub(in crate::supervisor) fn with_room(waiting: usize) -> Self {
         Self {
             waiting: Vec::with_capacity(waiting),
@@ -35,7 +35,7 @@ impl Queues {
         }
     }
 
-    /// All who wait, as the limiter names them.
+    /// Collects all waiting procedures, as the limiter names them.
     pub(crate) fn new(waiting: Vec<Waiting>, claims: &Claims, kernel: &Kernel) -> Self {
         let mut queues = Self::with_room(waiting.len());
         queues.extend(waiting, claims, kernel);
@@ -67,39 +67,39 @@ pub(crate) struct DiagnosisInput<'a> {
     pub(crate) kernel: &'a Kernel,
     pub(crate) claims: &'a Claims,
     pub(crate) queues: &'a Queues,
-    /// All of what the one lacks that is to be explained, if it waits.
+    /// Everything that the procedure to be explained lacks, if it waits.
     pub(crate) lack: Option<&'a Lack>,
     pub(crate) quarantined: &'a BTreeMap<u64, String>,
-    /// What is missing in histories of those whose rollback has met a hole.
+    /// What is missing in the history of each procedure whose rollback has met a hole.
     pub(crate) holes: &'a BTreeMap<ProcedureId, String>,
     pub(crate) thresholds: &'a Measures,
     pub(crate) now: Timestamp,
-    /// When this engine began: what passed before it does not count as running.
+    /// When this engine began. Time before it does not count as running.
     pub(crate) opened: Timestamp,
-    /// The newest commit on disk: verdicts tell of nothing newer.
+    /// The newest commit on disk. Verdicts report nothing newer.
     pub(crate) durable: Seq,
-    /// Says how far the call of a stage that is out has come.
+    /// Returns how far the call of a stage that is out has got.
     pub(crate) called: &'a dyn Fn(ProcedureId) -> &'static str,
-    /// Says since when the stage runs that is out, and what it usually takes.
+    /// Returns when the stage that is out began to run, and how long it usually takes.
     pub(crate) usual: &'a dyn Fn(&Row) -> Option<StageTiming>,
-    /// Who waits for what is free, if the limiter itself was asked.
+    /// Procedures that wait for something free, if the limiter itself was asked.
     pub(crate) unserved: Option<&'a Unserved>,
-    /// What sizes are measured by.
+    /// The bounds that sizes are compared with.
     pub(crate) bounds: &'a Bounds,
-    /// They are those of the engine, and not the defaults in place of what is not on disk.
+    /// The bounds are the engine's own, not defaults that stand in for bounds missing on disk.
     pub(crate) knows_bounds: bool,
 }
 
-/// A stage that runs now, and what it usually takes.
+/// The timing of a running stage: when it began, and how long it usually takes.
 #[derive(Clone, Copy)]
 pub(crate) struct StageTiming {
-    /// Since when.
+    /// When the stage began to run.
     pub(super) since: Timestamp,
-    /// What 99 of 100 of the newest took that have succeeded.
+    /// Of the newest attempts that succeeded, 99 of 100 took at most this long.
     pub(super) p99: Duration,
 }
 
-/// Names those who hold and want locks; since when is in their rows.
+/// Names the holders and waiters of locks. Their rows say since when.
 pub(crate) fn lock_views(locks: Vec<LockUse>, claims: &Claims, kernel: &Kernel) -> Vec<LockView> {
     let holder = |claim: &ClaimId| claims.procedure(*claim);
     let view = |lock: LockUse| {
@@ -131,7 +131,7 @@ pub(crate) fn lock_views(locks: Vec<LockUse>, claims: &Claims, kernel: &Kernel) 
     locks.into_iter().map(view).collect()
 }
 
-/// Names those who hold permits of limits, and those who wait for one.
+/// Names the holders of permits, and the waiters, by limit.
 pub(crate) fn limit_views(limits: Vec<LimitCrowd>, claims: &Claims, kernel: &Kernel) -> Vec<LimitUse> {
     let holder = |claim: &ClaimId| claims.procedure(*claim);
     let view = |crowd: LimitCrowd| {
@@ -147,8 +147,8 @@ pub(crate) fn limit_views(limits: Vec<LimitCrowd>, claims: &Claims, kernel: &Ker
     limits.into_iter().map(view).collect()
 }
 
-/// Returns since when a procedure waits to be admitted. A rollback waits since its row says so: when the stage before
-/// it was ready does not matter any more.
+/// Returns since when a procedure waits to be admitted. A rollback waits from the time in its row: when the stage
+/// before it became ready no longer matters.
 fn waits_since(kernel: &Kernel, id: ProcedureId) -> Option<Timestamp> {
     let row = kernel.row(id)?;
     let ready = row.ready.filter(|_| row.state != ProcedureState::Failed);

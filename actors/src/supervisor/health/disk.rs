@@ -1,12 +1,12 @@
-//! Room on the disk of the journal. It is measured beside the checks, not in them: a disk that does not answer is one
-//! of the things that a check tells of.
+//! Room on the journal's disk. It is measured beside the checks, not in them, because a disk that does not answer is
+//! one of the things that a check reports.
 
 use super::rules::verdict;
 use super::{EngineState, Health};
 use crate::journal::store::DiskRoom;
 use crate::view::{Rule, Verdict};
 
-/// What was measured last.
+/// The last measurement.
 pub(super) struct Disk {
     room: Option<DiskRoom>,
     /// A measurement is under way.
@@ -21,12 +21,12 @@ impl Disk {
         }
     }
 
-    /// Returns what was free when it was measured last.
+    /// Returns the free space at the last measurement.
     pub(super) const fn room(&self) -> Option<DiskRoom> {
         self.room
     }
 
-    /// Notes that it is measured; false if it is already.
+    /// Records that a measurement begins. Returns `false` if one is already under way.
     pub(super) const fn begin(&mut self) -> bool {
         !std::mem::replace(&mut self.is_asked, true)
     }

@@ -1,5 +1,5 @@
-//! Explanations: who waits for whom, as the kernel and the limiter's queues say; and the graph in which deadlocks are
-//! searched.
+//! Explanations: which procedure waits for which, according to the kernel and the limiter's queues. Also builds the
+//! graph in which deadlocks are searched.
 
 use std::collections::BTreeSet;
 
@@ -15,17 +15,17 @@ use crate::journal::codec;
 use crate::read::CommittedReader;
 use crate::view::{self, ChainEnd, Explanation, Particulars, Place};
 
-/// Links of one explanation at most; nobody reads more.
+/// Bounds the links of one explanation. No reader wants more.
 const LINKS_MAX: usize = 1_000;
 
-/// Holders of one lock that one explanation names, at most.
+/// Bounds the holders of one lock that an explanation names.
 const HOLDERS_MAX: usize = 100;
 
-/// Procedures that one search looks at, at most: some tens of megabytes. Who is
-/// left out counts as one that can move, so that no deadlock is invented.
+/// Bounds the procedures that one search visits: some tens of megabytes. A procedure left out counts as able to move,
+/// so that no deadlock is invented.
 const NODES_MAX: usize = 200_000;
 
-/// A search for who waits for whom.
+/// A search for which procedure waits for which.
 #[derive(Default)]
 pub(super) struct Search {
     pub(super) graph: WaitGraph,
@@ -34,7 +34,7 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// Adds one to those who are to be looked at, unless it was, or enough were.
+    /// Adds a procedure to visit, unless it was added before or the bound is reached.
     pub(super) fn begin(&mut self, id: ProcedureId) {
         if self.seen.len() < NODES_MAX && self.seen.insert(id) {
             self.next.push(id);
@@ -43,8 +43,8 @@ impl Search {
 }
 
 impl DiagnosisInput<'_> {
-    /// Gives who waits for whom from these on. Rows newer than `until` are left
-    /// out, and count as those of procedures that can move.
+    /// Returns the graph of waits that starts at these procedures. Rows newer than `until` are left out, and count as
+    /// rows of procedures that can move.
     pub(super) fn graph(&self, from: impl IntoIterator<Item = ProcedureId>, until: Option<Seq>) -> WaitGraph {
         let mut search = Search::default();
         for id in from {
@@ -54,7 +54,7 @@ impl DiagnosisInput<'_> {
         search.graph
     }
 
-    /// Goes on with a search, by so many procedures at most; tells how many it looked at.
+    /// Continues a search by at most this many procedures. Returns how many it visited.
     pub(super) fn search(&self, search: &mut Search, until: Option<Seq>, most: usize) -> usize {
         let mut looked_at = 0;
         while looked_at < most
@@ -83,7 +83,8 @@ impl DiagnosisInput<'_> {
         Some(node)
     }
 
-    /// A claim that belongs to no procedure, yet or any more, is about to move.
+    /// Adds the procedures that block a waiter. A claim that belongs to no procedure (yet, or any more) is about to
+    /// move.
     fn blocked(&self, blocker: &Blocker, needs: &mut Vec<Need>) {
         let why = match &blocker.lacking {
             Lacking::Lock(path) => WaitingFor::Lock(path.clone()),
@@ -113,7 +114,7 @@ impl DiagnosisInput<'_> {
         }
     }
 
-    /// Explains one that is live; none of any other.
+    /// Explains a live procedure. Returns `None` for any other.
     pub(crate) fn explain(&self, id: ProcedureId) -> Option<Explanation> {
         let row = self.kernel.row(id).filter(|row| !row.is_ended())?;
         let graph = self.graph([id], None);
@@ -145,13 +146,13 @@ impl DiagnosisInput<'_> {
         })
     }
 
-    /// Gives what it waits for in full, as far as there is more to say than its row does.
+    /// Returns the wait in full, if there is more to say than the row does.
     fn particulars(&self, row: &Row) -> Option<Particulars> {
         if let Some((done, total)) = self.kernel.children_of(row.id) {
             return Some(Particulars::Children { done, total });
         }
         let lack = self.lack?;
-        // Somebody else may ask for it by now: another undo may be next.
+        // Another procedure may be asking by now: a different undo may be next.
         let waiting = self.queues.of(self.kernel.asks_as(row.id)?)?;
         let lacking = lack.lacking();
         if !waiting.blockers.iter().any(|blocker| blocker.lacking == lacking) {
@@ -170,7 +171,7 @@ impl DiagnosisInput<'_> {
         })
     }
 
-    /// Gives what those wait for from whom no link leads on.
+    /// Returns the waits of the procedures at which the chain ends.
     fn ends(&self, id: ProcedureId, links: &[Link]) -> Vec<ChainEnd> {
         let from: BTreeSet<ProcedureId> = links.iter().map(|link| link.from).collect();
         let mut seen = BTreeSet::new();
@@ -193,7 +194,7 @@ impl DiagnosisInput<'_> {
     }
 
     fn reason(&self, row: &Row, link: Option<&Link>, particulars: Option<&Particulars>) -> String {
-        // The row says what it was told when it asked; what that was may be free since.
+        // The row keeps the reason given when the procedure asked. Some of what it names may be free since.
         let wait = row.wait.as_ref().map(|wait| match particulars {
             Some(Particulars::Lock { need, .. }) => WaitReason::Lock(need.path.clone()),
             Some(Particulars::Permit(limit)) => WaitReason::Permit(limit.key.clone()),
@@ -214,7 +215,7 @@ impl DiagnosisInput<'_> {
         }
     }
 
-    /// Gives the place among those who wait for the same thing.
+    /// Returns the procedure's place among the waiters for the same thing.
     fn place(&self, id: ProcedureId) -> Option<Place> {
         let reason = |id: ProcedureId| self.kernel.row(id)?.wait.as_ref();
         let asker = self.kernel.asks_as(id)?;

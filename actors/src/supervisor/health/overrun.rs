@@ -1,4 +1,4 @@
-//! Stages that take longer than they should.
+//! Stages that take longer than expected.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use super::rules::of_row;
 use crate::journal::codec;
 use crate::view::{Rule, Verdict};
 
-/// As many times as 99 of 100 take, where a kind does not say what is expected.
+/// A stage overruns at this multiple of the time that 99 of 100 take, if its kind declares no expected time.
 const TIMES: u32 = 4;
 
 impl DiagnosisInput<'_> {
@@ -24,15 +24,15 @@ impl DiagnosisInput<'_> {
         }
     }
 
-    /// Time that passed before this start does not count: nothing ran then.
+    /// Judges a stage with an expected time. Time before this start does not count, because nothing ran then.
     fn unexpected(&self, row: &Row, expected: Duration) -> Option<Verdict> {
         let since = row.since.max(self.opened);
         let text = format!("{expected:?} is expected");
         self.over(row, since, ("expected", expected), &text)
     }
 
-    /// One that nobody has said anything of is measured from its call on: what waits for its
-    /// worker behind many others is not what takes long.
+    /// Judges a stage without an expected time. It is measured from its call on: waiting for a worker behind many
+    /// others does not count as taking long.
     fn unusual(&self, row: &Row) -> Option<Verdict> {
         let least = self.thresholds.of(&row.kind).unusual;
         if self.now.since(row.since) < least {
@@ -61,12 +61,12 @@ impl DiagnosisInput<'_> {
     }
 }
 
-/// What stages usually take: the telemetry is asked once a check for each stage, however many run.
+/// How long stages usually take. The telemetry is asked once per stage and check, however many procedures run it.
 #[derive(Default)]
 pub(super) struct UsualTimes(RefCell<BTreeMap<(Kind, String), Option<Duration>>>);
 
 impl UsualTimes {
-    /// Returns what this stage usually takes, if it runs on its worker now.
+    /// Returns how long this stage usually takes, if it is running on its worker now.
     pub(super) fn of(&self, row: &Row, state: &EngineState<'_>) -> Option<StageTiming> {
         let since = state.actors.get(row.id)?.runs_since()?;
         let stage = codec::variant(row.stage.as_slice());

@@ -1,7 +1,7 @@
-//! One reading of the limiter's queues, a page at a time, and what is done with them once all pages are there.
+//! One reading of the limiter's queues, a page at a time, and what follows once all pages have arrived.
 //!
-//! The supervisor takes each page in the limiter's turn. So the kernel knows of every grant that the limiter gave
-//! before it told the page.
+//! The supervisor takes each page in the limiter's turn. So the kernel knows of every grant that the limiter made
+//! before it sent the page.
 
 use futures::future::LocalBoxFuture;
 use procession_kernel::{ClaimId, Kernel, Lack, Lacking, ProcedureId};
@@ -14,10 +14,10 @@ use crate::limiter::{Waiters, Waits};
 use crate::supervisor::admission::claims::Claims;
 use crate::view::Explanation;
 
-/// An explanation, if the procedure is live, and the wait for the commit that it rests on.
+/// An explanation if the procedure is live, and the wait for the commit that it rests on.
 pub(in crate::supervisor) type Explained = (Option<Explanation>, LocalBoxFuture<'static, Result<(), AskError>>);
 
-/// Who needs the queues.
+/// The reason for a reading.
 pub(in crate::supervisor) enum Reason {
     /// A check that begins.
     Check(Box<Check>),
@@ -31,17 +31,17 @@ pub(in crate::supervisor) enum Reason {
 pub(in crate::supervisor) struct QueueReading {
     reason: Reason,
     from: usize,
-    /// The claim whose first lack the limiter tells in full.
+    /// The claim whose first lack the limiter reports in full.
     of: Option<(ClaimId, Lacking)>,
     queues: Queues,
     lack: Option<Lack>,
 }
 
-/// What follows a page.
+/// The step that follows a page.
 pub(in crate::supervisor) enum PageRead {
     /// Read the next page.
     More(QueueReading),
-    /// All pages are there.
+    /// All pages have arrived.
     All(Reason, Queues, Option<Lack>),
 }
 
@@ -90,7 +90,7 @@ impl QueueReading {
     /// Takes a page.
     pub(in crate::supervisor) fn take(mut self, page: Waiters, claims: &Claims, kernel: &Kernel) -> PageRead {
         self.queues.extend(page.waiting, claims, kernel);
-        // Each page tells it, and the last is the newest.
+        // Each page includes it, and the last is the newest.
         self.lack = page.lack;
         match page.next {
             Some(from) => PageRead::More(Self { from, ..self }),

@@ -1,4 +1,4 @@
-//! The rules: each looks at what is on disk, and says what is wrong, with facts.
+//! The rules. Each looks at what is on disk, and states what is wrong, with facts.
 
 use crate::supervisor::failure::FailureCause;
 use std::collections::BTreeMap;
@@ -41,21 +41,21 @@ pub(super) fn of_row(rule: Rule, row: &Row, mut facts: Facts, text: &str) -> Ver
     verdict(rule, Some(row.id), row.since, facts, text)
 }
 
-/// What tells of trouble beside rows and queues.
+/// Signs of trouble beside rows and queues.
 pub(in crate::supervisor) struct Findings<'a> {
     /// Verdicts on actors that are gone with their threads.
     pub(in crate::supervisor) actors_lost: Vec<Verdict>,
-    /// Wakes and calls that were lost and repaired, each with what was waited for.
+    /// Lost wakes and calls that were repaired, each with what was waited for.
     pub(in crate::supervisor) repaired: &'a [(ProcedureId, String)],
     pub(in crate::supervisor) workers: Vec<WorkerStatus>,
-    /// Since when the journal has had the oldest batch under way.
+    /// When the oldest batch at the journal was appended.
     pub(in crate::supervisor) appending_since: Option<Timestamp>,
-    /// Reads that the store does not give.
+    /// Reads that the store does not answer.
     pub(in crate::supervisor) unreadable: Option<ReadTrouble<'a>>,
     pub(in crate::supervisor) clock_ahead: Option<Ahead>,
 }
 
-/// Adds what the rows do not tell of to what they tell, in the order of the rules.
+/// Merges findings that rows do not show into the rows' verdicts, in the order of the rules.
 pub(super) fn all_verdicts(
     health: &Health,
     mut verdicts: Vec<Verdict>,
@@ -165,7 +165,7 @@ fn store_failed(why: &FailureCause, now: Timestamp) -> Verdict {
 }
 
 impl DiagnosisInput<'_> {
-    /// Gives all that the rows and the queues tell of, in the order of the rules.
+    /// Returns all verdicts on the rows and the queues, in the order of the rules.
     pub(crate) fn verdicts(&self) -> Vec<Verdict> {
         let mut verdicts = Vec::new();
         for (_, family) in self.kernel.families().iter() {
@@ -193,8 +193,8 @@ impl DiagnosisInput<'_> {
         self.sizes(family, row, verdicts);
     }
 
-    /// Failures count as long as they say the same but for numbers. A budget counts beyond the point of no
-    /// return alone, whatever was said: elsewhere it ends the storm.
+    /// Judges repeated failures. They count as one streak while their messages differ in numbers only. A budget
+    /// counts only beyond the point of no return, whatever the messages were: elsewhere it ends the storm.
     fn retry_storm(&self, row: &Row) -> Option<Verdict> {
         if row.wait == Some(WaitReason::RollbackFailed) || self.is_stopped(row) {
             return None;
@@ -227,8 +227,9 @@ impl DiagnosisInput<'_> {
         Some(of_row(Rule::RetryStorm, row, facts, &text))
     }
 
-    /// Gives the kind whose code said what failed last, by which it is shown or hidden: of an undo that of the
-    /// member whose stage it undoes. While the stack is not read that is known only of families of one kind.
+    /// Returns the kind whose code reported the last failure; the message is shown or hidden by this kind's rule. For
+    /// an undo it is the kind of the member whose stage is undone. Until the stack is read, that is known only for
+    /// families of one kind.
     fn sayer<'r>(&'r self, row: &'r Row) -> Option<&'r Kind> {
         if !row.is_failing() {
             return Some(&row.kind);
@@ -241,8 +242,8 @@ impl DiagnosisInput<'_> {
         is_of_one.then_some(&row.kind)
     }
 
-    /// One that its family's failure has stopped tries nothing more, nor does one whose rollback has become
-    /// part of a larger one: its row keeps how far it had come by itself.
+    /// Returns `true` if the procedure makes no more attempts: a failure of its family has stopped it, or its
+    /// rollback is part of a larger one. Its row still keeps its own progress.
     fn is_stopped(&self, row: &Row) -> bool {
         let scope = self
             .kernel
@@ -307,7 +308,8 @@ impl DiagnosisInput<'_> {
         }
     }
 
-    /// A circle leads through the limiter's queues, so only who waits there is looked at.
+    /// Returns the deadlocks. A cycle leads through the limiter's queues, so only procedures that wait there are
+    /// looked at.
     fn deadlocks(&self) -> Vec<Verdict> {
         let waiting = self.queues.waiting.iter().map(|(id, _)| *id);
         let graph = self.graph(waiting, Some(self.durable));
@@ -323,7 +325,7 @@ fn quarantines(quarantined: &BTreeMap<u64, String>, now: Timestamp) -> impl Iter
     })
 }
 
-/// By rule and procedure, and what of one is large by its name.
+/// Sorts by rule and procedure. Verdicts on sizes of one procedure are sorted by name.
 fn in_order(verdicts: &mut [Verdict]) {
     verdicts.sort_by(|one, other| {
         let by = (one.rule, one.procedure).cmp(&(other.rule, other.procedure));
@@ -331,7 +333,7 @@ fn in_order(verdicts: &mut [Verdict]) {
     });
 }
 
-/// What the newest of the failures said, as the end of a sentence.
+/// Returns the newest failure's message as the end of a sentence.
 fn alike(said: &FailureStreak) -> String {
     let text = &said.text;
     match said.times {
@@ -357,7 +359,7 @@ fn ago(now: Timestamp, time: Duration) -> Timestamp {
     Timestamp(now.0.saturating_sub(micros))
 }
 
-/// It is as old as its youngest link.
+/// Builds the verdict on a deadlock, which is as old as its youngest link.
 pub(super) fn deadlocked(deadlock: Deadlock) -> Verdict {
     let links: Vec<String> = deadlock
         .cycle

@@ -1,4 +1,4 @@
-//! What has grown large: payloads, histories, families, and signals that nobody takes.
+//! What has grown large: payloads, histories, families, and signals that no procedure takes.
 
 use procession_kernel::{Family, Kind, ProcedureId, Row};
 use rustc_hash::FxHashMap;
@@ -8,7 +8,7 @@ use super::rules::of_row;
 use crate::journal::codec;
 use crate::view::{Rule, Verdict};
 
-/// Makes the verdict; `bound` is what is allowed, if anything is set.
+/// Builds the verdict. `bound` is the allowed size, if one is set.
 fn grown(row: &Row, what: &str, size: usize, bound: Option<usize>, text: &str) -> Verdict {
     let mut facts = vec![("what", what.to_owned()), ("size", size.to_string())];
     facts.extend(bound.map(|bound| ("bound", bound.to_string())));
@@ -16,7 +16,7 @@ fn grown(row: &Row, what: &str, size: usize, bound: Option<usize>, text: &str) -
 }
 
 impl DiagnosisInput<'_> {
-    /// Tells what of a member is large, if it is on disk and has not ended.
+    /// Reports what is large in a member, if it is on disk and has not ended.
     pub(super) fn sizes(&self, family: &Family, row: &Row, verdicts: &mut Vec<Verdict>) {
         let bounds = self.bounds;
         verdicts.extend(self.history(row));
@@ -26,7 +26,7 @@ impl DiagnosisInput<'_> {
         }
     }
 
-    /// Tells of a family that has grown large.
+    /// Returns a verdict if a family has grown large.
     pub(super) fn family_size(&self, family: &Family) -> Option<Verdict> {
         self.members(family, self.bounds.members)
     }
@@ -35,7 +35,8 @@ impl DiagnosisInput<'_> {
         !row.is_ended() && row.revision <= self.durable
     }
 
-    /// One that is over the bound was written under another.
+    /// Returns `true` if a size is near its bound. If the bound is only a default, a size over it was written under
+    /// another bound and does not count.
     fn is_near(&self, kind: &Kind, size: usize, bound: usize) -> bool {
         if !self.knows_bounds && size > bound {
             return false;
@@ -44,12 +45,12 @@ impl DiagnosisInput<'_> {
         size.saturating_mul(100) >= bound.saturating_mul(percent).max(1)
     }
 
-    /// How a sentence says that a bound is the default one, if nobody knows better.
+    /// Returns the words that mark a bound as the default, if the configured one is unknown.
     const fn by_default(&self) -> &'static str {
         if self.knows_bounds { "" } else { " by default" }
     }
 
-    /// The stage that made it so large has ended: it is named besides the one that is next.
+    /// Judges the payload. The stage that made it large has ended, so it is named besides the next stage.
     fn payload(&self, row: &Row, bound: usize) -> Option<Verdict> {
         let large = row.large.as_deref()?;
         let size = large.bytes as usize;
@@ -77,7 +78,7 @@ impl DiagnosisInput<'_> {
         Some(grown(row, "history", size, None, &text))
     }
 
-    /// Those that were taken count no more, though the keys of some are remembered.
+    /// Judges the untaken signals. Signals that were taken no longer count, though the keys of some are remembered.
     fn signals(&self, family: &Family, row: &Row, bound: usize) -> Option<Verdict> {
         let size = family.signals.waiting(row.id.member);
         if !self.is_near(&row.kind, size, bound) {
@@ -93,7 +94,7 @@ impl DiagnosisInput<'_> {
         Some(verdict)
     }
 
-    /// It is told of whoever has most of them as children, and has not ended.
+    /// Judges the number of members. The verdict names the unfinished member with the most children.
     fn members(&self, family: &Family, bound: usize) -> Option<Verdict> {
         let durable = || family.members.iter().filter(|row| row.revision <= self.durable);
         let kind = &family.members.first()?.kind;

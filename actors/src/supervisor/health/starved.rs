@@ -1,16 +1,16 @@
-//! Who waits for the limiter longer than it has to: others go before it again and again, or all
-//! that it needs is free and it is not served.
+//! Procedures that wait for the limiter longer than they have to. Either others are served before them again and
+//! again, or everything they need is free and they are not served.
 //!
-//! The second is a watch over the limiter itself, and in a sound engine nobody is found, under any
-//! load. The limiter tells in one answer who waits and who is in the way of each, and works off
-//! all that a message leads to before it takes the next: so of whoever waits it names a claim that
-//! is in the way, or a limit without room. All else that keeps one waiting is in the way by these
-//! very rules: a lock of several, a permit beside a lock, a place before it in the queue, one who
-//! has run out of patience.
-//! A claim is somebody's, but for a moment: a new one until the answer that granted it is taken,
-//! which is before any later answer; one that was given up until the limiter is told, which is before
-//! it is asked again. So it counts only if the very same is found by a health check that asked after this one
-//! had its answer: two that overlap may both see one moment.
+//! The second rule watches the limiter itself. In a sound engine it finds nothing, under any load. One answer of the
+//! limiter names all waiters, and what blocks each. The limiter also handles all consequences of a message before it
+//! takes the next. So for every waiter it names a claim in the way, or a limit without room. Any other cause of a
+//! wait counts as being in the way by these same rules: a lock of several, a permit beside a lock, an earlier place
+//! in the queue, or a waiter that has run out of patience.
+//!
+//! A claim belongs to some procedure, except for a moment. A new claim has no procedure until the answer that granted
+//! it is taken, which is before any later answer. A claim given up has none until the limiter is told, which is
+//! before it is asked again. So a finding counts only if a health check finds the very same again, having asked after
+//! the first check had its answer. Two checks that overlap may both see one moment.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -23,23 +23,23 @@ use crate::limiter::Waiting;
 use crate::supervisor::admission::claims::Claims;
 use crate::view::{Rule, Verdict};
 
-/// Who was found waiting for what is free, by procedure.
+/// Procedures found waiting for something free, by procedure.
 pub(crate) struct Unserved {
     found: BTreeMap<ProcedureId, UnservedWait>,
     /// How many answers were looked at.
     looks: u64,
 }
 
-/// Found so in each check since then.
+/// A wait found in every check since `look`.
 struct UnservedWait {
     since: Timestamp,
     /// The look that found it first.
     look: u64,
-    /// An answer that was asked for after that look has it, too.
+    /// An answer requested after that look shows it too.
     is_sure: bool,
-    /// Nothing has happened to it: this commit wrote its row.
+    /// The commit that wrote its row. While it stays the same, nothing has happened to the procedure.
     revision: Seq,
-    /// Claims of nobody that are in its way.
+    /// Orphaned claims that block it.
     claims: Vec<ClaimId>,
 }
 
@@ -51,13 +51,13 @@ impl Unserved {
         }
     }
 
-    /// How many answers were looked at: an answer that is asked for now comes after these.
+    /// Returns how many answers were looked at. An answer requested now comes after all of them.
     pub(super) const fn looks(&self) -> u64 {
         self.looks
     }
 
-    /// Takes what a health check has found that asked after so many looks; who was found before, and has not
-    /// moved, keeps the time.
+    /// Takes the findings of a health check that asked after this many looks. A procedure that was found before, and
+    /// has not moved, keeps its time.
     pub(super) fn look(
         &mut self,
         found: impl Iterator<Item = (ProcedureId, Seq, Vec<ClaimId>)>,
@@ -85,17 +85,17 @@ impl Unserved {
         self.found = kept.collect();
     }
 
-    /// Gives since when one is found so, if that is sure, and this long.
+    /// Returns since when a procedure is known to wait so, if that is certain and has lasted at least this long.
     fn since(&self, id: ProcedureId, now: Timestamp, least: Duration) -> Option<Timestamp> {
         let found = self.found.get(&id).filter(|found| found.is_sure)?;
         (now.since(found.since) >= least).then_some(found.since)
     }
 }
 
-/// Returns the claims that keep a waiting claim out, if none of them belongs to a procedure; none otherwise.
+/// Returns the claims that block a waiting claim, if none of them belongs to a procedure. Returns `None` otherwise.
 pub(crate) fn free(waiting: &Waiting, claims: &Claims) -> Option<Vec<ClaimId>> {
     let is_nobody = |claim: &ClaimId| claims.procedure(*claim).is_none();
-    // A limit of which nobody has a permit, and which has no room, is the operator's to lift.
+    // If a limit has no room although no permit is held, only the operator can raise it.
     let is_free = |blocker: &Blocker| !blocker.by.is_empty() && blocker.by.iter().all(is_nobody);
     if !waiting.blockers.iter().all(is_free) {
         return None;
@@ -150,7 +150,7 @@ fn lacks(lacking: &Lacking) -> String {
 
 #[cfg(test)]
 mod tests {
-    //! What counts as free, and for how long it must be seen so.
+    //! What counts as free, and for how long it must be seen free.
 
     use procession_kernel::Claim;
 
@@ -206,11 +206,11 @@ mod tests {
             // A lock is free, and the permit beside it is not.
             vec![permit(&[SOMEBODY])],
             vec![lock("a", &[NOBODY]), permit(&[SOMEBODY])],
-            // Of two permits one is nobody's.
+            // One of the two permits is orphaned.
             vec![permit(&[NOBODY, SOMEBODY])],
             // The limit is 0.
             vec![permit(&[])],
-            // It stands behind another in the queue.
+            // It stands behind another claim in the queue.
             vec![Blocker {
                 place: true,
                 ..lock("a", &[SOMEBODY])
@@ -226,7 +226,8 @@ mod tests {
         Timestamp(second * 1_000_000)
     }
 
-    /// In this second a health check finds one, at this revision and behind these; it asked after the last look.
+    /// Runs a health check at this second, which asked after the last look. It finds one waiter, at this revision and
+    /// behind these claims.
     fn check(unserved: &mut Unserved, second: u64, revision: u64, claims: &[ClaimId]) -> Option<Timestamp> {
         let (id, after) = (ProcedureId::root(1), unserved.looks());
         let found = (id, Seq(revision), claims.to_vec());
@@ -243,7 +244,7 @@ mod tests {
             (6, 1, NOBODY, Some(at(1))),
             // Something has happened to it.
             (12, 2, NOBODY, None),
-            // Another claim, that is just being given up.
+            // Another claim, which is just being given up.
             (18, 2, SOMEBODY, None),
             (24, 2, SOMEBODY, Some(at(18))),
         ] {

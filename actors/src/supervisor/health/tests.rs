@@ -1,5 +1,5 @@
-//! Wakes that are lost between the actors: the test takes them away, a health check
-//! finds each, makes up for it, counts it, and tells of it once.
+//! Wakes that are lost between the actors. The test removes a wake; a health check finds the loss, repairs it, counts
+//! it, and reports it once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ use crate::telemetry::tests::recorded;
 use crate::testkit::TestClock;
 use crate::view::{Rule, Status, Verdict};
 
-/// Something that is to be lost.
+/// A wake to lose.
 #[derive(Message)]
 #[rtype(result = "()")]
 enum Lose {
@@ -31,13 +31,13 @@ enum Lose {
     Timer,
     /// Its request never reached the limiter.
     Request(ProcedureId),
-    /// The limiter has served it, and has told nobody.
+    /// The limiter has served it, and the notice is lost.
     Grant(ProcedureId),
     /// Its actor never got the call.
     Call(ProcedureId),
-    /// The claim with which a procedure holds is forgotten: what it gives back never gets to the limiter.
+    /// The claim under which a procedure holds is forgotten, so what it gives back never reaches the limiter.
     Claim(ProcedureId),
-    /// The second is served when the first lets go, and quarantined before it hears of it.
+    /// The second is served when the first releases, and is quarantined before it receives the grant.
     Family(ProcedureId, ProcedureId),
 }
 
@@ -53,7 +53,7 @@ impl Handler<Lose> for Supervisor {
             }
             Lose::Grant(id) => {
                 let request = self.admission.request_of(&self.kernel, id).expect("it lives");
-                // Given beyond who holds it, and without a word.
+                // Granted in addition to the present holder, without a notice.
                 self.admission.limiter().tell(Restore(vec![request]));
             }
             Lose::Call(id) => self.dispatch.stop(id),
@@ -66,7 +66,8 @@ impl Handler<Lose> for Supervisor {
     }
 }
 
-/// Sleeps for a minute, or ends at once, with or without the lock `t`; the first call of one that hangs never ends.
+/// Sleeps for a minute, or ends at once, with or without the lock `t`. The first call of a hanging procedure never
+/// ends.
 #[derive(Default, Serialize, Deserialize)]
 struct Work {
     sleeps: bool,
@@ -186,7 +187,7 @@ fn sleeps(locks: bool) -> Work {
     }
 }
 
-/// One that waits for the lock of another, which sleeps.
+/// Returns a procedure that waits for the lock of another, which sleeps.
 async fn waiter(live: &Live) -> ProcedureId {
     holder_and_waiter(live).await.1
 }
@@ -257,7 +258,7 @@ fn e_108_a_lost_call_is_made_again() {
             };
             let id = live.submit(work).await;
             Live::rest().await;
-            // What was called is forgotten, and will never report.
+            // The call is forgotten, and will never report.
             live.lose(Lose::Call(id)).await;
             Live::rest().await;
             assert!(live.status(id).await.going);

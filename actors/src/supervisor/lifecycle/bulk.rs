@@ -1,26 +1,26 @@
-//! How much is woken at once of what many wait for together.
+//! Bounds how many procedures are woken at once if many wait for the same thing.
 //!
-//! A procedure that is woken has its row in memory as it is, a call or a read that waits for its turn, then an actor:
-//! some three kilobytes, where a procedure at rest takes a quarter of one. So whatever wakes many at once, a broadcast
-//! or the hour until which they all sleep, wakes a chunk, waits until that is on disk, and goes on only while less than
-//! the credit is on its way to user code. Stages that run are not counted: a stage may take an hour, and wait for
-//! another procedure that is yet to be woken.
+//! A woken procedure has its full row in memory, then a call or a read that waits for its turn, then an actor. That
+//! is some three kilobytes; a procedure at rest takes a quarter of a kilobyte. So every bulk wake (a broadcast, or an
+//! hour until which all sleep) proceeds in chunks. It wakes a chunk and waits until that is on disk. It continues
+//! only while fewer calls than the credit are on their way to user code. Running stages are not counted: a stage may
+//! take an hour, and wait for another procedure that is yet to be woken.
 
 use procession_kernel::{Event, Kernel, Seq};
 
-/// Calls on their way to user code, and reports on their way back, beyond which nothing more is woken in
-/// bulk. Some ten milliseconds of work of two workers, so that they do not run dry while a chunk is being
-/// committed; and 25 MB of memory.
+/// Nothing more is woken in bulk beyond this many calls on their way to user code and reports on their way back. This
+/// is some ten milliseconds of work for two workers, so they do not run dry while a chunk is being committed. It
+/// costs 25 MB of memory.
 const CREDIT: u64 = 8_192;
 
-/// What is being woken in bulk.
+/// The bulk wakes under way.
 #[derive(Default)]
 pub(super) struct BulkWakes {
     /// The broadcast that was served last.
     served: Seq,
-    /// The newest commit that woke some; the next waits until it is on disk.
+    /// The newest commit that woke procedures in bulk. The next chunk waits until it is on disk.
     newest: Seq,
-    /// Timers are due, and wait for credit.
+    /// Timers are due and wait for credit.
     timers_wait: bool,
 }
 
@@ -37,13 +37,12 @@ impl BulkWakes {
         self.timers_wait = wait;
     }
 
-    /// Returns `true` if timers waited for credit. They wait no longer: the caller arms the timer for them.
+    /// Returns `true` if timers waited for credit. They no longer wait: the caller arms the timer for them.
     pub(super) const fn take_waiting_timers(&mut self) -> bool {
         std::mem::replace(&mut self.timers_wait, false)
     }
 
-    /// Returns the event that wakes the next chunk. Broadcasts that are not through have their turn one after the
-    /// other.
+    /// Returns the event that wakes the next chunk. Unfinished broadcasts take turns.
     pub(super) fn next_wave(&mut self, kernel: &Kernel) -> Option<Event> {
         let seq = kernel.next_wave(self.served)?;
         self.served = seq;

@@ -1,4 +1,4 @@
-//! Ending in order: no new stage begins, the running ones finish, and the rest is left for the next start.
+//! Ordered shutdown: no new stage begins, the running stages finish, and the rest is left for the next start.
 
 use actix::prelude::*;
 use procession_kernel::Kernel;
@@ -7,22 +7,22 @@ use tokio::sync::oneshot;
 use crate::threads::Threads;
 use crate::view::DrainReport;
 
-/// Turns that the last answers need to leave the supervisor's thread.
+/// Turns of the event loop that the last answers need to leave the supervisor's thread.
 const TURNS_FOR_ANSWERS: usize = 16;
 
-/// Asks an engine on the thread of its host to stop at once.
+/// Asks an engine on its host's thread to stop at once.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct StopHere;
 
-/// A drain that is under way.
+/// A drain under way.
 pub(super) struct Draining {
     out_at_begin: usize,
-    /// Callers that wait for its end. Their number is bounded as that of the messages in the mailbox.
+    /// Callers that wait for its end. Their number has the same bound as the messages in the mailbox.
     waiters: Vec<oneshot::Sender<DrainReport>>,
 }
 
-/// Returns how many stages and undos run.
+/// Returns how many stages and undos are running.
 pub(super) fn out(kernel: &Kernel) -> usize {
     kernel.going() + kernel.undoing()
 }
@@ -39,7 +39,7 @@ impl Draining {
         self.waiters.push(waiter);
     }
 
-    /// Returns what has finished since the drain began, and what still runs.
+    /// Returns what has finished since the drain began, and what is still running.
     pub(super) fn report(&self, kernel: &Kernel) -> DrainReport {
         let left = out(kernel);
         DrainReport {
@@ -56,7 +56,7 @@ impl Draining {
     }
 }
 
-/// Ends the engine's threads. The answers leave first: their receivers wait on this thread's event loop.
+/// Ends the engine's threads. The answers leave first, because their receivers wait on this thread's event loop.
 pub(super) async fn end_threads(threads: Threads) {
     for _ in 0..TURNS_FOR_ANSWERS {
         tokio::task::yield_now().await;

@@ -1,5 +1,12 @@
-//! The start, in its order: take the store and its epoch, read the numbers that must not come back, read the live rows,
-//! check every tree, quarantine what cannot be loaded. Rows go through the same `evolve` as live ones.
+//! The start, in order:
+//!
+//! - take the store and its epoch,
+//! - read the numbers that must not be reused,
+//! - read the live rows,
+//! - check every tree,
+//! - quarantine what cannot be loaded.
+//!
+//! Rows go through the same `evolve` as live ones.
 
 mod checked;
 mod families;
@@ -26,16 +33,16 @@ use crate::supervisor::admission::requests::claims;
 use crate::view::Recovered;
 pub(crate) use checked::{row_of, signal_of};
 
-/// Whose rows are taken in.
+/// Which procedures' rows are loaded.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Code {
-    /// Those whose code is registered, in a version that it reads.
+    /// Procedures whose code is registered, in a version that it can read.
     Registered,
-    /// All: nothing of them is to run.
+    /// All procedures: none of them is to run.
     Any,
 }
 
-/// What a start has read.
+/// Everything that a start has read.
 pub(crate) struct Loaded {
     pub(crate) kernel: Kernel,
     pub(crate) epoch: Epoch,
@@ -46,21 +53,21 @@ pub(crate) struct Loaded {
     pub(crate) stacks: BTreeMap<u64, Vec<HistoryEntry>>,
     /// When the first result falls due.
     pub(crate) next_due: Option<Timestamp>,
-    /// What the last look at the clocks has shown.
+    /// The last look at the clocks.
     pub(crate) last_look: Option<LastLook>,
-    /// Rows of quarantined families that hold something: they keep it.
+    /// Rows of quarantined families that hold permits or locks. They keep them.
     pub(crate) quarantined_holders: Vec<(ProcedureId, Row)>,
     pub(crate) report: Recovered,
     pub(crate) survey: Survey,
 }
 
-/// What a start has to know of all rows together: noted while each is at hand, since to go
-/// through all of them later takes as long as much of the start.
+/// What a start must know of all rows together. It is recorded while each row is at hand, because a second pass over
+/// all rows takes as long as much of the start.
 #[derive(Default)]
 pub(crate) struct Survey {
-    /// How many have not ended, by kind and state.
+    /// Numbers of unfinished procedures, by kind and state.
     pub(crate) unfinished: BTreeMap<(Kind, ProcedureState), u64>,
-    /// Those that hold a permit or a lock, or wait for one, in their order.
+    /// Procedures that hold a permit or a lock, or wait for one, in order.
     pub(crate) claimants: Vec<ProcedureId>,
 }
 
@@ -75,7 +82,7 @@ impl Survey {
     }
 }
 
-/// Reads the store, away from the arbiters if that may block.
+/// Reads the store, outside the arbiters if that may block.
 pub(crate) async fn load(
     store: Arc<dyn JournalStore>,
     rules: Rules,
@@ -96,7 +103,7 @@ async fn take(store: &dyn JournalStore, rules: Rules, code: Code, clock: &dyn Cl
     read(store, epoch, rules, code, clock).await
 }
 
-/// Reads the store as its owner with this epoch begins.
+/// Reads the store when its owner with this epoch begins.
 pub(in crate::supervisor) async fn read(
     store: &dyn JournalStore,
     epoch: Epoch,
@@ -128,7 +135,7 @@ pub(in crate::supervisor) async fn read(
     }
     read_limits(store, &mut loaded.kernel).await?;
     read_pauses(store, &mut loaded.kernel).await?;
-    // Before the rows: each is counted to the broadcast that is to wake it.
+    // Before the rows: each row is counted for the broadcast that is to wake it.
     read_broadcasts(store, &mut loaded.kernel).await?;
     read_audit(store, &mut loaded.kernel).await?;
     if loaded.kernel.rules().seed == 0 {
@@ -151,7 +158,7 @@ async fn meta(store: &dyn JournalStore, name: &[u8]) -> Result<Option<Vec<u8>>, 
     store.get(Space::Meta, name.to_vec()).await
 }
 
-/// Reads a number that counts on: one that is none, or that no engine gets to, is damage.
+/// Reads a counter. Bytes that are no number, or a number that no engine reaches, are damage.
 fn number(name: &[u8], bytes: Option<Vec<u8>>) -> Result<Option<u64>, StoreError> {
     let Some(bytes) = bytes else { return Ok(None) };
     let number = bytes.try_into().ok().map(u64::from_be_bytes);
@@ -168,7 +175,7 @@ fn damaged(why: impl ToString) -> StoreError {
     }
 }
 
-/// How often engines of this store have died, the last one included.
+/// Returns how often engines of this store have died, including the last one.
 async fn deaths(store: &dyn JournalStore) -> Result<u32, StartError> {
     let Some(bytes) = meta(store, META_STARTED).await? else {
         return Ok(0);
@@ -179,7 +186,8 @@ async fn deaths(store: &dyn JournalStore) -> Result<u32, StartError> {
     Ok(started.deaths.saturating_add(u32::from(!in_order)))
 }
 
-/// A store without it was written by an earlier release, or by a clock that does not know the machine's time.
+/// Reads the last look at the clocks. A store without it was written by an earlier release, or under a clock that
+/// does not know the machine's time.
 async fn last_look(store: &dyn JournalStore) -> Result<Option<LastLook>, StartError> {
     let bytes = meta(store, META_CLOCK).await?;
     let look = bytes.map(|bytes| codec::decode(&bytes).map_err(damaged)).transpose()?;
@@ -190,7 +198,7 @@ async fn store_number(store: &dyn JournalStore) -> Result<(u64, bool), StartErro
     let Some(bytes) = meta(store, META_STORE).await? else {
         return Ok((RandomState::new().build_hasher().finish(), true));
     };
-    // Any number will do: it was drawn.
+    // Any number will do, because it was drawn at random.
     let number = bytes.try_into().map(u64::from_be_bytes);
     Ok((number.map_err(|_| damaged("the store's own number is none"))?, false))
 }
@@ -225,7 +233,7 @@ async fn read_pauses(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<()
     Ok(())
 }
 
-/// Reads the broadcasts that have not woken all of their waiters.
+/// Reads the broadcasts that have not yet woken all of their waiters.
 async fn read_broadcasts(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(), StartError> {
     let to = keys::after_prefix(META_BROADCAST);
     for (key, value) in scan(store, Space::Meta, META_BROADCAST.to_vec(), to, usize::MAX).await? {
@@ -237,7 +245,7 @@ async fn read_broadcasts(store: &dyn JournalStore, kernel: &mut Kernel) -> Resul
     Ok(())
 }
 
-/// Reads the last acts of operators: a repeated request is recognised by its key.
+/// Reads the last acts of operators, because a repeated request is recognised by its key.
 async fn read_audit(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(), StartError> {
     for (key, value) in scan(store, Space::Audit, Vec::new(), None, usize::MAX).await? {
         let number = number(b"an entry of the audit", Some(key))?.unwrap_or_default();

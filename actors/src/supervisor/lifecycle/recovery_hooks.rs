@@ -1,6 +1,6 @@
-//! Hooks of recovery: `before_recover` and `after_recover` of each unfinished procedure of a kind that has them. They
-//! are user code, so they run on the workers, a bounded number at once, and all of them before the first stage or undo.
-//! If the hook of a procedure fails, its family is quarantined for this start; the others go on.
+//! Recovery hooks: `before_recover` and `after_recover` of each unfinished procedure whose kind has them. They are
+//! user code, so they run on the workers, a bounded number at once. All of them run before the first stage or undo.
+//! If a hook fails, its procedure's family is quarantined for this start; the others continue.
 
 use std::sync::Arc;
 
@@ -28,11 +28,11 @@ pub(in crate::supervisor) struct Hooked {
 /// Families to quarantine, each with its reason.
 pub(in crate::supervisor) type Failed = Vec<(u64, String)>;
 
-/// Why a hook counts as failed, or the start as a whole.
+/// Why a hook failed, or the start as a whole.
 enum HookError {
-    /// The store did not give the procedure's value; that says nothing about the procedure.
+    /// The store did not return the procedure's value, which says nothing about the procedure.
     Store(StoreError),
-    /// The family cannot go on in this start.
+    /// The family cannot continue in this start.
     Family(String),
 }
 
@@ -52,7 +52,7 @@ impl From<StoreError> for HookError {
     }
 }
 
-/// Returns the unfinished procedures of kinds that have hooks of recovery. Without such a kind it looks at no row.
+/// Returns the unfinished procedures of kinds that have recovery hooks. If no kind has any, no row is looked at.
 pub(in crate::supervisor) fn wanted(kernel: &Kernel, registry: &Registry) -> Vec<Hooked> {
     let mut wanted = Vec::new();
     if !registry.has_recovery_hooks() {
@@ -70,7 +70,7 @@ pub(in crate::supervisor) fn wanted(kernel: &Kernel, registry: &Registry) -> Vec
     wanted
 }
 
-/// Calls the hooks of this moment, each on the worker that comes with it. Returns the families of which one failed.
+/// Calls the hooks of this moment, each on the worker given with it. Returns the families with a failed hook.
 ///
 /// # Errors
 ///
@@ -119,7 +119,7 @@ async fn call(
                 Ok(mut revived) => revived.recover(moment).await,
                 Err(why) => Err(why),
             };
-            // The start that asked may have been given up.
+            // The start that asked may have been abandoned.
             sender.send(called).ok();
         });
     };

@@ -1,4 +1,4 @@
-//! Retention: results that are due are evicted, a few families at a time, each as a whole.
+//! Retention: evicts results that are due, a few families at a time, each as a whole.
 
 use procession_kernel::{Blob, EventName, EvictedFamily, Key, KeyEntry, ProcedureId, Record, Row, Timestamp};
 
@@ -9,42 +9,42 @@ use crate::error::{AskError, CodecError, ReadError, StoreError};
 use crate::journal::store::Scan;
 use crate::journal::{Reader, Space, codec, keys};
 
-/// Families that one commit evicts at most.
+/// Bounds the families that one commit evicts.
 const FAMILIES_AT_ONCE: usize = 64;
-/// Keys that one commit deletes, unless a single family has more.
+/// Bounds the keys that one commit deletes, unless a single family has more.
 const KEYS_AT_ONCE: u64 = 10_000;
 
-/// When results are due, and how far the wall clock is trusted with that.
+/// When results fall due, and how far the wall clock is trusted for that.
 pub(super) struct Retention {
     /// When the first result falls due, as far as it is known.
     next_due: Option<Timestamp>,
-    /// One look at the results is under way.
+    /// A look at the results is under way.
     is_evicting: bool,
     wall: Wall,
 }
 
-/// What one look at the results that are due has found; none if the engine failed before it could look.
+/// The findings of one look at the results that are due. `None` if the engine failed before it could look.
 pub(in crate::supervisor) type FoundDue = Option<Result<DueResults, ReadError>>;
 
 /// What to do after a look at the results.
 pub(in crate::supervisor) enum Eviction {
     /// Evict these families, which may be none.
     Families(Vec<EvictedFamily>),
-    /// The store did not answer: look again after a while.
+    /// The store did not answer: look again after a delay.
     ReadAgain(StoreError),
-    /// Nothing: what is damaged is looked at again with the next result, or at the next start.
+    /// Nothing. Damaged results are looked at again with the next result, or at the next start.
     Nothing,
 }
 
-/// The results of one look.
+/// The findings of one look.
 #[derive(Default)]
 pub(in crate::supervisor) struct DueResults {
     doomed: Vec<EvictedFamily>,
     /// When to look again.
     next: Option<Timestamp>,
-    /// Keys that go with them.
+    /// Keys that are deleted with them.
     size: u64,
-    /// Families that cannot be read: how many, and the first of them. They stay as they are, and hold up no other.
+    /// Unreadable families: how many, and the first of them. They stay as they are, and block no other family.
     unreadable: u64,
     first: Option<(u64, CodecError)>,
 }
@@ -62,7 +62,7 @@ impl Retention {
         &mut self.wall
     }
 
-    /// Records when a result falls due. Returns `true` if none was known to be due as early.
+    /// Records when a result falls due. Returns `true` if no other known result is due as early.
     pub(super) fn note_due(&mut self, due: Option<Timestamp>) -> bool {
         let is_first = due.is_some_and(|due| self.next_due.is_none_or(|next| due < next));
         if is_first {
@@ -71,7 +71,8 @@ impl Retention {
         is_first
     }
 
-    /// Returns when to look at the results. None while a look is under way: its end arms the timer again.
+    /// Returns when to look at the results. Returns `None` while a look is under way, because its end arms the timer
+    /// again.
     pub(super) fn wakes_at(&self) -> Option<Timestamp> {
         let due = self.next_due.filter(|_| !self.is_evicting)?;
         Some(self.wall.goes_at(due))
@@ -80,7 +81,7 @@ impl Retention {
     pub(super) fn begin(&mut self, clock: &dyn Clock) -> Option<Timestamp> {
         let now = clock.now();
         let is_due = self.next_due.is_some_and(|due| due <= now);
-        // A clock that was ahead is looked at each time: it may have been set back since.
+        // If the clock was ahead, it is looked at each time: it may have been set back since.
         if self.is_evicting || (!is_due && self.wall.ahead().is_none()) {
             return None;
         }
@@ -89,7 +90,8 @@ impl Retention {
             return None;
         }
         self.is_evicting = true;
-        // Dues noted from here on may be missed by this look, so they are kept apart, and its own result is added.
+        // This look may miss results recorded from here on. So their due times are kept apart, and the look's own
+        // result is added.
         self.next_due = None;
         Some(until)
     }
@@ -107,7 +109,7 @@ impl Retention {
     }
 }
 
-/// Returns when something falls due that a record leaves behind.
+/// Returns when something that a record leaves behind falls due.
 pub(in crate::supervisor) fn due_of(record: &Record) -> Option<Timestamp> {
     if let Record::FamilyEnded(_, at) | Record::DueChanged(_, _, at) = record {
         Some(*at)
@@ -118,7 +120,7 @@ pub(in crate::supervisor) fn due_of(record: &Record) -> Option<Timestamp> {
     }
 }
 
-/// Looks for results that were due at `until`, once all that was decided by now is on disk: a look that overtook a
+/// Looks for results that were due at `until`, once everything decided so far is on disk. A look that overtook a
 /// commit would miss its results, and nothing would wake for them.
 pub(in crate::supervisor) async fn find_due(
     settled: impl Future<Output = Result<(), AskError>>,
@@ -129,7 +131,7 @@ pub(in crate::supervisor) async fn find_due(
     Some(find(&reader, until).await)
 }
 
-/// Looks at the results in the order in which they are due, until enough are found for one commit.
+/// Looks at the results in order of their due times, until enough are found for one commit.
 async fn find(reader: &Reader, now: Timestamp) -> Result<DueResults, ReadError> {
     let (mut found, mut from) = (DueResults::default(), Vec::new());
     loop {
@@ -188,7 +190,7 @@ impl DueResults {
     }
 }
 
-/// Describes a family that has left nothing but its key, which was to be kept longer.
+/// Describes a family that has left only its key, because the key was to be kept longer.
 fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> EvictedFamily {
     EvictedFamily {
         family,
@@ -202,8 +204,8 @@ fn key_alone(family: u64, due: Timestamp, key: &[u8]) -> EvictedFamily {
     }
 }
 
-/// Lists every key of a finished family. If the index of results names a family that has not ended, or that is due
-/// later, the entry is wrong, and it goes alone.
+/// Lists every key of a finished family. If the index names a family that has not ended, or that is due later, the
+/// index entry is wrong, and it alone is deleted.
 async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<EvictedFamily, ReadError> {
     let rows: Vec<Row> = reader.rows(family).await?;
     if rows
@@ -215,7 +217,8 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Evicte
         return Ok(EvictedFamily { key: None, ..entry });
     }
     let history = rows.iter().map(|row| row.history).max().unwrap_or_default();
-    // Rows may count more entries than there are. If that is more than one commit deletes, they are looked up.
+    // Rows may count more entries than there are. If the count exceeds what one commit deletes, the entries are
+    // looked up.
     let raw = if u64::from(history) > KEYS_AT_ONCE {
         every_key(reader, family).await?
     } else {

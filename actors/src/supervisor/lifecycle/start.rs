@@ -1,4 +1,5 @@
-//! What the start has found: the report that is kept, and what was noted of all rows together until the engine opens.
+//! What the start has found: the report, which is kept, and the survey of all rows, which lasts until the engine
+//! opens.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use super::recovery::{Loaded, Survey};
 use crate::error::StartError;
 use crate::view::Recovered;
 
-/// Opens the engine for messages: hooks of recovery around the restored claims, then the start's own commit.
+/// Opens the engine for messages: recovery hooks around the restored claims, then the start's own commit.
 #[derive(Message)]
 #[rtype(result = "Result<(), StartError>")]
 pub(crate) struct Open;
@@ -18,7 +19,7 @@ pub(crate) struct Open;
 /// What the start has found.
 pub(super) struct Start {
     report: Recovered,
-    /// Spent when the engine opens.
+    /// Consumed when the engine opens.
     survey: Survey,
 }
 

@@ -11,17 +11,17 @@ use tokio::sync::watch;
 use crate::clock::{Clock, is_set_back};
 use crate::mail::deliver;
 
-/// Timers served for one message, before others have their turn: a millisecond or two of decisions.
+/// Timers served for one message, before other messages have their turn: a millisecond or two of decisions.
 pub(in crate::supervisor) const TIMERS_AT_ONCE: usize = 256;
 
-/// Says that the armed instant has come, or that the clock was set back before it did.
+/// Says that the armed instant has arrived, or that the clock was set back before it did.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(in crate::supervisor) struct TimeCame {
     pub(in crate::supervisor) was_set_back: bool,
 }
 
-/// The timer's task, which ends with this value.
+/// The timer's task. It ends when this value is dropped.
 pub(super) struct Timer {
     armed: watch::Sender<Option<Timestamp>>,
 }
@@ -33,7 +33,7 @@ impl Timer {
         Self { armed }
     }
 
-    /// Sets the instant to wait for, or none.
+    /// Sets the instant to wait for, if any.
     pub(super) fn arm(&self, at: Option<Timestamp>) {
         self.armed.send_replace(at);
     }
@@ -61,7 +61,7 @@ async fn wait(clock: Arc<dyn Clock>, mut changes: watch::Receiver<Option<Timesta
                 Either::Right((Err(_), _)) => return,
             }
         }
-        // The supervisor arms the next instant when it has dealt with this one.
+        // The supervisor arms the next instant once it has handled this one.
         if changes.changed().await.is_err() {
             return;
         }

@@ -1,11 +1,11 @@
-//! How far the wall clock is trusted with results that are due.
+//! How far the wall clock is trusted for results that are due.
 //!
-//! A result is evicted when its time is up by the wall clock, which outlives a restart and can be set. If the wall
-//! clock was set forward, results that ended before have not been kept for as long as was promised. So results are
-//! evicted as if the clock had not been set, until the longest time for which any result is kept has passed. By then
-//! the results that ended before the change have gone at their time, and none that ended since has been due earlier.
+//! A result is evicted when its time is up by the wall clock, which outlives a restart but can be set. If it was set
+//! forward, earlier results have not been kept for as long as promised. So results are evicted as if the clock had
+//! not been set, until the longest retention time of any result has passed. By then the results that ended before the
+//! change have been evicted at their time, and no result that ended since has been due earlier.
 //!
-//! The store keeps the last look, so that a clock that was set while no engine ran is noticed as well.
+//! The store keeps the last look, so a clock that was set while no engine ran is noticed as well.
 
 use std::time::Duration;
 
@@ -14,35 +14,35 @@ use procession_kernel::{Rules, Timestamp};
 use crate::clock::{Clock, MachineTime};
 use crate::journal::encode::LastLook;
 
-/// A clock that ran ahead by this much was set. Corrections of a running clock are far smaller, however long ago the
-/// last look was, and results that go this much too early are still kept for most of the shortest useful time.
+/// A clock that ran ahead by this much was set forward. Corrections of a running clock are far smaller, however long
+/// ago the last look was. Results evicted this much too early were still kept for most of the shortest useful time.
 const SET_FORWARD: Duration = Duration::from_mins(1);
-/// How often the last look is written at most, but for the first of a life and those of a drain.
+/// Bounds how often the last look is written, except for the first look of a run and the looks during a drain.
 const WRITE_EVERY: Duration = Duration::from_mins(1);
-/// How often while the engine drains.
+/// Bounds how often it is written during a drain.
 const WRITE_DRAINING: Duration = Duration::from_secs(1);
 
 /// How far the wall clock is ahead of the machine's own time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::supervisor) struct Ahead {
-    /// By how much.
+    /// How far it is ahead.
     pub(in crate::supervisor) by: Duration,
     /// When this engine noticed.
     pub(in crate::supervisor) since: Timestamp,
-    /// Until when it counts, unless the clock is set before then.
+    /// When the lead stops counting, unless the clock is set before then.
     pub(in crate::supervisor) until: Timestamp,
 }
 
-/// How far the wall clock is trusted, by the last look at it.
+/// How far the wall clock is trusted, according to the last look at it.
 pub(super) struct Wall {
     last: Option<LastLook>,
     since: Timestamp,
     written: Option<Timestamp>,
-    /// The longest time that a result is kept.
+    /// The longest time that any result is kept.
     kept: u64,
-    /// A longer key was asked for than what is written says.
+    /// A key was requested for longer than the written look says.
     longer: bool,
-    /// The longest time for which a key was to be kept.
+    /// The longest time that any key is to be kept.
     key: u64,
 }
 
@@ -60,7 +60,7 @@ impl Wall {
         }
     }
 
-    /// Records for how long a key is to be kept.
+    /// Records how long a key is to be kept.
     pub(super) fn note_key(&mut self, keep: Duration) {
         if micros(keep) > self.key {
             self.key = micros(keep);
@@ -68,8 +68,8 @@ impl Wall {
         }
     }
 
-    /// Looks at the clocks. Returns up to when results that are due may go. A clock that does not know the machine's
-    /// time is believed.
+    /// Looks at the clocks. Returns the time up to which results may be evicted. A clock that does not know the
+    /// machine's time is believed.
     pub(super) fn look(&mut self, clock: &dyn Clock) -> Timestamp {
         let wall = clock.now();
         let Some(machine) = clock.machine_time() else {
@@ -93,7 +93,8 @@ impl Wall {
             key: self.key,
         };
         let Some(last) = self.last else { return look };
-        // How long the machine was off is not known. Counted as no time at all, so results stay rather too long.
+        // How long the machine was off is unknown. It counts as no time at all, so results stay too long rather than
+        // too short.
         let is_same = last.boot == look.boot && last.since <= look.since;
         let passed = if is_same { look.since - last.since } else { 0 };
         let expected = last.wall.saturating_add(passed);
@@ -121,7 +122,7 @@ impl Wall {
         })
     }
 
-    /// Returns what the wall clock shows when a result that is due then may go.
+    /// Returns the wall-clock time at which a result that is due then may be evicted.
     pub(super) fn goes_at(&self, due: Timestamp) -> Timestamp {
         match self.ahead() {
             Some(ahead) => due.after(ahead.by).min(ahead.until.max(due)),
@@ -129,7 +130,7 @@ impl Wall {
         }
     }
 
-    /// Looks at the clocks. Returns what to write with a commit that is made now, if a look is to be written again.
+    /// Looks at the clocks. Returns the look to write with the next commit, if one is due to be written.
     pub(super) fn take_look(&mut self, clock: &dyn Clock, draining: bool) -> Option<LastLook> {
         let now = clock.now();
         let every = if draining { WRITE_DRAINING } else { WRITE_EVERY };

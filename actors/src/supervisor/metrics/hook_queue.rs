@@ -1,5 +1,5 @@
-//! Calls of `on_submit` and `on_finish`: after the receipt, on a worker, in the order of the commits. One batch is
-//! out at a time, so the supervisor waits for nothing, and a procedure's birth is told before its end.
+//! Calls of `on_submit` and `on_finish`: after the receipt, on a worker, in commit order. One batch is out at a time.
+//! So the supervisor waits for nothing, and a procedure's birth is reported before its end.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::mail::deliver;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 
-/// Calls that may wait: as many as the largest `Spawn` makes at once. Workers
-/// that are blocked for longer lose calls, not memory.
+/// Calls that may wait: as many as the largest `Spawn` makes at once. If workers are blocked for longer, calls are
+/// lost instead of memory.
 const WAITING: usize = 100_000;
 
-/// Calls of one batch: few enough that stages on that worker do not wait long.
+/// Calls of one batch. They are few enough that stages on the same worker do not wait long.
 const BATCH: usize = 256;
 
 /// Says that a batch of calls has been made.
@@ -26,7 +26,7 @@ pub(crate) struct HooksRan;
 
 /// Calls that wait, and the kinds that have hooks.
 pub(super) struct HookQueue {
-    /// By the index of the kind's handles; none for a kind without hooks.
+    /// Indexed by the kind's handles. `None` for a kind without hooks.
     kinds: Vec<Option<Kind>>,
     has_kinds: bool,
     waiting: VecDeque<HookCall>,
@@ -50,7 +50,7 @@ impl HookQueue {
         }
     }
 
-    /// Queues a call for a kind that has hooks; false if there is no room, and the call is dropped.
+    /// Queues a call for a kind that has hooks. Returns `false` if there is no room, and drops the call.
     pub(super) fn push(&mut self, place: usize, call: impl FnOnce(Kind) -> HookCall) -> bool {
         let Some(Some(kind)) = self.kinds.get(place) else {
             return true;
@@ -62,12 +62,12 @@ impl HookQueue {
         has_room
     }
 
-    /// Tells whether calls wait and no batch is out.
+    /// Returns `true` if calls wait and no batch is out.
     pub(super) fn is_ready(&self) -> bool {
         !self.is_out && !self.waiting.is_empty()
     }
 
-    /// Sends the next batch to a worker. Where its thread has ended the batch is lost with it.
+    /// Sends the next batch to a worker. If the worker's thread has ended, the batch is lost.
     pub(super) fn send(&mut self, worker: &ArbiterHandle, registry: Arc<Registry>, done: Recipient<HooksRan>) {
         let batch = self.waiting.len().min(BATCH);
         let batch: Vec<HookCall> = self.waiting.drain(..batch).collect();
@@ -79,12 +79,12 @@ impl HookQueue {
         });
     }
 
-    /// Notes that the batch was made.
+    /// Records that the batch was made.
     pub(super) const fn ran(&mut self) {
         self.is_out = false;
     }
 
-    /// Tells whether a drain may end: what was committed has been told.
+    /// Returns `true` if a drain may end: all hooks of committed changes were called.
     pub(super) fn is_over(&self, commits_are_quiet: bool) -> bool {
         !self.has_kinds || (!self.is_out && self.waiting.is_empty() && commits_are_quiet)
     }

@@ -1,5 +1,5 @@
-//! Depths of the engine's mailboxes, and its newest commit: atomics that anybody may load. The metrics recorder is
-//! told of the depths at receipts, at looks at the workers and at health checks, ten times a second at most.
+//! Depths of the engine's mailboxes, and its newest commit, in atomics that any thread may load. The depths are sent
+//! to the metrics recorder at receipts, at looks at the workers and at health checks, ten times a second at most.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,10 +14,10 @@ use crate::mail::{self, Depth, Gathering, Notice, Outbox};
 use crate::telemetry::Telemetry;
 use crate::view::Mailboxes;
 
-/// Shortest time between two tellings.
+/// Shortest time between two updates of the recorder.
 const SHOW_EVERY: Duration = Duration::from_millis(100);
 
-/// The depths of all mailboxes of one engine; cheap to clone.
+/// The depths of all mailboxes of one engine. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Depths {
     supervisor: Arc<Depth>,
@@ -41,12 +41,13 @@ impl Depths {
         }
     }
 
-    /// Gives the newest commit that is on disk: whoever got an answer sees at least that which it rests on.
+    /// Returns the newest commit that is on disk. A caller with an answer sees at least the commit that the answer
+    /// rests on.
     pub(crate) fn durable(&self) -> Seq {
         Seq(self.durable.load(Ordering::Acquire))
     }
 
-    /// Gives them, about now.
+    /// Returns the depths, approximately as they are now.
     pub(crate) fn read(&self) -> Mailboxes {
         Mailboxes {
             supervisor: self.supervisor.waiting(),
@@ -63,7 +64,7 @@ impl Depths {
     }
 }
 
-/// The supervisor's own side of the depths: it counts what it takes, and tells the recorder.
+/// The supervisor's own side of the depths. It counts the messages that it takes, and updates the recorder.
 pub(crate) struct MailboxGauges {
     depths: Depths,
     shown: Timestamp,
@@ -77,7 +78,7 @@ impl MailboxGauges {
         }
     }
 
-    /// Says which commit is the newest on disk, before anything that rests on it is told.
+    /// Publishes the newest commit on disk, before anything that rests on it is reported.
     pub(super) fn durable(&self, seq: Seq) {
         self.depths.durable.store(seq.0, Ordering::Release);
     }
@@ -87,12 +88,12 @@ impl MailboxGauges {
         self.depths.supervisor.taken();
     }
 
-    /// Gives how many calls wait for a worker, about now.
+    /// Returns how many calls wait for a worker, approximately.
     pub(super) fn calls_waiting(&self) -> u64 {
         self.depths.workers.waiting()
     }
 
-    /// Gives what sends to the supervisor, counted.
+    /// Returns a counted outbox to the supervisor.
     pub(crate) fn outbox<M>(&self, to: Recipient<M>) -> Outbox<M>
     where
         M: Message<Result = ()> + Send + 'static,
@@ -100,19 +101,19 @@ impl MailboxGauges {
         Outbox::new(to, Arc::clone(&self.depths.supervisor))
     }
 
-    /// Gives what gathers for the supervisor, counted.
+    /// Returns a counted gathering for the supervisor.
     pub(crate) fn gathering<T>(&self, to: Recipient<Notice>) -> Gathering<T> {
         Gathering::new(to, Arc::clone(&self.depths.supervisor))
     }
 
-    /// Tells the recorder, unless it was told a moment ago.
+    /// Updates the recorder, unless it was updated a moment ago.
     pub(super) fn show_soon(&mut self, telemetry: &Telemetry, now: Timestamp) {
         if now < self.shown || now.since(self.shown) >= SHOW_EVERY {
             self.show(telemetry, now);
         }
     }
 
-    /// Tells the recorder how much waits.
+    /// Updates the recorder with the depths.
     pub(super) fn show(&mut self, telemetry: &Telemetry, now: Timestamp) {
         self.shown = now;
         let Mailboxes {

@@ -1,5 +1,5 @@
-//! What commits mean for the metrics: observed in the records before they are applied, held with the commit,
-//! counted when its receipt is there.
+//! What commits mean for the metrics: observed in the records before they are applied, held with the commit, and
+//! counted once its receipt arrives.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ pub(crate) enum Observation {
     Ran(usize, Ending, Duration, Blob),
     Waited(usize, usize, Duration),
     Retried(usize),
-    /// A report or wake came late, of a kind that is known or of none.
+    /// A report or wake arrived late, of a known kind or of none.
     Late(Option<usize>),
     Ended(usize, Box<Finished>),
 }
 
-/// Reads what the records of one decision change. The kernel must not have applied them yet.
+/// Reads the changes in the records of one decision. The kernel must not have applied them yet.
 pub(in crate::supervisor) struct Observer<'a> {
     telemetry: &'a Telemetry,
     rows: Rows<'a>,
@@ -65,7 +65,7 @@ impl<'a> Observer<'a> {
     }
 }
 
-/// The kernel's rows; the records of one decision are nearly all of one family.
+/// The kernel's rows. Nearly all records of one decision belong to one family.
 struct Rows<'a> {
     kernel: &'a Kernel,
     at_hand: Option<(u64, &'a Family)>,
@@ -88,7 +88,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Most rows only go from one stage to the next.
+/// Returns `true` if a row's change is counted. Most rows only move from one stage to the next.
 fn changes(old: Option<&Row>, new: &Row) -> bool {
     old.is_none_or(|old| old.state != new.state || old.wait != new.wait || old.ended != new.ended)
 }
@@ -114,7 +114,7 @@ fn row_seen(kind: usize, old: Option<&Row>, new: &Row, clock: &dyn Clock, seen: 
     if tries_again && old.is_none_or(|old| old.wait != new.wait) {
         seen.push(Observation::Retried(kind));
     }
-    // One that is compensated ends a second time, and is counted the first.
+    // A compensated procedure ends a second time, but is counted only the first time.
     if new.is_ended() && old.is_none_or(|old| !old.is_ended()) {
         seen.push(Observation::Ended(kind, Box::new(finished(new))));
     }
@@ -124,8 +124,8 @@ fn live(row: &Row) -> Option<usize> {
     live_place(row.state).filter(|_| !row.is_ended())
 }
 
-/// An entry is new unless it is written over; a stage has run unless it was
-/// only in doubt, and then it was not out.
+/// Observes a history entry. An entry is new unless it overwrites another. A stage has run unless it was only in
+/// doubt, in which case it was not out.
 fn entry_seen(telemetry: &Telemetry, rows: &mut Rows<'_>, entry: &HistoryEntry, seen: &mut Vec<Observation>) {
     let Some(family) = rows.family(entry.family) else {
         return;
@@ -158,7 +158,7 @@ pub(super) fn of_quarantine(telemetry: &Telemetry, kernel: &Kernel, family: u64)
 }
 
 impl Observation {
-    /// Counts it, and queues the hook call that it leads to.
+    /// Counts the observation, and queues the hook call that it leads to.
     pub(super) fn count(self, telemetry: &mut Telemetry, hooks: &mut HookQueue) {
         let (Self::Late(Some(place))
         | Self::Born(place, ..)

@@ -1,4 +1,4 @@
-//! Discharges: a quarantined family goes into the archive, and gives up all that it holds.
+//! Discharges: a quarantined family moves to the archive, and gives up everything that it holds.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use crate::journal::Space;
 use crate::read::CommittedReader;
 use crate::supervisor::quarantine::Quarantine;
 
-/// What a discharge does next.
+/// The next step of a discharge.
 pub(in crate::supervisor) struct Discharging {
     /// Why the family must be quarantined before the verb is decided, if it is live and the request is no dry run.
     pub(in crate::supervisor) quarantine: Option<String>,
-    /// The family as it goes into the archive, if it is quarantined.
+    /// The family in the form that goes into the archive, if it is quarantined.
     pub(in crate::supervisor) stored: StoredTarget,
 }
 
 impl Requests {
-    /// Reads a quarantined family whole, for its archive; nothing if it is not quarantined. Nothing of such a family
-    /// moves any more, so what is on disk when the newest decision has settled is all of it.
+    /// Reads a quarantined family whole, for its archive. Reads nothing if the family is not quarantined. Nothing of
+    /// such a family moves any more, so the disk holds all of it once the newest decision has settled.
     pub(in crate::supervisor) fn read_for_discharge<S>(
         &self,
         family: u64,
@@ -51,7 +51,7 @@ impl Requests {
         }
     }
 
-    /// Returns what to decide for a family that was read. `why` is asked for anew: another request may have
+    /// Returns what to decide for a family that was read. `why` is asked again, because another request may have
     /// discharged the family during the read.
     pub(in crate::supervisor) fn discharge(
         &mut self,
@@ -61,7 +61,7 @@ impl Requests {
         why: Option<String>,
         by: &OperatorRequest,
     ) -> Result<Discharging, AskError> {
-        // The quarantine below takes the family out of the kernel, and its revision with it.
+        // The quarantine below removes the family from the kernel, and its revision with it.
         let row = kernel.row(ProcedureId::root(family));
         if let Some((expected, row)) = by.expected.zip(row).filter(|(expected, row)| *expected != row.revision) {
             return Err(AskError::Revised {
@@ -81,7 +81,7 @@ impl Requests {
         })
     }
 
-    /// Notes that a discharge was answered, so that another may begin.
+    /// Records that a discharge was answered, so that another may begin.
     pub(in crate::supervisor) fn discharge_answered(&mut self, family: u64) {
         self.discharging.remove(&family);
     }
@@ -117,7 +117,7 @@ pub(in crate::supervisor) fn why_quarantined(
     })
 }
 
-/// Names every key of a family as it is on disk: its rows may not be readable.
+/// Names every key of a family as it is on disk, because its rows may not be readable.
 fn doomed(export: &FamilyExport) -> EvictedFamily {
     let keys = export
         .entries

@@ -1,7 +1,7 @@
-//! Rows of finished families. The store alone has them, so they are read before anything is decided on them.
+//! Rows of finished families. Only the store has them, so they are read before anything is decided on them.
 //!
-//! A decision on the same family made during the read, such as an eviction or another request, makes the row old. It is
-//! then read again, so that no decision brings back what has gone.
+//! A decision on the same family during the read, such as an eviction or another request, makes the row outdated. The
+//! row is then read again, so that no decision brings back deleted data.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Requests of operators: what the store must tell of a verb's target before the verb is decided.
+//! Requests of operators: what must be read from the store about a verb's target before the verb is decided.
 
 use procession_kernel::{Kernel, ProcedureId, Row, StoredTarget, Verb};
 
@@ -7,11 +7,11 @@ use crate::error::AskError;
 
 /// What must be read before a verb is decided.
 pub(in crate::supervisor) enum ToRead {
-    /// Nothing: the kernel holds all that the decision needs.
+    /// Nothing: the kernel holds everything that the decision needs.
     Nothing,
     /// The row of this procedure, which may have finished.
     FinishedRow(ProcedureId),
-    /// All of this family, for its archive.
+    /// The whole family, for its archive.
     QuarantinedFamily(u64),
 }
 
@@ -37,7 +37,7 @@ pub(in crate::supervisor) const fn to_read(verb: &Verb) -> ToRead {
 }
 
 impl Requests {
-    /// Returns a verb with the row that was read of procedure `id`. The verb must be decided at once.
+    /// Returns a verb together with the row that was read of procedure `id`. The verb must be decided at once.
     pub(in crate::supervisor) fn verb_on_row(
         &mut self,
         kernel: &Kernel,
@@ -47,7 +47,7 @@ impl Requests {
     ) -> Result<(Verb, StoredTarget), AskError> {
         if let Verb::Acknowledge(member) = verb {
             let row = self.result_of(kernel, member, row)?;
-            // Any member names its family; the audit log names the root.
+            // Any member names its family. The audit log names the root.
             return Ok((Verb::Acknowledge(id), StoredTarget::Row(row)));
         }
         self.overtake(id.family);

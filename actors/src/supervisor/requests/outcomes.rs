@@ -10,28 +10,29 @@ use tokio::sync::oneshot;
 use crate::error::AskError;
 use crate::view::Outcome;
 
-/// Callers that may wait at once. A caller costs some 500 bytes with its channel and its answer, so all of them cost
-/// 128 MiB. They are more than submissions may keep awake by default (200,000), so each of those can be awaited.
+/// Bounds the waiting callers. A caller costs some 500 bytes with its channel and its answer, so all of them cost 128
+/// MiB. The bound exceeds the procedures that submissions may keep awake by default (200,000), so each of those
+/// procedures can be awaited.
 const WAITERS: usize = 1 << 18;
 
 /// When a caller beyond the bound should ask again. Seats become free as procedures end, and a repeated request costs
-/// the supervisor as much as any other, so this is longer than for a full queue.
+/// the supervisor as much as any other. So this is longer than for a full queue.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Senders whose callers may have gone, beyond as many as there are callers, before all of them are looked through.
+/// Senders whose callers may have gone, in excess of the number of callers, before all senders are looked through.
 const SLACK: usize = 1024;
 
 /// Callers that wait for an outcome, by procedure.
 pub(super) struct OutcomeWatchers {
     waiting: FxHashMap<ProcedureId, Vec<oneshot::Sender<Outcome>>>,
-    /// Senders in `waiting`, those of callers that have gone included.
+    /// Senders in `waiting`, including senders whose callers have gone.
     senders: usize,
     /// Every caller that still waits has a clone.
     seats: Arc<()>,
     max: usize,
 }
 
-/// A caller that waits. It has its seat until it is dropped.
+/// A caller that waits. It keeps its seat until it is dropped.
 pub(in crate::supervisor) struct OutcomeWatch {
     outcome: oneshot::Receiver<Outcome>,
     _seat: Arc<()>,
@@ -45,7 +46,7 @@ impl OutcomeWatch {
 }
 
 impl OutcomeWatchers {
-    /// Bounds the callers, so that all that submissions may keep awake can be awaited.
+    /// Bounds the callers, so that every procedure that submissions may keep awake can be awaited.
     pub(super) fn new(awake: usize) -> Self {
         Self {
             waiting: FxHashMap::default(),
@@ -55,7 +56,7 @@ impl OutcomeWatchers {
         }
     }
 
-    /// Adds a caller, or refuses it as [`AskError::Busy`] if as many wait as may.
+    /// Adds a caller. Refuses it as [`AskError::Busy`] if the bound is reached.
     pub(super) fn watch(&mut self, id: ProcedureId) -> Result<OutcomeWatch, AskError> {
         let callers = Arc::strong_count(&self.seats) - 1;
         if callers >= self.max {
@@ -63,8 +64,8 @@ impl OutcomeWatchers {
                 retry_after: RETRY_AFTER,
             });
         }
-        // Callers that gave up must not pile up behind procedures that run for months. After a look at all there
-        // are as many senders as callers, so the next is at least as many additions away.
+        // Senders of callers that gave up must not pile up behind procedures that run for months. After a pass over
+        // all senders there are as many senders as callers, so the next pass is at least as many additions away.
         if self.senders > 2 * callers + SLACK {
             self.sweep();
         }
@@ -113,7 +114,7 @@ impl OutcomeWatchers {
 
 #[cfg(test)]
 mod tests {
-    //! How many may wait, and what is kept of those that gave up.
+    //! How many callers may wait, and what is kept of callers that gave up.
 
     use futures::executor::block_on;
 

@@ -8,10 +8,10 @@ use crate::error::{AskError, ReadError, SubmitError};
 use crate::read::CommittedReader;
 use crate::supervisor::failure::FailureCause;
 
-/// What a request gets in the end: the kernel's answer, or why there is none.
+/// The final answer to a request: the kernel's answer, or why there is none.
 pub(in crate::supervisor) type Answered = Result<Answer, Unanswered>;
 
-/// Why a request has no answer of the kernel.
+/// Why the kernel has not answered a request.
 #[derive(Debug)]
 pub(in crate::supervisor) enum Unanswered {
     /// The engine has failed, or its journal has moved.
@@ -29,7 +29,7 @@ impl From<FailureCause> for Unanswered {
 }
 
 impl Unanswered {
-    /// Returns what the caller of a request is told.
+    /// Returns the error that the caller of a request receives.
     fn unanswered(self) -> AskError {
         match self {
             Self::Failed(cause) => cause.unanswered(),
@@ -38,7 +38,7 @@ impl Unanswered {
         }
     }
 
-    /// Returns what the submitter is told.
+    /// Returns the error that the submitter receives.
     pub(super) fn unsubmitted(self) -> SubmitError {
         match self {
             Self::Failed(cause) => cause.unsubmitted(),
@@ -96,8 +96,8 @@ impl Reply {
     }
 }
 
-/// Waits for the answer to a request. The kernel refuses a procedure that is not live; the store then tells whether it
-/// has ended or is unknown.
+/// Waits for the answer to a request. The kernel refuses a procedure that is not live; the store then shows whether
+/// it has ended or is unknown.
 async fn answered(reply: Result<Reply, AskError>, committed: CommittedReader) -> Result<Answer, AskError> {
     match reply?.received().await {
         Ok(Answer::Refused(refusal)) => Err(refused(refusal, &committed).await),
@@ -144,7 +144,7 @@ pub(in crate::supervisor) async fn operated(
     Ok(*operated)
 }
 
-/// Waits until a signal is committed; returns its number.
+/// Waits until a signal is committed. Returns its number.
 pub(in crate::supervisor) async fn signalled(
     reply: Result<Reply, AskError>,
     committed: CommittedReader,
@@ -155,7 +155,7 @@ pub(in crate::supervisor) async fn signalled(
     Ok(number)
 }
 
-/// Waits until a broadcast is committed; returns how many procedures it wakes.
+/// Waits until a broadcast is committed. Returns how many procedures it wakes.
 pub(in crate::supervisor) async fn broadcast(
     reply: Result<Reply, AskError>,
     committed: CommittedReader,

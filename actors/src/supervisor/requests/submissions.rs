@@ -12,16 +12,16 @@ use crate::error::{ReadError, SubmitError};
 use crate::journal::{Reader, Space, codec};
 use crate::messages::Submit;
 
-/// Submissions of one message that were taken.
+/// Accepted submissions of one message.
 pub(in crate::supervisor) struct Taken {
     pub(in crate::supervisor) request: RequestId,
     pub(in crate::supervisor) submissions: Vec<Submission>,
-    /// Keys that the kernel does not know: keys of earlier runs are in the store alone.
+    /// Keys that the kernel does not know. Keys of earlier runs are in the store alone.
     unseen: BTreeSet<Key>,
 }
 
 impl Requests {
-    /// Takes submissions, if there is room and their keys can be stored.
+    /// Accepts submissions, if there is room and their keys can be stored.
     pub(in crate::supervisor) fn take(
         &mut self,
         kernel: &Kernel,
@@ -54,19 +54,19 @@ impl Requests {
 }
 
 impl Taken {
-    /// Returns the longest time for which one of them wants its key kept.
+    /// Returns the longest time that any of the submissions wants its key kept.
     pub(in crate::supervisor) fn longest_key(&self) -> Option<Duration> {
         let keys = self.submissions.iter().filter_map(|submission| submission.key.as_ref());
         keys.filter_map(|key| key.keep).max()
     }
 
-    /// Returns `true` if the store must be asked about their keys.
+    /// Returns `true` if the keys must be looked up in the store.
     pub(in crate::supervisor) fn has_unseen_keys(&self) -> bool {
         !self.unseen.is_empty()
     }
 
     /// Looks up the keys that the kernel does not know. A failed read says nothing about a key, so it fails the
-    /// submissions: taken for unused, a key could run the same work twice.
+    /// submissions: if the key were assumed unused, it could run the same work twice.
     pub(in crate::supervisor) async fn look_up(mut self, reader: Reader) -> Result<Self, (RequestId, Unanswered)> {
         let mut known = BTreeMap::new();
         for key in std::mem::take(&mut self.unseen) {
@@ -99,7 +99,7 @@ fn submission(submit: Submit) -> Submission {
     }
 }
 
-/// Returns what a key stands for: kind, version and value. How it is queued is left out.
+/// Returns a digest of what a key stands for: kind, version and value. How the procedure is queued is left out.
 fn digest(birth: &Birth) -> u128 {
     let mut digest = Xxh3::new();
     digest.update(birth.kind.as_str().as_bytes());
@@ -113,7 +113,7 @@ async fn key_entry(reader: &Reader, key: &Key) -> Result<Option<KeyEntry>, ReadE
     Ok(bytes.map(|bytes| codec::decode(&bytes)).transpose()?)
 }
 
-/// Waits until submissions are committed; returns their ids in order.
+/// Waits until submissions are committed. Returns their ids in order.
 pub(in crate::supervisor) async fn submitted(
     reply: Result<Reply, SubmitError>,
 ) -> Result<Vec<ProcedureId>, SubmitError> {

@@ -1,5 +1,5 @@
-//! What the store has of a family, decoded and checked by itself: with the code that
-//! is registered, and without the families that were read before it.
+//! The stored data of a family, decoded and checked by itself: against the registered code, and independently of the
+//! families read before it.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::journal::reader::decode_row;
 use crate::journal::{codec, keys};
 use crate::supervisor::admission::requests::is_holder;
 
-/// Members of one family whose code is gone that its reason names; of a wide family they are many, and alike.
+/// Bounds the members without code that the reason of one family names. In a wide family they are many, and alike.
 const LISTED: usize = 16;
 
 /// A family that was read.
@@ -21,13 +21,13 @@ pub(super) struct Checked {
     pub(super) found: Result<Sound, Faulty>,
 }
 
-/// One that can be, as far as its rows alone say.
+/// A family that can be loaded, as far as its rows alone show.
 pub(super) struct Sound {
     pub(super) rows: Members,
     pub(super) signals: Vec<Record>,
 }
 
-/// One that cannot be: why, and those of its rows that hold something.
+/// A family that cannot be loaded: the reason, and its rows that hold something.
 pub(super) struct Faulty {
     pub(super) why: String,
     pub(super) holders: Vec<(ProcedureId, Row)>,
@@ -60,7 +60,7 @@ impl Checker {
         let mut rows = Vec::with_capacity(stored.rows.len());
         for ((key, value), member) in stored.rows.iter().zip(0_u32..) {
             let mut row = row_of(ProcedureId::new(stored.family, member), key, value)?;
-            // All of a kind share its name.
+            // All rows of a kind share its name.
             if let Some((kind, _)) = self.kinds.get_key_value(&row.kind) {
                 row.kind = kind.clone();
             }
@@ -73,7 +73,7 @@ impl Checker {
         Ok(rows)
     }
 
-    /// Lists the live procedures whose code is gone.
+    /// Checks that all live procedures have code. The error lists the ones whose code is gone.
     fn check_code(&self, rows: &[Box<Row>]) -> Result<(), String> {
         let mut gone = Vec::new();
         let mut more = 0_usize;
@@ -96,8 +96,8 @@ impl Checker {
     }
 }
 
-/// Gives the rows that hold something, as far as they can be read. Of one that cannot nobody knows what
-/// it held, so nobody keeps it free: whoever reads why is told.
+/// Collects the rows that hold something, as far as they can be read. Nobody knows what an unreadable row held, so
+/// its permits and locks are not kept; the reason says so.
 fn faulty(mut why: String, rows: &[(Vec<u8>, Vec<u8>)]) -> Faulty {
     let read = rows.iter().filter_map(|(key, value)| {
         let id = keys::parse_procedure(key)?;
@@ -112,7 +112,7 @@ fn faulty(mut why: String, rows: &[(Vec<u8>, Vec<u8>)]) -> Faulty {
     Faulty { why, holders }
 }
 
-/// Reads the row of a member, which must hang below one that was born before it.
+/// Reads the row of a member. Its parent must have been born before it.
 pub(crate) fn row_of(expected: ProcedureId, key: &[u8], value: &[u8]) -> Result<Row, String> {
     let id = keys::parse_procedure(key).ok_or("a row has a key that names no procedure")?;
     if id.member != expected.member {

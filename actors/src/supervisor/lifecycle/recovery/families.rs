@@ -1,5 +1,6 @@
-//! The live families of a start: each is checked, and taken into the kernel or quarantined. Where reads may block, one
-//! thread reads, one decodes and checks, and one takes the results into the kernel, in the order of the families.
+//! The live families of a start: each is checked, then taken into the kernel or quarantined. If reads may block,
+//! three threads share the task. One reads, one decodes and checks, and one takes the results into the kernel, in the
+//! order of the families.
 
 use std::sync::mpsc;
 use std::thread;
@@ -14,11 +15,11 @@ use crate::journal::reader::decode_entry;
 use crate::journal::{JournalStore, Space, keys};
 use crate::supervisor::admission::requests::is_holder;
 
-/// Groups of families that are read or checked ahead: enough that neither side waits
-/// for the other at each, few enough that they take no memory to speak of.
+/// Groups of families that are read or checked ahead. They are enough that neither side waits for the other at each
+/// group, and few enough that their memory does not matter.
 const AHEAD: usize = 4;
 
-/// Reads the live families in their order.
+/// Reads the live families in order.
 pub(super) async fn read_families(store: &dyn JournalStore, loaded: &mut Loaded) -> Result<(), StartError> {
     let checker = Checker {
         code: loaded.code,
@@ -42,7 +43,7 @@ pub(super) async fn read_families(store: &dyn JournalStore, loaded: &mut Loaded)
     Ok(())
 }
 
-/// Has threads of their own read and check, while this one takes in.
+/// Reads and checks on separate threads, while this one takes the families in.
 fn read_beside(store: &dyn JournalStore, checker: &Checker, loaded: &mut Loaded) -> Result<Vec<u64>, StartError> {
     let (give, given) = mpsc::sync_channel::<Vec<Stored>>(AHEAD);
     let (pass, passed) = mpsc::sync_channel::<Vec<Checked>>(AHEAD);
@@ -88,7 +89,7 @@ fn take_family(loaded: &mut Loaded, checked: Checked) -> Option<u64> {
     }
 }
 
-/// Tells whether some of it rolls back.
+/// Takes a sound family into the kernel. Returns `true` if some of it rolls back.
 fn take_in(loaded: &mut Loaded, family: u64, sound: Sound) -> Result<bool, Faulty> {
     let rolls_back = sound.rows.iter().any(|row| row.is_failing());
     let taken = loaded.kernel.take_in(family, sound.rows, &sound.signals);
@@ -111,7 +112,8 @@ fn take_in(loaded: &mut Loaded, family: u64, sound: Sound) -> Result<bool, Fault
     Ok(rolls_back)
 }
 
-/// Entries that cannot be read are missed when the rollback needs them: the family parks there.
+/// Reads the history of a family that rolls back. Unreadable entries are missed once the rollback needs them: the
+/// family parks there.
 async fn read_stack(store: &dyn JournalStore, family: u64) -> Result<Vec<HistoryEntry>, StoreError> {
     let prefix = keys::family(family).to_vec();
     let to = keys::after_prefix(&prefix);

@@ -1,8 +1,7 @@
-//! What the store has of the live families, read in their order.
+//! The stored data of the live families, read in order.
 //!
-//! Live families lie among finished ones. Those that lie near each other are
-//! read as one range, over the few finished ones between them; a scan of its
-//! own for each would cost more than all that it reads.
+//! Live families lie among finished ones. Live families near each other are read as one range, including the few
+//! finished ones between them. A separate scan for each would cost more than everything it reads.
 
 use std::collections::VecDeque;
 
@@ -12,18 +11,18 @@ use crate::journal::reader::PAGE;
 use crate::journal::store::{Entries, Scan};
 use crate::journal::{JournalStore, READ_OVER, Space, keys};
 
-/// Rows that are given on together.
+/// Rows that are passed on together.
 const TOGETHER: usize = 1024;
 
-/// What the store has of a family.
+/// The stored data of a family.
 pub(super) struct Stored {
     pub(super) family: u64,
     pub(super) rows: Entries,
     pub(super) signals: Entries,
 }
 
-/// Reads the live families, a page of their numbers at a time, and gives them
-/// on, some at a time, until all have been or nobody takes them.
+/// Reads the live families, a page of their numbers at a time. Passes them on in groups, until all are passed on or
+/// the receiver is gone.
 pub(super) async fn read_live(
     store: &dyn JournalStore,
     mut give: impl FnMut(Vec<Stored>) -> bool,
@@ -78,7 +77,7 @@ async fn read_run(
 struct Range {
     space: Space,
     page: VecDeque<(Vec<u8>, Vec<u8>)>,
-    /// Where the next page begins; none behind the last.
+    /// Where the next page begins. `None` after the last page.
     next: Option<Vec<u8>>,
     to: Option<Vec<u8>>,
 }
@@ -93,7 +92,7 @@ impl Range {
         }
     }
 
-    /// Gives the entries of a family, and passes over those before it.
+    /// Returns the entries of a family, and skips the families before it.
     async fn of(&mut self, store: &dyn JournalStore, family: u64) -> Result<Entries, StoreError> {
         let prefix = keys::family(family);
         let mut entries = Entries::new();
@@ -112,7 +111,7 @@ impl Range {
         }
     }
 
-    /// Reads the next page; none behind the last.
+    /// Reads the next page. Returns `None` after the last.
     async fn read_page(&mut self, store: &dyn JournalStore) -> Result<Option<Entries>, StoreError> {
         let Some(from) = self.next.take() else {
             return Ok(None);

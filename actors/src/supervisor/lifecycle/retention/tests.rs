@@ -1,4 +1,4 @@
-//! When results are looked at, and what a look that ends leaves.
+//! When results are looked at, and what a finished look leaves.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How far a clock is trusted that runs with the machine, is set, or was not watched.
+//! How far a clock is trusted if it runs with the machine, is set, or was not watched.
 
 use super::*;
 use crate::testkit::TestClock;
@@ -15,7 +15,7 @@ fn wall(last: Option<LastLook>) -> Wall {
     Wall::new(last, &rules)
 }
 
-/// A clock at ten days, and what has looked at it.
+/// Returns a clock at ten days, and a wall that has looked at it.
 fn watched() -> (TestClock, Wall) {
     let (clock, mut wall) = (TestClock::new(), wall(None));
     clock.advance(DAY * 10);
@@ -23,7 +23,7 @@ fn watched() -> (TestClock, Wall) {
     (clock, wall)
 }
 
-/// How far what may go lies behind what the clock shows.
+/// Returns how far the eviction limit lies behind the clock.
 fn behind(wall: &mut Wall, clock: &TestClock) -> Duration {
     let until = wall.look(clock);
     clock.now().since(until)
@@ -90,7 +90,7 @@ fn the_store_keeps_the_look() {
         Duration::ZERO,
         "the time between two lives counts"
     );
-    // Another machine, or the same after a start of its own: nobody knows what passed.
+    // Another machine, or the same machine after a restart: the time that passed is unknown.
     clock.step_wall(DAY);
     clock.reboot();
     let mut third = wall(written);

@@ -1,4 +1,4 @@
-//! How often the recorder is told, and what whoever asks is told.
+//! How often the recorder is updated, and what callers read.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What lies among the live families, and over how many pages they lie, changes nothing.
+//! Neither the families among the live ones, nor the number of pages that they span, change the result.
 
 use std::collections::BTreeMap;
 
@@ -11,10 +11,10 @@ use crate::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// A family, and how many members and signals it has.
+/// A family, with the numbers of its members and signals.
 type Counted = (u64, (usize, usize));
 
-/// Members and signals by family.
+/// The numbers of members and signals, by family.
 type Families = BTreeMap<u64, (usize, usize)>;
 
 fn store(live: &Families, finished: impl Iterator<Item = u64>) -> Result<MemoryStore, Box<dyn std::error::Error>> {
