@@ -80,7 +80,7 @@ impl Reader {
     }
 
     /// Returns the bytes that the store takes up, if it can tell. It may block as long as a sync takes: actors use
-    /// [`Self::measure_bytes`].
+    /// `measure_bytes`.
     #[must_use]
     pub fn size_bytes(&self) -> Option<u64> {
         self.store.upgrade()?.size_bytes()
