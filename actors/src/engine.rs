@@ -1,4 +1,4 @@
-//! Puts the actors in their places and starts them: store, recovery, arbiters.
+//! Places the actors and starts them: store, recovery, arbiters.
 
 mod shutdown;
 
@@ -36,59 +36,61 @@ use shutdown::Ending;
 /// Where the actors run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placement {
-    /// Supervisor and limiter on one thread, the journal on another, and this
-    /// many workers on threads of their own.
+    /// The supervisor and the limiter share one thread, the journal has another, and this many workers each have a
+    /// thread of their own.
     Threads(usize),
-    /// All on the current thread: for simulation.
+    /// All actors run on the current thread: for simulation.
     Inline,
 }
 
-/// How an engine is to run.
+/// The settings of an engine.
 #[derive(Clone)]
 pub struct Settings {
     /// Where the actors run. Default: one worker for each two processors, at least one.
     pub placement: Placement,
-    /// Clock. Default: the system's.
+    /// The engine's clock. Default: the system's clock.
     pub clock: Arc<dyn Clock>,
-    /// Bounds of what one caller may ask.
+    /// Bounds on what one caller may request.
     pub bounds: Bounds,
-    /// Capacities of limits; those set at run time outlive them.
+    /// The capacities of limits. A capacity that was set at run time overrides the one here.
     pub limits: Vec<(LimitKey, u32)>,
-    /// How long a result is kept after the end.
+    /// How long a result is kept after the procedure's end.
     pub keep_after_end: Duration,
     /// How long a result is kept after it was acknowledged.
     pub keep_after_acknowledgement: Duration,
-    /// Requests that may wait for their commit before more are `Busy`. Default
+    /// The number of requests that may wait for their commit; any further request is answered with `Busy`. Default
     /// 10,000: a second of a slow disk, and a few megabytes.
     pub queued: usize,
-    /// Families that submissions may bring the engine to before more are `Busy`: those that have neither ended nor
-    /// wait for a time or an event alone, which take a twentieth of the memory. Default 200,000: at the 5.4 kB that
-    /// one takes that is a gibibyte, and more than an engine gets through in a second.
+    /// The number of families up to which submissions are accepted; any further submission is answered with `Busy`.
+    /// Families that have ended do not count. Families that only wait for a time or an event do not count either: they
+    /// take a twentieth of the memory. Default 200,000. At 5.4 kB each that is a gibibyte, and more than an engine gets
+    /// through in a second.
     pub awake: usize,
-    /// Batches that may be handed to the journal and not be answered, 1 to 32. Default one more than the store likes
-    /// to have under way, so 2 for the embedded store: one is synced while the next is handed over.
+    /// The number of batches that may be handed to the journal and not be answered yet, 1 to 32. Default: one more than
+    /// the store prefers to have under way, so 2 for the embedded store. One batch is synced while the next is handed
+    /// over.
     pub in_flight: Option<usize>,
-    /// Commits merged into one batch at most. Default 4,096.
+    /// The maximum number of commits merged into one batch. Default 4,096.
     pub merge: usize,
-    /// What the jitter of backoffs is drawn from; 0 takes the store's own number.
+    /// The seed for the jitter of backoffs. 0 uses the store's own number.
     pub seed: u64,
-    /// Refuse to start when a live procedure has no code, instead of setting its family aside.
+    /// Refuses to start if a live procedure has no code, instead of quarantining its family.
     pub strict: bool,
-    /// How long user code may hold its worker before that counts as blocked. Default
-    /// 5 s: no pause of a healthy stage, and soon enough for those who wait.
+    /// How long user code may hold its worker before the worker counts as blocked. Default 5 s: longer than any pause
+    /// of a healthy stage, and soon enough for the calls that wait.
     pub blocked_after: Duration,
-    /// How long a worker that was added in place of blocked ones stays when it is
-    /// no longer needed. Default 60 s, so that it need not come and go.
+    /// How long a worker that was added in place of blocked workers stays once it is no longer needed. Default 60 s, so
+    /// that workers are not started and stopped all the time.
     pub worker_keep_alive: Duration,
-    /// Workers at most, those that were added included. Default four times as many as asked for.
+    /// The maximum number of workers, including added ones. Default: four times the number of configured workers.
     pub max_workers: Option<usize>,
-    /// How often a health check looks for what is stuck, on the engine's clock; with `None` one runs only when asked
-    /// for. Default 10 s. Checks take at most a twentieth of the supervisor's time.
+    /// The interval between health checks, on the engine's clock. With `None` a check runs only on request. Default 10
+    /// s. Checks take at most a twentieth of the supervisor's time.
     pub health_check_every: Option<Duration>,
-    /// From when on something is told as stuck.
+    /// The thresholds from which a condition is reported.
     pub thresholds: Thresholds,
-    /// Who comes between the engine and user code, in tests of procedures; blocking work
-    /// is then done where it is asked for. Default nobody.
+    /// Intercepts calls between the engine and user code, in tests of procedures. With an interceptor, blocking work
+    /// runs on the thread that requests it. Default: none.
     #[cfg(feature = "testkit")]
     pub interceptor: Option<Arc<dyn crate::fault_injection::seen::StageInterceptor>>,
 }
@@ -120,7 +122,7 @@ impl Default for Settings {
     }
 }
 
-/// A running engine: where to send messages, and how to read.
+/// A running engine: sends messages to the supervisor, and reads committed state.
 #[derive(Clone)]
 pub struct Engine {
     supervisor: Addr<Supervisor>,
@@ -133,16 +135,15 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// Takes the store, recovers what is in it, and opens for messages. Must be
-    /// called inside an actix system.
+    /// Takes the store, recovers its contents, and accepts messages. Must be called inside an actix system.
     ///
-    /// Metrics go to the recorder of the `metrics` crate that is installed now:
-    /// one that is installed later sees nothing of this engine.
+    /// Metrics go to the recorder of the `metrics` crate that is installed at this moment. A recorder that is installed
+    /// later receives nothing from this engine.
     ///
     /// # Errors
     ///
-    /// [`StartError`] if the store cannot be taken or read, or if its contents
-    /// forbid the start. Nothing of the engine is left then, and the store is closed.
+    /// [`StartError`] if the store cannot be taken or read, or if its contents forbid the start. Nothing of the engine
+    /// is left then, and the store is closed.
     pub async fn start(
         store: Arc<dyn JournalStore>,
         registry: Registry,
@@ -222,36 +223,37 @@ impl Engine {
         })
     }
 
-    /// Ends the engine at once, whatever state it is in: its threads, its store, and every wait for
-    /// an answer. It takes some seconds at most; the report says what could not be ended by then.
+    /// Ends the engine at once, whatever its state: its threads, its store, and every wait for an answer. This takes a
+    /// few seconds at most. The report says what could not be ended by then.
     pub async fn shutdown(&self) -> ShutdownReport {
         self.ending.now(&self.supervisor).await
     }
 
-    /// Waits until nothing is left of an engine that has drained, for some seconds at most.
+    /// Waits until nothing is left of an engine that has drained, for a few seconds at most.
     pub async fn drained(&self) -> ShutdownReport {
         self.ending.after_drain().await
     }
 
-    /// Tells whether the engine is being ended, or has been.
+    /// Returns `true` if the engine is being ended, or has ended.
     #[must_use]
     pub fn is_stopping(&self) -> bool {
         self.ending.has_begun() || !self.supervisor.connected()
     }
 
-    /// Makes the answer to a question that the engine took, or did not take, and left without one.
+    /// Returns the error for a request that the engine never answered, whether it accepted the request or not.
     #[must_use]
     pub fn unanswered(&self) -> AskError {
         self.failure.unanswered()
     }
 
-    /// The same for a submission.
+    /// Returns the error for a submission that was left unanswered.
     #[must_use]
     pub fn unsubmitted(&self) -> SubmitError {
         self.failure.unsubmitted()
     }
 
-    /// Asks the supervisor something, counted among what waits for it.
+    /// Sends a message to the supervisor and waits for the answer. The message counts as waiting until the supervisor
+    /// takes it.
     ///
     /// # Errors
     ///
@@ -266,58 +268,58 @@ impl Engine {
         self.supervisor.send(self.depths.mail(message)).await
     }
 
-    /// Gives the newest commit that is on disk. It enters no mailbox. Whoever has got an answer
-    /// finds here at least the commit that it rests on.
+    /// Returns the newest commit on disk, without entering a mailbox. After an answer was received, this is at least
+    /// the commit that the answer rests on.
     #[must_use]
     pub fn durable(&self) -> Seq {
         self.depths.durable()
     }
 
-    /// Tells how much waits in the engine's mailboxes; it reads counts, and enters none of them.
+    /// Returns how many messages wait in the engine's mailboxes. It reads counters, and enters no mailbox.
     #[must_use]
     pub fn mailboxes(&self) -> Mailboxes {
         self.depths.read()
     }
 
-    /// Asks a procedure whether it can run here, before it is submitted.
+    /// Checks whether a procedure can run here, before it is submitted.
     ///
     /// # Errors
     ///
-    /// [`SubmitError::Unsupported`] with what its [`check`](Procedure::check) says.
+    /// [`SubmitError::Unsupported`] with the error that the procedure's [`check`](Procedure::check) returns.
     pub fn check<P: Procedure>(&self, procedure: &P) -> Result<(), SubmitError> {
         self.registry
             .check(procedure)
             .map_err(|why| SubmitError::Unsupported { why })
     }
 
-    /// Checks whether an encoded output is of a kind's own type, before it is put in place of
-    /// another. Of a kind that is not registered here nobody knows.
+    /// Checks that an encoded output has the kind's own type, before it replaces another output. If the kind is not
+    /// registered here, the output cannot be checked and is accepted.
     ///
     /// # Errors
     ///
-    /// [`CodecError`] if it is not.
+    /// [`CodecError`] if the output is of another type.
     pub fn check_output(&self, kind: &Kind, output: &Blob) -> Result<(), CodecError> {
         self.registry.check_output(kind, output)
     }
 
-    /// Gives the supervisor, which takes every message.
+    /// Returns the address of the supervisor, which accepts every message.
     #[must_use]
     pub fn supervisor(&self) -> &Addr<Supervisor> {
         &self.supervisor
     }
 
-    /// Waits this long on the engine's clock.
+    /// Waits for this long on the engine's clock.
     pub async fn sleep(&self, time: Duration) {
         self.clock.sleep_until(self.clock.now().after(time)).await;
     }
 
-    /// Gives the clock that the engine goes by.
+    /// Returns the engine's clock.
     #[must_use]
     pub fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
 
-    /// Gives the kinds that are registered, by name.
+    /// Returns the registered kinds, by name.
     pub fn kinds(&self) -> impl Iterator<Item = &Kind> {
         self.registry.kinds()
     }
@@ -336,14 +338,14 @@ impl Engine {
     }
 }
 
-/// What was started, in its places.
+/// The started actors.
 struct Placed {
     supervisor: Addr<Supervisor>,
     depths: Depths,
     ending: Ending,
 }
 
-/// Where each of the actors is to be.
+/// Where each actor runs.
 struct Places {
     home: ArbiterHandle,
     journal: ArbiterHandle,
@@ -389,7 +391,7 @@ fn place(
     let in_flight = settings.in_flight.unwrap_or(store.under_way().saturating_add(1));
     let in_flight = in_flight.clamp(1, IN_FLIGHT_MAX);
     let settings = settings.clone();
-    // Asked of the recorder on the caller's thread, which may have one of its own.
+    // Looks up the recorder on the caller's thread, because that thread may have a recorder of its own.
     let telemetry = Telemetry::new(registry.kinds());
     let admissions = admissions(&settings, &loaded.kernel);
     let usage = admissions.usage();
@@ -445,7 +447,8 @@ fn place(
     })
 }
 
-/// Capacities: the builder's, and over them those that were set at run time.
+/// Creates the admissions with the capacities from the settings, overridden by the capacities that were set at run
+/// time.
 fn admissions(settings: &Settings, kernel: &Kernel) -> Admissions {
     let built = settings.limits.iter().map(|(key, limit)| (key.clone(), Some(*limit)));
     let stored = kernel.limits().iter().map(|(key, limit)| (key.clone(), *limit));

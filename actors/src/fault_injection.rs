@@ -1,5 +1,5 @@
-//! Lets a test intercept the calls between the engine and user code. It sees each call of a stage and of an undo, and
-//! may make it fail. Without the feature `testkit` only the plain call remains.
+//! Lets a test intercept the calls between the engine and user code. The test sees each call of a stage and of an undo,
+//! and may make it fail. Without the feature `testkit` only the plain call remains.
 
 use std::any::Any;
 
@@ -85,9 +85,9 @@ pub(crate) mod seen {
         pub kind: &'static str,
         /// The stage, as its `Debug` shows it.
         pub stage: String,
-        /// Number of the visit within the procedure, from 0; an undo has the number of its stage.
+        /// The number of the visit within the procedure, from 0; an undo has the number of its stage.
         pub visit: u32,
-        /// Number of the attempt, from 1.
+        /// The number of the attempt, from 1.
         pub attempt: u32,
         /// `true` for the undo of the stage.
         pub undo: bool,
@@ -121,7 +121,7 @@ pub(crate) mod seen {
         Succeeded,
         /// The call failed, was made to fail, or panicked.
         Failed,
-        /// The call was dropped on the way: the engine crashed.
+        /// The call was dropped before it ended: the engine crashed.
         Dropped,
     }
 

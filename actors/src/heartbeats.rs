@@ -1,4 +1,5 @@
-//! The heartbeats of all workers, for readers on any thread: gauges, and a shutdown that names what still runs.
+//! The heartbeats of all workers, for readers on any thread: gauges, and the shutdown report, which names what still
+//! runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -6,7 +7,7 @@ use procession_kernel::ProcedureId;
 
 use crate::worker::Heartbeat;
 
-/// The heartbeats of all workers, shared with readers that want to know how many calls wait for them.
+/// The heartbeats of all workers, shared with readers that need the number of waiting calls.
 #[derive(Clone, Default)]
 pub(crate) struct Heartbeats(Arc<Mutex<Vec<Arc<Heartbeat>>>>);
 
@@ -26,7 +27,7 @@ impl Heartbeats {
             .collect()
     }
 
-    /// Replaces the heartbeats by those of the workers that there are now.
+    /// Replaces the heartbeats by those of the current workers.
     pub(crate) fn set(&self, heartbeats: Vec<Arc<Heartbeat>>) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = heartbeats;
     }

@@ -1,6 +1,6 @@
 //! The engine's actix shell: five actors, their messages, and the stores.
 //!
-//! Users import `procession`; this package is for authors of stores and of tests.
+//! Users import `procession`. This package is for authors of stores and of tests.
 
 mod actor_loop;
 pub mod clock;

@@ -12,17 +12,17 @@ use crate::mail::{Depth, Outbox};
 use crate::telemetry::LimiterMetrics;
 use crate::view::NAMED;
 
-/// Messages that wait for the limiter in its mailbox proper. The supervisor sends more if it has to (see `Ordered`);
-/// each question beyond this costs a parked sender besides.
+/// The capacity of the limiter's mailbox. The supervisor sends more messages if it has to (see `Ordered`). Each request
+/// beyond the capacity also costs a parked sender.
 const MAILBOX: usize = 1024;
 
-/// Gives up what a claim held for the last stage and requests what the next one needs, in one step.
+/// Releases what a claim held for the last stage and requests what the next stage needs, in one step.
 pub(crate) struct Exchange {
     pub(crate) gives: Needs,
     pub(crate) asks: Request,
 }
 
-/// Asks for permits and locks; each request is granted at once or queued.
+/// Requests permits and locks. Each request is granted at once or queued.
 #[derive(Message, Default)]
 #[rtype(result = "Acquired")]
 pub(crate) struct Acquire {
@@ -30,7 +30,7 @@ pub(crate) struct Acquire {
     pub(crate) exchange: Option<Exchange>,
 }
 
-/// The answer to one request, under the claim and generation of the request.
+/// The answer to one request, with the request's claim and generation.
 pub(crate) struct Answer {
     pub(crate) claim: Claim,
     pub(crate) grant: Grant,
@@ -39,40 +39,40 @@ pub(crate) struct Answer {
 /// The answer to [`Acquire`].
 #[derive(Default, MessageResponse)]
 pub(crate) struct Acquired {
-    /// Its place among all answers.
+    /// The answer's position among all answers of the limiter.
     pub(crate) turn: u64,
-    /// In the order of the requests.
+    /// The answers, in the order of the requests.
     pub(crate) answers: Vec<Answer>,
     /// The answer to the exchange.
     pub(crate) exchanged: Option<Answer>,
-    /// Requests of other claims, which waited until now, in the order of service.
+    /// Waiting requests of other claims that were granted by the exchange, in the order of service.
     pub(crate) served: Vec<Claim>,
 }
 
-/// Gives recorded holders what they held, before anything else is granted.
+/// Restores the permits and locks of recorded holders, before anything else is granted.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Restore(pub(crate) Vec<Request>);
 
-/// Changes what a claim holds or waits for. Others may be served by that.
+/// Changes what a claim holds or waits for. Other requests may be granted because of the change.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) enum Change {
-    /// Gives everything back, and leaves the queue.
+    /// Releases everything, and leaves the queue.
     Release(ClaimId),
-    /// Gives these back.
+    /// Releases these needs.
     GiveBack(ClaimId, Needs),
-    /// Leaves the queue, and keeps what it holds.
+    /// Leaves the queue, and keeps what the claim holds.
     Cancel(ClaimId),
-    /// Leaves the queue, and keeps these alone, though it was served a moment ago.
+    /// Leaves the queue, and keeps only these needs, even if the claim was granted a moment ago.
     Keep(ClaimId, Needs),
-    /// Gets another place in the queues.
+    /// Changes the claim's place in the queues.
     Priority(ClaimId, i16),
-    /// Another capacity.
+    /// Changes a limit's capacity.
     Capacity(LimitKey, Option<u32>),
 }
 
-/// Makes these changes on a copy. Returns none if there are more claims than may be copied for that.
+/// Applies these changes to a copy. Answered with `None` if there are more claims than may be copied for a simulation.
 #[derive(Message)]
 #[rtype(result = "Option<Simulated>")]
 pub(crate) struct Simulate(pub(crate) Vec<Change>);
@@ -81,39 +81,40 @@ pub(crate) struct Simulate(pub(crate) Vec<Change>);
 pub(crate) struct Simulated {
     /// What the released claims hold.
     pub(crate) released: Vec<(ClaimId, Needs)>,
-    /// Requests that would be served, in order.
+    /// The requests that would be granted, in order.
     pub(crate) served: Vec<Claim>,
 }
 
-/// The most claims that are copied for a simulation: some milliseconds of the limiter's time.
+/// The maximum number of claims that are copied for a simulation: some milliseconds of the limiter's time.
 const SIMULATED_MAX: usize = 20_000;
 
-/// Asks how every limit stands, with the first who hold and wait; answered with its place among all answers.
+/// Asks for the state of every limit, with its first holders and waiters. The answer contains its position among all
+/// answers.
 #[derive(Message)]
 #[rtype(result = "(u64, Vec<LimitCrowd>)")]
 pub(crate) struct Usage;
 
-/// Asks who holds and who waits for every lock; answered with its place among all answers.
+/// Asks for the holders and waiters of every lock. The answer contains its position among all answers.
 #[derive(Message)]
 #[rtype(result = "(u64, Vec<LockUse>)")]
 pub(crate) struct LocksHeld;
 
-/// One claim that waits.
+/// A claim that waits.
 pub(crate) struct Waiting {
     pub(crate) claim: ClaimId,
     pub(crate) blockers: Vec<Blocker>,
     pub(crate) passed: u32,
-    /// Its place in the order of service: who has a smaller one goes first.
+    /// The claim's position in the order of service: the smaller goes first.
     pub(crate) order: u128,
 }
 
 impl Waiting {
-    /// All who wait, in the order of service.
+    /// Returns all waiting claims, in the order of service.
     pub(crate) fn all(admissions: &Admissions) -> Vec<Self> {
         Self::from(admissions, 0, usize::MAX).0
     }
 
-    /// Those who wait among so many claims, and where the next begin.
+    /// Returns the waiting claims among this many claims, and where the next page begins.
     fn from(admissions: &Admissions, from: usize, claims: usize) -> (Vec<Self>, Option<usize>) {
         let (page, next) = admissions.waiting_from(from, claims);
         let waiting = |(claim, order)| Self {
@@ -126,11 +127,12 @@ impl Waiting {
     }
 }
 
-/// Claims of one page: to look at them takes the limiter, and the supervisor that takes the answer, a millisecond.
+/// The number of claims in one page. Going through a page takes a millisecond of the limiter's time, and of the
+/// supervisor's when it takes the answer.
 const PAGE: usize = 2_048;
 
-/// Asks who waits among the claims from this one on, and for whom; and of one of those who wait for all of what it
-/// lacks, best of what it was told.
+/// Asks for the page of waiting claims that begins at `from`, and what each waits for. For the claim in `of` it also
+/// asks for the details of what that claim lacks, preferably of the lock or permit named there.
 #[derive(Message)]
 #[rtype(result = "Waiters")]
 pub(crate) struct Waits {
@@ -138,10 +140,10 @@ pub(crate) struct Waits {
     pub(crate) of: Option<(ClaimId, Lacking)>,
 }
 
-/// One page of those who wait.
+/// One page of waiting claims.
 #[derive(Default, MessageResponse)]
 pub(crate) struct Waiters {
-    /// Its place among all answers; 0 if there is no limiter any more.
+    /// The answer's position among all answers; 0 if the limiter is gone.
     pub(crate) turn: u64,
     pub(crate) waiting: Vec<Waiting>,
     pub(crate) lack: Option<Lack>,
@@ -149,11 +151,11 @@ pub(crate) struct Waiters {
     pub(crate) next: Option<usize>,
 }
 
-/// Says that these requests, which waited, are now granted.
+/// Reports that these waiting requests are now granted.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Served {
-    /// Its place among all answers.
+    /// The report's position among all answers.
     pub(crate) turn: u64,
     pub(crate) claims: Vec<Claim>,
 }
@@ -164,8 +166,8 @@ pub(crate) struct Limiter {
     metrics: LimiterMetrics,
     supervisor: Outbox<Served>,
     mail: Arc<Depth>,
-    /// How many answers were given. They must be taken in this order: one may
-    /// rest on what another, whose commit is yet to come, has given back.
+    /// The number of answers so far. They must be taken in this order: an answer may rest on a release whose commit is
+    /// yet to come.
     turns: u64,
 }
 
@@ -190,7 +192,7 @@ impl Limiter {
         self.turns
     }
 
-    /// Shows how these limits stand, and the limits of the served claims.
+    /// Publishes the state of these limits, and of the limits that the served claims use.
     fn show(&mut self, limits: &[LimitKey], served: &[Claim]) {
         let of_served = served.iter().flat_map(|claim| self.admissions.limits_of(claim.id));
         let keys: Vec<LimitKey> = limits.iter().cloned().chain(of_served).collect();
@@ -277,7 +279,7 @@ impl Handler<Change> for Limiter {
 }
 
 impl Change {
-    /// Makes the change. Returns the requests that are served by it.
+    /// Makes the change. Returns the requests that are granted because of it.
     fn apply(self, admissions: &mut Admissions) -> Vec<Claim> {
         match self {
             Self::Release(claim) => admissions.release(claim),

@@ -1,5 +1,5 @@
-//! Mail between the engine's actors, counted where it is sent and where it is taken: so
-//! whoever wants to know how much waits reads two numbers, and enters no mailbox.
+//! Mail between the engine's actors, counted where it is sent and where it is taken. To find out how much waits, a
+//! caller reads two numbers and enters no mailbox.
 
 mod depth;
 mod ordered;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 use actix::dev::{MessageResponse, ToEnvelope};
 use actix::prelude::*;
 
-/// An address that counts what is sent to it.
+/// An address that counts the messages sent to it.
 pub(crate) struct Counted<A: Actor> {
     addr: Addr<A>,
     depth: Arc<Depth>,
@@ -33,7 +33,7 @@ impl<A: Actor> Counted<A> {
         Self { addr, depth }
     }
 
-    /// Sends, and waits for room where there is none. It counts from here on.
+    /// Sends a message, and waits for room if there is none. The message counts as waiting from this call on.
     pub(crate) fn send<M>(&self, message: M) -> Request<A, M>
     where
         M: Message + Send + 'static,
@@ -45,7 +45,7 @@ impl<A: Actor> Counted<A> {
         self.addr.send(message)
     }
 
-    /// Sends if there is room.
+    /// Sends a message if there is room.
     pub(crate) fn try_send<M>(&self, message: M) -> Result<(), SendError<M>>
     where
         M: Message + Send + 'static,
@@ -58,7 +58,7 @@ impl<A: Actor> Counted<A> {
     }
 }
 
-/// The same for messages of one type, to whichever actor takes them.
+/// A counting address for messages of one type, whatever the receiving actor.
 pub(crate) struct Outbox<M: Message<Result = ()> + Send> {
     to: Recipient<M>,
     depth: Arc<Depth>,
@@ -69,10 +69,11 @@ impl<M: Message<Result = ()> + Send + 'static> Outbox<M> {
         Self { to, depth }
     }
 
-    /// Sends without loss: at once where there is room, else on the task that awaits it. It counts from here on.
+    /// Sends a message without loss: at once if there is room, otherwise on the task that awaits the future. The
+    /// message counts as waiting from this call on.
     pub(crate) fn send(&self, message: M) -> impl Future<Output = ()> + use<M> {
         self.depth.sent();
-        // The address is cloned only for those that wait: that takes three allocations.
+        // Cloning the address takes three allocations, so it is cloned only for messages that wait.
         let waits = match self.to.try_send(message) {
             Ok(()) | Err(SendError::Closed(_)) => None,
             Err(SendError::Full(message)) => Some((self.to.clone(), message)),
@@ -85,13 +86,13 @@ impl<M: Message<Result = ()> + Send + 'static> Outbox<M> {
     }
 }
 
-/// Says that something has been gathered for an actor: it takes it, not this.
+/// Tells an actor that items were gathered for it. The actor takes the items; this message carries none.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Notice;
 
-/// What many say to one actor, who takes it many at a time: each costs a place in a list, where a
-/// message of its own takes two allocations of one thread that another frees, and wakes.
+/// Items that many senders have for one actor, which takes many at a time. An item costs a place in a list. A message
+/// of its own would take two allocations of one thread that another thread frees, and a wake.
 pub(crate) struct Gathering<T> {
     tray: Tray<T>,
     to: Recipient<Notice>,
@@ -107,8 +108,8 @@ impl<T> Gathering<T> {
         }
     }
 
-    /// Gathers it, and counts it from here on. There is always room: whoever says something here says
-    /// the next only when that was heard, so that the tray holds no more than there are of them.
+    /// Gathers an item, and counts it as waiting from this call on. There is always room: a sender gathers its next
+    /// item only once its last was taken. So the tray never holds more items than there are senders.
     pub(crate) fn send(&self, item: T) {
         self.depth.sent();
         if self.tray.put(item) {
@@ -116,12 +117,13 @@ impl<T> Gathering<T> {
         }
     }
 
-    /// Gives how many items wait to be taken.
+    /// Returns how many items wait to be taken.
     pub(crate) fn len(&self) -> usize {
         self.tray.len()
     }
 
-    /// Takes what was gathered first, so many at most. If that is not all, there is another notice behind what waits by now.
+    /// Takes the oldest items, at most `most` of them. If items are left, another notice is sent, behind everything
+    /// that waits in the mailbox by now.
     pub(crate) fn take(&self, most: usize) -> Vec<T> {
         let (taken, more) = self.tray.take(most);
         self.depth.taken_all(taken.len() as u64);
@@ -140,8 +142,8 @@ impl<T> Gathering<T> {
     }
 }
 
-/// A message from outside that counts as waiting until it is taken. One that is given up
-/// before there was room for it counts no more.
+/// A message from outside that counts as waiting until it is taken. A message that its sender drops before there was
+/// room for it no longer counts.
 #[derive(Debug)]
 pub struct Mail<M> {
     message: M,
@@ -161,7 +163,7 @@ impl<M: Message> Message for Mail<M> {
     type Result = M::Result;
 }
 
-/// Counts as one that waits, until it is dropped.
+/// Counts as one waiting message until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Stamp(Arc<Depth>);
 
@@ -178,7 +180,7 @@ impl Drop for Stamp {
     }
 }
 
-/// Opens the mail, and has its message handled as it is.
+/// Opens the mail, and handles its message as if it had arrived without it.
 pub(crate) fn open<A, M>(actor: &mut A, mail: Mail<M>, ctx: &mut A::Context) -> <A as Handler<M>>::Result
 where
     A: Actor + Handler<M>,
@@ -190,7 +192,7 @@ where
     actor.handle(message, ctx)
 }
 
-/// Sends without loss: at once where there is room, else when there is.
+/// Sends a message without loss: at once if there is room, otherwise once there is.
 pub(crate) async fn deliver<M>(to: &Recipient<M>, message: M)
 where
     M: Message + Send + 'static,

@@ -1,7 +1,6 @@
-//! Every message that the supervisor takes from outside: one closed list.
+//! The closed list of messages that the supervisor accepts from outside.
 //!
-//! Each answer rests on what is on disk: it waits for the newest commit that it
-//! was computed from.
+//! Each answer rests on durable state: it waits for the newest commit that it was computed from.
 
 use std::time::Duration;
 
@@ -22,7 +21,7 @@ use crate::view::{
     Status, Verdict,
 };
 
-/// Submits a procedure; answered once it is durable.
+/// Submits a procedure. Answered once the submission is durable.
 #[derive(Message, Clone)]
 #[rtype(result = "Result<ProcedureId, SubmitError>")]
 pub struct Submit {
@@ -32,11 +31,11 @@ pub struct Submit {
 }
 
 impl Submit {
-    /// Encodes the procedure and asks it what the engine must know.
+    /// Encodes the procedure, and asks it for what the engine must know.
     ///
-    /// It does not ask [`Procedure::check`], which needs the environment that the procedure's kind is registered with.
-    /// The engine takes such a message, and quarantines the family if its value cannot run. `into_message` of the
-    /// facade's `Submission` makes the same message and checks first.
+    /// Does not call [`Procedure::check`], which needs the environment that the procedure's kind is registered with.
+    /// The engine accepts such a message, and quarantines the family if its value cannot run. `into_message` of the
+    /// facade's `Submission` makes the same message, but checks first.
     ///
     /// # Errors
     ///
@@ -49,15 +48,15 @@ impl Submit {
         })
     }
 
-    /// Sets the idempotency key: the same key and value give the same id, and one run.
+    /// Sets the idempotency key: submitting the same key and value again returns the same id, and runs once.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(Key::from(key.into()));
         self
     }
 
-    /// Sets the idempotency key, and how long it is kept, from the submission on,
-    /// if that is longer than the result.
+    /// Sets the idempotency key, and how long it is kept after the submission, if that is longer than the result is
+    /// kept.
     #[must_use]
     pub fn key_for(mut self, key: impl Into<String>, time: Duration) -> Self {
         self.key_for = Some(time);
@@ -73,7 +72,7 @@ impl Submit {
 }
 
 impl Submit {
-    /// Says in which trace it is submitted: spans of its stages name it, and so do its pages.
+    /// Sets the trace that the submission belongs to. The spans of its stages and its pages refer to that trace.
     #[must_use]
     pub fn trace_parent(mut self, parent: TraceParent) -> Self {
         self.birth.trace = Some(Box::new(parent));
@@ -81,29 +80,29 @@ impl Submit {
     }
 }
 
-/// Submits several procedures in one commit: all of them, or none.
+/// Submits several procedures in one commit: either all of them or none.
 #[derive(Message, Clone)]
 #[rtype(result = "Result<Vec<ProcedureId>, SubmitError>")]
 pub struct SubmitBatch(pub Vec<Submit>);
 
-/// Asks how a procedure stands.
+/// Asks for the status of a procedure.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<Status, AskError>")]
 pub struct Query(pub ProcedureId);
 
-/// Lists procedures by id, page by page.
+/// Lists procedures by id, one page at a time.
 #[derive(Message, Clone)]
 #[rtype(result = "Result<Page, AskError>")]
 pub struct List {
-    /// Which ones.
+    /// Which procedures to list.
     pub filter: ListFilter,
-    /// Where to begin; none is the first.
+    /// Where to begin; `None` begins at the first procedure.
     pub cursor: Option<ProcedureId>,
-    /// How many at most; 1,000 at once.
+    /// The maximum number of procedures; at most 1,000 per request.
     pub limit: usize,
 }
 
-/// Asks for a whole family, by member.
+/// Asks for all members of a family, in the order of their numbers.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<Vec<Status>, AskError>")]
 pub struct Tree(pub ProcedureId);
@@ -113,33 +112,32 @@ pub struct Tree(pub ProcedureId);
 #[rtype(result = "Result<Vec<HistoryEntry>, AskError>")]
 pub struct History(pub ProcedureId);
 
-/// Copies everything that the journal holds of a family: of a quarantined or a
-/// finished one as well.
+/// Copies everything that the journal holds of a family, including quarantined and finished families.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<FamilyExport, AskError>")]
 pub struct Export(pub ProcedureId);
 
-/// Lists the families that were discharged, by number.
+/// Lists the discharged families, by number.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<Vec<ArchivedFamily>, AskError>")]
 pub struct Archived;
 
-/// Reads a family that was discharged, as it was.
+/// Reads a discharged family as it was when it was discharged.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<FamilyExport, AskError>")]
 pub struct ReadArchive(pub u64);
 
-/// Waits for the end of a procedure.
+/// Waits for a procedure to end.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<Outcome, AskError>")]
 pub struct AwaitOutcome(pub ProcedureId);
 
-/// Says that the result was taken note of: it may go sooner.
+/// Acknowledges a finished procedure's result, so that it may be evicted earlier.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<(), AskError>")]
 pub struct Acknowledge(pub ProcedureId);
 
-/// Sends a signal to a procedure; answered with its number once it is durable.
+/// Sends a signal to a procedure. Answered with the signal's number once it is durable.
 #[derive(Message, Clone)]
 #[rtype(result = "Result<u32, AskError>")]
 pub struct SendSignal {
@@ -164,7 +162,7 @@ impl SendSignal {
         })
     }
 
-    /// Sets the key by which a repeat is recognised.
+    /// Sets the key by which a repeated signal is recognised.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(Key::from(key.into()));
@@ -172,8 +170,8 @@ impl SendSignal {
     }
 }
 
-/// Wakes all who wait for an event at its commit, first waiter first (HBase's
-/// `ProcedureEvent`). It is not kept; answered with how many it woke.
+/// Wakes every procedure that waits for an event, when the broadcast commits, in the order in which they began to wait
+/// (HBase's `ProcedureEvent`). The broadcast is not kept. Answered with the number of procedures it woke.
 #[derive(Message, Clone)]
 #[rtype(result = "Result<u32, AskError>")]
 pub struct Broadcast {
@@ -196,7 +194,7 @@ impl Broadcast {
         })
     }
 
-    /// Sets the key by which a repeat is recognised.
+    /// Sets the key by which a repeated broadcast is recognised.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.key = Some(Key::from(key.into()));
@@ -204,8 +202,8 @@ impl Broadcast {
     }
 }
 
-/// A request of an operator: a verb with its operands, who sends it, and why. It is answered once its audit entry
-/// is durable, with what changed; a dry run is answered with what would change.
+/// An operator's request: a verb with its operands, who sends it, and why. Answered with what changed once its audit
+/// entry is durable. A dry run is answered with what would change.
 ///
 /// ```
 /// # #[actix_rt::main]
@@ -229,33 +227,35 @@ pub struct Operate {
 }
 
 impl Operate {
-    /// Aborts a procedure: it stops between stages, and rolls back. The answer's `abort` says what the abort met.
+    /// Aborts a procedure: it stops between stages and rolls back. The answer's `abort` describes the state that the
+    /// abort found it in.
     #[must_use]
     pub const fn abort(id: ProcedureId, by: OperatorRequest) -> Self {
         Self::new(Verb::Abort(id), by)
     }
 
-    /// Pauses a procedure with all below it, a kind, or everything. A running stage ends first.
+    /// Pauses a procedure with all its descendants, a kind, or everything. A running stage ends first.
     #[must_use]
     pub const fn pause(what: Pause, by: OperatorRequest) -> Self {
         Self::new(Verb::Pause(what), by)
     }
 
-    /// Resumes what was paused by an operator, as poison, or for running one stage too often in a row.
+    /// Resumes a procedure that was paused by an operator, as poison, or for running one stage too often in a row.
     #[must_use]
     pub const fn resume(what: Pause, by: OperatorRequest) -> Self {
         Self::new(Verb::Resume(what), by)
     }
 
-    /// Ends a backoff now, or the rest of a procedure that waits for an operator as poison or with a failed rollback.
-    /// The attempt, or the undo, begins at once. Failed attempts stay counted.
+    /// Ends a backoff now, or the wait of a procedure that needs an operator, as poison or with a failed rollback. The
+    /// attempt, or the undo, begins at once. Failed attempts stay counted.
     #[must_use]
     pub const fn retry_now(id: ProcedureId, by: OperatorRequest) -> Self {
         Self::new(Verb::RetryNow(id), by)
     }
 
-    /// Ends a procedure without its code, from any state: nothing is undone, its locks are freed, and its parent goes
-    /// on by its join policy (HBase). A procedure with live children ends only together with them.
+    /// Ends a procedure from any state without running its code. Nothing is undone, its locks are released, and its
+    /// parent continues according to its join policy (HBase). A procedure with live children can only be ended together
+    /// with them.
     #[must_use]
     pub const fn bypass(id: ProcedureId, scope: BypassScope, outcome: BypassAs, by: OperatorRequest) -> Self {
         Self::new(Verb::Bypass(id, scope, outcome), by)
@@ -276,19 +276,19 @@ impl Operate {
         Ok(Self::bypass(id, scope, outcome, by))
     }
 
-    /// Tries an undo again whose attempts are exhausted.
+    /// Retries an undo that has exhausted its attempts.
     #[must_use]
     pub const fn retry_undo(id: ProcedureId, by: OperatorRequest) -> Self {
         Self::new(Verb::RetryUndo(id), by)
     }
 
-    /// Counts an undo as done whose attempts are exhausted.
+    /// Counts an undo that has exhausted its attempts as done.
     #[must_use]
     pub const fn skip_undo(id: ProcedureId, by: OperatorRequest) -> Self {
         Self::new(Verb::SkipUndo(id), by)
     }
 
-    /// Replaces the output of a procedure that succeeded, by one of the procedure's own type.
+    /// Replaces the output of a procedure that succeeded. The new output must be of the procedure's own type.
     ///
     /// # Errors
     ///
@@ -297,33 +297,33 @@ impl Operate {
         Ok(Self::new(Verb::OverrideResult(id, codec::encode_user(output)?), by))
     }
 
-    /// Changes the priority of a procedure, and its place in the queues.
+    /// Changes the priority of a procedure, and with it its place in the queues.
     #[must_use]
     pub const fn set_priority(id: ProcedureId, priority: i16, by: OperatorRequest) -> Self {
         Self::new(Verb::SetPriority(id, priority), by)
     }
 
-    /// Sets the capacity of a limit, durably; `None` is unlimited. The limit of a kind has the kind's name.
+    /// Sets the capacity of a limit, durably; `None` means unlimited. The limit of a kind has the kind's name.
     #[must_use]
     pub fn set_limit(key: impl Into<String>, limit: Option<u32>, by: OperatorRequest) -> Self {
         Self::new(Verb::SetLimit(LimitKey::from(key.into()), limit), by)
     }
 
-    /// Puts a quarantined family into the archive, and frees all that it holds: locks, permits, its idempotency key.
-    /// Nothing of it is undone.
+    /// Moves a quarantined family to the archive, and releases all that it holds: locks, permits, its idempotency key.
+    /// None of its stages are undone.
     #[must_use]
     pub const fn discharge(family: u64, by: OperatorRequest) -> Self {
         Self::new(Verb::Discharge(family), by)
     }
 
-    /// Records in the audit log that user data of a procedure is shown in full. Show none of it before this is
-    /// answered.
+    /// Records in the audit log that unredacted user data of a procedure was viewed. Wait for the answer before showing
+    /// it.
     #[must_use]
     pub const fn audit_reveal(id: ProcedureId, scope: RevealScope, by: OperatorRequest) -> Self {
         Self::new(Verb::AuditReveal(id, scope), by)
     }
 
-    /// Sends a signal. The key of the request is the sender's key as well.
+    /// Sends a signal. The request's key also serves as the sender's key of the signal.
     ///
     /// # Errors
     ///
@@ -338,14 +338,14 @@ impl Operate {
         Ok(Self::new(Verb::Signal(id, name, codec::encode_user(payload)?), by))
     }
 
-    /// Takes note of the result of a finished root, so that it may be evicted sooner. Any member names the family.
+    /// Acknowledges the result of a finished root, so that it may be evicted earlier. Any member identifies the family.
     #[must_use]
     pub const fn acknowledge(id: ProcedureId, by: OperatorRequest) -> Self {
         Self::new(Verb::Acknowledge(id), by)
     }
 
-    /// Begins to stop the engine in order. It is answered once that is durable and no further stage is started;
-    /// the engine stops when its running stages have ended, or after the deadline.
+    /// Begins an orderly stop of the engine. Answered once the request is durable and no further stage is started. The
+    /// engine stops once its running stages have ended, or after the deadline.
     #[must_use]
     pub const fn drain(deadline: Duration, by: OperatorRequest) -> Self {
         Self::new(Verb::Drain(deadline), by)
@@ -356,66 +356,66 @@ impl Operate {
     }
 }
 
-/// Asks what operators did, newest first, before the number given if one is.
+/// Asks for operators' requests, newest first, from before the given number if there is one.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<Vec<AuditEntry>, AskError>")]
 pub struct Audit {
-    /// Only entries before this one.
+    /// Returns only entries before this one.
     pub before: Option<u64>,
-    /// How many at most; 1,000 at once.
+    /// The maximum number of entries; at most 1,000 per request.
     pub limit: usize,
 }
 
-/// Asks who holds and who waits for each lock.
+/// Asks which procedures hold each lock, and which wait for it.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<Vec<LockView>, AskError>")]
 pub struct Locks;
 
-/// Asks how every limit stands.
+/// Asks for the state of every limit.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<Vec<LimitUse>, AskError>")]
 pub struct Limits;
 
-/// Asks why a procedure does not move: who waits for whom, why, and since when.
+/// Asks why a procedure does not move: what blocks it, why, and since when.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<Explanation, AskError>")]
 pub struct Explain(pub ProcedureId);
 
-/// Runs a health check, and asks what is stuck. Answered also when the store does not
-/// answer or has failed.
+/// Runs a health check, and asks what is stuck. It is answered even if the store does not respond or has failed.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<Vec<Verdict>, AskError>")]
 pub struct Verdicts;
 
-/// Asks how the engine stands.
+/// Asks for the state of the engine.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<Snapshot, AskError>")]
 pub struct TakeSnapshot;
 
-/// Follows every committed change, in commit order. The subscriber's mailbox is
-/// the bound: one too slow gets [`ChangeFeed::Lagged`], and slows nobody.
+/// Follows every committed change, in commit order. The subscriber's mailbox is the bound: a subscriber that is too
+/// slow receives [`ChangeFeed::Lagged`], and slows down nobody else.
 #[derive(Message, Clone)]
 #[rtype(result = "Result<(), AskError>")]
 pub struct Subscribe(pub Recipient<ChangeFeed>);
 
-/// Follows the newest rows, for who shows them to people: a message comes only when asked for, with what
-/// has changed since the last one, each row once. It costs the engine little, however often rows change.
-/// The first message, [`LatestFeed::From`], comes by itself; for each further one send [`PollLatest`].
+/// Follows the latest rows, for user interfaces. A message is sent only on request. It holds each row that has changed
+/// since the last message, once. The cost to the engine is small, however often rows change.
+///
+/// The first message, [`LatestFeed::From`], is sent without a request. To get each further message, send
+/// [`PollLatest`].
 #[derive(Message, Clone)]
 #[rtype(result = "Result<(), AskError>")]
 pub struct SubscribeLatest(pub Recipient<LatestFeed>);
 
-/// Asks for what has changed since the last message to this follower, as soon as anything has.
+/// Asks for all changes since the last message to this follower. Answered as soon as there are any.
 #[derive(Message, Clone)]
 #[rtype(result = "()")]
 pub struct PollLatest(pub Recipient<LatestFeed>);
 
-/// Stops the engine in order: no new stages, running ones finish, what is left
-/// goes on at the next start. Answered when nothing is out any more, or the
-/// deadline has passed.
+/// Stops the engine in an orderly way: it starts no new stages, and running stages finish. The remaining work continues
+/// at the next start. Answered once no call is running any more, or the deadline has passed.
 #[derive(Message, Clone, Copy)]
 #[rtype(result = "Result<DrainReport, AskError>")]
 pub struct Drain {
-    /// How long running stages may take.
+    /// How long running stages may take to finish.
     pub deadline: Duration,
 }

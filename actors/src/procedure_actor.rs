@@ -26,17 +26,18 @@ pub(crate) enum Report {
     Stage(Box<StageEnded>),
     /// An undo has ended.
     Undo(Box<UndoEnded>),
-    /// A join rule has ruled: parent, first child of the list, and how many children it saw ended.
+    /// A join rule has ruled: the parent, the first child of the list, the number of children it saw ended, and the
+    /// ruling.
     Join(ProcedureId, u32, u32, JoinRuling),
-    /// The clean-up after the end has run.
+    /// The clean-up after the end has finished.
     CleanedUp(ProcedureId),
-    /// The stored value cannot be made to run.
+    /// The stored value cannot be revived.
     Unloadable(ProcedureId, String),
 }
 
 /// The actor of one active procedure.
 pub(crate) struct ProcedureActor {
-    /// Version and value to revive the procedure from, brought by the first call. `None` once it was revived.
+    /// The version and value to revive the procedure from, brought by the first call. `None` once it was revived.
     stored: Option<(u16, Blob)>,
     running: Option<Box<dyn Running>>,
     registry: Arc<Registry>,
@@ -84,15 +85,15 @@ impl Handler<Call> for ProcedureActor {
 
     fn handle(&mut self, mut call: Call, ctx: &mut Self::Context) {
         if let Some(payload) = call.stage.payload.take() {
-            // Stored before the call may turn out to be revoked, since a later call carries no value.
+            // Stored even if the call turns out to be revoked, because a later call carries no value.
             self.stored = Some((call.stage.version, payload));
         }
         if !self.slot.begin() {
-            // The supervisor has revoked the call, and makes it elsewhere.
+            // The supervisor has revoked the call, and sends it elsewhere.
             return;
         }
         let heartbeat = self.slot.heartbeat();
-        // Reviving decodes the user's value, so it is user code, too.
+        // Reviving decodes the user's value, so it counts as user code too.
         let revived = {
             let _polled = heartbeat.enter(call.stage.id);
             self.revive(&call.stage.kind)
@@ -129,7 +130,7 @@ impl Handler<Call> for ProcedureActor {
 type Ran = (Reported, Box<dyn Running>);
 
 impl ProcedureActor {
-    /// Runs code to its end, with the mailbox shut, and sends its report.
+    /// Runs code to its end with the mailbox shut, then sends its report.
     fn run(&mut self, code: impl Future<Output = Ran> + 'static, ctx: &mut Context<Self>) {
         ctx.wait(code.into_actor(self).map(|(reported, running), actor, _| {
             actor.running = Some(running);
@@ -144,7 +145,7 @@ impl ProcedureActor {
 }
 
 /// A call of user code. Its futures are blocks that use their arguments in place. An async function would store each
-/// argument twice, and all of it is moved several times for every call.
+/// argument twice, and every call moves all of it several times.
 struct Code {
     call: Call,
     host: Arc<Host>,
@@ -210,7 +211,7 @@ impl Code {
     }
 }
 
-/// Returns the fields of the span; `run` is the commit that started a stage.
+/// Returns the fields of the span. `run` is the commit that started a stage.
 fn marks(call: &Call, run: Option<Seq>) -> Marks<'_> {
     let (state, revision, trace) = match &call.row {
         Some(row) => (row.state, row.revision, row.trace),

@@ -1,8 +1,8 @@
-//! `CommittedReader`: every question about committed state, answered from the store.
+//! `CommittedReader`: answers every question about committed state from the store.
 //!
-//! The supervisor's messages, the dashboard and the reader of closed journals all ask here. No mailbox is entered, so
-//! any number of viewers delays no stage. The store shows what is synced and nothing else; it may be ahead of the
-//! newest change that a subscriber was told of.
+//! The supervisor's messages, the dashboard and the reader of closed journals all use it. It enters no mailbox, so any
+//! number of viewers delays no stage. The store shows only what is synced. It may be ahead of the newest change that a
+//! subscriber was told of.
 
 mod family;
 pub(crate) mod pages;
@@ -22,16 +22,16 @@ use crate::view::{
 };
 use pages::page;
 
-/// Entries of a family's history among which those of one member are counted, at most.
+/// The maximum number of entries of a family's history that are read to count the entries of one member.
 const HISTORY_COUNTED: usize = 2_000;
 
-/// Quarantined families, each with the reason. Answers under way share it.
+/// Quarantined families, each with the reason. Pending answers share it.
 pub(crate) type Quarantined = Arc<BTreeMap<u64, String>>;
 
-/// Reads what is committed, without asking the engine. Cheap to clone; it does not keep the store open.
+/// Reads committed state without asking the engine. Cheap to clone; it does not keep the store open.
 ///
-/// Families that the engine has quarantined are shown as their rows say, unless the supervisor made the reader. A
-/// caller that has a [`Snapshot`](crate::view::Snapshot) can apply [`Status::quarantined`].
+/// Quarantined families are shown as their rows say, unless the supervisor made the reader. A caller that has a
+/// [`Snapshot`](crate::view::Snapshot) can apply [`Status::quarantined`].
 #[derive(Clone)]
 pub struct CommittedReader {
     reader: Reader,
@@ -54,7 +54,7 @@ impl CommittedReader {
     ///
     /// [`AskError::Read`] if the store cannot be read, or the engine has stopped.
     pub async fn list(&self, filter: ListFilter, cursor: Option<ProcedureId>, limit: usize) -> Result<Page, AskError> {
-        // Only the rows that are shown are turned into a status.
+        // Only rows that are shown are converted to a status.
         let show = |row: &Row| filter.admits(row).then(|| self.shown(row));
         Ok(page(&self.reader, &filter.scope(), cursor, limit, show).await?)
     }
@@ -144,8 +144,8 @@ impl CommittedReader {
         })
     }
 
-    /// Reads the stored signals of a procedure by number, at most `limit` of them: those that wait, and those that
-    /// are kept for their keys. Payloads are read but not returned.
+    /// Reads the stored signals of a procedure by number, at most `limit` of them. They include waiting signals, and
+    /// signals that are kept for their keys. Payloads are read but not returned.
     ///
     /// # Errors
     ///
@@ -165,8 +165,8 @@ impl CommittedReader {
 
     /// Counts the stored history entries and signals of a procedure. Returns `None` if the journal does not know it.
     ///
-    /// The first 2,000 entries of the family's history are read, and signals up to 16 or 64 KiB. Nothing is read
-    /// where the row says that there is nothing.
+    /// Reads at most the first 2,000 entries of the family's history, and signals up to 16 or 64 KiB. Reads nothing if
+    /// the row says that there is nothing.
     ///
     /// # Errors
     ///
@@ -180,7 +180,7 @@ impl CommittedReader {
             let entries = self.history(id.family, HISTORY_COUNTED).await?;
             let is_cut = entries.len() == HISTORY_COUNTED;
             counts.history = entries.iter().filter(|entry| entry.member == id.member).count();
-            // The row names the newest entry of its own, so a cut behind that one hides none.
+            // The row names the procedure's own newest entry, so a cut behind that entry hides none.
             counts.more_history = is_cut && entries.last().is_some_and(|last| last.number < row.history);
         }
         if row.signals > 0 {
@@ -189,7 +189,8 @@ impl CommittedReader {
         Ok(Some(counts))
     }
 
-    /// Reads operators' acts with numbers from `first` to before `before`, newest first, at most `limit` of them.
+    /// Reads the audit entries with numbers from `first` to just before `before`, newest first, at most `limit` of
+    /// them.
     ///
     /// # Errors
     ///
@@ -202,12 +203,11 @@ impl CommittedReader {
         Ok(entries)
     }
 
-    /// Copies everything that the journal holds of a family, at most `limit` bytes. Returns `None` if it holds
-    /// nothing.
+    /// Copies everything that the journal holds of a family, up to `limit` bytes. Returns `None` if it holds nothing.
     ///
     /// # Errors
     ///
-    /// [`ReadError::TooLarge`] if the family has more bytes; [`AskError::Read`] if it cannot be read.
+    /// [`ReadError::TooLarge`] if the family has more bytes than `limit`; [`AskError::Read`] if it cannot be read.
     pub async fn export(&self, family: u64, limit: usize) -> Result<Option<FamilyExport>, AskError> {
         let mut export = FamilyExport::read(&self.reader, family, limit).await?;
         if let Some(export) = &mut export {
@@ -216,7 +216,7 @@ impl CommittedReader {
         Ok(export)
     }
 
-    /// Lists the families that were discharged.
+    /// Lists the discharged families.
     ///
     /// # Errors
     ///
@@ -264,7 +264,8 @@ impl CommittedReader {
         }
     }
 
-    /// A damaged row is the usual reason for a quarantine, and the quarantine says more than the codec's error does.
+    /// Prefers the reason of the quarantine, if there is one. A damaged row is the usual reason, and the quarantine
+    /// says more than the codec's error does.
     fn unreadable(&self, family: u64, error: ReadError) -> AskError {
         match (error, self.why_quarantined(family)) {
             (ReadError::Codec(_), Some(why)) => quarantined(family, why),

@@ -1,5 +1,5 @@
-//! The threads of one engine. They are counted from start to end, so that a shutdown can wait for all of them,
-//! whatever the state of its actors.
+//! The threads of one engine. They are counted from start to end. So a shutdown can wait for all of them, whatever the
+//! state of the actors.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -13,11 +13,12 @@ use actix_rt::{Arbiter, ArbiterHandle};
 use crate::clock::machine_now;
 
 thread_local! {
-    /// Dropped by the thread as its last act: after its runtime, which waits for all blocking work begun on it.
+    /// Dropped by the thread as its last act: after its runtime, which waits for all blocking work that was begun on
+    /// it.
     static END: RefCell<Option<End>> = const { RefCell::new(None) };
 }
 
-/// Held by a thread as long as it exists.
+/// A token that a thread holds for as long as it exists.
 struct End {
     _mark: Arc<()>,
     _all: mpsc::Sender<Infallible>,
@@ -40,7 +41,7 @@ pub(crate) struct Threads(Arc<Mutex<State>>);
 
 struct State {
     started: Vec<Started>,
-    /// `None` once the threads were stopped: no more are started then.
+    /// `None` once the threads were told to stop: no more threads are started then.
     all: Option<mpsc::Sender<Infallible>>,
     ends: Option<mpsc::Receiver<Infallible>>,
 }
@@ -70,7 +71,7 @@ impl Threads {
         let arbiter = arbiter.handle();
         let mut state = self.state();
         if state.all.is_none() {
-            // The engine was stopped meanwhile.
+            // The engine was stopped in the meantime.
             arbiter.stop();
         }
         state.started.retain(Started::is_there);

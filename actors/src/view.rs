@@ -1,4 +1,4 @@
-//! What the engine shows of procedures and of itself: values, read at one moment.
+//! Views of procedures and of the engine: values, each read at one moment.
 
 mod insight;
 mod mailboxes;
@@ -23,61 +23,62 @@ use crate::error::CodecError;
 use crate::journal::{DiskRoom, codec};
 pub use crate::telemetry::{KindUse, StageUse, SyncTimes};
 
-/// One procedure as it stands on disk.
+/// A procedure's status, as it is on disk.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Status {
-    /// Who it is.
+    /// The procedure's id.
     pub id: ProcedureId,
-    /// Its type.
+    /// The procedure's kind.
     pub kind: Kind,
-    /// Schema of its stored payload.
+    /// The schema version of its stored payload.
     pub version: u16,
-    /// Its parent; none for a root.
+    /// Its parent; `None` for a root.
     pub parent: Option<ProcedureId>,
     /// Its state.
     pub state: ProcedureState,
-    /// Why it does not run. Of several locks and permits that it waits for, the first that it lacked when it parked;
-    /// an explanation names the one that it lacks now.
+    /// Why it does not run. If it waits for several locks and permits, this names the first that it lacked when it
+    /// parked. An explanation names the first that it lacks now.
     pub wait: Option<WaitReason>,
-    /// Since when state and reason are as they are.
+    /// Since when its state and wait reason have been as they are.
     pub since: Timestamp,
-    /// The stage that runs, or runs next.
+    /// The stage that is running, or the next to run.
     pub stage: String,
-    /// Failed attempts of that stage.
+    /// The number of failed attempts of that stage.
     pub attempt: u32,
-    /// A stage of it is out, or will be at once.
+    /// `true` if one of its stages is running or is about to.
     pub going: bool,
     /// Why it failed.
     pub cause: Option<Cause>,
-    /// Executed stages of its part of the family that were not undone.
+    /// The executed stages of its subtree that were not undone.
     pub not_undone: Vec<NotUndone>,
-    /// It holds its permits.
+    /// `true` if it holds its permits.
     pub holds: bool,
-    /// Locks that it holds.
+    /// The locks that it holds.
     pub locks: Vec<LockNeed>,
-    /// Name of the stage with which it passed its point of no return.
+    /// The name of the stage with which it passed its point of no return.
     pub past: Option<String>,
-    /// An operator has paused it and all below it.
+    /// `true` if an operator has paused it and all its descendants.
     pub paused: bool,
-    /// Its family is set aside: nothing of it moves, and no act but a discharge is taken. One that
-    /// waits as [`Quarantined`](WaitReason::Quarantined) and is not set aside has a hole in its history.
+    /// `true` if its family is quarantined: nothing in it moves, and discharge is the only accepted request. A
+    /// procedure that waits as [`Quarantined`](WaitReason::Quarantined) while this is `false` has a hole in its
+    /// history.
     pub set_aside: bool,
     /// What an operator did to its end.
     pub mark: Option<Mark>,
-    /// What comes next, and when, as far as that is known.
+    /// What happens next, and when, as far as that is known.
     pub next: String,
-    /// Higher goes first where it waits.
+    /// Its priority: of several waiting procedures, the higher priority goes first.
     pub priority: i16,
-    /// The trace in which it was submitted.
+    /// The trace that it was submitted in.
     pub trace: Option<TraceParent>,
-    /// Idempotency key of its submission.
+    /// The idempotency key of its submission.
     pub key: Option<Key>,
-    /// When it was born.
+    /// When it was submitted, or spawned by its parent.
     pub submitted: Timestamp,
     /// When it ended.
     pub ended: Option<Timestamp>,
-    /// The commit that wrote its row.
+    /// The commit that last wrote its row.
     pub revision: Seq,
 }
 
@@ -112,7 +113,7 @@ impl Status {
         }
     }
 
-    /// Shows it as one of a family that is set aside.
+    /// Shows it as a member of a quarantined family.
     #[must_use]
     pub fn quarantined(mut self) -> Self {
         if self.ended.is_none() {
@@ -129,17 +130,17 @@ impl Status {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Outcome {
-    /// Who it is.
+    /// The procedure's id.
     pub id: ProcedureId,
-    /// Its type.
+    /// The procedure's kind.
     pub kind: Kind,
-    /// Its last state: `Success`, `RolledBack` or `Failed`.
+    /// Its final state: `Success`, `RolledBack` or `Failed`.
     pub state: ProcedureState,
     /// Why it failed.
     pub cause: Option<Cause>,
-    /// Executed stages that were not undone.
+    /// The executed stages that were not undone.
     pub not_undone: Vec<NotUndone>,
-    /// An operator ended it, or replaced its output.
+    /// Set if an operator ended it, or replaced its output.
     pub mark: Option<Mark>,
     output: Option<Blob>,
 }
@@ -169,7 +170,7 @@ impl Outcome {
         }
     }
 
-    /// Gives the output, if it succeeded.
+    /// Returns the output, if the procedure succeeded.
     ///
     /// # Errors
     ///
@@ -182,39 +183,39 @@ impl Outcome {
     }
 }
 
-/// One lock, who holds it, and who waits for it in which order.
+/// One lock, with its holders and, in the order of service, its waiters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockView {
-    /// Its path.
+    /// The lock's path.
     pub path: LockPath,
-    /// Who holds it, and how.
+    /// The procedures that hold it, and in which mode.
     pub holders: Vec<(ProcedureId, LockMode)>,
-    /// Since when each of them holds it without a break, in their order. None of one whose family
-    /// is set aside, and of one who took it before that was recorded.
+    /// Since when each holder has held it without a break, in the order of `holders`. `None` if the holder's family is
+    /// quarantined, or if the lock was taken before that time was recorded.
     pub since: Vec<Option<Timestamp>>,
-    /// Who waits for it, in the order of service.
+    /// The procedures that wait for it, in the order of service.
     pub waiting: Vec<ProcedureId>,
-    /// The first 100 of them, with how and since when.
+    /// The first 100 waiters, with their mode and since when they wait.
     pub waiters: Vec<LockWaiter>,
 }
 
-/// Procedures that a limit or a lock names with particulars, at most: some screens of text. Their number is told in
-/// full.
+/// The maximum number of procedures that a limit or a lock lists with details: a few screens of text. Their full number
+/// is always reported.
 pub(crate) const NAMED: usize = 100;
 
-/// One that waits for a lock.
+/// A procedure that waits for a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LockWaiter {
-    /// Who.
+    /// The procedure's id.
     pub id: ProcedureId,
-    /// How it wants the lock.
+    /// The mode in which it wants the lock.
     pub mode: LockMode,
-    /// Since when it waits for all that it lacks, as far as its row tells.
+    /// Since when it has waited for everything that it lacks, as far as its row says.
     pub since: Option<Timestamp>,
 }
 
-/// The families that a list covers. It shows rows of no others, and reads few of them.
+/// The families that a list covers. The list shows no rows of other families, and reads few of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum FamilyScope {
     /// All families.
@@ -222,18 +223,18 @@ pub enum FamilyScope {
     All,
     /// Families with an unfinished member. Other members may have ended.
     Live,
-    /// Families by number.
+    /// Families with these numbers.
     Families(BTreeSet<u64>),
 }
 
 /// Which procedures to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListFilter {
-    /// Only those that have not ended.
+    /// Lists only procedures that have not ended.
     pub live_only: bool,
-    /// Only this type.
+    /// Lists only procedures of this kind.
     pub kind: Option<Kind>,
-    /// Only this state.
+    /// Lists only procedures in this state.
     pub state: Option<ProcedureState>,
 }
 
@@ -258,117 +259,118 @@ impl ListFilter {
 pub struct Page {
     /// The procedures, by id.
     pub items: Vec<Status>,
-    /// Where the next page begins; none if this is the last.
+    /// Where the next page begins; `None` if this is the last.
     pub next: Option<ProcedureId>,
-    /// How many rows were read.
+    /// The number of rows that were read.
     pub scanned: usize,
-    /// It stopped because it had read as many rows as one request may.
+    /// `true` if the list stopped because it had read as many rows as one request may.
     pub truncated: bool,
-    /// Those among the rows read that are damaged; their families are quarantined.
+    /// The rows read that are damaged; their families are quarantined.
     pub unreadable: Vec<ProcedureId>,
 }
 
-/// Bytes of a procedure's values.
+/// The sizes of a procedure's values, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {
-    /// Of the value that was submitted, or as it was stored last.
+    /// The size of the payload, as submitted or as last stored.
     pub payload: Option<usize>,
-    /// Of the output; none if there is none.
+    /// The size of the output; `None` if there is none.
     pub output: Option<usize>,
 }
 
-/// A procedure's values, as users wrote them: MessagePack with the names of fields.
+/// A procedure's values as users wrote them: MessagePack with field names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Values {
-    /// The value that was submitted, or as it was stored last.
+    /// The payload, as submitted or as last stored.
     pub payload: Option<Vec<u8>>,
-    /// The output; none if there is none.
+    /// The output; `None` if there is none.
     pub output: Option<Vec<u8>>,
 }
 
-/// A family that was discharged, as the archive lists it.
+/// A discharged family, as the archive lists it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ArchivedFamily {
-    /// Its number.
+    /// The family's number.
     pub family: u64,
     /// Why it was quarantined.
     pub quarantined: Option<String>,
-    /// How many procedures it had, as far as that can be told.
+    /// The number of its procedures, as far as it can be determined.
     pub procedures: u32,
-    /// Bytes of its archive.
+    /// The size of its archive in bytes.
     pub bytes: usize,
 }
 
 /// What the start found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Live families that were taken up.
+    /// Live families that were loaded.
     pub families: usize,
-    /// Live procedures in them.
+    /// Live procedures in those families.
     pub procedures: usize,
-    /// Families that could not be, each with its reason.
+    /// Families that could not be loaded, each with the reason.
     pub quarantined: Vec<(u64, String)>,
-    /// How long it took to take the store, and to read what lives.
+    /// How long it took to take the store and to read everything live.
     pub took: Duration,
-    /// How long it took from then until the engine was open for messages: hooks of recovery,
-    /// permits and locks given back to who had them, the start's own commit.
+    /// How long it took from then until the engine accepted messages: recovery hooks, restoring permits and locks to
+    /// their holders, and the start's own commit.
     pub opening: Duration,
 }
 
-/// The engine as it stands.
+/// The state of the engine.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// Which ownership of the store this is.
+    /// The engine's epoch: which ownership of the store this is.
     pub epoch: Epoch,
     /// The newest commit that was decided.
     pub decided: Seq,
     /// The newest commit that is on disk.
     pub durable: Seq,
-    /// Commits of this run, the start's own not counted.
+    /// The number of commits in this run, without the start's own.
     pub commits: u64,
-    /// Batches that they were merged into.
+    /// The number of batches that those commits were merged into.
     pub batches: u64,
-    /// Puts and deletes of those batches.
+    /// The number of puts and deletes in those batches.
     pub appended_writes: u64,
-    /// Bytes of their keys and values.
+    /// The number of bytes of their keys and values.
     pub appended_bytes: u64,
     /// Families with an unfinished member.
     pub live_families: usize,
-    /// Stages that are out.
+    /// The number of stages that are running.
     pub going: usize,
-    /// Actors of procedures.
+    /// The number of procedures' actors.
     pub actors: usize,
-    /// Threads on which user code runs.
+    /// The threads that run user code.
     pub workers: Vec<WorkerStatus>,
-    /// Reports and wakes that came too late and changed nothing.
+    /// The number of reports and wakes that arrived too late and changed nothing.
     pub late: u64,
-    /// Wakes that were lost, and made up for; anything but 0 is a defect.
+    /// The number of wakes that were lost and made up for. Anything but 0 is a defect.
     pub lost_wakes: u64,
-    /// Why the engine takes no more commits.
+    /// Why the engine accepts no more commits.
     pub poisoned: Option<String>,
-    /// No more stages are set going.
+    /// `true` if no more stages are started.
     pub draining: bool,
     /// What the start found.
     pub recovered: Recovered,
-    /// Families that are quarantined now, each with its reason.
+    /// The families that are quarantined now, each with the reason.
     pub quarantined: Vec<(u64, String)>,
-    /// Bytes that the store takes up, if it can tell.
+    /// The size of the store in bytes, if the store can tell.
     pub size_bytes: Option<u64>,
-    /// Room on the disk of the store, as it was measured at the last health check; none if it is on none, or cannot tell.
+    /// The free space on the store's disk, as of the last health check. `None` if the store is on no disk, or cannot
+    /// tell.
     pub disk_room: Option<DiskRoom>,
-    /// Within which 99 of 100 of the newest 1,000 batches were on disk; none if there was none.
+    /// The time within which 99 % of the newest 1,000 batches were on disk; `None` before the first batch.
     pub commit_p99: Option<Duration>,
-    /// How long the newest 1,000 syncs of the store took; none if there was none, or it does not tell.
+    /// How long the newest 1,000 syncs of the store took. `None` if there was no sync, or the store does not report it.
     pub sync_times: Option<SyncTimes>,
-    /// Kinds that are paused, or everything.
+    /// The kinds that are paused, or everything.
     pub paused: Vec<Pause>,
-    /// The batch that came to disk last.
+    /// The batch that reached the disk last.
     pub last_batch: BatchUse,
-    /// The longest that the supervisor did one thing since the engine began, in the machine's time.
+    /// The longest time for which the supervisor did one thing since the engine started, by the machine's clock.
     pub longest_turn: Duration,
-    /// Kinds that are registered, by name.
+    /// The registered kinds, by name.
     pub kinds: Vec<KindUse>,
 }
 
@@ -376,31 +378,30 @@ pub struct Snapshot {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BatchUse {
-    /// Commits merged into it.
+    /// The number of commits merged into it.
     pub commits: usize,
-    /// Its puts and deletes.
+    /// The number of its puts and deletes.
     pub writes: usize,
-    /// From the append to its receipt.
+    /// The time from the append to the receipt.
     pub took: Duration,
 }
 
-/// A thread on which user code runs.
+/// A thread that runs user code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WorkerStatus {
-    /// Its number; none is given twice.
+    /// The worker's number. Numbers are never reused.
     pub worker: usize,
-    /// What has held it for longer than the threshold, without a pause in which
-    /// another could run.
+    /// The call that has held the thread for longer than the threshold, without a pause in which another could run.
     pub blocked: Option<BlockedStage>,
-    /// It was added in place of blocked ones, and leaves when they are back.
+    /// `true` if the worker was added in place of blocked workers. It leaves once they are back.
     pub extra: bool,
-    /// Actors of procedures on it.
+    /// The number of procedures' actors on it.
     pub actors: usize,
-    /// What has it at this moment, blocked or not. Since when is known by looking at it now and
-    /// then, so it is for this long at least.
+    /// The call that has the thread at this moment, blocked or not. The engine samples the thread, so the time is a
+    /// lower bound.
     pub busy: Option<BlockedStage>,
-    /// Calls of stages and undos that wait for it, about now.
+    /// The approximate number of stage and undo calls that wait for it.
     pub waiting: u64,
 }
 
@@ -408,17 +409,17 @@ pub struct WorkerStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BlockedStage {
-    /// Whose call.
+    /// The procedure whose code was called.
     pub procedure: ProcedureId,
-    /// What is called.
+    /// What was called.
     pub call: UserCall,
-    /// The stage that runs, is undone, or waits for children.
+    /// The stage that runs, is being undone, or waits for children.
     pub stage: String,
-    /// How long it has held the thread, at least.
+    /// The minimum time for which it has held the thread.
     pub time: Duration,
 }
 
-/// What of a procedure is called.
+/// The part of a procedure that is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UserCall {
@@ -436,55 +437,56 @@ pub enum UserCall {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShutdownReport {
-    /// Threads of the engine that had not ended in time. They end by themselves when what holds them lets go.
+    /// The number of engine threads that had not ended in time. Each ends by itself once the code that holds it
+    /// returns.
     pub threads: usize,
-    /// Procedures whose code holds such a thread. One that is held for another reason has work to wait
-    /// for that a stage gave to other threads, or waits for the disk.
+    /// The procedures whose code holds such a thread. A thread that no procedure holds waits for work that a stage
+    /// handed to other threads, or for the disk.
     pub procedures: Vec<ProcedureId>,
-    /// Why the journal is not free, if it is not.
+    /// Why the journal is not free; `None` if it is.
     pub journal: Option<String>,
 }
 
 impl ShutdownReport {
-    /// Tells whether nothing of the engine is left in the process.
+    /// Returns `true` if nothing of the engine is left in the process.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.threads == 0 && self.journal.is_none()
     }
 }
 
-/// What a drain left.
+/// What a drain finished and what it left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainReport {
-    /// Stages and undos that were out when it began, and reported.
+    /// Stages and undos that were running when it began, and have reported.
     pub finished: usize,
-    /// Those that did not; the next start runs them again.
+    /// Stages and undos that have not reported; the next start runs them again.
     pub left: usize,
 }
 
-/// One committed change, in commit order.
+/// One committed change.
 #[derive(Clone, Debug)]
 pub struct Change {
-    /// The engine's epoch; with `seq` the change's id.
+    /// The engine's epoch; together with `seq` it identifies the change.
     pub epoch: Epoch,
-    /// The commit.
+    /// The commit's number.
     pub seq: Seq,
-    /// The rows that it wrote.
+    /// The rows that the commit wrote.
     pub rows: Vec<Status>,
-    /// Families of which nothing is left: their results have gone, or they were discharged.
+    /// Families of which nothing is left: their results were evicted, or they were discharged.
     pub gone: Vec<u64>,
 }
 
-/// Rows that have changed since a follower took the last, each once and as it stands.
+/// The rows that have changed since a follower received the last message, each once, in their current state.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct LatestRows {
     /// The engine's epoch.
     pub epoch: Epoch,
-    /// The commit that they show.
+    /// The commit that the rows show.
     pub seq: Seq,
-    /// Procedures that have ended, too, and are not among the rows: the oldest, if more than ten
-    /// thousand have ended since the follower asked.
+    /// Further procedures that have ended and are not among the rows. If more than 10,000 have ended since the follower
+    /// asked, these are the oldest.
     pub untold: Vec<ProcedureId>,
     /// Families of which nothing is left.
     pub gone: Vec<u64>,
@@ -493,25 +495,25 @@ pub struct LatestRows {
 }
 
 impl LatestRows {
-    /// Describes the rows. It takes a microsecond or two for each: do it where nobody waits.
+    /// Describes the rows. Each takes a microsecond or two, so call this where nothing else has to wait.
     pub fn describe(&self) -> impl Iterator<Item = Status> {
         self.rows.iter().map(Status::of)
     }
 }
 
-/// What a follower of the newest rows gets, one message each time that it asks.
+/// What a follower of the latest rows receives: one message per request.
 #[derive(Clone, Debug, actix::Message)]
 #[rtype(result = "()")]
 pub enum LatestFeed {
-    /// The first message, without being asked for: everything after this commit follows.
+    /// The first message, sent without a request: everything after this commit follows.
     From(Seq),
-    /// What has changed since the last message.
+    /// Everything that has changed since the last message.
     Rows(Box<LatestRows>),
-    /// Too much has changed since this commit: read again, and go on from there.
+    /// Too much has changed since this commit: read everything again, and continue from there.
     Lagged(Seq),
 }
 
-/// What a subscriber gets.
+/// What a subscriber receives.
 #[derive(Clone, Debug, actix::Message)]
 #[rtype(result = "()")]
 pub enum ChangeFeed {
@@ -519,6 +521,6 @@ pub enum ChangeFeed {
     From(Seq),
     /// A committed change.
     Change(std::sync::Arc<Change>),
-    /// Changes after this commit were left out: read again, and go on from there.
+    /// Changes after this commit were left out: read everything again, and continue from there.
     Lagged(Seq),
 }

@@ -1,5 +1,5 @@
-//! What a worker's thread and the supervisor share. The heartbeat shows from outside that user code holds the thread.
-//! The call slot of each actor is where the actor begins a call or the supervisor revokes it, never both.
+//! The state that a worker's thread and the supervisor share. The heartbeat shows from outside that user code holds the
+//! thread. In each actor's call slot, either the actor begins a call or the supervisor revokes it, never both.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -19,17 +19,17 @@ pub(crate) struct Heartbeat {
     family: AtomicU64,
     member: AtomicU32,
     actors: AtomicUsize,
-    /// Calls that wait for their actors on this worker.
+    /// The calls that wait for their actors on this worker.
     calls: Depth,
 }
 
-/// Ends a poll of user code when it is dropped, also if that panics.
+/// Ends a poll of user code when it is dropped, even if the code panics.
 pub(crate) struct PollGuard<'a>(&'a Heartbeat);
 
 impl Heartbeat {
-    /// Marks that user code of this procedure has the thread, until the value is dropped.
+    /// Marks that this procedure's code has the thread, until the guard is dropped.
     pub(crate) fn enter(&self, id: ProcedureId) -> PollGuard<'_> {
-        // Released: a reader that sees half of a newer id sees the beat before it, too.
+        // Stored with release ordering: a reader that sees half of a newer id also sees the beat before it.
         self.family.store(id.family, Ordering::Release);
         self.member.store(id.member, Ordering::Release);
         self.beat();
@@ -47,8 +47,8 @@ impl Heartbeat {
         self.beats.load(Ordering::Acquire)
     }
 
-    /// Returns the procedure whose code has had the thread since this number of beats; none if there was another beat
-    /// since, or no code has it. So the two halves of the id are of the same procedure.
+    /// Returns the procedure whose code has had the thread since this number of beats. Returns `None` if there was
+    /// another beat since, or if no code has the thread. So both halves of the id belong to the same procedure.
     pub(crate) fn holder(&self, beats: u64) -> Option<ProcedureId> {
         let id = ProcedureId::new(self.family.load(Ordering::Acquire), self.member.load(Ordering::Acquire));
         (!beats.is_multiple_of(2) && self.beats() == beats).then_some(id)
@@ -59,8 +59,7 @@ impl Heartbeat {
         self.calls.waiting()
     }
 
-    /// Returns the number of actors on this worker, including actors that the supervisor let go and that have not ended
-    /// yet.
+    /// Returns the number of actors on this worker, including released actors that have not ended yet.
     pub(crate) fn actors(&self) -> usize {
         self.actors.load(Ordering::Acquire)
     }
@@ -84,18 +83,18 @@ pub(crate) fn watched<F: Future + Unpin>(
     })
 }
 
-/// The state of a slot whose actor begins nothing any more.
+/// The state of a revoked slot: its actor begins no more calls.
 const REVOKED: u64 = u64::MAX;
 
-/// Where the calls of one actor are begun or revoked.
+/// The slot in which the calls of one actor are begun or revoked.
 #[derive(Debug)]
 pub(crate) struct CallSlot {
-    /// Twice the number of calls that have ended, and one more while one runs.
+    /// Twice the number of calls that have ended, plus one while a call runs.
     state: AtomicU64,
-    /// Calls that were sent and not revoked. It is no part of the protocol: it lets calls that are lost with their
-    /// mailbox not count as waiting.
+    /// The number of calls that were sent and not revoked. It is not part of the protocol. It ensures that calls lost
+    /// with their mailbox no longer count as waiting.
     sent: std::sync::atomic::AtomicU64,
-    /// When the newest call began, in microseconds. No part of the protocol either.
+    /// When the newest call began, in microseconds. It is not part of the protocol either.
     begun: std::sync::atomic::AtomicU64,
     heartbeat: Arc<Heartbeat>,
 }
@@ -110,13 +109,13 @@ impl CallSlot {
         })
     }
 
-    /// Returns the actor's side. The actor counts as one of its worker from here on.
+    /// Returns the actor's side of the slot. From here on the actor counts as one of its worker's actors.
     pub(crate) fn guard(slot: &Arc<Self>) -> CallSlotGuard {
         slot.heartbeat.actors.fetch_add(1, Ordering::AcqRel);
         CallSlotGuard(Arc::clone(slot))
     }
 
-    /// Counts a call that is sent. It waits until it is begun.
+    /// Counts a call that is sent. It counts as waiting until it begins.
     pub(crate) fn sent(&self) {
         self.sent.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         self.heartbeat.calls.sent();
@@ -127,12 +126,12 @@ impl CallSlot {
         Arc::ptr_eq(&self.heartbeat, heartbeat)
     }
 
-    /// Returns `true` if exactly so many calls have ended, and none has begun since.
+    /// Returns `true` if exactly this many calls have ended, and none has begun since.
     pub(crate) fn has_ended(&self, calls: u64) -> bool {
         self.state.load(Ordering::Acquire) == 2 * calls
     }
 
-    /// Returns how many calls have ended, and whether one runs; none if the slot was revoked.
+    /// Returns how many calls have ended, and whether one runs; `None` if the slot was revoked.
     pub(crate) fn ended(&self) -> Option<(u64, bool)> {
         let state = self.state.load(Ordering::Acquire);
         (state != REVOKED).then_some((state / 2, !state.is_multiple_of(2)))
@@ -143,13 +142,13 @@ impl CallSlot {
         self.ended().is_some_and(|(_, runs)| runs)
     }
 
-    /// Returns since when a call runs, if one does. At the moment in which it begins, that is the end of time.
+    /// Returns since when a call runs, if one does. At the moment when it begins, this is the end of time.
     pub(crate) fn runs_since(&self) -> Option<Timestamp> {
         let since = || self.begun.load(std::sync::atomic::Ordering::Relaxed);
         self.is_running().then(|| Timestamp(since()))
     }
 
-    /// Revokes every call that has not begun, unless one runs. Returns how many have ended.
+    /// Revokes every call that has not begun, unless a call runs. Returns how many have ended.
     pub(crate) fn revoke(&self) -> Option<u64> {
         let state = self.state.load(Ordering::Acquire);
         let idle = state.is_multiple_of(2);
@@ -163,7 +162,7 @@ impl CallSlot {
         Some(ended)
     }
 
-    /// Notes that of the calls that were sent only so many were ever begun: the others do not wait any more.
+    /// Records that only this many of the sent calls ever began: the others no longer wait.
     fn lose(&self, begun: u64) {
         let sent = self.sent.swap(begun, std::sync::atomic::Ordering::Relaxed);
         self.heartbeat.calls.taken_all(sent.saturating_sub(begun));
@@ -190,7 +189,7 @@ impl CallSlotGuard {
         begins
     }
 
-    /// Notes when the running call began.
+    /// Records when the running call began.
     pub(crate) fn began(&self, at: Timestamp) {
         self.0.begun.store(at.0, std::sync::atomic::Ordering::Relaxed);
     }

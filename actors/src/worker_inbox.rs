@@ -1,5 +1,6 @@
 //! `WorkerInbox`: an actor on each worker that moves queued calls to the mailboxes of their actors, on the thread that
-//! they share. A worker is woken once for many calls, and the supervisor does not lose its processor to each of them.
+//! they share. So a worker is woken once for many calls, and the supervisor does not lose its processor to each of
+//! them.
 
 use std::sync::Arc;
 
@@ -9,10 +10,10 @@ use crate::context::Call;
 use crate::mail::{Notice, Tray};
 use crate::procedure_actor::ProcedureActor;
 
-/// A call, and the actor it is for.
+/// A call, and the actor that it is for.
 type Addressed = (Arc<Addr<ProcedureActor>>, Call);
 
-/// Calls on their way to the actors of one worker. Each actor has one or two calls out, which bounds the queue.
+/// The calls on their way to the actors of one worker. Each actor has one or two calls out, which bounds the queue.
 pub(crate) struct CallQueue {
     tray: Arc<Tray<Addressed>>,
     inbox: Addr<WorkerInbox>,
@@ -34,7 +35,7 @@ impl CallQueue {
     }
 
     /// Wakes the worker. At most one notice is under way, so the mailbox has room for it. If the inbox is gone with its
-    /// thread, so are the actors behind it, and a health check finds them.
+    /// thread, so are its actors, and a health check finds them.
     pub(crate) fn wake(&self) {
         self.inbox.try_send(Notice).ok();
     }

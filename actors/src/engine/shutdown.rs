@@ -1,8 +1,8 @@
-//! The end of an engine, in bounded time and from any state: its threads, its store, its callers.
+//! Ends an engine in bounded time and from any state: its threads, its store, its callers.
 //!
-//! Nothing here asks the actors of an engine with threads of its own, which may have failed or be
-//! held up. Each thread is told to end; with its actors go the promises that they made, so whoever
-//! waits for one of them is answered. Then the store is closed, whoever still holds it.
+//! The actors of an engine with threads of its own may have failed or be held up, so nothing here sends them a message.
+//! Each thread is told to end. Its actors are dropped with it, and so are their promises, which answers every caller
+//! that waits for one. Then the store is closed, even if something still holds it.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -22,32 +22,31 @@ use crate::supervisor::lifecycle::StopHere;
 use crate::threads::Threads;
 use crate::view::ShutdownReport;
 
-/// The longest that a shutdown takes. More than a sync or a merge of a slow disk, which the store
-/// has to wait for; and less than the 10 s after which container hosts kill, with room for the
-/// host's own end.
+/// The longest that a shutdown takes. It is longer than a sync or a merge of a slow disk, which the store has to wait
+/// for. It is shorter than the 10 s after which container hosts kill a process, with room for the host's own shutdown.
 const LONGEST: Duration = Duration::from_secs(8);
 
-/// What is left for the store when threads do not end by themselves: as long as the embedded one
-/// waits for its own threads.
+/// The time reserved for the store if threads do not end by themselves: as long as the embedded store waits for its own
+/// threads.
 const FOR_STORE: Duration = Duration::from_secs(5);
 
-/// How the threads come to their end.
+/// How the threads end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// They are told to end now.
+    /// The threads are told to end now.
     Now,
-    /// The supervisor tells them when the last answers have left it.
+    /// The supervisor tells the threads to end, once it has sent the last answers.
     AfterDrain,
 }
 
-/// All that is needed to end an engine; cheap to clone.
+/// Everything that is needed to end an engine; cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Ending {
     threads: Threads,
     heartbeats: Heartbeats,
     store: Weak<dyn JournalStore>,
     placement: Placement,
-    /// One shutdown at a time.
+    /// Serialises shutdowns: one runs at a time.
     turn: Arc<Mutex<()>>,
 }
 
@@ -67,12 +66,13 @@ impl Ending {
         }
     }
 
-    /// Ends the engine now. An engine on the caller's own thread is asked, since that thread must go on.
+    /// Ends the engine now. An engine on the caller's own thread is sent a message instead, since that thread must go
+    /// on.
     pub(super) async fn now(&self, supervisor: &Addr<Supervisor>) -> ShutdownReport {
         if self.placement != Placement::Inline {
             return self.beside(Way::Now).await;
         }
-        // One that has ended already takes nothing.
+        // An engine that has already ended does not take the message.
         supervisor.send(StopHere).await.ok();
         if let Some(store) = self.store.upgrade() {
             store.close().await;
@@ -80,7 +80,7 @@ impl Ending {
         self.report(None)
     }
 
-    /// Tells whether the threads were told to end.
+    /// Returns `true` if the threads were told to end.
     pub(super) fn has_begun(&self) -> bool {
         self.threads.is_stopped()
     }
@@ -93,12 +93,12 @@ impl Ending {
         }
     }
 
-    /// Runs on a thread of its own: it blocks, and goes on when whoever asked goes away.
+    /// Runs the shutdown on a thread of its own: it blocks, and continues even if the caller goes away.
     async fn beside(&self, way: Way) -> ShutdownReport {
         let (answer, told) = oneshot::channel();
         let ending = self.clone();
         let work = move || {
-            // Whoever asked may have gone.
+            // The caller may be gone.
             answer.send(ending.run(way)).ok();
         };
         match thread::Builder::new().name("procession-end".to_owned()).spawn(work) {
@@ -118,7 +118,7 @@ impl Ending {
         if way == Way::Now {
             self.threads.stop();
         }
-        // The store is closed when nobody is in the middle of a commit, if that can be had.
+        // If possible, the store is closed when no thread is in the middle of a commit.
         self.threads.wait(end - FOR_STORE);
         self.threads.stop();
         let journal = self.close_store(end);
@@ -139,13 +139,13 @@ impl Ending {
         }
     }
 
-    /// Says why the store is not free, if it is not.
+    /// Closes the store. Returns the reason if the store is not free afterwards.
     fn close_store(&self, end: Instant) -> Option<String> {
         let store = self.store.upgrade()?;
         let (tell, told) = mpsc::channel::<()>();
         let close = move || {
             block_on(store.close());
-            // Dropped before it is told: it may be the last owner.
+            // Dropped before the waiting thread is released: this may be the last owner of the store.
             drop(store);
             drop(tell);
         };
@@ -160,13 +160,13 @@ impl Ending {
         }
     }
 
-    /// Ends the threads of a start that is given up, when the value is dropped.
+    /// Returns a guard that ends the threads when it is dropped, if the start is abandoned.
     pub(super) fn unless_started(&self) -> UnlessStarted {
         UnlessStarted(Some(self.threads.clone()))
     }
 }
 
-/// Closes the store of a start that is refused, away from the arbiters if that may block.
+/// Closes the store of a start that was refused. If closing may block, it runs on a thread other than the arbiters'.
 pub(super) async fn close(store: Arc<dyn JournalStore>) {
     if !store.reads_block() {
         return store.close().await;
@@ -177,7 +177,7 @@ pub(super) async fn close(store: Arc<dyn JournalStore>) {
     }
 }
 
-/// Ends the threads, unless the engine has started.
+/// Ends the threads when dropped, unless the engine has started.
 pub(super) struct UnlessStarted(Option<Threads>);
 
 impl UnlessStarted {

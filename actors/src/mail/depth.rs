@@ -1,16 +1,15 @@
-//! How much waits in one mailbox: what was sent, less what was taken.
+//! The number of messages that wait in one mailbox: the number sent minus the number taken.
 //!
-//! Each count is one relaxed step on a line of memory of its own. Nothing rests on it
-//! but what operators are shown.
+//! Each count is one relaxed operation on a cache line of its own. Only what operators are shown depends on it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Alone on its line: who sends does not slow who takes.
+/// A counter on its own cache line, so that senders do not slow down the taker.
 #[repr(align(128))]
 #[derive(Debug, Default)]
 struct Count(AtomicU64);
 
-/// Counts of one mailbox.
+/// The counts of one mailbox.
 #[derive(Debug, Default)]
 pub(crate) struct Depth {
     sent: Count,
@@ -18,22 +17,22 @@ pub(crate) struct Depth {
 }
 
 impl Depth {
-    /// Counts one that is sent.
+    /// Counts a message that is sent.
     pub(crate) fn sent(&self) {
         self.sent.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts one that was taken, or will never be.
+    /// Counts a message that was taken, or that never will be.
     pub(crate) fn taken(&self) {
         self.taken_all(1);
     }
 
-    /// Counts so many that were taken, or will never be.
+    /// Counts this many messages that were taken, or that never will be.
     pub(crate) fn taken_all(&self, count: u64) {
         self.taken.0.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// Gives how many wait, about now.
+    /// Returns how many messages wait, approximately.
     pub(crate) fn waiting(&self) -> u64 {
         let taken = self.taken.0.load(Ordering::Relaxed);
         self.sent.0.load(Ordering::Relaxed).saturating_sub(taken)

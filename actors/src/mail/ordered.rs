@@ -1,4 +1,4 @@
-//! An address that delivers in the order of sending, whether its mailbox is full or not.
+//! An address that delivers messages in the order of sending, whether the mailbox is full or not.
 
 use std::sync::Arc;
 
@@ -7,13 +7,12 @@ use actix::prelude::*;
 
 use super::Depth;
 
-/// What one sender tells and asks one actor arrives in exactly this order.
+/// Delivers everything that one sender tells or asks one actor, in exactly the order of sending.
 ///
-/// A full mailbox would refuse a message, and a task that tries again later is overtaken by
-/// whatever is sent meanwhile. So neither way here ever waits for room. That needs no more
-/// memory: a refused message waits as well, in a task that is larger than it. The sender bounds
-/// how much it says; it shares its thread with the actor, which takes its turn before the
-/// sender's next one.
+/// A full mailbox would refuse a message, and a task that retries later is overtaken by whatever is sent meanwhile. So
+/// neither method here ever waits for room. That needs no more memory: a refused message would wait as well, in a task
+/// that is larger than the message. The sender bounds how much it sends. It shares its thread with the actor, and the
+/// actor runs before the sender's next turn.
 pub(crate) struct Ordered<A: Actor> {
     addr: Addr<A>,
     depth: Arc<Depth>,
@@ -30,7 +29,7 @@ impl<A: Actor> Ordered<A> {
         Self { addr, depth }
     }
 
-    /// Tells the actor something. An actor that has stopped hears nothing.
+    /// Sends the actor a message without an answer. An actor that has stopped receives nothing.
     #[expect(
         clippy::disallowed_methods,
         reason = "order must not depend on room; the type says why that is bounded"
@@ -46,7 +45,7 @@ impl<A: Actor> Ordered<A> {
         self.addr.do_send(message);
     }
 
-    /// Asks the actor something, behind all that was told and asked before.
+    /// Sends the actor a request, behind everything that was told or asked before.
     pub(crate) fn ask<M>(&self, message: M) -> Request<A, M>
     where
         M: Message + Send + 'static,
@@ -55,8 +54,8 @@ impl<A: Actor> Ordered<A> {
         A::Context: ToEnvelope<A, M>,
     {
         self.depth.sent();
-        // A mailbox takes the first message of each new address, full or not; the second one from
-        // the same address it may refuse.
+        // A mailbox accepts the first message of each new address, full or not. It may refuse the second message of the
+        // same address.
         self.addr.clone().send(message)
     }
 }

@@ -1,4 +1,4 @@
-//! What was sent and not taken counts, and nothing else.
+//! Messages that were sent and not taken count as waiting, and nothing else does.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ struct Ask;
 #[rtype(result = "()")]
 struct Note;
 
-/// Says how much waits when it takes a message.
+/// Reports how many messages wait when it takes one.
 struct Clerk(Arc<Depth>);
 
 impl Actor for Clerk {
@@ -62,7 +62,7 @@ fn mail_counts_until_it_is_taken_or_given_up() {
             seen.push(ask.await.expect("it lives"));
         }
         assert_eq!((seen[0], depth.waiting()), (2, 0), "one that is taken waits no more");
-        // There is no room for all of them, and nobody waits for those that are left.
+        // There is no room for all of these messages, and the ones that are left are never awaited.
         let given_up: Vec<_> = (0..9).map(|_| clerk.send(Mail::new(Ask, &depth))).collect();
         assert_eq!(depth.waiting(), 9);
         drop(given_up);
@@ -102,7 +102,7 @@ fn what_there_is_no_room_for_is_sent_when_there_is() {
     });
 }
 
-/// Takes two at a time, and keeps what it took.
+/// Takes two items at a time, and keeps what it took.
 struct Gatherer {
     gathering: Arc<Gathering<u32>>,
     taken: Vec<Vec<u32>>,
@@ -150,7 +150,7 @@ fn what_is_gathered_is_taken_in_order_and_many_at_a_time() {
         (1..=5).for_each(|item| gathering.send(item));
         assert_eq!(depth.waiting(), 5);
         let mut taken = Vec::new();
-        // Each notice comes behind what waited when it was sent, this question included.
+        // Each notice is queued behind everything that waited when it was sent, including this request.
         while depth.waiting() > 0 {
             taken.extend(gatherer.send(Taken).await.expect("it lives"));
         }

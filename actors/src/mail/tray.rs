@@ -1,22 +1,22 @@
-//! A tray: many put in, one takes out, many at a time. Of those that put in, one learns
-//! that it has to tell the taker; so one notice at a time is under way, however many come.
+//! A tray: many senders put items in, one taker takes many at a time. Only the first sender of a round learns that it
+//! has to notify the taker. So one notice at a time is under way, however many items arrive.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
 use crate::sync::{Mutex, MutexGuard};
 
-/// Room that an empty tray keeps: a crowd that came once need not be paid for ever after.
+/// The capacity that an empty tray keeps, so that the memory for one large crowd is not held for ever.
 const KEPT: usize = 1_024;
 
 #[derive(Debug)]
 struct Inner<T> {
     items: VecDeque<T>,
-    /// The taker was told, and has not found the tray empty since.
+    /// `true` if the taker was notified, and has not found the tray empty since.
     told: bool,
 }
 
-/// What was put in and not taken yet, in its order.
+/// The items that were put in and not taken yet, in order.
 #[derive(Debug)]
 pub(crate) struct Tray<T>(Mutex<Inner<T>>);
 
@@ -28,7 +28,7 @@ impl<T> Tray<T> {
         }))
     }
 
-    /// Puts something in. True if the taker has to be told.
+    /// Puts an item in. Returns `true` if the taker must be notified.
     #[must_use]
     pub(crate) fn put(&self, item: T) -> bool {
         let mut inner = self.inner();
@@ -36,12 +36,13 @@ impl<T> Tray<T> {
         !std::mem::replace(&mut inner.told, true)
     }
 
-    /// Gives how many items are in it.
+    /// Returns how many items are in the tray.
     pub(crate) fn len(&self) -> usize {
         self.inner().items.len()
     }
 
-    /// Takes the oldest, so many at most. True if there are more, of which the taker has to be told.
+    /// Takes the oldest items, up to a maximum. Returns `true` if more are left, so that the taker must be notified
+    /// again.
     #[must_use]
     pub(crate) fn take(&self, most: usize) -> (Vec<T>, bool) {
         let mut inner = self.inner();
@@ -54,7 +55,7 @@ impl<T> Tray<T> {
         (taken, inner.told)
     }
 
-    /// A panic elsewhere does not make what is behind the lock wrong: an item is in or is not.
+    /// Ignores poisoning: a panic elsewhere cannot leave the list half changed, because an item is either in it or not.
     fn inner(&self) -> MutexGuard<'_, Inner<T>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

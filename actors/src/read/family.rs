@@ -9,13 +9,13 @@ use crate::journal::store::Scan;
 use crate::journal::{Reader, Space, codec, keys};
 use crate::view::ArchivedFamily;
 
-/// Entries read at once: values may have megabytes, and the limit is checked between reads.
+/// The number of entries read at once. Values may have megabytes, and the limit is checked between reads.
 const AT_ONCE: usize = 64;
 
-/// How often a family that moves while it is read is read again.
+/// How often an export starts over because the family moved during the read.
 const TRIES: usize = 3;
 
-/// The keyspaces in which a family is one range of keys, the rows first.
+/// The keyspaces in which a family is one range of keys. The rows come first.
 const RANGES: [Space; 5] = [
     Space::Procedures,
     Space::Payloads,
@@ -39,7 +39,7 @@ impl FamilyExport {
             if pieces.entries.is_empty() {
                 return Ok(None);
             }
-            // Every commit that moves a family writes one of its rows.
+            // Every commit that moves a family writes one of its rows, so unchanged rows prove a consistent copy.
             let whole = pieces.rows_are_as_they_were().await?;
             if whole || attempt == TRIES {
                 return Ok(Some(Self::of(family, whole, pieces.entries)));
@@ -50,7 +50,7 @@ impl FamilyExport {
 }
 
 impl FamilyExport {
-    /// Lists the archive. It reads one family at a time because each may be large.
+    /// Lists the archive. Reads one family at a time, because each may be large.
     pub(super) async fn archived(reader: &Reader) -> Result<Vec<ArchivedFamily>, ReadError> {
         let mut scan = Scan {
             space: Space::Archive,
@@ -94,7 +94,7 @@ impl Pieces<'_> {
             self.read_range(space).await?;
         }
         let root = ProcedureId::root(self.family);
-        // Rows come first, and the root's is the first of them.
+        // Rows come first, and the root's row is the first of them.
         let first = self.entries.first();
         let entry = first.filter(|entry| entry.key.as_slice() == keys::procedure(root));
         let row = entry.and_then(|entry| decode_row(root, entry.value.as_slice()).ok());
@@ -155,7 +155,7 @@ impl Pieces<'_> {
         }
     }
 
-    /// Searches all idempotency keys for the family's: its root's row cannot be read.
+    /// Searches all idempotency keys for the family's key, because its root's row cannot be read.
     async fn search_key(&mut self) -> Result<(), ReadError> {
         let mut scan = Scan {
             space: Space::Keys,

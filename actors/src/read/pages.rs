@@ -1,7 +1,7 @@
-//! Pages of rows, straight from the store.
+//! Pages of rows, read directly from the store.
 //!
-//! Live families lie among finished ones, of which there may be a hundred times as many. A list of the live ones must
-//! not read all of them.
+//! Live families lie among finished families, which may be a hundred times as many. A list of live families must not
+//! read all of the others.
 
 #[cfg(test)]
 mod tests;
@@ -17,12 +17,13 @@ use crate::journal::store::{Entries, Scan};
 use crate::journal::{READ_OVER, Reader, Space, keys};
 use crate::view::{FamilyScope, Page, Status};
 
-/// Rows of one page at most, and keys that are read at once.
+/// The maximum number of rows in one page, and of keys that are read at once.
 pub(crate) const PAGE_MAX: usize = 1_000;
-/// Rows that one request may read before it stops and says so.
+/// The number of rows after which a request stops, and reports that it did.
 const SCAN_MAX: usize = 100_000;
 
-/// Reads one page of rows, as far as one request may read. `show` returns the rows that belong to it.
+/// Reads one page of rows, up to the limit of one request. `show` returns the status of each row that belongs to the
+/// page.
 pub(super) async fn page(
     reader: &Reader,
     scope: &FamilyScope,
@@ -52,7 +53,7 @@ pub(super) async fn page(
     Ok(Page { next, ..filling.page })
 }
 
-/// Continues, or breaks with the id at which the next page begins.
+/// Continues, or breaks with the id where the next page begins.
 type Filled = ControlFlow<ProcedureId>;
 
 /// A page that is being filled.
@@ -77,7 +78,7 @@ impl<F: FnMut(&Row) -> Option<Status>> Filling<'_, F> {
         }
     }
 
-    /// Families that lie near each other are read as one range: a read for each would cost more.
+    /// Reads families that lie near each other as one range: a read for each would cost more.
     async fn families(&mut self, from: ProcedureId, families: &BTreeSet<u64>) -> Result<Filled, StoreError> {
         let families: Vec<u64> = families.range(from.family..).copied().collect();
         for run in families.chunk_by(|one, next| next - one <= READ_OVER) {
@@ -127,7 +128,7 @@ impl<F: FnMut(&Row) -> Option<Status>> Filling<'_, F> {
         }
         match decode_row(id, value) {
             Ok(row) => page.items.extend((self.show)(&row)),
-            // One damaged row must not hide all others.
+            // One damaged row must not hide all other rows.
             Err(_) => page.unreadable.push(id),
         }
         ControlFlow::Continue(())
@@ -139,7 +140,7 @@ impl<F: FnMut(&Row) -> Option<Status>> Filling<'_, F> {
     }
 }
 
-/// Returns where the read after a full one begins.
+/// Returns where the next read begins after a full one.
 fn after(entries: &Entries) -> Option<Vec<u8>> {
     let (last, _) = entries.last().filter(|_| entries.len() == PAGE_MAX)?;
     Some(keys::after(last))

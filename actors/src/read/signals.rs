@@ -1,4 +1,4 @@
-//! Stored signals. Each is read with its payload, of which only the size is kept.
+//! Stored signals. Each is read with its payload, but only the payload's size is kept.
 
 use procession_kernel::ProcedureId;
 
@@ -8,10 +8,10 @@ use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Reader, Space, codec, keys};
 use crate::view::KeptSignal;
 
-/// Signals that are counted, at most: each is read with its payload.
+/// The maximum number of signals that are counted: each is read with its payload.
 const COUNTED: usize = 16;
-/// Bytes of signals after which counting stops. Pages of the dashboard count again every few seconds, and one signal
-/// may have a mebibyte.
+/// The number of payload bytes after which counting stops. Pages of the dashboard count again every few seconds, and
+/// one signal may have a mebibyte.
 const BYTES_COUNTED: usize = 64 << 10;
 
 /// Reads the signals whose keys begin with `prefix`, at most `limit` of them.
@@ -33,9 +33,9 @@ pub(super) async fn read(reader: &Reader, prefix: &[u8], limit: usize) -> Result
     Ok(read.collect::<Result<_, _>>()?)
 }
 
-/// Counts the signals of a procedure up to a number and a size. Returns whether there are more.
+/// Counts the signals of a procedure, up to a number and a size. Also returns whether there are more.
 pub(super) async fn count(reader: &Reader, id: ProcedureId) -> Result<(usize, bool), StoreError> {
-    // One turn in the read pool for all of them.
+    // One job of the read pool reads all of them.
     reader.run(move |store| Box::pin(count_in(store, id))).await
 }
 

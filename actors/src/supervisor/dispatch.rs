@@ -1,9 +1,9 @@
 //! The dispatch wing: calls of user code, from the effect to the worker. It owns the actors of active procedures and
-//! the workers they run on, what is read before a call, and what is kept in memory so that less must be read.
+//! the workers that they run on. It also owns the reads before a call, and the caches that save such reads.
 //!
 //! A call goes out at once if the procedure's actor or its value is in memory; otherwise it waits in [`revival`] for a
-//! read. The wing asks the kernel what a call needs and never decides: what a call reports, and what a read finds that
-//! needs a decision, it returns.
+//! read. The wing asks the kernel what a call needs, and never decides. It returns what a call reports, and any finding
+//! of a read that needs a decision.
 
 pub(super) mod actor_table;
 pub(super) mod failed_reads;
@@ -48,20 +48,20 @@ use rollback_stacks::{RollbackStacks, StackRead};
 use wake_batch::WakeBatch;
 use workers::Workers;
 
-/// Why a call failed that was lost with its thread.
+/// The reason for the failure of a call that was lost with its thread.
 const THREAD_ENDED: &str = "its thread has ended in the middle of it";
 
-/// What the wing reads of the engine.
+/// The parts of the engine that the wing reads.
 #[derive(Clone, Copy)]
 pub(super) struct EngineView<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) quarantined: &'a BTreeMap<u64, String>,
 }
 
-/// What came of the inputs that were read for a call.
+/// What became of the inputs that were read for a call.
 #[must_use]
 pub(super) enum Revived {
-    /// The call was made, or is not wanted any more.
+    /// The call was made, or is no longer wanted.
     Done,
     /// The store could not be read, for this reason. The caller hands the read to [`Dispatch::read_failed`].
     TryAgain(FailedRead, StoreError),
@@ -69,7 +69,7 @@ pub(super) enum Revived {
     Damaged(u64, String),
 }
 
-/// What a wing of this kind is made of.
+/// The parts that the wing is built from.
 pub(super) struct DispatchParts {
     pub(super) workers: Workers,
     pub(super) registry: Arc<Registry>,
@@ -88,7 +88,7 @@ pub(super) struct Dispatch {
     workers: Workers,
     registry: Arc<Registry>,
     host: Arc<Host>,
-    /// What procedures' actors have reported.
+    /// The reports of procedures' actors.
     reports: Arc<Gathering<Reported>>,
     store_number: u64,
     /// Stages and undos that were called in this epoch.
@@ -101,7 +101,7 @@ pub(super) struct Dispatch {
     stacks: RollbackStacks,
     holes: Holes,
     orphaned_calls: OrphanedCalls,
-    /// The engine has failed or stopped, so no call is made any more.
+    /// `true` once the engine has failed or stopped: no call is made any more.
     is_closed: bool,
 }
 
@@ -164,7 +164,7 @@ impl Dispatch {
         self.holes.forget_family(family);
     }
 
-    /// Lets all actors go and makes no call any more: the engine has failed or stopped.
+    /// Releases all actors and makes no more calls: the engine has failed or stopped.
     pub(super) fn close(&mut self) {
         self.is_closed = true;
         self.actors.clear();
@@ -175,7 +175,7 @@ impl Dispatch {
 
     // From an effect to a call. Each of these may queue a read: see `take_read_notice`.
 
-    /// Holds wakes of workers back, until [`Self::end_batch`]: the effects of one receipt follow.
+    /// Holds back the wakes of workers until [`Self::end_batch`]: the effects of one receipt follow.
     pub(super) const fn begin_batch(&mut self) {
         self.wakes.begin();
     }
@@ -196,7 +196,7 @@ impl Dispatch {
         None
     }
 
-    /// Makes a call: at once if nothing has to be read for it, otherwise when it was read.
+    /// Makes a call: at once if nothing has to be read for it, otherwise once its inputs were read.
     pub(super) fn call(&mut self, view: EngineView<'_>, mut call: StageCall) {
         match &call.task {
             StageTask::Execute { wake, .. } => {
@@ -223,22 +223,22 @@ impl Dispatch {
         }
     }
 
-    /// Lets the actor of a procedure go that is parked or has ended.
+    /// Releases the actor of a procedure that is parked or has ended.
     pub(super) fn stop(&mut self, id: ProcedureId) {
         self.join_rules.end(id);
         self.actors.remove(id);
     }
 
-    /// Drops the value of a procedure that has ended: it may never have begun.
+    /// Drops the cached value of a procedure that has ended: it may have ended without ever beginning.
     pub(super) fn ended(&mut self, id: ProcedureId) {
         self.payloads.take(id);
     }
 
-    /// Sends a call to a procedure's actor, and starts the actor first if there is none.
+    /// Sends a call to a procedure's actor. Starts the actor first if there is none.
     fn send(&mut self, view: EngineView<'_>, mut stage: StageCall, woken: Woken) {
         let (id, issued) = (stage.id, Issued::of(&stage));
         if self.actors.contains(id) {
-            // It has the value, or gets it with a call before this one.
+            // The actor has the value, or gets it with an earlier call.
             stage.payload = None;
         } else if stage.payload.is_some() {
             match self.start_actor() {
@@ -253,7 +253,7 @@ impl Dispatch {
         }
     }
 
-    /// Adds to a call what its code may ask for. Only a stage and an undo have a fence of their own, and a span.
+    /// Adds to a call what its code may ask for. Only stages and undos have a fence of their own and a span.
     fn equip(&mut self, kernel: &Kernel, stage: StageCall, woken: Woken) -> Call {
         let mut row = None;
         if let StageTask::Execute { .. } | StageTask::Undo { .. } = stage.task {
@@ -274,8 +274,8 @@ impl Dispatch {
         }
     }
 
-    /// Starts an actor on the worker whose turn it is; none if that worker's thread is gone. Its first call brings the
-    /// value that it is revived from.
+    /// Starts an actor on the worker whose turn it is; `None` if that worker's thread is gone. The actor's first call
+    /// brings the value that the procedure is revived from.
     fn start_actor(&mut self) -> Option<ActiveProcedure> {
         let (worker, heartbeat, queue) = self.workers.next()?;
         let (registry, host) = (Arc::clone(&self.registry), Arc::clone(&self.host));
@@ -288,8 +288,8 @@ impl Dispatch {
         addr.connected().then(|| ActiveProcedure::new(addr, queue, slot))
     }
 
-    /// Sends a call again whose worker's thread was gone before it could begin. If no thread can be started, the call
-    /// waits for the next health check.
+    /// Sends a call again because its worker's thread was gone before it could begin. If no thread can be started, the
+    /// call waits for the next health check.
     fn call_elsewhere(&mut self, view: EngineView<'_>, id: ProcedureId, issued: Issued) {
         if self.workers.replace_ended() {
             self.call_again(view, id, issued);
@@ -298,10 +298,10 @@ impl Dispatch {
         }
     }
 
-    /// Makes a call again that has not begun, if the kernel still asks for it. Returns `true` if it does.
+    /// Repeats a call that has not begun, if the kernel still asks for it. Returns `true` if it does.
     fn call_again(&mut self, view: EngineView<'_>, id: ProcedureId, issued: Issued) -> bool {
         if issued == Issued::Join {
-            // The rule is not out any more: its call is lost.
+            // The rule is no longer out: its call is lost.
             self.join_rules.end(id);
         }
         let Some(call) = issued.call(view.kernel, id) else {
@@ -313,7 +313,7 @@ impl Dispatch {
 
     // Reads before a call.
 
-    /// Returns `true`, once, if calls wait for reads that nobody was told of: the caller sends itself a
+    /// Returns `true`, once, if calls wait for reads and no notice of that was sent yet. The caller then sends itself a
     /// [`ReadsDue`](revival::ReadsDue).
     pub(super) fn take_read_notice(&mut self) -> bool {
         self.revival.take_notice()
@@ -356,7 +356,7 @@ impl Dispatch {
                 };
                 (wake.clone(), children)
             }
-            // A join rule is called with each end, so going through all of its children is left to the reader's thread.
+            // A join rule is called whenever a child ends, so the reader's thread goes through the children instead.
             StageTask::Join(round) => (Some(Wake::Children(round.first, round.count)), None),
             StageTask::Undo { .. } | StageTask::CleanUp => (None, None),
         };
@@ -373,8 +373,8 @@ impl Dispatch {
         self.revival.end(read);
     }
 
-    /// Takes the next group that was read. Groups leave in the order in which they were begun, so calls are made in
-    /// the order in which they were decided. The caller hands each call to [`Self::revive`].
+    /// Takes the next group that was read. Groups leave in the order in which they were begun, so calls are made in the
+    /// order in which they were decided. The caller passes each call to [`Self::revive`].
     pub(super) fn next_group(&mut self) -> Option<Group> {
         self.revival.next_ready()
     }
@@ -403,12 +403,12 @@ impl Dispatch {
             return;
         }
         if call.payload.is_none() && !self.actors.contains(call.id) {
-            // Its actor was there when the read began, and has gone since: the value must be read, too.
+            // The actor was there when the read began and has gone since, so the value must be read too.
             self.revival.enqueue(call);
             return;
         }
         if let Some(run) = call.run() {
-            // The stage may have been stopped while it was read for.
+            // The stage may have been stopped during the read.
             let going = view.kernel.row(call.id).and_then(|row| row.going);
             if going.is_none_or(|going| going.run != run) {
                 return;
@@ -419,8 +419,8 @@ impl Dispatch {
 
     // Rollback stacks.
 
-    /// Returns the stack that the start read for a scope's family, if it still is the whole stack. Otherwise queues
-    /// the scope for [`Self::next_stacks`].
+    /// Returns the stack that the start read for a scope's family, if it is still the whole stack. Otherwise queues the
+    /// scope for [`Self::next_stacks`].
     pub(super) fn load_stack(&mut self, kernel: &Kernel, scope: ProcedureId) -> Option<Vec<HistoryEntry>> {
         let entries = self.stacks.recovered(kernel, scope.family);
         if entries.is_none() {
@@ -438,13 +438,13 @@ impl Dispatch {
         self.stacks.next_read(kernel, &self.host.reader, family)
     }
 
-    /// Ends a read of stacks, and returns the entries of each scope. The caller hands them to [`Self::stack_entries`].
+    /// Ends a read of stacks, and returns the entries of each scope. The caller passes them to [`Self::stack_entries`].
     pub(super) fn end_stacks(&mut self, read: StackRead) -> ScopeEntries {
         self.stacks.end(read)
     }
 
-    /// Returns the entries that a rollback goes on with, or why the caller has to have them read again. Damaged entries
-    /// are as good as missing: the rollback parks where it needs them. The damage is returned in words.
+    /// Returns the entries that a rollback continues with, or the reason why the caller must have them read again.
+    /// Damaged entries are treated as missing: the rollback parks where it needs them. The damage is returned in words.
     pub(super) fn stack_entries(
         &mut self,
         scope: ProcedureId,
@@ -462,20 +462,20 @@ impl Dispatch {
         Ok(entries)
     }
 
-    /// Notes what is missing of the history that a rollback needs. Call it once the stack is decided: only a rollback
+    /// Notes what is missing from the history that a rollback needs. Call it once the stack is decided: only a rollback
     /// that has parked is noted.
     pub(super) fn note_hole(&mut self, kernel: &Kernel, scope: ProcedureId, hole: String) {
         self.holes.note(kernel, scope, hole);
     }
 
-    /// Returns what is missing of histories, by the procedure whose rollback has met it.
+    /// Returns what is missing from histories, by the procedure whose rollback found it missing.
     pub(super) const fn holes(&self) -> &BTreeMap<ProcedureId, String> {
         self.holes.all()
     }
 
     // Reads that failed.
 
-    /// Notes a read that failed and is to be tried again. The caller then waits for [`Self::next_retry`].
+    /// Notes a failed read that must be retried. The caller then waits for [`Self::next_retry`].
     pub(super) fn read_failed(&mut self, read: FailedRead, why: &StoreError, now: Timestamp) {
         if self.is_closed {
             return;
@@ -491,17 +491,18 @@ impl Dispatch {
         self.failed_reads.succeeded(subject);
     }
 
-    /// Returns how long to wait before [`Self::take_retries`], if reads failed and no such wait is under way.
+    /// Returns how long to wait before [`Self::take_retries`]; `None` if no read failed, or such a wait is already
+    /// under way.
     pub(super) fn next_retry(&mut self) -> Option<Duration> {
         self.failed_reads.arm()
     }
 
-    /// Takes the failed reads that are tried again now.
+    /// Takes the failed reads that are retried now.
     pub(super) fn take_retries(&mut self) -> Vec<FailedRead> {
         self.failed_reads.round()
     }
 
-    /// Queues a call for its read once more.
+    /// Queues a call for another read.
     pub(super) fn read_again(&mut self, call: StageCall) {
         self.revival.enqueue(call);
     }
@@ -513,8 +514,8 @@ impl Dispatch {
 
     // Reports.
 
-    /// Takes reports in the order in which they came, so many at most. If more are left, another
-    /// [`Notice`](crate::mail::Notice) is sent behind what waits in the mailbox now.
+    /// Takes the oldest reports, at most `most`, in the order of their arrival. If more are left, another
+    /// [`Notice`](crate::mail::Notice) is sent, behind everything that waits in the mailbox now.
     pub(super) fn take_reports(&self, most: usize) -> Vec<Reported> {
         self.reports.take(most)
     }
@@ -524,20 +525,20 @@ impl Dispatch {
         self.reports.len()
     }
 
-    /// Notes that a procedure has cleaned up. Its actor goes, unless an undo was sent to it meanwhile.
+    /// Notes that a procedure has cleaned up. Its actor is released, unless an undo was sent to it meanwhile.
     pub(super) fn cleaned_up(&mut self, id: ProcedureId) {
         self.actors.remove_idle(id);
     }
 
-    /// Notes that a join rule has ruled. Returns the call that comes next, for [`Self::judge_next`]. Its actor goes,
-    /// unless another call was sent to it meanwhile.
+    /// Notes that a join rule has ruled. Returns the next call, for [`Self::judge_next`]. The actor is released, unless
+    /// another call was sent to it meanwhile.
     pub(super) fn join_ruled(&mut self, parent: ProcedureId) -> Option<StageCall> {
         self.actors.remove_idle(parent);
         self.join_rules.end(parent)
     }
 
     /// Calls a join rule about the children that ended during its last call, if its procedure still waits. Must run
-    /// after the last ruling was decided, because that may have ended the wait.
+    /// after the last ruling was decided, because that ruling may have ended the wait.
     pub(super) fn judge_next(&mut self, kernel: &Kernel, next: StageCall) {
         let waits = kernel
             .row(next.id)
@@ -566,7 +567,7 @@ impl Dispatch {
         self.workers.blocked_for(now)
     }
 
-    /// Adds or retires workers, lets every actor go that runs nothing on a blocked or retiring worker, and sends the
+    /// Adds or retires workers. Releases every actor that runs nothing on a blocked or retiring worker, and sends the
     /// calls again that had not begun there.
     pub(super) fn rebalance(&mut self, view: EngineView<'_>, now: Instant) {
         self.workers.adjust(now);
@@ -597,26 +598,26 @@ impl Dispatch {
         self.worker_statuses(kernel)
     }
 
-    /// Ends the workers' threads that end with the engine.
+    /// Ends the threads of workers that end with the engine.
     pub(super) fn stop_workers(&self) {
         self.workers.stop();
     }
 
     // Lost calls.
 
-    /// Sends the calls again that found no worker.
+    /// Sends the calls again for which there was no worker.
     pub(super) fn call_stranded(&mut self, view: EngineView<'_>) {
         for (id, issued) in self.orphaned_calls.take_stranded() {
             self.call_again(view, id, issued);
         }
     }
 
-    /// Starts a new thread in place of each worker's that has ended.
+    /// Starts a new thread for each worker whose thread has ended.
     pub(super) fn replace_ended_workers(&mut self) {
         self.workers.replace_ended();
     }
 
-    /// Lets an actor go that is gone with its thread, and returns the calls that were lost with it, the oldest first.
+    /// Releases an actor that is gone with its thread. Returns the calls that were lost with it, the oldest first.
     pub(super) fn take_lost_calls(&mut self, id: ProcedureId) -> Vec<LostCall> {
         let calls = self.actors.get(id).map(ActiveProcedure::lost).unwrap_or_default();
         if !calls.is_empty() {
@@ -625,8 +626,9 @@ impl Dispatch {
         calls
     }
 
-    /// Makes a lost call again, unless it had begun. A stage or an undo that had begun has failed: returns the report
-    /// that it never made. A call that the kernel does not ask for any more was bypassed, or its family quarantined.
+    /// Makes a lost call again, unless it had begun. A stage or an undo that had begun has failed, so this returns the
+    /// report that it never made. If the kernel no longer asks for the call, the procedure was bypassed or its family
+    /// quarantined.
     pub(super) fn replace_call(
         &mut self,
         view: EngineView<'_>,
@@ -657,7 +659,7 @@ impl Dispatch {
         }
     }
 
-    /// Returns the lost calls that are to be reported.
+    /// Returns the lost calls that must be reported.
     pub(super) fn lost_calls(&mut self, kernel: &Kernel) -> impl Iterator<Item = (ProcedureId, &OrphanedCall)> {
         self.orphaned_calls.lost(kernel)
     }
@@ -671,7 +673,7 @@ impl Dispatch {
     }
 }
 
-/// What is kept of the records of one decision.
+/// What the caches keep of one decision's records.
 pub(super) struct RecordNotes<'a> {
     payloads: BornPayloads<'a>,
     outputs: &'a mut OutputCache,
@@ -692,8 +694,8 @@ impl RecordNotes<'_> {
     }
 }
 
-/// Returns what a span says of a row. A child was submitted by its parent's stage, so it links to where its family came
-/// from.
+/// Returns the fields that a span takes from a row. A child was submitted by its parent's stage, so its span links to
+/// the origin of its family.
 fn of_row(kernel: &Kernel, id: ProcedureId) -> Option<OfRow> {
     let row = kernel.row(id)?;
     let root = kernel.row(ProcedureId::root(id.family));

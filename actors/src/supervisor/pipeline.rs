@@ -81,9 +81,9 @@ impl Pipeline {
 
     // From a decision to a batch.
 
-    /// Begins to record a decision of so many records as this commit, and returns where the observations of the same
-    /// decision go: they are counted with its receipt. When every record was taken, the caller ends the recording,
-    /// and folds the decision into [`Self::open_commit`].
+    /// Begins to record a decision as this commit. Also returns where the decision's observations go: they are counted
+    /// with its receipt. Once every record was taken, the caller ends the recording and folds the decision into
+    /// [`Self::open_commit`].
     pub(super) fn begin(&mut self, decision: &Decision, seq: Seq) -> (Recording<'_>, &mut Vec<Observation>) {
         let Ready { batch, waiting, .. } = self.commits.open();
         let Waiting {
@@ -114,20 +114,20 @@ impl Pipeline {
         Some((commit, Receipt::new(self.epoch, self.commits.durable())))
     }
 
-    /// Registers a read that must see everything decided; none if it may go at once.
+    /// Registers a read that must see everything decided; `None` if everything is on disk and the read may go at once.
     pub(super) fn barrier(&mut self) -> Option<oneshot::Receiver<()>> {
         self.commits.barrier()
     }
 
-    /// Returns what is counted with the newest decision; none if all is on disk.
+    /// Returns where to add what is counted with the newest decision; `None` if everything is on disk.
     pub(super) fn last_observations(&mut self) -> Option<&mut Vec<Observation>> {
         self.commits.last_observations()
     }
 
     // From a batch to the journal.
 
-    /// Tells whether the open batch may be committed on the supervisor's own thread, which then serves nobody else:
-    /// so only while no more than one procedure has an actor (docs/decisions/0017).
+    /// Returns `true` if the open batch may be committed on the supervisor's own thread. The supervisor serves nobody
+    /// else meanwhile, so at most one procedure may have an actor (docs/decisions/0017).
     pub(super) fn may_commit_here(&mut self, actors: usize) -> bool {
         self.in_place.is_ready() && self.is_alone(actors)
     }
@@ -136,7 +136,7 @@ impl Pipeline {
         self.commits.is_single() && actors <= 1
     }
 
-    /// Hands every batch that may go now to the journal's thread; `append` sees each.
+    /// Hands every batch that may go now to the journal's thread. Each batch is first shown to `append`.
     pub(super) fn flush(&mut self, clock: &dyn Clock, mut append: impl FnMut(&Batch)) -> Result<(), JournalGone> {
         while let Some(batch) = self.next_batch(clock.now(), &mut append) {
             if self.journal.try_send(Append(batch)).is_err() {
@@ -146,8 +146,8 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Commits the one open decision on this thread, if it still is alone and the store is open; else flushes.
-    /// Returns what the store said, if it was asked here.
+    /// Commits the open decision on this thread, if it is still the only one and the store is open; otherwise flushes.
+    /// Returns the store's result if the commit was made here.
     pub(super) fn commit_here(
         &mut self,
         actors: usize,
@@ -171,12 +171,12 @@ impl Pipeline {
 
     // From the receipt to what waited for it.
 
-    /// Takes what waited for the oldest batch under way, which this receipt proves.
+    /// Takes everything that waited for the oldest batch under way, which this receipt proves.
     pub(super) fn proved(&mut self, receipt: &Receipt) -> Option<Waiting> {
         self.commits.proved(receipt.seq())
     }
 
-    /// Tells the feeds what was proved. Must run before any reply: commit, then publish, then reply.
+    /// Sends the feeds what was proved. Must run before any reply: commit, then publish, then reply.
     pub(super) fn publish(&mut self, proved: &Waiting, kernel: &Kernel, durable: Seq) {
         self.changes.reached(durable);
         for change in &proved.changes {
@@ -185,12 +185,12 @@ impl Pipeline {
         self.latest.reached(kernel, durable);
     }
 
-    /// Tells whether everything decided is on disk.
+    /// Returns `true` if everything decided is on disk.
     pub(super) fn is_quiet(&mut self) -> bool {
         self.commits.is_quiet()
     }
 
-    /// Tells whether decisions come faster than the journal takes them.
+    /// Returns `true` if decisions arrive faster than the journal takes them.
     pub(super) fn is_backed_up(&self) -> bool {
         self.commits.is_backed_up()
     }
@@ -202,7 +202,7 @@ impl Pipeline {
 
     // Feeds.
 
-    /// Tells whether one more may subscribe.
+    /// Returns `true` if there is room for another subscriber.
     pub(super) fn takes_subscribers(&self) -> bool {
         self.changes.len() + self.latest.len() < SUBSCRIBERS
     }
@@ -217,7 +217,7 @@ impl Pipeline {
         self.latest.add(to, kernel, self.commits.durable());
     }
 
-    /// Sends a subscriber what has changed since it asked last, once that is on disk.
+    /// Sends a subscriber everything that has changed since its last request, once that is on disk.
     pub(super) fn poll_latest(&mut self, subscriber: &Recipient<LatestFeed>, kernel: &Kernel) {
         self.latest.asked(subscriber, kernel, self.commits.durable());
     }
@@ -229,14 +229,14 @@ impl Pipeline {
         self.commits.clear();
     }
 
-    /// Has the journal give the store back.
+    /// Makes the journal give the store back.
     pub(super) fn release(&self) -> impl Future<Output = Result<(), MailboxError>> + use<> {
         let (journal, epoch) = (self.journal.clone(), self.epoch);
         async move { journal.send(Release(epoch)).await.map(|_| ()) }
     }
 }
 
-/// A decision that is being encoded into the open batch, and noted for the feeds.
+/// A decision that is being encoded into the open batch and noted for the feeds.
 #[must_use = "a recording that is not ended leaves its batch without a number"]
 pub(super) struct Recording<'a> {
     seq: Seq,
@@ -244,7 +244,7 @@ pub(super) struct Recording<'a> {
     change: Option<Change>,
     changes: &'a mut Vec<Pending>,
     latest: &'a mut LatestSubscribers,
-    /// The store's own number, which goes with the first commit of its life.
+    /// The store's own number, which is written with the first commit in the store's life.
     new_number: Option<u64>,
     encoded: Result<(), CodecError>,
 }
@@ -264,8 +264,8 @@ impl Recording<'_> {
         self.latest.note(record);
     }
 
-    /// Ends the decision, with a look at the clocks. Fails if something could not be encoded: the engine cannot go on
-    /// then, because the kernel would be ahead of the disk for good.
+    /// Ends the decision, together with a reading of the clocks. Fails if something could not be encoded. The engine
+    /// cannot continue then, because the kernel would be ahead of the disk for good.
     pub(super) fn end(self, look: Option<LastLook>) -> Result<(), CodecError> {
         let encoded = self
             .encoded

@@ -1,125 +1,125 @@
-//! What the engine says of those that wait, and of what is stuck.
+//! What the engine says about procedures that wait, and about what is stuck.
 
 use std::fmt;
 
 use procession_kernel::{Deadlock, Kind, LimitUse, Link, LockNeed, ProcedureId, ProcedureState, Timestamp, Until};
 
-/// Why a procedure stands where it stands, and who keeps it there.
+/// Why a procedure is in its state, and what keeps it there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// Who it is.
+    /// The procedure's id.
     pub id: ProcedureId,
-    /// Its type.
+    /// The procedure's kind.
     pub kind: Kind,
     /// Its state.
     pub state: ProcedureState,
     /// Why it is in that state, in words.
     pub reason: String,
-    /// Since when state and reason are as they are.
+    /// Since when its state and wait reason have been as they are.
     pub since: Timestamp,
-    /// What comes next, and when, as far as that is known.
+    /// What happens next, and when, as far as that is known.
     pub next: String,
     /// Its place in the limiter's queue, if it waits for a permit or a lock.
     pub place: Option<Place>,
-    /// What it waits for in full, if that is a lock, a permit or its children; of locks and permits the first that
-    /// it lacks now.
+    /// What it waits for in full, if that is a lock, a permit or its children. Of several locks and permits, this is
+    /// the first that it lacks now.
     pub particulars: Option<Particulars>,
-    /// Who waits for whom, nearest first.
+    /// Which procedure waits for which, nearest first.
     pub links: Vec<Link>,
-    /// What those wait for who wait for no other one: where the chains end.
+    /// The ends of the chains: what each procedure waits for that waits for no other procedure.
     pub ends: Vec<ChainEnd>,
-    /// Deadlocks in which the chains end.
+    /// The deadlocks in which the chains end.
     pub deadlocks: Vec<Deadlock>,
-    /// There are more links than are shown.
+    /// `true` if there are more links than are shown.
     pub truncated: bool,
 }
 
-/// What one waits for, in full.
+/// What a procedure waits for, in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Particulars {
     /// A lock.
     Lock {
-        /// Which, and in which mode.
+        /// The lock, and the mode in which it is needed.
         need: LockNeed,
-        /// Who holds what conflicts with it, 100 at most; nobody where it is kept for those who wait in a place
-        /// before.
+        /// At most 100 holders that conflict with the request. Empty if the lock is reserved for waiters with an
+        /// earlier place.
         holders: Vec<ProcedureId>,
     },
-    /// A permit of this limit, as it stands.
+    /// A permit of this limit, with the limit's current state.
     Permit(LimitUse),
     /// Its children.
     Children {
-        /// How many of them have ended.
+        /// The number of children that have ended.
         done: u32,
-        /// How many there are.
+        /// The number of children.
         total: u32,
     },
 }
 
-/// A place among those who wait for the same.
+/// A place in a queue for the same lock or limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Counted from 1, in the order of service.
+    /// The place in the order of service, counted from 1.
     pub place: usize,
-    /// How many wait for it.
+    /// The length of the queue.
     pub of: usize,
 }
 
-/// Where a chain ends.
+/// The end of a chain of waiting procedures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainEnd {
-    /// Who waits for no other one.
+    /// The procedure, which waits for no other procedure.
     pub id: ProcedureId,
-    /// What moves it.
+    /// What will move it.
     pub until: Until<String>,
-    /// Since when it waits for that.
+    /// Since when it has waited for that.
     pub since: Timestamp,
 }
 
-/// What can be wrong. `docs/operations.md` says what to do about each.
+/// A condition that a health check reports. `docs/operations.md` says what to do about each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Rule {
     /// A stage takes longer than its kind expects.
     Overrun,
-    /// A stage, or an undo, fails again and again, and says the same.
+    /// A stage or an undo fails repeatedly with the same error.
     RetryStorm,
-    /// One stage is run again and again.
+    /// One stage is run again and again without progress.
     NoProgress,
-    /// Nothing would have woken it; it was found, and set going again.
+    /// A procedure's wake was lost. The check found the procedure and woke it.
     LostWake,
-    /// Procedures wait for each other in a circle.
+    /// Procedures wait for each other in a cycle.
     Deadlock,
-    /// Its actor was gone with its thread, in the middle of a call, which counts as failed.
+    /// The procedure's actor was lost with its thread in the middle of a call, which counts as failed.
     ActorLost,
-    /// Others go before it again and again; or what it waits for is free, and it is not served.
+    /// Other requests overtake it again and again; or everything it waits for is free, and it is still not granted.
     Starved,
-    /// The process died while its stage ran alone.
+    /// The process died while this procedure's stage was the only one running.
     Poison,
-    /// It has no code here, or cannot be read.
+    /// The family has no code here, or cannot be read.
     Quarantined,
-    /// An undo has used up its attempts.
+    /// An undo has exhausted its attempts.
     RollbackFailed,
-    /// User code does not let go of its thread.
+    /// User code does not release its thread.
     BlockedWorker,
-    /// The store does not answer.
+    /// The store does not respond.
     StoreSlow,
-    /// The store does not give what the engine has to read. It tries again.
+    /// The store fails to return what the engine has to read. The engine keeps retrying.
     StoreUnreadable,
-    /// The disk on which the journal is has little room left.
+    /// The journal's disk has little space left.
     DiskNearlyFull,
-    /// The wall clock was set forward, or the machine was off: results that only look due are kept.
+    /// The wall clock was set forward, or the machine was off. Results that only appear to be due are kept.
     ClockAhead,
-    /// The store has failed, or is full: no more commits are taken.
+    /// The store has failed, or is full: no more commits are accepted.
     StoreFailed,
-    /// It, its history, its family or its signals are near what is allowed, or large.
+    /// The procedure, its history, its family or its signals are large, or near what is allowed.
     Size,
 }
 
 impl Rule {
-    /// Every rule.
+    /// All rules.
     pub const ALL: [Self; 17] = [
         Self::Overrun,
         Self::RetryStorm,
@@ -140,7 +140,7 @@ impl Rule {
         Self::Size,
     ];
 
-    /// Gives its name, as metrics and logs have it.
+    /// Returns the rule's name, as used in metrics and logs.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -171,26 +171,27 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Something that is stuck, or about to be. It stands as long as its cause.
+/// Something that is stuck, or about to be. The verdict lasts as long as its cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verdict {
-    /// What is wrong.
+    /// The condition that was found.
     pub rule: Rule,
-    /// With whom; none if with the engine. Of a deadlock the victim that the policy would choose.
+    /// The affected procedure; `None` if the engine itself is affected. For a deadlock, this is the victim that the
+    /// policy would choose.
     pub procedure: Option<ProcedureId>,
-    /// Since when that lasts which the rule names: the stage, the wait, the batch.
+    /// When the condition began (of the stage, wait or batch that the rule is about).
     pub since: Timestamp,
-    /// What it was told by: name and value.
+    /// The facts that the verdict is based on: name and value.
     pub facts: Vec<(&'static str, String)>,
-    /// Who waits for whom in a circle.
+    /// The procedures that wait for each other in a cycle.
     pub deadlock: Option<Deadlock>,
-    /// All that in one sentence.
+    /// The whole verdict in one sentence.
     pub text: String,
 }
 
 impl Verdict {
-    /// Gives a fact by its name.
+    /// Returns a fact by its name.
     #[must_use]
     pub fn fact(&self, name: &str) -> Option<&str> {
         let fact = self.facts.iter().find(|(other, _)| *other == name);

@@ -1,21 +1,20 @@
-//! How much waits in the engine's mailboxes.
+//! How many messages wait in the engine's mailboxes.
 
-/// Messages that were sent and not taken yet, about now: a mailbox that only grows is that of
-/// an actor that does not keep up.
+/// The approximate numbers of messages that were sent and not taken yet. If a mailbox only grows, its actor does not
+/// keep up.
 ///
-/// What an actor sends itself to be reminded of something is not counted, nor is what is sent
-/// straight to the supervisor's address.
+/// Neither an actor's reminders to itself nor messages that are sent directly to the supervisor's address are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mailboxes {
-    /// Reports of stages and undos, receipts, grants, and what clients and operators ask.
+    /// Reports of stages and undos, receipts, grants, and requests of clients and operators.
     pub supervisor: u64,
-    /// Requests for permits and locks, and what is given back.
+    /// Requests for permits and locks, and their releases.
     pub limiter: u64,
-    /// Batches of commits behind the one that is being written.
+    /// Batches of commits behind the batch that is being written.
     pub journal: u64,
-    /// Reads that wait because as many are under way as may be.
+    /// Reads that wait because the maximum number is under way.
     pub reader: u64,
-    /// Calls of stages and undos that wait for a worker, of all workers.
+    /// Calls of stages and undos that wait for a worker, summed over all workers.
     pub workers: u64,
 }

@@ -1,13 +1,13 @@
-//! What comes next for a procedure, in words: true for every state and reason.
+//! What happens next for a procedure, in words: true for every state and wait reason.
 
 use procession_kernel::{OnFailure, ProcedureState, Row, WaitReason};
 
 use crate::journal::codec;
 
-/// What comes next for one whose family is set aside.
+/// What happens next for a member of a quarantined family.
 pub(super) const QUARANTINED: &str = "nothing, until a start can load its family, or an operator discharges it";
 
-/// Says what comes next, and when, as far as the row tells.
+/// Describes what happens next, and when, as far as the row says.
 pub(crate) fn next(row: &Row) -> String {
     if row.is_ended() {
         return after_end(row).to_owned();
@@ -48,7 +48,7 @@ fn rolls_back(row: &Row) -> String {
         Some(WaitReason::Quarantined) => {
             "nothing, until an operator bypasses or discharges it: its history has a hole".to_owned()
         }
-        // None of these is waited for any more.
+        // A procedure that rolls back no longer waits for any of these.
         None
         | Some(
             WaitReason::Width
@@ -72,7 +72,7 @@ fn goes_on(row: &Row) -> String {
         WaitReason::Timer(at) | WaitReason::Backoff(_, at) => format!("{stage} runs at {at}"),
         WaitReason::Event(name, Some(at)) => format!("{stage} runs when {name} arrives, at the latest at {at}"),
         WaitReason::Event(name, None) => format!("{stage} runs when {name} arrives"),
-        // It has said `Done`, and added children with it.
+        // The procedure has returned `Done`, and added children with it.
         WaitReason::Children if row.output.is_some() => "it succeeds when its children have ended".to_owned(),
         WaitReason::Children => format!("{stage} runs when its children let it"),
         WaitReason::Width => format!("{stage} runs when one of its siblings has ended"),

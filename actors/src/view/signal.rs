@@ -6,13 +6,13 @@ use procession_kernel::{ProcedureId, SignalEntry};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct KeptSignal {
-    /// The procedure to which it was sent.
+    /// The procedure that it was sent to.
     pub id: ProcedureId,
     /// Its number, in the order of delivery.
     pub number: u32,
-    /// What is known of it.
+    /// What is stored with it, apart from the payload.
     pub entry: SignalEntry,
-    /// Bytes of its payload.
+    /// The size of its payload in bytes.
     pub size: usize,
 }
 
@@ -20,12 +20,12 @@ pub struct KeptSignal {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoredCounts {
-    /// Its executed stages and undos.
+    /// The number of its history entries: executed stages and undos.
     pub history: usize,
-    /// There may be more of them than were counted.
+    /// `true` if there may be more history entries than were counted.
     pub more_history: bool,
-    /// Its signals.
+    /// The number of its signals.
     pub signals: usize,
-    /// There are more of them than were counted.
+    /// `true` if there are more signals than were counted.
     pub more_signals: bool,
 }

@@ -1,4 +1,4 @@
-//! Pages are the same whatever lies between, and read no more than they must.
+//! Pages are the same whatever lies between live families, and they read no more than they must.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use crate::journal::{Batch, JournalStore, codec};
 
 type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
-/// Families of the store: most have ended; of the live ones some lie alone, some together, and one is large.
+/// The number of families in the store. Most have ended. Of the live families some lie alone, some together, and one is
+/// large.
 const ALL: u64 = 4_000;
 
 fn members(family: u64) -> u32 {
@@ -62,7 +63,7 @@ fn expected(is_in: impl Fn(u64) -> bool) -> Vec<ProcedureId> {
         .collect()
 }
 
-/// Reads page by page until there is none; gives how many rows that took, too.
+/// Reads page by page until there are no more. Also returns the number of rows read.
 async fn walk(reader: &Reader, scope: &FamilyScope, limit: usize) -> Outcome<(Vec<ProcedureId>, usize)> {
     let (mut found, mut scanned, mut cursor) = (Vec::new(), 0, None);
     loop {
@@ -109,10 +110,10 @@ fn who_asks_for_the_live_ones_reads_few_others() -> Outcome {
     actix_rt::System::new().block_on(async {
         let before = memory.reads();
         let (found, scanned) = walk(&reader, &FamilyScope::Live, 1_000).await?;
-        // Between live ones that lie near each other the finished ones are read over.
+        // Finished families between live families that lie near each other are read as well.
         let over = (971..1_000).map(members).sum::<u32>() as usize;
         assert_eq!(scanned, found.len() + over);
-        // A page reads families and rows as many as it may have, and the next begins in the middle of both.
+        // A page reads as many families and rows as it may, and the next page begins in the middle of both.
         let pages = found.len() / PAGE_MAX + 1;
         let reads = memory.reads() - before;
         assert!(

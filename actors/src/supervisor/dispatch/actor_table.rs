@@ -1,4 +1,4 @@
-//! The actors of active procedures, and the calls that each of them was sent.
+//! The actors of active procedures, and the calls that were sent to each.
 
 use std::sync::Arc;
 
@@ -33,8 +33,8 @@ impl Issued {
         }
     }
 
-    /// Returns the call, if the kernel still asks for it. A call that the kernel has replaced by a newer one is sent
-    /// with that one's own effect.
+    /// Returns the call, if the kernel still asks for it. If the kernel has replaced it by a newer call, that call is
+    /// sent by its own effect.
     pub(super) fn call(self, kernel: &Kernel, id: ProcedureId) -> Option<StageCall> {
         let mut calls = kernel.calls_of(id).into_iter();
         calls.find(|call| Self::of(call) == self)
@@ -68,11 +68,11 @@ fn undone_stage(kernel: &Kernel, scope: ProcedureId, number: u32) -> String {
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::supervisor) struct LostCall {
     pub(super) issued: Issued,
-    /// It had begun.
+    /// `true` if the call had begun.
     pub(super) ran: bool,
 }
 
-/// The actor of an active procedure, and the calls that it was sent.
+/// The actor of an active procedure, and the calls that were sent to it.
 pub(in crate::supervisor) struct ActiveProcedure {
     addr: Arc<Addr<ProcedureActor>>,
     queue: Arc<CallQueue>,
@@ -80,11 +80,11 @@ pub(in crate::supervisor) struct ActiveProcedure {
     sent: SentCalls,
 }
 
-/// The calls that one actor was sent.
+/// The calls that were sent to one actor.
 #[derive(Default)]
 struct SentCalls {
     count: u64,
-    /// The newest call, and the one before: a clean-up may be out when an undo is called for.
+    /// The newest call, and the call before it: a clean-up may be out when an undo is called for.
     newest: [Option<Issued>; 2],
 }
 
@@ -94,7 +94,7 @@ impl SentCalls {
         self.newest = [Some(issued), self.newest[0]];
     }
 
-    /// Returns the calls beyond those that have ended, the oldest first.
+    /// Returns the calls that have not ended, the oldest first.
     fn open(&self, ended: u64, is_running: bool) -> Vec<LostCall> {
         let open = usize::try_from(self.count.saturating_sub(ended)).unwrap_or(usize::MAX);
         let issued = self.newest.iter().take(open).rev().flatten();
@@ -128,7 +128,7 @@ impl ActiveProcedure {
     }
 
     /// Returns the calls that have not ended although the actor is gone, the oldest first. A call that has ended was
-    /// reported before that, and its report need only be heard.
+    /// reported before that, and its report will still be taken.
     pub(in crate::supervisor) fn lost(&self) -> Vec<LostCall> {
         match self.slot.ended().filter(|_| !self.addr.connected()) {
             Some((ended, is_running)) => self.sent.open(ended, is_running),
@@ -141,7 +141,7 @@ impl ActiveProcedure {
         self.slot.runs_since()
     }
 
-    /// Says how far the newest call has come.
+    /// Describes how far the newest call has come.
     pub(in crate::supervisor) fn progress(&self) -> &'static str {
         if self.slot.is_running() {
             "runs"
@@ -184,7 +184,7 @@ impl ActorTable {
         self.0.remove(&id);
     }
 
-    /// Lets an actor go, unless a call of it is still out.
+    /// Releases an actor, unless one of its calls is still out.
     pub(super) fn remove_idle(&mut self, id: ProcedureId) {
         if self.get(id).is_some_and(ActiveProcedure::is_idle) {
             self.remove(id);
@@ -199,7 +199,7 @@ impl ActorTable {
         self.0.clear();
     }
 
-    /// Sends a call to a procedure's actor; returns `false` if there is no actor, or it is gone.
+    /// Sends a call to a procedure's actor; returns `false` if there is no actor, or the actor is gone.
     pub(super) fn send(&mut self, id: ProcedureId, call: Call, wakes: &mut WakeBatch) -> bool {
         self.0.get_mut(&id).is_some_and(|active| active.send(call, wakes))
     }
@@ -209,8 +209,8 @@ impl ActorTable {
         self.0.get(&id).and_then(|active| active.sent.newest[0])
     }
 
-    /// Lets every actor go whose worker is left and that runs nothing. Returns the calls that had not begun: revoked,
-    /// so that none of them can begin there any more.
+    /// Releases every actor that runs nothing and whose worker is being left. Returns the calls that had not begun.
+    /// They are revoked, so that none of them can begin there any more.
     pub(super) fn vacate(&mut self, is_left: impl Fn(&CallSlot) -> bool) -> Vec<(ProcedureId, Issued)> {
         let mut revoked = Vec::new();
         self.0.retain(|id, active| {

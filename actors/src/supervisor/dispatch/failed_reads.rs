@@ -1,5 +1,5 @@
-//! Reads that failed although nothing says that anything is damaged: a lost connection, an I/O error. They are tried
-//! again for as long as it takes, and a verdict tells of them meanwhile.
+//! Failed reads that do not indicate damage: a lost connection, an I/O error. They are retried for as long as it takes,
+//! and a verdict reports them meanwhile.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -8,11 +8,12 @@ use procession_kernel::{ProcedureId, StageCall, Timestamp};
 
 use crate::error::StoreError;
 
-/// The wait before the first attempt to read again. Each failed round doubles it.
+/// The wait before the first retry. Each failed round doubles it.
 const SHORTEST: Duration = Duration::from_millis(10);
-/// The longest wait: as often as the engine looks for what is stuck.
+/// The longest wait: the default interval between health checks.
 const LONGEST: Duration = Duration::from_secs(10);
-/// Reads that one round tries again, so that a store that has just come back is not asked for all of them at once.
+/// The number of reads retried in one round, so that a store that has just recovered is not asked for all of them at
+/// once.
 const AT_ONCE: usize = 512;
 
 /// A read that failed.
@@ -43,8 +44,8 @@ impl FailedRead {
     }
 }
 
-/// Reads that failed and have not succeeded since. Each call, rollback and eviction that is out has at most one, which
-/// bounds them.
+/// Reads that failed and have not succeeded since. Each call, rollback and eviction that is out has at most one failed
+/// read, which bounds their number.
 #[derive(Default)]
 pub(super) struct FailedReads {
     failing: BTreeSet<ReadSubject>,
@@ -58,7 +59,7 @@ pub(super) struct FailedReads {
     is_armed: bool,
 }
 
-/// How long reads have failed, and how often.
+/// How long reads have been failing, and how often.
 pub(in crate::supervisor) struct ReadTrouble<'a> {
     pub(in crate::supervisor) since: Timestamp,
     pub(in crate::supervisor) failures: u64,
@@ -67,7 +68,7 @@ pub(in crate::supervisor) struct ReadTrouble<'a> {
 }
 
 impl FailedReads {
-    /// Notes a failed read, to be tried again.
+    /// Notes a failed read, to be retried.
     pub(super) fn failed(&mut self, read: FailedRead, why: &StoreError, now: Timestamp) {
         self.failing.insert(read.subject());
         self.waiting.push_back(read);
@@ -96,7 +97,7 @@ impl FailedReads {
         };
     }
 
-    /// Returns how long to wait before the next round, if one is needed and none is being waited for.
+    /// Returns how long to wait before the next round; `None` if no round is needed, or a wait is already under way.
     pub(super) fn arm(&mut self) -> Option<Duration> {
         if self.is_armed || self.waiting.is_empty() {
             return None;
@@ -107,13 +108,13 @@ impl FailedReads {
         Some(wait)
     }
 
-    /// Takes the reads that this round tries again.
+    /// Takes the reads that this round retries.
     pub(super) fn round(&mut self) -> Vec<FailedRead> {
         self.is_armed = false;
         self.waiting.drain(..self.waiting.len().min(AT_ONCE)).collect()
     }
 
-    /// Returns the procedures whose calls wait for a read to be tried again.
+    /// Returns the procedures whose calls wait for a read to be retried.
     pub(super) fn calls(&self) -> impl Iterator<Item = ProcedureId> {
         self.waiting.iter().filter_map(|read| match read {
             FailedRead::Call(call) => Some(call.id),

@@ -1,15 +1,15 @@
-//! Calls of join rules. One call of a rule is out at a time: however many children end meanwhile, they lead to one more
-//! call, made once the rule has ruled.
+//! Calls of join rules. One call of a rule is out at a time. However many children end meanwhile, they lead to one more
+//! call, which is made once the rule has ruled.
 
 use procession_kernel::{ProcedureId, StageCall};
 use rustc_hash::FxHashMap;
 
-/// The rules that are out, each with the call that comes next.
+/// The rules that are out, each with its next call.
 #[derive(Default)]
 pub(super) struct JoinRules(FxHashMap<ProcedureId, Option<StageCall>>);
 
 impl JoinRules {
-    /// Returns the call if it may be made now; otherwise keeps it for later, in place of the one kept before.
+    /// Returns the call if it may be made now. Otherwise keeps it for later, replacing the call kept before.
     pub(super) fn begin(&mut self, call: StageCall) -> Option<StageCall> {
         match self.0.get_mut(&call.id) {
             Some(next) => {

@@ -1,6 +1,6 @@
-//! Calls whose actors are gone with their threads: user code can stop the arbiter that it runs on. A call that ran
-//! there has failed, as one that panics has, so a stage that always stops its arbiter runs out of attempts. A call
-//! that had not begun is sent again.
+//! Calls whose actors are gone with their threads: user code can stop the arbiter that it runs on. A call that was
+//! running there has failed, just as if it had panicked. So a stage that always stops its arbiter exhausts its
+//! attempts. A call that had not begun is sent again.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use procession_kernel::{Kernel, ProcedureId, Timestamp};
 use super::actor_table::Issued;
 use crate::view::UserCall;
 
-/// Procedures that are remembered, and calls that wait for a worker.
+/// The maximum number of procedures that are remembered, and of calls that wait for a worker.
 const KEPT: usize = 1_000;
 
-/// A call that a procedure has lost with the thread of its actor.
+/// A call that a procedure lost with its actor's thread.
 pub(in crate::supervisor) struct OrphanedCall {
     pub(in crate::supervisor) call: UserCall,
     pub(in crate::supervisor) stage: String,
     pub(in crate::supervisor) at: Timestamp,
     pub(in crate::supervisor) times: u32,
-    /// The visit until whose end it is reported; none if one report is enough.
+    /// The visit until whose end the loss is reported; `None` if one report is enough.
     visit: Option<u32>,
     is_reported: bool,
 }
 
-/// Calls that were lost, until they have been reported; and calls for which there was no worker.
+/// Calls that were lost, until they have been reported, and calls for which there was no worker.
 #[derive(Default)]
 pub(super) struct OrphanedCalls {
     lost: BTreeMap<ProcedureId, OrphanedCall>,
@@ -31,7 +31,7 @@ pub(super) struct OrphanedCalls {
 }
 
 impl OrphanedCalls {
-    /// Notes that a procedure has lost a call.
+    /// Records that a procedure has lost a call.
     pub(super) fn note(&mut self, kernel: &Kernel, id: ProcedureId, (call, stage): (UserCall, String), now: Timestamp) {
         let visit = match call {
             UserCall::Stage | UserCall::Undo => kernel.row(id).map(|row| row.visit),
@@ -53,7 +53,7 @@ impl OrphanedCalls {
         self.lost.insert(id, orphaned);
     }
 
-    /// Returns the lost calls: each at least once, and until the stage that it belonged to is over.
+    /// Returns the lost calls. Each is returned at least once, and until its stage is over.
     pub(super) fn lost(&mut self, kernel: &Kernel) -> impl Iterator<Item = (ProcedureId, &OrphanedCall)> {
         self.lost.retain(|id, lost| {
             let row = kernel.row(*id).filter(|row| !row.is_ended());
@@ -63,8 +63,8 @@ impl OrphanedCalls {
         self.lost.iter().map(|(id, lost)| (*id, lost))
     }
 
-    /// Keeps a call for which there is no worker until the next health check. A stage beyond the bound is found by
-    /// that check all the same, as one that was never called.
+    /// Keeps a call for which there is no worker until the next health check. A stage beyond the bound is found by that
+    /// check anyway, as a stage that was never called.
     pub(super) fn strand(&mut self, id: ProcedureId, issued: Issued) {
         tracing::error!(procedure = %id, "there is no worker to run it on; the next health check tries again");
         if self.stranded.len() < KEPT {

@@ -1,4 +1,4 @@
-//! Outputs of children that have ended, kept in memory within a bound until their parent is woken, so that most need
+//! Outputs of children that have ended, kept in memory within a bound until their parent is woken. So most of them need
 //! not be read from the store one by one.
 
 use procession_kernel::{Blob, Kernel, ProcedureId, Seq};
@@ -6,14 +6,14 @@ use rustc_hash::FxHashMap;
 
 use crate::step::ChildOutcome;
 
-/// Bytes of memory for all outputs together. An output beyond the bound is read from the store.
+/// The maximum size of all outputs together, in bytes. An output beyond the bound is read from the store.
 const BOUND: usize = 32 << 20;
-/// Bytes that an entry takes up in addition to its value: its place in the list, and the value's own header.
+/// The bytes that an entry takes up in addition to its value: its place in the list, and the value's own header.
 const EACH: usize = 48;
 
 #[derive(Default)]
 pub(super) struct OutputCache {
-    /// By family; in the order of the commits.
+    /// The outputs by family, in the order of the commits.
     families: FxHashMap<u64, Vec<(u32, Blob)>>,
     bytes: usize,
 }
@@ -34,8 +34,8 @@ impl OutputCache {
     }
 
     /// Returns the outcomes of a list of children as they are on disk, with the outputs that are in memory. Returns
-    /// none if the kernel does not have all of the list, or is ahead of the disk in one of its rows: then only a read
-    /// of the store tells. Takes the outputs from the cache in either case.
+    /// `None` if the kernel does not have the whole list, or is ahead of the disk in one of its rows. The outcomes must
+    /// then be read from the store. Takes the outputs from the cache in either case.
     pub(super) fn children(
         &mut self,
         kernel: &Kernel,
@@ -56,7 +56,7 @@ impl OutputCache {
         let mut output_of = |id: ProcedureId| outputs.next_if(|(member, _)| *member == id.member);
         let outcome = rows.iter().map(|row| {
             let output = output_of(row.id).map(|(_, output)| output);
-            // An output that an operator put in place of the child's own is read from the store.
+            // An output that an operator has overridden is read from the store.
             ChildOutcome::of(row, output.filter(|_| row.mark.is_none()))
         });
         Some(outcome.collect())

@@ -1,12 +1,12 @@
-//! Values of procedures that were born and have not begun, because they wait for their width, a permit or a lock.
-//! They are kept in memory within a bound, so that most need not be read from the store when their turn comes.
+//! Values of procedures that were born and have not begun, because they wait for their width, a permit or a lock. The
+//! values are kept in memory within a bound, so that most of them need not be read from the store later.
 
 use procession_kernel::{Blob, ProcedureId, Record, Row};
 use rustc_hash::FxHashMap;
 
-/// Bytes of memory for all values together. A value beyond the bound is read from the store.
+/// The maximum size of all values together, in bytes. A value beyond the bound is read from the store.
 const BOUND: usize = 32 << 20;
-/// Bytes that an entry takes up in addition to its value: its place in the map, and the value's own header.
+/// The bytes that an entry takes up in addition to its value: its place in the map, and the value's own header.
 const EACH: usize = 80;
 
 #[derive(Default)]
@@ -16,7 +16,7 @@ pub(super) struct PayloadCache {
 }
 
 impl PayloadCache {
-    /// Begins to keep the values that a decision gives to procedures that do not begin with it.
+    /// Begins to keep the values of procedures that a decision creates and does not start.
     pub(super) const fn begin<'a>(&'a mut self, records: &'a [Record]) -> BornPayloads<'a> {
         BornPayloads {
             cache: self,
@@ -48,8 +48,8 @@ impl PayloadCache {
     }
 }
 
-/// How often the search for values may go through the records of a decision: once for each list of births that begins
-/// anew, of which a report has at most four, and as often again for rows that bring no value.
+/// How often the search for values may go through the records of a decision. Each new list of births needs one pass,
+/// and a report has at most four lists. Rows that bring no value may need as many passes again.
 const SEARCHES: usize = 8;
 
 /// The values that one decision gives to procedures that wait.
@@ -58,7 +58,7 @@ pub(super) struct BornPayloads<'a> {
     records: &'a [Record],
     /// Where the search for the next value begins.
     next: usize,
-    /// Records that may still be searched. A value that is not found is read from the store.
+    /// The number of records that may still be searched. A value that is not found is read from the store.
     budget: usize,
 }
 
@@ -78,12 +78,12 @@ impl BornPayloads<'_> {
 }
 
 impl<'a> BornPayloads<'a> {
-    /// Finds the value of a row. A decision records values before rows, and both in the order of the births, so the
-    /// next value is nearly always the one. Only where one list of births ends and another begins, such as children
-    /// and detached families, the search goes once around.
+    /// Finds the value of a row. A decision records values before rows, and both in the order of the births. So the
+    /// next value is nearly always the right one. Only where one list of births ends and another begins, such as
+    /// children and detached families, the search goes around once.
     fn value_of(&mut self, id: ProcedureId) -> Option<&'a Blob> {
         if self.is_first() {
-            // Half of the records are values, half are rows. No more entries than the bound lets in.
+            // Half of the records are values, half are rows. At most as many entries as the bound allows.
             let most = (BOUND - self.cache.bytes) / EACH;
             self.cache.values.reserve(most.min(self.records.len() / 2));
         }

@@ -1,8 +1,9 @@
-//! Revival: the inputs that must be read before user code can be called, such as the value of a parked procedure, its
-//! children's outcomes, or a signal. A bounded number of reads is under way, and the calls are made in the order in
-//! which they were decided, whichever read ends first.
+//! Revival: reads the inputs that a call of user code needs. Examples are the value of a parked procedure, its
+//! children's outcomes, or a signal. A bounded number of reads is under way. Calls are made in the order in which they
+//! were decided, whichever read ends first.
 //!
-//! Reads that fall due together are done as one job: the read itself takes far less than handing it to another thread.
+//! Reads that fall due together are done as one job: the read itself takes far less time than handing it to another
+//! thread.
 
 mod inputs;
 
@@ -18,19 +19,19 @@ use crate::journal::Reader;
 
 /// Groups of reads under way: half of the reader's places, so that queries get their turn.
 const GROUPS: usize = 4;
-/// Reads of one group: enough that handing it over costs each of them little, few enough that the first does not wait
-/// long for the last.
+/// The number of reads in one group. It is large enough that the hand-over costs each read little, and small enough
+/// that the first read does not wait long for the last.
 const GROUP: usize = 128;
 
-/// Calls that an empty queue keeps room for.
+/// The capacity that an empty queue keeps.
 const KEPT: usize = 4 * GROUPS * GROUP;
 
-/// A call that waits for its read to begin.
+/// A call whose read has not begun.
 enum Queued {
-    /// The stage that this commit set going. The rest is in its row, and taken from there when its read begins: a
-    /// start may queue a million of these.
+    /// The stage that this commit started. The rest is in the procedure's row, and taken from there when its read
+    /// begins: a start may queue a million of these.
     Stage(ProcedureId, Seq),
-    /// Any other call, or a stage that brings its value.
+    /// Any other call, or a stage call that brings its value.
     Call(Box<StageCall>),
 }
 
@@ -61,10 +62,10 @@ impl Queued {
     }
 }
 
-/// Calls that were read for, each with its inputs.
+/// Calls whose inputs were read, each with its inputs.
 pub(in crate::supervisor) type Group = Vec<(StageCall, Result<CallInputs, ReadError>)>;
 
-/// A group that was read. It goes back to [`Revival::end`].
+/// A group that was read. It is passed back to [`Revival::end`].
 pub(in crate::supervisor) struct GroupRead {
     number: u64,
     group: Group,
@@ -72,9 +73,9 @@ pub(in crate::supervisor) struct GroupRead {
 
 /// A group whose read has begun.
 enum Begun {
-    /// It is being read for these procedures.
+    /// The group is being read for these procedures.
     Reading(Vec<ProcedureId>),
-    /// It has been read, and waits for an earlier group.
+    /// The group has been read, and waits for an earlier group.
     Ready(Group),
 }
 
@@ -82,23 +83,23 @@ enum Begun {
 pub(super) struct Revival {
     queue: VecDeque<Queued>,
     under_way: VecDeque<Begun>,
-    /// How many groups have left the front of `under_way`.
+    /// The number of groups that have left the front of `under_way`.
     gone: u64,
     notice: Notice,
 }
 
-/// Whether somebody is told to begin reads. The first group begins only when all calls that fall due now are queued,
-/// so that they share it.
+/// Whether a notice to begin reads is under way. The first group begins only once all calls that fall due now are
+/// queued, so that they share it.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Notice {
     #[default]
     None,
-    /// The caller has to send itself a [`ReadsDue`].
+    /// The caller must send itself a [`ReadsDue`].
     Wanted,
     Sent,
 }
 
-/// Says that all calls that fell due together are queued, so their reads may begin.
+/// All calls that fell due together are queued, so their reads may begin.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(in crate::supervisor) struct ReadsDue;
@@ -114,7 +115,7 @@ impl Revival {
         self.queue.len() + self.under_way.len() * GROUP
     }
 
-    /// Reserves room for the calls of a start, because a long queue that grows is copied.
+    /// Reserves room for the calls of a start, because a long queue is copied when it grows.
     pub(super) fn reserve(&mut self, number: usize) {
         self.queue.reserve(number);
     }
@@ -127,7 +128,7 @@ impl Revival {
         }
     }
 
-    /// Returns `true`, once, if the caller has to send itself a [`ReadsDue`].
+    /// Returns `true`, once, if the caller must send itself a [`ReadsDue`].
     pub(super) fn take_notice(&mut self) -> bool {
         let is_wanted = self.notice == Notice::Wanted;
         if is_wanted {
@@ -149,7 +150,7 @@ impl Revival {
         let group = self.queue.drain(..self.queue.len().min(GROUP));
         let group: Vec<StageCall> = group.filter_map(|queued| queued.call(kernel)).collect();
         if self.queue.is_empty() {
-            // A start or a broadcast may have filled it far beyond what it usually holds.
+            // A start or a broadcast may have filled the queue far beyond its usual size.
             self.queue.shrink_to(KEPT);
         }
         let number = self.gone + self.under_way.len() as u64;
@@ -191,7 +192,7 @@ impl Revival {
         waiting
     }
 
-    /// Takes the oldest group under way, if it was read.
+    /// Takes the oldest group under way, if it has been read.
     pub(super) fn next_ready(&mut self) -> Option<Group> {
         match self.under_way.pop_front()? {
             Begun::Ready(group) => {

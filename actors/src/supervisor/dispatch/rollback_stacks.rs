@@ -1,5 +1,6 @@
-//! Rollback stacks: the history entries that a scope undoes. A scope needs the entries of its own members, and the
-//! store has them by family. So the wing remembers which entry is whose, and scans only behind the last one it knows.
+//! Rollback stacks: the history entries that a scope undoes. A scope needs the entries of its own members, but the
+//! store keeps them by family. So the wing remembers which entry belongs to which member, and scans only behind the
+//! last known entry.
 
 pub(super) mod entries;
 pub(in crate::supervisor) mod holes;
@@ -12,14 +13,14 @@ use rustc_hash::FxHashMap;
 use self::entries::{EntryIndex, ScopeEntries, ScopeMembers};
 use crate::journal::Reader;
 
-/// Scopes of one family in one read: they are handed over in one turn of the supervisor.
+/// The number of scopes of one family in one read. They are handed over in one turn of the supervisor.
 const GROUP: usize = 64;
 
-/// Indexed entries of all families together, some 16 bytes each. A family with more is scanned for each group of its
-/// scopes.
+/// The maximum number of indexed entries of all families together, some 16 bytes each. A larger family is scanned again
+/// for each group of its scopes.
 const INDEXED: usize = 1 << 20;
 
-/// What is known of the history of a family that rolls back.
+/// What is known about the history of a family that rolls back.
 #[derive(Default)]
 struct Family {
     index: EntryIndex,
@@ -28,14 +29,14 @@ struct Family {
     is_read: bool,
 }
 
-/// What a read of stacks has found. It goes back to [`RollbackStacks::end`].
+/// What a read of stacks has found. It is passed back to [`RollbackStacks::end`].
 pub(in crate::supervisor) struct StackRead {
     family: u64,
     index: EntryIndex,
     found: ScopeEntries,
 }
 
-/// The stacks that the start read, and the families whose stacks are read later, until those end.
+/// The stacks that the start read. Also the families whose stacks are read later, until those families end.
 #[derive(Default)]
 pub(super) struct RollbackStacks {
     recovered: BTreeMap<u64, Vec<HistoryEntry>>,
@@ -51,7 +52,7 @@ impl RollbackStacks {
         }
     }
 
-    /// Takes the stack that the start read, unless the family has committed entries since: stages that were in doubt
+    /// Takes the stack that the start read, unless the family has committed entries since. Stages that were in doubt
     /// run to their commit before anything is undone.
     pub(super) fn recovered(&mut self, kernel: &Kernel, family: u64) -> Option<Vec<HistoryEntry>> {
         let entries = self.recovered.remove(&family)?;
@@ -60,7 +61,7 @@ impl RollbackStacks {
         (current == Some(newest)).then_some(entries)
     }
 
-    /// Drops what is known of a family. A read that is under way then finds nothing that waits for it.
+    /// Drops what is known about a family. A read that is under way then finds no waiting scope.
     pub(super) fn forget(&mut self, family: u64) {
         if let Some(forgotten) = self.families.remove(&family) {
             self.indexed -= forgotten.index.len();
@@ -73,7 +74,7 @@ impl RollbackStacks {
         *self = Self::default();
     }
 
-    /// Queues a scope for a read.
+    /// Queues a scope to be read.
     pub(super) fn request(&mut self, scope: ProcedureId) {
         self.families.entry(scope.family).or_default().waiting.push(scope);
     }
@@ -137,7 +138,7 @@ fn members_within(kernel: &Kernel, scope: ProcedureId) -> ScopeMembers {
 
 #[cfg(test)]
 mod tests {
-    //! In which order scopes are read for, and how long a family is known.
+    //! The order in which scopes are read, and how long a family is known.
 
     use super::*;
 

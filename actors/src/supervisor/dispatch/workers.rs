@@ -1,7 +1,7 @@
-//! Worker arbiters: the threads on which user code runs, taken in turn. A worker that user code blocks for too long
-//! gets no new actors. When half of the workers are blocked, one is added; it leaves when it is no longer needed.
+//! Worker arbiters: the threads that run user code, used in turn. A worker that user code blocks for too long gets no
+//! new actors. When half of the workers are blocked, one is added. It leaves once it is no longer needed.
 //!
-//! All times here are the machine's: what is measured is the occupation of a thread.
+//! All times here are machine times, because they measure how long a thread is occupied.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,8 +19,8 @@ use crate::view::{BlockedStage, UserCall, WorkerStatus};
 use crate::worker::{CallSlot, Heartbeat};
 use crate::worker_inbox::CallQueue;
 
-/// Workers at most, as a multiple of the number asked for, unless the settings say otherwise: each added worker is a
-/// thread that user code blocks.
+/// The maximum number of workers, as a multiple of the configured number, unless the settings say otherwise. Each added
+/// worker is a thread that user code may block as well.
 const WORKERS_MAX_TIMES: usize = 4;
 
 /// When workers are added and retired.
@@ -38,17 +38,17 @@ struct Worker {
     queue: Arc<CallQueue>,
     heartbeat: Arc<Heartbeat>,
     extra: bool,
-    /// The number of beats at the last check, and since when it has not changed.
+    /// The number of beats at the last check, and since when that number has not changed.
     beats: u64,
     since: Instant,
     blocked: Option<Blocked>,
     /// Since when the worker has not been needed.
     spare: Option<Instant>,
-    /// The worker takes no more actors, and ends with its last one.
+    /// `true` if the worker takes no more actors, and ends with its last one.
     retiring: bool,
 }
 
-/// The call that blocks a worker.
+/// A call that blocks a worker.
 struct Blocked {
     procedure: ProcedureId,
     call: UserCall,
@@ -62,12 +62,12 @@ pub(super) struct NewlyBlocked {
     pub(super) time: Duration,
 }
 
-/// Says that it is time to check the workers.
+/// It is time to check the workers.
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(in crate::supervisor) struct WorkerCheckDue;
 
-/// Sends a [`WorkerCheckDue`] at this interval, on a task of its own, as long as the receiver lives.
+/// Sends a [`WorkerCheckDue`] at this interval, on a task of its own, for as long as the receiver lives.
 pub(in crate::supervisor) fn check_workers_every(time: Duration, to: WeakRecipient<WorkerCheckDue>) {
     actix_rt::spawn(async move {
         loop {
@@ -80,20 +80,20 @@ pub(in crate::supervisor) fn check_workers_every(time: Duration, to: WeakRecipie
     });
 }
 
-/// The arbiters on which procedures' actors are started.
+/// The arbiters that run procedures' actors.
 pub(crate) struct Workers {
     workers: Vec<Worker>,
     heartbeats: Heartbeats,
-    /// None for the host's arbiter, which is not watched.
+    /// `None` for the host's arbiter, which is not watched.
     watch: Option<Watch>,
     next: usize,
     next_number: usize,
-    /// Half of the workers or more are blocked, so extra ones are used.
+    /// `true` if at least half of the workers are blocked, so that extra workers are used.
     needs_extra: bool,
 }
 
 impl Workers {
-    /// Takes arbiters that end with the engine. More are started from `threads`.
+    /// Takes over arbiters that end with the engine. More are started from `threads`.
     pub(crate) fn owned(arbiters: Vec<ArbiterHandle>, threads: Threads, settings: &Settings) -> Self {
         let watch = Watch {
             threads,
@@ -147,7 +147,7 @@ impl Workers {
         }
     }
 
-    /// Shows the heartbeats of the workers that there are now to readers on other threads.
+    /// Publishes the heartbeats of the current workers to readers on other threads.
     fn show_heartbeats(&self) {
         let heartbeats = self.workers.iter().map(|worker| Arc::clone(&worker.heartbeat));
         self.heartbeats.set(heartbeats.collect());
@@ -163,7 +163,7 @@ impl Workers {
         let begin = self.next;
         self.next = self.next.wrapping_add(1);
         let turns = (0..count).map(|step| begin.wrapping_add(step) % count);
-        // If all are blocked, the actor waits on one of them until that is free.
+        // If all workers are blocked, the actor waits on one of them until it is free.
         let turn = turns.clone().find(|turn| self.is_open(*turn)).unwrap_or(begin % count);
         let worker = self.workers.get(turn)?;
         Some((&worker.arbiter, &worker.heartbeat, &worker.queue))
@@ -177,7 +177,7 @@ impl Workers {
         self.workers.get(turn).is_some_and(takes)
     }
 
-    /// Returns how often to check the workers, if at all: often enough that a blocked one is found soon after the
+    /// Returns how often to check the workers, if at all: often enough that a blocked worker is found soon after the
     /// threshold.
     pub(super) fn check_every(&self) -> Option<Duration> {
         let watch = self.watch.as_ref()?;
@@ -222,10 +222,10 @@ impl Workers {
         }
     }
 
-    /// Adds a worker if half of them or more are blocked, and retires workers that are no longer needed.
+    /// Adds a worker if at least half of them are blocked, and retires workers that are no longer needed.
     pub(super) fn adjust(&mut self, now: Instant) {
         let Some(watch) = self.watch.clone() else { return };
-        // An extra worker that runs is the answer, so it does not count among the workers that may be blocked.
+        // A running extra worker is the remedy, so it does not count among the workers that may be blocked.
         let blocked = self.workers.iter().filter(|worker| worker.blocked.is_some()).count();
         let answers = self.workers.iter().filter(|worker| worker.is_answer()).count();
         let others = self.workers.len() - answers;
@@ -280,7 +280,7 @@ impl Workers {
         goes.then_some(move |slot: &CallSlot| left.iter().any(|heartbeat| slot.is_on(heartbeat)))
     }
 
-    /// Starts a new thread in place of each that has ended. Returns `true` if one was replaced.
+    /// Starts a new thread for each worker whose thread has ended. Returns `true` if any was replaced.
     pub(super) fn replace_ended(&mut self) -> bool {
         let Some(threads) = self.watch.as_ref().map(|watch| watch.threads.clone()) else {
             return false;
@@ -305,7 +305,7 @@ impl Workers {
         replaced
     }
 
-    /// Reads every heartbeat, so that [`Self::statuses`] is of this moment.
+    /// Reads every heartbeat, so that [`Self::statuses`] describes this moment.
     pub(super) fn observe(&mut self, now: Instant) {
         for worker in &mut self.workers {
             worker.observe(now);
@@ -355,7 +355,7 @@ impl Workers {
 }
 
 impl Worker {
-    /// Reads its heartbeat, and returns the number of beats.
+    /// Reads the worker's heartbeat, and returns the number of beats.
     fn observe(&mut self, now: Instant) -> u64 {
         let beats = self.heartbeat.beats();
         if beats != self.beats {

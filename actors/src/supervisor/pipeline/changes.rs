@@ -1,5 +1,5 @@
-//! The feed of committed changes. A subscriber's mailbox is its bound: one that
-//! is full misses changes, is told so, and slows nobody.
+//! The feed of committed changes. A subscriber's mailbox is its bound: a subscriber whose mailbox is full misses
+//! changes, is told so, and slows down nobody else.
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -16,18 +16,18 @@ pub(super) type Pending = Arc<Change>;
 
 struct Subscriber {
     to: Recipient<ChangeFeed>,
-    /// Where it begins, until that is on disk.
+    /// Where the subscription begins, until that commit is on disk.
     from: Option<Seq>,
     seen: Seq,
-    /// It is behind, and is being told.
+    /// Set while the subscriber is behind and is being told so.
     lag: Option<Rc<Lag>>,
 }
 
-/// One that misses changes.
+/// A subscriber's lag: it misses changes.
 struct Lag {
-    /// The newest change that was published meanwhile.
+    /// The newest change that was published in the meantime.
     newest: Cell<Seq>,
-    /// It was told of all that it missed.
+    /// `true` once the subscriber was told of everything that it missed.
     is_over: Cell<bool>,
 }
 
@@ -41,7 +41,7 @@ impl Changes {
         self.subscribers.len()
     }
 
-    /// Adds one that begins after the newest commit, and is told so once that is on disk.
+    /// Adds a subscriber that begins after the newest commit. It is told so once that commit is on disk.
     pub(super) fn subscribe(&mut self, to: Recipient<ChangeFeed>, from: Seq, durable: Seq) {
         self.subscribers.push(Subscriber {
             to,
@@ -52,12 +52,12 @@ impl Changes {
         self.reached(durable);
     }
 
-    /// Says where those begin who were waiting for this commit.
+    /// Tells subscribers where they begin, if they were waiting for this commit.
     pub(super) fn reached(&mut self, durable: Seq) {
         self.subscribers.retain_mut(|subscriber| subscriber.begin(durable));
     }
 
-    /// Begins the change of a commit; none while nobody subscribes.
+    /// Begins the change of a commit; `None` while there are no subscribers.
     pub(super) fn begin(&self, epoch: Epoch, seq: Seq) -> Option<Change> {
         (!self.subscribers.is_empty()).then(|| Change {
             epoch,
@@ -67,7 +67,7 @@ impl Changes {
         })
     }
 
-    /// Adds what a record of the commit changes.
+    /// Adds what a record changes to the commit's change.
     pub(super) fn describe(change: &mut Change, record: &Record) {
         if let Record::Row(row) | Record::FinishedRow(row) = record {
             change.rows.push(Status::of(row));
@@ -82,7 +82,7 @@ impl Changes {
 }
 
 impl Subscriber {
-    /// Gives false when the subscriber is gone.
+    /// Returns `false` if the subscriber is gone.
     fn begin(&mut self, durable: Seq) -> bool {
         match self.from.filter(|from| *from <= durable) {
             Some(from) => {
@@ -93,7 +93,7 @@ impl Subscriber {
         }
     }
 
-    /// Gives false when the subscriber is gone.
+    /// Returns `false` if the subscriber is gone.
     fn take(&mut self, change: &Pending) -> bool {
         if change.seq <= self.seen {
             return true;
@@ -125,15 +125,15 @@ impl Subscriber {
     }
 }
 
-/// Tells a subscriber that changes were left out, as soon as it has room: it
-/// must learn of it also when nothing more is published.
+/// Tells a subscriber that changes were left out, as soon as its mailbox has room. It must learn this even if nothing
+/// more is published.
 async fn tell(to: Recipient<ChangeFeed>, mut from: Seq, lag: Rc<Lag>) {
     loop {
         let mut sent = std::pin::pin!(to.send(ChangeFeed::Lagged(from)));
         let (mut polls, mut known) = (0, lag.newest.get());
         let result = poll_fn(|cx| {
-            // The word is in the mailbox no sooner than at the second poll, the
-            // first that follows a wake: what is published later counts as missed.
+            // The message enters the mailbox at the second poll at the earliest: the first poll that follows a wake.
+            // Whatever is published later counts as missed.
             polls += 1;
             if polls <= 2 {
                 known = lag.newest.get();

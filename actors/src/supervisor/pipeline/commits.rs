@@ -1,9 +1,8 @@
-//! Commits on their way: the one that is open, those that wait, those under way.
+//! Commits on their way: the open batch, the full batches that wait, and the batches under way.
 //!
-//! While batches are under way, everything decided meanwhile merges into the
-//! next one. It follows at once when the journal would stand still, and goes
-//! behind one under way when it is worth a sync of its own. Effects, reads and
-//! the feed leave only with their receipt.
+//! While batches are under way, new decisions merge into the next batch. That batch follows at once if the journal
+//! would otherwise stand still. It goes behind a batch under way if it is worth a sync of its own. Effects, reads and
+//! the feeds leave only with their receipt.
 
 use std::collections::VecDeque;
 
@@ -14,7 +13,7 @@ use super::changes::Pending;
 use crate::journal::Batch;
 use crate::supervisor::metrics::observations::Observation;
 
-/// What waits for one receipt.
+/// Everything that waits for one receipt.
 #[derive(Default)]
 pub(in crate::supervisor) struct Waiting {
     pub(super) seq: Seq,
@@ -22,12 +21,12 @@ pub(in crate::supervisor) struct Waiting {
     pub(in crate::supervisor) reads: Vec<oneshot::Sender<()>>,
     pub(super) changes: Vec<Pending>,
     pub(in crate::supervisor) observations: Vec<Observation>,
-    /// Puts and deletes of the batch, and when it went to the journal.
+    /// The number of puts and deletes in the batch, and when it went to the journal.
     pub(in crate::supervisor) writes: usize,
     pub(in crate::supervisor) appended: Timestamp,
 }
 
-/// One batch that is not under way yet, and what waits for it.
+/// A batch that is not under way yet, and what waits for it.
 pub(super) struct Ready {
     pub(super) batch: Batch,
     pub(super) commit: Commit,
@@ -43,7 +42,7 @@ impl Ready {
         }
     }
 
-    /// The next one will hold about as much.
+    /// Creates the next batch, with room for about as much as this one holds.
     fn after(&self) -> Self {
         Self {
             batch: Batch::like(&self.batch),
@@ -64,21 +63,21 @@ impl Ready {
     }
 }
 
-/// A batch is not extended beyond this many bytes: a sync of this much is still
-/// short, and a few of them fit in memory.
+/// The size in bytes beyond which a batch is not extended. A sync of this size is still short, and a few such batches
+/// fit in memory.
 const LARGEST_BATCH: usize = 8 << 20;
 
-/// Writes of a decision that is committed on the supervisor's own thread, at most:
-/// the birth of many children would hold it for as long as many syncs take.
+/// The maximum number of writes in a decision that is committed on the supervisor's own thread. The births of many
+/// children would hold that thread for as long as many syncs take.
 const SINGLE_WRITES: usize = 64;
 
 pub(super) struct Commits {
     epoch: Epoch,
     merge: usize,
     in_flight_max: usize,
-    /// Takes decisions.
+    /// Accepts decisions.
     open: Ready,
-    /// Takes no more, and waits for its turn.
+    /// Batches that accept no more decisions and wait for their turn.
     full: VecDeque<Ready>,
     in_flight: VecDeque<Waiting>,
     durable: Seq,
@@ -97,7 +96,7 @@ impl Commits {
         }
     }
 
-    /// Gives the batch into which the next commit goes.
+    /// Returns the batch that the next commit goes into.
     pub(super) fn open(&mut self) -> &mut Ready {
         if self.open.is_full(self.merge) {
             let next = self.open.after();
@@ -106,8 +105,8 @@ impl Commits {
         &mut self.open
     }
 
-    /// Returns the commit of the batch that was opened last. It starts no new batch, even if that one is full by now:
-    /// the records of a decision and its effects belong to the same batch.
+    /// Returns the commit of the batch that was opened last. Opens no new batch, even if that batch is full by now: a
+    /// decision's records and its effects belong to the same batch.
     pub(super) const fn open_commit(&mut self) -> &mut Commit {
         &mut self.open.commit
     }
@@ -117,8 +116,7 @@ impl Commits {
         self.durable
     }
 
-    /// Holds effects that left no record back until everything decided is on disk;
-    /// gives them back if it is.
+    /// Holds effects that left no record until everything decided is on disk. If it already is, returns them.
     pub(super) fn hold(&mut self, commit: Commit) -> Option<Commit> {
         match self.last() {
             Some(waiting) => {
@@ -129,7 +127,7 @@ impl Commits {
         }
     }
 
-    /// Registers a read that must see everything decided; none if it may go at once.
+    /// Registers a read that must see everything decided; `None` if everything is on disk and the read may go at once.
     pub(super) fn barrier(&mut self) -> Option<oneshot::Receiver<()>> {
         let waiting = self.last()?;
         let (sender, receiver) = oneshot::channel();
@@ -137,7 +135,7 @@ impl Commits {
         Some(receiver)
     }
 
-    /// Gives what is to be counted with the newest decision; none if all is on disk.
+    /// Returns where to add what is counted with the newest decision; `None` if everything is on disk.
     pub(super) fn last_observations(&mut self) -> Option<&mut Vec<Observation>> {
         self.last().map(|waiting| &mut waiting.observations)
     }
@@ -177,9 +175,9 @@ impl Commits {
         Some(batch)
     }
 
-    /// Tells whether another batch is worth its sync: the journal would stand
-    /// still, or what is open is at least as much as what it is busy with. Smaller
-    /// ones grow until then, and their stages share one sync (docs/decisions/0029).
+    /// Returns `true` if another batch is worth its sync. It is if the journal would stand still, or if a batch is
+    /// full. It also is if the open batch has at least as many writes as the oldest batch under way. Smaller batches
+    /// grow until then, and their stages share one sync (docs/decisions/0029).
     fn may_follow(&self) -> bool {
         let Some(first) = self.in_flight.front() else {
             return true;
@@ -188,38 +186,38 @@ impl Commits {
         room && (!self.full.is_empty() || self.open.batch.len() >= first.writes)
     }
 
-    /// Tells whether one decision alone waits to go to the journal, which stands still,
-    /// and leaves no more than takes little beside the sync.
+    /// Returns `true` if a single decision waits for the journal, the journal stands still, and the decision has few
+    /// enough writes. Such a decision takes little time beside the sync.
     pub(super) fn is_single(&self) -> bool {
         let quiet = self.in_flight.is_empty() && self.full.is_empty();
         quiet && self.open.commit.decisions() == 1 && self.open.batch.len() <= SINGLE_WRITES
     }
 
-    /// Notes when the batch that was taken last goes to the journal.
+    /// Records when the batch that was taken last goes to the journal.
     pub(super) fn appended(&mut self, at: Timestamp) {
         if let Some(waiting) = self.in_flight.back_mut() {
             waiting.appended = at;
         }
     }
 
-    /// Gives since when the journal has had the oldest batch under way.
+    /// Returns since when the journal has had the oldest batch under way.
     pub(super) fn oldest_under_way(&self) -> Option<Timestamp> {
         self.in_flight.front().map(|waiting| waiting.appended)
     }
 
-    /// Tells whether everything decided is on disk.
+    /// Returns `true` if everything decided is on disk.
     pub(super) fn is_quiet(&mut self) -> bool {
         self.last().is_none()
     }
 
-    /// Takes what waited for the oldest batch under way.
+    /// Takes everything that waited for the oldest batch under way.
     pub(super) fn proved(&mut self, durable: Seq) -> Option<Waiting> {
         let waiting = self.in_flight.pop_front()?;
         self.durable = durable;
         Some(waiting)
     }
 
-    /// Tells whether decisions come faster than the journal takes them.
+    /// Returns `true` if decisions arrive faster than the journal takes them.
     pub(super) fn is_backed_up(&self) -> bool {
         !self.full.is_empty()
     }

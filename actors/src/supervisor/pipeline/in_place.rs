@@ -1,7 +1,7 @@
 //! Commits on the supervisor's own thread.
 //!
-//! One decision of the only procedure that is active, if it is small, is committed there: nobody could be served
-//! meanwhile, and two changes of thread are saved, which take a third of a sync (docs/decisions/0017).
+//! A small decision of the only active procedure is committed there. Nobody else could be served meanwhile. It saves
+//! two thread switches, which take a third of a sync (docs/decisions/0017).
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,15 +12,15 @@ use procession_kernel::Receipt;
 use crate::clock::machine_now;
 use crate::journal::{AppendError, Batch, JournalStore, of_batch};
 
-/// A commit that takes longer than this keeps the supervisor from what may have
-/// come meanwhile: ten syncs of a good disk.
+/// A commit that takes longer than this keeps the supervisor from work that may have arrived meanwhile. It is ten syncs
+/// of a good disk.
 const SLOW: Duration = Duration::from_millis(2);
-/// How many commits go to the journal's thread after a slow one.
+/// The number of commits that go to the journal's thread after a slow commit.
 const REST: u32 = 1_024;
 
 /// The store, for commits on the supervisor's own thread.
 pub(crate) struct InPlace {
-    /// None where appends wait for others; it does not keep the store open.
+    /// `None` if appends to the store may wait. The reference does not keep the store open.
     store: Option<Weak<dyn JournalStore>>,
     rest: u32,
 }
@@ -33,7 +33,7 @@ impl InPlace {
         }
     }
 
-    /// Tells whether the store may be appended to here; not for a while after it was slow.
+    /// Returns `true` if batches may be appended to the store here: not for a while after a slow commit.
     pub(super) fn is_ready(&mut self) -> bool {
         let rests = self.rest > 0;
         self.rest = self.rest.saturating_sub(1);

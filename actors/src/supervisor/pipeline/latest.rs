@@ -1,10 +1,9 @@
-//! Followers of the newest rows. Who shows procedures to people needs no row as often as it changes:
-//! a follower asks for what is next when it has shown what came before, and gets what has changed
-//! since, each row once. So a busy engine copies a row for whoever watches as often as they look,
-//! not as often as it commits.
+//! Followers of the latest rows. A user interface does not need every version of a row. A follower sends a request once
+//! it has shown the last message. It then receives each row that has changed since, once. So a busy engine copies a row
+//! for a follower as often as the follower looks, not as often as the row changes.
 //!
-//! Ids are noted when a commit is decided; rows are copied when a follower asks, and sent when all
-//! that they show is on disk.
+//! Ids are noted when a commit is decided. Rows are copied when a follower asks, and sent once everything that they
+//! show is on disk.
 
 use std::collections::VecDeque;
 
@@ -14,22 +13,22 @@ use rustc_hash::FxHashSet;
 
 use crate::view::{LatestFeed, LatestRows};
 
-/// Rows of ended procedures kept for one that has not asked: the newest.
+/// The maximum number of ended procedures' rows kept for a follower that has not asked. The newest are kept.
 const ENDED_KEPT: usize = 10_000;
-/// Ids noted for one that has not asked; it must read anew if there are more.
+/// The maximum number of ids noted for a follower that has not asked. If there are more, it must read everything again.
 const NOTED_MAX: usize = 1_000_000;
 
-/// Whoever follows.
+/// The followers.
 #[derive(Default)]
 pub(super) struct LatestSubscribers(Vec<Follower>);
 
 struct Follower {
     to: Recipient<LatestFeed>,
-    /// Where it begins, until that is on disk.
+    /// Where the follower begins, until that commit is on disk.
     from: Option<Seq>,
-    /// It has asked, and was not answered yet.
+    /// `true` if it has asked and was not answered yet.
     asks: bool,
-    /// It was told of all up to here.
+    /// The newest commit that the follower was told of.
     seen: Seq,
     noted: Noted,
     /// Rows as of a commit that is not on disk yet.
@@ -51,7 +50,7 @@ impl LatestSubscribers {
         self.0.len()
     }
 
-    /// Adds one that begins after the newest commit.
+    /// Adds a follower that begins after the newest commit.
     pub(super) fn add(&mut self, to: Recipient<LatestFeed>, kernel: &Kernel, durable: Seq) {
         self.0.push(Follower {
             to,
@@ -64,7 +63,7 @@ impl LatestSubscribers {
         self.reached(kernel, durable);
     }
 
-    /// One has shown what it was told.
+    /// Records a follower's request: it has shown the last message.
     pub(super) fn asked(&mut self, who: &Recipient<LatestFeed>, kernel: &Kernel, durable: Seq) {
         for follower in self.0.iter_mut().filter(|follower| follower.to == *who) {
             follower.asks = true;
@@ -79,14 +78,14 @@ impl LatestSubscribers {
         }
     }
 
-    /// Tells those who ask what is on disk now.
+    /// Answers the followers that have asked with what is on disk now.
     pub(super) fn reached(&mut self, kernel: &Kernel, durable: Seq) {
         self.0.retain_mut(|follower| follower.tell(kernel, durable));
     }
 }
 
 impl Follower {
-    /// Gives false when it is gone.
+    /// Returns `false` if the follower is gone.
     fn tell(&mut self, kernel: &Kernel, durable: Seq) -> bool {
         if !self.to.connected() {
             return false;
@@ -116,7 +115,8 @@ impl Follower {
         true
     }
 
-    /// One message is out at most, so only a mailbox without any room is full: then it is tried again.
+    /// Sends a message; returns `false` if that failed. At most one message per follower is out, so only a mailbox
+    /// without any capacity is full. The caller then tries again later.
     fn sent(&self, newest: LatestFeed) -> bool {
         self.to.try_send(newest).is_ok()
     }
@@ -142,7 +142,7 @@ impl Noted {
             self.live.insert(row.id);
             return;
         }
-        // Its family may have left the kernel by the time it is asked for.
+        // The row is kept here, because the family may have left the kernel by the time the follower asks.
         self.live.remove(&row.id);
         self.ended.push_back(row.clone());
         if self.ended.len() > ENDED_KEPT {
@@ -150,15 +150,15 @@ impl Noted {
         }
     }
 
-    /// Copies all rows that have changed, as they stand.
+    /// Copies all rows that have changed, in their current state.
     fn copy(&mut self, kernel: &Kernel) -> LatestRows {
         let mut noted = std::mem::take(self);
         if noted.is_lost {
-            // It reads anew, so no row is copied.
+            // The follower reads everything again, so no row is copied.
             noted.live.clear();
             noted.ended.clear();
         }
-        // What ended and has gone since is not to be brought back.
+        // Rows of families that ended and were evicted since must not reappear.
         let gone: FxHashSet<u64> = noted.gone.iter().copied().collect();
         noted.ended.retain(|row| !gone.contains(&row.id.family));
         let live = noted.live.into_iter().filter_map(|id| kernel.row(id).cloned());

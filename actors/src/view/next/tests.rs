@@ -1,4 +1,4 @@
-//! Every combination of state and reason that a row can be in reads as a sentence, and a true one.
+//! Every possible combination of state and wait reason in a row yields a sentence, and a true one.
 
 use procession_kernel::{Blob, InFlight, Kind, ProcedureId, Row, Seq, Timestamp, WaitReason as Wait};
 
@@ -7,7 +7,7 @@ use super::*;
 const AT: Timestamp = Timestamp(90_000_000);
 
 fn row(state: ProcedureState, wait: Option<Wait>) -> Row {
-    // MessagePack of 2.
+    // MessagePack for 2.
     let (id, stage) = (ProcedureId::new(1, 1), Blob::from(&[2_u8][..]));
     Row {
         revision: Seq(1),

@@ -34,7 +34,7 @@ fn waits_double_up_to_the_longest_and_begin_anew_when_a_read_succeeds() {
     );
 
     reads.failed(stack(2), &refused(), Timestamp(8));
-    // Of another family, which never failed.
+    // This read belongs to another family, which never failed.
     reads.succeeded(ReadSubject::Stack(ProcedureId::root(3)));
     assert_eq!(reads.trouble().map(|trouble| trouble.waiting), Some(2));
     reads.succeeded(ReadSubject::Stack(ProcedureId::root(1)));

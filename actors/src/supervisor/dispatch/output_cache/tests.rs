@@ -70,7 +70,7 @@ fn memory_is_bounded() {
 
 const NOW: Timestamp = Timestamp(1);
 
-/// Runs a parent with two children, of which the first has ended with an output.
+/// Runs a parent with two children. The first child has ended with an output.
 fn after_first_child() -> (OutputCache, Kernel) {
     let rules = Rules {
         kinds: [(Kind::from("k"), KindRules::new(1))].into(),

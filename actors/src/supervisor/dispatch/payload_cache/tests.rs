@@ -79,7 +79,7 @@ fn waiting(family: u64, member: u32) -> (Record, Record) {
 
 #[test]
 fn values_are_found_whatever_list_of_births_comes_first() {
-    // Detached families are recorded before children, and their rows after those of the children.
+    // Detached families are recorded before children, and their rows after the children's rows.
     let born = [(2, 0), (3, 0), (1, 1), (1, 2), (1, 3)].map(|(family, member)| waiting(family, member));
     let (mut rows, mut records): (Vec<Record>, Vec<Record>) = born.into_iter().unzip();
     rows.rotate_left(2);

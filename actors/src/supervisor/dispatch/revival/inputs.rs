@@ -1,4 +1,4 @@
-//! One group of reads, done one after another by one job of the reader.
+//! One group of reads, done one after another in one job of the reader.
 
 use procession_kernel::{Blob, ProcedureId, Wake};
 
@@ -14,11 +14,11 @@ use crate::step::ChildOutcome;
 /// The inputs that a call needs.
 pub(in crate::supervisor::dispatch) struct InputRequest {
     pub(in crate::supervisor::dispatch) id: ProcedureId,
-    /// The procedure's value is needed, because no actor has it.
+    /// `true` if the procedure's value is needed, because no actor has it.
     pub(in crate::supervisor::dispatch) payload: bool,
-    /// What woke the procedure, or what its join rule is asked about.
+    /// What woke the procedure, or the children that its join rule is asked about.
     pub(in crate::supervisor::dispatch) wake: Option<Wake>,
-    /// Its children as they are on disk, if that is known. An output that is missing here is read.
+    /// The children as they are on disk, if that is known. An output that is missing here is read.
     pub(in crate::supervisor::dispatch) children: Option<Vec<ChildOutcome>>,
 }
 
@@ -28,7 +28,7 @@ pub(in crate::supervisor) struct CallInputs {
     pub(in crate::supervisor::dispatch) woken: Woken,
 }
 
-/// Reads the inputs of all these calls; returns as many results, in the same order.
+/// Reads the inputs of all these calls. Returns one result per call, in the same order.
 pub(super) async fn read(reader: &Reader, requests: Vec<InputRequest>) -> Vec<Result<CallInputs, ReadError>> {
     let count = requests.len();
     let all = reader.run(move |store| {
@@ -85,7 +85,7 @@ async fn value_of(store: &dyn JournalStore, id: ProcedureId) -> Result<Blob, Sto
     Ok(Blob::from(bytes.ok_or_else(missing)?))
 }
 
-/// Adds the outputs that were not in memory.
+/// Reads the outputs that were not in memory, and adds them.
 async fn with_outputs(
     store: &dyn JournalStore,
     mut children: Vec<ChildOutcome>,

@@ -1,5 +1,5 @@
-//! Which member each entry of a family's history belongs to. Numbers grow from commit to commit, so only entries behind
-//! the last known one are new; an entry never changes its member.
+//! Maps each entry of a family's history to its member. Numbers grow from commit to commit, so only entries behind the
+//! last known one are new. An entry never changes its member.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use crate::journal::reader::{PAGE, decode_entry, settled};
 use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Reader, Space};
 
-/// A scope that rolls back, and its members.
+/// A scope that is being rolled back, and its members.
 pub(super) struct ScopeMembers {
     pub(super) scope: ProcedureId,
     pub(super) members: Vec<u32>,
 }
 
-/// What was read for each scope, in the order of the requests.
+/// The entries that were read for each scope, in the order of the requests.
 pub(in crate::supervisor) type ScopeEntries = Vec<(ProcedureId, Result<Vec<HistoryEntry>, ReadError>)>;
 
 /// The entry numbers of each member.
@@ -47,7 +47,7 @@ impl EntryIndex {
     }
 }
 
-/// Reads for all scopes in one job of the reader, and returns the index with what is new.
+/// Reads for all scopes in one job of the reader. Returns the index, extended by the new entries.
 pub(super) async fn read(
     reader: &Reader,
     family: u64,
@@ -84,7 +84,8 @@ async fn find_all(
     (index, found)
 }
 
-/// Indexes the entries behind the known ones. Returns the entries of `members` among them, so that none is read twice.
+/// Indexes the entries behind the known ones. Returns those new entries that belong to `members`, so that none is read
+/// twice.
 async fn index_new(
     store: &dyn JournalStore,
     family: u64,
@@ -118,7 +119,7 @@ async fn index_new(
     }
 }
 
-/// Returns these entries, without the ones that were dropped since.
+/// Returns these entries, except any that were dropped since.
 async fn entries_of(
     store: &dyn JournalStore,
     family: u64,
@@ -127,7 +128,7 @@ async fn entries_of(
 ) -> Result<Vec<HistoryEntry>, ReadError> {
     let mut entries = Vec::with_capacity(numbers.len());
     for number in numbers {
-        // No other scope of the group wants it: scopes that roll back have no member in common.
+        // No other scope of the group needs this entry: scopes that roll back have no member in common.
         if let Some(entry) = seen.remove(number) {
             entries.push(entry);
             continue;

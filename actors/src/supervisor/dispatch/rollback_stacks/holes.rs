@@ -1,4 +1,4 @@
-//! Holes in histories: which entry a rollback needed and did not find, in words.
+//! Holes in histories: describes which entry a rollback needed and did not find.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,15 +6,16 @@ use procession_kernel::{HistoryEntry, Kernel, ProcedureId, Row, WaitReason};
 
 use crate::journal::codec;
 
-/// Holes that are remembered. Each is a sentence; who looks at more than this many at once does not read them.
+/// The maximum number of holes that are remembered. Each is a sentence, and nobody reads more than this many at once.
 const HELD: usize = 1024;
 
-/// What the rollbacks lacked that have parked as quarantined, by the procedure that rolls back.
+/// What is missing for the rollbacks that have parked as quarantined, by the procedure that rolls back.
 #[derive(Default)]
 pub(in crate::supervisor) struct Holes(BTreeMap<ProcedureId, String>);
 
 impl Holes {
-    /// Notes what a rollback lacks. Called after the decision, so that only those are kept that have parked.
+    /// Notes what a rollback lacks. Must be called after the decision, because only rollbacks that have parked are
+    /// kept.
     pub(in crate::supervisor) fn note(&mut self, kernel: &Kernel, scope: ProcedureId, hole: String) {
         if !is_parked(kernel, scope) {
             return;
@@ -28,7 +29,7 @@ impl Holes {
         }
     }
 
-    /// Returns all that are remembered; some may be of procedures that have moved since.
+    /// Returns everything that is remembered; some procedures may have moved since.
     pub(in crate::supervisor) const fn all(&self) -> &BTreeMap<ProcedureId, String> {
         &self.0
     }
@@ -45,7 +46,7 @@ fn is_parked(kernel: &Kernel, scope: ProcedureId) -> bool {
         .is_some_and(|row| row.wait == Some(WaitReason::Quarantined))
 }
 
-/// Says what is missing of the entries that were read for a scope; `None` if as many stand as its rows say.
+/// Describes what is missing from the entries that were read for a scope; `None` if there are as many as its rows say.
 pub(in crate::supervisor) fn missing(kernel: &Kernel, scope: ProcedureId, entries: &[HistoryEntry]) -> Option<String> {
     let family = kernel.families().get(&scope.family)?;
     if let Some(entry) = entries.iter().find(|entry| entry.number > family.history) {
@@ -76,7 +77,7 @@ pub(in crate::supervisor) fn missing(kernel: &Kernel, scope: ProcedureId, entrie
     Some(named(row, visit, entries, family.history))
 }
 
-/// Names the entry of a visit by what lies around it.
+/// Names a visit's entry by its neighbours.
 fn named(row: &Row, visit: u32, entries: &[HistoryEntry], newest: u32) -> String {
     let of_row = || entries.iter().filter(|entry| entry.member == row.id.member);
     let before = of_row().rfind(|entry| entry.visit < visit);

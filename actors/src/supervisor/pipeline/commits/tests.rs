@@ -1,4 +1,4 @@
-//! When a batch may go to the journal behind another (docs/decisions/0029).
+//! When a batch may go to the journal behind another batch (docs/decisions/0029).
 
 use procession_kernel::{
     Birth, Blob, Epoch, Event, Kernel, Kind, KindRules, Receipt, RequestId, Rules, Seq, Submission, Timestamp,
@@ -7,7 +7,7 @@ use procession_kernel::{
 use super::Commits;
 use crate::journal::encode;
 
-/// Decides on so many submissions, each a commit of its own, which go into the open batch.
+/// Decides on this many submissions. Each is a commit of its own in the open batch.
 fn submit(kernel: &mut Kernel, commits: &mut Commits, number: usize) {
     for _ in 0..number {
         let birth = Birth::new(Kind::from("k"), 1, Blob::default(), Blob::default());
@@ -65,7 +65,8 @@ fn what_is_small_waits_for_the_receipt_and_a_full_batch_for_its_place_alone() {
     );
     assert_eq!(commits.next_batch().map(|batch| batch.seq()), Some(kernel.seq()));
 
-    // Full after two commits, though it has fewer writes than the first, which made room for family numbers.
+    // The second batch is full after two commits, although it has fewer writes than the first batch, which also
+    // reserved family numbers.
     let (mut kernel, mut commits) = (self::kernel(), Commits::new(Epoch(1), 2, 2));
     submit(&mut kernel, &mut commits, 2);
     let first = commits.next_batch().expect("nothing is under way");
