@@ -79,7 +79,7 @@ pub(crate) const SUPERVISOR: &[&[&str]] = &[
 
 /// Layers of the facade.
 pub(crate) const FACADE: &[&[&str]] = &[
-    &["handle", "executor", "bulk", "history"],
+    &["handle", "executor", "bulk", "history", "provider"],
     &["noop", "sequence", "definition"],
     &["views"],
     &["filter"],

@@ -20,7 +20,7 @@ impl Holes {
         if !is_parked(kernel, scope) {
             return;
         }
-        tracing::warn!(procedure = %scope, hole, "it cannot be rolled back");
+        tracing::warn!(procedure = %scope, hole, "the history has a hole, so the procedure cannot be rolled back");
         if self.0.len() >= HELD {
             self.0.retain(|scope, _| is_parked(kernel, *scope));
         }
