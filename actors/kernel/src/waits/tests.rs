@@ -159,7 +159,7 @@ fn the_victim_is_one_that_can_be_aborted() {
     bind(&mut graph, "2.0");
     assert_eq!(victims(&graph), [(id("1.0"), false)], "nobody can be");
     let remedies: Vec<String> = graph.deadlocks().iter().map(Deadlock::remedy).collect();
-    let remedy = "no abort reaches any of them; bypassing 1.0 and all below it resolves it";
+    let remedy = "no abort reaches any of them; bypassing 1.0 with all its descendants resolves it";
     assert_eq!(remedies, [remedy]);
 }
 
