@@ -206,14 +206,13 @@ impl Broadcast {
 /// entry is durable. A dry run is answered with what would change.
 ///
 /// ```
-/// # #[actix_rt::main]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use procession::{Executor, Noop, OperatorRequest, Pause, messages::Operate};
-/// # let directory = tempfile::tempdir()?;
-/// # let executor = Executor::builder(directory.path().join("j")).register::<Noop>(()).start().await?;
+/// # use actix::Addr;
+/// # use procession_actors::{Supervisor, messages::Operate};
+/// # use procession_kernel::{OperatorRequest, Pause};
+/// # async fn pause_all(supervisor: Addr<Supervisor>) -> Result<(), Box<dyn std::error::Error>> {
 /// let by = OperatorRequest::new("ann", "the disk is full");
-/// let paused = executor.supervisor().send(Operate::pause(Pause::All, by)).await??;
-/// assert_eq!(paused.number, Some(0));
+/// let paused = supervisor.send(Operate::pause(Pause::All, by)).await??;
+/// println!("{} procedures were paused", paused.changed);
 /// # Ok(())
 /// # }
 /// ```
