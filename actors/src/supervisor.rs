@@ -1735,7 +1735,8 @@ impl Supervisor {
         match restored {
             Ok((failed, waiting)) => {
                 self.quarantine_at_start(failed);
-                Box::pin(self.turn(|supervisor| supervisor.open(waiting, ctx)))
+                // Not a turn that is measured: it grows with the store, but no message can wait for it yet.
+                Box::pin(self.open(waiting, ctx))
             }
             Err(error) => Box::pin(fut::err(StartError::Store(error))),
         }
