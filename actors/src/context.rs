@@ -102,7 +102,7 @@ pub(crate) struct OfRow {
 #[derive(Message)]
 #[rtype(result = "()")]
 pub(crate) struct Call {
-    pub(crate) stage: StageCall,
+    pub(crate) stage: Box<StageCall>,
     /// The store's own number.
     pub(crate) store: u64,
     pub(crate) fence: Fence,

@@ -204,7 +204,7 @@ impl Code {
 
     fn clean_up(self, mut running: Box<dyn Running>) -> impl Future<Output = Ran> {
         async move {
-            let StageCall { id, kind, .. } = self.call.stage;
+            let StageCall { id, kind, .. } = *self.call.stage;
             watched(&self.heartbeat, id, running.clean_up()).await;
             (Reported(kind, Report::CleanedUp(id)), running)
         }

@@ -1644,7 +1644,7 @@ impl Supervisor {
         for id in &uncalled {
             self.health.recalled();
             for call in self.kernel.calls_of(*id) {
-                self.call(ctx, |dispatch, view| dispatch.call(view, call));
+                self.call(ctx, |dispatch, view| dispatch.call(view, Box::new(call)));
             }
         }
         let lost = |id| (id, "the call of its stage".to_owned());

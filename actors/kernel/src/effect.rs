@@ -177,7 +177,7 @@ pub enum Effect {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DispatchEffect {
     /// Call user code.
-    Call(StageCall),
+    Call(Box<StageCall>),
     /// Read the rollback stack of the family, for this scope.
     LoadStack(ProcedureId),
     /// Stop the procedure's actor: the procedure is parked or has ended.
@@ -239,6 +239,12 @@ impl Effect {
     }
 }
 
+impl DispatchEffect {
+    pub(crate) fn call(call: StageCall) -> Self {
+        Self::Call(Box::new(call))
+    }
+}
+
 impl From<DispatchEffect> for Effect {
     fn from(effect: DispatchEffect) -> Self {
         Self::Dispatch(effect)
@@ -263,6 +269,6 @@ impl From<LifecycleEffect> for Effect {
     }
 }
 
-/// Every decision of the hot path moves its effects through two lists, so their size is a cost of each stage. The
-/// grouping must therefore not add a word to the size of the largest effect.
-const _: () = assert!(size_of::<Effect>() == size_of::<DispatchEffect>());
+/// Every decision of the hot path moves its effects through two lists, and each call on to its actor. So the size of an
+/// effect is a cost of each stage: a call is boxed once, where it is made, and the grouping must not add a word.
+const _: () = assert!(size_of::<Effect>() == size_of::<AdmissionEffect>());

@@ -197,7 +197,7 @@ impl Dispatch {
     }
 
     /// Makes a call: at once if nothing has to be read for it, otherwise once its inputs were read.
-    pub(super) fn call(&mut self, view: EngineView<'_>, mut call: StageCall) {
+    pub(super) fn call(&mut self, view: EngineView<'_>, mut call: Box<StageCall>) {
         match &call.task {
             StageTask::Execute { wake, .. } => {
                 if call.payload.is_none() {
@@ -217,7 +217,7 @@ impl Dispatch {
         }
     }
 
-    fn call_join_rule(&mut self, call: StageCall) {
+    fn call_join_rule(&mut self, call: Box<StageCall>) {
         if let Some(call) = self.join_rules.begin(call) {
             self.revival.enqueue(call);
         }
@@ -235,7 +235,7 @@ impl Dispatch {
     }
 
     /// Sends a call to a procedure's actor. Starts the actor first if there is none.
-    fn send(&mut self, view: EngineView<'_>, mut stage: StageCall, woken: Woken) {
+    fn send(&mut self, view: EngineView<'_>, mut stage: Box<StageCall>, woken: Woken) {
         let (id, issued) = (stage.id, Issued::of(&stage));
         if self.actors.contains(id) {
             // The actor has the value, or gets it with an earlier call.
@@ -254,7 +254,7 @@ impl Dispatch {
     }
 
     /// Adds to a call what its code may ask for. Only stages and undos have a fence of their own and a span.
-    fn equip(&mut self, kernel: &Kernel, stage: StageCall, woken: Woken) -> Call {
+    fn equip(&mut self, kernel: &Kernel, stage: Box<StageCall>, woken: Woken) -> Call {
         let mut row = None;
         if let StageTask::Execute { .. } | StageTask::Undo { .. } = stage.task {
             self.calls += 1;
@@ -307,7 +307,7 @@ impl Dispatch {
         let Some(call) = issued.call(view.kernel, id) else {
             return false;
         };
-        self.call(view, call);
+        self.call(view, Box::new(call));
         true
     }
 
@@ -390,7 +390,7 @@ impl Dispatch {
             Ok(inputs) => {
                 self.failed_reads.succeeded(ReadSubject::Call(call.id));
                 call.payload = call.payload.or(inputs.payload);
-                self.call_revived(view, call, inputs.woken);
+                self.call_revived(view, Box::new(call), inputs.woken);
                 Revived::Done
             }
             Err(ReadError::Store(why)) if why.may_pass() => Revived::TryAgain(FailedRead::Call(call), why),
@@ -398,7 +398,7 @@ impl Dispatch {
         }
     }
 
-    fn call_revived(&mut self, view: EngineView<'_>, call: StageCall, woken: Woken) {
+    fn call_revived(&mut self, view: EngineView<'_>, call: Box<StageCall>, woken: Woken) {
         if view.quarantined.contains_key(&call.id.family) || self.is_closed {
             return;
         }
@@ -504,7 +504,7 @@ impl Dispatch {
 
     /// Queues a call for another read.
     pub(super) fn read_again(&mut self, call: StageCall) {
-        self.revival.enqueue(call);
+        self.revival.enqueue(Box::new(call));
     }
 
     /// Describes the failing reads, if there are any.
@@ -532,14 +532,14 @@ impl Dispatch {
 
     /// Notes that a join rule has ruled. Returns the next call, for [`Self::judge_next`]. The actor is released, unless
     /// another call was sent to it meanwhile.
-    pub(super) fn join_ruled(&mut self, parent: ProcedureId) -> Option<StageCall> {
+    pub(super) fn join_ruled(&mut self, parent: ProcedureId) -> Option<Box<StageCall>> {
         self.actors.remove_idle(parent);
         self.join_rules.end(parent)
     }
 
     /// Calls a join rule about the children that ended during its last call, if its procedure still waits. Must run
     /// after the last ruling was decided, because that ruling may have ended the wait.
-    pub(super) fn judge_next(&mut self, kernel: &Kernel, next: StageCall) {
+    pub(super) fn judge_next(&mut self, kernel: &Kernel, next: Box<StageCall>) {
         let waits = kernel
             .row(next.id)
             .is_some_and(|row| row.wait == Some(WaitReason::Children));

@@ -68,7 +68,8 @@ impl<'a> Draft<'a> {
         }
     }
 
-    pub(super) fn finish(mut self) -> Decision {
+    /// Returns the decision. The draft is empty afterwards; it is borrowed because moving it costs each stage.
+    pub(super) fn finish(&mut self) -> Decision {
         if self.next_family > self.kernel.reserved {
             let below = self.next_family + RESERVATION;
             self.records.push(Record::FamiliesReserved(below));
@@ -88,7 +89,9 @@ impl<'a> Draft<'a> {
             self.records.push(Record::Row(row));
         }
         self.records.append(&mut self.closing);
-        Decision::new(self.bindings, self.records, self.value_bytes, self.effects)
+        let bindings = std::mem::take(&mut self.bindings);
+        let (records, effects) = (std::mem::take(&mut self.records), std::mem::take(&mut self.effects));
+        Decision::new(bindings, records, self.value_bytes, effects)
     }
 
     /// Returns the newest broadcast under way that a waiter does not belong to. A procedure that begins to wait for an
@@ -412,7 +415,7 @@ impl<'a> Draft<'a> {
     /// Issues the call of the stage that the row says is out.
     pub(super) fn advance(&mut self, row: &Row, payload: Option<Blob>) {
         if let Some(call) = stage_of(row, payload) {
-            self.effect(DispatchEffect::Call(call));
+            self.effect(DispatchEffect::call(call));
         }
     }
 

@@ -52,7 +52,7 @@ impl Draft<'_> {
         self.release(row);
         if self.kernel.kind(&row.kind).is_some_and(|rules| rules.cleanup) {
             row.cleaning = true;
-            self.effect(DispatchEffect::Call(call_of(row, StageTask::CleanUp)));
+            self.effect(DispatchEffect::call(call_of(row, StageTask::CleanUp)));
         }
         self.effect(RequestEffect::Ended(Box::new(Ended {
             id: row.id,

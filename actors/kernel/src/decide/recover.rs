@@ -46,7 +46,7 @@ impl Draft<'_> {
         let kernel = self.kernel;
         for row in kernel.families.awake().flat_map(|family| &family.members) {
             if row.cleaning {
-                self.effect(DispatchEffect::Call(call_of(row, StageTask::CleanUp)));
+                self.effect(DispatchEffect::call(call_of(row, StageTask::CleanUp)));
             }
             if row.is_ended() {
                 continue;
@@ -91,7 +91,7 @@ impl Draft<'_> {
         match self.resumption(row) {
             Resumption::Again => {
                 if let Some(stage) = stage_of(row, None) {
-                    self.effect(DispatchEffect::Call(stage));
+                    self.effect(DispatchEffect::call(stage));
                 }
             }
             Resumption::Anew => {

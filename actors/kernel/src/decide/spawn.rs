@@ -193,7 +193,7 @@ impl Draft<'_> {
     pub(super) fn ask(&mut self, parent: ProcedureId, round: &Round) {
         if let Some(row) = self.row(parent) {
             let call = call_of(row, StageTask::Join(round.clone()));
-            self.effect(DispatchEffect::Call(call));
+            self.effect(DispatchEffect::call(call));
         }
     }
 

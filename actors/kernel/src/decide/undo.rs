@@ -41,7 +41,7 @@ impl Draft<'_> {
         let attempt = self.row(scope).map_or(0, |row| row.undo_attempts) + 1;
         let Some(row) = self.row(id) else { return false };
         let call = undo_call(row, scope, entry, attempt);
-        self.effect(DispatchEffect::Call(call));
+        self.effect(DispatchEffect::call(call));
         true
     }
 

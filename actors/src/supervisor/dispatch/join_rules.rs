@@ -6,11 +6,11 @@ use rustc_hash::FxHashMap;
 
 /// The rules that are out, each with its next call.
 #[derive(Default)]
-pub(super) struct JoinRules(FxHashMap<ProcedureId, Option<StageCall>>);
+pub(super) struct JoinRules(FxHashMap<ProcedureId, Option<Box<StageCall>>>);
 
 impl JoinRules {
     /// Returns the call if it may be made now. Otherwise keeps it for later, replacing the call kept before.
-    pub(super) fn begin(&mut self, call: StageCall) -> Option<StageCall> {
+    pub(super) fn begin(&mut self, call: Box<StageCall>) -> Option<Box<StageCall>> {
         match self.0.get_mut(&call.id) {
             Some(next) => {
                 *next = Some(call);
@@ -24,7 +24,7 @@ impl JoinRules {
     }
 
     /// Notes that the rule has ruled, or that its call is lost. Returns the call that was kept.
-    pub(super) fn end(&mut self, id: ProcedureId) -> Option<StageCall> {
+    pub(super) fn end(&mut self, id: ProcedureId) -> Option<Box<StageCall>> {
         self.0.remove(&id).flatten()
     }
 }
@@ -37,8 +37,8 @@ mod tests {
 
     use super::*;
 
-    fn call(family: u64, version: u16) -> StageCall {
-        StageCall {
+    fn call(family: u64, version: u16) -> Box<StageCall> {
+        Box::new(StageCall {
             id: ProcedureId::root(family),
             kind: Kind::from("k"),
             version,
@@ -47,7 +47,7 @@ mod tests {
             attempt: 1,
             payload: None,
             task: StageTask::CleanUp,
-        }
+        })
     }
 
     #[test]

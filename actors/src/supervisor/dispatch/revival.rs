@@ -36,10 +36,10 @@ enum Queued {
 }
 
 impl Queued {
-    fn of(call: StageCall) -> Self {
+    fn of(call: Box<StageCall>) -> Self {
         match call.run() {
             Some(run) if call.payload.is_none() => Self::Stage(call.id, run),
-            Some(_) | None => Self::Call(Box::new(call)),
+            Some(_) | None => Self::Call(call),
         }
     }
 
@@ -121,7 +121,7 @@ impl Revival {
     }
 
     /// Queues a call for its read.
-    pub(super) fn enqueue(&mut self, call: StageCall) {
+    pub(super) fn enqueue(&mut self, call: Box<StageCall>) {
         self.queue.push_back(Queued::of(call));
         if self.notice == Notice::None {
             self.notice = Notice::Wanted;
