@@ -56,7 +56,7 @@ use tree::Tree;
 ///
 /// The number is large enough that priorities mean something under load. It is small enough that a waiter of the lowest
 /// priority is served after a few hundred others.
-pub const PATIENCE: u32 = if cfg!(test) { 4 } else { 256 };
+pub const MAX_OVERTAKES: u32 = if cfg!(test) { 4 } else { 256 };
 
 /// A request for permits and locks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,7 +105,7 @@ pub struct LimitUse {
 
 /// The current state of one limit, with the claims that hold its permits and the claims that wait for one.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LimitCrowd {
+pub struct LimitDetail {
     /// The limit.
     pub usage: LimitUse,
     /// The claims that hold a permit.
@@ -136,19 +136,19 @@ pub struct Blocker {
     pub any: bool,
     /// `true` if these claims wait for it in an earlier place. Each keeps that place only while it lacks a lock;
     /// whether it also lacks a permit does not matter.
-    pub place: bool,
+    pub queued_ahead: bool,
 }
 
 /// One thing that a waiter lacks, in full.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Lack {
+pub enum Missing {
     /// This lock, and the claims that hold a conflicting lock, each once.
     Lock(LockNeed, Vec<ClaimId>),
     /// A permit of this limit.
     Permit(LimitUse),
 }
 
-impl Lack {
+impl Missing {
     /// Returns the name of the missing lock or permit.
     #[must_use]
     pub fn lacking(&self) -> Lacking {
@@ -218,8 +218,8 @@ impl Admissions {
     /// Returns the current state of every limit. Lists at most this many of the claims that hold its permits, and at
     /// most this many waiting claims.
     #[must_use]
-    pub fn crowds(&self, most: usize) -> Vec<LimitCrowd> {
-        let crowd = |pool: &Pool| LimitCrowd {
+    pub fn limit_details(&self, most: usize) -> Vec<LimitDetail> {
+        let crowd = |pool: &Pool| LimitDetail {
             usage: pool.usage(),
             holders: pool.holders.iter().take(most).collect(),
             waiting: pool
@@ -284,9 +284,9 @@ impl Admissions {
         self.waiting_of(claim_id).is_some()
     }
 
-    /// Returns how often the waiting claim was overtaken: at most [`PATIENCE`] times.
+    /// Returns how often the waiting claim was overtaken: at most [`MAX_OVERTAKES`] times.
     #[must_use]
-    pub fn passed(&self, claim_id: ClaimId) -> u32 {
+    pub fn overtaken(&self, claim_id: ClaimId) -> u32 {
         self.waiting_of(claim_id).map_or(0, |waiting| waiting.passed)
     }
 

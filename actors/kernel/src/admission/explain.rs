@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::claim::{ClaimState, Slot, Waiting};
 use super::node::Lock;
 use super::pool::PoolId;
-use super::{Admissions, Blocker, Lack, Lacking, LockUse};
+use super::{Admissions, Blocker, Lacking, LockUse, Missing};
 use crate::id::ClaimId;
 use crate::lock::{LockMode, LockNeed, LockPath};
 
@@ -57,11 +57,11 @@ impl Admissions {
             false => self.holders(slot, claim, lock),
         };
         let both = [(before, true), (holders.into_iter().collect(), false)];
-        let blockers = both.map(|(by, place)| Blocker {
+        let blockers = both.map(|(by, queued_ahead)| Blocker {
             lacking: Lacking::Lock(self.tree.path(lock)),
             by,
             any: false,
-            place,
+            queued_ahead,
         });
         blockers.into_iter().filter(|blocker| !blocker.by.is_empty())
     }
@@ -80,7 +80,7 @@ impl Admissions {
     /// Returns the details of one thing that a waiting claim lacks. Prefers the thing in `told`, the answer to its
     /// request, if the claim still lacks it. Otherwise returns the first thing in its way, or `None` if nothing is.
     #[must_use]
-    pub fn lack(&self, claim_id: ClaimId, told: &Lacking) -> Option<Lack> {
+    pub fn missing(&self, claim_id: ClaimId, told: &Lacking) -> Option<Missing> {
         let slot = self.claims.find(claim_id)?;
         let (claim, waiting) = self.waiter(slot)?;
         let blockers = self.blockers(claim_id);
@@ -93,12 +93,12 @@ impl Admissions {
             Lacking::Lock(path) => {
                 let lock = waiting.locks.iter().find(|lock| self.tree.path(*lock) == *path)?;
                 let holders = self.holders(slot, claim, lock);
-                Some(Lack::Lock(self.tree.need(lock), holders.into_iter().collect()))
+                Some(Missing::Lock(self.tree.need(lock), holders.into_iter().collect()))
             }
             Lacking::Permit(key) => {
                 let id = self.pools.find(key)?;
                 waiting.limits.iter().find(|limit| *limit == id)?;
-                self.usage_of(key).map(Lack::Permit)
+                self.usage_of(key).map(Missing::Permit)
             }
         }
     }
@@ -126,7 +126,7 @@ impl Admissions {
             lacking: Lacking::Permit(pool.key.clone()),
             by,
             any: true,
-            place: false,
+            queued_ahead: false,
         })
     }
 

@@ -4,7 +4,7 @@ use super::claim::{ClaimState, Limits, Locks, Slot};
 use super::node::{Lock, Part};
 use super::pool::PoolId;
 use super::seat::Seat;
-use super::{Admissions, Needs, PATIENCE};
+use super::{Admissions, MAX_OVERTAKES, Needs};
 
 impl Admissions {
     /// Grants a waiter all it needs, and counts the waiters that this overtakes. The waiter has left its seat already.
@@ -76,10 +76,10 @@ impl Admissions {
             return;
         };
         waiting.passed += 1;
-        if waiting.passed == PATIENCE {
+        if waiting.passed == MAX_OVERTAKES {
             self.with_seat_left(slot, |this| {
                 if let Some(waiting) = this.claims.waiting_mut(slot) {
-                    waiting.seat = Seat::new(slot, waiting.priority, waiting.seat.arrival, PATIENCE);
+                    waiting.seat = Seat::new(slot, waiting.priority, waiting.seat.arrival, MAX_OVERTAKES);
                 }
             });
         }

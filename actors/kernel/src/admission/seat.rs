@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use super::PATIENCE;
+use super::MAX_OVERTAKES;
 use super::claim::Slot;
 use super::sorted::Sorted;
 
@@ -20,7 +20,7 @@ pub(super) struct Seat {
 impl Seat {
     /// Returns the place of a waiter that arrived at `arrival` and was overtaken `passed` times.
     pub(super) fn new(slot: Slot, priority: i16, arrival: u64, passed: u32) -> Self {
-        let is_patient = passed < PATIENCE;
+        let is_patient = passed < MAX_OVERTAKES;
         let below_the_highest = i16::MAX.abs_diff(priority);
         Self {
             rank: if is_patient {

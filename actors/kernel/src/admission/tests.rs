@@ -1,4 +1,4 @@
-//! The rules of `admission`, one at a time. Tests run with a small `PATIENCE`.
+//! The rules of `admission`, one at a time. Tests run with a small `MAX_OVERTAKES`.
 
 use super::*;
 use crate::lock::LockNeed;

@@ -20,7 +20,7 @@ struct Wish {
 
 impl Wish {
     fn is_out_of_patience(&self) -> bool {
-        self.passed >= PATIENCE
+        self.passed >= MAX_OVERTAKES
     }
 
     fn place(&self) -> (bool, Reverse<i16>, u64) {
@@ -164,7 +164,10 @@ impl Model {
             let wish = self.parties.get_mut(&other).and_then(|party| party.wish.as_mut());
             let wish = wish.expect("it waits");
             wish.passed += 1;
-            assert!(wish.passed <= PATIENCE, "{other:?} is passed too often, by {claim:?}");
+            assert!(
+                wish.passed <= MAX_OVERTAKES,
+                "{other:?} is passed too often, by {claim:?}"
+            );
         }
         let party = self.parties.get_mut(&claim).expect("it waits");
         party.wish = None;
@@ -351,7 +354,7 @@ fn check(real: &Admissions, model: &Model) {
     assert!(real.tree.is_sound());
     assert_eq!(real.waiting().collect::<Vec<_>>(), model.queue());
     for (claim, lacks_lock, lacks_permit) in model.findings() {
-        assert_eq!(real.passed(claim), model.wish(claim).passed, "{claim:?}");
+        assert_eq!(real.overtaken(claim), model.wish(claim).passed, "{claim:?}");
         let standing = real.waiting_of(claim).map(|waiting| waiting.standing);
         let expected = if lacks_lock {
             claim::Standing::LacksLock
