@@ -118,7 +118,7 @@ fn one_that_lacks_only_a_permit_reserves_no_lock() {
 }
 
 #[test]
-fn nobody_is_passed_for_a_lock_more_often_than_patience_allows() {
+fn no_waiter_is_overtaken_for_a_lock_more_often_than_the_bound_allows() {
     let mut admissions = limited(&[("k", 1)]);
     admissions.ask(1, &["k"]);
     assert!(!admissions.ask(2, &["k", "x t"]));
@@ -140,7 +140,7 @@ fn nobody_is_passed_for_a_lock_more_often_than_patience_allows() {
 }
 
 #[test]
-fn one_who_holds_what_a_waiter_needs_passes_it() {
+fn a_holder_of_what_a_waiter_needs_overtakes_it() {
     let mut admissions = Admissions::default();
     admissions.ask(1, &["x a"]);
     assert!(!admissions.ask(2, &["x a", "x b"]));

@@ -178,7 +178,7 @@ fn raising_a_priority_changes_who_is_next() {
 }
 
 #[test]
-fn nobody_is_passed_for_a_permit_more_often_than_patience_allows() {
+fn no_waiter_is_overtaken_for_a_permit_more_often_than_the_bound_allows() {
     let mut admissions = limited(&[("k", 1)]);
     admissions.ask_with(1, 9, &["k"]);
     admissions.ask(2, &["k"]);
