@@ -20,7 +20,7 @@
 //! - **Metrics** (`metrics`): counts what is on disk.
 //! - **Lifecycle** (`lifecycle`, `quarantine`, `failure`, `status`): start, timers, retention, drain, quarantine and
 //!   failure.
-//! - **Mail**: counts requests, so that the depth of the mailbox is known.
+//! - **Counted requests**: counts requests, so that the depth of the mailbox is known.
 
 pub(crate) mod admission;
 pub(crate) mod dispatch;
@@ -62,12 +62,12 @@ use crate::hooks::Moment;
 use crate::journal::encode::LastLook;
 use crate::journal::{Appended, Batch, Journal, Reader};
 use crate::limiter::{Acquired, Limiter, LocksHeld, Served, Usage, Waiters};
-use crate::mail::{self, Counted, Gathering, Notice, Ordered};
 use crate::messages::{
     self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, History, Limits, List, Locks, Operate,
     PollLatest, Query, ReadArchive, SendSignal, Submit, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree,
 };
 use crate::procedure_actor::{Report, Reported};
+use crate::queues::{BatchedInbox, CountedAddr, CountedMessage, InboxWake, Ordered, handle_counted};
 use crate::read::CommittedReader;
 use crate::read::pages::PAGE_MAX;
 use crate::registry::Registry;
@@ -117,9 +117,9 @@ pub(crate) struct Parts {
     pub(crate) loaded: Loaded,
     pub(crate) limited: Vec<LimitKey>,
     pub(crate) limiter: Ordered<Limiter>,
-    pub(crate) journal: Counted<Journal>,
+    pub(crate) journal: CountedAddr<Journal>,
     pub(crate) mailboxes: MailboxGauges,
-    pub(crate) reports: Arc<Gathering<Reported>>,
+    pub(crate) reports: Arc<BatchedInbox<Reported>>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) workers: Workers,
     pub(crate) threads: Threads,
@@ -1020,10 +1020,10 @@ impl Handler<TakeSnapshot> for Supervisor {
 
 // Dispatch: calls of user code.
 
-/// Reports handled for one notice, before other messages have their turn.
+/// Reports handled for one [`InboxWake`], before other messages have their turn.
 const REPORTS_AT_ONCE: usize = 256;
 
-/// Says that actors were found gone. The notice waits behind their last reports.
+/// Says that actors were found gone. The message waits behind their last reports.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct ActorsGone(Vec<ProcedureId>);
@@ -1036,7 +1036,7 @@ impl Supervisor {
             quarantined: self.quarantine.families(),
         };
         let done = work(&mut self.dispatch, view);
-        if self.dispatch.take_read_notice() {
+        if self.dispatch.take_reads_due() {
             // Behind the effects of the same receipt, so that their reads are batched.
             ctx.notify(ReadsDue);
         }
@@ -1133,7 +1133,7 @@ impl Supervisor {
         self.await_retry(ctx);
     }
 
-    /// Handles all reports made so far. A notice that is still queued then finds newer reports, or none.
+    /// Handles all reports made so far. An [`InboxWake`] that is still queued then finds newer reports, or none.
     fn hear_all(&mut self, ctx: &mut Context<Self>) {
         for reported in self.dispatch.take_reports(usize::MAX) {
             self.hear(reported, ctx);
@@ -1209,10 +1209,10 @@ impl Handler<ReadsDue> for Supervisor {
     }
 }
 
-impl Handler<Notice> for Supervisor {
+impl Handler<InboxWake> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, _: Notice, ctx: &mut Self::Context) {
+    fn handle(&mut self, _: InboxWake, ctx: &mut Self::Context) {
         self.turn(|supervisor| {
             for reported in supervisor.dispatch.take_reports(REPORTS_AT_ONCE) {
                 supervisor.hear(reported, ctx);
@@ -2091,22 +2091,22 @@ impl Supervised for Supervisor {
     }
 }
 
-// Mail: every request may also arrive counted, so that the depth of the mailbox is known.
+// Every request may also arrive counted, so that the depth of the mailbox is known.
 
 /// Implements the handlers of counted requests: taking one lowers the depth of the mailbox.
-macro_rules! taken_as_mail {
+macro_rules! handle_counted_requests {
     ($($message:ty),* $(,)?) => {
-        $(impl Handler<mail::Mail<$message>> for Supervisor {
+        $(impl Handler<CountedMessage<$message>> for Supervisor {
             type Result = <Self as Handler<$message>>::Result;
 
-            fn handle(&mut self, mail: mail::Mail<$message>, ctx: &mut Context<Self>) -> Self::Result {
-                self.turn_of(stringify!($message), |supervisor| mail::open(supervisor, mail, ctx))
+            fn handle(&mut self, message: CountedMessage<$message>, ctx: &mut Context<Self>) -> Self::Result {
+                self.turn_of(stringify!($message), |supervisor| handle_counted(supervisor, message, ctx))
             }
         })*
     };
 }
 
-taken_as_mail! {
+handle_counted_requests! {
     messages::Acknowledge,
     messages::Archived,
     messages::PollLatest,

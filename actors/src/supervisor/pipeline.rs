@@ -22,7 +22,7 @@ use crate::clock::Clock;
 use crate::error::CodecError;
 use crate::journal::encode::{self, LastLook, META_STORE};
 use crate::journal::{Append, Appended, Batch, Journal, Release, Space};
-use crate::mail::Counted;
+use crate::queues::CountedAddr;
 use crate::view::{Change, ChangeFeed, LatestFeed};
 use changes::{Changes, Pending};
 pub(super) use commits::Waiting;
@@ -54,14 +54,14 @@ pub(super) struct Pipeline {
     /// The store's number is not in the store yet.
     is_number_new: bool,
     commits: Commits,
-    journal: Counted<Journal>,
+    journal: CountedAddr<Journal>,
     in_place: InPlace,
     changes: Changes,
     latest: LatestSubscribers,
 }
 
 impl Pipeline {
-    pub(super) fn new(settings: &PipelineSettings, journal: Counted<Journal>, in_place: InPlace) -> Self {
+    pub(super) fn new(settings: &PipelineSettings, journal: CountedAddr<Journal>, in_place: InPlace) -> Self {
         Self {
             epoch: settings.epoch,
             store_number: settings.store.0,

@@ -13,7 +13,7 @@ use procession_kernel::ProcedureId;
 use crate::clock::{machine_now, machine_sleep};
 use crate::engine::Settings;
 use crate::heartbeats::Heartbeats;
-use crate::mail::deliver;
+use crate::queues::deliver;
 use crate::threads::Threads;
 use crate::view::{BlockedStage, UserCall, WorkerStatus};
 use crate::worker::{CallSlot, Heartbeat};
