@@ -100,7 +100,7 @@ pub(crate) struct Usage;
 pub(crate) struct LocksHeld;
 
 /// A claim that waits.
-pub(crate) struct Waiting {
+pub(crate) struct WaitingClaim {
     pub(crate) claim: ClaimId,
     pub(crate) blockers: Vec<Blocker>,
     pub(crate) passed: u32,
@@ -108,7 +108,7 @@ pub(crate) struct Waiting {
     pub(crate) order: u128,
 }
 
-impl Waiting {
+impl WaitingClaim {
     /// Returns all waiting claims, in the order of service.
     pub(crate) fn all(admissions: &Admissions) -> Vec<Self> {
         Self::from(admissions, 0, usize::MAX).0
@@ -145,7 +145,7 @@ pub(crate) struct Waits {
 pub(crate) struct Waiters {
     /// The answer's position among all answers; 0 if the limiter is gone.
     pub(crate) turn: u64,
-    pub(crate) waiting: Vec<Waiting>,
+    pub(crate) waiting: Vec<WaitingClaim>,
     pub(crate) lack: Option<Lack>,
     /// Where the next page begins, if there is one.
     pub(crate) next: Option<usize>,
@@ -335,7 +335,7 @@ impl Handler<Waits> for Limiter {
 
     fn handle(&mut self, Waits { from, of }: Waits, _: &mut Self::Context) -> Self::Result {
         self.depth.taken();
-        let (waiting, next) = Waiting::from(&self.admissions, from, PAGE);
+        let (waiting, next) = WaitingClaim::from(&self.admissions, from, PAGE);
         let lack = of.and_then(|(claim, lacking)| self.admissions.lack(claim, &lacking));
         Waiters {
             turn: self.next_turn(),

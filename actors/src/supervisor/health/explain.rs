@@ -13,7 +13,7 @@ use super::queue_reading::Explained;
 use crate::error::AskError;
 use crate::journal::codec;
 use crate::read::CommittedReader;
-use crate::view::{self, ChainEnd, Explanation, Particulars, Place};
+use crate::view::{self, ChainEnd, Explanation, Particulars, QueuePosition};
 
 /// Bounds the links of one explanation. No reader wants more.
 const LINKS_MAX: usize = 1_000;
@@ -137,7 +137,7 @@ impl DiagnosisInput<'_> {
             },
             since: row.since,
             next: view::next(row),
-            place: self.place(id),
+            queue_position: self.queue_position(id),
             particulars,
             ends: self.ends(id, &links),
             links,
@@ -215,8 +215,8 @@ impl DiagnosisInput<'_> {
         }
     }
 
-    /// Returns the procedure's place among the waiters for the same thing.
-    fn place(&self, id: ProcedureId) -> Option<Place> {
+    /// Returns the procedure's position among the waiters for the same thing.
+    fn queue_position(&self, id: ProcedureId) -> Option<QueuePosition> {
         let reason = |id: ProcedureId| self.kernel.row(id)?.wait.as_ref();
         let asker = self.kernel.asks_as(id)?;
         let mine = self.queues.of(asker)?.order;
@@ -228,7 +228,10 @@ impl DiagnosisInput<'_> {
                 before += usize::from(waiting.order < mine);
             }
         }
-        Some(Place { place: before + 1, of })
+        Some(QueuePosition {
+            position: before + 1,
+            of,
+        })
     }
 }
 
@@ -260,7 +263,7 @@ pub(crate) async fn stored(committed: &CommittedReader, id: ProcedureId) -> Resu
         ),
         since: row.since,
         next: view::next(&row),
-        place: None,
+        queue_position: None,
         particulars: None,
         links: Vec::new(),
         ends: Vec::new(),

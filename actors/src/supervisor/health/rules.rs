@@ -11,7 +11,7 @@ use super::{EngineState, Health};
 use crate::journal::codec;
 use crate::supervisor::dispatch::failed_reads::ReadTrouble;
 use crate::supervisor::dispatch::orphaned_calls::OrphanedCall;
-use crate::supervisor::lifecycle::wall::Ahead;
+use crate::supervisor::lifecycle::wall::WallClockLead;
 use crate::view::{Rule, Verdict, WorkerStatus};
 
 type Facts = Vec<(&'static str, String)>;
@@ -52,7 +52,7 @@ pub(in crate::supervisor) struct Findings<'a> {
     pub(in crate::supervisor) appending_since: Option<Timestamp>,
     /// Reads that the store does not answer.
     pub(in crate::supervisor) unreadable: Option<ReadTrouble<'a>>,
-    pub(in crate::supervisor) clock_ahead: Option<Ahead>,
+    pub(in crate::supervisor) clock_ahead: Option<WallClockLead>,
 }
 
 /// Merges findings that rows do not show into the rows' verdicts, in the order of the rules.
@@ -142,7 +142,7 @@ fn store_unreadable(trouble: &ReadTrouble<'_>) -> Verdict {
     verdict(Rule::StoreUnreadable, None, trouble.since, facts, text)
 }
 
-fn clock_ahead(ahead: Ahead, now: Timestamp) -> Verdict {
+fn clock_ahead(ahead: WallClockLead, now: Timestamp) -> Verdict {
     let (by, until) = (Duration::from_secs(ahead.by.as_secs()), ahead.until);
     let left = Duration::from_secs(until.since(now).as_secs());
     let facts = vec![

@@ -19,7 +19,7 @@ use procession_kernel::{Blocker, ClaimId, Lacking, PATIENCE, ProcedureId, Row, S
 
 use super::diagnosis_input::DiagnosisInput;
 use super::rules::of_row;
-use crate::limiter::Waiting;
+use crate::limiter::WaitingClaim;
 use crate::supervisor::admission::claims::Claims;
 use crate::view::{Rule, Verdict};
 
@@ -93,7 +93,7 @@ impl Unserved {
 }
 
 /// Returns the claims that block a waiting claim, if none of them belongs to a procedure. Returns `None` otherwise.
-pub(crate) fn free(waiting: &Waiting, claims: &Claims) -> Option<Vec<ClaimId>> {
+pub(crate) fn free(waiting: &WaitingClaim, claims: &Claims) -> Option<Vec<ClaimId>> {
     let is_nobody = |claim: &ClaimId| claims.procedure(*claim).is_none();
     // If a limit has no room although no permit is held, only the operator can raise it.
     let is_free = |blocker: &Blocker| !blocker.by.is_empty() && blocker.by.iter().all(is_nobody);
@@ -125,7 +125,7 @@ impl DiagnosisInput<'_> {
         Some(verdict)
     }
 
-    fn passed(&self, row: &Row, waiting: &Waiting) -> Option<Verdict> {
+    fn passed(&self, row: &Row, waiting: &WaitingClaim) -> Option<Verdict> {
         if waiting.passed < self.thresholds.of(&row.kind).passed {
             return None;
         }
@@ -181,7 +181,7 @@ mod tests {
         let mut claims = Claims::new(Vec::new());
         claims.bind(Claim::first(WAITER), ProcedureId::root(1));
         claims.bind(Claim::first(SOMEBODY), ProcedureId::root(2));
-        let waiting = Waiting {
+        let waiting = WaitingClaim {
             claim: WAITER,
             blockers,
             passed: 0,
