@@ -340,7 +340,7 @@ impl Supervisor {
             }
             Err(commit) => {
                 let text = format!(
-                    "the store gave a receipt for {} where {} was due",
+                    "the store returned a receipt for {}, but {} was due",
                     receipt.seq(),
                     commit.seq()
                 );
@@ -786,7 +786,7 @@ impl Supervisor {
         let answer = Box::pin(async move {
             settled.await?;
             if is_full {
-                let text = format!("{SUBSCRIBERS} subscribers are the limit; end one first");
+                let text = format!("there are {SUBSCRIBERS} subscribers, which is the limit; end a subscription first");
                 return Err(AskError::NotNow(text));
             }
             Ok(())
@@ -1777,7 +1777,7 @@ impl Supervisor {
     fn time_came(&mut self, was_set_back: bool, ctx: &mut Context<Self>) {
         let now = self.clock.now();
         if was_set_back && self.status.decides() {
-            tracing::warn!(%now, "the wall clock was set back: backoffs are cut to what their policies allow");
+            tracing::warn!(%now, "the wall clock was set back; backoffs are shortened to what their policies allow");
             self.decide(Event::ClockSetBack, ctx);
         }
         if let Some(due) = self.kernel.next_deadline().filter(|due| *due <= now) {

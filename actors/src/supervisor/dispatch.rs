@@ -49,7 +49,7 @@ use wake_batch::WakeBatch;
 use workers::Workers;
 
 /// The reason for the failure of a call that was lost with its thread.
-const THREAD_ENDED: &str = "its thread has ended in the middle of it";
+const THREAD_ENDED: &str = "its thread ended during the call";
 
 /// The parts of the engine that the wing reads.
 #[derive(Clone, Copy)]
@@ -454,7 +454,7 @@ impl Dispatch {
             Ok(entries) => (entries, None),
             Err(ReadError::Store(why)) if why.may_pass() => return Err(why),
             Err(error) => {
-                tracing::warn!(family = scope.family, %error, "its history is damaged");
+                tracing::warn!(family = scope.family, %error, "the history of a family is damaged");
                 (Vec::new(), Some(error.to_string()))
             }
         };
@@ -481,7 +481,7 @@ impl Dispatch {
             return;
         }
         if self.failed_reads.trouble().is_none() {
-            tracing::warn!(%why, "the store cannot be read; it is tried again until it can");
+            tracing::warn!(%why, "the store cannot be read; reads are retried until they succeed");
         }
         self.failed_reads.failed(read, why, now);
     }
@@ -576,7 +576,7 @@ impl Dispatch {
         };
         for (id, issued) in self.actors.vacate(is_left) {
             if self.call_again(view, id, issued) {
-                tracing::info!(procedure = %id, "its call is moved off a blocked worker");
+                tracing::info!(procedure = %id, "a call was moved off a blocked worker");
             }
         }
     }
@@ -640,7 +640,7 @@ impl Dispatch {
         issued.call(view.kernel, id)?;
         let described = describe(view.kernel, id, Some(issued));
         let (what, stage) = &described;
-        tracing::error!(procedure = %id, call = ?what, stage, begun = ran, "its actor is gone with its thread");
+        tracing::error!(procedure = %id, call = ?what, stage, begun = ran, "an actor was lost with its thread");
         self.orphaned_calls.note(view.kernel, id, described, now);
         match issued {
             Issued::Stage(run) if ran => {

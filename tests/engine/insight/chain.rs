@@ -207,7 +207,7 @@ fn e_105_explain_says_for_which_stage_a_failing_family_waits() -> Tested {
         let explained = run.executor.explain(root).await?;
         assert_eq!(links(&explained), [(root, member(1), WaitingFor::Stage)]);
         assert_eq!(explained.ends[0].until, Until::Stage("Copy".to_owned()));
-        assert_eq!(explained.reason, "its rollback waits until nothing of it runs");
+        assert_eq!(explained.reason, "its rollback waits until none of its stages runs");
         let explained = run.executor.explain(member(3)).await?;
         assert_eq!(
             links(&explained),

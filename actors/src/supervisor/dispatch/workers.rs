@@ -296,11 +296,13 @@ impl Workers {
             match threads.start() {
                 Ok(arbiter) => {
                     let new = self.worker(arbiter, extra);
-                    tracing::error!(worker, "a worker's thread has ended; another takes its place");
+                    tracing::error!(worker, "a worker's thread has ended; a new thread replaces it");
                     self.workers.splice(place..=place, [new]);
                     replaced = true;
                 }
-                Err(error) => tracing::error!(%error, worker, "a worker's thread has ended, and none could be started"),
+                Err(error) => {
+                    tracing::error!(%error, worker, "a worker's thread has ended, and no new thread could be started")
+                }
             }
         }
         self.show_heartbeats();
@@ -364,7 +366,7 @@ impl Worker {
             self.beats = beats;
             self.since = now;
             if self.blocked.take().is_some() {
-                tracing::info!(worker = self.number, "a worker is blocked no more");
+                tracing::info!(worker = self.number, "a worker is no longer blocked");
             }
         }
         beats

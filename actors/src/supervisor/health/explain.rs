@@ -202,7 +202,7 @@ impl DiagnosisInput<'_> {
         });
         match (link.map(|link| &link.why), &wait) {
             (Some(WaitingFor::Rollback), _) => "its family fails, and is rolled back".to_owned(),
-            (Some(WaitingFor::Stage), _) => "its rollback waits until nothing of it runs".to_owned(),
+            (Some(WaitingFor::Stage), _) => "its rollback waits until none of its stages runs".to_owned(),
             (_, Some(wait)) if row.is_failing() => format!("its rollback is held up: {wait}"),
             (_, Some(wait)) => wait.to_string(),
             (_, None) => {
@@ -272,7 +272,7 @@ pub(crate) async fn stored(committed: &CommittedReader, id: ProcedureId) -> Resu
     };
     if let Some(why) = committed.why_quarantined(id.family).filter(|_| !row.is_ended()) {
         explanation.reason = format!("its family is quarantined: {why}");
-        explanation.next = "nothing, before a start can run it, or an operator discharges it".to_owned();
+        explanation.next = "nothing, until a start can load its family, or an operator discharges it".to_owned();
         explanation.ends.push(ChainEnd {
             id,
             until: Until::Operator(WaitReason::Quarantined),

@@ -89,8 +89,7 @@ impl Health {
             ("lost", what.to_owned()),
             ("count", self.lost_wakes(state.kernel).to_string()),
         ];
-        let text =
-            format!("{id} would never have gone on ({what}); it was set going again. This is a defect of the engine");
+        let text = format!("{id} would never have gone on ({what}), so it was woken. This is a defect of the engine");
         verdict(Rule::LostWake, Some(id), state.now, facts, text)
     }
 
@@ -152,8 +151,8 @@ fn clock_ahead(ahead: WallClockLead, now: Timestamp) -> Verdict {
     ];
     let text = format!(
         "the wall clock is {by:?} ahead of the machine's own time: it was set forward, or the machine was off. \
-         For {left:?} results and keys go as if it had not been. Set the clock right if it is wrong; otherwise \
-         nothing is to be done"
+         For {left:?} results and keys are evicted as if it had not been. Correct the clock if it is wrong; otherwise \
+         do nothing"
     );
     verdict(Rule::ClockAhead, None, ahead.since, facts, text)
 }
@@ -215,7 +214,7 @@ impl DiagnosisInput<'_> {
             facts.push(("next", at.0.to_string()));
         }
         let what = if row.is_failing() { "its undo" } else { "it" };
-        let mut text = format!("goes on trying: {what} has failed {failed} times");
+        let mut text = format!("keeps retrying: {what} has failed {failed} times");
         if let Some(said) = said {
             facts.push(("alike", said.times.to_string()));
         }
@@ -345,7 +344,7 @@ fn alike(said: &FailureStreak) -> String {
 pub(in crate::supervisor) fn actor_lost(id: ProcedureId, lost: &OrphanedCall) -> Verdict {
     let stage = &lost.stage;
     let call = format!("{:?}", lost.call).to_lowercase();
-    let text = format!("the actor of {id} was gone with its thread in its {call} call at stage {stage}");
+    let text = format!("the actor of {id} was lost with its thread during its {call} call at stage {stage}");
     let facts = vec![
         ("stage", stage.clone()),
         ("call", call),

@@ -117,7 +117,7 @@ impl DiagnosisInput<'_> {
         let time = self.now.since(since);
         let facts = vec![("free", format!("{time:?}")), ("priority", row.priority.to_string())];
         let text = format!(
-            "is starved: all that it waits for has been free for {time:?}, and nobody has given it to it. \
+            "is starved: everything it waits for has been free for {time:?}, but was not granted. \
              This is a defect of the engine"
         );
         let mut verdict = of_row(Rule::Starved, row, facts, &text);
@@ -136,7 +136,7 @@ impl DiagnosisInput<'_> {
             ("lacks", lacking.join(", ")),
             ("priority", row.priority.to_string()),
         ];
-        let text = format!("is starved: {} who came later went before it", waiting.passed);
+        let text = format!("is starved: {} later requests overtook it", waiting.passed);
         Some(of_row(Rule::Starved, row, facts, &text))
     }
 }
