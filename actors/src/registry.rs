@@ -16,7 +16,7 @@ use crate::context::{Call, Host, StageContext};
 use crate::error::CodecError;
 use crate::fault_injection::Calling;
 use crate::guard::{guarded, panic_text};
-use crate::hooks::{HookCall, Moment};
+use crate::hooks::{HookCall, HookPoint};
 use crate::journal::codec;
 use crate::procedure::Procedure;
 use crate::step::{ChildOutcome, JoinVerdict, StageError, Step, stage_needs};
@@ -61,7 +61,7 @@ pub(crate) trait Running {
     fn rollback<'a>(&'a mut self, call: &'a Call, host: &'a Host) -> LocalBoxFuture<'a, Did<Result<(), String>>>;
     fn join(&mut self, stage: &Blob, outcomes: &[ChildOutcome]) -> JoinRuling;
     fn clean_up<'a>(&'a mut self) -> LocalBoxFuture<'a, ()>;
-    fn recover(&mut self, moment: Moment) -> LocalBoxFuture<'_, Result<(), String>>;
+    fn recover(&mut self, point: HookPoint) -> LocalBoxFuture<'_, Result<(), String>>;
 }
 
 type Revive = Box<dyn Fn(&Blob, u16) -> Result<Box<dyn Running>, String> + Send + Sync>;
@@ -426,19 +426,19 @@ impl<P: Procedure> Running for Typed<P> {
         }
     }
 
-    fn recover(&mut self, moment: Moment) -> LocalBoxFuture<'_, Result<(), String>> {
-        Box::pin(self.run_hook(moment))
+    fn recover(&mut self, point: HookPoint) -> LocalBoxFuture<'_, Result<(), String>> {
+        Box::pin(self.run_hook(point))
     }
 }
 
 impl<P: Procedure> Typed<P> {
-    async fn run_hook(&mut self, moment: Moment) -> Result<(), String> {
+    async fn run_hook(&mut self, point: HookPoint) -> Result<(), String> {
         let env = self.env.clone();
         let value = &*self.value_mut().map_err(|error| error.to_string())?;
         let called = AssertUnwindSafe(async {
-            match moment {
-                Moment::Before => value.before_recover(&env).await,
-                Moment::After => value.after_recover(&env).await,
+            match point {
+                HookPoint::Before => value.before_recover(&env).await,
+                HookPoint::After => value.after_recover(&env).await,
             }
         });
         match called.catch_unwind().await {

@@ -1,6 +1,6 @@
 //! Why a procedure stands where it stands: the chain of who waits for whom, and where it ends.
 
-use procession_actors::view::{ChainEnd, Explanation, Particulars, Place};
+use procession_actors::view::{ChainEnd, Explanation, Particulars, QueuePosition};
 use procession_kernel::{Link, WakeSource};
 use serde::{Deserialize, Serialize};
 
@@ -115,8 +115,8 @@ pub struct EndView {
 
 impl From<&Explanation> for ExplanationView {
     fn from(explanation: &Explanation) -> Self {
-        let place = |place: Place| PlaceView {
-            place: place.place,
+        let place = |place: QueuePosition| PlaceView {
+            place: place.position,
             of: place.of,
         };
         let (mut lock, mut permit, mut children) = (None, None, None);
@@ -150,7 +150,7 @@ impl From<&Explanation> for ExplanationView {
             reason: explanation.reason.clone(),
             since: time(explanation.since),
             next: explanation.next.clone(),
-            place: explanation.place.map(place),
+            place: explanation.queue_position.map(place),
             lock,
             permit,
             children,

@@ -19,7 +19,7 @@ use procession_kernel::{
 };
 
 use crate::limiter::{Acquire, Acquired, Answer, Change, Exchange, Limiter, Restore, Simulate, Simulated};
-use crate::mail::Ordered;
+use crate::queues::Ordered;
 use claims::Claims;
 use requests::{AdmissionRequests, within, within_above};
 use sequencer::Sequencer;

@@ -32,7 +32,7 @@ use super::failure::FailureCause;
 use super::metrics::Measured;
 use crate::clock::Clock;
 use crate::journal::{DiskRoom, Reader};
-use crate::mail::deliver;
+use crate::queues::deliver;
 use crate::telemetry::Telemetry;
 use crate::thresholds::Measures;
 use crate::view::{Explanation, Rule, Verdict};

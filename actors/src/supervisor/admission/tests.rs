@@ -12,7 +12,7 @@ use procession_kernel::{
 
 use super::{Admission, Demand, PendingDemand, admit_births, admit_report};
 use crate::limiter::{Limiter, LocksHeld, Served};
-use crate::mail::{Depth, Ordered, Outbox};
+use crate::queues::{Depth, Ordered, Outbox};
 use crate::telemetry::LimiterMetrics;
 
 const KIND: &str = "k";

@@ -11,7 +11,7 @@ use procession_kernel::{
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::starved::{Unserved, free};
-use crate::limiter::Waiting;
+use crate::limiter::WaitingClaim;
 use crate::supervisor::admission::claims::Claims;
 use crate::thresholds::Measures;
 use crate::view::{LockView, LockWaiter, NAMED};
@@ -19,7 +19,7 @@ use crate::view::{LockView, LockWaiter, NAMED};
 /// What the limiter reports of waiting procedures, by procedure.
 #[derive(Default)]
 pub(crate) struct Queues {
-    pub(super) waiting: Vec<(ProcedureId, Waiting)>,
+    pub(super) waiting: Vec<(ProcedureId, WaitingClaim)>,
     places: FxHashMap<ProcedureId, usize>,
     /// Procedures that wait for something free, each with its revision and the orphaned claims that block it.
     pub(super) free: Vec<(ProcedureId, Seq, Vec<ClaimId>)>,
@@ -36,14 +36,14 @@ impl Queues {
     }
 
     /// Collects all waiting procedures, as the limiter names them.
-    pub(crate) fn new(waiting: Vec<Waiting>, claims: &Claims, kernel: &Kernel) -> Self {
+    pub(crate) fn new(waiting: Vec<WaitingClaim>, claims: &Claims, kernel: &Kernel) -> Self {
         let mut queues = Self::with_room(waiting.len());
         queues.extend(waiting, claims, kernel);
         queues
     }
 
     /// Adds a page of waiting claims. Leaves out claims that belong to no procedure.
-    pub(in crate::supervisor) fn extend(&mut self, waiting: Vec<Waiting>, claims: &Claims, kernel: &Kernel) {
+    pub(in crate::supervisor) fn extend(&mut self, waiting: Vec<WaitingClaim>, claims: &Claims, kernel: &Kernel) {
         for waiting in waiting {
             let Some(id) = claims.procedure(waiting.claim) else {
                 continue;
@@ -56,7 +56,7 @@ impl Queues {
         }
     }
 
-    pub(super) fn of(&self, id: ProcedureId) -> Option<&Waiting> {
+    pub(super) fn of(&self, id: ProcedureId) -> Option<&WaitingClaim> {
         let place = self.places.get(&id)?;
         self.waiting.get(*place).map(|(_, waiting)| waiting)
     }

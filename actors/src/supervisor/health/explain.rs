@@ -14,7 +14,7 @@ use super::queue_reading::Explained;
 use crate::error::AskError;
 use crate::journal::codec;
 use crate::read::CommittedReader;
-use crate::view::{self, ChainEnd, Explanation, Particulars, Place};
+use crate::view::{self, ChainEnd, Explanation, Particulars, QueuePosition};
 
 /// Bounds the links of one explanation. No reader wants more.
 const LINKS_MAX: usize = 1_000;
@@ -138,7 +138,7 @@ impl DiagnosisInput<'_> {
             },
             since: row.since,
             next: view::next(row),
-            place: self.place(id),
+            queue_position: self.queue_position(id),
             particulars,
             ends: self.ends(id, &links),
             links,
@@ -205,7 +205,7 @@ impl DiagnosisInput<'_> {
         });
         match (link.map(|link| &link.why), &wait) {
             (Some(WaitingFor::Rollback), _) => "its family fails, and is rolled back".to_owned(),
-            (Some(WaitingFor::Stage), _) => "its rollback waits until nothing of it runs".to_owned(),
+            (Some(WaitingFor::Stage), _) => "its rollback waits until none of its stages runs".to_owned(),
             (_, Some(wait)) if row.is_failing() => format!("its rollback is held up: {wait}"),
             (_, Some(wait)) => wait.to_string(),
             (_, None) => {
@@ -218,8 +218,8 @@ impl DiagnosisInput<'_> {
         }
     }
 
-    /// Returns the procedure's place among the waiters for the same thing.
-    fn place(&self, id: ProcedureId) -> Option<Place> {
+    /// Returns the procedure's position among the waiters for the same thing.
+    fn queue_position(&self, id: ProcedureId) -> Option<QueuePosition> {
         let reason = |id: ProcedureId| self.kernel.row(id)?.wait.as_ref();
         let asker = self.kernel.asks_as(id)?;
         let mine = self.queues.of(asker)?.order;
@@ -231,7 +231,10 @@ impl DiagnosisInput<'_> {
                 before += usize::from(waiting.order < mine);
             }
         }
-        Some(Place { place: before + 1, of })
+        Some(QueuePosition {
+            position: before + 1,
+            of,
+        })
     }
 }
 
@@ -263,7 +266,7 @@ pub(crate) async fn stored(committed: &CommittedReader, id: ProcedureId) -> Resu
         ),
         since: row.since,
         next: view::next(&row),
-        place: None,
+        queue_position: None,
         particulars: None,
         links: Vec::new(),
         ends: Vec::new(),
@@ -272,7 +275,7 @@ pub(crate) async fn stored(committed: &CommittedReader, id: ProcedureId) -> Resu
     };
     if let Some(why) = committed.why_quarantined(id.family).filter(|_| !row.is_ended()) {
         explanation.reason = format!("its family is quarantined: {why}");
-        explanation.next = "nothing, before a start can run it, or an operator discharges it".to_owned();
+        explanation.next = "nothing, until a start can load its family, or an operator discharges it".to_owned();
         explanation.ends.push(ChainEnd {
             id,
             until: WakeSource::Operator(WaitReason::Quarantined),

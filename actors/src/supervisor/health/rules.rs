@@ -11,7 +11,7 @@ use super::{EngineState, Health};
 use crate::journal::codec;
 use crate::supervisor::dispatch::failed_reads::ReadTrouble;
 use crate::supervisor::dispatch::orphaned_calls::OrphanedCall;
-use crate::supervisor::lifecycle::wall::Ahead;
+use crate::supervisor::lifecycle::wall::WallClockLead;
 use crate::view::{Rule, Verdict, WorkerStatus};
 
 type Facts = Vec<(&'static str, String)>;
@@ -52,7 +52,7 @@ pub(in crate::supervisor) struct Findings<'a> {
     pub(in crate::supervisor) appending_since: Option<Timestamp>,
     /// Reads that the store does not answer.
     pub(in crate::supervisor) unreadable: Option<ReadTrouble<'a>>,
-    pub(in crate::supervisor) clock_ahead: Option<Ahead>,
+    pub(in crate::supervisor) clock_ahead: Option<WallClockLead>,
 }
 
 /// Merges findings that rows do not show into the rows' verdicts, in the order of the rules.
@@ -89,8 +89,7 @@ impl Health {
             ("lost", what.to_owned()),
             ("count", self.lost_wakes(state.kernel).to_string()),
         ];
-        let text =
-            format!("{id} would never have gone on ({what}); it was set going again. This is a defect of the engine");
+        let text = format!("{id} would never have gone on ({what}), so it was woken. This is a defect of the engine");
         verdict(Rule::LostWake, Some(id), state.now, facts, text)
     }
 
@@ -142,7 +141,7 @@ fn store_unreadable(trouble: &ReadTrouble<'_>) -> Verdict {
     verdict(Rule::StoreUnreadable, None, trouble.since, facts, text)
 }
 
-fn clock_ahead(ahead: Ahead, now: Timestamp) -> Verdict {
+fn clock_ahead(ahead: WallClockLead, now: Timestamp) -> Verdict {
     let (by, until) = (Duration::from_secs(ahead.by.as_secs()), ahead.until);
     let left = Duration::from_secs(until.since(now).as_secs());
     let facts = vec![
@@ -152,8 +151,8 @@ fn clock_ahead(ahead: Ahead, now: Timestamp) -> Verdict {
     ];
     let text = format!(
         "the wall clock is {by:?} ahead of the machine's own time: it was set forward, or the machine was off. \
-         For {left:?} results and keys go as if it had not been. Set the clock right if it is wrong; otherwise \
-         nothing is to be done"
+         For {left:?} results and keys are evicted as if it had not been. Correct the clock if it is wrong; otherwise \
+         do nothing"
     );
     verdict(Rule::ClockAhead, None, ahead.since, facts, text)
 }
@@ -215,7 +214,7 @@ impl DiagnosisInput<'_> {
             facts.push(("next", at.0.to_string()));
         }
         let what = if row.is_failing() { "its undo" } else { "it" };
-        let mut text = format!("goes on trying: {what} has failed {failed} times");
+        let mut text = format!("keeps retrying: {what} has failed {failed} times");
         if let Some(streak) = streak {
             facts.push(("alike", streak.times.to_string()));
         }
@@ -345,7 +344,7 @@ fn alike(streak: &FailureStreak) -> String {
 pub(in crate::supervisor) fn actor_lost(id: ProcedureId, lost: &OrphanedCall) -> Verdict {
     let stage = &lost.stage;
     let call = format!("{:?}", lost.call).to_lowercase();
-    let text = format!("the actor of {id} was gone with its thread in its {call} call at stage {stage}");
+    let text = format!("the actor of {id} was lost with its thread during its {call} call at stage {stage}");
     let facts = vec![
         ("stage", stage.clone()),
         ("call", call),

@@ -19,7 +19,7 @@ use procession_kernel::{Blocker, ClaimId, Lacking, MAX_OVERTAKES, ProcedureId, R
 
 use super::diagnosis_input::DiagnosisInput;
 use super::rules::of_row;
-use crate::limiter::Waiting;
+use crate::limiter::WaitingClaim;
 use crate::supervisor::admission::claims::Claims;
 use crate::view::{Rule, Verdict};
 
@@ -93,7 +93,7 @@ impl Unserved {
 }
 
 /// Returns the claims that block a waiting claim, if none of them belongs to a procedure. Returns `None` otherwise.
-pub(crate) fn free(waiting: &Waiting, claims: &Claims) -> Option<Vec<ClaimId>> {
+pub(crate) fn free(waiting: &WaitingClaim, claims: &Claims) -> Option<Vec<ClaimId>> {
     let is_nobody = |claim: &ClaimId| claims.procedure(*claim).is_none();
     // If a limit has no room although no permit is held, only the operator can raise it.
     let is_free = |blocker: &Blocker| !blocker.by.is_empty() && blocker.by.iter().all(is_nobody);
@@ -117,7 +117,7 @@ impl DiagnosisInput<'_> {
         let time = self.now.since(since);
         let facts = vec![("free", format!("{time:?}")), ("priority", row.priority.to_string())];
         let text = format!(
-            "is starved: all that it waits for has been free for {time:?}, and nobody has given it to it. \
+            "is starved: everything it waits for has been free for {time:?}, but was not granted. \
              This is a defect of the engine"
         );
         let mut verdict = of_row(Rule::Starved, row, facts, &text);
@@ -125,7 +125,7 @@ impl DiagnosisInput<'_> {
         Some(verdict)
     }
 
-    fn overtaken(&self, row: &Row, waiting: &Waiting) -> Option<Verdict> {
+    fn overtaken(&self, row: &Row, waiting: &WaitingClaim) -> Option<Verdict> {
         if waiting.overtaken < self.thresholds.of(&row.kind).overtaken {
             return None;
         }
@@ -136,7 +136,7 @@ impl DiagnosisInput<'_> {
             ("lacks", lacking.join(", ")),
             ("priority", row.priority.to_string()),
         ];
-        let text = format!("is starved: {} who came later went before it", waiting.overtaken);
+        let text = format!("is starved: {} later requests overtook it", waiting.overtaken);
         Some(of_row(Rule::Starved, row, facts, &text))
     }
 }
@@ -181,7 +181,7 @@ mod tests {
         let mut claims = Claims::new(Vec::new());
         claims.bind(Claim::first(WAITER), ProcedureId::root(1));
         claims.bind(Claim::first(SOMEBODY), ProcedureId::root(2));
-        let waiting = Waiting {
+        let waiting = WaitingClaim {
             claim: WAITER,
             blockers,
             overtaken: 0,

@@ -119,7 +119,7 @@ async fn read_stack(store: &dyn JournalStore, family: u64) -> Result<Vec<History
     let to = keys::after_prefix(&prefix);
     let history = scan(store, Space::History, prefix, to, usize::MAX).await?;
     Ok(decode_history(&history).unwrap_or_else(|error| {
-        tracing::warn!(family, %error, "its history is damaged");
+        tracing::warn!(family, %error, "the history of a family is damaged");
         Vec::new()
     }))
 }
