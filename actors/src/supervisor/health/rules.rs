@@ -256,8 +256,8 @@ impl DiagnosisInput<'_> {
     }
 
     fn no_progress(&self, row: &Row) -> Option<Verdict> {
-        let circles = row.wait == Some(WaitReason::RepeatLimit);
-        if !circles && row.same_stage < self.thresholds.of(&row.kind).same_stage {
+        let is_at_limit = row.wait == Some(WaitReason::RepeatLimit);
+        if !is_at_limit && row.same_stage < self.thresholds.of(&row.kind).same_stage {
             return None;
         }
         let times = match self
@@ -267,10 +267,10 @@ impl DiagnosisInput<'_> {
             .get(&row.kind)
             .and_then(|rules| rules.repeat_limit)
         {
-            Some(bound) if circles => bound,
+            Some(bound) if is_at_limit => bound,
             Some(_) | None => row.same_stage,
         };
-        let facts = vec![("times", times.to_string()), ("parked", circles.to_string())];
+        let facts = vec![("times", times.to_string()), ("parked", is_at_limit.to_string())];
         let text = format!("makes no progress: the stage was run {times} times in a row");
         Some(of_row(Rule::NoProgress, row, facts, &text))
     }
