@@ -22,7 +22,9 @@ use procession_actors::view::{
     ArchivedFamily, ChangeFeed, DrainReport, Explanation, LatestFeed, ListFilter, LockView, Mailboxes, Outcome, Page,
     ShutdownReport, Snapshot, Status, Verdict,
 };
-use procession_actors::{AskError, Engine, FamilyExport, Mail, Procedure, ReadError, SubmitError, Supervisor};
+use procession_actors::{
+    AskError, CountedMessage, Engine, FamilyExport, Procedure, ReadError, SubmitError, Supervisor,
+};
 #[cfg(feature = "dashboard")]
 use procession_kernel::KeyEntry;
 use procession_kernel::{HistoryEntry, Key, LimitUse, ProcedureId};
@@ -156,7 +158,7 @@ impl Executor {
     where
         M: Message<Result = Result<T, AskError>> + Send + 'static,
         T: Send + 'static,
-        Supervisor: Handler<Mail<M>>,
+        Supervisor: Handler<CountedMessage<M>>,
     {
         match self.engine.ask(message).await {
             // A read that fails because the engine ends says nothing about the store.

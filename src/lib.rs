@@ -88,11 +88,12 @@ pub use history::DecodeStage;
 pub use noop::Noop;
 pub use procession_actors::journal::SyncMode;
 pub use procession_actors::journal::probe::{ProbeError, RawLoad, RawRate, raw_store_rate};
-pub use procession_actors::offline::{Imported, Importer, Offline, Standing};
+pub use procession_actors::offline::{Imported, Importer, Offline, OfflineState};
 pub use procession_actors::view::{
     ArchivedFamily, BatchUse, BlockedStage, ChainEnd, Change, ChangeFeed, DrainReport, Explanation, FamilyScope,
-    KindUse, LatestFeed, LatestRows, ListFilter, LockView, LockWaiter, Mailboxes, Outcome, Page, Particulars, Place,
-    Recovered, Rule, ShutdownReport, Sizes, Snapshot, StageUse, Status, UserCall, Values, Verdict, WorkerStatus,
+    KindUse, LatestFeed, LatestRows, ListFilter, LockView, LockWaiter, Mailboxes, Outcome, Page, Particulars,
+    QueuePosition, Recovered, Rule, ShutdownReport, Sizes, Snapshot, StageUse, Status, UserCall, Values, Verdict,
+    WorkerStatus,
 };
 pub use procession_actors::{
     AskError, ChildOutcome, Children, CodecError, ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport, Fence,
@@ -103,9 +104,9 @@ pub use procession_actors::{
 pub use procession_kernel::{
     AbortAnswer, Act, AuditEntry, BypassAs, BypassScope, Cause, CauseKind, Changed, ChildPermits, Deadlock, Ending,
     Epoch, HistoryDetail, HistoryEntry, Hold, JoinPolicy, Key, Kind, LimitKey, LimitUse, Link, LockMode, LockNeed,
-    LockPath, Mark, NotUndone, OnFailure, OnTimeout, Operated, OperatorRequest, PATIENCE, ParseTraceParentError, Pause,
-    Plan, ProcedureId, ProcedureState, RetryPolicy, RevealScope, Seq, StateSnapshot, Timestamp, TraceParent,
-    UnknownVerb, Until, Verb, VerbName, WaitReason, WaitingFor, fingerprint,
+    LockPath, MAX_OVERTAKES, Mark, NotUndone, OnFailure, OnTimeout, Operated, OperatorRequest, ParseTraceParentError,
+    Pause, Plan, ProcedureId, ProcedureState, RetryPolicy, RevealScope, Seq, StateSnapshot, Timestamp, TraceParent,
+    UnknownVerb, Verb, VerbName, WaitReason, WaitingFor, WakeSource, fingerprint,
 };
 pub use sequence::{Sequence, SequenceStage, StepContext, Steps, UnknownSteps};
 

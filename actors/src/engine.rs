@@ -16,8 +16,8 @@ use crate::context::Host;
 use crate::error::{AskError, CodecError, StartError, SubmitError};
 use crate::journal::{IN_FLIGHT_MAX, Journal, JournalStore, Reader};
 use crate::limiter::Limiter;
-use crate::mail::{self, Counted, Ordered};
 use crate::procedure::Procedure;
+use crate::queues::{CountedAddr, CountedMessage, Ordered};
 use crate::read::{CommittedReader, Quarantined};
 use crate::registry::Registry;
 use crate::supervisor::dispatch::workers::Workers;
@@ -262,10 +262,10 @@ impl Engine {
     where
         M: Message + Send + 'static,
         M::Result: Send,
-        Supervisor: Handler<mail::Mail<M>>,
-        Context<Supervisor>: ToEnvelope<Supervisor, mail::Mail<M>>,
+        Supervisor: Handler<CountedMessage<M>>,
+        Context<Supervisor>: ToEnvelope<Supervisor, CountedMessage<M>>,
     {
-        self.supervisor.send(self.depths.mail(message)).await
+        self.supervisor.send(self.depths.counted(message)).await
     }
 
     /// Returns the newest commit on disk, without entering a mailbox. After an answer was received, this is at least
@@ -414,13 +414,13 @@ fn place(
             let why = format!("the limiter panicked, which is a defect of the engine: {text}");
             actix_rt::spawn(broken.send(Broken(why)).map(|_| ()));
         });
-        let reports = Arc::new(mailboxes.gathering(me.clone().recipient()));
+        let reports = Arc::new(mailboxes.inbox(me.clone().recipient()));
         let (owner, taken) = (mailboxes.outbox(me.recipient()), Arc::clone(&depths.journal));
         let journal = start_restarting(&journal, move |_, panics| {
             Journal::new(store, epoch, owner, taken, panics)
         });
         let limiter = Ordered::new(limiter, depths.limiter);
-        let journal = Counted::new(journal, depths.journal);
+        let journal = CountedAddr::new(journal, depths.journal);
         Supervisor::new(Parts {
             loaded,
             limited,

@@ -17,9 +17,7 @@ pub struct CodecError {
 #[non_exhaustive]
 pub enum StoreError {
     /// Another engine holds the store.
-    #[error(
-        "the journal in {place} is in use by another engine{holder}; stop that one first, or use another directory"
-    )]
+    #[error("the journal in {place} is in use by another engine{holder}; stop it first, or use another directory")]
     Held {
         /// Where the store is.
         place: String,
@@ -125,7 +123,9 @@ pub enum StartError {
     #[error("the engine could not write to its journal: {0}; check the disk, then start again")]
     Journal(String),
     /// Another engine took the journal while this one started.
-    #[error("the journal has moved to another engine, with epoch {newer}; leave it to that one, or stop it first")]
+    #[error(
+        "the journal has moved to another engine, with epoch {newer}; leave it to that engine, or stop that engine first"
+    )]
     Moved {
         /// The epoch of its owner now.
         newer: Epoch,
@@ -155,8 +155,8 @@ pub enum ImportError {
     },
     /// The journal already has a family of this number.
     #[error(
-        "this journal already has a family {family} ({how}), and a family keeps its number: look at that family, \
-         or import this one into another journal"
+        "this journal already has a family {family} ({how}), and a family keeps its number: inspect that family, \
+         or import yours into another journal"
     )]
     Present {
         /// The family's number.
@@ -248,7 +248,7 @@ pub enum SubmitError {
     },
     /// Two submissions of one batch have the same key but different contents.
     #[error(
-        "submissions {first} and {second} of the batch, counted from 0, have the key \"{key}\" and are not the same; give one of them another key"
+        "submissions {first} and {second} of the batch, counted from 0, have the key \"{key}\" but differ; give one of them another key"
     )]
     BatchConflict {
         /// The key.
@@ -259,7 +259,7 @@ pub enum SubmitError {
         second: usize,
     },
     /// The key cannot be stored.
-    #[error("an idempotency key has 1 to {limit} bytes, and this one has {size}; use a digest of it")]
+    #[error("an idempotency key must have 1 to {limit} bytes, but this key has {size}; use a digest of it")]
     BadKey {
         /// Size in bytes.
         size: usize,
@@ -296,7 +296,9 @@ pub enum SubmitError {
     #[error("the engine is draining; submit to its successor")]
     Draining,
     /// The journal has no numbers left for new families. Only damage to a stored number causes this.
-    #[error("the journal has no numbers left for new families; export what is live, and import it into a new one")]
+    #[error(
+        "the journal has no numbers left for new families; export the live families, and import them into a new journal"
+    )]
     NumbersExhausted,
     /// The value cannot be encoded.
     #[error(transparent)]
@@ -321,7 +323,7 @@ const fn after_unread(why: &ReadError) -> &'static str {
     match why {
         ReadError::Store(store) if store.may_pass() => "submit again, with the same key",
         ReadError::Store(_) | ReadError::Codec(_) | ReadError::TooLarge { .. } => {
-            "see what is damaged with `procession doctor`"
+            "run `procession doctor` to see the damage"
         }
     }
 }
@@ -342,7 +344,7 @@ pub enum AskError {
         revision: Seq,
     },
     /// The data sent is too large.
-    #[error("{size} bytes are over the limit of {limit}")]
+    #[error("{size} bytes are over the limit of {limit}; send less")]
     TooLarge {
         /// Size in bytes.
         size: usize,
@@ -362,7 +364,7 @@ pub enum AskError {
         number: u32,
     },
     /// The key of a signal, a broadcast or a request cannot be stored.
-    #[error("a key has 1 to {limit} bytes, and this one has {size}; give one, or leave it out")]
+    #[error("a key must have 1 to {limit} bytes, but this key has {size}; use another key, or none")]
     BadKey {
         /// Size in bytes.
         size: usize,
@@ -373,7 +375,7 @@ pub enum AskError {
     #[error("{0}")]
     NotNow(String),
     /// The procedure has changed since the caller read it.
-    #[error("the procedure has revision {found} by now, not {expected}, and is in the state {state}; look at it again")]
+    #[error("the procedure now has revision {found} instead of {expected}, and is in the state {state}; read it again")]
     Revised {
         /// The revision that the caller expected.
         expected: Seq,
@@ -389,7 +391,7 @@ pub enum AskError {
         retry_after: Duration,
     },
     /// It did not happen within the given time.
-    #[error("not yet")]
+    #[error("it did not happen within the given time; ask again")]
     NotYet,
     /// The store cannot be read.
     #[error(transparent)]
@@ -399,7 +401,7 @@ pub enum AskError {
     JournalFailed(String),
     /// Another engine has taken the journal. Nothing has failed: what this engine acknowledged is in the journal, and
     /// continues there.
-    #[error("the journal has moved to another engine, with epoch {newer}; ask that one")]
+    #[error("the journal has moved to another engine, with epoch {newer}; ask that engine")]
     Moved {
         /// The epoch of its owner now.
         newer: Epoch,

@@ -7,7 +7,7 @@ use crate::context::{Call, Host};
 use crate::step::StageError;
 
 /// The result of a call of user code, or its panic.
-type Said<T> = Result<Result<T, StageError>, Box<dyn Any + Send>>;
+type CallResult<T> = Result<Result<T, StageError>, Box<dyn Any + Send>>;
 
 /// One call of user code that is about to be made.
 pub(crate) struct Calling {
@@ -22,7 +22,7 @@ impl Calling {
     }
 
     /// Returns the body itself: wrapping it in a future would move it twice.
-    pub(crate) fn make<T, F: Future<Output = Said<T>>>(self, body: F) -> F {
+    pub(crate) fn make<T, F: Future<Output = CallResult<T>>>(self, body: F) -> F {
         body
     }
 }
@@ -46,7 +46,7 @@ impl Calling {
         }
     }
 
-    pub(crate) async fn make<T>(self, body: impl Future<Output = Said<T>>) -> Said<T> {
+    pub(crate) async fn make<T>(self, body: impl Future<Output = CallResult<T>>) -> CallResult<T> {
         let Some((interceptor, called)) = self.interceptor else {
             return body.await;
         };
@@ -55,16 +55,16 @@ impl Calling {
         for _ in 0..injection.turns {
             tokio::task::yield_now().await;
         }
-        let said = match injection.interception {
+        let result = match injection.interception {
             seen::Interception::Proceed => body.await,
             seen::Interception::FailsBefore(why) => Ok(Err(StageError::Fail(why))),
             seen::Interception::FailsAfter(why) => match body.await {
                 Ok(Ok(_)) => Ok(Err(StageError::Fail(why))),
-                said => said,
+                result => result,
             },
         };
-        left.ends(matches!(said, Ok(Ok(_))));
-        said
+        left.ends(matches!(result, Ok(Ok(_))));
+        result
     }
 }
 

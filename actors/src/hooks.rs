@@ -44,12 +44,12 @@ impl HookCall {
 
 /// The point of the start at which a recovery hook is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moment {
+pub(crate) enum HookPoint {
     Before,
     After,
 }
 
-impl Moment {
+impl HookPoint {
     pub(crate) const fn hook(self) -> &'static str {
         match self {
             Self::Before => "before_recover",

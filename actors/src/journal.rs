@@ -50,7 +50,7 @@ use futures::future::LocalBoxFuture;
 use procession_kernel::{Epoch, Receipt, Seq};
 
 use crate::actor_loop::LastPanic;
-use crate::mail::{Depth, Outbox};
+use crate::queues::{Depth, Outbox};
 use under_way::UnderWay;
 
 /// Families that a scan reads and skips between two requested ones. Starting a new scan costs about as much as
@@ -86,7 +86,7 @@ pub(crate) struct Journal {
     store: Option<Arc<dyn JournalStore>>,
     epoch: Epoch,
     owner: Rc<Outbox<Appended>>,
-    mail: Arc<Depth>,
+    depth: Arc<Depth>,
     under_way: UnderWay,
     /// Appends that the store prefers to have under way at once.
     most: usize,
@@ -104,7 +104,7 @@ impl Journal {
         store: Arc<dyn JournalStore>,
         epoch: Epoch,
         owner: Outbox<Appended>,
-        mail: Arc<Depth>,
+        depth: Arc<Depth>,
         panics: LastPanic,
     ) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Journal {
             store: Some(store),
             epoch,
             owner: Rc::new(owner),
-            mail,
+            depth,
             under_way: UnderWay::default(),
             telling: None,
             takes_answers: false,
@@ -241,7 +241,7 @@ impl Handler<Append> for Journal {
     type Result = ();
 
     fn handle(&mut self, Append(batch): Append, ctx: &mut Self::Context) {
-        self.mail.taken();
+        self.depth.taken();
         self.append(batch);
         // `wait` keeps the mailbox shut while the store has as many appends as it prefers.
         ctx.wait(Answers { left: self.most - 1 });
@@ -270,7 +270,7 @@ impl Handler<Release> for Journal {
     type Result = ResponseActFuture<Self, ()>;
 
     fn handle(&mut self, Release(epoch): Release, _: &mut Self::Context) -> Self::Result {
-        self.mail.taken();
+        self.depth.taken();
         // Behind every append: all batches are answered before the store is released.
         let answered = Answers { left: 0 };
         let released = answered.then(move |(), journal: &mut Self, _| {

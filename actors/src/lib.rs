@@ -14,11 +14,11 @@ mod heartbeats;
 mod hooks;
 pub mod journal;
 mod limiter;
-mod mail;
 pub mod messages;
 pub mod offline;
 mod procedure;
 mod procedure_actor;
+mod queues;
 mod read;
 mod registry;
 mod step;
@@ -39,9 +39,9 @@ pub use engine::{Engine, Placement, Settings};
 pub use error::{AskError, CodecError, ImportError, ReadError, StartError, StoreError, SubmitBound, SubmitError};
 pub use export::{ExportedEntry, ExportedProcedure, ExportedStage, FamilyExport};
 pub use hooks::{Finished, Submitted};
-#[doc(hidden)]
-pub use mail::Mail;
 pub use procedure::Procedure;
+#[doc(hidden)]
+pub use queues::CountedMessage;
 pub use read::CommittedReader;
 pub use registry::Registry;
 pub use step::{ChildOutcome, Children, JoinVerdict, StageError, Step};

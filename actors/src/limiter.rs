@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 use procession_kernel::{
-    Admissions, Blocker, Claim, ClaimId, Grant, Lack, Lacking, LimitCrowd, LimitKey, LockUse, Needs, Request,
+    Admissions, Blocker, Claim, ClaimId, Grant, Lacking, LimitDetail, LimitKey, LockUse, Missing, Needs, Request,
 };
 
-use crate::mail::{Depth, Outbox};
+use crate::queues::{Depth, Outbox};
 use crate::telemetry::LimiterMetrics;
 use crate::view::NAMED;
 
@@ -91,7 +91,7 @@ const SIMULATED_MAX: usize = 20_000;
 /// Asks for the state of every limit, with its first holders and waiters. The answer contains its position among all
 /// answers.
 #[derive(Message)]
-#[rtype(result = "(u64, Vec<LimitCrowd>)")]
+#[rtype(result = "(u64, Vec<LimitDetail>)")]
 pub(crate) struct Usage;
 
 /// Asks for the holders and waiters of every lock. The answer contains its position among all answers.
@@ -100,15 +100,15 @@ pub(crate) struct Usage;
 pub(crate) struct LocksHeld;
 
 /// A claim that waits.
-pub(crate) struct Waiting {
+pub(crate) struct WaitingClaim {
     pub(crate) claim: ClaimId,
     pub(crate) blockers: Vec<Blocker>,
-    pub(crate) passed: u32,
+    pub(crate) overtaken: u32,
     /// The claim's position in the order of service: the smaller goes first.
     pub(crate) order: u128,
 }
 
-impl Waiting {
+impl WaitingClaim {
     /// Returns all waiting claims, in the order of service.
     pub(crate) fn all(admissions: &Admissions) -> Vec<Self> {
         Self::from(admissions, 0, usize::MAX).0
@@ -120,7 +120,7 @@ impl Waiting {
         let waiting = |(claim, order)| Self {
             claim,
             blockers: admissions.blockers(claim),
-            passed: admissions.passed(claim),
+            overtaken: admissions.overtaken(claim),
             order,
         };
         (page.into_iter().map(waiting).collect(), next)
@@ -145,8 +145,8 @@ pub(crate) struct Waits {
 pub(crate) struct Waiters {
     /// The answer's position among all answers; 0 if the limiter is gone.
     pub(crate) turn: u64,
-    pub(crate) waiting: Vec<Waiting>,
-    pub(crate) lack: Option<Lack>,
+    pub(crate) waiting: Vec<WaitingClaim>,
+    pub(crate) missing: Option<Missing>,
     /// Where the next page begins, if there is one.
     pub(crate) next: Option<usize>,
 }
@@ -165,7 +165,7 @@ pub(crate) struct Limiter {
     admissions: Admissions,
     metrics: LimiterMetrics,
     supervisor: Outbox<Served>,
-    mail: Arc<Depth>,
+    depth: Arc<Depth>,
     /// The number of answers so far. They must be taken in this order: an answer may rest on a release whose commit is
     /// yet to come.
     turns: u64,
@@ -176,13 +176,13 @@ impl Limiter {
         admissions: Admissions,
         metrics: LimiterMetrics,
         supervisor: Outbox<Served>,
-        mail: Arc<Depth>,
+        depth: Arc<Depth>,
     ) -> Self {
         Self {
             admissions,
             metrics,
             supervisor,
-            mail,
+            depth,
             turns: 0,
         }
     }
@@ -222,7 +222,7 @@ impl Handler<Acquire> for Limiter {
     type Result = Acquired;
 
     fn handle(&mut self, Acquire { requests, exchange }: Acquire, _: &mut Self::Context) -> Self::Result {
-        self.mail.taken();
+        self.depth.taken();
         let mut acquired = Acquired {
             turn: self.next_turn(),
             ..Acquired::default()
@@ -248,7 +248,7 @@ impl Handler<Restore> for Limiter {
     type Result = ();
 
     fn handle(&mut self, Restore(requests): Restore, ctx: &mut Self::Context) {
-        self.mail.taken();
+        self.depth.taken();
         let mut served = Vec::new();
         for request in requests {
             let limits = request.needs.limits.clone();
@@ -263,7 +263,7 @@ impl Handler<Change> for Limiter {
     type Result = ();
 
     fn handle(&mut self, change: Change, ctx: &mut Self::Context) {
-        self.mail.taken();
+        self.depth.taken();
         let limits = match &change {
             Change::Release(claim) | Change::Cancel(claim) | Change::Keep(claim, _) => {
                 self.admissions.limits_of(*claim)
@@ -296,7 +296,7 @@ impl Handler<Simulate> for Limiter {
     type Result = MessageResult<Simulate>;
 
     fn handle(&mut self, Simulate(changes): Simulate, _: &mut Self::Context) -> Self::Result {
-        self.mail.taken();
+        self.depth.taken();
         if self.admissions.claimed() > SIMULATED_MAX {
             return MessageResult(None);
         }
@@ -316,8 +316,8 @@ impl Handler<Usage> for Limiter {
     type Result = MessageResult<Usage>;
 
     fn handle(&mut self, _: Usage, _: &mut Self::Context) -> Self::Result {
-        self.mail.taken();
-        MessageResult((self.next_turn(), self.admissions.crowds(NAMED)))
+        self.depth.taken();
+        MessageResult((self.next_turn(), self.admissions.limit_details(NAMED)))
     }
 }
 
@@ -325,7 +325,7 @@ impl Handler<LocksHeld> for Limiter {
     type Result = MessageResult<LocksHeld>;
 
     fn handle(&mut self, _: LocksHeld, _: &mut Self::Context) -> Self::Result {
-        self.mail.taken();
+        self.depth.taken();
         MessageResult((self.next_turn(), self.admissions.locks()))
     }
 }
@@ -334,13 +334,13 @@ impl Handler<Waits> for Limiter {
     type Result = Waiters;
 
     fn handle(&mut self, Waits { from, of }: Waits, _: &mut Self::Context) -> Self::Result {
-        self.mail.taken();
-        let (waiting, next) = Waiting::from(&self.admissions, from, PAGE);
-        let lack = of.and_then(|(claim, lacking)| self.admissions.lack(claim, &lacking));
+        self.depth.taken();
+        let (waiting, next) = WaitingClaim::from(&self.admissions, from, PAGE);
+        let missing = of.and_then(|(claim, lacking)| self.admissions.missing(claim, &lacking));
         Waiters {
             turn: self.next_turn(),
             waiting,
-            lack,
+            missing,
             next,
         }
     }

@@ -3,11 +3,11 @@
 
 mod import;
 mod read;
-mod standing;
+mod state;
 mod verify;
 
 pub use import::{Imported, Importer};
-pub use standing::Standing;
+pub use state::OfflineState;
 pub use verify::Verified;
 
 use std::path::Path;

@@ -12,7 +12,7 @@ use tracing::Instrument;
 
 use crate::context::{Call, Host};
 use crate::journal::codec;
-use crate::mail::Gathering;
+use crate::queues::BatchedInbox;
 use crate::registry::{Registry, Running};
 use crate::telemetry::{self, Marks};
 use crate::worker::{CallSlotGuard, Heartbeat, watched};
@@ -42,7 +42,7 @@ pub(crate) struct ProcedureActor {
     running: Option<Box<dyn Running>>,
     registry: Arc<Registry>,
     host: Arc<Host>,
-    supervisor: Arc<Gathering<Reported>>,
+    supervisor: Arc<BatchedInbox<Reported>>,
     slot: CallSlotGuard,
 }
 
@@ -50,7 +50,7 @@ impl ProcedureActor {
     pub(crate) fn new(
         registry: Arc<Registry>,
         host: Arc<Host>,
-        supervisor: Arc<Gathering<Reported>>,
+        supervisor: Arc<BatchedInbox<Reported>>,
         slot: CallSlotGuard,
     ) -> Self {
         Self {

@@ -18,7 +18,7 @@ use crate::export::FamilyExport;
 use crate::journal::keys::{OUTPUT, PAYLOAD};
 use crate::journal::{Reader, keys};
 use crate::view::{
-    ArchivedFamily, FamilyScope, KeptSignal, ListFilter, Outcome, Page, Sizes, Status, StoredCounts, Values,
+    ArchivedFamily, FamilyScope, ListFilter, Outcome, Page, SignalSummary, Sizes, Status, StoredCounts, Values,
 };
 use pages::page;
 
@@ -150,7 +150,7 @@ impl CommittedReader {
     /// # Errors
     ///
     /// [`AskError::Read`] if they cannot be read, or the engine has stopped.
-    pub async fn signals(&self, id: ProcedureId, limit: usize) -> Result<Vec<KeptSignal>, AskError> {
+    pub async fn signals(&self, id: ProcedureId, limit: usize) -> Result<Vec<SignalSummary>, AskError> {
         Ok(signals::read(&self.reader, &keys::procedure(id), limit).await?)
     }
 
@@ -159,7 +159,7 @@ impl CommittedReader {
     /// # Errors
     ///
     /// [`AskError::Read`] if they cannot be read, or the engine has stopped.
-    pub async fn signals_of_family(&self, family: u64, limit: usize) -> Result<Vec<KeptSignal>, AskError> {
+    pub async fn signals_of_family(&self, family: u64, limit: usize) -> Result<Vec<SignalSummary>, AskError> {
         Ok(signals::read(&self.reader, &keys::family(family), limit).await?)
     }
 

@@ -20,7 +20,7 @@
 //! - **Metrics** (`metrics`): counts what is on disk.
 //! - **Lifecycle** (`lifecycle`, `quarantine`, `failure`, `status`): start, timers, retention, drain, quarantine and
 //!   failure.
-//! - **Mail**: counts requests, so that the depth of the mailbox is known.
+//! - **Counted requests**: counts requests, so that the depth of the mailbox is known.
 
 pub(crate) mod admission;
 pub(crate) mod dispatch;
@@ -44,7 +44,7 @@ use actix::prelude::*;
 use futures::FutureExt;
 use procession_kernel::{
     AuditEntry, Claim, Commit, Decision, Effect, Ended, Event, EventName, EvictedFamily, Grant, HistoryEntry, Kernel,
-    Kind, Lack, LifecycleEffect, LimitKey, LimitUse, Operated, OperatorRequest, ProcedureId, Receipt, RequestEffect,
+    Kind, LifecycleEffect, LimitKey, LimitUse, Missing, Operated, OperatorRequest, ProcedureId, Receipt, RequestEffect,
     RequestId, Row, StageEnded, StoredTarget, Timestamp, Verb,
 };
 use tokio::sync::oneshot;
@@ -58,16 +58,16 @@ use crate::context::Host;
 use crate::engine::Settings;
 use crate::error::{AskError, CodecError, StartError, StoreError, SubmitError};
 use crate::export::{EXPORT_MAX, FamilyExport};
-use crate::hooks::Moment;
+use crate::hooks::HookPoint;
 use crate::journal::encode::LastLook;
 use crate::journal::{Appended, Batch, Journal, Reader};
 use crate::limiter::{Acquired, Limiter, LocksHeld, Served, Usage, Waiters};
-use crate::mail::{self, Counted, Gathering, Notice, Ordered};
 use crate::messages::{
     self, Acknowledge, Archived, Audit, AwaitOutcome, Broadcast, Drain, Export, History, Limits, List, Locks, Operate,
     PollLatest, Query, ReadArchive, SendSignal, Submit, SubmitBatch, Subscribe, SubscribeLatest, TakeSnapshot, Tree,
 };
 use crate::procedure_actor::{Report, Reported};
+use crate::queues::{BatchedInbox, CountedAddr, CountedMessage, InboxWake, Ordered, handle_counted};
 use crate::read::CommittedReader;
 use crate::read::pages::PAGE_MAX;
 use crate::registry::Registry;
@@ -95,14 +95,14 @@ use lifecycle::retention::{Eviction, FoundDue, due_of, find_due};
 use lifecycle::timer::{TIMERS_AT_ONCE, TimeCame};
 use lifecycle::{Open, StopHere};
 use pipeline::in_place::InPlace;
-use pipeline::{JournalGone, Pipeline, PipelineSettings, SUBSCRIBERS, Waiting};
+use pipeline::{AwaitingReceipt, JournalGone, Pipeline, PipelineSettings, SUBSCRIBERS};
 use quarantine::Quarantine;
 use requests::Requests;
 use requests::discharge::why_quarantined;
 use requests::finished::FinishedRead;
 use requests::operate::{ToRead, to_read};
 use requests::replies::{self, Reply};
-use requests::submissions::{Taken, submitted};
+use requests::submissions::{AcceptedSubmissions, submitted};
 use status::EngineStatus;
 
 /// Messages that may wait in the supervisor's mailbox before senders block. There is room for a report of every stage
@@ -110,16 +110,16 @@ use status::EngineStatus;
 const MAILBOX: usize = 16_384;
 
 /// Handles an answer of the limiter when its turn arrives.
-type Take = Box<dyn FnOnce(&mut Supervisor, &mut Context<Supervisor>)>;
+type TakeAnswer = Box<dyn FnOnce(&mut Supervisor, &mut Context<Supervisor>)>;
 
 /// The parts from which a supervisor is built.
 pub(crate) struct Parts {
     pub(crate) loaded: Loaded,
     pub(crate) limited: Vec<LimitKey>,
     pub(crate) limiter: Ordered<Limiter>,
-    pub(crate) journal: Counted<Journal>,
+    pub(crate) journal: CountedAddr<Journal>,
     pub(crate) mailboxes: MailboxGauges,
-    pub(crate) reports: Arc<Gathering<Reported>>,
+    pub(crate) reports: Arc<BatchedInbox<Reported>>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) workers: Workers,
     pub(crate) threads: Threads,
@@ -138,7 +138,7 @@ pub struct Supervisor {
     pipeline: Pipeline,
     metrics: Metrics,
     dispatch: Dispatch,
-    admission: Admission<Take>,
+    admission: Admission<TakeAnswer>,
     registry: Arc<Registry>,
     lifecycle: Lifecycle,
     clock: Arc<dyn Clock>,
@@ -313,7 +313,7 @@ impl Supervisor {
         self.count(&mut waiting);
         self.call_hooks(ctx);
         self.pipeline.publish(&waiting, &self.kernel, receipt.seq());
-        let Waiting { commits, reads, .. } = waiting;
+        let AwaitingReceipt { commits, reads, .. } = waiting;
         // Wake each worker once for the calls of all these commits.
         self.dispatch.begin_batch();
         for commit in commits {
@@ -340,7 +340,7 @@ impl Supervisor {
             }
             Err(commit) => {
                 let text = format!(
-                    "the store gave a receipt for {} where {} was due",
+                    "the store returned a receipt for {}, but {} was due",
                     receipt.seq(),
                     commit.seq()
                 );
@@ -457,7 +457,8 @@ impl Handler<FlushTime> for Supervisor {
 
 // Requests: a message becomes an event.
 
-type Asked<T> = ResponseFuture<Result<T, AskError>>;
+/// The answer to a caller, which arrives after the decision.
+type AskFuture<T> = ResponseFuture<Result<T, AskError>>;
 
 /// The answer to an operator. The store may have to be read before the decision.
 type Operating = ResponseActFuture<Supervisor, Result<Operated, AskError>>;
@@ -491,7 +492,7 @@ impl Handler<SubmitBatch> for Supervisor {
 }
 
 impl Handler<SendSignal> for Supervisor {
-    type Result = Asked<u32>;
+    type Result = AskFuture<u32>;
 
     fn handle(&mut self, SendSignal { id, name, payload, key }: SendSignal, ctx: &mut Self::Context) -> Self::Result {
         let event = |request| Event::Signalled {
@@ -507,7 +508,7 @@ impl Handler<SendSignal> for Supervisor {
 }
 
 impl Handler<Broadcast> for Supervisor {
-    type Result = Asked<u32>;
+    type Result = AskFuture<u32>;
 
     fn handle(&mut self, Broadcast { name, payload, key }: Broadcast, ctx: &mut Self::Context) -> Self::Result {
         let event = |request| Event::Broadcast {
@@ -572,7 +573,7 @@ impl Supervisor {
         by: OperatorRequest,
         stored: StoredTarget,
         ctx: &mut Context<Self>,
-    ) -> Asked<Operated> {
+    ) -> AskFuture<Operated> {
         let is_dry = by.dry_run;
         let drain = if let Verb::Drain(deadline) = &verb {
             Some(*deadline)
@@ -599,25 +600,25 @@ impl Supervisor {
         if let Some(why) = self.status.cause() {
             return Err(why.unsubmitted());
         }
-        let (taken, reply) = self.requests.take(&self.kernel, submits)?;
-        if let Some(longest) = taken.longest_key() {
+        let (accepted, reply) = self.requests.take(&self.kernel, submits)?;
+        if let Some(longest) = accepted.longest_key() {
             self.lifecycle.note_key(longest);
         }
-        if taken.has_unseen_keys() {
-            let work = taken.look_up(self.reader.clone());
-            ctx.spawn(work.into_actor(self).map(|taken, supervisor, ctx| match taken {
-                Ok(taken) => supervisor.admit(taken, ctx),
+        if accepted.has_unseen_keys() {
+            let work = accepted.look_up(self.reader.clone());
+            ctx.spawn(work.into_actor(self).map(|accepted, supervisor, ctx| match accepted {
+                Ok(accepted) => supervisor.admit(accepted, ctx),
                 Err((request, why)) => supervisor.requests.reply(request, Err(why)),
             }));
         } else {
-            self.admit(taken, ctx);
+            self.admit(accepted, ctx);
         }
         Ok(reply)
     }
 
     /// Decides submissions. If any needs limits or locks, the limiter has answered before.
-    fn admit(&mut self, taken: Taken, ctx: &mut Context<Self>) {
-        let (request, mut submissions) = (taken.request, taken.submissions);
+    fn admit(&mut self, accepted: AcceptedSubmissions, ctx: &mut Context<Self>) {
+        let (request, mut submissions) = (accepted.request, accepted.submissions);
         let demand = self.admission.demand_of_submissions(&self.kernel, &mut submissions);
         if demand.is_empty() {
             self.decide(Event::Submitted(request, submissions), ctx);
@@ -679,7 +680,7 @@ impl Supervisor {
         read: Result<StoredTarget, AskError>,
         by: OperatorRequest,
         ctx: &mut Context<Self>,
-    ) -> Asked<Operated> {
+    ) -> AskFuture<Operated> {
         let why = why_quarantined(&self.kernel, &self.quarantine, self.dispatch.holes(), family);
         let next = read.and_then(|read| self.requests.discharge(&self.kernel, family, read, why, &by));
         match next {
@@ -785,7 +786,7 @@ impl Supervisor {
         let answer = Box::pin(async move {
             settled.await?;
             if is_full {
-                let text = format!("{SUBSCRIBERS} subscribers are the limit; end one first");
+                let text = format!("there are {SUBSCRIBERS} subscribers, which is the limit; end a subscription first");
                 return Err(AskError::NotNow(text));
             }
             Ok(())
@@ -807,7 +808,7 @@ impl Supervisor {
             appended_writes: figures.writes,
             appended_bytes: figures.bytes,
             live_families: self.kernel.families().len() + self.quarantine.len(),
-            going: self.kernel.going(),
+            going: self.kernel.in_flight(),
             actors: self.dispatch.active(),
             workers: self.dispatch.current_worker_statuses(&self.kernel, machine_now()),
             late: self.kernel.late(),
@@ -1020,10 +1021,10 @@ impl Handler<TakeSnapshot> for Supervisor {
 
 // Dispatch: calls of user code.
 
-/// Reports handled for one notice, before other messages have their turn.
+/// Reports handled for one [`InboxWake`], before other messages have their turn.
 const REPORTS_AT_ONCE: usize = 256;
 
-/// Says that actors were found gone. The notice waits behind their last reports.
+/// Says that actors were found gone. The message waits behind their last reports.
 #[derive(Message)]
 #[rtype(result = "()")]
 struct ActorsGone(Vec<ProcedureId>);
@@ -1036,7 +1037,7 @@ impl Supervisor {
             quarantined: self.quarantine.families(),
         };
         let done = work(&mut self.dispatch, view);
-        if self.dispatch.take_read_notice() {
+        if self.dispatch.take_reads_due() {
             // Behind the effects of the same receipt, so that their reads are batched.
             ctx.notify(ReadsDue);
         }
@@ -1133,7 +1134,7 @@ impl Supervisor {
         self.await_retry(ctx);
     }
 
-    /// Handles all reports made so far. A notice that is still queued then finds newer reports, or none.
+    /// Handles all reports made so far. An [`InboxWake`] that is still queued then finds newer reports, or none.
     fn hear_all(&mut self, ctx: &mut Context<Self>) {
         for reported in self.dispatch.take_reports(usize::MAX) {
             self.hear(reported, ctx);
@@ -1209,10 +1210,10 @@ impl Handler<ReadsDue> for Supervisor {
     }
 }
 
-impl Handler<Notice> for Supervisor {
+impl Handler<InboxWake> for Supervisor {
     type Result = ();
 
-    fn handle(&mut self, _: Notice, ctx: &mut Self::Context) {
+    fn handle(&mut self, _: InboxWake, ctx: &mut Self::Context) {
         self.turn(|supervisor| {
             for reported in supervisor.dispatch.take_reports(REPORTS_AT_ONCE) {
                 supervisor.hear(reported, ctx);
@@ -1519,11 +1520,11 @@ impl Supervisor {
     fn page_read(&mut self, reading: QueueReading, page: Waiters, ctx: &mut Context<Self>) {
         match reading.take(page, self.admission.claims(), &self.kernel) {
             PageRead::More(reading) => self.read_queues(reading, ctx),
-            PageRead::All(reason, queues, lack) => self.queues_read(reason, queues, lack, ctx),
+            PageRead::All(reason, queues, missing) => self.queues_read(reason, queues, missing, ctx),
         }
     }
 
-    fn queues_read(&mut self, reason: Reason, queues: Queues, lack: Option<Lack>, ctx: &mut Context<Self>) {
+    fn queues_read(&mut self, reason: Reason, queues: Queues, missing: Option<Missing>, ctx: &mut Context<Self>) {
         match reason {
             Reason::Check(check) => {
                 // Even an engine that commits nothing may have thawed families.
@@ -1536,7 +1537,7 @@ impl Supervisor {
                 self.continue_check(next, ctx);
             }
             Reason::Explain(id, sender) => {
-                let explanation = self.health.explain(id, &queues, lack.as_ref(), &self.engine_state());
+                let explanation = self.health.explain(id, &queues, missing.as_ref(), &self.engine_state());
                 // The explanation rests on everything decided so far, and is sent once that is on disk. The caller
                 // may have gone.
                 sender.send((explanation, Box::pin(self.settled()))).ok();
@@ -1656,7 +1657,7 @@ impl Supervisor {
 
 impl Supervisor {
     /// Counts the contents of a batch, now that it is on disk.
-    fn count(&mut self, waiting: &mut Waiting) {
+    fn count(&mut self, waiting: &mut AwaitingReceipt) {
         let now = self.clock.now();
         let batch = BatchUse {
             commits: waiting.commits.iter().map(Commit::decisions).sum(),
@@ -1691,12 +1692,12 @@ impl Handler<HooksRan> for Supervisor {
 // Lifecycle: start, timers, retention, drain, failure.
 
 impl Supervisor {
-    /// Calls the recovery hooks of this moment. They are user code, so they run on the workers.
-    fn call_recovery_hooks(&mut self, moment: Moment) -> impl Future<Output = Result<Failed, StoreError>> + use<> {
+    /// Calls the recovery hooks of this point. They are user code, so they run on the workers.
+    fn call_recovery_hooks(&mut self, point: HookPoint) -> impl Future<Output = Result<Failed, StoreError>> + use<> {
         let wanted = recovery_hooks::wanted(&self.kernel, &self.registry);
         let mut worker = || self.dispatch.next_worker().cloned();
         let calls = wanted.into_iter().map(|hooked| (hooked, worker())).collect();
-        recovery_hooks::call_all(calls, moment, self.reader.clone(), Arc::clone(&self.registry))
+        recovery_hooks::call_all(calls, point, self.reader.clone(), Arc::clone(&self.registry))
     }
 
     /// Restores the claims that procedures held, then calls the second hooks. Returns the hooks' failures, and the
@@ -1710,7 +1711,7 @@ impl Supervisor {
         let waiting = self.turn(|supervisor| supervisor.admission.restore(&supervisor.kernel, &claimants));
         let after = failed.map(|failed| {
             self.quarantine_at_start(failed);
-            self.call_recovery_hooks(Moment::After)
+            self.call_recovery_hooks(HookPoint::After)
         });
         async move { Ok((after?.await?, waiting)) }
     }
@@ -1750,7 +1751,7 @@ impl Supervisor {
     ) -> impl ActorFuture<Self, Output = Result<(), StartError>> + use<> {
         self.rejoin_queues(waiting, ctx);
         self.decide(Event::Recovered, ctx);
-        self.dispatch.reserve(self.kernel.going());
+        self.dispatch.reserve(self.kernel.in_flight());
         // After the decision: the start's own commit is not counted.
         self.metrics.restart_totals();
         // The reply waits for the start's commit, as every other reply waits for its own.
@@ -1776,7 +1777,7 @@ impl Supervisor {
     fn time_came(&mut self, was_set_back: bool, ctx: &mut Context<Self>) {
         let now = self.clock.now();
         if was_set_back && self.status.decides() {
-            tracing::warn!(%now, "the wall clock was set back: backoffs are cut to what their policies allow");
+            tracing::warn!(%now, "the wall clock was set back; backoffs are shortened to what their policies allow");
             self.decide(Event::ClockSetBack, ctx);
         }
         if let Some(due) = self.kernel.next_deadline().filter(|due| *due <= now) {
@@ -2021,7 +2022,7 @@ impl Handler<Open> for Supervisor {
         let begun = self.clock.now();
         self.metrics
             .recovered(&self.lifecycle.take_unfinished(), self.quarantine.len());
-        let before = self.call_recovery_hooks(Moment::Before).into_actor(self);
+        let before = self.call_recovery_hooks(HookPoint::Before).into_actor(self);
         let restored = before.then(|failed, supervisor, _| supervisor.restore_claims(failed).into_actor(supervisor));
         let opened = restored.then(|restored, supervisor, ctx| supervisor.open_restored(restored, ctx));
         Box::pin(opened.map(move |opened, supervisor, _| {
@@ -2091,22 +2092,22 @@ impl Supervised for Supervisor {
     }
 }
 
-// Mail: every request may also arrive counted, so that the depth of the mailbox is known.
+// Every request may also arrive counted, so that the depth of the mailbox is known.
 
 /// Implements the handlers of counted requests: taking one lowers the depth of the mailbox.
-macro_rules! taken_as_mail {
+macro_rules! handle_counted_requests {
     ($($message:ty),* $(,)?) => {
-        $(impl Handler<mail::Mail<$message>> for Supervisor {
+        $(impl Handler<CountedMessage<$message>> for Supervisor {
             type Result = <Self as Handler<$message>>::Result;
 
-            fn handle(&mut self, mail: mail::Mail<$message>, ctx: &mut Context<Self>) -> Self::Result {
-                self.turn_of(stringify!($message), |supervisor| mail::open(supervisor, mail, ctx))
+            fn handle(&mut self, message: CountedMessage<$message>, ctx: &mut Context<Self>) -> Self::Result {
+                self.turn_of(stringify!($message), |supervisor| handle_counted(supervisor, message, ctx))
             }
         })*
     };
 }
 
-taken_as_mail! {
+handle_counted_requests! {
     messages::Acknowledge,
     messages::Archived,
     messages::PollLatest,

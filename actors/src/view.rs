@@ -5,10 +5,10 @@ mod mailboxes;
 mod next;
 mod signal;
 
-pub use insight::{ChainEnd, Explanation, Particulars, Place, Rule, Verdict};
+pub use insight::{ChainEnd, Explanation, Particulars, QueuePosition, Rule, Verdict};
 pub use mailboxes::Mailboxes;
 pub(crate) use next::next;
-pub use signal::{KeptSignal, StoredCounts};
+pub use signal::{SignalSummary, StoredCounts};
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -57,7 +57,7 @@ pub struct Status {
     /// The locks that it holds.
     pub locks: Vec<LockNeed>,
     /// The name of the stage with which it passed its point of no return.
-    pub past: Option<String>,
+    pub past_no_return: Option<String>,
     /// `true` if an operator has paused it and all its descendants.
     pub paused: bool,
     /// `true` if its family is quarantined: nothing in it moves, and discharge is the only accepted request. A
@@ -94,12 +94,12 @@ impl Status {
             since: row.since,
             stage: codec::describe(row.stage.as_slice()),
             attempt: row.attempt,
-            going: row.going.is_some(),
+            going: row.in_flight.is_some(),
             cause: row.cause.clone(),
             not_undone: row.not_undone.clone(),
             holds: row.holds,
             locks: row.locked.clone(),
-            past: row.past_no_return.clone(),
+            past_no_return: row.past_no_return.clone(),
             paused: row.paused,
             set_aside: false,
             mark: row.mark,

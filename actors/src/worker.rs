@@ -6,7 +6,7 @@ use std::pin::Pin;
 
 use procession_kernel::{ProcedureId, Timestamp};
 
-use crate::mail::Depth;
+use crate::queues::Depth;
 use crate::sync::{Arc, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
 /// The heartbeat of one worker. Only the worker's thread beats. It has cache lines of its own, so that the beats of

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use procession_actors::view::{KeptSignal, Status, Verdict};
+use procession_actors::view::{SignalSummary, Status, Verdict};
 use procession_kernel::HistoryEntry;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -61,7 +61,7 @@ impl<'a> Show<'a> {
         value
     }
 
-    pub(super) fn signal(&self, kind: &str, signal: &KeptSignal) -> Value {
+    pub(super) fn signal(&self, kind: &str, signal: &SignalSummary) -> Value {
         let mut view = SignalView::from(signal);
         view.payload = self.size(kind, Part::Signal, Some(signal.size));
         json!(view)

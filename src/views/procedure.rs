@@ -57,7 +57,7 @@ pub struct ProcedureView {
     /// Locks that it holds.
     pub locks: Vec<LockHeldView>,
     /// The stage with which it passed its point of no return.
-    pub past: Option<String>,
+    pub past_no_return: Option<String>,
     /// Why it failed.
     pub cause: Option<CauseView>,
     /// How many executed stages of its part of the family were not undone.
@@ -119,7 +119,7 @@ impl From<&Status> for ProcedureView {
             set_aside: status.set_aside,
             holds: status.holds,
             locks: status.locks.iter().map(LockHeldView::from).collect(),
-            past: status.past.clone(),
+            past_no_return: status.past_no_return.clone(),
             cause: status.cause.as_ref().map(CauseView::from),
             not_undone: status.not_undone.len(),
             mark: status.mark.map(mark_word).map(Cow::Borrowed),

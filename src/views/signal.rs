@@ -1,6 +1,6 @@
 //! One signal that was delivered to a procedure. Of its payload the size alone is shown.
 
-use procession_actors::view::KeptSignal;
+use procession_actors::view::SignalSummary;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -31,8 +31,8 @@ impl SignalView {
     }
 }
 
-impl From<&KeptSignal> for SignalView {
-    fn from(signal: &KeptSignal) -> Self {
+impl From<&SignalSummary> for SignalView {
+    fn from(signal: &SignalSummary) -> Self {
         Self {
             id: signal.id.to_string(),
             number: signal.number,

@@ -35,7 +35,7 @@ pub enum Reason {
     /// Paused by an operator.
     Paused,
     /// Ran one stage too often in a row.
-    Circling,
+    RepeatLimit,
     /// Its family is set aside.
     Quarantined,
 }
@@ -55,7 +55,7 @@ impl Reason {
         Self::RollbackFailed,
         Self::Lock,
         Self::Paused,
-        Self::Circling,
+        Self::RepeatLimit,
         Self::Quarantined,
     ];
 
@@ -75,7 +75,7 @@ impl Reason {
             Self::RollbackFailed => "rollback_failed",
             Self::Lock => "lock",
             Self::Paused => "paused",
-            Self::Circling => "circling",
+            Self::RepeatLimit => "repeat_limit",
             Self::Quarantined => "quarantined",
         }
     }
@@ -96,7 +96,7 @@ impl From<&WaitReason> for Reason {
             WaitReason::RollbackFailed => Self::RollbackFailed,
             WaitReason::Lock(_) => Self::Lock,
             WaitReason::Paused => Self::Paused,
-            WaitReason::RepeatLimit => Self::Circling,
+            WaitReason::RepeatLimit => Self::RepeatLimit,
             WaitReason::Quarantined => Self::Quarantined,
         }
     }

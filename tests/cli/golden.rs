@@ -135,7 +135,7 @@ fn sizes_are_told_by_the_default_bounds() -> Outcome {
     })?;
     let said = look("doctor", root.path())?;
     assert_eq!(said.code, Some(3), "{}", said.out);
-    let told = "of 1048576 that are allowed by default: it was submitted so";
+    let told = "; 1048576 are allowed by default: it was submitted with this size";
     assert!(
         said.out.contains("has a payload of 6000") && said.out.contains(told),
         "{}",
@@ -166,7 +166,7 @@ fn signals_of_one_count_for_it_alone() -> Outcome {
         running.leave().await
     })?;
     let said = look("doctor", root.path())?;
-    let told = "has 5001 signals, of 10000 that may wait by default";
+    let told = "has 5001 signals that no stage has taken; 10000 may wait by default";
     assert_eq!(said.out.matches(told).count(), 2, "{}", said.out);
     Ok(())
 }

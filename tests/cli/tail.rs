@@ -150,7 +150,7 @@ fn row(id: &str, revision: &str) -> Value {
     json!({
         "id": id, "root": id, "parent": null, "kind": "job", "version": 1, "key": null, "state": "Runnable",
         "reason": null, "waits": null, "since": "s", "until": null, "next": "n", "stage": "Work", "attempt": 0,
-        "going": false, "priority": 0, "paused": false, "holds": false, "locks": [], "past": null, "cause": null,
+        "going": false, "priority": 0, "paused": false, "holds": false, "locks": [], "past_no_return": null, "cause": null,
         "not_undone": 0, "mark": null, "submitted": "s", "ended": null, "revision": revision,
     })
 }

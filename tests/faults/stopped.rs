@@ -45,7 +45,7 @@ fn stopped_it_keeps_others_out_and_then_goes_on() -> Outcome {
     let holder = format!("process {}", other.id());
     for _ in 0..3 {
         let (_, lines) = Other::plainly(&ground.task(ENDLESS, 1, 0))?.end()?;
-        let said = ["in use by another engine", &holder, "stop that one first"];
+        let said = ["in use by another engine", &holder, "stop it first"];
         refused_with(&lines, &said)?;
     }
     assert_eq!(acknowledged(&ground.ledger())?.len(), before);

@@ -233,7 +233,7 @@ async fn is_as_it_was(run: &Run) -> Tested {
         let reason = status.wait.map(|wait| wait.to_string()).unwrap_or_default();
         assert_eq!((status.state, reason.as_str()), (state, wait), "{key}");
         assert_eq!(status.paused, key == "sleep");
-        assert_eq!(status.past.is_some(), key == "past");
+        assert_eq!(status.past_no_return.is_some(), key == "past");
         assert_eq!(status.locks.len(), if key == "hold" { 2 } else { 0 });
     }
     let idle = submit(run, Idle { part: Part::Finish }, "idle").await?;

@@ -11,17 +11,17 @@ mod sync {
 
 #[path = "../../actors/src/journal/fjall/commit_queue.rs"]
 mod commit_queue;
+#[path = "../../actors/src/queues/coalescing.rs"]
+mod coalescing;
 #[allow(dead_code, reason = "the engine uses all of it")]
-#[path = "../../actors/src/mail/depth.rs"]
-mod mail;
-#[path = "../../actors/src/mail/tray.rs"]
-mod tray;
+#[path = "../../actors/src/queues/depth.rs"]
+mod queues;
 #[allow(dead_code, reason = "the engine uses all of it")]
 #[path = "../../actors/src/worker.rs"]
 mod worker;
 
 mod calls;
-mod gathered;
+mod coalesced;
 mod queue;
 
 /// Each model with its name.
@@ -34,7 +34,7 @@ const MODELS: [(&str, fn()); 9] = [
     ("actors are counted to the last", calls::counted),
     ("each batch is written once, in order, before its caller goes on", queue::each_once),
     ("a look at the writer loses no batch", queue::looked_at),
-    ("what is put in a tray is taken once, by a taker who is told once", gathered::each_taken),
+    ("an item of a coalescing queue is popped once, and one notification waits at most", coalesced::each_popped),
 ];
 
 fn main() {

@@ -27,7 +27,7 @@ pub(crate) const ACTORS: &[&[&str]] = &[
         "error",
         "clock",
         "guard",
-        "mail",
+        "queues",
         "sync",
         "telemetry",
         "threads",

@@ -32,7 +32,7 @@ const FOR_STORE: Duration = Duration::from_secs(5);
 
 /// How the threads end.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum ShutdownMode {
     /// The threads are told to end now.
     Now,
     /// The supervisor tells the threads to end, once it has sent the last answers.
@@ -70,7 +70,7 @@ impl Ending {
     /// on.
     pub(super) async fn now(&self, supervisor: &Addr<Supervisor>) -> ShutdownReport {
         if self.placement != Placement::Inline {
-            return self.beside(Way::Now).await;
+            return self.on_own_thread(ShutdownMode::Now).await;
         }
         // An engine that has already ended does not take the message.
         supervisor.send(StopHere).await.ok();
@@ -88,18 +88,18 @@ impl Ending {
     /// Waits for the end of an engine that has drained.
     pub(super) async fn after_drain(&self) -> ShutdownReport {
         match self.placement {
-            Placement::Threads(_) => self.beside(Way::AfterDrain).await,
+            Placement::Threads(_) => self.on_own_thread(ShutdownMode::AfterDrain).await,
             Placement::Inline => self.report(None),
         }
     }
 
     /// Runs the shutdown on a thread of its own: it blocks, and continues even if the caller goes away.
-    async fn beside(&self, way: Way) -> ShutdownReport {
+    async fn on_own_thread(&self, mode: ShutdownMode) -> ShutdownReport {
         let (answer, told) = oneshot::channel();
         let ending = self.clone();
         let work = move || {
             // The caller may be gone.
-            answer.send(ending.run(way)).ok();
+            answer.send(ending.run(mode)).ok();
         };
         match thread::Builder::new().name("procession-end".to_owned()).spawn(work) {
             Ok(_) => told
@@ -107,15 +107,15 @@ impl Ending {
                 .unwrap_or_else(|_| self.report(Some("the shutdown panicked".to_owned()))),
             Err(error) => {
                 tracing::warn!(%error, "no thread for the shutdown, which holds up this one");
-                self.run(way)
+                self.run(mode)
             }
         }
     }
 
-    fn run(&self, way: Way) -> ShutdownReport {
+    fn run(&self, mode: ShutdownMode) -> ShutdownReport {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let end = machine_now() + LONGEST;
-        if way == Way::Now {
+        if mode == ShutdownMode::Now {
             self.threads.stop();
         }
         // If possible, the store is closed when no thread is in the middle of a commit.

@@ -34,7 +34,7 @@ impl From<AppendError> for BrokenPromise {
 }
 
 /// The result of checking a promise.
-pub type Kept = Result<(), BrokenPromise>;
+pub type Checked = Result<(), BrokenPromise>;
 
 /// Checks every promise except the one that needs a fault. `place` creates a new, empty place each time it is called,
 /// and returns its opener.
@@ -42,7 +42,7 @@ pub type Kept = Result<(), BrokenPromise>;
 /// # Errors
 ///
 /// [`BrokenPromise`] with the first promise that is not kept.
-pub fn check<S, O>(mut place: impl FnMut() -> O) -> Kept
+pub fn check<S, O>(mut place: impl FnMut() -> O) -> Checked
 where
     S: JournalStore,
     O: Fn() -> Result<S, StoreError>,
@@ -66,7 +66,7 @@ where
 /// # Errors
 ///
 /// [`BrokenPromise`] if it is not kept.
-pub fn check_batches_last<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+pub fn check_batches_last<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Checked {
     let store = open()?;
     let epoch = take(&store)?;
     for number in 1..=20 {
@@ -107,7 +107,7 @@ pub fn check_batches_last<S: JournalStore>(open: &impl Fn() -> Result<S, StoreEr
 /// # Errors
 ///
 /// [`BrokenPromise`] if it is not kept.
-pub fn check_order<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+pub fn check_order<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Checked {
     let store = open()?;
     let epoch = take(&store)?;
     let mut under_way = Vec::new();
@@ -148,7 +148,7 @@ pub fn check_order<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -
 /// # Errors
 ///
 /// [`BrokenPromise`] if it is not kept.
-pub fn check_failure_under_way<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+pub fn check_failure_under_way<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Checked {
     let store = open()?;
     hold(store.under_way() > 0, "a store takes at least one append at a time")?;
     let epoch = take(&store)?;
@@ -192,7 +192,7 @@ pub fn check_failure_under_way<S: JournalStore>(open: &impl Fn() -> Result<S, St
 /// # Errors
 ///
 /// [`BrokenPromise`] if it is not kept.
-pub fn check_reads<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+pub fn check_reads<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Checked {
     let store = open()?;
     let epoch = take(&store)?;
     let keys: [&[u8]; 6] = [&[255, 255], &[0], &[1, 0], &[1], &[9], &[255]];
@@ -235,7 +235,7 @@ pub fn check_reads<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -
 /// # Errors
 ///
 /// [`BrokenPromise`] if it is not kept.
-pub fn check_overwrites<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+pub fn check_overwrites<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Checked {
     let store = open()?;
     let epoch = take(&store)?;
     commit(&store, epoch, 1, |batch| {
@@ -269,7 +269,7 @@ pub fn check_overwrites<S: JournalStore>(open: &impl Fn() -> Result<S, StoreErro
 /// # Errors
 ///
 /// [`BrokenPromise`] if it is not kept.
-pub fn check_user_spaces<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+pub fn check_user_spaces<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Checked {
     let long = "n".repeat(100);
     let names = [
         "a",
@@ -296,7 +296,7 @@ pub fn check_user_spaces<S: JournalStore>(open: &impl Fn() -> Result<S, StoreErr
             batch.put(user(name), &number.to_be_bytes(), &[]);
         })?;
     }
-    let check_names = |store: &S| -> Kept {
+    let check_names = |store: &S| -> Checked {
         for name in names {
             let value = block_on(store.get(user(name), b"k".to_vec()))?;
             hold(
@@ -320,7 +320,7 @@ pub fn check_user_spaces<S: JournalStore>(open: &impl Fn() -> Result<S, StoreErr
 /// # Errors
 ///
 /// [`BrokenPromise`] if it is not kept.
-pub fn check_epochs<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+pub fn check_epochs<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Checked {
     let mut last = Epoch::default();
     for _ in 0..3 {
         let store = open()?;
@@ -339,7 +339,7 @@ pub fn check_epochs<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) 
 /// # Errors
 ///
 /// [`BrokenPromise`] if it is not kept.
-pub fn check_fencing<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+pub fn check_fencing<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Checked {
     let store = open()?;
     let old = take(&store)?;
     commit(&store, old, 1, |batch| batch.put(Space::Keys, b"old", b"1"))?;
@@ -363,7 +363,7 @@ pub fn check_fencing<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>)
     )
 }
 
-fn check_fenced<S: JournalStore>(store: &S, old: Epoch, new: Epoch) -> Kept {
+fn check_fenced<S: JournalStore>(store: &S, old: Epoch, new: Epoch) -> Checked {
     let mut late = batch(old, 3);
     late.put(Space::Keys, b"late", b"1");
     let answer = block_on(store.append(late));
@@ -379,7 +379,7 @@ fn check_fenced<S: JournalStore>(store: &S, old: Epoch, new: Epoch) -> Kept {
 /// # Errors
 ///
 /// [`BrokenPromise`] if it is not kept.
-pub fn check_skipped_epochs<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+pub fn check_skipped_epochs<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Checked {
     let store = open()?;
     let first = take(&store)?;
     commit(&store, first, 7, |batch| batch.put(Space::Keys, b"k", b"v"))?;
@@ -416,7 +416,7 @@ pub fn check_skipped_epochs<S: JournalStore>(open: &impl Fn() -> Result<S, Store
 /// # Errors
 ///
 /// [`BrokenPromise`] if it is not kept.
-pub fn check_head<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+pub fn check_head<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Checked {
     let store = open()?;
     hold(block_on(store.head())?.is_none(), "a new journal has no head")?;
     let epoch = block_on(store.acquire())?;
@@ -446,7 +446,7 @@ pub fn check_head<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) ->
 /// # Errors
 ///
 /// [`BrokenPromise`] if it is not kept.
-pub fn check_failure_is_final<S: JournalStore>(store: &S) -> Kept {
+pub fn check_failure_is_final<S: JournalStore>(store: &S) -> Checked {
     let epoch = block_on(store.acquire())?;
     commit(store, epoch, 1, |batch| batch.put(Space::Keys, b"kept", b"1"))?;
     for number in 2..=4 {
@@ -474,7 +474,7 @@ pub fn check_failure_is_final<S: JournalStore>(store: &S) -> Kept {
 /// First key, end, limit, and the keys expected.
 type ScanCase<'a> = (&'a [u8], Option<&'a [u8]>, usize, &'a [&'a [u8]]);
 
-fn hold(is_kept: bool, promise: &str) -> Kept {
+fn hold(is_kept: bool, promise: &str) -> Checked {
     if is_kept {
         Ok(())
     } else {

@@ -12,7 +12,7 @@ use super::keys::{self, Space};
 use super::read_pool::{PoolThread, ReadPool};
 use super::store::{Entries, JournalStore, Scan, SyncTimes};
 use crate::error::{CodecError, ReadError, StoreError};
-use crate::mail::{Depth, Stamp};
+use crate::queues::{Depth, Stamp};
 
 /// Entries per page of a longer scan.
 pub(crate) const PAGE: usize = 4096;

@@ -5,7 +5,7 @@ use procession_kernel::{Epoch, HistoryEntry, ProcedureId, Seq};
 use super::Offline;
 use crate::error::AskError;
 use crate::journal::DiskRoom;
-use crate::view::{FamilyScope, KeptSignal, Page, Status};
+use crate::view::{FamilyScope, Page, SignalSummary, Status};
 
 impl Offline {
     /// Lists up to 1,000 procedures in `scope` that `admits` accepts, by id, starting after a cursor. After 100,000
@@ -56,7 +56,7 @@ impl Offline {
     /// # Errors
     ///
     /// [`AskError::Read`] if the store or a signal cannot be read.
-    pub async fn signals(&self, id: ProcedureId) -> Result<Vec<KeptSignal>, AskError> {
+    pub async fn signals(&self, id: ProcedureId) -> Result<Vec<SignalSummary>, AskError> {
         self.committed.signals_of_family(id.family, usize::MAX).await
     }
 

@@ -6,7 +6,7 @@ use crate::error::{CodecError, ReadError, StoreError};
 use crate::journal::encode::StoredSignal;
 use crate::journal::store::Scan;
 use crate::journal::{JournalStore, Reader, Space, codec, keys};
-use crate::view::KeptSignal;
+use crate::view::SignalSummary;
 
 /// The maximum number of signals that are counted: each is read with its payload.
 const COUNTED: usize = 16;
@@ -15,15 +15,15 @@ const COUNTED: usize = 16;
 const BYTES_COUNTED: usize = 64 << 10;
 
 /// Reads the signals whose keys begin with `prefix`, at most `limit` of them.
-pub(super) async fn read(reader: &Reader, prefix: &[u8], limit: usize) -> Result<Vec<KeptSignal>, ReadError> {
+pub(super) async fn read(reader: &Reader, prefix: &[u8], limit: usize) -> Result<Vec<SignalSummary>, ReadError> {
     let entries = reader.scan_up_to(Space::Signals, prefix, limit).await?;
     let known = entries
         .iter()
         .filter_map(|(key, value)| Some((keys::parse_signal(key)?, value)));
-    let read = known.map(|((id, number, _), value)| -> Result<KeptSignal, CodecError> {
+    let read = known.map(|((id, number, _), value)| -> Result<SignalSummary, CodecError> {
         let StoredSignal { entry, payload } = codec::decode(value)?;
         let size = payload.as_slice().len();
-        Ok(KeptSignal {
+        Ok(SignalSummary {
             id,
             number,
             entry,

@@ -29,8 +29,8 @@ use rustc_hash::FxHashSet;
 
 use crate::context::{Call, Fence, Host, OfRow, Woken};
 use crate::error::{ReadError, StoreError};
-use crate::mail::Gathering;
 use crate::procedure_actor::{ProcedureActor, Report, Reported};
+use crate::queues::BatchedInbox;
 use crate::registry::Registry;
 use crate::view::WorkerStatus;
 use crate::worker::CallSlot;
@@ -49,7 +49,7 @@ use wake_batch::WakeBatch;
 use workers::Workers;
 
 /// The reason for the failure of a call that was lost with its thread.
-const THREAD_ENDED: &str = "its thread has ended in the middle of it";
+const THREAD_ENDED: &str = "its thread ended during the call";
 
 /// The parts of the engine that the wing reads.
 #[derive(Clone, Copy)]
@@ -74,7 +74,7 @@ pub(super) struct DispatchParts {
     pub(super) workers: Workers,
     pub(super) registry: Arc<Registry>,
     pub(super) host: Arc<Host>,
-    pub(super) reports: Arc<Gathering<Reported>>,
+    pub(super) reports: Arc<BatchedInbox<Reported>>,
     /// The store's own number.
     pub(super) store_number: u64,
     /// The rollback stacks that the start read.
@@ -89,7 +89,7 @@ pub(super) struct Dispatch {
     registry: Arc<Registry>,
     host: Arc<Host>,
     /// The reports of procedures' actors.
-    reports: Arc<Gathering<Reported>>,
+    reports: Arc<BatchedInbox<Reported>>,
     store_number: u64,
     /// Stages and undos that were called in this epoch.
     calls: u64,
@@ -173,7 +173,7 @@ impl Dispatch {
         self.stacks.clear();
     }
 
-    // From an effect to a call. Each of these may queue a read: see `take_read_notice`.
+    // From an effect to a call. Each of these may queue a read: see `take_reads_due`.
 
     /// Holds back the wakes of workers until [`Self::end_batch`]: the effects of one receipt follow.
     pub(super) const fn begin_batch(&mut self) {
@@ -313,15 +313,15 @@ impl Dispatch {
 
     // Reads before a call.
 
-    /// Returns `true`, once, if calls wait for reads and no notice of that was sent yet. The caller then sends itself a
-    /// [`ReadsDue`](revival::ReadsDue).
-    pub(super) fn take_read_notice(&mut self) -> bool {
-        self.revival.take_notice()
+    /// Returns `true`, once, if calls wait for reads and no [`ReadsDue`](revival::ReadsDue) is under way. The caller then sends
+    /// itself one.
+    pub(super) fn take_reads_due(&mut self) -> bool {
+        self.revival.take_reads_due()
     }
 
     /// Notes that the [`ReadsDue`](revival::ReadsDue) has arrived. The caller then begins [`Self::next_reads`].
     pub(super) fn reads_due(&mut self) {
-        self.revival.noticed();
+        self.revival.reads_due();
     }
 
     /// Reserves room for the calls that a start makes.
@@ -409,8 +409,8 @@ impl Dispatch {
         }
         if let Some(run) = call.run() {
             // The stage may have been stopped during the read.
-            let going = view.kernel.row(call.id).and_then(|row| row.going);
-            if going.is_none_or(|going| going.run != run) {
+            let in_flight = view.kernel.row(call.id).and_then(|row| row.in_flight);
+            if in_flight.is_none_or(|in_flight| in_flight.run != run) {
                 return;
             }
         }
@@ -454,7 +454,7 @@ impl Dispatch {
             Ok(entries) => (entries, None),
             Err(ReadError::Store(why)) if why.may_pass() => return Err(why),
             Err(error) => {
-                tracing::warn!(family = scope.family, %error, "its history is damaged");
+                tracing::warn!(family = scope.family, %error, "the history of a family is damaged");
                 (Vec::new(), Some(error.to_string()))
             }
         };
@@ -481,7 +481,7 @@ impl Dispatch {
             return;
         }
         if self.failed_reads.trouble().is_none() {
-            tracing::warn!(%why, "the store cannot be read; it is tried again until it can");
+            tracing::warn!(%why, "the store cannot be read; reads are retried until they succeed");
         }
         self.failed_reads.failed(read, why, now);
     }
@@ -515,9 +515,9 @@ impl Dispatch {
     // Reports.
 
     /// Takes the oldest reports, at most `most`, in the order of their arrival. If more are left, another
-    /// [`Notice`](crate::mail::Notice) is sent, behind everything that waits in the mailbox now.
+    /// [`InboxWake`](crate::queues::InboxWake) is sent, behind everything that waits in the mailbox now.
     pub(super) fn take_reports(&self, most: usize) -> Vec<Reported> {
-        self.reports.take(most)
+        self.reports.pop_batch(most)
     }
 
     /// Returns how many reports wait to be taken.
@@ -576,7 +576,7 @@ impl Dispatch {
         };
         for (id, issued) in self.actors.vacate(is_left) {
             if self.call_again(view, id, issued) {
-                tracing::info!(procedure = %id, "its call is moved off a blocked worker");
+                tracing::info!(procedure = %id, "a call was moved off a blocked worker");
             }
         }
     }
@@ -640,7 +640,7 @@ impl Dispatch {
         issued.call(view.kernel, id)?;
         let described = describe(view.kernel, id, Some(issued));
         let (what, stage) = &described;
-        tracing::error!(procedure = %id, call = ?what, stage, begun = ran, "its actor is gone with its thread");
+        tracing::error!(procedure = %id, call = ?what, stage, begun = ran, "an actor was lost with its thread");
         self.orphaned_calls.note(view.kernel, id, described, now);
         match issued {
             Issued::Stage(run) if ran => {

@@ -34,7 +34,7 @@ use recovery::Loaded;
 use retention::{Eviction, FoundDue, Retention};
 use start::Start;
 use timer::{TimeCame, Timer};
-use wall::Ahead;
+use wall::WallClockLead;
 
 /// The lifecycle wing.
 pub(super) struct Lifecycle {
@@ -163,7 +163,7 @@ impl Lifecycle {
     }
 
     /// Looks at the clocks. Returns how far the wall clock is ahead of the machine's time, if it was set forward.
-    pub(super) fn clock_ahead(&mut self, clock: &dyn Clock) -> Option<Ahead> {
+    pub(super) fn clock_ahead(&mut self, clock: &dyn Clock) -> Option<WallClockLead> {
         let wall = self.retention.wall();
         wall.look(clock);
         wall.ahead()
@@ -208,7 +208,7 @@ impl Lifecycle {
 
     /// Begins a drain.
     pub(super) fn begin_drain(&mut self, kernel: &Kernel, waiter: Option<oneshot::Sender<DrainReport>>) {
-        tracing::info!(out = kernel.going(), "the engine drains");
+        tracing::info!(out = kernel.in_flight(), "the engine drains");
         self.drain = Some(Draining::begin(kernel, waiter));
     }
 

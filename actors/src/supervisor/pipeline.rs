@@ -22,10 +22,10 @@ use crate::clock::Clock;
 use crate::error::CodecError;
 use crate::journal::encode::{self, LastLook, META_STORE};
 use crate::journal::{Append, Appended, Batch, Journal, Release, Space};
-use crate::mail::Counted;
+use crate::queues::CountedAddr;
 use crate::view::{Change, ChangeFeed, LatestFeed};
 use changes::{Changes, Pending};
-pub(super) use commits::Waiting;
+pub(super) use commits::AwaitingReceipt;
 use commits::{Commits, Ready};
 use in_place::InPlace;
 use latest::LatestSubscribers;
@@ -54,14 +54,14 @@ pub(super) struct Pipeline {
     /// The store's number is not in the store yet.
     is_number_new: bool,
     commits: Commits,
-    journal: Counted<Journal>,
+    journal: CountedAddr<Journal>,
     in_place: InPlace,
     changes: Changes,
     latest: LatestSubscribers,
 }
 
 impl Pipeline {
-    pub(super) fn new(settings: &PipelineSettings, journal: Counted<Journal>, in_place: InPlace) -> Self {
+    pub(super) fn new(settings: &PipelineSettings, journal: CountedAddr<Journal>, in_place: InPlace) -> Self {
         Self {
             epoch: settings.epoch,
             store_number: settings.store.0,
@@ -86,7 +86,7 @@ impl Pipeline {
     /// [`Self::open_commit`].
     pub(super) fn begin(&mut self, decision: &Decision, seq: Seq) -> (Recording<'_>, &mut Vec<Observation>) {
         let Ready { batch, waiting, .. } = self.commits.open();
-        let Waiting {
+        let AwaitingReceipt {
             changes, observations, ..
         } = waiting;
         encode::make_room(batch, decision.records().len(), decision.value_bytes());
@@ -172,12 +172,12 @@ impl Pipeline {
     // From the receipt to what waited for it.
 
     /// Takes everything that waited for the oldest batch under way, which this receipt proves.
-    pub(super) fn proved(&mut self, receipt: &Receipt) -> Option<Waiting> {
+    pub(super) fn proved(&mut self, receipt: &Receipt) -> Option<AwaitingReceipt> {
         self.commits.proved(receipt.seq())
     }
 
     /// Sends the feeds what was proved. Must run before any reply: commit, then publish, then reply.
-    pub(super) fn publish(&mut self, proved: &Waiting, kernel: &Kernel, durable: Seq) {
+    pub(super) fn publish(&mut self, proved: &AwaitingReceipt, kernel: &Kernel, durable: Seq) {
         self.changes.reached(durable);
         for change in &proved.changes {
             self.changes.publish(change);

@@ -32,7 +32,7 @@ pub(super) const WAITS: [&str; 14] = [
     "quarantined",
     "lock",
     "paused",
-    "circling",
+    "repeat_limit",
 ];
 
 /// Returns the index of a wait reason.

@@ -4,7 +4,7 @@ use crate::journal::look_at_log;
 
 /// The result of checking the bytes of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Found {
+pub struct LogCheck {
     /// Bytes of whole batches, from the beginning.
     pub whole: usize,
     /// `true` if another whole batch follows them: what lies between was changed.
@@ -13,7 +13,7 @@ pub struct Found {
 
 /// Checks the bytes of the newest log as an opening does.
 #[must_use]
-pub fn look(bytes: &[u8]) -> Found {
+pub fn look(bytes: &[u8]) -> LogCheck {
     let (whole, damaged) = look_at_log(bytes);
-    Found { whole, damaged }
+    LogCheck { whole, damaged }
 }

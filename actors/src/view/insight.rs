@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use procession_kernel::{Deadlock, Kind, LimitUse, Link, LockNeed, ProcedureId, ProcedureState, Timestamp, Until};
+use procession_kernel::{Deadlock, Kind, LimitUse, Link, LockNeed, ProcedureId, ProcedureState, Timestamp, WakeSource};
 
 /// Why a procedure is in its state, and what keeps it there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub struct Explanation {
     pub since: Timestamp,
     /// What happens next, and when, as far as that is known.
     pub next: String,
-    /// Its place in the limiter's queue, if it waits for a permit or a lock.
-    pub place: Option<Place>,
+    /// Its position in the limiter's queue, if it waits for a permit or a lock.
+    pub queue_position: Option<QueuePosition>,
     /// What it waits for in full, if that is a lock, a permit or its children. Of several locks and permits, this is
     /// the first that it lacks now.
     pub particulars: Option<Particulars>,
@@ -44,7 +44,7 @@ pub enum Particulars {
         /// The lock, and the mode in which it is needed.
         need: LockNeed,
         /// At most 100 holders that conflict with the request. Empty if the lock is reserved for waiters with an
-        /// earlier place.
+        /// earlier position.
         holders: Vec<ProcedureId>,
     },
     /// A permit of this limit, with the limit's current state.
@@ -58,11 +58,11 @@ pub enum Particulars {
     },
 }
 
-/// A place in a queue for the same lock or limit.
+/// A position in the queue for the same lock or limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
-    /// The place in the order of service, counted from 1.
-    pub place: usize,
+pub struct QueuePosition {
+    /// The position in the order of service, counted from 1.
+    pub position: usize,
     /// The length of the queue.
     pub of: usize,
 }
@@ -73,7 +73,7 @@ pub struct ChainEnd {
     /// The procedure, which waits for no other procedure.
     pub id: ProcedureId,
     /// What will move it.
-    pub until: Until<String>,
+    pub until: WakeSource<String>,
     /// Since when it has waited for that.
     pub since: Timestamp,
 }

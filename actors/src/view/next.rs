@@ -21,7 +21,7 @@ pub(crate) fn next(row: &Row) -> String {
         | ProcedureState::RolledBack
         | ProcedureState::Success => goes_on(row),
     };
-    if row.paused && row.wait != Some(WaitReason::Paused) && row.going.is_none() {
+    if row.paused && row.wait != Some(WaitReason::Paused) && row.in_flight.is_none() {
         return format!("{next}, but not before an operator resumes it");
     }
     next
@@ -29,7 +29,7 @@ pub(crate) fn next(row: &Row) -> String {
 
 fn after_end(row: &Row) -> &'static str {
     if row.cleaning {
-        "it has ended; its code cleans up after it"
+        "it has ended; its cleanup runs"
     } else if row.state == ProcedureState::Success && row.parent.is_some() && row.on_failure == OnFailure::Compensate {
         "nothing, unless its family rolls back: then it is undone"
     } else {
@@ -39,11 +39,11 @@ fn after_end(row: &Row) -> &'static str {
 
 fn rolls_back(row: &Row) -> String {
     match &row.wait {
-        _ if row.going.is_some() => "its stage reports; then it is rolled back".to_owned(),
-        Some(WaitReason::Backoff(_, at)) => format!("its undo is tried again at {at}"),
-        Some(WaitReason::RollbackFailed) => "an operator has its undo tried again, or skipped".to_owned(),
-        Some(WaitReason::Lock(path)) => format!("its rollback goes on when the lock {path} is free"),
-        Some(WaitReason::Paused) => "its rollback goes on when an operator resumes it".to_owned(),
+        _ if row.in_flight.is_some() => "its stage reports; then it is rolled back".to_owned(),
+        Some(WaitReason::Backoff(_, at)) => format!("its undo is retried at {at}"),
+        Some(WaitReason::RollbackFailed) => "nothing, until an operator retries or skips its undo".to_owned(),
+        Some(WaitReason::Lock(path)) => format!("its rollback continues when the lock {path} is free"),
+        Some(WaitReason::Paused) => "its rollback continues when an operator resumes it".to_owned(),
         Some(WaitReason::Suspect) => "its stage, which is in doubt, runs alone; then it is rolled back".to_owned(),
         Some(WaitReason::Quarantined) => {
             "nothing, until an operator bypasses or discharges it: its history has a hole".to_owned()
@@ -59,7 +59,7 @@ fn rolls_back(row: &Row) -> String {
             | WaitReason::Queue
             | WaitReason::Poison
             | WaitReason::RepeatLimit,
-        ) => "it is rolled back when nothing of its family runs".to_owned(),
+        ) => "it is rolled back when no stage of its family runs".to_owned(),
     }
 }
 

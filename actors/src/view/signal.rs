@@ -5,7 +5,7 @@ use procession_kernel::{ProcedureId, SignalEntry};
 /// One stored signal, without its payload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct KeptSignal {
+pub struct SignalSummary {
     /// The procedure that it was sent to.
     pub id: ProcedureId,
     /// Its number, in the order of delivery.

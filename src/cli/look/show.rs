@@ -138,7 +138,7 @@ fn show(procedure: &ProcedureView, reason: Option<&str>) {
         field("holds", "its permits");
     }
     let past = |stage: &String| format!("its point of no return, with stage {stage}");
-    maybe("past", procedure.past.as_ref().map(past).as_deref());
+    maybe("past", procedure.past_no_return.as_ref().map(past).as_deref());
     if let Some(cause) = &procedure.cause {
         field("failed", &format!("{} in {}: {}", cause.kind, cause.origin, cause.text));
     }

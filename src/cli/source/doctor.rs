@@ -42,19 +42,19 @@ impl Journal {
         } else {
             self.verified().await?
         };
-        let standing = self.offline.standing().await?;
+        let state = self.offline.state().await?;
         let kind = |((kind, version), live): ((Kind, u16), usize)| LiveKind {
             kind: kind.to_string(),
             version,
             live,
         };
-        let verdicts = standing.verdicts();
+        let verdicts = state.verdicts();
         self.reply(json!({
             "bytes": self.offline.size_bytes(),
             "disk_free_bytes": self.offline.disk_room().map(|room| room.free),
-            "families": standing.recovered().families,
-            "procedures": standing.recovered().procedures,
-            "kinds": standing.kinds().into_iter().map(kind).collect::<Vec<_>>(),
+            "families": state.recovered().families,
+            "procedures": state.recovered().procedures,
+            "kinds": state.kinds().into_iter().map(kind).collect::<Vec<_>>(),
             "verdicts": verdicts.iter().map(VerdictView::from).collect::<Vec<_>>(),
             "unreadable": self.unreadable().await?,
             "damaged": verified.damages,

@@ -1,7 +1,7 @@
 //! A closed journal, whose rows are told as a running engine would tell them.
 
 use procession_actors::clock::{Clock, SystemClock};
-use procession_actors::offline::{Offline, Standing};
+use procession_actors::offline::{Offline, OfflineState};
 use procession_actors::view::{FamilyScope, Status};
 use procession_kernel::ProcedureId;
 use serde::Serialize;
@@ -41,13 +41,13 @@ impl Journal {
 
     pub(super) async fn one(&self, id: ProcedureId) -> Result<Document, Failure> {
         let status = self.offline.status(id).await?.ok_or_else(|| unknown(id))?;
-        let status = self.offline.standing().await?.shown(status);
+        let status = self.offline.state().await?.shown(status);
         self.reply(json!({ "procedure": ProcedureView::from(&status) }))
     }
 
     pub(super) async fn waits(&self, id: ProcedureId) -> Result<Document, Failure> {
-        let standing = self.offline.standing().await?;
-        self.reply(ExplanationView::from(&self.offline.explain(&standing, id).await?))
+        let state = self.offline.state().await?;
+        self.reply(ExplanationView::from(&self.offline.explain(&state, id).await?))
     }
 
     pub(super) async fn signals(&self, id: ProcedureId) -> Result<Document, Failure> {
@@ -57,7 +57,7 @@ impl Journal {
     }
 
     pub(super) async fn tree(&self, id: ProcedureId) -> Result<Document, Failure> {
-        let family = family_of(&self.offline, &self.offline.standing().await?, id).await?;
+        let family = family_of(&self.offline, &self.offline.state().await?, id).await?;
         let items: Vec<TreeNodeView> = tree_of(id, &family);
         self.items(items)
     }
@@ -70,13 +70,13 @@ impl Journal {
     }
 
     pub(super) async fn locks(&self) -> Result<Document, Failure> {
-        let standing = self.offline.standing().await?;
-        self.items(standing.locks().iter().map(LockUseView::from))
+        let state = self.offline.state().await?;
+        self.items(state.locks().iter().map(LockUseView::from))
     }
 
     pub(super) async fn limits(&self) -> Result<Document, Failure> {
-        let standing = self.offline.standing().await?;
-        self.items(standing.limits().iter().map(LimitView::at_rest))
+        let state = self.offline.state().await?;
+        self.items(state.limits().iter().map(LimitView::at_rest))
     }
 
     /// Reads every row there is, a page at a time, and names those that cannot be read.
@@ -95,12 +95,12 @@ impl Journal {
 }
 
 /// Reads the family of one that must be there.
-async fn family_of(journal: &Offline, standing: &Standing, id: ProcedureId) -> Result<Vec<Status>, Failure> {
+async fn family_of(journal: &Offline, state: &OfflineState, id: ProcedureId) -> Result<Vec<Status>, Failure> {
     let family = journal.family(id).await?;
     if !family.iter().any(|status| status.id == id) {
         return Err(unknown(id));
     }
-    Ok(family.into_iter().map(|status| standing.shown(status)).collect())
+    Ok(family.into_iter().map(|status| state.shown(status)).collect())
 }
 
 pub(super) fn unknown(id: ProcedureId) -> Failure {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use procession_actors::clock::{Clock, SystemClock};
-use procession_actors::offline::Standing;
+use procession_actors::offline::OfflineState;
 use procession_actors::view::{Page, Rule, Status};
 use procession_kernel::ProcedureId;
 use serde_json::Value;
@@ -26,15 +26,15 @@ impl Journal {
 
     async fn page(&self, wanted: &Wanted) -> Result<Page, Failure> {
         let filter = &wanted.filter;
-        let standing = match filter.names_rules() || filter.names_reasons() {
-            true => Some(self.offline.standing().await?),
+        let state = match filter.names_rules() || filter.names_reasons() {
+            true => Some(self.offline.state().await?),
             false => None,
         };
-        let rules = standing.as_ref().map(rules_of).unwrap_or_default();
+        let rules = state.as_ref().map(rules_of).unwrap_or_default();
         let now = SystemClock.now();
         let shows_ended = wanted.shows_ended();
         let admits = |status: &Status| {
-            let shown = standing.as_ref().map(|standing| standing.shown(Status::clone(status)));
+            let shown = state.as_ref().map(|state| state.shown(Status::clone(status)));
             let status = shown.as_ref().unwrap_or(status);
             let context = FilterContext {
                 now,
@@ -46,16 +46,16 @@ impl Journal {
             .offline
             .list(&wanted.among(), wanted.after, wanted.limit, admits)
             .await?;
-        if let Some(standing) = &standing {
-            page.items = page.items.into_iter().map(|status| standing.shown(status)).collect();
+        if let Some(state) = &state {
+            page.items = page.items.into_iter().map(|status| state.shown(status)).collect();
         }
         Ok(page)
     }
 }
 
-fn rules_of(standing: &Standing) -> BTreeMap<ProcedureId, BTreeSet<Rule>> {
+fn rules_of(state: &OfflineState) -> BTreeMap<ProcedureId, BTreeSet<Rule>> {
     let mut rules: BTreeMap<ProcedureId, BTreeSet<Rule>> = BTreeMap::new();
-    for verdict in standing.verdicts() {
+    for verdict in state.verdicts() {
         if let Some(id) = verdict.procedure {
             rules.entry(id).or_default().insert(verdict.rule);
         }

@@ -16,7 +16,7 @@
 const BETWEEN = { spawn: 'children', wait: 'event', sleep: 'timer', retry: 'backoff', undo_failed: 'backoff', panic: 'backoff' };
 
 /** @type {Record<string, string>} */
-const REASONS = { lock: 'lock', permit: 'permit', children: 'children', event: 'event', timer: 'timer', backoff: 'backoff', paused: 'paused', poison: 'paused', circling: 'paused', rollback_failed: 'stuck', quarantined: 'stuck' };
+const REASONS = { lock: 'lock', permit: 'permit', children: 'children', event: 'event', timer: 'timer', backoff: 'backoff', paused: 'paused', poison: 'paused', repeat_limit: 'paused', rollback_failed: 'stuck', quarantined: 'stuck' };
 
 export const LEGEND = ['stage', 'failed', 'undo', 'queue', 'permit', 'lock', 'children', 'event', 'timer', 'backoff', 'paused', 'stuck'];
 
@@ -86,7 +86,7 @@ export function ticks(scale) {
 
 /**
  * @param {HTMLCanvasElement} canvas
- * @param {{spans: Span[], isGroup: boolean, past: string|null, ended: number|null}[]} lanes
+ * @param {{spans: Span[], isGroup: boolean, past_no_return: string|null, ended: number|null}[]} lanes
  * @param {Scale} scale @param {number} height @param {number} at
  */
 export function draw(canvas, lanes, scale, height, at) {
@@ -112,7 +112,7 @@ export function draw(canvas, lanes, scale, height, at) {
     context.globalAlpha = lane.isGroup ? 0.5 : 1;
     for (const span of lane.isGroup ? summed(lane.spans, at) : lane.spans) bar(context, span, scale, top, height, at, colour, lane.isGroup);
     context.globalAlpha = 1;
-    if (lane.past) flag(context, lane, scale, top, height, colour('text'));
+    if (lane.past_no_return) flag(context, lane, scale, top, height, colour('text'));
   });
 }
 
@@ -154,11 +154,11 @@ function bar(context, span, scale, top, height, at, colour, isGroup) {
 
 /**
  * Marks the end of the stage behind which there is no way back.
- * @param {CanvasRenderingContext2D} context @param {{spans: Span[], past: string|null}} lane
+ * @param {CanvasRenderingContext2D} context @param {{spans: Span[], past_no_return: string|null}} lane
  * @param {Scale} scale @param {number} top @param {number} height @param {string} colour
  */
 function flag(context, lane, scale, top, height, colour) {
-  const span = lane.spans.find((each) => each.stage === lane.past?.replaceAll('"', ''));
+  const span = lane.spans.find((each) => each.stage === lane.past_no_return?.replaceAll('"', ''));
   if (!span) return;
   const x = Math.round(place(scale, span.from)) - 2;
   context.fillStyle = colour;

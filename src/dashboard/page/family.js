@@ -96,7 +96,7 @@ function Grid({ shown, isOpen, spans, rows, self, note, zoom, onFold }) {
   const lanes = shown.slice(from, to).map((branch) => ({
     spans: branch.row ? (spans.get(branch.row.id) ?? []) : branch.members.flatMap((row) => spans.get(row.id) ?? []),
     isGroup: !branch.row,
-    past: branch.row?.past ?? null,
+    past_no_return: branch.row?.past_no_return ?? null,
     ended: null,
   }));
   const [theme, setTheme] = useState(0);

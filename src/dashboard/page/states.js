@@ -24,7 +24,7 @@ const BY_REASON = {
   backoff: stand('retrying', 'retry', 'retry', 'Its last attempt failed; the next is due at an instant that is on disk.'),
   paused: stand('paused', 'pause', 'pause', 'An operator has paused it, its kind, or all; it goes on when it is resumed.'),
   poison: stand('poison', 'bad', 'warn', 'The process died again and again with this stage begun. It runs when an operator says so.'),
-  circling: stand('circling', 'bad', 'warn', 'It committed the same stage too often in a row.'),
+  repeat_limit: stand('repeat limit', 'bad', 'warn', 'It committed the same stage too often in a row.'),
   rollback_failed: stand('rollback failed', 'bad', 'warn', 'An undo used up its attempts. An operator has it tried again, or skipped.'),
   quarantined: stand('quarantined', 'bad', 'warn', 'Its family is set aside: the code that runs cannot read it, or its journal has a hole.'),
 };

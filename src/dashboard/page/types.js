@@ -30,7 +30,7 @@
  * @property {boolean} paused
  * @property {boolean} holds
  * @property {{path: string, mode: string}[]} locks
- * @property {string|null} past
+ * @property {string|null} past_no_return
  * @property {boolean} set_aside
  * @property {{kind: string, text: unknown, origin: string}|null} cause
  * @property {number} not_undone

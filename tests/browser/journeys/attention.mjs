@@ -23,7 +23,7 @@ journey('attention, why, plan, abort, audit', async (page, go) => {
 
   await shown(page, /^job v1/);
   await page.getByText(/^Backs off after attempt \d+/).waitFor();
-  await page.getByText(/goes on trying: it has failed \d+ times; the last error \d times in a row: rpc timeout rs-17/).waitFor();
+  await page.getByText(/keeps retrying: it has failed \d+ times; the last error \d times in a row: rpc timeout rs-17/).waitFor();
   await page.getByRole('button', { name: 'Abort…' }).click();
   const plan = dialog(page, /^Abort/).getByRole('region', { name: 'Plan' });
   await plan.getByText('It will roll back.').waitFor();
@@ -97,7 +97,7 @@ journey('one that waits says what is wrong with who holds it up', async (page, g
   await verdicts(1);
   await go(`procedures/${id}`);
   await page.getByText('retry storm').waitFor();
-  await page.getByText(/goes on trying: it has failed \d+ times/).getByRole('link', { name: holder }).click();
+  await page.getByText(/keeps retrying: it has failed \d+ times/).getByRole('link', { name: holder }).click();
   await shown(page, /^limited v1/);
   await page.getByText(/the last error, of stage Work: “rpc timeout rs-17”/).waitFor();
 });

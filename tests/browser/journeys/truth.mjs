@@ -92,7 +92,7 @@ journey('the truth of the list', async (page, go) => {
     'Procedures: Id': each(({ id }) => id),
     'Procedures: Kind': each(({ kind }) => `${kind} v1`),
     'Procedures: Key': ['req-1'],
-    'Procedures: Why, and what comes next': [`backs off after attempt ${of.rows[0].attempt} stage Work runs at 10:13:31`, 'failed with “not yet”, and backs off after attempt 1 its undo is tried again at 10:10:01'],
+    'Procedures: Why, and what comes next': [`backs off after attempt ${of.rows[0].attempt} stage Work runs at 10:13:31`, 'failed with “not yet”, and backs off after attempt 1 its undo is retried at 10:10:01'],
     'Procedures: Since': each(({ since }) => age(since)),
     'Procedures: Attempt': each(({ attempt }) => (attempt ? String(attempt) : '–')),
     'Procedures: Prio': each(({ priority }) => (priority ? String(priority) : '–')),

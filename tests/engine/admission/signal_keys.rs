@@ -15,7 +15,7 @@ fn is_conflict<T: std::fmt::Debug>(answer: Result<T, AskError>) {
 
 fn is_bad_key<T: std::fmt::Debug>(answer: Result<T, AskError>) {
     let text = answer.as_ref().err().map(ToString::to_string).unwrap_or_default();
-    assert!(text.contains("a key has 1 to"), "{answer:?}");
+    assert!(text.contains("a key must have 1 to"), "{answer:?}");
 }
 
 fn ann(key: &str) -> OperatorRequest {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use procession::testkit::{FaultPlan, Run, Trouble, World, enumerate};
 use procession::{
-    AskError, Children, ListFilter, LockNeed, Particulars, Place, Procedure, ProcedureId, ProcedureState, StageContext,
-    StageError, Step, Timestamp, Until, WaitReason, WaitingFor,
+    AskError, Children, ListFilter, LockNeed, Particulars, Procedure, ProcedureId, ProcedureState, QueuePosition,
+    StageContext, StageError, Step, Timestamp, WaitReason, WaitingFor, WakeSource,
 };
 use serde::{Deserialize, Serialize};
 
@@ -60,11 +60,14 @@ fn e_075_explain_shows_the_chain() -> Tested {
         };
         assert_eq!(
             (end.id, &end.until, end.since),
-            (a, &Until::Timer(Timestamp(NOON * 1_000)), at(0))
+            (a, &WakeSource::Timer(Timestamp(NOON * 1_000)), at(0))
         );
         assert_eq!(
-            (explained.reason.as_str(), explained.place),
-            ("waits for a permit of limited", Some(Place { place: 1, of: 1 }))
+            (explained.reason.as_str(), explained.queue_position),
+            (
+                "waits for a permit of limited",
+                Some(QueuePosition { position: 1, of: 1 })
+            )
         );
         assert_eq!(
             (explained.state, explained.since),
@@ -86,7 +89,7 @@ fn e_075_explain_shows_the_chain() -> Tested {
 
         let e = submit(run, Limited(chain("e", 1)), "e").await?;
         let explained = run.executor.explain(e).await?;
-        assert_eq!(explained.place, Some(Place { place: 2, of: 2 }));
+        assert_eq!(explained.queue_position, Some(QueuePosition { position: 2, of: 2 }));
         assert_eq!(explained.links[0].to, c, "who is before it in the line is enough");
         assert_eq!(run.executor.verdicts().await?, []);
         Ok(())
@@ -203,8 +206,8 @@ fn e_105_explain_says_for_which_stage_a_failing_family_waits() -> Tested {
 
         let explained = run.executor.explain(root).await?;
         assert_eq!(links(&explained), [(root, member(1), WaitingFor::Stage)]);
-        assert_eq!(explained.ends[0].until, Until::Stage("Copy".to_owned()));
-        assert_eq!(explained.reason, "its rollback waits until nothing of it runs");
+        assert_eq!(explained.ends[0].until, WakeSource::Stage("Copy".to_owned()));
+        assert_eq!(explained.reason, "its rollback waits until none of its stages runs");
         let explained = run.executor.explain(member(3)).await?;
         assert_eq!(
             links(&explained),
@@ -234,7 +237,7 @@ fn e_075_explain_knows_every_sort_of_wait() -> Tested {
     live_in(&World::new(), &lab, FaultPlan::none(), async |run| {
         let event = submit(run, Planned(asleep()), "event").await?;
         let explained = run.executor.explain(event).await?;
-        assert_eq!(explained.ends[0].until, Until::Event("never".into(), None));
+        assert_eq!(explained.ends[0].until, WakeSource::Event("never".into(), None));
         assert_eq!(
             (explained.links.len(), explained.reason.as_str()),
             (0, "waits for the event never")
@@ -290,7 +293,7 @@ fn e_075_a_quarantined_holder_is_named() -> Tested {
         let waits = submit(run, Planned(plan("d", [Act::Done(2)]).exclusive("t")), "d").await?;
         let explained = run.executor.explain(waits).await?;
         assert_eq!(links(&explained), [(waits, held, WaitingFor::Lock("t".into()))]);
-        assert_eq!(explained.ends[0].until, Until::Operator(WaitReason::Quarantined));
+        assert_eq!(explained.ends[0].until, WakeSource::Operator(WaitReason::Quarantined));
         let verdict = the_verdict(run).await?;
         assert_eq!(
             (verdict.rule, verdict.procedure),

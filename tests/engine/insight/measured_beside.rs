@@ -4,12 +4,11 @@
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::future::BoxFuture;
-use procession::provider::{AppendError, Batch, Entries, Head, JournalStore, Receipt, Scan, Space, StoreBounds};
-use procession::testkit::{FaultPlan, MemoryDisk, MemoryStore};
-use procession::{Epoch, Executor, StoreError};
+use procession::Executor;
+use procession::provider::JournalStore;
+use procession::testkit::{MemoryDisk, MemoryStore};
 
-use crate::support::{Lab, Planned, Tested, chain, kinds};
+use crate::support::{InterceptedStore, Lab, Planned, StoreCalls, Tested, chain, kinds};
 
 /// The longest that a size is held back, so that a supervisor that asks for it fails the test instead of hanging.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -39,48 +38,13 @@ impl Gate {
     }
 }
 
-/// A store that blocks the thread that asks for its size.
-struct Gated {
-    store: MemoryStore,
-    gate: Arc<Gate>,
-}
+/// Blocks the thread that asks the store for its size.
+struct Gated(Arc<Gate>);
 
-impl JournalStore for Gated {
-    fn acquire(&self) -> BoxFuture<'_, Result<Epoch, StoreError>> {
-        self.store.acquire()
-    }
-
-    fn renew(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
-        self.store.renew(epoch)
-    }
-
-    fn release(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
-        self.store.release(epoch)
-    }
-
-    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Receipt, AppendError>> {
-        self.store.append(batch)
-    }
-
-    fn head(&self) -> BoxFuture<'_, Result<Option<Head>, StoreError>> {
-        self.store.head()
-    }
-
-    fn bounds(&self) -> StoreBounds {
-        self.store.bounds()
-    }
-
-    fn get(&self, space: Space, key: Vec<u8>) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>> {
-        self.store.get(space, key)
-    }
-
-    fn scan(&self, scan: Scan) -> BoxFuture<'_, Result<Entries, StoreError>> {
-        self.store.scan(scan)
-    }
-
-    fn size_bytes(&self) -> Option<u64> {
-        self.gate.pass();
-        self.store.size_bytes()
+impl StoreCalls for Gated {
+    fn size_bytes(&self, store: &MemoryStore) -> Option<u64> {
+        self.0.pass();
+        store.size_bytes()
     }
 
     fn reads_block(&self) -> bool {
@@ -92,10 +56,7 @@ impl JournalStore for Gated {
 fn a_store_that_is_slow_to_tell_its_size_holds_up_no_turn() -> Tested {
     actix_rt::System::new().block_on(async {
         let gate = Arc::new(Gate::default());
-        let store = Gated {
-            store: MemoryStore::open(&MemoryDisk::new(), FaultPlan::none())?,
-            gate: Arc::clone(&gate),
-        };
+        let store = InterceptedStore::open(&MemoryDisk::new(), Gated(Arc::clone(&gate)))?;
         let builder = Executor::builder("unused").store(Arc::new(store)).workers(1);
         let executor = kinds(&Lab::default(), builder).health_check_every(None).start().await?;
         gate.set(true);

@@ -149,7 +149,7 @@ fn e_115_a_storm_tells_what_is_said_and_how_often_in_a_row() -> Tested {
         );
         let error = "timeout after 5 ms at rs-4";
         assert_eq!(facts(&verdict), [Some("4"), Some("3"), Some(error)]);
-        let said = format!("goes on trying: it has failed 4 times; the last error 3 times in a row: {error}");
+        let said = format!("keeps retrying: it has failed 4 times; the last error 3 times in a row: {error}");
         assert!(verdict.text.ends_with(&said), "{}", verdict.text);
         run.pass(Duration::from_secs(8)).await;
         assert_eq!(told(run).await?, []);

@@ -180,7 +180,11 @@ fn e_115_a_payload_that_was_large_from_the_beginning() -> Tested {
             (verdict.fact("what"), verdict.fact("grown_by")),
             (Some("payload"), None)
         );
-        assert!(verdict.text.contains("it was submitted so"), "{}", verdict.text);
+        assert!(
+            verdict.text.contains("it was submitted with this size"),
+            "{}",
+            verdict.text
+        );
         assert_eq!(lab.line(), "");
         Ok(())
     })

@@ -6,19 +6,16 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use procession::provider::{
-    AppendError, Batch, Clock, Entries, Head, JournalStore, Receipt, Scan, Space, StoreBounds, SystemClock,
-};
-use procession::testkit::{FaultPlan, MemoryDisk, MemoryStore};
-use procession::{Epoch, Executor, Procedure, StageContext, StageError, Step, StoreError};
+use procession::provider::{AppendError, Batch, Clock, JournalStore, Receipt, SystemClock};
+use procession::testkit::{MemoryDisk, MemoryStore};
+use procession::{Executor, Procedure, StageContext, StageError, Step};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
-use crate::support::{Lab, Planned, Tested, chain, kinds};
+use crate::support::{InterceptedStore, Lab, Planned, StoreCalls, Tested, chain, kinds};
 
-/// A store that notes who appends, and takes its time when told to.
+/// Notes the threads that append, and takes its time when told to.
 struct Watched {
-    store: MemoryStore,
     at_once: bool,
     seen: Arc<Mutex<Seen>>,
 }
@@ -41,20 +38,8 @@ fn dawdle() {
     }
 }
 
-impl JournalStore for Watched {
-    fn acquire(&self) -> BoxFuture<'_, Result<Epoch, StoreError>> {
-        self.store.acquire()
-    }
-
-    fn renew(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
-        self.store.renew(epoch)
-    }
-
-    fn release(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
-        self.store.release(epoch)
-    }
-
-    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Receipt, AppendError>> {
+impl StoreCalls for Watched {
+    fn append<'a>(&'a self, store: &'a MemoryStore, batch: Batch) -> BoxFuture<'a, Result<Receipt, AppendError>> {
         let slow = {
             let mut seen = seen(&self.seen);
             seen.threads.push(thread::current().id());
@@ -63,31 +48,7 @@ impl JournalStore for Watched {
         if slow {
             dawdle();
         }
-        self.store.append(batch)
-    }
-
-    fn head(&self) -> BoxFuture<'_, Result<Option<Head>, StoreError>> {
-        self.store.head()
-    }
-
-    fn bounds(&self) -> StoreBounds {
-        self.store.bounds()
-    }
-
-    fn get(&self, space: Space, key: Vec<u8>) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>> {
-        self.store.get(space, key)
-    }
-
-    fn scan(&self, scan: Scan) -> BoxFuture<'_, Result<Entries, StoreError>> {
-        self.store.scan(scan)
-    }
-
-    fn size_bytes(&self) -> Option<u64> {
-        self.store.size_bytes()
-    }
-
-    fn reads_block(&self) -> bool {
-        false
+        store.append(batch)
     }
 
     fn appends_at_once(&self) -> bool {
@@ -129,11 +90,11 @@ struct Bench {
 impl Bench {
     async fn start(at_once: bool) -> Result<Self, Box<dyn std::error::Error>> {
         let (door, notes) = (Door::default(), Arc::new(Mutex::new(Seen::default())));
-        let store = Watched {
-            store: MemoryStore::open(&MemoryDisk::new(), FaultPlan::none())?,
+        let calls = Watched {
             at_once,
             seen: Arc::clone(&notes),
         };
+        let store = InterceptedStore::open(&MemoryDisk::new(), calls)?;
         let builder = Executor::builder("unused").store(Arc::new(store)).workers(1);
         let executor = kinds(&Lab::default(), builder)
             .register::<Lingers>(door.clone())

@@ -70,7 +70,7 @@ fn e_044_from_the_last_attempt_on_the_backoff_is_the_longest() -> Tested {
         for _ in 0..7 {
             let status = at_rest(run, handle.id()).await?;
             assert_eq!(
-                (status.state, status.past.as_deref()),
+                (status.state, status.past_no_return.as_deref()),
                 (State::WaitingTimeout, Some("2"))
             );
             let Some(WaitReason::Backoff(attempt, until)) = status.wait else {

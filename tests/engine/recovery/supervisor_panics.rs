@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::future::BoxFuture;
-use procession::provider::{AppendError, Batch, Clock, Entries, Head, JournalStore, Receipt, Scan, Space, StoreBounds};
+use procession::provider::{AppendError, Batch, Clock, JournalStore, Receipt};
 use procession::testkit::{FaultPlan, MemoryDisk, MemoryStore, Run, TestClock, World};
-use procession::{AskError, Epoch, Executor, ProcedureError, Rule, StoreError, SubmitError, Timestamp};
+use procession::{AskError, Executor, ProcedureError, Rule, SubmitError, Timestamp};
 
-use crate::support::{Act, Lab, Planned, Tested, chain, kinds, live_in, plan};
+use crate::support::{Act, InterceptedStore, Lab, Planned, StoreCalls, Tested, chain, kinds, live_in, plan};
 
 const TEXT: &str = "as planned by the test";
 
@@ -94,62 +94,20 @@ fn a_panic_in_a_handler_stops_the_engine_which_says_why() -> Tested {
     })
 }
 
-/// A store whose next commit panics once it is told to.
-struct Panicking {
-    store: MemoryStore,
-    panics: Arc<AtomicBool>,
-}
+/// Panics in the next commit once it is told to.
+struct Panicking(Arc<AtomicBool>);
 
-impl JournalStore for Panicking {
-    fn acquire(&self) -> BoxFuture<'_, Result<Epoch, StoreError>> {
-        self.store.acquire()
-    }
-
-    fn renew(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
-        self.store.renew(epoch)
-    }
-
-    fn release(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
-        self.store.release(epoch)
-    }
-
-    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Receipt, AppendError>> {
-        assert!(!self.panics.load(Ordering::SeqCst), "{TEXT}");
-        self.store.append(batch)
-    }
-
-    fn head(&self) -> BoxFuture<'_, Result<Option<Head>, StoreError>> {
-        self.store.head()
-    }
-
-    fn bounds(&self) -> StoreBounds {
-        self.store.bounds()
-    }
-
-    fn get(&self, space: Space, key: Vec<u8>) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>> {
-        self.store.get(space, key)
-    }
-
-    fn scan(&self, scan: Scan) -> BoxFuture<'_, Result<Entries, StoreError>> {
-        self.store.scan(scan)
-    }
-
-    fn size_bytes(&self) -> Option<u64> {
-        self.store.size_bytes()
-    }
-
-    fn reads_block(&self) -> bool {
-        false
+impl StoreCalls for Panicking {
+    fn append<'a>(&'a self, store: &'a MemoryStore, batch: Batch) -> BoxFuture<'a, Result<Receipt, AppendError>> {
+        assert!(!self.0.load(Ordering::SeqCst), "{TEXT}");
+        store.append(batch)
     }
 }
 
 #[test]
 fn a_panic_of_the_store_stops_the_engine_which_says_why() -> Tested {
     let panics = Arc::new(AtomicBool::new(false));
-    let store = Panicking {
-        store: MemoryStore::open(&MemoryDisk::new(), FaultPlan::none())?,
-        panics: Arc::clone(&panics),
-    };
+    let store = InterceptedStore::open(&MemoryDisk::new(), Panicking(Arc::clone(&panics)))?;
     let lab = Lab::default();
     let builder = kinds(&lab, Executor::builder("in memory").store(Arc::new(store)).inline());
     actix_rt::System::new().block_on(async move {

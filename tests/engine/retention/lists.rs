@@ -56,7 +56,7 @@ fn e_114_every_row_says_what_comes_next() -> Tested {
                 "stage 2 runs when go arrives",
                 "stage 1 runs when the lock x is free, and its turn has come",
                 "stage 1 runs at 1970-01-01T00:00:01Z",
-                "its undo is tried again at 1970-01-01T00:00:01Z",
+                "its undo is retried at 1970-01-01T00:00:01Z",
                 "stage 2 runs at 1970-01-01T00:02:00Z, but not before an operator resumes it",
                 "stage 1 runs, or is queued at its worker",
                 "nothing: it has ended",
@@ -77,7 +77,7 @@ async fn later(run: &Run, lab: &Lab) -> Tested {
     }
     let told: Vec<String> = all(run).await?.into_iter().map(|status| status.next).collect();
     let expected = [
-        "an operator has its undo tried again, or skipped",
+        "nothing, until an operator retries or skips its undo",
         "stage 2 runs when an operator resumes it",
     ];
     for words in expected {

@@ -7,51 +7,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use procession::provider::{AppendError, Batch, Entries, Head, JournalStore, Scan, Space, StoreBounds};
-use procession::testkit::{FaultPlan, MemoryDisk, MemoryStore, TestClock, Trouble};
-use procession::{AskError, Epoch, Executor, Handle, Mark, OperatorRequest, ProcedureId, StoreError};
-use procession_kernel::Receipt;
+use procession::provider::{JournalStore, Space};
+use procession::testkit::{MemoryDisk, MemoryStore, TestClock, Trouble};
+use procession::{AskError, Executor, Handle, Mark, OperatorRequest, ProcedureId, StoreError};
 
-use crate::support::{Lab, Planned, Tested, chain, kinds};
+use crate::support::{InterceptedStore, Lab, Planned, StoreCalls, Tested, chain, kinds};
 
 /// Turns in which everything has happened that can.
 const TURNS: usize = 500;
 
-/// A store whose rows are read slowly: each is held, once read, until it is let go.
-struct Slow {
-    store: MemoryStore,
-    holds: Arc<AtomicBool>,
-}
+/// Holds each row, once it is read, until it is let go.
+struct Slow(Arc<AtomicBool>);
 
-impl JournalStore for Slow {
-    fn acquire(&self) -> BoxFuture<'_, Result<Epoch, StoreError>> {
-        self.store.acquire()
-    }
-
-    fn renew(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
-        self.store.renew(epoch)
-    }
-
-    fn release(&self, epoch: Epoch) -> BoxFuture<'_, Result<(), AppendError>> {
-        self.store.release(epoch)
-    }
-
-    fn append(&self, batch: Batch) -> BoxFuture<'_, Result<Receipt, AppendError>> {
-        self.store.append(batch)
-    }
-
-    fn head(&self) -> BoxFuture<'_, Result<Option<Head>, StoreError>> {
-        self.store.head()
-    }
-
-    fn bounds(&self) -> StoreBounds {
-        self.store.bounds()
-    }
-
-    fn get(&self, space: Space, key: Vec<u8>) -> BoxFuture<'_, Result<Option<Vec<u8>>, StoreError>> {
+impl StoreCalls for Slow {
+    fn get<'a>(
+        &'a self,
+        store: &'a MemoryStore,
+        space: Space,
+        key: Vec<u8>,
+    ) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
         let is_row = space == Space::Procedures;
-        let read = self.store.get(space, key);
-        let holds = Arc::clone(&self.holds);
+        let read = store.get(space, key);
+        let holds = Arc::clone(&self.0);
         Box::pin(async move {
             let value = read.await;
             while is_row && holds.load(Ordering::Relaxed) {
@@ -59,18 +36,6 @@ impl JournalStore for Slow {
             }
             value
         })
-    }
-
-    fn scan(&self, scan: Scan) -> BoxFuture<'_, Result<Entries, StoreError>> {
-        self.store.scan(scan)
-    }
-
-    fn size_bytes(&self) -> Option<u64> {
-        None
-    }
-
-    fn reads_block(&self) -> bool {
-        false
     }
 }
 
@@ -85,11 +50,7 @@ struct Scene {
 impl Scene {
     async fn new(disk: &MemoryDisk) -> Result<Self, Trouble> {
         let (lab, clock, holds) = (Lab::default(), TestClock::default(), Arc::default());
-        let store = MemoryStore::open(disk, FaultPlan::none())?;
-        let slow = Slow {
-            store,
-            holds: Arc::clone(&holds),
-        };
+        let slow = InterceptedStore::open(disk, Slow(Arc::clone(&holds)))?;
         let builder = Executor::builder("in memory").inline().store(Arc::new(slow));
         let executor = kinds(&lab, builder.clock(Arc::new(clock.clone()))).start().await?;
         let ended = executor.submit(Planned(chain("a", 1))).into_future().await?;

@@ -3,7 +3,7 @@
 use futures::executor::block_on;
 use procession_kernel::Epoch;
 
-use super::{Kept, all, batch, commit, hold, take};
+use super::{Checked, all, batch, commit, hold, take};
 use crate::error::StoreError;
 use crate::journal::keys::Space;
 use crate::journal::store::{JournalStore, Scan};
@@ -14,7 +14,7 @@ use crate::journal::store::{JournalStore, Scan};
 /// # Errors
 ///
 /// [`BrokenPromise`](super::BrokenPromise) if it is not kept.
-pub fn check_close<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Kept {
+pub fn check_close<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -> Checked {
     // A store that was never acquired can be closed, too.
     let idle = open()?;
     block_on(idle.close());
@@ -44,7 +44,7 @@ pub fn check_close<S: JournalStore>(open: &impl Fn() -> Result<S, StoreError>) -
     )
 }
 
-fn check_closed<S: JournalStore>(store: &S, epoch: Epoch) -> Kept {
+fn check_closed<S: JournalStore>(store: &S, epoch: Epoch) -> Checked {
     let mut late = batch(epoch, 3);
     late.put(Space::Keys, b"later", b"1");
     let whole = Scan {

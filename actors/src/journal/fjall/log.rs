@@ -4,7 +4,7 @@
 //! tail of a crash. After a flipped byte in the middle, that would silently and permanently drop committed batches.
 //! Each batch is synced before the next is written, so the two cases can be told apart. Behind a torn tail there is
 //! nothing; behind damage there is a whole batch. This file only reads, except for [`TornTail::cut`],
-//! [`Newest::copy`] and [`LogEnd::remove_superfluous`].
+//! [`NewestLog::copy`] and [`LogEnd::remove_superfluous`].
 //!
 //! fjall takes the logs that it finds for complete. Commits name their predecessor, so each log must continue where
 //! the previous one ended, and the first log where tables reach: see [`follow`].
@@ -14,9 +14,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use super::directory::sync_directory;
+use super::keyspace_tables::KeyspaceTables;
 use super::log_files::{numbered, read};
 use super::manifest;
-use super::reach::Reach;
 use super::versions::VERSIONS_KEY;
 use batches::{Commit, holds_batch, read_batch};
 
@@ -56,14 +56,14 @@ type Entry = (Vec<u8>, Vec<u8>);
 
 /// The whole batches of the newest log.
 #[derive(Debug)]
-pub(super) struct Newest {
+pub(super) struct NewestLog {
     path: PathBuf,
     bytes: Vec<u8>,
     /// Key and value of the last write.
     last: Entry,
 }
 
-impl Newest {
+impl NewestLog {
     /// Returns `true` if this was the last write.
     pub(super) fn ends_with(&self, key: &[u8], value: &[u8]) -> bool {
         self.last.0 == key && self.last.1 == value
@@ -88,7 +88,7 @@ impl Newest {
 #[derive(Debug, Default)]
 pub(super) struct LogEnd {
     /// `None` if the newest log has no batch yet.
-    pub(super) newest: Option<Newest>,
+    pub(super) newest: Option<NewestLog>,
     pub(super) torn: Option<TornTail>,
     /// Old logs that exist although tables hold all of their contents.
     superfluous: Vec<PathBuf>,
@@ -139,13 +139,13 @@ struct Batches {
 /// Checks each batch of the log, and the files without which fjall would start afresh or panic.
 pub(super) fn check(store: &Path) -> Result<LogEnd, LogProblem> {
     check_files(store)?;
-    let reach = Reach::look(store)?;
+    let tables = KeyspaceTables::look(store)?;
     let paths = logs(store)?;
     let mut end = LogEnd::default();
     let mut logs = Vec::new();
     for (left, (number, path)) in (0..paths.len()).rev().zip(paths) {
         let mut bytes = read(&path).map_err(|error| LogProblem::Unreadable(path.clone(), error))?;
-        let (at, batches) = whole_batches(&bytes, reach.recent());
+        let (at, batches) = whole_batches(&bytes, tables.recent());
         let rest = bytes.get(at..).unwrap_or_default();
         let has_rest = !rest.is_empty();
         if left == 0 {
@@ -158,7 +158,7 @@ pub(super) fn check(store: &Path) -> Result<LogEnd, LogProblem> {
             };
             end.torn = has_rest.then_some(torn);
             bytes.truncate(at);
-            end.newest = batches.seqnos.map(|_| Newest {
+            end.newest = batches.seqnos.map(|_| NewestLog {
                 path: path.clone(),
                 bytes,
                 last: batches.entry.clone(),
@@ -172,7 +172,7 @@ pub(super) fn check(store: &Path) -> Result<LogEnd, LogProblem> {
             batches,
         });
     }
-    let superfluous = follow::check(store, &logs, &reach)?;
+    let superfluous = follow::check(store, &logs, &tables)?;
     end.superfluous = superfluous.iter().map(|log| log.path.clone()).collect();
     Ok(end)
 }

@@ -18,7 +18,7 @@ use super::commit_queue::CommitQueue;
 use super::committed::Committed;
 use super::directory::{self, Directory};
 use super::locks::StoreLock;
-use super::log::{self, LogProblem, Newest};
+use super::log::{self, LogProblem, NewestLog};
 use super::opened::Opened;
 use super::remedy::advise;
 use super::watch::LogWatch;
@@ -221,7 +221,7 @@ fn recover(directory: &Directory, lock: StoreLock) -> Result<Database, StoreErro
 
 /// Returns `true` if the last batch of the log, which ends with its number, was certainly synced. New
 /// acknowledgements depend on it, and after a failed sync it may exist in memory only.
-fn is_marked(newest: &Newest, directory: &Directory) -> bool {
+fn is_marked(newest: &NewestLog, directory: &Directory) -> bool {
     let mark = directory.mark();
     mark.is_some_and(|(epoch, seq)| newest.ends_with(SEQ_KEY, &encode_seq(epoch, seq)))
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use procession_kernel::{Epoch, Seq};
 
-use super::frame::{self, DecodedFrame, Record};
+use super::frame::{self, DecodedFrame, DecodedRecord};
 use crate::error::StoreError;
 use crate::journal::batch::Batch;
 use crate::journal::keys::Space;
@@ -256,7 +256,7 @@ impl State {
         self.frames.push(ends);
     }
 
-    fn replay(&self, mut apply: impl FnMut(Record)) -> Replay {
+    fn replay(&self, mut apply: impl FnMut(DecodedRecord)) -> Replay {
         let mut replay = Replay {
             end: 0,
             epoch: Epoch::default(),

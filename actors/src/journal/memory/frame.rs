@@ -21,13 +21,13 @@ const PREAMBLE: usize = HEADER + 16;
 pub(super) struct Frame {
     pub(super) epoch: Epoch,
     pub(super) seq: Seq,
-    pub(super) records: Vec<Record>,
+    pub(super) records: Vec<DecodedRecord>,
     /// Size of the frame in bytes.
     pub(super) length: usize,
 }
 
 /// A decoded write: keyspace, key, and value unless it deletes.
-pub(super) type Record = (Space, Vec<u8>, Option<Vec<u8>>);
+pub(super) type DecodedRecord = (Space, Vec<u8>, Option<Vec<u8>>);
 
 /// The frame at a position of the disk.
 #[derive(Debug)]
@@ -141,7 +141,7 @@ fn decode_body(body: &[u8]) -> Option<Frame> {
     })
 }
 
-fn decode_record(rest: &mut &[u8]) -> Option<Record> {
+fn decode_record(rest: &mut &[u8]) -> Option<DecodedRecord> {
     let length = usize::from(*take(rest, 1)?.first()?);
     let space = parse_space(std::str::from_utf8(take(rest, length)?).ok()?)?;
     let length = take_length(rest)?;

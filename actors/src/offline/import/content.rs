@@ -191,7 +191,7 @@ fn check_history(rows: &[Row], key: &[u8], value: &Blob) -> Result<(), String> {
 }
 
 fn read_signal(rows: &[Row], key: &[u8], value: &Blob) -> Result<Record, String> {
-    let (id, number, name) = keys::parse_signal(key).ok_or("a signal has a key that names none")?;
+    let (id, number, name) = keys::parse_signal(key).ok_or("a signal has a key that names no signal")?;
     let row = check_member(rows, Some(id))?;
     let signal = signal_of(key, value.as_slice())?;
     if let Record::Signal(_, _, entry, _) = &signal

@@ -40,7 +40,7 @@ impl<A> Admission<A> {
     /// Completes a plan with the limiter's answer.
     pub(in crate::supervisor) fn complete_plan(&self, simulated: Option<Simulated>, plan: &mut Plan) {
         let Some(Simulated { released, served }) = simulated else {
-            let text = "who moves next is not told: too many hold or wait for something";
+            let text = "the procedures that move next are not listed: too many hold or wait for something";
             plan.warnings.push(text.to_owned());
             return;
         };

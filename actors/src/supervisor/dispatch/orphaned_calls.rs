@@ -66,7 +66,7 @@ impl OrphanedCalls {
     /// Keeps a call for which there is no worker until the next health check. A stage beyond the bound is found by that
     /// check anyway, as a stage that was never called.
     pub(super) fn strand(&mut self, id: ProcedureId, issued: Issued) {
-        tracing::error!(procedure = %id, "there is no worker to run it on; the next health check tries again");
+        tracing::error!(procedure = %id, "no worker can run a call; the next health check tries again");
         if self.stranded.len() < KEPT {
             self.stranded.push((id, issued));
         }

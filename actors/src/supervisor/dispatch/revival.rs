@@ -85,13 +85,13 @@ pub(super) struct Revival {
     under_way: VecDeque<Begun>,
     /// The number of groups that have left the front of `under_way`.
     gone: u64,
-    notice: Notice,
+    message: ReadsDueState,
 }
 
-/// Whether a notice to begin reads is under way. The first group begins only once all calls that fall due now are
+/// Whether a [`ReadsDue`] is under way. The first group begins only once all calls that fall due now are
 /// queued, so that they share it.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Notice {
+enum ReadsDueState {
     #[default]
     None,
     /// The caller must send itself a [`ReadsDue`].
@@ -123,23 +123,23 @@ impl Revival {
     /// Queues a call for its read.
     pub(super) fn enqueue(&mut self, call: Box<StageCall>) {
         self.queue.push_back(Queued::of(call));
-        if self.notice == Notice::None {
-            self.notice = Notice::Wanted;
+        if self.message == ReadsDueState::None {
+            self.message = ReadsDueState::Wanted;
         }
     }
 
     /// Returns `true`, once, if the caller must send itself a [`ReadsDue`].
-    pub(super) fn take_notice(&mut self) -> bool {
-        let is_wanted = self.notice == Notice::Wanted;
+    pub(super) fn take_reads_due(&mut self) -> bool {
+        let is_wanted = self.message == ReadsDueState::Wanted;
         if is_wanted {
-            self.notice = Notice::Sent;
+            self.message = ReadsDueState::Sent;
         }
         is_wanted
     }
 
     /// Notes that the [`ReadsDue`] has arrived.
-    pub(super) fn noticed(&mut self) {
-        self.notice = Notice::None;
+    pub(super) fn reads_due(&mut self) {
+        self.message = ReadsDueState::None;
     }
 
     /// Takes the next group and its number, unless enough groups are under way.

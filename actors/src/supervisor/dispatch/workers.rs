@@ -13,7 +13,7 @@ use procession_kernel::ProcedureId;
 use crate::clock::{machine_now, machine_sleep};
 use crate::engine::Settings;
 use crate::heartbeats::Heartbeats;
-use crate::mail::deliver;
+use crate::queues::deliver;
 use crate::threads::Threads;
 use crate::view::{BlockedStage, UserCall, WorkerStatus};
 use crate::worker::{CallSlot, Heartbeat};
@@ -23,9 +23,9 @@ use crate::worker_inbox::CallQueue;
 /// worker is a thread that user code may block as well.
 const WORKERS_MAX_TIMES: usize = 4;
 
-/// When workers are added and retired.
+/// When a worker counts as blocked, and when workers are added and retired.
 #[derive(Clone)]
-struct Watch {
+struct ScalingPolicy {
     threads: Threads,
     blocked_after: Duration,
     keep_alive: Duration,
@@ -85,7 +85,7 @@ pub(crate) struct Workers {
     workers: Vec<Worker>,
     heartbeats: Heartbeats,
     /// `None` for the host's arbiter, which is not watched.
-    watch: Option<Watch>,
+    scaling: Option<ScalingPolicy>,
     next: usize,
     next_number: usize,
     /// `true` if at least half of the workers are blocked, so that extra workers are used.
@@ -95,13 +95,13 @@ pub(crate) struct Workers {
 impl Workers {
     /// Takes over arbiters that end with the engine. More are started from `threads`.
     pub(crate) fn owned(arbiters: Vec<ArbiterHandle>, threads: Threads, settings: &Settings) -> Self {
-        let watch = Watch {
+        let scaling = ScalingPolicy {
             threads,
             blocked_after: settings.blocked_after,
             keep_alive: settings.worker_keep_alive,
             max: settings.max_workers.unwrap_or(arbiters.len() * WORKERS_MAX_TIMES),
         };
-        Self::new(arbiters, Some(watch))
+        Self::new(arbiters, Some(scaling))
     }
 
     /// Uses the host's arbiter.
@@ -109,11 +109,11 @@ impl Workers {
         Self::new(vec![arbiter], None)
     }
 
-    fn new(arbiters: Vec<ArbiterHandle>, watch: Option<Watch>) -> Self {
+    fn new(arbiters: Vec<ArbiterHandle>, scaling: Option<ScalingPolicy>) -> Self {
         let mut workers = Self {
             workers: Vec::new(),
             heartbeats: Heartbeats::default(),
-            watch,
+            scaling,
             next: 0,
             next_number: 0,
             needs_extra: false,
@@ -180,19 +180,21 @@ impl Workers {
     /// Returns how often to check the workers, if at all: often enough that a blocked worker is found soon after the
     /// threshold.
     pub(super) fn check_every(&self) -> Option<Duration> {
-        let watch = self.watch.as_ref()?;
-        let quarter = watch.blocked_after / 4;
+        let scaling = self.scaling.as_ref()?;
+        let quarter = scaling.blocked_after / 4;
         Some(quarter.clamp(Duration::from_millis(5), Duration::from_secs(1)))
     }
 
     /// Reads every heartbeat. Returns the workers that have become blocked.
     pub(super) fn check(&mut self, now: Instant) -> Vec<NewlyBlocked> {
-        let Some(watch) = &self.watch else { return Vec::new() };
+        let Some(scaling) = &self.scaling else {
+            return Vec::new();
+        };
         let mut found = Vec::new();
         for worker in &mut self.workers {
             let beats = worker.observe(now);
             let time = now.saturating_duration_since(worker.since);
-            let is_new = time >= watch.blocked_after && worker.blocked.is_none();
+            let is_new = time >= scaling.blocked_after && worker.blocked.is_none();
             if let Some(procedure) = worker.heartbeat.holder(beats).filter(|_| is_new) {
                 found.push(NewlyBlocked {
                     worker: worker.number,
@@ -224,22 +226,22 @@ impl Workers {
 
     /// Adds a worker if at least half of them are blocked, and retires workers that are no longer needed.
     pub(super) fn adjust(&mut self, now: Instant) {
-        let Some(watch) = self.watch.clone() else { return };
+        let Some(scaling) = self.scaling.clone() else { return };
         // A running extra worker is the remedy, so it does not count among the workers that may be blocked.
         let blocked = self.workers.iter().filter(|worker| worker.blocked.is_some()).count();
         let answers = self.workers.iter().filter(|worker| worker.is_answer()).count();
         let others = self.workers.len() - answers;
         self.needs_extra = blocked * 2 >= others;
         if !self.needs_extra {
-            self.retire(now, watch.keep_alive);
+            self.retire(now, scaling.keep_alive);
             return;
         }
         for worker in &mut self.workers {
             worker.spare = None;
             worker.retiring = false;
         }
-        if answers == 0 && self.workers.len() < watch.max {
-            self.add(&watch.threads, blocked);
+        if answers == 0 && self.workers.len() < scaling.max {
+            self.add(&scaling.threads, blocked);
         }
     }
 
@@ -282,7 +284,7 @@ impl Workers {
 
     /// Starts a new thread for each worker whose thread has ended. Returns `true` if any was replaced.
     pub(super) fn replace_ended(&mut self) -> bool {
-        let Some(threads) = self.watch.as_ref().map(|watch| watch.threads.clone()) else {
+        let Some(threads) = self.scaling.as_ref().map(|scaling| scaling.threads.clone()) else {
             return false;
         };
         let mut replaced = false;
@@ -294,11 +296,13 @@ impl Workers {
             match threads.start() {
                 Ok(arbiter) => {
                     let new = self.worker(arbiter, extra);
-                    tracing::error!(worker, "a worker's thread has ended; another takes its place");
+                    tracing::error!(worker, "a worker's thread has ended; a new thread replaces it");
                     self.workers.splice(place..=place, [new]);
                     replaced = true;
                 }
-                Err(error) => tracing::error!(%error, worker, "a worker's thread has ended, and none could be started"),
+                Err(error) => {
+                    tracing::error!(%error, worker, "a worker's thread has ended, and no new thread could be started")
+                }
             }
         }
         self.show_heartbeats();
@@ -346,7 +350,7 @@ impl Workers {
 
     /// Ends the threads that end with the engine.
     pub(super) fn stop(&self) {
-        if self.watch.is_some() {
+        if self.scaling.is_some() {
             for worker in &self.workers {
                 worker.arbiter.stop();
             }
@@ -362,7 +366,7 @@ impl Worker {
             self.beats = beats;
             self.since = now;
             if self.blocked.take().is_some() {
-                tracing::info!(worker = self.number, "a worker is blocked no more");
+                tracing::info!(worker = self.number, "a worker is no longer blocked");
             }
         }
         beats

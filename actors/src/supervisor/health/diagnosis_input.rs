@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use procession_kernel::{
-    Bounds, ClaimId, Kernel, Lack, LimitCrowd, LimitUse, LockMode, LockNeed, LockUse, ProcedureId, ProcedureState, Row,
-    Seq, Timestamp,
+    Bounds, ClaimId, Kernel, LimitDetail, LimitUse, LockMode, LockNeed, LockUse, Missing, ProcedureId, ProcedureState,
+    Row, Seq, Timestamp,
 };
 use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::starved::{Unserved, free};
-use crate::limiter::Waiting;
+use crate::limiter::WaitingClaim;
 use crate::supervisor::admission::claims::Claims;
 use crate::thresholds::Measures;
 use crate::view::{LockView, LockWaiter, NAMED};
@@ -19,7 +19,7 @@ use crate::view::{LockView, LockWaiter, NAMED};
 /// What the limiter reports of waiting procedures, by procedure.
 #[derive(Default)]
 pub(crate) struct Queues {
-    pub(super) waiting: Vec<(ProcedureId, Waiting)>,
+    pub(super) waiting: Vec<(ProcedureId, WaitingClaim)>,
     places: FxHashMap<ProcedureId, usize>,
     /// Procedures that wait for something free, each with its revision and the orphaned claims that block it.
     pub(super) free: Vec<(ProcedureId, Seq, Vec<ClaimId>)>,
@@ -36,14 +36,14 @@ impl Queues {
     }
 
     /// Collects all waiting procedures, as the limiter names them.
-    pub(crate) fn new(waiting: Vec<Waiting>, claims: &Claims, kernel: &Kernel) -> Self {
+    pub(crate) fn new(waiting: Vec<WaitingClaim>, claims: &Claims, kernel: &Kernel) -> Self {
         let mut queues = Self::with_room(waiting.len());
         queues.extend(waiting, claims, kernel);
         queues
     }
 
     /// Adds a page of waiting claims. Leaves out claims that belong to no procedure.
-    pub(in crate::supervisor) fn extend(&mut self, waiting: Vec<Waiting>, claims: &Claims, kernel: &Kernel) {
+    pub(in crate::supervisor) fn extend(&mut self, waiting: Vec<WaitingClaim>, claims: &Claims, kernel: &Kernel) {
         for waiting in waiting {
             let Some(id) = claims.procedure(waiting.claim) else {
                 continue;
@@ -56,7 +56,7 @@ impl Queues {
         }
     }
 
-    pub(super) fn of(&self, id: ProcedureId) -> Option<&Waiting> {
+    pub(super) fn of(&self, id: ProcedureId) -> Option<&WaitingClaim> {
         let place = self.places.get(&id)?;
         self.waiting.get(*place).map(|(_, waiting)| waiting)
     }
@@ -68,7 +68,7 @@ pub(crate) struct DiagnosisInput<'a> {
     pub(crate) claims: &'a Claims,
     pub(crate) queues: &'a Queues,
     /// Everything that the procedure to be explained lacks, if it waits.
-    pub(crate) lack: Option<&'a Lack>,
+    pub(crate) missing: Option<&'a Missing>,
     pub(crate) quarantined: &'a BTreeMap<u64, String>,
     /// What is missing in the history of each procedure whose rollback has met a hole.
     pub(crate) holes: &'a BTreeMap<ProcedureId, String>,
@@ -132,16 +132,16 @@ pub(crate) fn lock_views(locks: Vec<LockUse>, claims: &Claims, kernel: &Kernel) 
 }
 
 /// Names the holders of permits, and the waiters, by limit.
-pub(crate) fn limit_views(limits: Vec<LimitCrowd>, claims: &Claims, kernel: &Kernel) -> Vec<LimitUse> {
+pub(crate) fn limit_views(limits: Vec<LimitDetail>, claims: &Claims, kernel: &Kernel) -> Vec<LimitUse> {
     let holder = |claim: &ClaimId| claims.procedure(*claim);
-    let view = |crowd: LimitCrowd| {
-        let waiting = crowd.waiting.iter().filter_map(holder);
-        let mut holders: Vec<ProcedureId> = crowd.holders.iter().filter_map(holder).collect();
+    let view = |detail: LimitDetail| {
+        let waiting = detail.waiting.iter().filter_map(holder);
+        let mut holders: Vec<ProcedureId> = detail.holders.iter().filter_map(holder).collect();
         holders.sort_unstable();
         LimitUse {
             holders,
             waiters: waiting.map(|id| (id, waits_since(kernel, id))).collect(),
-            ..crowd.usage
+            ..detail.usage
         }
     };
     limits.into_iter().map(view).collect()

@@ -50,7 +50,7 @@ impl Health {
             ("whole", room.whole.to_string()),
         ];
         let text = format!(
-            "the disk of the journal has {} bytes left, of {}: make room before the engine has to stop",
+            "the journal's disk has {} of {} bytes left; make room before the engine has to stop",
             room.free, room.whole
         );
         Some(verdict(Rule::DiskNearlyFull, None, state.now, facts, text))

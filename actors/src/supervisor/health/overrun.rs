@@ -17,7 +17,7 @@ const TIMES: u32 = 4;
 
 impl DiagnosisInput<'_> {
     pub(super) fn overrun(&self, row: &Row) -> Option<Verdict> {
-        row.going?;
+        row.in_flight?;
         match row.expected {
             Some(expected) => self.unexpected(row, expected),
             None => self.unusual(row),
@@ -40,7 +40,7 @@ impl DiagnosisInput<'_> {
         }
         let StageTiming { since, p99 } = (self.usual)(row)?;
         let most = (p99 * TIMES).max(least);
-        let text = format!("99 of 100 of the newest took {p99:?} or less");
+        let text = format!("99 of 100 recent calls took {p99:?} or less");
         self.over(row, since, ("usual", most), &text)
     }
 

@@ -11,7 +11,7 @@ use super::{EngineState, Health};
 use crate::journal::codec;
 use crate::supervisor::dispatch::failed_reads::ReadTrouble;
 use crate::supervisor::dispatch::orphaned_calls::OrphanedCall;
-use crate::supervisor::lifecycle::wall::Ahead;
+use crate::supervisor::lifecycle::wall::WallClockLead;
 use crate::view::{Rule, Verdict, WorkerStatus};
 
 type Facts = Vec<(&'static str, String)>;
@@ -52,7 +52,7 @@ pub(in crate::supervisor) struct Findings<'a> {
     pub(in crate::supervisor) appending_since: Option<Timestamp>,
     /// Reads that the store does not answer.
     pub(in crate::supervisor) unreadable: Option<ReadTrouble<'a>>,
-    pub(in crate::supervisor) clock_ahead: Option<Ahead>,
+    pub(in crate::supervisor) clock_ahead: Option<WallClockLead>,
 }
 
 /// Merges findings that rows do not show into the rows' verdicts, in the order of the rules.
@@ -89,8 +89,7 @@ impl Health {
             ("lost", what.to_owned()),
             ("count", self.lost_wakes(state.kernel).to_string()),
         ];
-        let text =
-            format!("{id} would never have gone on ({what}); it was set going again. This is a defect of the engine");
+        let text = format!("{id} would never have gone on ({what}), so it was woken. This is a defect of the engine");
         verdict(Rule::LostWake, Some(id), state.now, facts, text)
     }
 
@@ -142,7 +141,7 @@ fn store_unreadable(trouble: &ReadTrouble<'_>) -> Verdict {
     verdict(Rule::StoreUnreadable, None, trouble.since, facts, text)
 }
 
-fn clock_ahead(ahead: Ahead, now: Timestamp) -> Verdict {
+fn clock_ahead(ahead: WallClockLead, now: Timestamp) -> Verdict {
     let (by, until) = (Duration::from_secs(ahead.by.as_secs()), ahead.until);
     let left = Duration::from_secs(until.since(now).as_secs());
     let facts = vec![
@@ -152,8 +151,8 @@ fn clock_ahead(ahead: Ahead, now: Timestamp) -> Verdict {
     ];
     let text = format!(
         "the wall clock is {by:?} ahead of the machine's own time: it was set forward, or the machine was off. \
-         For {left:?} results and keys go as if it had not been. Set the clock right if it is wrong; otherwise \
-         nothing is to be done"
+         For {left:?} results and keys are evicted as if it had not been. Correct the clock if it is wrong; otherwise \
+         do nothing"
     );
     verdict(Rule::ClockAhead, None, ahead.since, facts, text)
 }
@@ -202,8 +201,8 @@ impl DiagnosisInput<'_> {
         let rules = self.kernel.rules().kinds.get(&row.kind);
         let budget = rules.map_or(u32::MAX, |rules| rules.retry.attempts);
         let past_budget = !row.is_failing() && row.past_no_return.is_some() && row.attempt >= budget;
-        let said = row.said.as_deref();
-        if said.map_or(0, |said| said.times) < self.thresholds.of(&row.kind).retries && !past_budget {
+        let streak = row.failure_streak.as_deref();
+        if streak.map_or(0, |streak| streak.times) < self.thresholds.of(&row.kind).retries && !past_budget {
             return None;
         }
         let failed = row.failed_in_a_row();
@@ -215,13 +214,13 @@ impl DiagnosisInput<'_> {
             facts.push(("next", at.0.to_string()));
         }
         let what = if row.is_failing() { "its undo" } else { "it" };
-        let mut text = format!("goes on trying: {what} has failed {failed} times");
-        if let Some(said) = said {
-            facts.push(("alike", said.times.to_string()));
+        let mut text = format!("keeps retrying: {what} has failed {failed} times");
+        if let Some(streak) = streak {
+            facts.push(("alike", streak.times.to_string()));
         }
-        if let Some((said, kind)) = said.zip(self.sayer(row)) {
-            text.push_str(&alike(said));
-            facts.push(("error", said.text.clone()));
+        if let Some((streak, kind)) = streak.zip(self.sayer(row)) {
+            text.push_str(&alike(streak));
+            facts.push(("error", streak.text.clone()));
             facts.extend((*kind != row.kind).then(|| ("error_kind", kind.to_string())));
         }
         Some(of_row(Rule::RetryStorm, row, facts, &text))
@@ -257,8 +256,8 @@ impl DiagnosisInput<'_> {
     }
 
     fn no_progress(&self, row: &Row) -> Option<Verdict> {
-        let circles = row.wait == Some(WaitReason::RepeatLimit);
-        if !circles && row.same_stage < self.thresholds.of(&row.kind).same_stage {
+        let is_at_limit = row.wait == Some(WaitReason::RepeatLimit);
+        if !is_at_limit && row.same_stage < self.thresholds.of(&row.kind).same_stage {
             return None;
         }
         let times = match self
@@ -268,10 +267,10 @@ impl DiagnosisInput<'_> {
             .get(&row.kind)
             .and_then(|rules| rules.repeat_limit)
         {
-            Some(bound) if circles => bound,
+            Some(bound) if is_at_limit => bound,
             Some(_) | None => row.same_stage,
         };
-        let facts = vec![("times", times.to_string()), ("parked", circles.to_string())];
+        let facts = vec![("times", times.to_string()), ("parked", is_at_limit.to_string())];
         let text = format!("makes no progress: the stage was run {times} times in a row");
         Some(of_row(Rule::NoProgress, row, facts, &text))
     }
@@ -334,9 +333,9 @@ fn in_order(verdicts: &mut [Verdict]) {
 }
 
 /// Returns the newest failure's message as the end of a sentence.
-fn alike(said: &FailureStreak) -> String {
-    let text = &said.text;
-    match said.times {
+fn alike(streak: &FailureStreak) -> String {
+    let text = &streak.text;
+    match streak.times {
         1 => format!("; the last error: {text}"),
         times => format!("; the last error {times} times in a row: {text}"),
     }
@@ -345,7 +344,7 @@ fn alike(said: &FailureStreak) -> String {
 pub(in crate::supervisor) fn actor_lost(id: ProcedureId, lost: &OrphanedCall) -> Verdict {
     let stage = &lost.stage;
     let call = format!("{:?}", lost.call).to_lowercase();
-    let text = format!("the actor of {id} was gone with its thread in its {call} call at stage {stage}");
+    let text = format!("the actor of {id} was lost with its thread during its {call} call at stage {stage}");
     let facts = vec![
         ("stage", stage.clone()),
         ("call", call),

@@ -52,18 +52,18 @@ impl DiagnosisInput<'_> {
 
     /// Judges the payload. The stage that made it large has ended, so it is named besides the next stage.
     fn payload(&self, row: &Row, bound: usize) -> Option<Verdict> {
-        let large = row.large.as_deref()?;
-        let size = large.bytes as usize;
+        let note = row.payload_size.as_deref()?;
+        let size = note.bytes as usize;
         if !self.is_near(&row.kind, size, bound) {
             return None;
         }
-        let stage = large.stage.as_ref().map(|stage| codec::describe(stage.as_slice()));
+        let stage = note.stage.as_ref().map(|stage| codec::describe(stage.as_slice()));
         let by = match &stage {
             Some(stage) => format!("it grew in stage {stage}"),
-            None => "it was submitted so".to_owned(),
+            None => "it was submitted with this size".to_owned(),
         };
         let default = self.by_default();
-        let text = format!("has a payload of {size} bytes, of {bound} that are allowed{default}: {by}");
+        let text = format!("has a payload of {size} bytes; {bound} are allowed{default}: {by}");
         let mut verdict = grown(row, "payload", size, Some(bound), &text);
         verdict.facts.extend(stage.map(|stage| ("grown_by", stage)));
         Some(verdict)
@@ -74,7 +74,7 @@ impl DiagnosisInput<'_> {
             return None;
         }
         let size = row.visit as usize;
-        let text = format!("has committed {size} stages, and its history keeps them until its family goes");
+        let text = format!("has committed {size} stages, and its history keeps them until its family is evicted");
         Some(grown(row, "history", size, None, &text))
     }
 
@@ -86,7 +86,7 @@ impl DiagnosisInput<'_> {
         }
         let taken = family.signals.consumed(row.id.member);
         let text = format!(
-            "has {size} signals, of {bound} that may wait{}, that no stage has taken",
+            "has {size} signals that no stage has taken; {bound} may wait{}",
             self.by_default()
         );
         let mut verdict = grown(row, "signals", size, Some(bound), &text);
@@ -112,8 +112,7 @@ impl DiagnosisInput<'_> {
         let row = open(parent).filter(|_| self.is_near(kind, size, bound))?;
         let root = ProcedureId::root(row.id.family);
         let default = self.by_default();
-        let text =
-            format!("has {count} children; the family {root} has {size} members, of {bound} that are allowed{default}");
+        let text = format!("has {count} children; the family {root} has {size} members; {bound} are allowed{default}");
         let mut verdict = grown(row, "members", size, Some(bound), &text);
         verdict.facts.push(("children", count.to_string()));
         Some(verdict)

@@ -164,7 +164,10 @@ fn number(name: &[u8], bytes: Option<Vec<u8>>) -> Result<Option<u64>, StoreError
     let number = bytes.try_into().ok().map(u64::from_be_bytes);
     match number.filter(|number| *number <= NUMBER_MAX) {
         Some(number) => Ok(Some(number)),
-        None => Err(damaged(format!("\"{}\" is no number", String::from_utf8_lossy(name)))),
+        None => Err(damaged(format!(
+            "\"{}\" is not a number",
+            String::from_utf8_lossy(name)
+        ))),
     }
 }
 
@@ -200,7 +203,10 @@ async fn store_number(store: &dyn JournalStore) -> Result<(u64, bool), StartErro
     };
     // Any number will do, because it was drawn at random.
     let number = bytes.try_into().map(u64::from_be_bytes);
-    Ok((number.map_err(|_| damaged("the store's own number is none"))?, false))
+    Ok((
+        number.map_err(|_| damaged("the store's own number is not a number"))?,
+        false,
+    ))
 }
 
 async fn scan(
@@ -248,7 +254,7 @@ async fn read_broadcasts(store: &dyn JournalStore, kernel: &mut Kernel) -> Resul
 /// Reads the last acts of operators, because a repeated request is recognised by its key.
 async fn read_audit(store: &dyn JournalStore, kernel: &mut Kernel) -> Result<(), StartError> {
     for (key, value) in scan(store, Space::Audit, Vec::new(), None, usize::MAX).await? {
-        let number = number(b"an entry of the audit", Some(key))?.unwrap_or_default();
+        let number = number(b"an entry of the audit log", Some(key))?.unwrap_or_default();
         let entry: AuditEntry = codec::decode(&value).map_err(damaged)?;
         kernel.evolve(&Record::Audit(Box::new(entry.restored(number))));
     }

@@ -10,7 +10,7 @@ use procession_kernel::{Blob, Kernel, Kind, ProcedureId};
 use tokio::sync::oneshot;
 
 use crate::error::StoreError;
-use crate::hooks::Moment;
+use crate::hooks::HookPoint;
 use crate::journal::Reader;
 use crate::journal::keys::PAYLOAD;
 use crate::registry::Registry;
@@ -70,14 +70,14 @@ pub(in crate::supervisor) fn wanted(kernel: &Kernel, registry: &Registry) -> Vec
     wanted
 }
 
-/// Calls the hooks of this moment, each on the worker given with it. Returns the families with a failed hook.
+/// Calls the hooks of this point, each on the worker given with it. Returns the families with a failed hook.
 ///
 /// # Errors
 ///
 /// [`StoreError`] if the store did not answer, which says nothing about any family.
 pub(in crate::supervisor) fn call_all(
     calls: Vec<(Hooked, Option<ArbiterHandle>)>,
-    moment: Moment,
+    point: HookPoint,
     reader: Reader,
     registry: Arc<Registry>,
 ) -> impl Future<Output = Result<Failed, StoreError>> {
@@ -85,8 +85,8 @@ pub(in crate::supervisor) fn call_all(
         let (reader, registry) = (reader.clone(), Arc::clone(&registry));
         async move {
             let family = hooked.id.family;
-            let named = format!("{} of {}", moment.hook(), hooked.id);
-            match call(reader, registry, worker, hooked, moment).await {
+            let named = format!("{} of {}", point.hook(), hooked.id);
+            match call(reader, registry, worker, hooked, point).await {
                 Ok(()) => Ok(None),
                 Err(HookError::Family(why)) => Ok(Some((family, format!("{named}: {why}")))),
                 Err(HookError::Store(error)) => Err(error),
@@ -105,7 +105,7 @@ async fn call(
     registry: Arc<Registry>,
     worker: Option<ArbiterHandle>,
     hooked: Hooked,
-    moment: Moment,
+    point: HookPoint,
 ) -> Result<(), HookError> {
     let payload = reader
         .payload(hooked.id, PAYLOAD)
@@ -116,7 +116,7 @@ async fn call(
     let work = move || {
         actix_rt::spawn(async move {
             let called = match registry.revive(&hooked.kind, &payload, hooked.version) {
-                Ok(mut revived) => revived.recover(moment).await,
+                Ok(mut revived) => revived.recover(point).await,
                 Err(why) => Err(why),
             };
             // The start that asked may have been abandoned.

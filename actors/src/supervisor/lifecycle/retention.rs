@@ -157,7 +157,7 @@ async fn find(reader: &Reader, now: Timestamp) -> Result<DueResults, ReadError> 
     }
     if let Some((family, why)) = &found.first {
         let count = found.unreadable;
-        tracing::warn!(count, family, %why, "finished families cannot be read, and stay");
+        tracing::warn!(count, family, %why, "finished families cannot be read, so they are not evicted");
     }
     Ok(found)
 }
@@ -212,7 +212,7 @@ async fn describe(reader: &Reader, family: u64, due: Timestamp) -> Result<Evicte
         .iter()
         .any(|row| !row.is_over() || row.due.is_some_and(|own| own > due))
     {
-        tracing::warn!(family, %due, "a family stands among the results whose time is not up, and is left alone");
+        tracing::warn!(family, %due, "a family is not due for eviction; its wrong index entry is deleted");
         let entry = key_alone(family, due, &[]);
         return Ok(EvictedFamily { key: None, ..entry });
     }

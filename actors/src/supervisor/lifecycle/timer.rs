@@ -9,7 +9,7 @@ use procession_kernel::Timestamp;
 use tokio::sync::watch;
 
 use crate::clock::{Clock, is_set_back};
-use crate::mail::deliver;
+use crate::queues::deliver;
 
 /// Timers served for one message, before other messages have their turn: a millisecond or two of decisions.
 pub(in crate::supervisor) const TIMERS_AT_ONCE: usize = 256;

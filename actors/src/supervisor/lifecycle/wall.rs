@@ -24,7 +24,7 @@ const WRITE_DRAINING: Duration = Duration::from_secs(1);
 
 /// How far the wall clock is ahead of the machine's own time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::supervisor) struct Ahead {
+pub(in crate::supervisor) struct WallClockLead {
     /// How far it is ahead.
     pub(in crate::supervisor) by: Duration,
     /// When this engine noticed.
@@ -113,9 +113,9 @@ impl Wall {
     }
 
     /// Returns how far the clock was ahead at the last look.
-    pub(super) fn ahead(&self) -> Option<Ahead> {
+    pub(super) fn ahead(&self) -> Option<WallClockLead> {
         let last = self.last.filter(|last| last.ahead > 0)?;
-        Some(Ahead {
+        Some(WallClockLead {
             by: Duration::from_micros(last.ahead),
             since: self.since,
             until: Timestamp(last.wall.saturating_add(last.left)),

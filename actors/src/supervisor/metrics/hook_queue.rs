@@ -8,7 +8,7 @@ use actix::prelude::*;
 use procession_kernel::Kind;
 
 use crate::hooks::HookCall;
-use crate::mail::deliver;
+use crate::queues::deliver;
 use crate::registry::Registry;
 use crate::telemetry::Telemetry;
 

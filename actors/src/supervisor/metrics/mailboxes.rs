@@ -10,7 +10,7 @@ use procession_kernel::{Seq, Timestamp};
 
 use crate::heartbeats::Heartbeats;
 use crate::journal::Reader;
-use crate::mail::{self, Depth, Gathering, Notice, Outbox};
+use crate::queues::{BatchedInbox, CountedMessage, Depth, InboxWake, Outbox};
 use crate::telemetry::Telemetry;
 use crate::view::Mailboxes;
 
@@ -59,8 +59,8 @@ impl Depths {
     }
 
     /// Counts a message for the supervisor from here on, until it is taken.
-    pub(crate) fn mail<M>(&self, message: M) -> mail::Mail<M> {
-        mail::Mail::new(message, &self.supervisor)
+    pub(crate) fn counted<M>(&self, message: M) -> CountedMessage<M> {
+        CountedMessage::new(message, &self.supervisor)
     }
 }
 
@@ -101,9 +101,9 @@ impl MailboxGauges {
         Outbox::new(to, Arc::clone(&self.depths.supervisor))
     }
 
-    /// Returns a counted gathering for the supervisor.
-    pub(crate) fn gathering<T>(&self, to: Recipient<Notice>) -> Gathering<T> {
-        Gathering::new(to, Arc::clone(&self.depths.supervisor))
+    /// Returns a counted inbox for the supervisor.
+    pub(crate) fn inbox<T>(&self, to: Recipient<InboxWake>) -> BatchedInbox<T> {
+        BatchedInbox::new(to, Arc::clone(&self.depths.supervisor))
     }
 
     /// Updates the recorder, unless it was updated a moment ago.

@@ -15,7 +15,7 @@ use crate::supervisor::metrics::observations::Observation;
 
 /// Everything that waits for one receipt.
 #[derive(Default)]
-pub(in crate::supervisor) struct Waiting {
+pub(in crate::supervisor) struct AwaitingReceipt {
     pub(super) seq: Seq,
     pub(in crate::supervisor) commits: Vec<Commit>,
     pub(in crate::supervisor) reads: Vec<oneshot::Sender<()>>,
@@ -30,7 +30,7 @@ pub(in crate::supervisor) struct Waiting {
 pub(super) struct Ready {
     pub(super) batch: Batch,
     pub(super) commit: Commit,
-    pub(super) waiting: Waiting,
+    pub(super) waiting: AwaitingReceipt,
 }
 
 impl Ready {
@@ -38,7 +38,7 @@ impl Ready {
         Self {
             batch: Batch::new(epoch),
             commit: Commit::new(),
-            waiting: Waiting::default(),
+            waiting: AwaitingReceipt::default(),
         }
     }
 
@@ -47,9 +47,9 @@ impl Ready {
         Self {
             batch: Batch::like(&self.batch),
             commit: Commit::like(&self.commit),
-            waiting: Waiting {
+            waiting: AwaitingReceipt {
                 observations: Vec::with_capacity(self.waiting.observations.len()),
-                ..Waiting::default()
+                ..AwaitingReceipt::default()
             },
         }
     }
@@ -79,7 +79,7 @@ pub(super) struct Commits {
     open: Ready,
     /// Batches that accept no more decisions and wait for their turn.
     full: VecDeque<Ready>,
-    in_flight: VecDeque<Waiting>,
+    in_flight: VecDeque<AwaitingReceipt>,
     durable: Seq,
 }
 
@@ -140,7 +140,7 @@ impl Commits {
         self.last().map(|waiting| &mut waiting.observations)
     }
 
-    fn last(&mut self) -> Option<&mut Waiting> {
+    fn last(&mut self) -> Option<&mut AwaitingReceipt> {
         if !self.open.is_empty() {
             return Some(&mut self.open.waiting);
         }
@@ -211,7 +211,7 @@ impl Commits {
     }
 
     /// Takes everything that waited for the oldest batch under way.
-    pub(super) fn proved(&mut self, durable: Seq) -> Option<Waiting> {
+    pub(super) fn proved(&mut self, durable: Seq) -> Option<AwaitingReceipt> {
         let waiting = self.in_flight.pop_front()?;
         self.durable = durable;
         Some(waiting)

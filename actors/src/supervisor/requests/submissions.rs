@@ -13,7 +13,7 @@ use crate::journal::{Reader, Space, codec};
 use crate::messages::Submit;
 
 /// Accepted submissions of one message.
-pub(in crate::supervisor) struct Taken {
+pub(in crate::supervisor) struct AcceptedSubmissions {
     pub(in crate::supervisor) request: RequestId,
     pub(in crate::supervisor) submissions: Vec<Submission>,
     /// Keys that the kernel does not know. Keys of earlier runs are in the store alone.
@@ -26,7 +26,7 @@ impl Requests {
         &mut self,
         kernel: &Kernel,
         submits: Vec<Submit>,
-    ) -> Result<(Taken, Reply), SubmitError> {
+    ) -> Result<(AcceptedSubmissions, Reply), SubmitError> {
         self.check_room(kernel)?;
         let limit = kernel.rules().bounds.name;
         let mut keys = submits.iter().filter_map(|submit| submit.key.as_ref());
@@ -44,16 +44,16 @@ impl Requests {
             .filter(|key| kernel.key(key).is_none())
             .cloned()
             .collect();
-        let taken = Taken {
+        let accepted = AcceptedSubmissions {
             request,
             submissions: submits.into_iter().map(submission).collect(),
             unseen,
         };
-        Ok((taken, reply))
+        Ok((accepted, reply))
     }
 }
 
-impl Taken {
+impl AcceptedSubmissions {
     /// Returns the longest time that any of the submissions wants its key kept.
     pub(in crate::supervisor) fn longest_key(&self) -> Option<Duration> {
         let keys = self.submissions.iter().filter_map(|submission| submission.key.as_ref());

@@ -22,13 +22,13 @@ fn row(state: ProcedureState, wait: Option<Wait>) -> Row {
 }
 
 fn going(state: ProcedureState) -> Row {
-    let going = Some(InFlight {
+    let in_flight = Some(InFlight {
         run: Seq(1),
         deaths: 0,
         alone: false,
     });
     Row {
-        going,
+        in_flight,
         ..row(state, None)
     }
 }
@@ -117,26 +117,26 @@ fn what_goes_on_says_when() {
 fn what_fails_says_how_far_its_rollback_is() {
     let failed = |wait| row(ProcedureState::Failed, wait);
     let told = [
-        (failed(None), "it is rolled back when nothing of its family runs"),
+        (failed(None), "it is rolled back when no stage of its family runs"),
         (
             going(ProcedureState::Failed),
             "its stage reports; then it is rolled back",
         ),
         (
             failed(Some(Wait::Backoff(1, AT))),
-            "its undo is tried again at 1970-01-01T00:01:30Z",
+            "its undo is retried at 1970-01-01T00:01:30Z",
         ),
         (
             failed(Some(Wait::RollbackFailed)),
-            "an operator has its undo tried again, or skipped",
+            "nothing, until an operator retries or skips its undo",
         ),
         (
             failed(Some(Wait::Lock("t".into()))),
-            "its rollback goes on when the lock t is free",
+            "its rollback continues when the lock t is free",
         ),
         (
             failed(Some(Wait::Paused)),
-            "its rollback goes on when an operator resumes it",
+            "its rollback continues when an operator resumes it",
         ),
         (
             failed(Some(Wait::Suspect)),
@@ -169,7 +169,7 @@ fn an_end_says_so() {
         cleaning: true,
         ..ended(ProcedureState::RolledBack)
     };
-    assert_eq!(next(&cleaning), "it has ended; its code cleans up after it");
+    assert_eq!(next(&cleaning), "it has ended; its cleanup runs");
     let compensated = Row {
         on_failure: OnFailure::Compensate,
         ..ended(ProcedureState::Success)

@@ -39,7 +39,7 @@ export function Procedure({ id, query }) {
               <li><span class="dim">priority</span> ${row.priority}</li>
               ${row.parent && html`<li><span class="dim">child of</span> <${Id} id=${row.parent} /></li>`}
               <li><span class="dim">submitted</span> <${Hour} time=${row.submitted} stop /></li>
-              ${row.past && html`<li class="past" title="It only goes forward: what fails is tried again, and an abort comes too late."><${Shape} shape="gate" />past its point of no return, with ${row.past.replaceAll('"', '')}</li>`}
+              ${row.past_no_return && html`<li class="past" title="It only goes forward: what fails is tried again, and an abort comes too late."><${Shape} shape="gate" />past its point of no return, with ${row.past_no_return.replaceAll('"', '')}</li>`}
             </ul>
             <div class="tools"><${Verbs} target=${{ id, row }} rest /></div>
           </div>

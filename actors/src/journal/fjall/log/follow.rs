@@ -5,11 +5,11 @@ use std::path::Path;
 use procession_kernel::{Epoch, Seq};
 
 use super::super::chain::Link;
-use super::super::reach::Reach;
+use super::super::keyspace_tables::KeyspaceTables;
 use super::{LogProblem, Walked, broken, continues};
 
 /// Checks that no log is missing whose data is not in tables. Returns the logs that exist but are not needed.
-pub(super) fn check<'a>(store: &Path, logs: &'a [Walked], reach: &Reach) -> Result<&'a [Walked], LogProblem> {
+pub(super) fn check<'a>(store: &Path, logs: &'a [Walked], tables: &KeyspaceTables) -> Result<&'a [Walked], LogProblem> {
     let first = first_needed(logs);
     let (older, needed) = logs.split_at(first);
     let before = needed
@@ -20,17 +20,17 @@ pub(super) fn check<'a>(store: &Path, logs: &'a [Walked], reach: &Reach) -> Resu
         // If its commits name no predecessor, only the numbers of the logs can tell.
         None if older.is_empty() => None,
         None => Some("what it follows is not known".to_owned()),
-        Some(before) => reach.lack(before)?,
+        Some(before) => tables.lack(before)?,
     };
     let lack = match lack {
         Some(lack) => Some(lack),
-        None => reach.lacks_record(newest_link(needed), &records(needed))?,
+        None => tables.lacks_record(newest_link(needed), &records(needed))?,
     };
     if let (Some(lack), Some(first)) = (lack, needed.first()) {
         return Err(gap(store, older.last(), first, before, &lack));
     }
     let noted = needed.iter().rev().find_map(|log| log.batches.versions.as_deref());
-    reach.check_versions(noted)?;
+    tables.check_versions(noted)?;
     Ok(older)
 }
 

@@ -74,13 +74,13 @@ fn groups_are_bounded_and_leave_in_the_order_in_which_they_began() {
 #[test]
 fn one_notice_is_wanted_until_it_has_arrived() {
     let mut revival = Revival::default();
-    assert!(!revival.take_notice());
+    assert!(!revival.take_reads_due());
     revival.enqueue(call(1));
-    assert!(revival.take_notice());
+    assert!(revival.take_reads_due());
     revival.enqueue(call(2));
-    assert!(!revival.take_notice(), "one is on its way");
-    revival.noticed();
-    assert!(!revival.take_notice());
+    assert!(!revival.take_reads_due(), "one is on its way");
+    revival.reads_due();
+    assert!(!revival.take_reads_due());
     revival.enqueue(call(3));
-    assert!(revival.take_notice());
+    assert!(revival.take_reads_due());
 }

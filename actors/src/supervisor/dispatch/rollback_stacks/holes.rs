@@ -52,7 +52,7 @@ pub(in crate::supervisor) fn missing(kernel: &Kernel, scope: ProcedureId, entrie
     if let Some(entry) = entries.iter().find(|entry| entry.number > family.history) {
         let stage = codec::describe(entry.stage.as_slice());
         return Some(format!(
-            "its entry {} (stage {stage} of {}) is beyond the {} that were committed",
+            "its entry {} (stage {stage} of {}) is beyond the {} committed entries",
             entry.number,
             ProcedureId::new(scope.family, entry.member),
             family.history

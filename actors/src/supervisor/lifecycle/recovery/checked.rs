@@ -105,7 +105,7 @@ fn faulty(mut why: String, rows: &[(Vec<u8>, Vec<u8>)]) -> Faulty {
     });
     let (readable, lost): (Vec<_>, Vec<_>) = read.partition(|(_, row)| row.is_ok());
     if let Some((id, _)) = lost.first() {
-        why = format!("{why}; which locks and permits {id} holds is not known, and others may take them");
+        why = format!("{why}; the locks and permits of {id} are unknown, and other procedures may take them");
     }
     let readable = readable.into_iter().filter_map(|(id, row)| Some((id, row.ok()?)));
     let holders = readable.filter(|(_, row)| is_holder(row)).collect();
@@ -128,14 +128,14 @@ fn check_place(family: u64, row: &Row) -> Result<(), String> {
         || (row.id.member == 0) != row.parent.is_none()
         || row.parent.is_some_and(|parent| parent >= row.id.member)
     {
-        return Err(format!("{} does not hang below its parent", row.id));
+        return Err(format!("{} is not below its parent", row.id));
     }
     Ok(())
 }
 
 /// Reads a signal, without its payload.
 pub(crate) fn signal_of(key: &[u8], value: &[u8]) -> Result<Record, String> {
-    let (id, number, _) = keys::parse_signal(key).ok_or("a signal has a key that names none")?;
+    let (id, number, _) = keys::parse_signal(key).ok_or("a signal has a key that names no signal")?;
     let stored: StoredSignal = codec::decode(value).map_err(|error| format!("signal {number} of {id}: {error}"))?;
     Ok(Record::Signal(
         id,

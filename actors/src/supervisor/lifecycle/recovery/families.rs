@@ -93,11 +93,11 @@ fn take_family(loaded: &mut Loaded, checked: Checked) -> Option<u64> {
 fn take_in(loaded: &mut Loaded, family: u64, sound: Sound) -> Result<bool, Faulty> {
     let rolls_back = sound.rows.iter().any(|row| row.is_failing());
     let taken = loaded.kernel.take_in(family, sound.rows, &sound.signals);
-    taken.map_err(|unfit| {
-        let holders = unfit.rows.into_iter().filter(|row| is_holder(row));
+    taken.map_err(|rejected| {
+        let holders = rejected.rows.into_iter().filter(|row| is_holder(row));
         let holders = holders.map(|row| (row.id, *row)).collect();
         Faulty {
-            why: unfit.why,
+            why: rejected.why,
             holders,
         }
     })?;
@@ -119,7 +119,7 @@ async fn read_stack(store: &dyn JournalStore, family: u64) -> Result<Vec<History
     let to = keys::after_prefix(&prefix);
     let history = scan(store, Space::History, prefix, to, usize::MAX).await?;
     Ok(decode_history(&history).unwrap_or_else(|error| {
-        tracing::warn!(family, %error, "its history is damaged");
+        tracing::warn!(family, %error, "the history of a family is damaged");
         Vec::new()
     }))
 }

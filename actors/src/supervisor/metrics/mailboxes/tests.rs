@@ -8,7 +8,7 @@ use super::{Depths, MailboxGauges, Mailboxes};
 use crate::heartbeats::Heartbeats;
 use crate::journal::memory::{FaultPlan, MemoryDisk, MemoryStore};
 use crate::journal::{JournalStore, Reader};
-use crate::mail::Stamp;
+use crate::queues::Stamp;
 use crate::telemetry::Telemetry;
 
 #[test]
@@ -19,7 +19,7 @@ fn the_recorder_is_told_ten_times_a_second_and_who_asks_at_once() {
         Telemetry::new([]),
         Depths::new(Heartbeats::default(), Reader::new(&store)),
     );
-    let mut mail = MailboxGauges::new(depths.clone());
+    let mut gauges = MailboxGauges::new(depths.clone());
     let waits: Vec<Stamp> = (0..3).map(|_| Stamp::new(&depths.supervisor)).collect();
     depths.limiter.sent();
     let expected = |supervisor| Mailboxes {
@@ -28,12 +28,12 @@ fn the_recorder_is_told_ten_times_a_second_and_who_asks_at_once() {
         ..Mailboxes::default()
     };
     assert_eq!(depths.read(), expected(3));
-    mail.show_soon(&telemetry, Timestamp(1_000_000));
-    assert_eq!(mail.shown, Timestamp(1_000_000));
+    gauges.show_soon(&telemetry, Timestamp(1_000_000));
+    assert_eq!(gauges.shown, Timestamp(1_000_000));
     drop(waits);
     assert_eq!(depths.read(), expected(0));
     for (now, shown) in [(1_099_999, 1_000_000), (1_100_000, 1_100_000), (5, 5)] {
-        mail.show_soon(&telemetry, Timestamp(now));
-        assert_eq!(mail.shown, Timestamp(shown), "at {now}");
+        gauges.show_soon(&telemetry, Timestamp(now));
+        assert_eq!(gauges.shown, Timestamp(shown), "at {now}");
     }
 }

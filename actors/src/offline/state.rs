@@ -9,7 +9,7 @@ use procession_kernel::{Admissions, Kernel, Kind, LimitKey, LimitUse, ProcedureI
 use super::Offline;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{AskError, StartError};
-use crate::limiter::Waiting;
+use crate::limiter::WaitingClaim;
 use crate::read::{CommittedReader, Quarantined};
 use crate::supervisor::admission::claims::Claims;
 use crate::supervisor::admission::requests::AdmissionRequests;
@@ -23,7 +23,7 @@ use crate::view::{Explanation, LockView, NAMED, Recovered, Status, Verdict};
 ///
 /// The rows do not tell everything. Capacities set by code are not on disk, nor is how often a request was overtaken
 /// in a queue. The next undo of a family that rolls back is not looked up.
-pub struct Standing {
+pub struct OfflineState {
     kernel: Kernel,
     claims: Claims,
     queues: Queues,
@@ -42,7 +42,7 @@ impl Offline {
     /// # Errors
     ///
     /// [`StartError`] if the store cannot be read, or its own numbers are damaged.
-    pub async fn standing(&self) -> Result<Standing, StartError> {
+    pub async fn state(&self) -> Result<OfflineState, StartError> {
         let clock = Arc::new(SystemClock);
         let now = clock.now();
         let loaded = recovery::load(Arc::clone(&self.store), Rules::default(), Code::Any, clock).await?;
@@ -64,8 +64,8 @@ impl Offline {
                 admissions.request(request);
             }
         }
-        Ok(Standing {
-            queues: Queues::new(Waiting::all(&admissions), &claims, &kernel),
+        Ok(OfflineState {
+            queues: Queues::new(WaitingClaim::all(&admissions), &claims, &kernel),
             quarantined: Arc::new(loaded.report.quarantined.iter().cloned().collect()),
             report: loaded.report,
             thresholds: Measures::new(Thresholds::default(), []),
@@ -82,11 +82,11 @@ impl Offline {
     /// # Errors
     ///
     /// [`AskError::Unknown`] if the journal does not know the procedure; [`AskError`] if its row cannot be read.
-    pub async fn explain(&self, standing: &Standing, id: ProcedureId) -> Result<Explanation, AskError> {
-        match standing.explain(id) {
+    pub async fn explain(&self, state: &OfflineState, id: ProcedureId) -> Result<Explanation, AskError> {
+        match state.explain(id) {
             Some(explanation) => Ok(explanation),
             None => {
-                let committed = CommittedReader::new(self.reader.clone(), Arc::clone(&standing.quarantined));
+                let committed = CommittedReader::new(self.reader.clone(), Arc::clone(&state.quarantined));
                 stored(&committed, id).await
             }
         }
@@ -109,12 +109,12 @@ fn fill(kernel: &Kernel, waiting: &[ProcedureId], admissions: &mut Admissions) -
     unknown
 }
 
-impl Standing {
+impl OfflineState {
     fn explain(&self, id: ProcedureId) -> Option<Explanation> {
         let lacks = self.kernel.lacks(id);
-        let lack = lacks.and_then(|(asker, lacking)| self.admissions.lack(self.claims.claim(asker)?, &lacking));
+        let missing = lacks.and_then(|(asker, lacking)| self.admissions.missing(self.claims.claim(asker)?, &lacking));
         let input = DiagnosisInput {
-            lack: lack.as_ref(),
+            missing: missing.as_ref(),
             ..self.input()
         };
         let mut explanation = input.explain(id)?;
@@ -130,7 +130,7 @@ impl Standing {
             kernel: &self.kernel,
             claims: &self.claims,
             queues: &self.queues,
-            lack: None,
+            missing: None,
             quarantined: &self.quarantined,
             // Found where a rollback goes on: nothing goes on here.
             holes: &NO_HOLES,
@@ -172,7 +172,7 @@ impl Standing {
     /// by code is unknown and `None`.
     #[must_use]
     pub fn limits(&self) -> Vec<LimitUse> {
-        let mut limits = limit_views(self.admissions.crowds(NAMED), &self.claims, &self.kernel);
+        let mut limits = limit_views(self.admissions.limit_details(NAMED), &self.claims, &self.kernel);
         for limit in &mut limits {
             if self.unknown.contains(&limit.key) {
                 limit.limit = None;

@@ -20,15 +20,15 @@ use crate::journal::keys::Space;
 use crate::journal::layout::SEQ_KEY;
 
 /// The newest commit that tables hold, and what it says about its predecessor.
-type Newest = ((Epoch, Seq), Option<Link>);
+type NewestCommit = ((Epoch, Seq), Option<Link>);
 
-/// Keyspaces by name, as fjall numbers them.
-pub(super) struct Reach {
+/// The tables of all keyspaces, by the keyspaces' names.
+pub(super) struct KeyspaceTables {
     keyspaces: PathBuf,
     numbers: BTreeMap<String, u64>,
 }
 
-impl Reach {
+impl KeyspaceTables {
     /// Reads the names of the keyspaces from fjall's own tables.
     pub(super) fn look(store: &Path) -> Result<Self, LogProblem> {
         let keyspaces = store.join("keyspaces");
@@ -112,7 +112,7 @@ impl Reach {
     }
 
     /// Returns the newest commit in the tables of `meta`, and what it says about its predecessor.
-    fn newest(&self) -> Result<Option<Newest>, LogProblem> {
+    fn newest(&self) -> Result<Option<NewestCommit>, LogProblem> {
         let Some(meta) = self.tables(&Space::Meta.name())? else {
             return Ok(None);
         };

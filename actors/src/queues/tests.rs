@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actix::prelude::*;
 
-use super::{Counted, Depth, Gathering, Mail, Notice, Outbox, open};
+use super::{BatchedInbox, CountedAddr, CountedMessage, Depth, InboxWake, Outbox, handle_counted};
 
 #[derive(Message)]
 #[rtype(result = "u64")]
@@ -41,29 +41,29 @@ impl Handler<Note> for Clerk {
     }
 }
 
-impl Handler<Mail<Ask>> for Clerk {
+impl Handler<CountedMessage<Ask>> for Clerk {
     type Result = u64;
 
-    fn handle(&mut self, mail: Mail<Ask>, ctx: &mut Self::Context) -> u64 {
-        open(self, mail, ctx)
+    fn handle(&mut self, counted: CountedMessage<Ask>, ctx: &mut Self::Context) -> u64 {
+        handle_counted(self, counted, ctx)
     }
 }
 
 #[test]
-fn mail_counts_until_it_is_taken_or_given_up() {
+fn a_counted_message_waits_until_it_is_taken_or_dropped() {
     let depth = Arc::new(Depth::default());
     let runner = actix_rt::System::new();
     runner.block_on(async {
         let clerk = Clerk(Arc::clone(&depth)).start();
-        let asks: Vec<_> = (0..3).map(|_| clerk.send(Mail::new(Ask, &depth))).collect();
+        let asks: Vec<_> = (0..3).map(|_| clerk.send(CountedMessage::new(Ask, &depth))).collect();
         assert_eq!(depth.waiting(), 3);
         let mut seen = Vec::new();
         for ask in asks {
             seen.push(ask.await.expect("it lives"));
         }
-        assert_eq!((seen[0], depth.waiting()), (2, 0), "one that is taken waits no more");
+        assert_eq!((seen[0], depth.waiting()), (2, 0), "a taken message waits no more");
         // There is no room for all of these messages, and the ones that are left are never awaited.
-        let given_up: Vec<_> = (0..9).map(|_| clerk.send(Mail::new(Ask, &depth))).collect();
+        let given_up: Vec<_> = (0..9).map(|_| clerk.send(CountedMessage::new(Ask, &depth))).collect();
         assert_eq!(depth.waiting(), 9);
         drop(given_up);
         assert!(depth.waiting() < 9);
@@ -73,13 +73,13 @@ fn mail_counts_until_it_is_taken_or_given_up() {
 }
 
 #[test]
-fn what_is_turned_away_never_counted() {
+fn a_refused_message_never_counts() {
     let depth = Arc::new(Depth::default());
     let runner = actix_rt::System::new();
     runner.block_on(async {
         let clerk = Clerk(Arc::default()).start();
         clerk.send(Ask).await.expect("it lives");
-        let counted = Counted::new(clerk, Arc::clone(&depth));
+        let counted = CountedAddr::new(clerk, Arc::clone(&depth));
         let sent = (0..9).filter(|_| counted.try_send(Ask).is_ok()).count();
         assert!(sent < 9, "there is no room for all of them");
         assert_eq!(depth.waiting(), sent as u64);
@@ -87,7 +87,7 @@ fn what_is_turned_away_never_counted() {
 }
 
 #[test]
-fn what_there_is_no_room_for_is_sent_when_there_is() {
+fn a_full_mailbox_receives_the_message_once_there_is_room() {
     let depth = Arc::new(Depth::default());
     let runner = actix_rt::System::new();
     runner.block_on(async {
@@ -102,65 +102,65 @@ fn what_there_is_no_room_for_is_sent_when_there_is() {
     });
 }
 
-/// Takes two items at a time, and keeps what it took.
-struct Gatherer {
-    gathering: Arc<Gathering<u32>>,
-    taken: Vec<Vec<u32>>,
+/// Takes two items at a time, and keeps the batches.
+struct Receiver {
+    inbox: Arc<BatchedInbox<u32>>,
+    batches: Vec<Vec<u32>>,
 }
 
-impl Actor for Gatherer {
+impl Actor for Receiver {
     type Context = Context<Self>;
 }
 
-impl Handler<Notice> for Gatherer {
+impl Handler<InboxWake> for Receiver {
     type Result = ();
 
-    fn handle(&mut self, _: Notice, _: &mut Self::Context) {
-        self.taken.push(self.gathering.take(2));
+    fn handle(&mut self, _: InboxWake, _: &mut Self::Context) {
+        self.batches.push(self.inbox.pop_batch(2));
     }
 }
 
 #[derive(Message)]
 #[rtype(result = "Vec<Vec<u32>>")]
-struct Taken;
+struct TakeBatches;
 
-impl Handler<Taken> for Gatherer {
+impl Handler<TakeBatches> for Receiver {
     type Result = Vec<Vec<u32>>;
 
-    fn handle(&mut self, _: Taken, _: &mut Self::Context) -> Vec<Vec<u32>> {
-        std::mem::take(&mut self.taken)
+    fn handle(&mut self, _: TakeBatches, _: &mut Self::Context) -> Vec<Vec<u32>> {
+        std::mem::take(&mut self.batches)
     }
 }
 
 #[test]
-fn what_is_gathered_is_taken_in_order_and_many_at_a_time() {
+fn an_inbox_is_emptied_in_order_and_in_batches() {
     let depth = Arc::new(Depth::default());
     let runner = actix_rt::System::new();
     runner.block_on(async {
-        let mut gathering = None;
-        let gatherer = Gatherer::create(|ctx| {
-            let made = Arc::new(Gathering::new(ctx.address().recipient(), Arc::clone(&depth)));
-            gathering = Some(Arc::clone(&made));
-            Gatherer {
-                gathering: made,
-                taken: Vec::new(),
+        let mut inbox = None;
+        let receiver = Receiver::create(|ctx| {
+            let made = Arc::new(BatchedInbox::new(ctx.address().recipient(), Arc::clone(&depth)));
+            inbox = Some(Arc::clone(&made));
+            Receiver {
+                inbox: made,
+                batches: Vec::new(),
             }
         });
-        let gathering = gathering.expect("it was made");
-        (1..=5).for_each(|item| gathering.send(item));
+        let inbox = inbox.expect("it was made");
+        (1..=5).for_each(|item| inbox.send(item));
         assert_eq!(depth.waiting(), 5);
-        let mut taken = Vec::new();
-        // Each notice is queued behind everything that waited when it was sent, including this request.
+        let mut batches = Vec::new();
+        // Each wake is queued behind everything that waited when it was sent, including this request.
         while depth.waiting() > 0 {
-            taken.extend(gatherer.send(Taken).await.expect("it lives"));
+            batches.extend(receiver.send(TakeBatches).await.expect("it lives"));
         }
-        taken.extend(gatherer.send(Taken).await.expect("it lives"));
-        assert_eq!(taken, [vec![1, 2], vec![3, 4], vec![5]]);
-        gathering.send(6);
+        batches.extend(receiver.send(TakeBatches).await.expect("it lives"));
+        assert_eq!(batches, [vec![1, 2], vec![3, 4], vec![5]]);
+        inbox.send(6);
         assert_eq!(
-            gatherer.send(Taken).await.expect("it lives"),
+            receiver.send(TakeBatches).await.expect("it lives"),
             [vec![6]],
-            "one who comes later is heard, too"
+            "a later item arrives as well"
         );
     });
 }

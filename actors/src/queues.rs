@@ -1,15 +1,15 @@
-//! Mail between the engine's actors, counted where it is sent and where it is taken. To find out how much waits, a
-//! caller reads two numbers and enters no mailbox.
+//! The queues between the engine's actors. Each message is counted where it is sent and where it is taken. To find out
+//! how many wait, a caller reads two numbers and enters no mailbox.
 
+mod coalescing;
 mod depth;
 mod ordered;
 #[cfg(test)]
 mod tests;
-mod tray;
 
+pub(crate) use coalescing::CoalescingQueue;
 pub(crate) use depth::Depth;
 pub(crate) use ordered::Ordered;
-pub(crate) use tray::Tray;
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ use actix::dev::{MessageResponse, ToEnvelope};
 use actix::prelude::*;
 
 /// An address that counts the messages sent to it.
-pub(crate) struct Counted<A: Actor> {
+pub(crate) struct CountedAddr<A: Actor> {
     addr: Addr<A>,
     depth: Arc<Depth>,
 }
 
-impl<A: Actor> Clone for Counted<A> {
+impl<A: Actor> Clone for CountedAddr<A> {
     fn clone(&self) -> Self {
         Self::new(self.addr.clone(), Arc::clone(&self.depth))
     }
 }
 
-impl<A: Actor> Counted<A> {
+impl<A: Actor> CountedAddr<A> {
     pub(crate) const fn new(addr: Addr<A>, depth: Arc<Depth>) -> Self {
         Self { addr, depth }
     }
@@ -86,71 +86,71 @@ impl<M: Message<Result = ()> + Send + 'static> Outbox<M> {
     }
 }
 
-/// Tells an actor that items were gathered for it. The actor takes the items; this message carries none.
+/// Wakes an actor whose inbox has items. The actor takes the items; this message carries none.
 #[derive(Message)]
 #[rtype(result = "()")]
-pub(crate) struct Notice;
+pub(crate) struct InboxWake;
 
 /// Items that many senders have for one actor, which takes many at a time. An item costs a place in a list. A message
 /// of its own would take two allocations of one thread that another thread frees, and a wake.
-pub(crate) struct Gathering<T> {
-    tray: Tray<T>,
-    to: Recipient<Notice>,
+pub(crate) struct BatchedInbox<T> {
+    queue: CoalescingQueue<T>,
+    to: Recipient<InboxWake>,
     depth: Arc<Depth>,
 }
 
-impl<T> Gathering<T> {
-    pub(crate) fn new(to: Recipient<Notice>, depth: Arc<Depth>) -> Self {
+impl<T> BatchedInbox<T> {
+    pub(crate) fn new(to: Recipient<InboxWake>, depth: Arc<Depth>) -> Self {
         Self {
-            tray: Tray::new(),
+            queue: CoalescingQueue::new(),
             to,
             depth,
         }
     }
 
-    /// Gathers an item, and counts it as waiting from this call on. There is always room: a sender gathers its next
-    /// item only once its last was taken. So the tray never holds more items than there are senders.
+    /// Adds an item, and counts it as waiting from this call on. There is always room: a sender adds its next item only
+    /// once its last was taken. So the inbox never holds more items than there are senders.
     pub(crate) fn send(&self, item: T) {
         self.depth.sent();
-        if self.tray.put(item) {
-            self.tell();
+        if self.queue.push(item) {
+            self.wake();
         }
     }
 
     /// Returns how many items wait to be taken.
     pub(crate) fn len(&self) -> usize {
-        self.tray.len()
+        self.queue.len()
     }
 
-    /// Takes the oldest items, at most `most` of them. If items are left, another notice is sent, behind everything
-    /// that waits in the mailbox by now.
-    pub(crate) fn take(&self, most: usize) -> Vec<T> {
-        let (taken, more) = self.tray.take(most);
-        self.depth.taken_all(taken.len() as u64);
+    /// Removes the oldest items, at most `limit`. If items are left, another wake is sent, behind everything that waits
+    /// in the mailbox by now.
+    pub(crate) fn pop_batch(&self, limit: usize) -> Vec<T> {
+        let (batch, more) = self.queue.pop_batch(limit);
+        self.depth.taken_all(batch.len() as u64);
         if more {
-            self.tell();
+            self.wake();
         }
-        taken
+        batch
     }
 
     #[expect(
         clippy::disallowed_methods,
-        reason = "one notice is under way, or one more behind a taker who came unasked: the mailbox bears that, and nothing may hold it up"
+        reason = "one wake is under way, or two if the receiver came unasked; the mailbox has room, and no sender may wait"
     )]
-    fn tell(&self) {
-        self.to.do_send(Notice);
+    fn wake(&self) {
+        self.to.do_send(InboxWake);
     }
 }
 
 /// A message from outside that counts as waiting until it is taken. A message that its sender drops before there was
 /// room for it no longer counts.
 #[derive(Debug)]
-pub struct Mail<M> {
+pub struct CountedMessage<M> {
     message: M,
     stamp: Stamp,
 }
 
-impl<M> Mail<M> {
+impl<M> CountedMessage<M> {
     pub(crate) fn new(message: M, depth: &Arc<Depth>) -> Self {
         Self {
             message,
@@ -159,7 +159,7 @@ impl<M> Mail<M> {
     }
 }
 
-impl<M: Message> Message for Mail<M> {
+impl<M: Message> Message for CountedMessage<M> {
     type Result = M::Result;
 }
 
@@ -180,14 +180,18 @@ impl Drop for Stamp {
     }
 }
 
-/// Opens the mail, and handles its message as if it had arrived without it.
-pub(crate) fn open<A, M>(actor: &mut A, mail: Mail<M>, ctx: &mut A::Context) -> <A as Handler<M>>::Result
+/// Stops counting a message as waiting, and handles it as if it had arrived uncounted.
+pub(crate) fn handle_counted<A, M>(
+    actor: &mut A,
+    counted: CountedMessage<M>,
+    ctx: &mut A::Context,
+) -> <A as Handler<M>>::Result
 where
     A: Actor + Handler<M>,
     M: Message,
-    <A as Handler<M>>::Result: MessageResponse<A, Mail<M>>,
+    <A as Handler<M>>::Result: MessageResponse<A, CountedMessage<M>>,
 {
-    let Mail { message, stamp } = mail;
+    let CountedMessage { message, stamp } = counted;
     drop(stamp);
     actor.handle(message, ctx)
 }
