@@ -245,7 +245,7 @@ impl Shell {
 
     fn dispatch(&mut self, effect: DispatchEffect) -> Result<(), String> {
         match effect {
-            DispatchEffect::Call(call) => return self.call(call),
+            DispatchEffect::Call(call) => return self.call(*call),
             DispatchEffect::LoadStack(scope) => self.loads.push(scope),
             DispatchEffect::Stop(_) => {}
         }

@@ -32,9 +32,9 @@ fn read(number: u64, group: Vec<StageCall>) -> GroupRead {
 #[test]
 fn a_procedure_is_pending_until_the_last_of_its_calls_has_left() {
     let (mut revival, id) = (Revival::default(), ProcedureId::root(7));
-    revival.enqueue(call(7));
+    revival.enqueue(Box::new(call(7)));
     let (number, first) = revival.begin(&Kernel::default()).expect("one waits");
-    revival.enqueue(call(7));
+    revival.enqueue(Box::new(call(7)));
     assert!(
         revival
             .begin(&Kernel::default())
@@ -52,7 +52,7 @@ fn a_procedure_is_pending_until_the_last_of_its_calls_has_left() {
 fn groups_are_bounded_and_leave_in_the_order_in_which_they_began() {
     let mut revival = Revival::default();
     let all = GROUP * (GROUPS + 1);
-    (0..all as u64).for_each(|family| revival.enqueue(call(family)));
+    (0..all as u64).for_each(|family| revival.enqueue(Box::new(call(family))));
     let mut begun: Vec<(u64, Vec<StageCall>)> = std::iter::from_fn(|| revival.begin(&Kernel::default())).collect();
     assert_eq!(begun.len(), GROUPS);
     let last = begun.pop().expect("there are some");
@@ -75,12 +75,12 @@ fn groups_are_bounded_and_leave_in_the_order_in_which_they_began() {
 fn one_notice_is_wanted_until_it_has_arrived() {
     let mut revival = Revival::default();
     assert!(!revival.take_reads_due());
-    revival.enqueue(call(1));
+    revival.enqueue(Box::new(call(1)));
     assert!(revival.take_reads_due());
-    revival.enqueue(call(2));
+    revival.enqueue(Box::new(call(2)));
     assert!(!revival.take_reads_due(), "one is on its way");
     revival.reads_due();
     assert!(!revival.take_reads_due());
-    revival.enqueue(call(3));
+    revival.enqueue(Box::new(call(3)));
     assert!(revival.take_reads_due());
 }
