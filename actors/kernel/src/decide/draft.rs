@@ -1,10 +1,10 @@
 //! The kernel, with the changes of one decision laid over it.
 
-mod few;
+mod small_map;
 
 use std::cell::Cell;
 
-use few::Few;
+use small_map::SmallMap;
 
 use crate::decision::{Binding, Decision};
 use crate::effect::{AdmissionEffect, Answer, DispatchEffect, Effect, LifecycleEffect, Refusal, RequestEffect};
@@ -29,9 +29,9 @@ pub(crate) struct Draft<'a> {
     pub(super) seq: Seq,
     /// The family looked up last. Nearly all lookups of a decision are for the same one.
     at_hand: Cell<Option<(u64, &'a Family)>>,
-    rows: Few<ProcedureId, Box<Row>>,
+    rows: SmallMap<ProcedureId, Box<Row>>,
     /// The newest history number of each family that gets entries.
-    history: Few<u64, u32>,
+    history: SmallMap<u64, u32>,
     records: Vec<Record>,
     /// Total size of the values and outputs among the records.
     value_bytes: usize,
@@ -54,8 +54,8 @@ impl<'a> Draft<'a> {
             now,
             seq: kernel.seq.next(),
             at_hand: Cell::new(None),
-            rows: Few::new(),
-            history: Few::new(),
+            rows: SmallMap::new(),
+            history: SmallMap::new(),
             records: Vec::new(),
             value_bytes: 0,
             closing: Vec::new(),
@@ -74,7 +74,7 @@ impl<'a> Draft<'a> {
             let below = self.next_family + RESERVATION;
             self.records.push(Record::FamiliesReserved(below));
         }
-        let rows = std::mem::replace(&mut self.rows, Few::new());
+        let rows = std::mem::replace(&mut self.rows, SmallMap::new());
         for mut row in rows.into_values() {
             row.revision = self.seq;
             row.clear_failure_streak();
