@@ -82,8 +82,8 @@ impl Shell {
             call.payload = None;
             let calls = self.kernel.calls_of(call.id).into_iter();
             let others = calls.filter(|call| call.task != StageTask::CleanUp);
-            assert_eq!(others.collect::<Vec<_>>(), std::slice::from_ref(&call));
-            self.asked = Some(call);
+            assert_eq!(others.collect::<Vec<_>>(), std::slice::from_ref(&*call));
+            self.asked = Some(*call);
         }
     }
 
